@@ -1,0 +1,2 @@
+//! The `fairway` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The Kubernetes API: authenticate, authorise, admit, apply, store, watch.

@@ -1,0 +1,1 @@
+//! RBAC: the decision on a request, with its reason.

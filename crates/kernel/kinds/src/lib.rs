@@ -1,0 +1,1 @@
+//! What each built-in kind does on write: defaults, preparation, validation, warnings.

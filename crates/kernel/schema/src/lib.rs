@@ -1,0 +1,6 @@
+//! Types of the API: shapes, built-in facts, structural schemas, field errors.
+//!
+//! Pure: no tokio, no file system, no clock.
+
+pub mod field;
+pub mod shape;

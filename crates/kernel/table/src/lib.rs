@@ -1,0 +1,1 @@
+//! kubectl's columns for built-in kinds and custom resources.

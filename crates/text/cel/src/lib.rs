@@ -1,0 +1,1 @@
+//! CEL with Kubernetes' libraries and a run-time cost budget.

@@ -1,0 +1,1 @@
+//! YAML as Go's libraries read and write it, with bounds.
