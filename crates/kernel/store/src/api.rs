@@ -52,6 +52,44 @@ pub struct KeyRange {
     pub end: Bytes,
 }
 
+impl KeyRange {
+    /// Only this key.
+    #[must_use]
+    pub fn single(key: &[u8]) -> Self {
+        let mut end = Vec::with_capacity(key.len() + 1);
+        end.extend_from_slice(key);
+        end.push(0);
+        // Both ends share one buffer.
+        let end = Bytes::from(end);
+        Self {
+            start: end.slice(..key.len()),
+            end,
+        }
+    }
+
+    /// Every key that begins with this; an empty prefix: all keys.
+    #[must_use]
+    pub fn prefix(prefix: &[u8]) -> Self {
+        let mut end = prefix.to_vec();
+        while let Some(last) = end.pop() {
+            if last < u8::MAX {
+                end.push(last + 1);
+                break;
+            }
+        }
+        Self {
+            start: Bytes::copy_from_slice(prefix),
+            end: Bytes::from(end),
+        }
+    }
+
+    /// Whether a key lies in the range.
+    #[must_use]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.start <= *key && (self.end.is_empty() || *key < *self.end)
+    }
+}
+
 /// One condition of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compare {
@@ -229,6 +267,9 @@ pub enum StoreError {
     /// The same key twice in one transaction.
     #[error("key {0:?} is written twice in one transaction")]
     DuplicateKey(String),
+    /// A key may not be empty.
+    #[error("a key may not be empty")]
+    EmptyKey,
     /// No such lease.
     #[error("lease {id} does not exist or has expired", id = .0.0)]
     LeaseNotFound(LeaseId),

@@ -1,0 +1,425 @@
+//! The default engine: one SQLite database in WAL mode.
+//!
+//! # Format 1
+//!
+//! `store.db` has `application_id` 0x46575259 ("FWRY") and the format number in `user_version`. Its tables:
+//!
+//! * `record (id, create_revision, version, lease, key, value)`: history. `id` is `revision << 20 | sequence`, so the
+//!   table is in order of time and every write appends to its right edge. `version` 0 is a deletion. There is no index
+//!   on `key`: the store keeps one in memory and builds it in one scan when it opens. The value stands last, so that
+//!   this scan does not follow the overflow pages of large values.
+//! * `lease (id, ttl_seconds)`: the leases that are alive.
+//! * `fact (name, value)`: `compacted`, the oldest revision that can be read, and `last_lease`.
+//!
+//! # Commit
+//!
+//! A batch is one transaction. With `synchronous = FULL` SQLite appends its pages to the write-ahead log and syncs it
+//! before `COMMIT` returns: one `fdatasync`, whatever the size of the batch. After a crash, frames without a valid
+//! checksum or without a commit mark behind them are ignored. The log is copied into the database after the answers
+//! have been sent, once it has more than [`CHECKPOINT_BYTES`]; it is then written again from its start.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::ops::ControlFlow;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params};
+
+use super::{Batch, Engine, EngineReader, LeaseChange, Loaded, Record, RecordHeader, RecordId};
+use crate::api::{KeyValue, LeaseId, Revision, StoreError};
+
+/// The format that this code writes, and the newest that it reads.
+pub const FORMAT: u32 = 1;
+
+/// "FWRY": tells a store from any other SQLite database.
+const APPLICATION_ID: u32 = 0x4657_5259;
+
+/// Size of the write-ahead log from which it is copied into the database.
+pub const CHECKPOINT_BYTES: u64 = 4 * 1024 * 1024;
+
+const DATABASE: &str = "store.db";
+const LOCK: &str = "lock";
+
+const TABLES: &str = "
+    CREATE TABLE record (
+        id INTEGER PRIMARY KEY,
+        create_revision INTEGER NOT NULL,
+        version INTEGER NOT NULL,
+        lease INTEGER,
+        key BLOB NOT NULL,
+        value BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE lease (id INTEGER PRIMARY KEY, ttl_seconds INTEGER NOT NULL) STRICT;
+    CREATE TABLE fact (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+";
+
+/// The writing side.
+#[derive(Debug)]
+pub struct SqliteEngine {
+    reader: SqliteReader,
+    directory: PathBuf,
+    // Held for its lock.
+    _lock: File,
+}
+
+/// A connection that only reads.
+#[derive(Debug)]
+pub struct SqliteReader {
+    connection: Connection,
+}
+
+impl SqliteEngine {
+    /// Opens the database of a directory, and creates both if they are not there.
+    pub fn open(directory: &Path) -> Result<Self, StoreError> {
+        create_directory(directory)?;
+        let lock = lock(directory)?;
+        let path = directory.join(DATABASE);
+        create_file(&path)?;
+        let mut connection = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        prepare_schema(&mut connection, &path)?;
+        sync_directory(directory)?;
+        Ok(Self {
+            reader: SqliteReader { connection },
+            directory: directory.to_owned(),
+            _lock: lock,
+        })
+    }
+
+    /// Lets the database grow to no more than this many pages: how tests fill a disk.
+    pub fn limit_pages(&self, pages: u32) -> Result<(), StoreError> {
+        self.connection()
+            .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
+            .map_err(|error| failed("limit the database", &error))
+    }
+
+    fn connection(&self) -> &Connection {
+        &self.reader.connection
+    }
+
+    fn write(&mut self, batch: &Batch) -> rusqlite::Result<()> {
+        let transaction = self.reader.connection.transaction()?;
+        if !batch.commits.is_empty() {
+            let mut insert = transaction.prepare_cached(
+                "INSERT INTO record (id, create_revision, version, lease, key, value) VALUES (?, ?, ?, ?, ?, ?)",
+            )?;
+            for commit in &batch.commits {
+                for (sequence, event) in commit.events.iter().enumerate() {
+                    let kv = &event.kv;
+                    insert.execute(params![
+                        RecordId::new(commit.revision, sequence).to_i64(),
+                        kv.create_revision.0.cast_signed(),
+                        kv.version.cast_signed(),
+                        kv.lease.map(|lease| lease.0),
+                        &kv.key[..],
+                        &kv.value[..],
+                    ])?;
+                }
+            }
+        }
+        for change in &batch.leases {
+            match change {
+                LeaseChange::Granted { lease, ttl_seconds } => {
+                    transaction
+                        .prepare_cached("INSERT INTO lease (id, ttl_seconds) VALUES (?, ?)")?
+                        .execute(params![lease.0, ttl_seconds.cast_signed()])?;
+                    set_fact(&transaction, "last_lease", lease.0)?;
+                }
+                LeaseChange::Ended(lease) => {
+                    transaction
+                        .prepare_cached("DELETE FROM lease WHERE id = ?")?
+                        .execute([lease.0])?;
+                }
+            }
+        }
+        if let Some(compacted) = batch.compacted {
+            set_fact(&transaction, "compacted", compacted.0.cast_signed())?;
+        }
+        if !batch.erased.is_empty() {
+            let mut erase = transaction.prepare_cached("DELETE FROM record WHERE id = ?")?;
+            for id in &batch.erased {
+                erase.execute([id.to_i64()])?;
+            }
+        }
+        transaction.commit()
+    }
+
+    fn checkpoint(&self, mode: &str) -> Result<(), StoreError> {
+        self.connection()
+            .query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(()))
+            .map_err(|error| failed("copy the write-ahead log into the database", &error))
+    }
+}
+
+impl Engine for SqliteEngine {
+    fn load(&mut self, visit: &mut dyn FnMut(RecordHeader<'_>)) -> Result<Loaded, StoreError> {
+        load(self.connection(), visit).map_err(|error| failed("read the database", &error))
+    }
+
+    fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        self.write(batch)
+            .map_err(|error| failed("write to the database", &error))
+    }
+
+    fn reader(&self) -> Result<Box<dyn EngineReader>, StoreError> {
+        let connection = connect(&self.directory.join(DATABASE), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        Ok(Box::new(SqliteReader { connection }))
+    }
+
+    fn reads_block(&self) -> bool {
+        true
+    }
+
+    fn tidy(&mut self) -> Result<(), StoreError> {
+        let wal = self.directory.join(format!("{DATABASE}-wal"));
+        let bytes = fs::metadata(&wal).map_or(0, |metadata| metadata.len());
+        if bytes < CHECKPOINT_BYTES {
+            return Ok(());
+        }
+        self.checkpoint("PASSIVE")
+    }
+
+    fn close(&mut self) -> Result<(), StoreError> {
+        self.checkpoint("TRUNCATE")
+    }
+}
+
+impl EngineReader for SqliteEngine {
+    fn value(&mut self, id: RecordId) -> Result<Option<Bytes>, StoreError> {
+        self.reader.value(id)
+    }
+
+    fn scan(
+        &mut self,
+        from: RecordId,
+        below: RecordId,
+        visit: &mut dyn FnMut(Record) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.reader.scan(from, below, visit)
+    }
+}
+
+impl EngineReader for SqliteReader {
+    fn value(&mut self, id: RecordId) -> Result<Option<Bytes>, StoreError> {
+        let read = || {
+            self.connection
+                .prepare_cached("SELECT value FROM record WHERE id = ?")?
+                .query_row([id.to_i64()], |row| {
+                    Ok(Bytes::copy_from_slice(row.get_ref(0)?.as_blob()?))
+                })
+                .optional()
+        };
+        read().map_err(|error| failed("read a value", &error))
+    }
+
+    fn scan(
+        &mut self,
+        from: RecordId,
+        below: RecordId,
+        visit: &mut dyn FnMut(Record) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        let mut read = || {
+            let mut select = self.connection.prepare_cached(
+                "SELECT id, create_revision, version, lease, key, value FROM record
+                 WHERE id >= ? AND id < ? ORDER BY id",
+            )?;
+            let mut rows = select.query([from.to_i64(), below.to_i64()])?;
+            while let Some(row) = rows.next()? {
+                if visit(record(row)?).is_break() {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        read().map_err(|error| failed("read history", &error))
+    }
+}
+
+fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
+    let header = header(row)?;
+    let kv = KeyValue {
+        key: Bytes::copy_from_slice(header.key),
+        value: Bytes::copy_from_slice(row.get_ref(5)?.as_blob()?),
+        create_revision: header.create_revision,
+        mod_revision: header.id.revision(),
+        version: header.version,
+        lease: header.lease,
+    };
+    Ok(Record { id: header.id, kv })
+}
+
+fn header<'a>(row: &'a Row<'_>) -> rusqlite::Result<RecordHeader<'a>> {
+    Ok(RecordHeader {
+        id: RecordId::from_i64(row.get(0)?),
+        create_revision: Revision(row.get::<_, i64>(1)?.cast_unsigned()),
+        version: row.get::<_, i64>(2)?.cast_unsigned(),
+        lease: row.get::<_, Option<i64>>(3)?.map(LeaseId),
+        key: row.get_ref(4)?.as_blob()?,
+    })
+}
+
+fn load(connection: &Connection, visit: &mut dyn FnMut(RecordHeader<'_>)) -> rusqlite::Result<Loaded> {
+    let mut select =
+        connection.prepare("SELECT id, create_revision, version, lease, key FROM record ORDER BY id")?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        visit(header(row)?);
+    }
+    let leases = connection
+        .prepare("SELECT id, ttl_seconds FROM lease")?
+        .query_map([], |row| {
+            Ok((LeaseId(row.get(0)?), row.get::<_, i64>(1)?.cast_unsigned()))
+        })?
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok(Loaded {
+        compacted: Revision(fact(connection, "compacted")?.cast_unsigned()),
+        leases,
+        last_lease: fact(connection, "last_lease")?,
+    })
+}
+
+fn fact(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
+    connection
+        .query_row("SELECT value FROM fact WHERE name = ?", [name], |row| row.get(0))
+        .optional()
+        .map(Option::unwrap_or_default)
+}
+
+fn set_fact(connection: &Connection, name: &str, value: i64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO fact (name, value) VALUES (?, ?)")?
+        .execute(params![name, value])
+        .map(|_| ())
+}
+
+fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
+    let open = || {
+        let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        // Checkpoints are taken in `tidy`, when nobody waits.
+        connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        // In KiB. The operating system caches the file as well, and hot values are in the event ring.
+        connection.pragma_update(None, "cache_size", -1024)?;
+        connection.pragma_update(None, "temp_store", "MEMORY")?;
+        connection.busy_timeout(std::time::Duration::from_secs(5))?;
+        Ok(connection)
+    };
+    open().map_err(|error| failed("open the database", &error))
+}
+
+fn prepare_schema(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let number = |connection: &Connection, pragma: &str| {
+        connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, u32>(0))
+    };
+    let mut prepare = || {
+        let application = number(connection, "application_id")?;
+        let format = number(connection, "user_version")?;
+        let tables: u32 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        let file = path.display();
+        if tables == 0 && application == 0 && format == 0 {
+            connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+            let transaction = connection.transaction()?;
+            transaction.execute_batch(TABLES)?;
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            transaction.pragma_update(None, "user_version", FORMAT)?;
+            transaction.commit()?;
+            return Ok(Ok(()));
+        }
+        if application != APPLICATION_ID {
+            return Ok(Err(format!(
+                "{file} is an SQLite database, but not a Fairway store"
+            )));
+        }
+        if format > FORMAT {
+            return Ok(Err(format!(
+                "{file} has format {format}, and this version of Fairway reads formats up to {FORMAT}; \
+                 start it with the newer version that wrote it"
+            )));
+        }
+        if format == 0 {
+            return Ok(Err(format!(
+                "{file} says that it is a Fairway store, but has no format number"
+            )));
+        }
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+        Ok(Ok(()))
+    };
+    match prepare() {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(unusable)) => Err(StoreError::Unusable(unusable)),
+        Err(error) => Err(failed("read the database", &error)),
+    }
+}
+
+/// What an error of SQLite means to a caller of the store.
+fn failed(attempted: &'static str, error: &rusqlite::Error) -> StoreError {
+    let cause = error.to_string();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => StoreError::DiskFull(cause),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Unusable(cause),
+        _ => StoreError::Io { attempted, cause },
+    }
+}
+
+fn io(attempted: &'static str, path: &Path, error: &std::io::Error) -> StoreError {
+    StoreError::Io {
+        attempted,
+        cause: format!("{}: {error}", path.display()),
+    }
+}
+
+fn create_directory(directory: &Path) -> Result<(), StoreError> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(|error| io("create its directory", directory, &error))
+}
+
+/// SQLite gives its side files the mode of the database, so it is created here with the right one.
+fn create_file(path: &Path) -> Result<(), StoreError> {
+    let file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(|error| io("create the database", path, &error))?;
+    let mode = file
+        .metadata()
+        .map_err(|error| io("look at the database", path, &error))?
+        .permissions()
+        .mode();
+    if mode & 0o077 != 0 {
+        file.set_permissions(fs::Permissions::from_mode(0o600))
+            .map_err(|error| io("protect the database", path, &error))?;
+    }
+    Ok(())
+}
+
+fn sync_directory(directory: &Path) -> Result<(), StoreError> {
+    File::open(directory)
+        .and_then(|opened| opened.sync_all())
+        .map_err(|error| io("make its directory durable", directory, &error))
+}
+
+fn lock(directory: &Path) -> Result<File, StoreError> {
+    let path = directory.join(LOCK);
+    let file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(|error| io("create its lock file", &path, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Unusable(format!(
+            "{} is in use by another process, which holds {}",
+            directory.display(),
+            path.display()
+        ))),
+        Err(TryLockError::Error(error)) => Err(io("lock its directory", &path, &error)),
+    }
+}
