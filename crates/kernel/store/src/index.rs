@@ -221,11 +221,6 @@ impl Index {
             history.older.shrink_to_fit();
         }
     }
-
-    #[cfg(test)]
-    pub(crate) fn records(&self) -> usize {
-        self.keys.values().map(|history| history.older.len() + 1).sum()
-    }
 }
 
 /// The entry of a key, and a handle on the key as the map holds it.

@@ -2,6 +2,7 @@
 
 mod api;
 mod clock;
+mod compaction;
 mod embedded;
 pub mod engine;
 mod evaluate;
@@ -12,6 +13,7 @@ mod lease;
 mod limits;
 mod log_store;
 mod memory;
+pub mod value;
 
 pub use api::{
     Compare, CompareTarget, Event, EventKind, KeyRange, KeyValue, LeaseId, MAX_TXN_OPS, MAX_VALUE_BYTES, Op,
@@ -19,7 +21,9 @@ pub use api::{
     WatchRequest, WatchStream,
 };
 pub use clock::{Clock, ManualClock, MonotonicClock, OnSet};
+pub use compaction::{CompactionSchedule, DEFAULT_RETENTION};
 pub use embedded::EmbeddedStore;
 pub use limits::MAX_TXN_BYTES;
 pub use log_store::{LogStore, Options};
 pub use memory::MemoryStore;
+pub use value::{KeyRing, ValueError};
