@@ -16,18 +16,19 @@
 //! A batch is one transaction. With `synchronous = FULL` SQLite appends its pages to the write-ahead log and syncs it
 //! before `COMMIT` returns: one `fdatasync`, whatever the size of the batch. After a crash, frames without a valid
 //! checksum or without a commit mark behind them are ignored. The log is copied into the database after the answers
-//! have been sent, once it has more than [`CHECKPOINT_BYTES`]; it is then written again from its start.
+//! have been sent, once it has more than a thousand pages; it is then written again from its start.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::File;
 use std::ops::ControlFlow;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, ffi, params};
 
 use super::{Batch, Engine, EngineReader, LeaseChange, Loaded, Record, RecordHeader, RecordId};
 use crate::api::{KeyValue, LeaseId, Revision, StoreError};
+
+mod files;
 
 /// The format that this code writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
@@ -35,11 +36,19 @@ pub const FORMAT: u32 = 1;
 /// "FWRY": tells a store from any other SQLite database.
 const APPLICATION_ID: u32 = 0x4657_5259;
 
-/// Size of the write-ahead log from which it is copied into the database.
-pub const CHECKPOINT_BYTES: u64 = 4 * 1024 * 1024;
+/// Pages in the write-ahead log from which it is copied into the database.
+const CHECKPOINT_PAGES: u64 = 1000;
+
+/// Pages from which the writer waits for readers, so that the log can start again from its beginning.
+const FORCED_CHECKPOINT_PAGES: u64 = 16 * CHECKPOINT_PAGES;
+
+const PAGE_BYTES: u64 = 4096;
+
+/// What remains of the write-ahead log's file after it had to grow.
+const WAL_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
 const DATABASE: &str = "store.db";
-const LOCK: &str = "lock";
+const DATABASE_WAL: &str = "store.db-wal";
 
 const TABLES: &str = "
     CREATE TABLE record (
@@ -59,6 +68,8 @@ const TABLES: &str = "
 pub struct SqliteEngine {
     reader: SqliteReader,
     directory: PathBuf,
+    /// Pages in the write-ahead log that are not in the database, roughly.
+    wal_pages: u64,
     // Held for its lock.
     _lock: File,
 }
@@ -72,25 +83,22 @@ pub struct SqliteReader {
 impl SqliteEngine {
     /// Opens the database of a directory, and creates both if they are not there.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
-        create_directory(directory)?;
-        let lock = lock(directory)?;
+        files::create_directory(directory)?;
+        let lock = files::lock(directory)?;
         let path = directory.join(DATABASE);
-        create_file(&path)?;
+        files::create_file(&path)?;
         let mut connection = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         prepare_schema(&mut connection, &path)?;
-        sync_directory(directory)?;
+        files::sync_directory(directory)?;
+        let reader = SqliteReader { connection };
+        // Whatever a crash left in the log is copied at the first occasion.
+        let wal_pages = CHECKPOINT_PAGES;
         Ok(Self {
-            reader: SqliteReader { connection },
+            reader,
             directory: directory.to_owned(),
+            wal_pages,
             _lock: lock,
         })
-    }
-
-    /// Lets the database grow to no more than this many pages: how tests fill a disk.
-    pub fn limit_pages(&self, pages: u32) -> Result<(), StoreError> {
-        self.connection()
-            .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
-            .map_err(|error| failed("limit the database", &error))
     }
 
     fn connection(&self) -> &Connection {
@@ -144,10 +152,25 @@ impl SqliteEngine {
         transaction.commit()
     }
 
-    fn checkpoint(&self, mode: &str) -> Result<(), StoreError> {
-        self.connection()
-            .query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(()))
-            .map_err(|error| failed("copy the write-ahead log into the database", &error))
+    /// Copies the log into the database as far as readers allow.
+    fn checkpoint(&mut self, mode: &str) -> Result<(), StoreError> {
+        let (in_log, copied) = self
+            .connection()
+            .query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| {
+                Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+            })
+            .map_err(|error| failed("copy the write-ahead log into the database", &error))?;
+        self.wal_pages = u64::try_from(in_log - copied).unwrap_or(0);
+        Ok(())
+    }
+
+    /// Whether an error means that there is no space, although SQLite does not say so.
+    fn lacks_space(&self, error: &rusqlite::Error) -> bool {
+        let code = error.sqlite_error().map_or(0, |error| error.extended_code);
+        matches!(
+            code,
+            ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_SHMSIZE | ffi::SQLITE_IOERR_TRUNCATE
+        ) && files::is_full(&self.directory, &[DATABASE, DATABASE_WAL])
     }
 }
 
@@ -157,8 +180,14 @@ impl Engine for SqliteEngine {
     }
 
     fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
-        self.write(batch)
-            .map_err(|error| failed("write to the database", &error))
+        match self.write(batch) {
+            Ok(()) => {
+                self.wal_pages += pages(batch);
+                Ok(())
+            }
+            Err(error) if self.lacks_space(&error) => Err(StoreError::DiskFull(error.to_string())),
+            Err(error) => Err(failed("write to the database", &error)),
+        }
     }
 
     fn reader(&self) -> Result<Box<dyn EngineReader>, StoreError> {
@@ -171,12 +200,11 @@ impl Engine for SqliteEngine {
     }
 
     fn tidy(&mut self) -> Result<(), StoreError> {
-        let wal = self.directory.join(format!("{DATABASE}-wal"));
-        let bytes = fs::metadata(&wal).map_or(0, |metadata| metadata.len());
-        if bytes < CHECKPOINT_BYTES {
-            return Ok(());
+        match self.wal_pages {
+            0..CHECKPOINT_PAGES => Ok(()),
+            CHECKPOINT_PAGES..FORCED_CHECKPOINT_PAGES => self.checkpoint("PASSIVE"),
+            _ => self.checkpoint("RESTART"),
         }
-        self.checkpoint("PASSIVE")
     }
 
     fn close(&mut self) -> Result<(), StoreError> {
@@ -233,6 +261,16 @@ impl EngineReader for SqliteReader {
         };
         read().map_err(|error| failed("read history", &error))
     }
+}
+
+/// How many pages a batch adds to the log, roughly: its bytes, the right edge of the table, and its parent.
+fn pages(batch: &Batch) -> u64 {
+    let sizes = batch
+        .commits
+        .iter()
+        .flat_map(|commit| &commit.events)
+        .map(|e| e.kv.key.len() + e.kv.value.len() + 32);
+    sizes.sum::<usize>() as u64 / PAGE_BYTES + batch.erased.len() as u64 + 2
 }
 
 fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
@@ -298,6 +336,7 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
         // Checkpoints are taken in `tidy`, when nobody waits.
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
         connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "journal_size_limit", WAL_FILE_BYTES.cast_signed())?;
         // In KiB. The operating system caches the file as well, and hot values are in the event ring.
         connection.pragma_update(None, "cache_size", -1024)?;
         connection.pragma_update(None, "temp_store", "MEMORY")?;
@@ -358,68 +397,5 @@ fn failed(attempted: &'static str, error: &rusqlite::Error) -> StoreError {
         Some(ErrorCode::DiskFull) => StoreError::DiskFull(cause),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Unusable(cause),
         _ => StoreError::Io { attempted, cause },
-    }
-}
-
-fn io(attempted: &'static str, path: &Path, error: &std::io::Error) -> StoreError {
-    StoreError::Io {
-        attempted,
-        cause: format!("{}: {error}", path.display()),
-    }
-}
-
-fn create_directory(directory: &Path) -> Result<(), StoreError> {
-    if directory.is_dir() {
-        return Ok(());
-    }
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)
-        .map_err(|error| io("create its directory", directory, &error))
-}
-
-/// SQLite gives its side files the mode of the database, so it is created here with the right one.
-fn create_file(path: &Path) -> Result<(), StoreError> {
-    let file = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(|error| io("create the database", path, &error))?;
-    let mode = file
-        .metadata()
-        .map_err(|error| io("look at the database", path, &error))?
-        .permissions()
-        .mode();
-    if mode & 0o077 != 0 {
-        file.set_permissions(fs::Permissions::from_mode(0o600))
-            .map_err(|error| io("protect the database", path, &error))?;
-    }
-    Ok(())
-}
-
-fn sync_directory(directory: &Path) -> Result<(), StoreError> {
-    File::open(directory)
-        .and_then(|opened| opened.sync_all())
-        .map_err(|error| io("make its directory durable", directory, &error))
-}
-
-fn lock(directory: &Path) -> Result<File, StoreError> {
-    let path = directory.join(LOCK);
-    let file = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(&path)
-        .map_err(|error| io("create its lock file", &path, &error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(StoreError::Unusable(format!(
-            "{} is in use by another process, which holds {}",
-            directory.display(),
-            path.display()
-        ))),
-        Err(TryLockError::Error(error)) => Err(io("lock its directory", &path, &error)),
     }
 }

@@ -60,8 +60,11 @@ fn every_altered_byte_is_noticed() {
     }
     for length in 0..stored.len() {
         let error = ring.open(b"k", &stored.slice(..length)).unwrap_err();
-        let expected =
-            if length < SEALED_OVERHEAD { ValueError::Truncated(length) } else { ValueError::NotAuthentic };
+        let expected = if length < SEALED_OVERHEAD {
+            ValueError::Truncated(length)
+        } else {
+            ValueError::NotAuthentic
+        };
         assert_eq!(error, expected);
     }
     let longer = Bytes::from([&stored[..], b"x"].concat());
