@@ -51,8 +51,13 @@ impl PathElement {
 
     /// An item, by its key fields in any order.
     pub fn key<'a>(fields: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
-        let mut fields: Vec<KeyField> =
-            fields.into_iter().map(|(name, value)| KeyField { name: FieldName::new(name), value }).collect();
+        let mut fields: Vec<KeyField> = fields
+            .into_iter()
+            .map(|(name, value)| KeyField {
+                name: FieldName::new(name),
+                value,
+            })
+            .collect();
         fields.sort_by(|l, r| l.name.cmp(&r.name));
         Self::Key(fields.into())
     }
@@ -107,8 +112,9 @@ pub(crate) fn compare_keys<'l, 'r>(
             (None, Some(_)) => return Ordering::Less,
             (Some(_), None) => return Ordering::Greater,
             (Some((left_name, left_value)), Some((right_name, right_value))) => {
-                let order =
-                    left_name.cmp(right_name).then_with(|| value_order::compare(left_value, right_value));
+                let order = left_name
+                    .cmp(right_name)
+                    .then_with(|| value_order::compare(left_value, right_value));
                 if order.is_ne() {
                     return order;
                 }

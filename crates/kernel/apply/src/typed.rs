@@ -42,7 +42,12 @@ pub struct Typed<'s, 'v> {
 impl<'s, 'v> Typed<'s, 'v> {
     /// A borrowed value.
     pub fn new(shapes: &'s Shapes, shape: ShapeId, value: &'v Value) -> Self {
-        Self { shapes, shape, value: Cow::Borrowed(value), zero_values: false }
+        Self {
+            shapes,
+            shape,
+            value: Cow::Borrowed(value),
+            zero_values: false,
+        }
     }
 
     /// The same, without a copy of the value.
@@ -57,12 +62,20 @@ impl<'s, 'v> Typed<'s, 'v> {
 
     /// The same, with a value of its own.
     pub fn into_owned(self) -> Typed<'s, 'static> {
-        Typed { value: Cow::Owned(self.value.into_owned()), ..self }
+        Typed {
+            value: Cow::Owned(self.value.into_owned()),
+            ..self
+        }
     }
 
     /// Another value of the same type.
     pub fn with_value(&self, value: Value) -> Typed<'s, 'static> {
-        Typed { shapes: self.shapes, shape: self.shape, value: Cow::Owned(value), zero_values: self.zero_values }
+        Typed {
+            shapes: self.shapes,
+            shape: self.shape,
+            value: Cow::Owned(value),
+            zero_values: self.zero_values,
+        }
     }
 }
 

@@ -31,7 +31,11 @@ pub type Managers = BTreeMap<String, VersionedSet>;
 /// Conversion of objects between versions.
 pub trait Converter<'s> {
     /// The object in that version; itself, if it is in that version.
-    fn convert<'v>(&self, object: &'v Typed<'s, '_>, api_version: &str) -> Result<Typed<'s, 'v>, ConvertError>;
+    fn convert<'v>(
+        &self,
+        object: &'v Typed<'s, '_>,
+        api_version: &str,
+    ) -> Result<Typed<'s, 'v>, ConvertError>;
 }
 
 /// Why an object cannot be converted.
@@ -61,7 +65,10 @@ impl ResetFields {
     }
 
     fn of(&self, api_version: &str) -> Option<&Filter> {
-        self.0.iter().find(|(version, _)| version == api_version).map(|(_, filter)| filter)
+        self.0
+            .iter()
+            .find(|(version, _)| version == api_version)
+            .map(|(_, filter)| filter)
     }
 }
 
@@ -129,13 +136,23 @@ impl<'s> Updater<'_, 's> {
     ) -> Result<Managers, UpdateError> {
         let managers = self.reconcile_all(live, managers)?;
         let (mut managers, changes) = self.hand_over(live, new, api_version, managers, manager, true)?;
-        let owned = managers.remove(manager).map(|owned| owned.set).unwrap_or_default();
-        let mut set = owned.difference(&changes.removed).union(&changes.modified).union(&changes.added);
+        let owned = managers
+            .remove(manager)
+            .map(|owned| owned.set)
+            .unwrap_or_default();
+        let mut set = owned
+            .difference(&changes.removed)
+            .union(&changes.modified)
+            .union(&changes.added);
         if let Some(filter) = self.reset_fields.of(api_version) {
             set = filter.filter(&set);
         }
         if !set.is_empty() {
-            let owned = VersionedSet { set, api_version: api_version.to_owned(), applied: false };
+            let owned = VersionedSet {
+                set,
+                api_version: api_version.to_owned(),
+                applied: false,
+            };
             managers.insert(manager.to_owned(), owned);
         }
         Ok(managers)
@@ -152,13 +169,22 @@ impl<'s> Updater<'_, 's> {
         force: bool,
     ) -> Result<Applied<'s>, UpdateError> {
         let mut managers = self.reconcile_all(live, managers)?;
-        let merged = live.merge(config).map_err(|errors| UpdateError::Invalid { task: "merge config", errors })?;
-        let mut set =
-            config.to_field_set().map_err(|errors| UpdateError::Invalid { task: "get field set", errors })?;
+        let merged = live.merge(config).map_err(|errors| UpdateError::Invalid {
+            task: "merge config",
+            errors,
+        })?;
+        let mut set = config.to_field_set().map_err(|errors| UpdateError::Invalid {
+            task: "get field set",
+            errors,
+        })?;
         if let Some(filter) = self.reset_fields.of(api_version) {
             set = filter.filter(&set);
         }
-        let applied = VersionedSet { set, api_version: api_version.to_owned(), applied: true };
+        let applied = VersionedSet {
+            set,
+            api_version: api_version.to_owned(),
+            applied: true,
+        };
         let last = managers.insert(manager.to_owned(), applied);
         let new = match last {
             Some(last) => self.prune(merged, &managers, manager, &last)?,
@@ -166,7 +192,10 @@ impl<'s> Updater<'_, 's> {
         };
         let (managers, _) = self.hand_over(live, &new, api_version, managers, manager, force)?;
         let same = value_order::equals(&live.value, &new.value);
-        Ok(Applied { object: (!same).then_some(new), managers })
+        Ok(Applied {
+            object: (!same).then_some(new),
+            managers,
+        })
     }
 
     /// Takes what changed from everyone but `manager`.
@@ -188,7 +217,10 @@ impl<'s> Updater<'_, 's> {
             let known = if owned.api_version == api_version {
                 Some(&changes)
             } else {
-                by_version.iter().find(|(version, _)| *version == owned.api_version).map(|(_, c)| c)
+                by_version
+                    .iter()
+                    .find(|(version, _)| *version == owned.api_version)
+                    .map(|(_, c)| c)
             };
             let in_version = match known {
                 Some(known) => known,
@@ -207,11 +239,14 @@ impl<'s> Updater<'_, 's> {
             if in_version.is_same() {
                 continue;
             }
-            let taken = owned.set.intersection(&in_version.modified.union(&in_version.added));
+            let taken = owned
+                .set
+                .intersection(&in_version.modified.union(&in_version.added));
             if !force {
-                conflicts.extend(
-                    taken.paths().into_iter().map(|path| Conflict { manager: name.clone(), path }),
-                );
+                conflicts.extend(taken.paths().into_iter().map(|path| Conflict {
+                    manager: name.clone(),
+                    path,
+                }));
             }
             if !taken.is_empty() || !in_version.removed.is_empty() {
                 lost.push((name.clone(), taken.union(&in_version.removed)));
@@ -233,10 +268,18 @@ impl<'s> Updater<'_, 's> {
     }
 
     /// What changed, as far as the request may own it.
-    fn changes(&self, live: &Typed<'s, '_>, new: &Typed<'s, '_>, api_version: &str) -> Result<Comparison, UpdateError> {
+    fn changes(
+        &self,
+        live: &Typed<'s, '_>,
+        new: &Typed<'s, '_>,
+        api_version: &str,
+    ) -> Result<Comparison, UpdateError> {
         let comparison = live
             .compare_except(new, self.skip)
-            .map_err(|errors| UpdateError::Invalid { task: "compare objects", errors })?;
+            .map_err(|errors| UpdateError::Invalid {
+                task: "compare objects",
+                errors,
+            })?;
         Ok(match self.reset_fields.of(api_version) {
             Some(filter) => comparison.filter(filter),
             None => comparison,

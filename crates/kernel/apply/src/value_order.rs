@@ -33,7 +33,9 @@ pub(crate) fn equals(left: &Value, right: &Value) -> bool {
         (Value::String(l), Value::String(r)) => l == r,
         (Value::Bool(l), Value::Bool(r)) => l == r,
         (Value::Null, Value::Null) => true,
-        (Value::Array(l), Value::Array(r)) => l.len() == r.len() && l.iter().zip(r).all(|(l, r)| equals(l, r)),
+        (Value::Array(l), Value::Array(r)) => {
+            l.len() == r.len() && l.iter().zip(r).all(|(l, r)| equals(l, r))
+        }
         (Value::Object(l), Value::Object(r)) => {
             l.len() == r.len() && l.iter().all(|(k, l)| r.get(k).is_some_and(|r| equals(l, r)))
         }

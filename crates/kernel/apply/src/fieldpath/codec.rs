@@ -43,7 +43,12 @@ impl Set {
 fn read(fields: &Value, key: &str) -> Result<Part, FieldsError> {
     let map = match fields {
         Value::Object(map) => map,
-        Value::Null => return Ok(Part { member: true, children: Set::new() }),
+        Value::Null => {
+            return Ok(Part {
+                member: true,
+                children: Set::new(),
+            });
+        }
         _ => return Err(FieldsError::NotAnObject(key.to_owned())),
     };
     let mut member = false;
@@ -56,7 +61,10 @@ fn read(fields: &Value, key: &str) -> Result<Part, FieldsError> {
         }
     }
     let children = children.finish();
-    Ok(Part { member: member || children.is_empty(), children })
+    Ok(Part {
+        member: member || children.is_empty(),
+        children,
+    })
 }
 
 fn write(set: &Set, with_self: bool) -> Value {
@@ -89,7 +97,10 @@ pub(crate) fn parse_element(key: &str) -> Result<Option<PathElement>, FieldsErro
             let fields: Map<String, Value> = serde_json::from_str(content).map_err(|e| unreadable(&e))?;
             let mut fields: Vec<KeyField> = fields
                 .into_iter()
-                .map(|(name, value)| KeyField { name: FieldName::new(&name), value })
+                .map(|(name, value)| KeyField {
+                    name: FieldName::new(&name),
+                    value,
+                })
                 .collect();
             fields.sort_by(|l, r| l.name.cmp(&r.name));
             Some(PathElement::Key(fields.into()))
@@ -238,7 +249,10 @@ mod tests {
             }
         });
         let set = Set::from_fields_v1(&canonical).unwrap();
-        assert_eq!(serde_json::to_string(&set.to_fields_v1()).unwrap(), serde_json::to_string(&canonical).unwrap());
+        assert_eq!(
+            serde_json::to_string(&set.to_fields_v1()).unwrap(),
+            serde_json::to_string(&canonical).unwrap()
+        );
     }
 
     #[test]
@@ -248,13 +262,20 @@ mod tests {
             (json!({"f:a": {".": {}}}), r#"{"f:a":{}}"#),
             (json!({"f:a": null}), r#"{"f:a":{}}"#),
             (json!({"f:a": {"z:future": {}}}), r#"{"f:a":{}}"#),
-            (json!({"k:{\"b\": 1, \"a\": \"<\"}": {}}), r#"{"k:{\"a\":\"\\u003c\",\"b\":1}":{}}"#),
+            (
+                json!({"k:{\"b\": 1, \"a\": \"<\"}": {}}),
+                r#"{"k:{\"a\":\"\\u003c\",\"b\":1}":{}}"#,
+            ),
             (json!({"v:1": {}, "v:1.0": {}}), r#"{"v:1":{}}"#),
             (json!({"v:1e30": {}, "v:0.5": {}}), r#"{"v:0.5":{},"v:1e+30":{}}"#),
             (json!({}), "{}"),
         ] {
             let set = Set::from_fields_v1(&given).unwrap();
-            assert_eq!(serde_json::to_string(&set.to_fields_v1()).unwrap(), canonical, "{given}");
+            assert_eq!(
+                serde_json::to_string(&set.to_fields_v1()).unwrap(),
+                canonical,
+                "{given}"
+            );
         }
     }
 

@@ -46,7 +46,10 @@ pub enum Step {
 impl Matcher {
     /// Matches all paths that begin with these steps, and the paths that lead there.
     pub fn prefix(steps: impl IntoIterator<Item = Step, IntoIter: DoubleEndedIterator>) -> Self {
-        steps.into_iter().rev().fold(Self::Any, |rest, step| Self::Steps(vec![(step, rest)]))
+        steps
+            .into_iter()
+            .rev()
+            .fold(Self::Any, |rest, step| Self::Steps(vec![(step, rest)]))
     }
 
     /// Matches what either does.
@@ -115,7 +118,12 @@ mod tests {
     fn inclusion_keeps_matches_and_what_leads_to_them() {
         let field = |name| Step::Exactly(PathElement::field(name));
         let matcher = Matcher::prefix([field("spec"), field("containers"), Step::Any, field("resources")])
-            .or(Matcher::prefix([field("spec"), field("initContainers"), Step::Any, field("resources")]));
+            .or(Matcher::prefix([
+                field("spec"),
+                field("initContainers"),
+                Step::Any,
+                field("resources"),
+            ]));
         check(
             &Filter::Include(matcher),
             &json!({"f:spec": {

@@ -25,7 +25,10 @@ impl FieldName {
         match bytes.get_mut(..name.len()) {
             Some(prefix) => {
                 prefix.copy_from_slice(name.as_bytes());
-                Self(Repr::Inline { len: name.len() as u8, bytes })
+                Self(Repr::Inline {
+                    len: name.len() as u8,
+                    bytes,
+                })
             }
             None => Self(Repr::Heap(name.into())),
         }
@@ -81,13 +84,24 @@ mod tests {
     #[test]
     fn names_of_any_length_keep_their_text_and_order() {
         let long = "n".repeat(23);
-        let names = ["", "a", "exactly-twenty-two-byt", "exactly-twenty-three-by", &long, "é"];
+        let names = [
+            "",
+            "a",
+            "exactly-twenty-two-byt",
+            "exactly-twenty-three-by",
+            &long,
+            "é",
+        ];
         for name in names {
             assert_eq!(FieldName::new(name).as_str(), name);
         }
         for left in names {
             for right in names {
-                assert_eq!(FieldName::new(left).cmp(&FieldName::new(right)), left.cmp(right), "{left} {right}");
+                assert_eq!(
+                    FieldName::new(left).cmp(&FieldName::new(right)),
+                    left.cmp(right),
+                    "{left} {right}"
+                );
             }
         }
     }

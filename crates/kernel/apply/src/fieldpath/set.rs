@@ -62,7 +62,14 @@ impl Set {
         let at = match self.nodes.binary_search_by(|node| node.element.cmp(element)) {
             Ok(at) => at,
             Err(at) => {
-                self.nodes.insert(at, Node { element: element.clone(), member: false, children: Self::new() });
+                self.nodes.insert(
+                    at,
+                    Node {
+                        element: element.clone(),
+                        member: false,
+                        children: Self::new(),
+                    },
+                );
                 at
             }
         };
@@ -76,7 +83,10 @@ impl Set {
 
     /// Number of paths.
     pub fn len(&self) -> usize {
-        self.nodes.iter().map(|node| usize::from(node.member) + node.children.len()).sum()
+        self.nodes
+            .iter()
+            .map(|node| usize::from(node.member) + node.children.len())
+            .sum()
     }
 
     /// Whether the path is in the set.
@@ -96,7 +106,10 @@ impl Set {
 
     /// The node that `order` finds equal.
     pub(crate) fn get(&self, order: impl Fn(&PathElement) -> Ordering) -> Option<&Node> {
-        self.nodes.binary_search_by(|node| order(&node.element)).ok().map(|at| &self.nodes[at])
+        self.nodes
+            .binary_search_by(|node| order(&node.element))
+            .ok()
+            .map(|at| &self.nodes[at])
     }
 
     /// The node of a field.
@@ -248,7 +261,11 @@ impl Set {
 }
 
 /// Walks two sorted sets together and keeps what `combine` makes of each node.
-fn merge_walk(left: &Set, right: &Set, combine: impl Fn(Option<&Node>, Option<&Node>) -> Option<Node>) -> Set {
+fn merge_walk(
+    left: &Set,
+    right: &Set,
+    combine: impl Fn(Option<&Node>, Option<&Node>) -> Option<Node>,
+) -> Set {
     let mut nodes = Vec::with_capacity(left.nodes.len());
     let (mut l, mut r) = (left.nodes.iter().peekable(), right.nodes.iter().peekable());
     loop {
@@ -287,7 +304,11 @@ impl SetBuilder {
         if !part.member && part.children.is_empty() {
             return;
         }
-        let node = Node { element: element(), member: part.member, children: part.children };
+        let node = Node {
+            element: element(),
+            member: part.member,
+            children: part.children,
+        };
         self.unsorted |= self.nodes.last().is_some_and(|last| last.element >= node.element);
         self.nodes.push(node);
     }

@@ -44,7 +44,11 @@ impl Typed<'_, '_> {
     }
 
     /// Like [`Typed::compare`], but takes the values under the path `skip` as the same.
-    pub(crate) fn compare_except(&self, new: &Typed<'_, '_>, skip: &[&str]) -> Result<Comparison, ValidationErrors> {
+    pub(crate) fn compare_except(
+        &self,
+        new: &Typed<'_, '_>,
+        skip: &[&str],
+    ) -> Result<Comparison, ValidationErrors> {
         let mut walk = Walk {
             shapes: self.shapes,
             zero_values: self.zero_values || new.zero_values,
@@ -94,14 +98,24 @@ impl DiffBuilder {
     }
 
     fn finish(self) -> Diff {
-        let part = |builder: SetBuilder| Part { member: false, children: builder.finish() };
-        Diff { added: part(self.added), modified: part(self.modified), removed: part(self.removed) }
+        let part = |builder: SetBuilder| Part {
+            member: false,
+            children: builder.finish(),
+        };
+        Diff {
+            added: part(self.added),
+            modified: part(self.modified),
+            removed: part(self.removed),
+        }
     }
 }
 
 impl Diff {
     fn union(self, other: Self) -> Self {
-        let part = |l: Part, r: Part| Part { member: l.member || r.member, children: l.children.union(&r.children) };
+        let part = |l: Part, r: Part| Part {
+            member: l.member || r.member,
+            children: l.children.union(&r.children),
+        };
         Self {
             added: part(self.added, other.added),
             modified: part(self.modified, other.modified),
@@ -134,7 +148,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn value_as(&mut self, form: Form<'a>, left: Option<&Value>, right: Option<&Value>, skip: &[&str]) -> Diff {
+    fn value_as(
+        &mut self,
+        form: Form<'a>,
+        left: Option<&Value>,
+        right: Option<&Value>,
+        skip: &[&str],
+    ) -> Diff {
         let below = match form {
             Form::Scalar(scalar) => {
                 if let (Some(l), Some(r)) = (scalar_error(scalar, left), scalar_error(scalar, right)) {
@@ -201,9 +221,17 @@ impl<'a> Walk<'a> {
             && self.zero_depth < MAX_ZERO_DEPTH
             && let (Some(one), None) | (None, Some(one)) = (left, right)
         {
-            for field in shape.fields.iter().filter(|field| !one.contains_key(field.name.as_ref())) {
+            for field in shape
+                .fields
+                .iter()
+                .filter(|field| !one.contains_key(field.name.as_ref()))
+            {
                 let Some(zero) = zero_value(field) else { continue };
-                let (l, r) = if left.is_some() { (Some(zero), None) } else { (None, Some(zero)) };
+                let (l, r) = if left.is_some() {
+                    (Some(zero), None)
+                } else {
+                    (None, Some(zero))
+                };
                 self.zero_depth += 1;
                 self.field(shape, Some(field), &field.name, l, r, skip, &mut below);
                 self.zero_depth -= 1;
@@ -261,11 +289,17 @@ impl<'a> Walk<'a> {
         for (index, (number, (is_left, item))) in numbers.into_iter().zip(items).enumerate() {
             let group = &mut groups[number];
             group.first = group.first.or(Some(index));
-            if is_left { group.left.push(item) } else { group.right.push(item) }
+            if is_left {
+                group.left.push(item)
+            } else {
+                group.right.push(item)
+            }
         }
         let mut below = DiffBuilder::default();
         for group in groups {
-            let Some(key) = group.first.map(|index| &keys[index]) else { continue };
+            let Some(key) = group.first.map(|index| &keys[index]) else {
+                continue;
+            };
             let mark = self.errors.mark();
             let diff = self.group(shape, &group.left, &group.right);
             self.errors.prefix_since(mark, || key.to_element());
@@ -281,7 +315,8 @@ impl<'a> Walk<'a> {
                 self.value(shape.element, left.first().copied(), right.first().copied(), &[])
             }
             ([_, _, ..], [_, _, ..]) => {
-                let same = left.len() == right.len() && left.iter().zip(right).all(|(l, r)| value_order::equals(l, r));
+                let same = left.len() == right.len()
+                    && left.iter().zip(right).all(|(l, r)| value_order::equals(l, r));
                 let mut diff = Diff::default();
                 diff.modified.member = !same;
                 diff

@@ -43,7 +43,10 @@ impl fmt::Display for ValidationErrors {
 
 impl ValidationErrors {
     pub(super) fn add(&mut self, message: impl Into<String>) {
-        self.0.push(ValidationError { path: String::new(), message: message.into() });
+        self.0.push(ValidationError {
+            path: String::new(),
+            message: message.into(),
+        });
     }
 
     /// A mark for [`ValidationErrors::prefix_since`].

@@ -11,7 +11,10 @@ use crate::fieldpath::{PathElement, Set};
 impl Typed<'_, '_> {
     /// Every leaf, item and map entry that the value has. Fields of structs are in it only if they are leaves.
     pub fn to_field_set(&self) -> Result<Set, ValidationErrors> {
-        let mut walk = Walk { shapes: self.shapes, errors: ValidationErrors::default() };
+        let mut walk = Walk {
+            shapes: self.shapes,
+            errors: ValidationErrors::default(),
+        };
         let part = walk.value(self.shape, &self.value);
         walk.errors.into_result(part.children)
     }
@@ -24,7 +27,10 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn value(&mut self, shape: ShapeId, value: &Value) -> Part {
-        let leaf = Part { member: true, children: Set::new() };
+        let leaf = Part {
+            member: true,
+            children: Set::new(),
+        };
         match form(self.shapes.get(shape), Some(value)) {
             Some(Form::Scalar(_)) => leaf,
             Some(Form::Map(map)) if map.atomic => leaf,
@@ -61,12 +67,17 @@ impl Walk<'_> {
             part.member |= empty || declared.is_none();
             children.push(|| PathElement::field(key), part);
         }
-        Part { member: false, children: children.finish() }
+        Part {
+            member: false,
+            children: children.finish(),
+        }
     }
 
     fn list(&mut self, shape: &List, items: &[Value]) -> Part {
-        let keyed: Vec<(&Value, ItemKey<'_>)> =
-            items.iter().filter_map(|item| Some((item, item_key(self.shapes, shape, item).ok()?))).collect();
+        let keyed: Vec<(&Value, ItemKey<'_>)> = items
+            .iter()
+            .filter_map(|item| Some((item, item_key(self.shapes, shape, item).ok()?)))
+            .collect();
         let keys: Vec<ItemKey<'_>> = keyed.iter().map(|(_, key)| key.clone()).collect();
         let (numbers, count) = number(&keys);
         let mut occurrences = vec![0_usize; count];
@@ -76,10 +87,17 @@ impl Walk<'_> {
         let mut children = SetBuilder::default();
         for ((item, key), number) in keyed.iter().zip(numbers) {
             // Duplicates are owned together, as if they were one leaf.
-            let mut part = if occurrences[number] > 1 { Part::default() } else { self.value(shape.element, item) };
+            let mut part = if occurrences[number] > 1 {
+                Part::default()
+            } else {
+                self.value(shape.element, item)
+            };
             part.member = true;
             children.push(|| key.to_element(), part);
         }
-        Part { member: false, children: children.finish() }
+        Part {
+            member: false,
+            children: children.finish(),
+        }
     }
 }

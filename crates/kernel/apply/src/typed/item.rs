@@ -27,7 +27,10 @@ impl ItemKey<'_> {
             Self::Fields(fields) => PathElement::Key(
                 fields
                     .iter()
-                    .map(|(name, value)| KeyField { name: FieldName::new(name), value: (*value).clone() })
+                    .map(|(name, value)| KeyField {
+                        name: FieldName::new(name),
+                        value: (*value).clone(),
+                    })
                     .collect(),
             ),
             Self::Value(value) => PathElement::Value(Box::new((*value).clone())),
@@ -52,9 +55,10 @@ impl ItemKey<'_> {
     /// The order of the element against this key.
     pub(super) fn order_of(&self, element: &PathElement) -> Ordering {
         match (element, self) {
-            (PathElement::Key(fields), Self::Fields(_)) => {
-                compare_keys(fields.iter().map(|f| (f.name.as_bytes(), &f.value)), self.fields())
-            }
+            (PathElement::Key(fields), Self::Fields(_)) => compare_keys(
+                fields.iter().map(|f| (f.name.as_bytes(), &f.value)),
+                self.fields(),
+            ),
             (PathElement::Value(l), Self::Value(r)) => value_order::compare(l, r),
             (PathElement::Field(_), _) | (PathElement::Key(_), Self::Value(_)) => Ordering::Less,
             (PathElement::Value(_), Self::Fields(_)) | (PathElement::Index(_), _) => Ordering::Greater,
@@ -63,7 +67,11 @@ impl ItemKey<'_> {
 }
 
 /// The identity of an item of an associative list.
-pub(super) fn item_key<'a>(shapes: &'a Shapes, list: &'a List, item: &'a Value) -> Result<ItemKey<'a>, Cow<'static, str>> {
+pub(super) fn item_key<'a>(
+    shapes: &'a Shapes,
+    list: &'a List,
+    item: &'a Value,
+) -> Result<ItemKey<'a>, Cow<'static, str>> {
     match &list.relationship {
         ListRelationship::Atomic => Err("invalid indexing of non-associative list".into()),
         ListRelationship::Set => match item {
@@ -92,7 +100,11 @@ pub(super) fn item_key<'a>(shapes: &'a Shapes, list: &'a List, item: &'a Value) 
                     .into());
                 };
                 // A key that is absent and has no default is left out: its absence is part of the identity.
-                if let Some(default) = shape.field(key).and_then(|f| f.default.as_ref()).filter(|d| !d.is_null()) {
+                if let Some(default) = shape
+                    .field(key)
+                    .and_then(|f| f.default.as_ref())
+                    .filter(|d| !d.is_null())
+                {
                     fields.push((key.as_ref(), default));
                 }
             }

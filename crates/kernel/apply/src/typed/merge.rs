@@ -15,9 +15,13 @@ use crate::fieldpath::PathElement;
 impl<'s> Typed<'s, '_> {
     /// This object with the configuration merged into it. Both must have been validated.
     pub fn merge(&self, config: &Typed<'_, '_>) -> Result<Typed<'s, 'static>, ValidationErrors> {
-        let mut walk = Walk { shapes: self.shapes, errors: ValidationErrors::default() };
+        let mut walk = Walk {
+            shapes: self.shapes,
+            errors: ValidationErrors::default(),
+        };
         let merged = walk.value(self.shape, Some(&self.value), Some(&config.value));
-        walk.errors.into_result(self.with_value(merged.unwrap_or(Value::Null)))
+        walk.errors
+            .into_result(self.with_value(merged.unwrap_or(Value::Null)))
     }
 }
 
@@ -37,7 +41,10 @@ impl<'a> Walk<'a> {
         };
         match form(self.shapes.get(shape), Some(right)) {
             Some(Form::Scalar(scalar)) => {
-                let errors = (scalar_error(scalar, Some(left)), scalar_error(scalar, Some(right)));
+                let errors = (
+                    scalar_error(scalar, Some(left)),
+                    scalar_error(scalar, Some(right)),
+                );
                 if let (Some(left), Some(right)) = errors {
                     self.errors.add(format!("lhs: {left}"));
                     self.errors.add(format!("rhs: {right}"));
@@ -62,8 +69,15 @@ impl<'a> Walk<'a> {
             return Some(right.clone());
         }
         let mut out = Map::with_capacity(left_map.len().max(right_map.len()));
-        let added = right_map.iter().filter(|(key, _)| !left_map.contains_key(*key)).map(|(k, v)| (k, None, Some(v)));
-        for (key, left, right) in left_map.iter().map(|(k, v)| (k, Some(v), right_map.get(k))).chain(added) {
+        let added = right_map
+            .iter()
+            .filter(|(key, _)| !left_map.contains_key(*key))
+            .map(|(k, v)| (k, None, Some(v)));
+        for (key, left, right) in left_map
+            .iter()
+            .map(|(k, v)| (k, Some(v), right_map.get(k)))
+            .chain(added)
+        {
             let mark = self.errors.mark();
             match shape.shape_of(key) {
                 Some(child) => {
@@ -115,7 +129,10 @@ impl<'a> Walk<'a> {
         let mut in_right = vec![None; count];
         for (index, number) in right_numbers.iter().enumerate() {
             if in_right[*number].replace(index).is_some() {
-                self.errors.add(format!("duplicate entries for key {}", keys[left.len() + index].to_element()));
+                self.errors.add(format!(
+                    "duplicate entries for key {}",
+                    keys[left.len() + index].to_element()
+                ));
             }
         }
         if self.errors.mark() > mark {
@@ -131,10 +148,13 @@ impl<'a> Walk<'a> {
             };
             let mark = self.errors.mark();
             merged.extend(self.value(shape.element, left_item, Some(&right[index])));
-            self.errors.prefix_since(mark, || keys[left.len() + index].to_element());
+            self.errors
+                .prefix_since(mark, || keys[left.len() + index].to_element());
         };
 
-        let mut shared = right_numbers.iter().filter(|number| !matches!(in_left[**number], Seen::Never));
+        let mut shared = right_numbers
+            .iter()
+            .filter(|number| !matches!(in_left[**number], Seen::Never));
         let mut next_shared = shared.next();
         let mut done = vec![false; count];
         let mut merged = Vec::with_capacity(left.len().max(right.len()));

@@ -10,12 +10,24 @@ use crate::fieldpath::{Path, PathElement, Set};
 impl<'s> Typed<'s, '_> {
     /// The value without these items, map entries and fields.
     pub fn remove(&self, items: &Set) -> Typed<'s, 'static> {
-        self.with_value(Walk { shapes: self.shapes, extract: false }.value(Some(self.shape), &self.value, items))
+        self.with_value(
+            Walk {
+                shapes: self.shapes,
+                extract: false,
+            }
+            .value(Some(self.shape), &self.value, items),
+        )
     }
 
     /// Only these items, map entries and fields of the value.
     pub fn extract(&self, items: &Set) -> Typed<'s, 'static> {
-        self.with_value(Walk { shapes: self.shapes, extract: true }.value(Some(self.shape), &self.value, items))
+        self.with_value(
+            Walk {
+                shapes: self.shapes,
+                extract: true,
+            }
+            .value(Some(self.shape), &self.value, items),
+        )
     }
 
     /// Like [`Typed::extract`], with the key fields of every list item on the way.
@@ -61,7 +73,9 @@ impl Walk<'_> {
                 _ => Value::Null,
             },
             Some(Form::List(list)) => match value {
-                Value::Array(elements) if !elements.is_empty() && list.relationship != ListRelationship::Atomic => {
+                Value::Array(elements)
+                    if !elements.is_empty() && list.relationship != ListRelationship::Atomic =>
+                {
                     self.list(list, elements, items)
                 }
                 Value::Array(_) if self.extract => value.clone(),
@@ -87,7 +101,11 @@ impl Walk<'_> {
                 out.insert(key.clone(), kept);
             }
         }
-        if out.is_empty() { Value::Null } else { Value::Object(out) }
+        if out.is_empty() {
+            Value::Null
+        } else {
+            Value::Object(out)
+        }
     }
 
     fn list(&self, shape: &List, elements: &[Value], items: &Set) -> Value {
@@ -96,7 +114,9 @@ impl Walk<'_> {
             let key = item_key(self.shapes, shape, element);
             let node = key.ok().and_then(|key| items.get(|e| key.order_of(e)));
             let member = node.is_some_and(|node| node.member);
-            let below = node.map(|node| &node.children).filter(|children| !children.is_empty());
+            let below = node
+                .map(|node| &node.children)
+                .filter(|children| !children.is_empty());
             let kept = match (member, below) {
                 (true, _) if !self.extract => None,
                 (_, Some(below)) => Some(self.value(Some(shape.element), element, below)),
@@ -105,6 +125,10 @@ impl Walk<'_> {
             };
             out.extend(kept);
         }
-        if out.is_empty() { Value::Null } else { Value::Array(out) }
+        if out.is_empty() {
+            Value::Null
+        } else {
+            Value::Array(out)
+        }
     }
 }

@@ -23,8 +23,16 @@ impl Typed<'_, '_> {
     }
 
     /// Like [`Typed::validate`], but does not look at the value under the path `skip`.
-    pub(crate) fn validate_except(&self, duplicates: Duplicates, skip: &[&str]) -> Result<(), ValidationErrors> {
-        let mut walk = Walk { shapes: self.shapes, duplicates, errors: ValidationErrors::default() };
+    pub(crate) fn validate_except(
+        &self,
+        duplicates: Duplicates,
+        skip: &[&str],
+    ) -> Result<(), ValidationErrors> {
+        let mut walk = Walk {
+            shapes: self.shapes,
+            duplicates,
+            errors: ValidationErrors::default(),
+        };
         walk.value(self.shape, &self.value, skip);
         walk.errors.into_result(())
     }
@@ -79,7 +87,8 @@ impl<'a> Walk<'a> {
             for (index, item) in items.iter().enumerate() {
                 let mark = self.errors.mark();
                 self.value(list.element, item, &[]);
-                self.errors.prefix_since(mark, || PathElement::Index(index as i64));
+                self.errors
+                    .prefix_since(mark, || PathElement::Index(index as i64));
             }
             return;
         }
@@ -97,7 +106,8 @@ impl<'a> Walk<'a> {
         let mut seen = vec![false; count];
         for ((item, key), number) in items.iter().zip(&keys).zip(numbers) {
             if std::mem::replace(&mut seen[number], true) && self.duplicates == Duplicates::Refuse {
-                self.errors.add(format!("duplicate entries for key {}", key.to_element()));
+                self.errors
+                    .add(format!("duplicate entries for key {}", key.to_element()));
             }
             let mark = self.errors.mark();
             self.value(list.element, item, &[]);

@@ -27,7 +27,12 @@ impl<'s> Updater<'_, 's> {
         if last.api_version == applied.api_version && last.set.is_subset(&applied.set) {
             return Ok(merged);
         }
-        let Some(in_last) = self.convert("merged object to last applied version", &merged, &last.api_version)? else {
+        let Some(in_last) = self.convert(
+            "merged object to last applied version",
+            &merged,
+            &last.api_version,
+        )?
+        else {
             return Ok(merged);
         };
         let without_last = in_last.remove(&last.set.with_named_fields(in_last.shapes, Some(in_last.shape)));
@@ -36,7 +41,10 @@ impl<'s> Updater<'_, 's> {
         self.converter
             .convert(&pruned, &applied.api_version)
             .map(Typed::into_owned)
-            .map_err(|error| UpdateError::Convert { object: "pruned object", error })
+            .map_err(|error| UpdateError::Convert {
+                object: "pruned object",
+                error,
+            })
     }
 
     /// Puts back what any manager owns, the applying one included.
@@ -56,7 +64,10 @@ impl<'s> Updater<'_, 's> {
         let first = owned_in.remove_entry(pruned_version);
         let (mut merged, mut pruned) = (merged.by_ref().into_owned(), pruned);
         for (version, owned) in first.into_iter().chain(owned_in) {
-            let Some(merged_here) = self.convert("merged object", &merged, version)?.map(Typed::into_owned) else {
+            let Some(merged_here) = self
+                .convert("merged object", &merged, version)?
+                .map(Typed::into_owned)
+            else {
                 continue;
             };
             merged = merged_here;
@@ -77,7 +88,9 @@ impl<'s> Updater<'_, 's> {
         pruned: &Typed<'s, '_>,
         last: &VersionedSet,
     ) -> Result<Typed<'s, 'static>, UpdateError> {
-        let Some(pruned) = self.convert("pruned object to last applied version", pruned, &last.api_version)? else {
+        let Some(pruned) =
+            self.convert("pruned object to last applied version", pruned, &last.api_version)?
+        else {
             return Ok(merged.by_ref().into_owned());
         };
         let named = |set: &Set| set.with_named_fields(merged.shapes, Some(merged.shape));
@@ -87,5 +100,8 @@ impl<'s> Updater<'_, 's> {
 }
 
 fn field_set(object: &Typed<'_, '_>) -> Result<Set, UpdateError> {
-    object.to_field_set().map_err(|errors| UpdateError::Invalid { task: "create field set", errors })
+    object.to_field_set().map_err(|errors| UpdateError::Invalid {
+        task: "create field set",
+        errors,
+    })
 }

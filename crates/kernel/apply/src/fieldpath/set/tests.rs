@@ -56,18 +56,40 @@ fn operations_treat_parents_and_children_as_separate_paths() {
         let (left, right) = (set(&case.left), set(&case.right));
         let name = format!("{} and {}", case.left, case.right);
         assert_eq!(left.union(&right).to_fields_v1(), case.union, "union of {name}");
-        assert_eq!(left.intersection(&right).to_fields_v1(), case.intersection, "intersection of {name}");
-        assert_eq!(left.difference(&right).to_fields_v1(), case.difference, "difference of {name}");
-        assert_eq!(left.recursive_difference(&right).to_fields_v1(), case.recursive, "recursive difference of {name}");
-        assert_eq!(left.is_subset(&right), left.difference(&right).is_empty(), "subset of {name}");
-        assert!(left.is_subset(&left.union(&right)) && right.is_subset(&left.union(&right)), "{name} in their union");
+        assert_eq!(
+            left.intersection(&right).to_fields_v1(),
+            case.intersection,
+            "intersection of {name}"
+        );
+        assert_eq!(
+            left.difference(&right).to_fields_v1(),
+            case.difference,
+            "difference of {name}"
+        );
+        assert_eq!(
+            left.recursive_difference(&right).to_fields_v1(),
+            case.recursive,
+            "recursive difference of {name}"
+        );
+        assert_eq!(
+            left.is_subset(&right),
+            left.difference(&right).is_empty(),
+            "subset of {name}"
+        );
+        assert!(
+            left.is_subset(&left.union(&right)) && right.is_subset(&left.union(&right)),
+            "{name} in their union"
+        );
     }
 }
 
 #[test]
 fn leaves_have_nothing_below_them() {
     let given = json!({"f:a": {".": {}, "f:b": {}}, "f:c": {}});
-    assert_eq!(set(&given).leaves().to_fields_v1(), json!({"f:a": {"f:b": {}}, "f:c": {}}));
+    assert_eq!(
+        set(&given).leaves().to_fields_v1(),
+        json!({"f:a": {"f:b": {}}, "f:c": {}})
+    );
 }
 
 #[test]
@@ -96,9 +118,24 @@ fn paths_read_as_users_know_them() {
 fn a_builder_sorts_and_joins() {
     let mut builder = SetBuilder::default();
     for name in ["c", "a", "b", "a"] {
-        builder.push(|| PathElement::field(name), Part { member: true, children: Set::new() });
+        builder.push(
+            || PathElement::field(name),
+            Part {
+                member: true,
+                children: Set::new(),
+            },
+        );
     }
-    builder.push(|| PathElement::field("a"), Part { member: false, children: set(&json!({"f:x": {}})) });
+    builder.push(
+        || PathElement::field("a"),
+        Part {
+            member: false,
+            children: set(&json!({"f:x": {}})),
+        },
+    );
     builder.push(|| PathElement::field("never"), Part::default());
-    assert_eq!(builder.finish(), set(&json!({"f:a": {".": {}, "f:x": {}}, "f:b": {}, "f:c": {}})));
+    assert_eq!(
+        builder.finish(),
+        set(&json!({"f:a": {".": {}, "f:x": {}}, "f:b": {}, "f:c": {}}))
+    );
 }
