@@ -1,0 +1,1 @@
+//! Tables for the walks over typed values.
