@@ -2,5 +2,6 @@
 //!
 //! Pure: no tokio, no file system, no clock.
 
+pub mod builtin;
 pub mod field;
 pub mod shape;
