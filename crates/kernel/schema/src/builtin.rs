@@ -4,24 +4,24 @@
 //! first use; what is kept are the shapes of the types and the list of kinds. What only OpenAPI documents need is read
 //! again when somebody asks for one.
 
+mod check;
 mod kinds;
+mod scalar;
 mod types;
 
 pub mod table;
 
+pub use check::{CheckResult, DecodeError, UnknownFields, check, check_shape};
 pub use kinds::{KindInfo, SubresourceInfo, groups, kind, kinds, resource};
-
-use std::sync::LazyLock;
 
 use crate::shape::{ShapeId, Shapes};
 use table::Table;
-use types::Types;
 
 const FACTS: &str = include_str!("../data/builtin.facts");
 
 /// The shapes of all built-in types.
 pub fn shapes() -> &'static Shapes {
-    &types().shapes
+    &types::types().shapes
 }
 
 /// The shape of a type by its full name, such as `io.k8s.api.core.v1.PodSpec`.
@@ -33,11 +33,6 @@ pub fn shape(name: &str) -> Option<ShapeId> {
 pub(crate) fn facts() -> Table<'static> {
     // The committed file is checked by this crate's tests, so it cannot fail here.
     Table::parse(FACTS).unwrap_or_default()
-}
-
-fn types() -> &'static Types {
-    static TYPES: LazyLock<Types> = LazyLock::new(|| Types::new(&facts()));
-    &TYPES
 }
 
 #[cfg(test)]

@@ -4,4 +4,5 @@
 
 pub mod builtin;
 pub mod field;
+pub mod quantity;
 pub mod shape;

@@ -1,6 +1,7 @@
 //! From the table of facts to shapes, by the rules with which upstream derives its merge schema from OpenAPI.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use super::table::{Body, Element, FieldRow, Format, Relation, Table, Type, TypeRow, reference};
 use crate::shape::{Atom, Field, List, ListRelationship, Map, PatchStrategy, Scalar, ShapeId, Shapes};
@@ -10,9 +11,15 @@ pub(super) struct Types {
     /// The shapes.
     pub(super) shapes: Shapes,
     /// Formats of scalars and free-form values, by shape; `None` for structs, lists and maps.
-    pub(super) formats: Vec<Option<Format>>,
+    formats: Vec<Option<Format>>,
     /// Names of the named types, by shape; these come first.
-    pub(super) names: Vec<&'static str>,
+    names: Vec<&'static str>,
+}
+
+/// The types, read from the table on first use.
+pub(super) fn types() -> &'static Types {
+    static TYPES: LazyLock<Types> = LazyLock::new(|| Types::new(&super::facts()));
+    &TYPES
 }
 
 /// The name of the shape of free-form values that are owned as a whole.
@@ -42,6 +49,16 @@ impl Types {
             formats: builder.formats,
             names: table.types.iter().map(|t| t.name).collect(),
         }
+    }
+
+    /// The full name of a named type; empty for others.
+    pub(super) fn full_name(&self, id: ShapeId) -> &'static str {
+        self.names.get(id.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// The last word of the name of a named type; empty for others.
+    pub(super) fn name(&self, id: ShapeId) -> &'static str {
+        self.full_name(id).rsplit('.').next().unwrap_or_default()
     }
 
     /// The format of a scalar or free-form value.
