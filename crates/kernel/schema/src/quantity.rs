@@ -83,10 +83,7 @@ impl Quantity {
             Some(rest) => rest.split_at(digits(rest)),
             None => ("", rest),
         };
-        // Like upstream, a number without digits is only refused when nothing at all was written before the suffix.
-        if whole.is_empty() && fraction.is_empty() && !text.contains('.') {
-            return Err(QuantityError::Format);
-        }
+        // A number without digits is zero, as for upstream.
         let suffix = suffix(rest)?;
         let (nanos, notation) = match suffix {
             Suffix::Decimal(exponent, notation) => (decimal(whole, fraction, exponent)?, notation),
@@ -104,7 +101,7 @@ impl Quantity {
         if self.nanos == 0 {
             return "0".to_owned();
         }
-        let whole = self.nanos.is_multiple_of(NANO).then(|| self.nanos / NANO);
+        let whole = self.nanos.is_multiple_of(NANO).then_some(self.nanos / NANO);
         let (number, suffix) = match (self.notation, whole) {
             (Notation::BinarySi, Some(whole)) if whole >= 1024 => {
                 let power = (whole.trailing_zeros() / 10).min(6);
@@ -160,19 +157,46 @@ impl Ord for Quantity {
     }
 }
 
-/// Whether a text is a whole number with at most one suffix that is canonical already: nearly all that clients write.
-pub fn is_plainly_canonical(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let digits = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
-    let (number, suffix) = text.split_at(digits);
-    // Nine digits are far from every limit; no leading zero, no factor of the next suffix.
-    if digits == 0 || digits > 9 || bytes[0] == b'0' {
-        return text == "0";
-    }
-    match suffix {
-        "" | "m" | "k" | "M" | "G" | "T" => !number.ends_with("000"),
-        "Ki" | "Mi" | "Gi" | "Ti" => number.parse::<u64>().is_ok_and(|n| n % 1024 != 0),
-        _ => false,
+/// The form in which upstream stores a quantity, or `None` if it stores it as it is written. Upstream keeps the text if
+/// number and suffix cannot be made shorter, even when that is not the canonical form (`+1`, `1E3`).
+pub fn stored_form(text: &str) -> Result<Option<String>, QuantityError> {
+    let quantity = Quantity::parse(text)?;
+    Ok(if is_kept(text) {
+        None
+    } else {
+        Some(quantity.canonical()).filter(|form| form != text)
+    })
+}
+
+fn is_kept(text: &str) -> bool {
+    let text = text.trim_start_matches(['+', '-']).trim_start_matches('0');
+    let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();
+    let (whole, rest) = text.split_at(digits(text));
+    let (fraction, rest) = match rest.strip_prefix('.') {
+        Some(rest) => rest.split_at(digits(rest)),
+        None => ("", rest),
+    };
+    let length = whole.len() + fraction.len();
+    match suffix(rest) {
+        Ok(Suffix::Decimal(exponent, _)) => {
+            let scale = i64::from(exponent) - i64::try_from(fraction.len()).unwrap_or(i64::MAX);
+            let round = if fraction.len() >= 3 {
+                fraction.ends_with("000")
+            } else {
+                format!("{whole}{fraction}").ends_with("000")
+            };
+            !whole.is_empty() && length <= 18 && scale >= -9 && scale % 3 == 0 && !round
+        }
+        Ok(Suffix::Binary(exponent)) => {
+            // Beyond that many digits upstream takes another way, which always ends in the canonical form.
+            let room = 14 - i64::from(exponent) * 3 / 10;
+            let number = whole
+                .parse::<u64>()
+                .ok()
+                .filter(|_| fraction.is_empty() && !text.contains('.'));
+            number.is_some_and(|n| i64::try_from(length).is_ok_and(|l| l <= room) && n % 8 != 0)
+        }
+        Err(_) => false,
     }
 }
 
@@ -331,25 +355,31 @@ mod tests {
         }
         let long = "9".repeat(100_000);
         assert_eq!(Quantity::parse(&long), Err(QuantityError::Numeric));
-        assert_eq!(
-            Quantity::parse(&format!("0.{long}Gi")).unwrap().canonical(),
-            "1073741824"
-        );
+        let nearly = Quantity::parse(&format!("0.{long}Gi"));
+        assert!(nearly.unwrap() < Quantity::parse("1Gi").unwrap());
     }
 
     #[test]
-    fn the_short_cut_agrees_with_the_long_way() {
+    fn text_is_kept_where_upstream_keeps_it() {
         for text in [
-            "0", "1", "100m", "250m", "1000", "1Gi", "512Mi", "1024Mi", "2048Ki", "1k", "10k", "00", "7x",
-            "1000m", "3T",
+            "0", "1", "+1", "007", "1.", "100m", "1500m", "1E3", "512Mi", "1Gi", "-5m", "1e-3", "1000Ki",
         ] {
-            if is_plainly_canonical(text) {
-                assert_eq!(Quantity::parse(text).unwrap().canonical(), text);
-            }
+            assert_eq!(stored_form(text), Ok(None), "{text}");
         }
-        assert!(
-            is_plainly_canonical("100m") && is_plainly_canonical("512Mi") && !is_plainly_canonical("1000m")
-        );
+        for (text, stored) in [
+            ("1000m", "1"),
+            ("0.5", "500m"),
+            ("1024Mi", "1Gi"),
+            ("1.5Gi", "1536Mi"),
+            ("1000", "1k"),
+            ("-0", "0"),
+            ("12e5", "1200e3"),
+            ("1.5e3", "1500"),
+            ("1e20", "100e18"),
+            ("m", "0"),
+        ] {
+            assert_eq!(stored_form(text), Ok(Some(stored.to_owned())), "{text}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Number, Value};
 
 use super::table::Format;
-use crate::quantity::{Quantity, is_plainly_canonical};
+use crate::quantity::stored_form;
 
 /// Why a value cannot be decoded.
 pub(super) enum Refusal {
@@ -36,11 +36,11 @@ pub(super) fn normalise(format: Format, value: &mut Value) -> Result<(), Refusal
 /// The value that null stands for inside a list or map, where Go cannot leave it out.
 pub(super) fn zero(format: Format) -> Option<Value> {
     match format {
-        Format::String | Format::Bytes => Some("".into()),
+        Format::String => Some("".into()),
         Format::Boolean => Some(false.into()),
         Format::Int32 | Format::Int64 | Format::Double | Format::IntOrString => Some(0.into()),
         Format::Quantity => Some("0".into()),
-        Format::Time | Format::MicroTime | Format::Object | Format::Raw | Format::Any => None,
+        Format::Bytes | Format::Time | Format::MicroTime | Format::Object | Format::Raw | Format::Any => None,
     }
 }
 
@@ -106,20 +106,25 @@ fn double(value: &mut Value) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Numbers are taken too, and become text.
 fn quantity(value: &mut Value) -> Result<(), Refusal> {
-    let text = match value {
-        Value::String(text) if is_plainly_canonical(text) => return Ok(()),
-        Value::String(text) => text.trim().to_owned(),
-        Value::Number(number) => number.to_string(),
+    let stored = match value {
+        Value::String(text) => {
+            let trimmed = text.trim();
+            stored_form(trimmed).map(|form| form.or_else(|| (trimmed != text).then(|| trimmed.to_owned())))
+        }
+        Value::Number(number) => {
+            let text = number.to_string();
+            stored_form(&text).map(|form| Some(form.unwrap_or(text)))
+        }
         other => return expect(false, other, "resource.Quantity"),
     };
-    match Quantity::parse(&text) {
-        Ok(quantity) => {
-            *value = quantity.canonical().into();
-            Ok(())
-        }
-        Err(error) => Err(Refusal::Text(error.to_string())),
+    match stored {
+        Ok(None) => {}
+        Ok(Some(form)) => *value = form.into(),
+        Err(error) => return Err(Refusal::Text(error.to_string())),
     }
+    Ok(())
 }
 
 /// Times are stored in UTC, in seconds or microseconds.
@@ -189,11 +194,14 @@ fn bytes(value: &mut Value) -> Result<(), Refusal> {
     if text.bytes().any(|b| b == b'\n' || b == b'\r') {
         text.retain(|c| c != '\n' && c != '\r');
     }
-    match illegal_base64(text.as_bytes()) {
-        None => Ok(()),
-        Some(at) => Err(Refusal::Text(format!("illegal base64 data at input byte {at}"))),
+    if let Some(at) = illegal_base64(text.as_bytes()) {
+        return Err(Refusal::Text(format!("illegal base64 data at input byte {at}")));
     }
+    clear_spare_bits(text);
+    Ok(())
 }
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 fn illegal_base64(text: &[u8]) -> Option<usize> {
     let padding = text.iter().rev().take(2).take_while(|b| **b == b'=').count();
@@ -202,4 +210,23 @@ fn illegal_base64(text: &[u8]) -> Option<usize> {
     data.iter().position(|b| !legal(b)).or_else(|| {
         (!text.len().is_multiple_of(4) || (padding == 2 && data.len() % 4 == 1)).then_some(text.len())
     })
+}
+
+/// The last digit may have bits that no byte uses; Go ignores them and writes zeros.
+fn clear_spare_bits(text: &mut String) {
+    let (padding, used) = match text.as_bytes() {
+        [.., b'=', b'='] => ("==", 0b11_0000),
+        [.., b'='] => ("=", 0b11_1100),
+        _ => return,
+    };
+    let last = text.len() - padding.len() - 1;
+    let digit = ALPHABET
+        .iter()
+        .position(|b| *b == text.as_bytes()[last])
+        .unwrap_or(0);
+    if digit & !used != 0 {
+        text.truncate(last);
+        text.push(char::from(ALPHABET[digit & used]));
+        text.push_str(padding);
+    }
 }
