@@ -1,45 +1,44 @@
-//! Repository chores: `cargo xtask <command>`.
-#![allow(clippy::print_stdout, clippy::print_stderr)] // a command line tool prints
+//! Repository chores: `cargo xtask <command>`. A command is one line of `COMMANDS` and a module of its own.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line tool talks to its user"
+)]
 
+mod codegen;
+mod conformance;
 mod conformance_apply;
+mod tidy;
+mod upstream;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// A chore: its name, one line for the help text, and what runs it with the rest of the arguments.
+type Command = (&'static str, &'static str, fn(&[String]) -> anyhow::Result<()>);
+
+const COMMANDS: &[Command] = &[
+    ("tidy", "check what ARCHITECTURE.md promises", tidy::run),
+    ("codegen", "schema [--check]: write (or check) the facts about the built-in kinds", codegen::run),
+    ("conformance", "apply [--dir DIR]: run cases of the originals' own test-suites", conformance::run),
+];
+
+fn command(name: &str) -> Option<&'static Command> {
+    COMMANDS.iter().find(|(known, ..)| *known == name)
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match arguments.as_slice() {
-        ["conformance", "apply"] => conformance_apply(None),
-        ["conformance", "apply", "--dir", folder] => conformance_apply(Some(PathBuf::from(folder))),
-        _ => {
-            eprintln!("usage: cargo xtask conformance apply [--dir DIR]");
-            ExitCode::from(2)
+    let Some((_, _, run)) = arguments.first().and_then(|name| command(name)) else {
+        eprintln!("usage: cargo xtask COMMAND\n");
+        for (name, what, _) in COMMANDS {
+            eprintln!("  {name:<12} {what}");
         }
-    }
-}
-
-fn conformance_apply(folder: Option<PathBuf>) -> ExitCode {
-    let folder = folder
-        .or_else(|| std::env::var_os("FAIRWAY_CONFORMANCE").map(|base| PathBuf::from(base).join("apply")));
-    let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
-        println!("SKIPPED: the folder of cases is absent");
-        return ExitCode::SUCCESS;
+        return ExitCode::from(2);
     };
-    match conformance_apply::run(&folder) {
-        Ok(report) => {
-            for (name, reason) in &report.failed {
-                println!("FAIL {name}: {reason}");
-            }
-            println!("{} passed, {} failed", report.passed, report.failed.len());
-            if report.failed.is_empty() {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            }
-        }
+    match run(&arguments[1..]) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("reading {}: {error}", folder.display());
+            eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
     }

@@ -25,7 +25,11 @@ impl Path {
     /// A field below this one.
     #[must_use]
     pub fn child(&self, field: &str) -> Self {
-        if self.0.is_empty() { Self::new(field) } else { Self(format!("{}.{field}", self.0)) }
+        if self.0.is_empty() {
+            Self::new(field)
+        } else {
+            Self(format!("{}.{field}", self.0))
+        }
     }
 
     /// An element of this list.
@@ -124,7 +128,12 @@ pub struct FieldError {
 
 impl FieldError {
     fn make(kind: ErrorKind, path: &Path, value: Option<Value>, detail: impl Into<String>) -> Self {
-        Self { kind, path: path.clone(), value, detail: detail.into() }
+        Self {
+            kind,
+            path: path.clone(),
+            value,
+            detail: detail.into(),
+        }
     }
 
     /// The field must be set.
@@ -171,12 +180,22 @@ impl FieldError {
 
     /// The value is longer than `max` bytes.
     pub fn too_long(path: &Path, max: usize) -> Self {
-        Self::make(ErrorKind::TooLong, path, None, format!("may not be more than {max} bytes"))
+        Self::make(
+            ErrorKind::TooLong,
+            path,
+            None,
+            format!("may not be more than {max} bytes"),
+        )
     }
 
     /// The list has more than `max` items.
     pub fn too_many(path: &Path, actual: usize, max: usize) -> Self {
-        Self::make(ErrorKind::TooMany, path, Some(actual.into()), format!("must have at most {max} items"))
+        Self::make(
+            ErrorKind::TooMany,
+            path,
+            Some(actual.into()),
+            format!("must have at most {max} items"),
+        )
     }
 
     /// What goes into `details.causes[].message`: everything but the path.
@@ -201,7 +220,11 @@ impl FieldError {
 }
 
 fn go_json(v: &Value) -> String {
-    if v.is_null() { "null".to_owned() } else { v.to_string() }
+    if v.is_null() {
+        "null".to_owned()
+    } else {
+        v.to_string()
+    }
 }
 
 impl fmt::Display for FieldError {

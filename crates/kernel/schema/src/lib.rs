@@ -2,5 +2,7 @@
 //!
 //! Pure: no tokio, no file system, no clock.
 
+pub mod builtin;
 pub mod field;
+pub mod quantity;
 pub mod shape;

@@ -1,0 +1,38 @@
+//! `cargo xtask conformance`: cases from the originals' own test-suites.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use crate::conformance_apply;
+
+/// Runs one suite; the last line says how many cases passed, or that the suite was SKIPPED.
+pub fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["apply"] => apply(from_environment("apply").as_deref()),
+        ["apply", "--dir", folder] => apply(Some(Path::new(folder))),
+        _ => bail!("usage: cargo xtask conformance apply [--dir DIR]"),
+    }
+}
+
+fn from_environment(suite: &str) -> Option<PathBuf> {
+    std::env::var_os("FAIRWAY_CONFORMANCE").map(|base| PathBuf::from(base).join(suite))
+}
+
+fn apply(folder: Option<&Path>) -> anyhow::Result<()> {
+    let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
+        println!("SKIPPED: no folder of apply cases; name one with --dir or $FAIRWAY_CONFORMANCE");
+        return Ok(());
+    };
+    let report =
+        conformance_apply::run(folder).with_context(|| format!("reading the cases in {}", folder.display()))?;
+    for (name, reason) in &report.failed {
+        println!("FAIL {name}: {reason}");
+    }
+    println!("{} passed, {} failed", report.passed, report.failed.len());
+    if !report.failed.is_empty() {
+        bail!("{} apply cases failed", report.failed.len());
+    }
+    Ok(())
+}
