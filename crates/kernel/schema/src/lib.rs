@@ -3,4 +3,6 @@
 //! Pure: no tokio, no file system, no clock.
 
 pub mod field;
+pub mod names;
 pub mod shape;
+pub mod structural;

@@ -155,7 +155,10 @@ impl Shapes {
 impl Map {
     /// The declared field of that name.
     pub fn field(&self, name: &str) -> Option<&Field> {
-        self.fields.binary_search_by(|f| f.name.as_ref().cmp(name)).ok().map(|i| &self.fields[i])
+        self.fields
+            .binary_search_by(|f| f.name.as_ref().cmp(name))
+            .ok()
+            .map(|i| &self.fields[i])
     }
 
     /// The type of the value under `name`, declared or not.
