@@ -178,23 +178,50 @@ impl FieldError {
         )
     }
 
+    /// The value is not one of the supported ones, which are listed in the order given.
+    pub fn not_supported_in_order<'a>(
+        path: &Path,
+        value: impl Into<Value>,
+        supported: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let quoted: Vec<String> = supported.into_iter().map(|s| format!("{s:?}")).collect();
+        let detail = if quoted.is_empty() {
+            String::new()
+        } else {
+            format!("supported values: {}", quoted.join(", "))
+        };
+        Self::make(ErrorKind::NotSupported, path, Some(value.into()), detail)
+    }
+
+    /// The value is malformed, but too large or too obvious to be shown.
+    pub fn invalid_without_value(path: &Path, detail: impl Into<String>) -> Self {
+        Self::make(ErrorKind::Invalid, path, None, detail)
+    }
+
+    /// Something failed on our side.
+    pub fn internal(path: &Path, detail: impl Into<String>) -> Self {
+        Self::make(ErrorKind::InternalError, path, None, detail)
+    }
+
     /// The value is longer than `max` bytes.
     pub fn too_long(path: &Path, max: usize) -> Self {
+        let unit = if max == 1 { "byte" } else { "bytes" };
         Self::make(
             ErrorKind::TooLong,
             path,
             None,
-            format!("may not be more than {max} bytes"),
+            format!("may not be more than {max} {unit}"),
         )
     }
 
     /// The list has more than `max` items.
     pub fn too_many(path: &Path, actual: usize, max: usize) -> Self {
+        let unit = if max == 1 { "item" } else { "items" };
         Self::make(
             ErrorKind::TooMany,
             path,
             Some(actual.into()),
-            format!("must have at most {max} items"),
+            format!("must have at most {max} {unit}"),
         )
     }
 

@@ -5,4 +5,6 @@
 pub mod builtin;
 pub mod field;
 pub mod quantity;
+pub mod names;
 pub mod shape;
+pub mod structural;

@@ -1,0 +1,298 @@
+//! From a JSONSchemaProps object to the compiled form.
+//!
+//! This reads whatever is well-typed; whether the schema is structural and sensible is checked beforehand on the JSON.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::formats::Format;
+use super::node::{Additional, Check, Children, Flags, ListType, Node, Type};
+use super::pattern::Pattern;
+use super::rules::RuleSet;
+use crate::field::{FieldError, Path};
+
+/// Schemas nest at most this deep; JSON bodies do not get deeper than twice that.
+pub(super) const MAX_DEPTH: usize = 100;
+
+/// State shared by all nodes of one schema.
+#[derive(Default)]
+pub(super) struct Parser {
+    /// Many fields of one definition share a few patterns.
+    patterns: HashMap<String, Arc<Pattern>>,
+    pub(super) errors: Vec<FieldError>,
+}
+
+impl Parser {
+    pub(super) fn node(&mut self, schema: &Value, path: &Path, depth: usize) -> Node {
+        let mut node = Node {
+            schema_type: Type::Any,
+            format: Format::None,
+            list_type: ListType::Atomic,
+            flags: Flags::default(),
+            children: None,
+            checks: Box::default(),
+            default: None,
+        };
+        let Some(object) = schema.as_object() else {
+            self.errors.push(FieldError::invalid(
+                path,
+                schema.clone(),
+                "must be a schema object",
+            ));
+            return node;
+        };
+        if depth > MAX_DEPTH {
+            self.errors.push(FieldError::forbidden(
+                path,
+                "schemas must not be nested that deeply",
+            ));
+            return node;
+        }
+        let mut fields = Fields {
+            object,
+            path,
+            parser: self,
+        };
+        let type_name = fields.text("type");
+        node.schema_type = Type::parse(type_name).unwrap_or(Type::Any);
+        for (field, flag) in [
+            ("nullable", Flags::NULLABLE),
+            ("x-kubernetes-int-or-string", Flags::INT_OR_STRING),
+            ("x-kubernetes-embedded-resource", Flags::EMBEDDED),
+            ("x-kubernetes-preserve-unknown-fields", Flags::PRESERVE_UNKNOWN),
+        ] {
+            if fields.flag(field) {
+                node.flags.set(flag);
+            }
+        }
+        let integer_or_string = node.has(Flags::INT_OR_STRING);
+        let format = fields.text("format");
+        node.format = Format::parse(
+            format,
+            if integer_or_string {
+                Type::Any
+            } else {
+                node.schema_type
+            },
+        );
+        if node.format == Format::None && !format.is_empty() {
+            node.flags.set(Flags::UNCHECKED_FORMAT);
+        }
+        if fields.text("x-kubernetes-map-type") == "atomic" {
+            node.flags.set(Flags::ATOMIC_MAP);
+        }
+        node.list_type = match fields.text("x-kubernetes-list-type") {
+            "set" => ListType::Set,
+            "map" => ListType::Map,
+            _ => ListType::Atomic,
+        };
+        if node.list_type != ListType::Atomic {
+            node.flags.set(Flags::KEYED_LISTS_BELOW);
+        }
+        if node.has(Flags::EMBEDDED) {
+            node.flags.set(Flags::EMBEDDED_BELOW);
+        }
+        node.default = fields.get("default").map(|v| Box::new(v.clone()));
+        if node.default.is_some() {
+            node.flags.set(Flags::DEFAULTS_BELOW);
+        }
+        let mut checks = fields.checks();
+        if let Some(rules) = RuleSet::parse(schema) {
+            node.flags.set(Flags::RULES_BELOW);
+            checks.push(Check::Rules(Box::new(rules)));
+        }
+        self.children(object, path, depth, &mut node);
+        self.junctors(object, path, depth, &mut checks);
+        node.checks = checks.into_boxed_slice();
+        node
+    }
+
+    fn children(&mut self, object: &Map<String, Value>, path: &Path, depth: usize, node: &mut Node) {
+        let mut children = Children::default();
+        match object.get("items") {
+            None | Some(Value::Null) => {}
+            Some(items) => {
+                let items = self.node(items, &path.child("items"), depth + 1);
+                node.flags.inherit(items.flags);
+                children.items = Some(Box::new(items));
+            }
+        }
+        match object.get("properties") {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(properties)) => {
+                let base = path.child("properties");
+                let mut parsed: Vec<(Box<str>, Node)> = Vec::with_capacity(properties.len());
+                for (name, schema) in properties {
+                    let child = self.node(schema, &base.key(name), depth + 1);
+                    node.flags.inherit(child.flags);
+                    parsed.push((name.as_str().into(), child));
+                }
+                parsed.sort_by(|a, b| a.0.cmp(&b.0));
+                children.properties = parsed.into_boxed_slice();
+            }
+            Some(other) => self.wrong_type(path, "properties", other, "an object"),
+        }
+        match object.get("additionalProperties") {
+            None | Some(Value::Null) => {}
+            Some(Value::Bool(true)) => children.additional = Additional::Allowed,
+            Some(Value::Bool(false)) => children.additional = Additional::Forbidden,
+            Some(schema) => {
+                let child = self.node(schema, &path.child("additionalProperties"), depth + 1);
+                node.flags.inherit(child.flags);
+                children.additional = Additional::Schema(Box::new(child));
+            }
+        }
+        children.map_keys = self.strings(object, path, "x-kubernetes-list-map-keys");
+        let any = children.items.is_some()
+            || !children.properties.is_empty()
+            || !children.map_keys.is_empty()
+            || !matches!(children.additional, Additional::Unset);
+        if any {
+            node.children = Some(Box::new(children));
+        }
+    }
+
+    fn junctors(&mut self, object: &Map<String, Value>, path: &Path, depth: usize, checks: &mut Vec<Check>) {
+        type Wrap = fn(Box<[Node]>) -> Check;
+        let junctors: [(&str, Wrap); 3] = [
+            ("anyOf", Check::AnyOf),
+            ("oneOf", Check::OneOf),
+            ("allOf", Check::AllOf),
+        ];
+        for (field, wrap) in junctors {
+            match object.get(field) {
+                None | Some(Value::Null) => {}
+                Some(Value::Array(schemas)) => {
+                    let base = path.child(field);
+                    let nodes: Vec<Node> = schemas
+                        .iter()
+                        .enumerate()
+                        .map(|(i, schema)| self.node(schema, &base.index(i), depth + 1))
+                        .collect();
+                    if !nodes.is_empty() {
+                        checks.push(wrap(nodes.into_boxed_slice()));
+                    }
+                }
+                Some(other) => self.wrong_type(path, field, other, "a list of schemas"),
+            }
+        }
+        match object.get("not") {
+            None | Some(Value::Null) => {}
+            Some(schema) => {
+                checks.push(Check::Not(Box::new(self.node(
+                    schema,
+                    &path.child("not"),
+                    depth + 1,
+                ))));
+            }
+        }
+    }
+
+    fn wrong_type(&mut self, path: &Path, field: &str, value: &Value, expected: &str) {
+        self.errors.push(FieldError::invalid(
+            &path.child(field),
+            value.clone(),
+            format!("must be {expected}"),
+        ));
+    }
+
+    fn strings(&mut self, object: &Map<String, Value>, path: &Path, field: &str) -> Box<[Box<str>]> {
+        match object.get(field) {
+            None | Some(Value::Null) => Box::default(),
+            Some(Value::Array(values)) if values.iter().all(Value::is_string) => {
+                values.iter().filter_map(Value::as_str).map(Box::from).collect()
+            }
+            Some(other) => {
+                self.wrong_type(path, field, other, "a list of strings");
+                Box::default()
+            }
+        }
+    }
+}
+
+/// The scalar fields of one schema object.
+struct Fields<'a, 'p> {
+    object: &'a Map<String, Value>,
+    path: &'p Path,
+    parser: &'p mut Parser,
+}
+
+impl<'a> Fields<'a, '_> {
+    fn get(&self, field: &str) -> Option<&'a Value> {
+        self.object.get(field).filter(|v| !v.is_null())
+    }
+
+    fn typed<T>(&mut self, field: &str, expected: &str, read: fn(&'a Value) -> Option<T>) -> Option<T> {
+        let value = self.get(field)?;
+        let read = read(value);
+        if read.is_none() {
+            self.parser.wrong_type(self.path, field, value, expected);
+        }
+        read
+    }
+
+    fn text(&mut self, field: &str) -> &'a str {
+        self.typed(field, "a string", Value::as_str).unwrap_or("")
+    }
+
+    fn flag(&mut self, field: &str) -> bool {
+        self.typed(field, "a boolean", Value::as_bool).unwrap_or(false)
+    }
+
+    fn number(&mut self, field: &str) -> Option<f64> {
+        self.typed(field, "a number", Value::as_f64)
+    }
+
+    fn integer(&mut self, field: &str) -> Option<i64> {
+        self.typed(field, "an integer", Value::as_i64)
+    }
+
+    fn checks(&mut self) -> Vec<Check> {
+        let mut checks = Vec::new();
+        checks.extend(self.number("multipleOf").map(Check::MultipleOf));
+        let exclusive = self.flag("exclusiveMinimum");
+        checks.extend(
+            self.number("minimum")
+                .map(|limit| Check::Minimum { limit, exclusive }),
+        );
+        let exclusive = self.flag("exclusiveMaximum");
+        checks.extend(
+            self.number("maximum")
+                .map(|limit| Check::Maximum { limit, exclusive }),
+        );
+        checks.extend(self.integer("maxLength").map(Check::MaxLength));
+        checks.extend(self.integer("minLength").map(Check::MinLength));
+        let pattern = self.text("pattern");
+        if !pattern.is_empty() {
+            let shared = match self.parser.patterns.get(pattern) {
+                Some(known) => Arc::clone(known),
+                None => {
+                    let new = Arc::new(Pattern::new(pattern));
+                    self.parser.patterns.insert(pattern.to_owned(), Arc::clone(&new));
+                    new
+                }
+            };
+            checks.push(Check::Pattern(shared));
+        }
+        checks.extend(self.integer("minItems").map(Check::MinItems));
+        checks.extend(self.integer("maxItems").map(Check::MaxItems));
+        if self.flag("uniqueItems") {
+            checks.push(Check::UniqueItems);
+        }
+        checks.extend(self.integer("minProperties").map(Check::MinProperties));
+        checks.extend(self.integer("maxProperties").map(Check::MaxProperties));
+        let required = self.parser.strings(self.object, self.path, "required");
+        if !required.is_empty() {
+            checks.push(Check::Required(required));
+        }
+        match self.get("enum") {
+            None => {}
+            Some(Value::Array(values)) if values.is_empty() => {}
+            Some(Value::Array(values)) => checks.push(Check::Enum(values.clone().into_boxed_slice())),
+            Some(other) => self.parser.wrong_type(self.path, "enum", other, "a list"),
+        }
+        checks
+    }
+}
