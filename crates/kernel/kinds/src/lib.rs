@@ -1,1 +1,29 @@
 //! What each built-in kind does on write: defaults, preparation, validation, warnings.
+//!
+//! Pure: objects in, objects and findings out. The shape of an object has been checked before it comes here: declared
+//! fields have their types, unknown fields and nulls are gone. Texts are those that Kubernetes users know.
+
+pub mod at;
+pub mod ip;
+pub mod meta;
+pub mod quantity;
+pub mod read;
+pub mod selector;
+pub mod service;
+pub mod strategy;
+pub mod validation;
+
+mod configmap;
+mod namespace;
+mod rbac;
+mod registry;
+mod secret;
+mod serviceaccount;
+
+pub use registry::strategy;
+pub use strategy::{Profile, Scope, Strategy, WriteContext};
+
+#[cfg(test)]
+mod check;
+#[cfg(test)]
+mod core_tests;
