@@ -142,3 +142,65 @@ fn names_are_unique() {
     }
     assert_eq!(seen.len(), 133);
 }
+
+/// Compares every object with the lists that upstream keeps for its own tests. They are in the Kubernetes Go module,
+/// which `FAIRWAY_K8S_MODULE` points to.
+#[test]
+fn equals_upstream() {
+    let Ok(module) = std::env::var("FAIRWAY_K8S_MODULE") else {
+        println!("SKIPPED: FAIRWAY_K8S_MODULE is not set");
+        return;
+    };
+    let folder =
+        std::path::Path::new(&module).join("plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata");
+    let mut upstream = BTreeMap::new();
+    for file in [
+        "cluster-roles.yaml",
+        "cluster-role-bindings.yaml",
+        "controller-roles.yaml",
+        "controller-role-bindings.yaml",
+        "namespace-roles.yaml",
+        "namespace-role-bindings.yaml",
+    ] {
+        let text = std::fs::read_to_string(folder.join(file)).unwrap();
+        let list = fairway_text_yaml::from_str(&text, fairway_text_yaml::Limits::default()).unwrap();
+        for item in list["items"].as_array().unwrap() {
+            // Namespaced objects are in lists within the list.
+            let inner = item["items"]
+                .as_array()
+                .cloned()
+                .unwrap_or_else(|| vec![item.clone()]);
+            upstream.extend(inner.into_iter().map(|object| (identity(&object), object)));
+        }
+    }
+    let ours: BTreeMap<_, _> = objects()
+        .into_iter()
+        .map(|item| (identity(&item.object), item.object))
+        .collect();
+    assert_eq!(
+        ours.keys().collect::<Vec<_>>(),
+        upstream.keys().collect::<Vec<_>>()
+    );
+    for (name, mut object) in upstream {
+        if object["subjects"].is_null() {
+            object.as_object_mut().unwrap().shift_remove("subjects");
+        }
+        assert_eq!(ours[&name], object, "{name}");
+    }
+}
+
+fn identity(object: &serde_json::Value) -> String {
+    let text = |pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(|value| value.as_str())
+            .unwrap_or_default()
+            .to_owned()
+    };
+    format!(
+        "{} {}/{}",
+        text("/kind"),
+        text("/metadata/namespace"),
+        text("/metadata/name")
+    )
+}
