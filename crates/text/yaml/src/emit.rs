@@ -347,7 +347,7 @@ fn number_text(number: &Number) -> String {
     match number.as_f64() {
         Some(value) if number.is_f64() => {
             let whole = value.fract() == 0.0;
-            if whole && value >= -TWO_TO_63 && value < TWO_TO_63 {
+            if whole && (-TWO_TO_63..TWO_TO_63).contains(&value) {
                 (value as i64).to_string()
             } else if whole && value > 0.0 && value < 2.0 * TWO_TO_63 {
                 (value as u64).to_string()

@@ -6,7 +6,7 @@ use serde_json::{Number, Value};
 /// for values that JSON does not have.
 pub(crate) fn json_number(value: f64) -> Option<Value> {
     const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
-    if value.fract() == 0.0 && value >= -TWO_TO_63 && value < TWO_TO_63 {
+    if value.fract() == 0.0 && (-TWO_TO_63..TWO_TO_63).contains(&value) {
         // In range and without fraction, so the cast is exact.
         return Some(Value::Number((value as i64).into()));
     }

@@ -73,8 +73,10 @@ struct Open {
 
 impl<'input> Documents<'input> {
     pub(crate) fn new(text: &'input str, max_depth: usize) -> Self {
+        let last_line = text.rsplit(['\n', '\r']).next().unwrap_or_default();
+        let unterminated = (!last_line.trim().is_empty()).then(|| text.chars().count());
         Self {
-            text,
+            unterminated,
             parser: Parser::new_from_str(text),
             max_depth,
             done: false,
