@@ -1,1 +1,28 @@
-//! YAML as Go's libraries read and write it, with bounds.
+//! YAML as Go's libraries read and write it, and strict JSON, with bounds.
+//!
+//! Kubernetes and its tools read YAML with two Go libraries whose rules differ from YAML 1.2 and from each other: `n`
+//! is false to Helm and to the API server, and a string to kustomize. [`from_str`] reads with either set of rules
+//! ([`Resolution`]) and gives JSON values; [`to_string`] writes as `sigs.k8s.io/yaml` does, byte for byte.
+//! [`parse_json`] reads a request's JSON body and reports repeated fields.
+//!
+//! All readers end in bounded time and memory on any input ([`Limits`]). The crate must not know what the documents
+//! mean.
+
+#[cfg(test)]
+mod baseline;
+mod decode;
+mod emit;
+mod error;
+mod go_number;
+mod json_strict;
+mod key_order;
+mod resolve;
+mod tree;
+
+pub use decode::{
+    Document, DuplicateKey, Limits, documents, documents_with, from_slice, from_str, from_str_with,
+};
+pub use emit::{EmitOptions, to_string, to_string_with};
+pub use error::{Error, Problem};
+pub use json_strict::{DuplicateField, JsonError, MAX_REPORTED, parse_json};
+pub use resolve::Resolution;

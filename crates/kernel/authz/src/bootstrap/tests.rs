@@ -1,0 +1,206 @@
+//! The default policy grants what it should, and equals upstream's.
+
+use std::collections::BTreeMap;
+
+use super::objects;
+use crate::{Attributes, Kind, Policy, ResourceAttributes, UserInfo};
+
+fn policy() -> Policy {
+    let mut policy = Policy::new();
+    for item in objects() {
+        policy.upsert(item.kind, item.namespace, item.name, &item.object);
+    }
+    policy
+}
+
+/// Writes pending aggregations as the controller would, and says in how many rounds they settled.
+fn settle(policy: &mut Policy) -> usize {
+    let labels: BTreeMap<_, _> = objects()
+        .into_iter()
+        .filter(|item| item.kind == Kind::ClusterRole)
+        .map(|item| (item.name, item.object))
+        .collect();
+    for round in 0..10 {
+        let pending = policy.pending_aggregations();
+        if pending.is_empty() {
+            return round;
+        }
+        for role in pending {
+            let mut object = labels[role.name.as_str()].clone();
+            object["rules"] = serde_json::to_value(&role.rules).unwrap();
+            policy.upsert(Kind::ClusterRole, "", &role.name, &object);
+        }
+    }
+    panic!("aggregation does not settle");
+}
+
+fn may(policy: &Policy, user: &UserInfo, verb: &str, resource: &str, namespace: &str) -> bool {
+    let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+    let target = ResourceAttributes {
+        group,
+        resource,
+        namespace,
+        ..Default::default()
+    };
+    policy
+        .authorize(&Attributes {
+            user,
+            verb,
+            resource: Some(target),
+            path: "",
+        })
+        .is_allowed()
+}
+
+#[test]
+fn aggregated_roles_settle_and_nest() {
+    let mut policy = policy();
+    let names: Vec<_> = policy
+        .pending_aggregations()
+        .into_iter()
+        .map(|role| role.name)
+        .collect();
+    assert_eq!(names, ["admin", "edit", "view"]);
+    assert!((1..=4).contains(&settle(&mut policy)));
+    for role in ["admin", "edit", "view"] {
+        let binding = serde_json::json!({
+            "roleRef": {"kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": "User", "name": role}],
+        });
+        policy.upsert(Kind::RoleBinding, "ns", role, &binding);
+    }
+    let user = |name: &str| UserInfo::new(name, ["system:authenticated"]);
+    for (name, verb, resource, want) in [
+        ("view", "list", "pods", true),
+        ("view", "get", "secrets", false),
+        ("view", "create", "pods", false),
+        ("edit", "get", "secrets", true),
+        ("edit", "create", "deployments.apps", true),
+        ("edit", "create", "rolebindings.rbac.authorization.k8s.io", false),
+        ("admin", "list", "pods", true),
+        ("admin", "create", "rolebindings.rbac.authorization.k8s.io", true),
+        ("admin", "create", "resourcequotas", false),
+    ] {
+        assert_eq!(
+            may(&policy, &user(name), verb, resource, "ns"),
+            want,
+            "{name} {verb} {resource}"
+        );
+    }
+}
+
+#[test]
+fn anonymous_requests_reach_only_health_and_version() {
+    let policy = policy();
+    let anonymous = UserInfo::new("system:anonymous", ["system:unauthenticated"]);
+    for (path, want) in [
+        ("/healthz", true),
+        ("/livez", true),
+        ("/readyz", true),
+        ("/version", true),
+        ("/metrics", false),
+        ("/api", false),
+        ("/openapi/v3", false),
+    ] {
+        let attributes = Attributes {
+            user: &anonymous,
+            verb: "get",
+            resource: None,
+            path,
+        };
+        assert_eq!(policy.authorize(&attributes).is_allowed(), want, "{path}");
+    }
+    assert!(!may(&policy, &anonymous, "get", "namespaces", ""));
+}
+
+#[test]
+fn controllers_have_least_privilege() {
+    let policy = policy();
+    let collector = UserInfo::new(
+        "system:serviceaccount:kube-system:generic-garbage-collector",
+        [""; 0],
+    );
+    assert!(may(&policy, &collector, "delete", "widgets.example.com", "ns"));
+    assert!(!may(&policy, &collector, "create", "secrets", "ns"));
+    let publisher = UserInfo::new(
+        "system:serviceaccount:kube-system:root-ca-cert-publisher",
+        [""; 0],
+    );
+    assert!(may(&policy, &publisher, "create", "configmaps", "ns"));
+    assert!(!may(&policy, &publisher, "delete", "configmaps", "ns"));
+}
+
+#[test]
+fn names_are_unique() {
+    let mut seen = std::collections::HashSet::new();
+    for item in objects() {
+        assert!(
+            seen.insert((item.kind, item.namespace, item.name)),
+            "{} twice",
+            item.name
+        );
+    }
+    assert_eq!(seen.len(), 133);
+}
+
+/// Compares every object with the lists that upstream keeps for its own tests. They are in the Kubernetes Go module,
+/// which `FAIRWAY_K8S_MODULE` points to.
+#[test]
+fn equals_upstream() {
+    let Ok(module) = std::env::var("FAIRWAY_K8S_MODULE") else {
+        println!("SKIPPED: FAIRWAY_K8S_MODULE is not set");
+        return;
+    };
+    let folder =
+        std::path::Path::new(&module).join("plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata");
+    let mut upstream = BTreeMap::new();
+    for file in [
+        "cluster-roles.yaml",
+        "cluster-role-bindings.yaml",
+        "controller-roles.yaml",
+        "controller-role-bindings.yaml",
+        "namespace-roles.yaml",
+        "namespace-role-bindings.yaml",
+    ] {
+        let text = std::fs::read_to_string(folder.join(file)).unwrap();
+        let list = fairway_text_yaml::from_str(&text, fairway_text_yaml::Limits::default()).unwrap();
+        for item in list["items"].as_array().unwrap() {
+            // Namespaced objects are in lists within the list.
+            let inner = item["items"]
+                .as_array()
+                .cloned()
+                .unwrap_or_else(|| vec![item.clone()]);
+            upstream.extend(inner.into_iter().map(|object| (identity(&object), object)));
+        }
+    }
+    let ours: BTreeMap<_, _> = objects()
+        .into_iter()
+        .map(|item| (identity(&item.object), item.object))
+        .collect();
+    assert_eq!(
+        ours.keys().collect::<Vec<_>>(),
+        upstream.keys().collect::<Vec<_>>()
+    );
+    for (name, mut object) in upstream {
+        if object["subjects"].is_null() {
+            object.as_object_mut().unwrap().shift_remove("subjects");
+        }
+        assert_eq!(ours[&name], object, "{name}");
+    }
+}
+
+fn identity(object: &serde_json::Value) -> String {
+    let text = |pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(|value| value.as_str())
+            .unwrap_or_default()
+            .to_owned()
+    };
+    format!(
+        "{} {}/{}",
+        text("/kind"),
+        text("/metadata/namespace"),
+        text("/metadata/name")
+    )
+}

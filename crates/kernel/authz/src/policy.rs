@@ -1,0 +1,348 @@
+//! The index over one workspace's roles and bindings.
+//!
+//! A request must be decided in a few microseconds however many bindings there are, so bindings are found through
+//! their subjects: for the user's name and for each of their groups, the bindings that name them, cluster-wide and
+//! in the request's namespace. Only the rules of those bindings' roles are looked at.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde_json::Value;
+
+use crate::aggregation::{ClusterRole, PendingAggregation, pending_aggregations};
+use crate::attributes::{Attributes, Decision, UserInfo};
+use crate::binding::{Binding, RoleRef, Subject, SubjectKey, describe_grant};
+use crate::rule::PolicyRule;
+use crate::{Kind, PRIVILEGED_GROUP};
+
+/// The roles and bindings of one workspace. The caller holds one for each workspace, and feeds it every change.
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    cluster_roles: BTreeMap<String, ClusterRole>,
+    roles: HashMap<String, HashMap<String, Vec<PolicyRule>>>,
+    cluster_bindings: BindingIndex,
+    /// By namespace.
+    bindings: HashMap<String, BindingIndex>,
+}
+
+/// The bindings of one scope, and who they name.
+#[derive(Debug, Clone, Default)]
+struct BindingIndex {
+    bindings: BTreeMap<String, Binding>,
+    by_user: SubjectIndex,
+    by_group: SubjectIndex,
+}
+
+/// Subject name to the names of the bindings that have it, each with the position of the subject.
+type SubjectIndex = HashMap<String, BTreeMap<String, usize>>;
+
+/// A role that a binding refers to and that does not exist, or that no role can be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RoleNotFound {
+    /// There is no such role.
+    #[error("{resource}.rbac.authorization.k8s.io {} not found", crate::go_quote(name))]
+    Missing {
+        /// `role` or `clusterrole`.
+        resource: &'static str,
+        /// The name that was looked for.
+        name: String,
+    },
+    /// The reference names neither a Role nor a ClusterRole.
+    #[error("unsupported role reference kind: {}", crate::go_quote(kind))]
+    UnsupportedKind {
+        /// The kind in the reference.
+        kind: String,
+    },
+}
+
+/// Everything that a user may do in a namespace, as a rules review reports it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EffectiveRules {
+    /// Rules on API resources.
+    pub resource_rules: Vec<ResourceRule>,
+    /// Rules on paths.
+    pub non_resource_rules: Vec<NonResourceRule>,
+    /// Whether there may be more rules than those listed.
+    pub incomplete: bool,
+    /// What could not be resolved.
+    pub evaluation_error: Option<String>,
+}
+
+/// A rule on API resources.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct ResourceRule {
+    pub verbs: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub api_groups: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resource_names: Vec<String>,
+}
+
+/// A rule on paths.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[allow(missing_docs)]
+pub struct NonResourceRule {
+    pub verbs: Vec<String>,
+    #[serde(rename = "nonResourceURLs", skip_serializing_if = "Vec::is_empty")]
+    pub non_resource_urls: Vec<String>,
+}
+
+impl BindingIndex {
+    fn insert(&mut self, namespace: &str, name: &str, binding: Binding) {
+        self.remove(namespace, name);
+        for (position, subject) in binding.subjects.iter().enumerate() {
+            let (index, key) = match subject.key(namespace) {
+                Some(SubjectKey::User(user)) => (&mut self.by_user, user),
+                Some(SubjectKey::Group(group)) => (&mut self.by_group, group),
+                None => continue,
+            };
+            // The first of several equal subjects is the one that reasons name.
+            index
+                .entry(key)
+                .or_default()
+                .entry(name.to_owned())
+                .or_insert(position);
+        }
+        self.bindings.insert(name.to_owned(), binding);
+    }
+
+    fn remove(&mut self, namespace: &str, name: &str) {
+        let Some(binding) = self.bindings.remove(name) else {
+            return;
+        };
+        for subject in &binding.subjects {
+            let (index, key) = match subject.key(namespace) {
+                Some(SubjectKey::User(user)) => (&mut self.by_user, user),
+                Some(SubjectKey::Group(group)) => (&mut self.by_group, group),
+                None => continue,
+            };
+            if let Some(names) = index.get_mut(&key) {
+                names.remove(name);
+                if names.is_empty() {
+                    index.remove(&key);
+                }
+            }
+        }
+    }
+
+    /// The indexes' entries that are about `user`: one for the name, one for each group.
+    fn entries<'a>(&'a self, user: &'a UserInfo) -> impl Iterator<Item = &'a BTreeMap<String, usize>> {
+        let by_name = self.by_user.get(&user.name);
+        by_name
+            .into_iter()
+            .chain(user.groups.iter().filter_map(|group| self.by_group.get(group)))
+    }
+
+    /// The first subject of the binding that stands for `user`.
+    fn subject<'a>(&'a self, user: &'a UserInfo, name: &str, binding: &'a Binding) -> Option<&'a Subject> {
+        let position = self.entries(user).filter_map(|names| names.get(name)).min()?;
+        binding.subjects.get(*position)
+    }
+}
+
+impl Policy {
+    /// A policy without roles and bindings: only the privileged group may do anything.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes up a new or changed object. `namespace` is empty for cluster-scoped kinds.
+    pub fn upsert(&mut self, kind: Kind, namespace: &str, name: &str, object: &Value) {
+        match kind {
+            Kind::ClusterRole => {
+                self.cluster_roles
+                    .insert(name.to_owned(), ClusterRole::from_object(object));
+            }
+            Kind::Role => {
+                let rules = PolicyRule::list_from(object.get("rules"));
+                self.roles
+                    .entry(namespace.to_owned())
+                    .or_default()
+                    .insert(name.to_owned(), rules);
+            }
+            Kind::ClusterRoleBinding | Kind::RoleBinding => match Binding::from_object(object) {
+                Some(binding) if kind == Kind::ClusterRoleBinding => {
+                    self.cluster_bindings.insert("", name, binding);
+                }
+                Some(binding) => {
+                    let index = self.bindings.entry(namespace.to_owned()).or_default();
+                    index.insert(namespace, name, binding);
+                }
+                None => self.remove(kind, namespace, name),
+            },
+        }
+    }
+
+    /// Forgets an object that was deleted.
+    pub fn remove(&mut self, kind: Kind, namespace: &str, name: &str) {
+        match kind {
+            Kind::ClusterRole => drop(self.cluster_roles.remove(name)),
+            Kind::ClusterRoleBinding => self.cluster_bindings.remove("", name),
+            Kind::Role => {
+                if let Some(roles) = self.roles.get_mut(namespace) {
+                    roles.remove(name);
+                    if roles.is_empty() {
+                        self.roles.remove(namespace);
+                    }
+                }
+            }
+            Kind::RoleBinding => {
+                if let Some(index) = self.bindings.get_mut(namespace) {
+                    index.remove(namespace, name);
+                    if index.bindings.is_empty() {
+                        self.bindings.remove(namespace);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Decides a request.
+    pub fn authorize(&self, attributes: &Attributes<'_>) -> Decision {
+        let namespace = attributes.resource.as_ref().map_or("", |target| target.namespace);
+        let mut errors = Vec::new();
+        let scopes = [Some((&self.cluster_bindings, "")), self.scope(namespace)];
+        for (index, namespace) in scopes.into_iter().flatten() {
+            for name in index.entries(attributes.user).flat_map(BTreeMap::keys) {
+                let Some(binding) = index.bindings.get(name) else {
+                    continue;
+                };
+                match self.resolve(&binding.role_ref, namespace) {
+                    Ok(rules) if rules.iter().any(|rule| rule.allows(attributes)) => {
+                        let subject = index.subject(attributes.user, name, binding);
+                        let reason = describe_grant(namespace, name, binding, subject);
+                        return Decision::Allow {
+                            reason: Cow::Owned(reason),
+                        };
+                    }
+                    Ok(_) => {}
+                    Err(missing) => errors.push(missing),
+                }
+            }
+        }
+        if attributes.user.in_group(PRIVILEGED_GROUP) {
+            return Decision::Allow {
+                reason: Cow::Borrowed("allowed for members of Group \"system:masters\""),
+            };
+        }
+        match aggregate_message(&errors) {
+            Some(message) => Decision::NoOpinion {
+                reason: Cow::Owned(format!("RBAC: {message}")),
+            },
+            None => Decision::NoOpinion {
+                reason: Cow::Borrowed(""),
+            },
+        }
+    }
+
+    /// The rules of the role that a binding of `namespace` (empty for cluster scope) refers to.
+    pub fn resolve(&self, role_ref: &RoleRef, namespace: &str) -> Result<&[PolicyRule], RoleNotFound> {
+        let (resource, rules) = match role_ref.kind.as_str() {
+            "Role" => (
+                "role",
+                self.roles
+                    .get(namespace)
+                    .and_then(|roles| roles.get(&role_ref.name)),
+            ),
+            "ClusterRole" => (
+                "clusterrole",
+                self.cluster_roles.get(&role_ref.name).map(|role| &role.rules),
+            ),
+            _ => {
+                return Err(RoleNotFound::UnsupportedKind {
+                    kind: role_ref.kind.clone(),
+                });
+            }
+        };
+        match rules {
+            Some(rules) => Ok(rules),
+            None => Err(RoleNotFound::Missing {
+                resource,
+                name: role_ref.name.clone(),
+            }),
+        }
+    }
+
+    /// What a user may do in a namespace (empty: cluster-wide only), for SelfSubjectRulesReview.
+    pub fn rules_for(&self, user: &UserInfo, namespace: &str) -> EffectiveRules {
+        let (rules, errors) = self.policy_rules_for(user, namespace);
+        let mut effective = EffectiveRules {
+            evaluation_error: aggregate_message(&errors),
+            ..Default::default()
+        };
+        for rule in rules {
+            if !rule.resources.is_empty() {
+                effective.resource_rules.push(ResourceRule {
+                    verbs: rule.verbs.clone(),
+                    api_groups: rule.api_groups.clone(),
+                    resources: rule.resources.clone(),
+                    resource_names: rule.resource_names.clone(),
+                });
+            }
+            if !rule.non_resource_urls.is_empty() {
+                effective.non_resource_rules.push(NonResourceRule {
+                    verbs: rule.verbs.clone(),
+                    non_resource_urls: rule.non_resource_urls.clone(),
+                });
+            }
+        }
+        effective
+    }
+
+    /// The rules that apply to a user in a namespace, in the order of the bindings' names, and the roles that are
+    /// missing.
+    pub(crate) fn policy_rules_for(
+        &self,
+        user: &UserInfo,
+        namespace: &str,
+    ) -> (Vec<&PolicyRule>, Vec<RoleNotFound>) {
+        let mut rules = Vec::new();
+        let mut errors = Vec::new();
+        let scopes = [Some((&self.cluster_bindings, "")), self.scope(namespace)];
+        for (index, namespace) in scopes.into_iter().flatten() {
+            let names: BTreeSet<&String> = index.entries(user).flat_map(BTreeMap::keys).collect();
+            for binding in names.into_iter().filter_map(|name| index.bindings.get(name)) {
+                match self.resolve(&binding.role_ref, namespace) {
+                    Ok(granted) => rules.extend(granted),
+                    Err(missing) => errors.push(missing),
+                }
+            }
+        }
+        (rules, errors)
+    }
+
+    /// The aggregated cluster roles whose rules are not what their selectors now gather. Writing them may make
+    /// others pending, since an aggregated role may itself be gathered.
+    pub fn pending_aggregations(&self) -> Vec<PendingAggregation> {
+        pending_aggregations(&self.cluster_roles)
+    }
+
+    fn scope<'a>(&'a self, namespace: &'a str) -> Option<(&'a BindingIndex, &'a str)> {
+        if namespace.is_empty() {
+            return None;
+        }
+        self.bindings.get(namespace).map(|index| (index, namespace))
+    }
+}
+
+/// Several errors as Go's aggregate prints them: one plainly, more in brackets, repetitions once.
+pub(crate) fn aggregate_message(errors: &[RoleNotFound]) -> Option<String> {
+    let mut messages: Vec<String> = Vec::new();
+    for message in errors.iter().map(ToString::to_string) {
+        if !messages.contains(&message) {
+            messages.push(message);
+        }
+    }
+    match messages.as_slice() {
+        [] => None,
+        [only] => Some(only.clone()),
+        several => Some(format!("[{}]", several.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests;
