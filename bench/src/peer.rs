@@ -110,7 +110,7 @@ fn start_apiserver(bin: &Path, directory: &Path, port: u16, etcd: &str, controll
         format!("--client-ca-file={}", file("ca.crt")),
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         format!("--service-account-signing-key-file={}", file("accounts.key")),
-        format!("--service-account-key-file={}", file("accounts.key")),
+        format!("--service-account-key-file={}", file("accounts.pub")),
         "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
         "--authorization-mode=RBAC".to_owned(),
     ];
@@ -175,11 +175,13 @@ impl Pki {
         admin.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let (admin_certificate, admin_key) = sign(&mut admin, "admin", &issuer)?;
 
+        let accounts = KeyPair::generate()?;
         for (name, content) in [
             ("ca.crt", &ca_pem),
             ("server.crt", &server_certificate),
             ("server.key", &server_key),
-            ("accounts.key", &KeyPair::generate()?.serialize_pem()),
+            ("accounts.key", &accounts.serialize_pem()),
+            ("accounts.pub", &accounts.public_key_pem()),
         ] {
             std::fs::write(directory.join(name), content).with_context(|| format!("cannot write {name}"))?;
         }
