@@ -1,0 +1,96 @@
+# Fairway's chores. `make help` lists them. Everything beyond Rust, Go and make is installed under .tools on demand.
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+PROFILE ?= release
+DATA ?= $(HOME)/.local/share/fairway
+LISTEN ?= 127.0.0.1:6443
+
+TOOLS := $(CURDIR)/.tools
+export PATH := $(TOOLS)/bin:$(PATH)
+PYTHON := $(TOOLS)/venv/bin/python
+
+# One selection of packages and targets for every build of the tests, because Cargo unifies features over what is
+# selected: another selection would compile the dependencies again. The binary and xtask come out of the same build.
+# The benchmark is checked by clippy and built only by `make bench`.
+TESTED := --workspace --exclude fairway-bench --all-targets
+FAIRWAY := $(TARGET_DIR)/debug/fairway
+XTASK := $(TARGET_DIR)/debug/xtask
+BENCH := $(TARGET_DIR)/release/fairway-bench
+
+.PHONY: help
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: up
+up: ## build Fairway and start it in the background (DATA=DIR, LISTEN=ADDR:PORT)
+	@scripts/tools.sh cc
+	cargo build --profile $(PROFILE) -p fairway
+	@$(TARGET_DIR)/$(PROFILE)/fairway up --detach --data "$(DATA)" --listen "$(LISTEN)"
+
+.PHONY: down
+down: ## stop the Fairway that `make up` started
+	@$(TARGET_DIR)/$(PROFILE)/fairway down --data "$(DATA)"
+
+.PHONY: test
+test: ## everything that must pass before a change lands
+	@scripts/timed.sh 'tools' scripts/tools.sh cc deny python kubectl
+	@scripts/timed.sh 'format' $(MAKE) --no-print-directory fmt-check
+	@scripts/timed.sh 'lint' $(MAKE) --no-print-directory lint
+	@scripts/timed.sh 'licences, bans, sources' $(MAKE) --no-print-directory deny
+	@scripts/timed.sh 'build' cargo build $(TESTED)
+	@scripts/timed.sh 'tidy' $(XTASK) tidy
+	@scripts/timed.sh 'unit and integration tests' cargo test --workspace --exclude fairway-bench
+	@scripts/timed.sh 'apply conformance' $(XTASK) conformance apply
+	@scripts/timed.sh 'real clients' $(MAKE) --no-print-directory clients
+	@scripts/timed.sh --summary
+
+.PHONY: clients
+clients: ## kubectl, helm and the Python client against the debug binary
+	@scripts/tools.sh python kubectl
+	$(PYTHON) tests/clients/run.py --fairway $(FAIRWAY)
+
+.PHONY: conformance
+conformance: ## the client transcripts against the real kube-apiserver, then everything against Fairway
+	@scripts/tools.sh cc python kubectl
+	@scripts/peers.sh etcd kube-apiserver kube-controller-manager
+	cargo build --release -p fairway-bench
+	cargo build $(TESTED)
+	$(PYTHON) tests/clients/run.py --upstream "$(BENCH) peer --controllers"
+	$(PYTHON) tests/clients/run.py --fairway $(FAIRWAY)
+	$(XTASK) conformance apply
+
+.PHONY: bench
+bench: ## Fairway beside etcd and kube-apiserver; writes bench/results/DATE-COMMIT.md (ARGS=...)
+	@scripts/tools.sh cc
+	@scripts/peers.sh etcd kube-apiserver
+	cargo build --release -p fairway -p fairway-bench
+	$(BENCH) run --fairway $(TARGET_DIR)/release/fairway $(ARGS)
+
+.PHONY: fmt
+fmt: ## format the code
+	cargo fmt --all
+
+.PHONY: fmt-check
+fmt-check: ## check the format
+	cargo fmt --all --check
+
+.PHONY: lint
+lint: ## clippy without warnings, on everything including the benchmark
+	cargo clippy --workspace --all-targets -- -D warnings
+
+.PHONY: deny
+deny: ## licences, bans and sources of the dependencies
+	@scripts/tools.sh deny
+	cargo-deny --log-level warn check --hide-inclusion-graph licenses bans sources
+
+.PHONY: codegen
+codegen: ## write the generated files again from the Kubernetes Go modules
+	cargo xtask codegen
+
+.PHONY: clean
+clean: ## remove what was built; tools stay (they are slow to build), remove .tools by hand
+	cargo clean

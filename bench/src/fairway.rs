@@ -1,0 +1,42 @@
+//! Starts Fairway as a user would: `fairway up` in the foreground, everything else by default, durable writes included.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Result;
+
+use crate::kubeconfig;
+use crate::server::{self, Server};
+
+pub(crate) async fn start(binary: &Path, directory: &Path) -> Result<Server> {
+    let directory = server::absolute(directory)?;
+    let data = directory.join("data");
+    let log = directory.join("fairway.log");
+    let port = server::free_port()?;
+    let arguments = [
+        "up".to_owned(),
+        format!("--data={}", data.display()),
+        format!("--listen=127.0.0.1:{port}"),
+    ];
+    let started = Instant::now();
+    let mut child = server::spawn(&server::absolute(binary)?, &arguments, &log)?;
+    let path = data.join("kubeconfig");
+    let mut endpoint = None;
+    server::until("fairway", &mut child, &log, async || {
+        // The kubeconfig names the CA that this start has just made.
+        if endpoint.is_none() {
+            endpoint = kubeconfig::endpoint(&path).ok();
+        }
+        match &endpoint {
+            Some(endpoint) => server::is_ready(endpoint).await,
+            None => false,
+        }
+    })
+    .await?;
+    let ready_after = started.elapsed();
+    Ok(Server::new(
+        kubeconfig::endpoint(&path)?,
+        vec![child],
+        ready_after,
+    ))
+}

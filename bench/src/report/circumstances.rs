@@ -1,0 +1,83 @@
+//! When, on what, and of which commit a report tells: without these its figures mean nothing next month.
+
+use std::process::Command;
+
+pub(crate) struct Circumstances {
+    rounds: usize,
+    scale: f64,
+    date: String,
+    commit: String,
+    cpu: String,
+    cores: usize,
+    memory_gib: u64,
+    kernel: String,
+    load: String,
+}
+
+impl Circumstances {
+    pub(crate) fn gather(rounds: usize, scale: f64) -> Self {
+        let line_of = |path: &str, prefix: &str| {
+            let text = std::fs::read_to_string(path).unwrap_or_default();
+            let found = text.lines().find_map(|line| line.strip_prefix(prefix));
+            found
+                .unwrap_or_default()
+                .trim_start_matches([':', ' ', '\t'])
+                .to_owned()
+        };
+        let kibibytes = line_of("/proc/meminfo", "MemTotal");
+        let memory: u64 = kibibytes
+            .split(' ')
+            .next()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or_default();
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        Self {
+            rounds,
+            scale,
+            date: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
+            commit: commit(),
+            cpu: line_of("/proc/cpuinfo", "model name"),
+            cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            memory_gib: memory >> 20,
+            kernel: line_of("/proc/sys/kernel/osrelease", ""),
+            load: load.split(' ').take(3).collect::<Vec<_>>().join(" "),
+        }
+    }
+
+    pub(super) fn heading(&self) -> String {
+        format!(
+            "# Fairway beside etcd and kube-apiserver\n\n\
+             {}, commit {}. {} cores of {}, {} GiB, Linux {}; load average at the end {}. \
+             Medians of {} rounds, sizes times {}; every round on empty data directories, servers in turns; fsync on.\n",
+            self.date,
+            self.commit,
+            self.cores,
+            self.cpu,
+            self.memory_gib,
+            self.kernel,
+            self.load,
+            self.rounds,
+            self.scale
+        )
+    }
+}
+
+/// The commit that was measured, marked when the tree had changes.
+pub(super) fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).output().ok()?;
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let commit = git(&["rev-parse", "--short=10", "HEAD"]).unwrap_or_else(|| "unknown".to_owned());
+    // A report that lies in the tree already is not a change of what was measured.
+    let changed =
+        git(&["status", "--porcelain", "--", ":!bench/results"]).is_some_and(|status| !status.is_empty());
+    if changed {
+        format!("{commit}-changed")
+    } else {
+        commit
+    }
+}

