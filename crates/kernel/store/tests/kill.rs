@@ -13,7 +13,9 @@
     reason = "a test, and its child speaks by printing"
 )]
 
-use std::collections::BTreeMap;
+#[path = "script/pairs.rs"]
+mod script;
+
 use std::env;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -21,51 +23,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use fairway_kernel_store::{EmbeddedStore, KeyRange, Op, Options, Range, Revision, Store, StoreError, Txn};
+use fairway_kernel_store::{EmbeddedStore, Options, Revision, Store, StoreError};
+
+use script::{Expected, transaction};
 
 const WRITERS: usize = 6;
-const SLOTS: u64 = 12;
 const DIRECTORY: &str = "FAIRWAY_STORE_KILL_DIRECTORY";
 const STEPS: &str = "FAIRWAY_STORE_KILL_STEPS";
-
-/// The two keys that a step writes together.
-fn keys(writer: usize, step: u64) -> [String; 2] {
-    let slot = step % SLOTS;
-    [
-        format!("left/{writer}/{slot:02}"),
-        format!("right/{writer}/{slot:02}"),
-    ]
-}
-
-/// What a step writes; `None`: it deletes.
-fn content(writer: usize, step: u64) -> Option<Bytes> {
-    if step % 7 == 6 {
-        return None;
-    }
-    // From a few bytes to several pages, so that a commit spans many writes.
-    let length = (step.wrapping_mul(2_654_435_761) >> 7) % if step.is_multiple_of(5) { 40_000 } else { 600 };
-    let seed = format!("{writer}.{step}.");
-    Some(seed.bytes().cycle().take(seed.len() + length as usize).collect())
-}
-
-fn transaction(writer: usize, step: u64) -> Txn {
-    let success = keys(writer, step)
-        .into_iter()
-        .map(|key| match content(writer, step) {
-            Some(value) => Op::Put {
-                key: key.into(),
-                value,
-                lease: None,
-            },
-            None => Op::Delete(KeyRange::single(key.as_bytes())),
-        })
-        .collect();
-    Txn {
-        success,
-        ..Txn::default()
-    }
-}
 
 /// The child. Does nothing unless it was started by the test below.
 #[test]
@@ -149,47 +113,6 @@ fn run_and_kill(mut child: Child, after: Duration) -> Vec<(usize, u64, u64)> {
     acknowledged
 }
 
-/// What must be there: per writer the next step and the content of its slots.
-#[derive(Clone, Default)]
-struct Expected {
-    next: u64,
-    slots: BTreeMap<u64, Bytes>,
-}
-
-impl Expected {
-    fn apply(&mut self, writer: usize) {
-        match content(writer, self.next) {
-            Some(value) => self.slots.insert(self.next % SLOTS, value),
-            None => self.slots.remove(&(self.next % SLOTS)),
-        };
-        self.next += 1;
-    }
-}
-
-async fn stored(store: &EmbeddedStore, side: &str, writer: usize) -> BTreeMap<u64, (Bytes, Revision)> {
-    let prefix = format!("{side}/{writer}/");
-    let keys = KeyRange::prefix(prefix.as_bytes());
-    let range = Range {
-        keys,
-        revision: None,
-        limit: 0,
-        keys_only: false,
-        count_only: false,
-    };
-    let response = store.range(range).await.unwrap();
-    let slot = |key: &[u8]| {
-        std::str::from_utf8(&key[prefix.len()..])
-            .unwrap()
-            .parse()
-            .unwrap()
-    };
-    response
-        .kvs
-        .into_iter()
-        .map(|kv| (slot(&kv.key), (kv.value, kv.mod_revision)))
-        .collect()
-}
-
 #[tokio::test]
 async fn no_acknowledged_write_is_lost_when_the_process_is_killed() {
     let wanted: u32 = env::var("FAIRWAY_STORE_KILLS").map_or(200, |count| count.parse().unwrap());
@@ -232,18 +155,9 @@ async fn no_acknowledged_write_is_lost_when_the_process_is_killed() {
         );
         last_revision = now;
         for (writer, expected) in expected.iter_mut().enumerate() {
-            let left = stored(&store, "left", writer).await;
-            let right = stored(&store, "right", writer).await;
-            assert_eq!(left, right, "both keys of a step, of one revision");
-            let found: BTreeMap<u64, Bytes> =
-                left.into_iter().map(|(slot, (value, _))| (slot, value)).collect();
-            if found != expected.slots {
-                under_way += 1;
-                expected.apply(writer);
-                assert!(
-                    found == expected.slots,
-                    "writer {writer} after kill {kills}: a write is lost or torn"
-                );
+            match expected.settle(&store, writer).await {
+                Ok(landed) => under_way += u32::from(landed),
+                Err(why) => panic!("after kill {kills}: {why}"),
             }
         }
         store.close().await.unwrap();
