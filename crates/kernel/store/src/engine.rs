@@ -12,6 +12,7 @@ use bytes::Bytes;
 
 use crate::api::{Event, KeyValue, LeaseId, Revision, StoreError};
 
+pub mod crash;
 pub mod memory;
 pub mod sqlite;
 

@@ -5,7 +5,6 @@
 //! it durable. If the engine cannot, the draft is dropped and the index has never changed.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -33,6 +32,9 @@ struct Drafted {
     version: Version,
     value: Bytes,
 }
+
+/// The keys of a range; those of the index still without their values.
+type Merged = BTreeMap<Bytes, (Version, Option<Bytes>)>;
 
 /// Changes that are not durable yet.
 #[derive(Debug)]
@@ -261,27 +263,66 @@ impl Evaluator<'_> {
             let selection = self.index.select(keys, self.index.revision(), limit);
             return Ok((self.fetch(selection.found)?, selection.count));
         }
-        let selected = self.index.select(keys, self.index.revision(), 0).found;
-        let mut merged: BTreeMap<Bytes, (Version, Option<Bytes>)> = selected
-            .into_iter()
-            .map(|(key, version)| (key, (version, None)))
-            .collect();
+        let mut merged = self.indexed(keys);
         for (key, Drafted { version, value }) in index::range(&self.draft.changed, keys) {
-            match merged.entry(key.clone()) {
-                Entry::Occupied(entry) if version.is_deleted() => {
-                    entry.remove();
-                }
-                Entry::Occupied(mut entry) => {
-                    entry.insert((*version, Some(value.clone())));
-                }
-                Entry::Vacant(_) if version.is_deleted() => {}
-                Entry::Vacant(entry) => {
-                    entry.insert((*version, Some(value.clone())));
+            if version.is_deleted() {
+                merged.remove(key);
+            } else {
+                merged.insert(key.clone(), (*version, Some(value.clone())));
+            }
+        }
+        self.fill(merged, limit)
+    }
+
+    /// The keys of a range as of a revision, which an earlier transaction of this very batch may have drafted.
+    fn at(
+        &mut self,
+        keys: &KeyRange,
+        revision: Revision,
+        limit: usize,
+    ) -> Result<(Vec<KeyValue>, usize), StoreError> {
+        if revision <= self.index.revision() {
+            let selection = self.index.select(keys, revision, limit);
+            return Ok((self.fetch(selection.found)?, selection.count));
+        }
+        let mut merged = self.indexed(keys);
+        for commit in self
+            .draft
+            .commits
+            .iter()
+            .filter(|commit| commit.revision <= revision)
+        {
+            for (sequence, event) in commit.events.iter().enumerate() {
+                let kv = &event.kv;
+                if event.kind == EventKind::Delete {
+                    merged.remove(&kv.key);
+                } else if keys.contains(&kv.key) {
+                    let version = Version {
+                        id: RecordId::new(commit.revision, sequence),
+                        create_revision: kv.create_revision,
+                        version: kv.version,
+                        lease: kv.lease,
+                    };
+                    merged.insert(kv.key.clone(), (version, Some(kv.value.clone())));
                 }
             }
         }
+        self.fill(merged, limit)
+    }
+
+    /// The keys of a range as the index has them.
+    fn indexed(&self, keys: &KeyRange) -> Merged {
+        let found = self.index.select(keys, self.index.revision(), 0).found;
+        found
+            .into_iter()
+            .map(|(key, version)| (key, (version, None)))
+            .collect()
+    }
+
+    /// Fetches the values that are still missing, up to a limit.
+    fn fill(&mut self, merged: Merged, limit: usize) -> Result<(Vec<KeyValue>, usize), StoreError> {
         let count = merged.len();
-        let limit = if limit == 0 { usize::MAX } else { limit };
+        let limit = if limit == 0 { count } else { limit };
         let mut kvs = Vec::with_capacity(count.min(limit));
         for (key, (version, value)) in merged.into_iter().take(limit) {
             let value = match value {
@@ -304,10 +345,8 @@ impl Evaluator<'_> {
         let (mut kvs, count) = match range.revision {
             None => self.now(&range.keys, range.limit)?,
             Some(revision) => {
-                // What this batch has drafted has not been told to anybody yet, so nobody can ask for it by number.
-                check_revision(self.index, revision)?;
-                let selection = self.index.select(&range.keys, revision, range.limit);
-                (self.fetch(selection.found)?, selection.count)
+                check_revision(self.index, self.draft.revision, revision)?;
+                self.at(&range.keys, revision, range.limit)?
             }
         };
         if range.count_only {
@@ -331,19 +370,20 @@ impl Evaluator<'_> {
     }
 }
 
-/// Refuses revisions that an index cannot show.
-pub(crate) fn check_revision(index: &Index, requested: Revision) -> Result<(), StoreError> {
+/// Refuses revisions that have been compacted or are not there yet.
+pub(crate) fn check_revision(
+    index: &Index,
+    current: Revision,
+    requested: Revision,
+) -> Result<(), StoreError> {
     if requested < index.compacted() {
         return Err(StoreError::Compacted {
             requested,
             oldest: index.compacted(),
         });
     }
-    if requested > index.revision() {
-        return Err(StoreError::Future {
-            requested,
-            current: index.revision(),
-        });
+    if requested > current {
+        return Err(StoreError::Future { requested, current });
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 mod api;
 mod clock;
 mod compaction;
+mod crash_test;
 mod embedded;
 pub mod engine;
 mod evaluate;
@@ -22,6 +23,7 @@ pub use api::{
 };
 pub use clock::{Clock, ManualClock, MonotonicClock, OnSet};
 pub use compaction::{CompactionSchedule, DEFAULT_RETENTION};
+pub use crash_test::CrashTestStore;
 pub use embedded::EmbeddedStore;
 pub use limits::MAX_TXN_BYTES;
 pub use log_store::{LogStore, Options};

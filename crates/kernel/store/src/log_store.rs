@@ -124,7 +124,7 @@ impl Shared {
         let index = self.index();
         let current = index.revision();
         let at = range.revision.unwrap_or(current);
-        check_revision(&index, at)?;
+        check_revision(&index, current, at)?;
         Ok((index.select(&range.keys, at, range.limit), current))
     }
 

@@ -19,7 +19,7 @@ mod transactions;
 #[path = "conformance/watches.rs"]
 mod watches;
 
-use harness::{Fixture, embedded, memory};
+use harness::{Fixture, crash_test, embedded, memory};
 
 macro_rules! cases {
     ($backend:ident: $($module:ident { $($case:ident),* $(,)? })*) => {
@@ -96,4 +96,4 @@ macro_rules! backends {
     };
 }
 
-backends! { memory_store = memory, embedded_store = embedded }
+backends! { memory_store = memory, embedded_store = embedded, crash_test_store = crash_test }

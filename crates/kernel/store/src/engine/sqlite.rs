@@ -208,7 +208,11 @@ impl Engine for SqliteEngine {
     }
 
     fn close(&mut self) -> Result<(), StoreError> {
-        self.checkpoint("TRUNCATE")
+        match self.checkpoint("TRUNCATE") {
+            // Everything is safe in the log, which the next start copies.
+            Err(StoreError::DiskFull(_)) | Ok(()) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -17,6 +17,7 @@ enum Phase {
     /// The next revision to read from the engine.
     Past(Revision),
     Present(Subscription),
+    Failed(StoreError),
     Ended,
 }
 
@@ -31,9 +32,14 @@ struct Watch {
 
 /// A watch that misses nothing from the moment of this call.
 pub(super) fn stream(shared: &Arc<Shared>, request: WatchRequest) -> WatchStream {
-    let phase = match (shared.hub.subscribe(&request.keys, request.from), request.from) {
-        (Some(subscription), _) => Phase::Present(subscription),
-        (None, from) => Phase::Past(from.unwrap_or_default()),
+    let oldest = shared.index().compacted();
+    let phase = match request.from {
+        // Even if the ring still has it: what is gone is gone for everybody.
+        Some(requested) if requested < oldest => Phase::Failed(StoreError::Compacted { requested, oldest }),
+        from => match shared.hub.subscribe(&request.keys, from) {
+            Some(subscription) => Phase::Present(subscription),
+            None => Phase::Past(from.unwrap_or_default()),
+        },
     };
     let told = match request.from {
         Some(from) => Revision(from.0.saturating_sub(1)),
@@ -61,6 +67,7 @@ impl Watch {
             }
             let step = match &self.phase {
                 Phase::Ended => return None,
+                Phase::Failed(error) => Err(error.clone()),
                 Phase::Past(cursor) => self.replay(*cursor).await,
                 Phase::Present(subscription) => match subscription.read() {
                     Unread::Commits { commits } => {

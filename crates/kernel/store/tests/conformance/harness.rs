@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use fairway_kernel_store::engine::crash::SimulatedDisk;
 use fairway_kernel_store::{
-    EmbeddedStore, KeyRange, KeyValue, LeaseId, ManualClock, MemoryStore, Op, OpResponse, Options, Range,
-    RangeResponse, Revision, Store, StoreError, Txn, TxnResponse, WatchBatch, WatchRequest, WatchStream,
+    CrashTestStore, EmbeddedStore, KeyRange, KeyValue, LeaseId, ManualClock, MemoryStore, Op, OpResponse,
+    Options, Range, RangeResponse, Revision, Store, StoreError, Txn, TxnResponse, WatchBatch, WatchRequest,
+    WatchStream,
 };
 use futures::StreamExt;
 
@@ -49,6 +51,16 @@ pub(crate) fn embedded() -> Fixture {
         store,
         clock,
         _directory: Some(directory),
+    }
+}
+
+pub(crate) fn crash_test() -> Fixture {
+    let (options, clock) = options();
+    let store = Arc::new(CrashTestStore::open(&SimulatedDisk::new(1), &options).unwrap());
+    Fixture {
+        store,
+        clock,
+        _directory: None,
     }
 }
 
