@@ -1,1 +1,43 @@
-//! placeholder
+//! The three patch formats of the API: JSON patch, JSON merge patch, strategic merge patch.
+//!
+//! All work on JSON values in the version of the request; the caller decodes, validates and converts the result. Errors
+//! carry the status with which Kubernetes answers.
+
+mod json_patch;
+mod merge_patch;
+mod strategic;
+
+use thiserror::Error;
+
+pub use json_patch::json_patch;
+pub use merge_patch::merge_patch;
+pub use strategic::strategic_merge_patch;
+
+/// Why a patch was not applied.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum PatchError {
+    /// The patch is malformed.
+    #[error("{0}")]
+    BadRequest(String),
+    /// The patch is too large.
+    #[error("{0}")]
+    TooLarge(String),
+    /// The patch is well-formed but does not fit the object.
+    #[error("{0}")]
+    Unprocessable(String),
+    /// The object does not have the shape that the patch needs; Kubernetes has no better status for it.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl PatchError {
+    /// The HTTP status.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::BadRequest(_) => 400,
+            Self::TooLarge(_) => 413,
+            Self::Unprocessable(_) => 422,
+            Self::Internal(_) => 500,
+        }
+    }
+}
