@@ -6,6 +6,7 @@
 )]
 
 mod codegen;
+mod openapi_conformance;
 mod upstream;
 
 use std::process::ExitCode;
@@ -13,7 +14,8 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask <command>
 
 commands:
-  codegen schema [--check]   write (or check) the facts about the built-in kinds";
+  codegen schema [--check]   write (or check) the facts about the built-in kinds
+  conformance openapi        compare the OpenAPI documents with upstream's";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -21,6 +23,7 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["codegen", "schema"] => codegen::schema(false),
         ["codegen", "schema", "--check"] => codegen::schema(true),
+        ["conformance", "openapi"] => openapi_conformance::run(),
         _ => Err(anyhow::anyhow!("{USAGE}")),
     };
     match done {

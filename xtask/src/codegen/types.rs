@@ -11,13 +11,14 @@ use fairway_kernel_schema::builtin::table::{
 };
 use serde_json::{Map, Value, json};
 
+use super::Documents;
 use super::enums::Enums;
 
 /// All schemas of the documents, by name; the same type looks the same in each.
 pub(crate) type Schemas<'a> = BTreeMap<&'a str, &'a Value>;
 
 /// Gathers the schemas of all documents.
-pub(crate) fn schemas(documents: &BTreeMap<(String, String), Value>) -> Schemas<'_> {
+pub(crate) fn schemas(documents: &Documents) -> Schemas<'_> {
     let mut found = Schemas::new();
     for document in documents.values() {
         for (name, schema) in document["components"]["schemas"]

@@ -17,7 +17,7 @@ pub use kinds::{KindInfo, SubresourceInfo, groups, kind, kinds, resource};
 use crate::shape::{ShapeId, Shapes};
 use table::Table;
 
-const FACTS: &str = include_str!("../data/builtin.facts");
+pub(crate) const FACTS: &str = include_str!("../data/builtin.facts");
 
 /// The shapes of all built-in types.
 pub fn shapes() -> &'static Shapes {

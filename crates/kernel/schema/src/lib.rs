@@ -4,5 +4,6 @@
 
 pub mod builtin;
 pub mod field;
+pub mod openapi;
 pub mod quantity;
 pub mod shape;

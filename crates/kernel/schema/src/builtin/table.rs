@@ -241,6 +241,8 @@ pub struct ResourceRow<'a> {
     pub storage_hash: &'a str,
     /// Objects are stored in this group and version.
     pub storage: bool,
+    /// Deleting an object answers with the object, not with a `Status`.
+    pub returns_deleted: bool,
     /// Subresources, sorted by name.
     pub subresources: Vec<SubresourceRow<'a>>,
 }
@@ -254,6 +256,8 @@ pub struct SubresourceRow<'a> {
     pub gvk: Gvk<'a>,
     /// Verbs.
     pub verbs: Vec<&'a str>,
+    /// Query parameters of its own, sorted by name.
+    pub query: Vec<(&'a str, Format)>,
 }
 
 /// The part of a type's name by which other types refer to it.
@@ -367,14 +371,28 @@ fn render_resource(out: &mut String, row: &ResourceRow<'_>) {
     if !row.storage_hash.is_empty() {
         let _ = write!(out, " hash={}", row.storage_hash);
     }
-    out.push_str(if row.storage { " storage\n" } else { "\n" });
+    out.push_str(if row.storage { " storage" } else { "" });
+    out.push_str(if row.returns_deleted {
+        " returns-deleted\n"
+    } else {
+        "\n"
+    });
     for sub in &row.subresources {
         let Gvk { group, version, kind } = sub.gvk;
-        let _ = writeln!(
+        let _ = write!(
             out,
             " sub {} {group}/{version}/{kind} verbs={}",
             sub.name,
             sub.verbs.join(",")
         );
+        for (index, (name, format)) in sub.query.iter().enumerate() {
+            let _ = write!(
+                out,
+                "{}{name}:{}",
+                if index == 0 { " query=" } else { "," },
+                format.name()
+            );
+        }
+        out.push('\n');
     }
 }

@@ -218,6 +218,7 @@ fn resource(line: &str) -> Result<ResourceRow<'_>, &'static str> {
         categories: Vec::new(),
         storage_hash: "",
         storage: false,
+        returns_deleted: false,
         subresources: Vec::new(),
     };
     for word in words {
@@ -228,6 +229,7 @@ fn resource(line: &str) -> Result<ResourceRow<'_>, &'static str> {
             // A hash is base64 and ends in `=`; split_once cuts at the first only.
             Some(("hash", hash)) => row.storage_hash = hash,
             None if word == "storage" => row.storage = true,
+            None if word == "returns-deleted" => row.returns_deleted = true,
             _ => return Err("unknown attribute of a resource"),
         }
     }
@@ -236,16 +238,28 @@ fn resource(line: &str) -> Result<ResourceRow<'_>, &'static str> {
 
 fn subresource(line: &str) -> Result<SubresourceRow<'_>, &'static str> {
     let mut words = line.split(' ');
-    match (
+    let (Some(name), Some(kind), Some(verbs)) = (
         words.next(),
         words.next(),
         words.next().and_then(|w| w.strip_prefix("verbs=")),
-    ) {
-        (Some(name), Some(kind), Some(verbs)) => Ok(SubresourceRow {
-            name,
-            gvk: gvk(kind)?,
-            verbs: names(verbs),
-        }),
-        _ => Err("a subresource needs name, kind and verbs"),
-    }
+    ) else {
+        return Err("a subresource needs name, kind and verbs");
+    };
+    let query = words
+        .next()
+        .and_then(|w| w.strip_prefix("query="))
+        .map(names)
+        .unwrap_or_default();
+    let parameter = |text| -> Option<(&str, Format)> {
+        let (name, format) = str::split_once(text, ':')?;
+        Some((name, Format::named(format)?))
+    };
+    let query: Option<Vec<_>> = query.into_iter().map(parameter).collect();
+    let query = query.ok_or("a query parameter needs name and format")?;
+    Ok(SubresourceRow {
+        name,
+        gvk: gvk(kind)?,
+        verbs: names(verbs),
+        query,
+    })
 }
