@@ -6,6 +6,7 @@
 mod descriptions;
 mod discovery;
 mod enums;
+mod gotypes;
 mod types;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use fairway_kernel_schema::builtin::table::Table;
 use serde_json::Value;
 
 use crate::upstream;
+use gotypes::GoTypes;
 
 /// Versions that a server enables by default: stable ones. Since 1.24 new beta APIs are off by default, and 1.36 has no
 /// older ones left (upstream: the `...EnabledByDefault` lists of `pkg/controlplane/instance.go`).
@@ -57,7 +59,7 @@ pub(crate) fn schema(check: bool) -> Result<()> {
     let schemas = types::schemas(&documents);
     let discovered = discovery::read(&kubernetes)?;
     let table = Table {
-        types: types::rows(&schemas, &enums)?,
+        types: types::rows(&schemas, &enums, &mut GoTypes::default())?,
         groups: discovery::rows(&discovered, &documents)?,
     };
 

@@ -5,6 +5,7 @@
 //! again when somebody asks for one.
 
 mod check;
+mod encode;
 mod kinds;
 mod scalar;
 mod types;
@@ -12,6 +13,7 @@ mod types;
 pub mod table;
 
 pub use check::{CheckResult, DecodeError, UnknownFields, check, check_shape};
+pub use encode::{encode, encode_shape};
 pub use kinds::{KindInfo, SubresourceInfo, groups, kind, kinds, resource};
 
 use crate::shape::{ShapeId, Shapes};

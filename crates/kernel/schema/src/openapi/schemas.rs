@@ -237,7 +237,7 @@ fn named_scalar(format: Format) -> Map<String, Value> {
             json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]})
         }
         Format::Object | Format::Raw => json!({"type": "object"}),
-        Format::Any => json!({}),
+        Format::Any | Format::SchemaOr => json!({}),
         plain => return scalar(plain),
     };
     match schema {

@@ -6,8 +6,8 @@
 use thiserror::Error;
 
 use super::{
-    Body, Element, FieldRow, Format, GroupRow, Gvk, Kinds, Relation, ResourceRow, SubresourceRow, Table,
-    Type, TypeRow, VersionRow,
+    Body, Element, FieldRow, Format, GroupRow, Gvk, Kinds, Presence, Relation, ResourceRow, SubresourceRow,
+    Table, Type, TypeRow, VersionRow,
 };
 
 /// Why a table cannot be read.
@@ -140,11 +140,17 @@ fn field(line: &str) -> Result<FieldRow<'_>, &'static str> {
         Some(name) => (name, true),
         None => (name, false),
     };
+    let marked = Presence::MARKS
+        .iter()
+        .rev()
+        .find_map(|(presence, mark)| Some((*presence, name.strip_suffix(mark)?)));
+    let (presence, name) = marked.unwrap_or((Presence::Optional, name));
     let ty = expression(words.next().ok_or("a field without a type")?);
     let mut row = FieldRow {
         name,
         ty,
         required,
+        presence,
         relation: Relation::Default,
         patch_strategy: None,
         merge_key: None,
