@@ -6,6 +6,7 @@
 mod descriptions;
 mod discovery;
 mod enums;
+mod gotypes;
 mod types;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use fairway_kernel_schema::builtin::table::Table;
 use serde_json::Value;
 
 use crate::upstream;
+use gotypes::GoTypes;
 
 /// Versions that a server enables by default: stable ones. Since 1.24 new beta APIs are off by default, and 1.36 has no
 /// older ones left (upstream: the `...EnabledByDefault` lists of `pkg/controlplane/instance.go`).
@@ -24,8 +26,11 @@ fn served_by_default(version: &str) -> bool {
     !version.contains("alpha") && !version.contains("beta")
 }
 
-/// The OpenAPI documents of the group-versions that are served by default, by group and version.
-pub(crate) fn documents(kubernetes: &Path) -> Result<BTreeMap<(String, String), Value>> {
+/// OpenAPI documents by group and version.
+pub(crate) type Documents = BTreeMap<(String, String), Value>;
+
+/// The OpenAPI documents of the group-versions that are served by default.
+pub(crate) fn documents(kubernetes: &Path) -> Result<Documents> {
     let mut found = BTreeMap::new();
     let directory = kubernetes.join("api/openapi-spec/v3");
     for entry in fs::read_dir(&directory).with_context(|| format!("listing {}", directory.display()))? {
@@ -54,8 +59,8 @@ pub(crate) fn schema(check: bool) -> Result<()> {
     let schemas = types::schemas(&documents);
     let discovered = discovery::read(&kubernetes)?;
     let table = Table {
-        types: types::rows(&schemas, &enums)?,
-        groups: discovery::rows(&discovered)?,
+        types: types::rows(&schemas, &enums, &mut GoTypes::default())?,
+        groups: discovery::rows(&discovered, &documents)?,
     };
 
     let body = table.render();
@@ -67,7 +72,7 @@ pub(crate) fn schema(check: bool) -> Result<()> {
     if Table::parse(&facts)? != table {
         bail!("the table does not survive a round trip through its text");
     }
-    let texts = descriptions::read(&upstream::k8s_openapi()?, &schemas, &enums)?;
+    let texts = descriptions::read(&upstream::k8s_openapi()?, &documents, &schemas, &enums)?;
 
     let data = upstream::root().join("crates/kernel/schema/data");
     let summary = format!(

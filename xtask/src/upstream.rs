@@ -25,10 +25,14 @@ pub(crate) fn root() -> PathBuf {
 
 /// The directory of the Kubernetes module, fetched if need be.
 pub(crate) fn kubernetes() -> Result<PathBuf> {
-    let module = format!("k8s.io/kubernetes@{KUBERNETES}");
+    go_module(&format!("k8s.io/kubernetes@{KUBERNETES}"))
+}
+
+/// The directory of a Go module (`path@version`), fetched if need be.
+pub(crate) fn go_module(module: &str) -> Result<PathBuf> {
     // Outside of any Go module, so that none is changed by looking.
     let output = Command::new("go")
-        .args(["mod", "download", "-json", &module])
+        .args(["mod", "download", "-json", module])
         .current_dir(std::env::temp_dir())
         .output()
         .context("running go; install Go to regenerate the facts")?;

@@ -16,6 +16,7 @@ use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 
+use super::Documents;
 use super::enums::Enums;
 use super::types::Schemas;
 use crate::upstream;
@@ -24,7 +25,12 @@ use crate::upstream;
 type Texts = BTreeMap<(String, String), String>;
 
 /// The descriptions of all types, as the text that the schema crate reads.
-pub(crate) fn read(k8s_openapi: &Path, schemas: &Schemas<'_>, enums: &Enums) -> Result<String> {
+pub(crate) fn read(
+    k8s_openapi: &Path,
+    documents: &Documents,
+    schemas: &Schemas<'_>,
+    enums: &Enums,
+) -> Result<String> {
     let mut known = Texts::new();
     read_directory(
         &k8s_openapi.join("src").join(upstream::K8S_OPENAPI_MODULE),
@@ -58,7 +64,56 @@ pub(crate) fn read(k8s_openapi: &Path, schemas: &Schemas<'_>, enums: &Enums) -> 
             write_text(&mut out, field, Some(&format!("{text}{explanation}")));
         }
     }
+    for (owner, parameters) in query_parameters(documents) {
+        let _ = writeln!(out, "{owner}");
+        for (name, text) in parameters {
+            write_text(&mut out, name, Some(text));
+        }
+    }
     Ok(out)
+}
+
+/// Descriptions of query parameters, which only the documents have: the common ones under `query`, those of a
+/// subresource under `query` with its resource and name.
+fn query_parameters(documents: &Documents) -> BTreeMap<String, BTreeMap<&str, &str>> {
+    let mut found: BTreeMap<String, BTreeMap<&str, &str>> = BTreeMap::new();
+    for (path, item) in documents.values().flat_map(|d| d["paths"].as_object()).flatten() {
+        let (_, subresource) = path.split_once("/{name}/").unwrap_or_default();
+        for (method, operation) in item.as_object().into_iter().flatten() {
+            let parameters = if method == "parameters" {
+                operation
+            } else {
+                &operation["parameters"]
+            };
+            for parameter in parameters
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter(|p| p["in"] == "query")
+            {
+                let (Some(name), Some(text)) =
+                    (parameter["name"].as_str(), parameter["description"].as_str())
+                else {
+                    continue;
+                };
+                let own = matches!(subresource, "attach" | "exec" | "log" | "portforward" | "proxy")
+                    && name != "pretty";
+                let resource = path
+                    .split("/{name}/")
+                    .next()
+                    .and_then(|p| p.rsplit('/').next())
+                    .unwrap_or_default();
+                let owner = match (own, method.as_str(), name) {
+                    (true, ..) => format!("query {resource}/{subresource}"),
+                    // Apply needs it, other patches do not: the words differ.
+                    (false, "patch", "fieldManager") => "query patch".to_owned(),
+                    _ => "query".to_owned(),
+                };
+                found.entry(owner).or_default().insert(name, text);
+            }
+        }
+    }
+    found
 }
 
 /// One line: a blank, the field (nothing for the type itself), a blank, the text as a JSON string.

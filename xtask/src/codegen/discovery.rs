@@ -6,11 +6,11 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fairway_kernel_schema::builtin::table::{GroupRow, Gvk, ResourceRow, SubresourceRow, VersionRow};
+use fairway_kernel_schema::builtin::table::{Format, GroupRow, Gvk, ResourceRow, SubresourceRow, VersionRow};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::served_by_default;
+use super::{Documents, served_by_default};
 use crate::upstream;
 
 /// The discovery documents: groups with their versions in order, and the resources of each.
@@ -42,13 +42,19 @@ pub(crate) fn read(kubernetes: &Path) -> Result<Discovery> {
 }
 
 /// The rows of the table.
-pub(crate) fn rows(discovery: &Discovery) -> Result<Vec<GroupRow<'_>>> {
+pub(crate) fn rows<'a>(discovery: &'a Discovery, documents: &'a Documents) -> Result<Vec<GroupRow<'a>>> {
     let mut groups = Vec::new();
     for (group, versions) in &discovery.groups {
         let mut rows = Vec::new();
         for (version, document) in versions {
-            let resources = resources(group, version, document)
+            let mut resources = resources(group, version, document)
                 .with_context(|| format!("resources of {group}/{version}"))?;
+            let openapi = documents
+                .get(&(group.clone(), version.clone()))
+                .context("no OpenAPI document")?;
+            for resource in &mut resources {
+                add_from_openapi(group, version, resource, &openapi["paths"]);
+            }
             rows.push(VersionRow {
                 name: version,
                 resources,
@@ -83,6 +89,7 @@ fn resources<'a>(group: &'a str, version: &'a str, document: &'a Value) -> Resul
                 name: sub,
                 gvk,
                 verbs: names(&entry["verbs"]),
+                query: Vec::new(),
             });
         } else {
             let row = ResourceRow {
@@ -95,12 +102,46 @@ fn resources<'a>(group: &'a str, version: &'a str, document: &'a Value) -> Resul
                 categories: names(&entry["categories"]),
                 storage_hash: text("storageVersionHash").unwrap_or_default(),
                 storage: false,
+                returns_deleted: false,
                 subresources: Vec::new(),
             };
             rows.insert(name, row);
         }
     }
     Ok(rows.into_values().collect())
+}
+
+/// Adds what discovery does not tell but the operations of the OpenAPI document do.
+fn add_from_openapi<'a>(group: &str, version: &str, resource: &mut ResourceRow<'a>, paths: &'a Value) {
+    let prefix = if group.is_empty() {
+        "/api".to_owned()
+    } else {
+        format!("/apis/{group}")
+    };
+    let scope = if resource.namespaced {
+        "/namespaces/{namespace}"
+    } else {
+        ""
+    };
+    let item = format!("{prefix}/{version}{scope}/{}/{{name}}", resource.name);
+    let answer = &paths[&item]["delete"]["responses"]["200"]["content"]["application/json"]["schema"]["$ref"];
+    let answer = answer.as_str().unwrap_or(".Status");
+    resource.returns_deleted = !answer.ends_with(".Status");
+    for sub in &mut resource.subresources {
+        let parameters = paths[format!("{item}/{}", sub.name)]["parameters"].as_array();
+        for parameter in parameters.into_iter().flatten().filter(|p| p["in"] == "query") {
+            let name = parameter["name"].as_str().unwrap_or_default();
+            let format = match parameter["schema"]["type"].as_str() {
+                Some("boolean") => Format::Boolean,
+                Some("integer") => Format::Int64,
+                _ => Format::String,
+            };
+            // Those are common to all requests, or to all that write.
+            if !matches!(name, "pretty" | "dryRun" | "fieldManager" | "fieldValidation") {
+                sub.query.push((name, format));
+            }
+        }
+    }
 }
 
 /// Marks the version in which each resource is stored: the one whose hash its discovery document shows. Where upstream

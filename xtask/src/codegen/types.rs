@@ -7,17 +7,19 @@ use std::collections::{BTreeMap, HashMap};
 
 use anyhow::{Context, Result, bail};
 use fairway_kernel_schema::builtin::table::{
-    Body, Element, FieldRow, Format, Gvk, Kinds, Relation, Type, TypeRow, reference,
+    Body, Element, FieldRow, Format, Gvk, Kinds, Presence, Relation, Type, TypeRow, reference,
 };
 use serde_json::{Map, Value, json};
 
+use super::Documents;
 use super::enums::Enums;
+use super::gotypes::{GoField, GoTypes};
 
 /// All schemas of the documents, by name; the same type looks the same in each.
 pub(crate) type Schemas<'a> = BTreeMap<&'a str, &'a Value>;
 
 /// Gathers the schemas of all documents.
-pub(crate) fn schemas(documents: &BTreeMap<(String, String), Value>) -> Schemas<'_> {
+pub(crate) fn schemas(documents: &Documents) -> Schemas<'_> {
     let mut found = Schemas::new();
     for document in documents.values() {
         for (name, schema) in document["components"]["schemas"]
@@ -32,14 +34,14 @@ pub(crate) fn schemas(documents: &BTreeMap<(String, String), Value>) -> Schemas<
 }
 
 /// The rows of the table.
-pub(crate) fn rows<'a>(schemas: &Schemas<'a>, enums: &Enums) -> Result<Vec<TypeRow<'a>>> {
+pub(crate) fn rows<'a>(schemas: &Schemas<'a>, enums: &Enums, go: &mut GoTypes) -> Result<Vec<TypeRow<'a>>> {
     let mut seen: HashMap<&str, &str> = HashMap::new();
     let mut rows = Vec::with_capacity(schemas.len());
     for (name, schema) in schemas {
         if let Some(other) = seen.insert(reference(name), name) {
             bail!("{name} and {other} would be referred to by the same words");
         }
-        rows.push(row(name, schema, enums).with_context(|| (*name).to_owned())?);
+        rows.push(row(name, schema, enums, go).with_context(|| (*name).to_owned())?);
     }
     for row in &rows {
         let Body::Struct(fields) = &row.body else { continue };
@@ -57,6 +59,27 @@ pub(crate) fn rows<'a>(schemas: &Schemas<'a>, enums: &Enums) -> Result<Vec<TypeR
     Ok(rows)
 }
 
+/// When Go writes a field.
+fn presence(ty: &Type<'_>, field: &GoField) -> Presence {
+    // Structs and values with functions of their own are never empty in Go's eyes.
+    let never_empty = matches!(ty, Type::Ref(_));
+    if field.omit_zero() {
+        Presence::Optional
+    } else if !field.omit_empty() {
+        if field.pointer() || matches!(ty, Type::List(_) | Type::Map(_) | Type::Scalar(Format::Bytes)) {
+            Presence::AlwaysNull
+        } else {
+            Presence::Always
+        }
+    } else if field.pointer() {
+        Presence::Optional
+    } else if never_empty {
+        Presence::Always
+    } else {
+        Presence::OmitEmpty
+    }
+}
+
 fn referred<'a>(ty: &Type<'a>) -> Option<&'a str> {
     match ty {
         Type::Ref(name) => Some(name),
@@ -65,7 +88,7 @@ fn referred<'a>(ty: &Type<'a>) -> Option<&'a str> {
     }
 }
 
-fn row<'a>(name: &'a str, schema: &'a Value, enums: &Enums) -> Result<TypeRow<'a>> {
+fn row<'a>(name: &'a str, schema: &'a Value, enums: &Enums, go: &mut GoTypes) -> Result<TypeRow<'a>> {
     let schema = schema.as_object().context("a schema is an object")?;
     let mut row = TypeRow {
         name,
@@ -86,8 +109,11 @@ fn row<'a>(name: &'a str, schema: &'a Value, enums: &Enums) -> Result<TypeRow<'a
                         .map(|e| e.values.clone())
                         .unwrap_or_default();
                     let property = property.as_object().context("a property is an object")?;
-                    let field_row = field_row(field, property, required.contains(&field.as_str()), values);
-                    fields.push(field_row.with_context(|| field.clone())?);
+                    let required = required.contains(&field.as_str());
+                    let mut row =
+                        field_row(field, property, required, values).with_context(|| field.clone())?;
+                    row.presence = presence(&row.ty, &go.field(name, field)?);
+                    fields.push(row);
                 }
                 fields.sort_by_key(|f| f.name);
                 row.body = Body::Struct(fields);
@@ -141,6 +167,9 @@ fn free_form(name: &str, schema: &Map<String, Value>) -> Result<Format> {
         }
         return Ok(*format);
     }
+    if short.starts_with("JSONSchemaPropsOr") && bare == json!({}) {
+        return Ok(Format::SchemaOr);
+    }
     if bare == json!({"type": "object"}) {
         Ok(Format::Object)
     } else if bare == json!({}) {
@@ -176,6 +205,7 @@ fn field_row<'a>(
         name,
         ty: expression(property)?,
         required,
+        presence: Presence::Optional,
         relation: Relation::Default,
         patch_strategy: None,
         merge_key: None,

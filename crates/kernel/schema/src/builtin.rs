@@ -5,6 +5,7 @@
 //! again when somebody asks for one.
 
 mod check;
+mod encode;
 mod kinds;
 mod scalar;
 mod types;
@@ -12,12 +13,13 @@ mod types;
 pub mod table;
 
 pub use check::{CheckResult, DecodeError, UnknownFields, check, check_shape};
+pub use encode::{encode, encode_shape};
 pub use kinds::{KindInfo, SubresourceInfo, groups, kind, kinds, resource};
 
 use crate::shape::{ShapeId, Shapes};
 use table::Table;
 
-const FACTS: &str = include_str!("../data/builtin.facts");
+pub(crate) const FACTS: &str = include_str!("../data/builtin.facts");
 
 /// The shapes of all built-in types.
 pub fn shapes() -> &'static Shapes {

@@ -4,6 +4,7 @@
 
 pub mod builtin;
 pub mod field;
+pub mod openapi;
 pub mod quantity;
 pub mod names;
 pub mod shape;

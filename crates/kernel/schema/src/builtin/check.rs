@@ -41,6 +41,8 @@ pub struct DecodeError {
     pub message: String,
 }
 
+const JSON_SCHEMA: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
+
 /// Upstream reports at most that many; it also bounds what a hostile object can make us collect.
 const LIMIT: usize = 100;
 
@@ -79,8 +81,10 @@ struct Checker {
 
 impl Checker {
     fn value(&mut self, id: ShapeId, value: &mut Value) {
-        if let Some(format) = self.types.format(id) {
-            return self.scalar(format, value);
+        match self.types.format(id) {
+            Some(Format::SchemaOr) => return self.schema_or(value),
+            Some(format) => return self.scalar(format, value),
+            None => {}
         }
         let types = self.types;
         let atom = types.shapes.get(id);
@@ -92,6 +96,25 @@ impl Checker {
             (Value::Array(items), _, Some(list)) => self.list(list.element, items),
             (other, ..) => self.mismatch(scalar::type_of(other), &self.go_type(id)),
         }
+    }
+
+    /// Go decodes what may stand in place of a JSON schema in a function of its own, which is never strict.
+    fn schema_or(&mut self, value: &mut Value) {
+        let Some(schema) = self.types.shapes.named(JSON_SCHEMA) else {
+            return;
+        };
+        let report = std::mem::replace(&mut self.report, false);
+        match value {
+            Value::Object(_) => self.value(schema, value),
+            Value::Array(items) => {
+                items
+                    .iter_mut()
+                    .filter(|i| i.is_object())
+                    .for_each(|item| self.value(schema, item));
+            }
+            _ => {}
+        }
+        self.report = report;
     }
 
     fn scalar(&mut self, format: Format, value: &mut Value) {
@@ -232,7 +255,7 @@ impl Checker {
                 Format::Quantity => "resource.Quantity".to_owned(),
                 Format::IntOrString => "intstr.IntOrString".to_owned(),
                 Format::Raw => "runtime.RawExtension".to_owned(),
-                Format::Object | Format::Any => "map[string]interface {}".to_owned(),
+                Format::Object | Format::Any | Format::SchemaOr => "map[string]interface {}".to_owned(),
             };
         }
         if let Some(list) = &atom.list {

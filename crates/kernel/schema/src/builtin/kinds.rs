@@ -37,6 +37,8 @@ pub struct KindInfo {
     pub type_name: &'static str,
     /// Objects are stored in this group and version.
     pub storage_version: bool,
+    /// Deleting an object answers with the object, not with a `Status`.
+    pub delete_returns_object: bool,
     /// What discovery shows of the stored version; empty when objects are not stored.
     pub storage_version_hash: &'static str,
 }
@@ -197,6 +199,7 @@ fn kind_info(
         shape: super::shape(type_name)?,
         type_name,
         storage_version: row.storage,
+        delete_returns_object: row.returns_deleted,
         storage_version_hash: row.storage_hash,
     })
 }

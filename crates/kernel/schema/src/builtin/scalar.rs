@@ -29,7 +29,7 @@ pub(super) fn normalise(format: Format, value: &mut Value) -> Result<(), Refusal
         Format::IntOrString if value.is_string() => Ok(()),
         Format::IntOrString => integer(value, "int32", i64::from(i32::MIN), i64::from(i32::MAX)),
         Format::Object => expect(value.is_object(), value, "map[string]interface {}"),
-        Format::Raw | Format::Any => Ok(()),
+        Format::Raw | Format::Any | Format::SchemaOr => Ok(()),
     }
 }
 
@@ -40,7 +40,13 @@ pub(super) fn zero(format: Format) -> Option<Value> {
         Format::Boolean => Some(false.into()),
         Format::Int32 | Format::Int64 | Format::Double | Format::IntOrString => Some(0.into()),
         Format::Quantity => Some("0".into()),
-        Format::Bytes | Format::Time | Format::MicroTime | Format::Object | Format::Raw | Format::Any => None,
+        Format::Bytes
+        | Format::Time
+        | Format::MicroTime
+        | Format::Object
+        | Format::Raw
+        | Format::Any
+        | Format::SchemaOr => None,
     }
 }
 

@@ -5,10 +5,10 @@
 //!
 //! ```text
 //! type io.k8s.api.core.v1.Pod gvk=/v1/Pod
-//!  metadata meta.v1.ObjectMeta ={}
+//!  metadata+ meta.v1.ObjectMeta ={}
 //! type io.k8s.api.core.v1.PodSpec
-//!  containers! []core.v1.Container map(name) patch=merge key=name
-//!  nodeSelector {}string atomic
+//!  containers-! []core.v1.Container map(name) patch=merge key=name
+//!  nodeSelector~ {}string atomic
 //! type io.k8s.apimachinery.pkg.api.resource.Quantity = quantity
 //! group apps
 //! version v1
@@ -16,7 +16,8 @@
 //!  sub scale autoscaling/v1/Scale verbs=get,patch,update
 //! ```
 //!
-//! `!` marks a required field, `[]T` a list, `{}T` a map with string keys; `*T` after either is an element that Go holds
+//! `!` marks a required field; before it stands when Go writes the field (`~` when it is not empty, `+` always, `-` always
+//! and null when it is not set, nothing: when it is set). `[]T` is a list, `{}T` a map with string keys; `*T` after either is an element that Go holds
 //! by pointer, so that it has no zero value. A reference is the last three segments of a type's name. What follows the
 //! type is how elements relate (`atomic`, `granular`, `set`, `map(keys)`), strategic merge (`patch=`, `key=`), then
 //! `enum=` with a JSON list (of the elements' values, if the field is a list) and `=` with the default as JSON.
@@ -91,6 +92,8 @@ pub struct FieldRow<'a> {
     pub ty: Type<'a>,
     /// Whether it must be there.
     pub required: bool,
+    /// When Go writes it.
+    pub presence: Presence,
     /// How list elements or map values relate.
     pub relation: Relation<'a>,
     /// `x-kubernetes-patch-strategy`, as upstream writes it.
@@ -101,6 +104,35 @@ pub struct FieldRow<'a> {
     pub enumeration: Vec<String>,
     /// Default.
     pub default: Option<Value>,
+}
+
+/// When Go writes a field; this decides how stored objects look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// When it is set: it is held by pointer, so that a zero can be told from nothing.
+    Optional,
+    /// When it is not empty: zero, false, empty text, list and map are left out.
+    OmitEmpty,
+    /// Always, if need be with its zero value.
+    Always,
+    /// Always, if need be as null.
+    AlwaysNull,
+}
+
+impl Presence {
+    const MARKS: [(Self, &'static str); 4] = [
+        (Self::Optional, ""),
+        (Self::OmitEmpty, "~"),
+        (Self::Always, "+"),
+        (Self::AlwaysNull, "-"),
+    ];
+
+    fn mark(self) -> &'static str {
+        Self::MARKS
+            .iter()
+            .find(|(p, _)| *p == self)
+            .map_or("", |(_, mark)| mark)
+    }
 }
 
 /// The type of a field or element.
@@ -169,10 +201,12 @@ pub enum Format {
     Raw,
     /// Any value.
     Any,
+    /// A JSON schema, or what may stand in the place of one: a boolean, a list.
+    SchemaOr,
 }
 
 impl Format {
-    const NAMES: [(Self, &'static str); 13] = [
+    const NAMES: [(Self, &'static str); 14] = [
         (Self::String, "string"),
         (Self::Int32, "int32"),
         (Self::Int64, "int64"),
@@ -186,6 +220,7 @@ impl Format {
         (Self::Object, "object"),
         (Self::Raw, "raw"),
         (Self::Any, "any"),
+        (Self::SchemaOr, "schema-or"),
     ];
 
     /// The name in the table.
@@ -241,6 +276,8 @@ pub struct ResourceRow<'a> {
     pub storage_hash: &'a str,
     /// Objects are stored in this group and version.
     pub storage: bool,
+    /// Deleting an object answers with the object, not with a `Status`.
+    pub returns_deleted: bool,
     /// Subresources, sorted by name.
     pub subresources: Vec<SubresourceRow<'a>>,
 }
@@ -254,6 +291,8 @@ pub struct SubresourceRow<'a> {
     pub gvk: Gvk<'a>,
     /// Verbs.
     pub verbs: Vec<&'a str>,
+    /// Query parameters of its own, sorted by name.
+    pub query: Vec<(&'a str, Format)>,
 }
 
 /// The part of a type's name by which other types refer to it.
@@ -309,7 +348,8 @@ fn render_type(out: &mut String, row: &TypeRow<'_>) {
 }
 
 fn render_field(out: &mut String, field: &FieldRow<'_>) {
-    let _ = write!(out, " {}{} ", field.name, if field.required { "!" } else { "" });
+    let required = if field.required { "!" } else { "" };
+    let _ = write!(out, " {}{}{required} ", field.name, field.presence.mark());
     render_expression(out, &field.ty);
     match &field.relation {
         Relation::Default => {}
@@ -367,14 +407,28 @@ fn render_resource(out: &mut String, row: &ResourceRow<'_>) {
     if !row.storage_hash.is_empty() {
         let _ = write!(out, " hash={}", row.storage_hash);
     }
-    out.push_str(if row.storage { " storage\n" } else { "\n" });
+    out.push_str(if row.storage { " storage" } else { "" });
+    out.push_str(if row.returns_deleted {
+        " returns-deleted\n"
+    } else {
+        "\n"
+    });
     for sub in &row.subresources {
         let Gvk { group, version, kind } = sub.gvk;
-        let _ = writeln!(
+        let _ = write!(
             out,
             " sub {} {group}/{version}/{kind} verbs={}",
             sub.name,
             sub.verbs.join(",")
         );
+        for (index, (name, format)) in sub.query.iter().enumerate() {
+            let _ = write!(
+                out,
+                "{}{name}:{}",
+                if index == 0 { " query=" } else { "," },
+                format.name()
+            );
+        }
+        out.push('\n');
     }
 }

@@ -232,3 +232,81 @@ fn groups_come_in_order_of_priority() {
     let autoscaling = groups().iter().find(|(name, _)| *name == "autoscaling").unwrap();
     assert_eq!(autoscaling.1, ["v2", "v1"], "the preferred version is the first");
 }
+
+#[test]
+fn empty_objects_look_as_go_writes_them() {
+    let mut seen = 0;
+    for line in include_str!("../../testdata/zero-objects.tsv").lines() {
+        let words: Vec<&str> = line.splitn(4, '\t').collect();
+        let info = kind(words[0], words[1], words[2]).unwrap_or_else(|| panic!("no kind {line}"));
+        let mut object = serde_json::json!({});
+        encode(info, &mut object);
+        assert_eq!(
+            object,
+            serde_json::from_str::<serde_json::Value>(words[3]).unwrap(),
+            "{}",
+            words[2]
+        );
+        seen += 1;
+    }
+    assert_eq!(seen, kinds().len());
+}
+
+/// Prints what the facts cost: `cargo test --release -p fairway-kernel-schema -- --ignored --nocapture costs`.
+#[test]
+#[ignore = "a measurement, not a test"]
+fn costs() {
+    use std::time::Instant;
+    // Resident memory in KB, of which the second field of statm counts pages of 4 KB.
+    let resident = || -> usize {
+        let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+        text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4
+    };
+    let (before, start) = (resident(), Instant::now());
+    let atoms = shapes().len();
+    let loaded = start.elapsed();
+    let count = kinds().len();
+    println!(
+        "{atoms} shapes in {loaded:?}, {count} kinds in {:?}, {} KB",
+        start.elapsed() - loaded,
+        resident() - before
+    );
+
+    let start = Instant::now();
+    let mut bytes = 0;
+    for (group, versions) in groups() {
+        for version in versions {
+            bytes += crate::openapi::v3_document(group, version).unwrap().len();
+        }
+    }
+    println!(
+        "all OpenAPI documents: {} KB in {:?}, {} KB resident after",
+        bytes / 1024,
+        start.elapsed(),
+        resident() - before
+    );
+
+    let pod = serde_json::json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "a", "namespace": "b", "labels": {"app": "a", "tier": "b"}},
+        "spec": {"containers": [{
+            "name": "c", "image": "i", "ports": [{"containerPort": 80}],
+            "env": [{"name": "A", "value": "b"}, {"name": "C", "value": "d"}],
+            "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "128Mi"}},
+        }]},
+    });
+    let info = kind("", "v1", "Pod").unwrap();
+    let rounds: u32 = 20_000;
+    let mut copies = vec![pod; rounds as usize];
+    let start = Instant::now();
+    copies
+        .iter_mut()
+        .for_each(|p| assert!(check(info, p, UnknownFields::Report).errors.is_empty()));
+    let checked = start.elapsed();
+    copies.iter_mut().for_each(|p| encode(info, p));
+    println!(
+        "a small pod: check {:?}, encode {:?}",
+        checked / rounds,
+        (start.elapsed() - checked) / rounds
+    );
+}

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::table::{Body, Element, FieldRow, Format, Relation, Table, Type, TypeRow, reference};
+use super::table::{Body, Element, FieldRow, Format, Presence, Relation, Table, Type, TypeRow, reference};
 use crate::shape::{Atom, Field, List, ListRelationship, Map, PatchStrategy, Scalar, ShapeId, Shapes};
 
 /// Shapes of the built-in types, and what decoding needs to know beyond them.
@@ -14,6 +14,10 @@ pub(super) struct Types {
     formats: Vec<Option<Format>>,
     /// Names of the named types, by shape; these come first.
     names: Vec<&'static str>,
+    /// When Go writes the fields of named structs, in the order of the fields.
+    presence: Vec<Box<[Presence]>>,
+    /// Named types that a field uses with another relation have a shape of their own there.
+    copies: HashMap<ShapeId, ShapeId>,
 }
 
 /// The types, read from the table on first use.
@@ -37,23 +41,41 @@ impl Types {
                 .set(ShapeId(u32::try_from(index).unwrap_or(u32::MAX)), atom);
         }
         // Only now is every named type known, so that copies with another relation can be made.
-        for (copy, original, atomic) in std::mem::take(&mut builder.copies) {
-            let mut atom = builder.shapes.get(original).clone();
+        let copies = std::mem::take(&mut builder.copies);
+        for (copy, original, atomic) in &copies {
+            let mut atom = builder.shapes.get(*original).clone();
             if let Some(map) = &mut atom.map {
-                map.atomic = atomic;
+                map.atomic = *atomic;
             }
-            builder.shapes.set(copy, atom);
+            builder.shapes.set(*copy, atom);
         }
         Self {
             shapes: builder.shapes,
             formats: builder.formats,
             names: table.types.iter().map(|t| t.name).collect(),
+            presence: table.types.iter().map(presence).collect(),
+            copies: copies
+                .into_iter()
+                .map(|(copy, original, _)| (copy, original))
+                .collect(),
         }
+    }
+
+    fn named(&self, id: ShapeId) -> usize {
+        self.copies.get(&id).map_or(id, |original| *original).0 as usize
+    }
+
+    /// When Go writes the fields of a struct, in the order of the fields.
+    pub(super) fn presence(&self, id: ShapeId) -> &[Presence] {
+        self.presence
+            .get(self.named(id))
+            .map(AsRef::as_ref)
+            .unwrap_or_default()
     }
 
     /// The full name of a named type; empty for others.
     pub(super) fn full_name(&self, id: ShapeId) -> &'static str {
-        self.names.get(id.0 as usize).copied().unwrap_or_default()
+        self.names.get(self.named(id)).copied().unwrap_or_default()
     }
 
     /// The last word of the name of a named type; empty for others.
@@ -150,7 +172,7 @@ impl Builder {
             Format::Time | Format::MicroTime | Format::Quantity | Format::IntOrString => {
                 scalar(Scalar::Untyped)
             }
-            Format::Any => self.free_form(UNTYPED_DEDUCED),
+            Format::Any | Format::SchemaOr => self.free_form(UNTYPED_DEDUCED),
             Format::Raw => self.free_form(UNTYPED_ATOMIC),
             Format::Object => Atom {
                 scalar: None,
@@ -273,6 +295,13 @@ impl Builder {
             Some(id) => *id,
             None => self.scalar(Format::Any),
         }
+    }
+}
+
+fn presence(row: &TypeRow<'static>) -> Box<[Presence]> {
+    match &row.body {
+        Body::Struct(fields) => fields.iter().map(|f| f.presence).collect(),
+        Body::Scalar(_) => Box::default(),
     }
 }
 

@@ -297,3 +297,20 @@ fn deep_objects_are_walked() {
     assert_eq!(result.unknown.len(), 40);
     assert_eq!(result.unknown[39], "spec.versions[0].schema.openAPIV3Schema.typo");
 }
+
+#[test]
+fn schemas_below_items_are_pruned_in_silence() {
+    let crd = |schema: Value| json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}});
+    let schema = json!({"items": {"type": "string", "typo": 1}, "additionalProperties": true, "typo": 1});
+    let (object, result) = run(
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+        crd(schema),
+    );
+    assert_eq!(result.unknown, ["spec.versions[0].schema.openAPIV3Schema.typo"]);
+    assert_eq!(
+        object,
+        crd(json!({"items": {"type": "string"}, "additionalProperties": true}))
+    );
+}

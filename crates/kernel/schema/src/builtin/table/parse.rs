@@ -6,8 +6,8 @@
 use thiserror::Error;
 
 use super::{
-    Body, Element, FieldRow, Format, GroupRow, Gvk, Kinds, Relation, ResourceRow, SubresourceRow, Table,
-    Type, TypeRow, VersionRow,
+    Body, Element, FieldRow, Format, GroupRow, Gvk, Kinds, Presence, Relation, ResourceRow, SubresourceRow,
+    Table, Type, TypeRow, VersionRow,
 };
 
 /// Why a table cannot be read.
@@ -140,11 +140,17 @@ fn field(line: &str) -> Result<FieldRow<'_>, &'static str> {
         Some(name) => (name, true),
         None => (name, false),
     };
+    let marked = Presence::MARKS
+        .iter()
+        .rev()
+        .find_map(|(presence, mark)| Some((*presence, name.strip_suffix(mark)?)));
+    let (presence, name) = marked.unwrap_or((Presence::Optional, name));
     let ty = expression(words.next().ok_or("a field without a type")?);
     let mut row = FieldRow {
         name,
         ty,
         required,
+        presence,
         relation: Relation::Default,
         patch_strategy: None,
         merge_key: None,
@@ -218,6 +224,7 @@ fn resource(line: &str) -> Result<ResourceRow<'_>, &'static str> {
         categories: Vec::new(),
         storage_hash: "",
         storage: false,
+        returns_deleted: false,
         subresources: Vec::new(),
     };
     for word in words {
@@ -228,6 +235,7 @@ fn resource(line: &str) -> Result<ResourceRow<'_>, &'static str> {
             // A hash is base64 and ends in `=`; split_once cuts at the first only.
             Some(("hash", hash)) => row.storage_hash = hash,
             None if word == "storage" => row.storage = true,
+            None if word == "returns-deleted" => row.returns_deleted = true,
             _ => return Err("unknown attribute of a resource"),
         }
     }
@@ -236,16 +244,28 @@ fn resource(line: &str) -> Result<ResourceRow<'_>, &'static str> {
 
 fn subresource(line: &str) -> Result<SubresourceRow<'_>, &'static str> {
     let mut words = line.split(' ');
-    match (
+    let (Some(name), Some(kind), Some(verbs)) = (
         words.next(),
         words.next(),
         words.next().and_then(|w| w.strip_prefix("verbs=")),
-    ) {
-        (Some(name), Some(kind), Some(verbs)) => Ok(SubresourceRow {
-            name,
-            gvk: gvk(kind)?,
-            verbs: names(verbs),
-        }),
-        _ => Err("a subresource needs name, kind and verbs"),
-    }
+    ) else {
+        return Err("a subresource needs name, kind and verbs");
+    };
+    let query = words
+        .next()
+        .and_then(|w| w.strip_prefix("query="))
+        .map(names)
+        .unwrap_or_default();
+    let parameter = |text| -> Option<(&str, Format)> {
+        let (name, format) = str::split_once(text, ':')?;
+        Some((name, Format::named(format)?))
+    };
+    let query: Option<Vec<_>> = query.into_iter().map(parameter).collect();
+    let query = query.ok_or("a query parameter needs name and format")?;
+    Ok(SubresourceRow {
+        name,
+        gvk: gvk(kind)?,
+        verbs: names(verbs),
+        query,
+    })
 }
