@@ -112,6 +112,16 @@ impl Errors {
         self.0.push(FieldError::invalid(&at.path(), value, detail));
     }
 
+    /// The value is malformed, but is better not shown.
+    pub fn invalid_unshown(&mut self, at: &At<'_>, detail: impl Into<String>) {
+        self.0.push(FieldError {
+            kind: ErrorKind::Invalid,
+            path: at.path(),
+            value: None,
+            detail: detail.into(),
+        });
+    }
+
     /// The value has these faults.
     pub fn all_invalid(&mut self, at: &At<'_>, value: &str, details: Vec<String>) {
         for detail in details {
@@ -164,6 +174,29 @@ impl Errors {
     pub fn one_of(&mut self, at: &At<'_>, value: &str, supported: &[&str]) {
         if !supported.contains(&value) {
             self.not_supported(at, value, supported);
+        }
+    }
+
+    /// A string that must be set, and one of a set.
+    pub fn required_one_of(&mut self, at: &At<'_>, value: &str, supported: &[&str]) {
+        if value.is_empty() {
+            self.required(at, "");
+        } else {
+            self.one_of(at, value, supported);
+        }
+    }
+
+    /// Number fields of a struct that must not be negative where they are set.
+    pub fn none_negative(&mut self, at: &At<'_>, obj: &Value, keys: &[&str]) {
+        for key in keys {
+            self.non_negative(&at.field(key), crate::read::int(obj, key).unwrap_or(0));
+        }
+    }
+
+    /// A string field that must be set.
+    pub fn require_text(&mut self, at: &At<'_>, obj: &Value, key: &str) {
+        if crate::read::text(obj, key).is_empty() {
+            self.required(&at.field(key), "");
         }
     }
 

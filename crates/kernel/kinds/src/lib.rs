@@ -5,20 +5,33 @@
 
 pub mod at;
 pub mod ip;
+pub mod job;
 pub mod meta;
+pub mod pod;
 pub mod quantity;
 pub mod read;
+pub mod scale;
 pub mod selector;
 pub mod service;
 pub mod strategy;
 pub mod validation;
 
 mod configmap;
+mod cron;
+mod daemonset;
+mod deployment;
 mod namespace;
+mod persistentvolume;
+mod persistentvolumeclaim;
 mod rbac;
 mod registry;
+mod replicaset;
+mod resources;
 mod secret;
 mod serviceaccount;
+mod statefulset;
+mod storage;
+mod workload;
 
 pub use registry::strategy;
 pub use strategy::{Profile, Scope, Strategy, WriteContext};

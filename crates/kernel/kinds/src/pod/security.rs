@@ -1,0 +1,160 @@
+//! Security contexts of pods and containers.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::containers::local_descending_path;
+use crate::at::{At, Errors};
+use crate::read::{flag, has, int, list, part, text, texts};
+use crate::validation;
+
+const SYSCTL_MAX: usize = 253;
+
+fn ids(errs: &mut Errors, at: &At<'_>, context: &Value, keys: &[&str]) {
+    for key in keys {
+        if let Some(id) = int(context, key) {
+            for fault in validation::is_valid_id(id) {
+                errs.invalid(&at.field(key), id, fault);
+            }
+        }
+    }
+}
+
+fn profile(errs: &mut Errors, at: &At<'_>, context: &Value, key: &str, title: &str) {
+    let Some(profile) = context.get(key) else { return };
+    let at = at.field(key);
+    let local_at = at.field("localhostProfile");
+    match text(profile, "type") {
+        "" => errs.required(&at.field("type"), format!("type is required when {key} is set")),
+        "Localhost" => match profile.get("localhostProfile").and_then(Value::as_str) {
+            None => errs.required(&local_at, format!("must be set when {title} type is Localhost")),
+            Some(path) if title == "seccomp" => local_descending_path(errs, &local_at, path),
+            Some("") => errs.required(&local_at, format!("must be set when {title} type is Localhost")),
+            Some(name) if name.trim() != name => {
+                errs.invalid(&local_at, name, "must not be padded with whitespace");
+            }
+            Some(_) => {}
+        },
+        "RuntimeDefault" | "Unconfined" => {
+            if has(profile, "localhostProfile") {
+                let shown = text(profile, "localhostProfile");
+                errs.invalid(
+                    &local_at,
+                    shown,
+                    format!("can only be set when {title} type is Localhost"),
+                );
+            }
+        }
+        other => {
+            errs.not_supported(
+                &at.field("type"),
+                other,
+                &["Localhost", "RuntimeDefault", "Unconfined"],
+            );
+        }
+    }
+}
+
+/// The security context of a container.
+pub(super) fn container(errs: &mut Errors, at: &At<'_>, context: &Value, host_users: bool) {
+    if context.is_null() {
+        return;
+    }
+    ids(errs, at, context, &["runAsUser", "runAsGroup"]);
+    if has(context, "procMount") {
+        let mount = text(context, "procMount");
+        errs.one_of(&at.field("procMount"), mount, &["Default", "Unmasked"]);
+        if host_users && mount == "Unmasked" {
+            errs.invalid(
+                &at.field("procMount"),
+                mount,
+                "`hostUsers` must be false to use `Unmasked`",
+            );
+        }
+    }
+    profile(errs, at, context, "seccompProfile", "seccomp");
+    if has(context, "allowPrivilegeEscalation") && !flag(context, "allowPrivilegeEscalation") {
+        if flag(context, "privileged") {
+            errs.invalid(
+                at,
+                context.clone(),
+                "cannot set `allowPrivilegeEscalation` to false and `privileged` to true",
+            );
+        }
+        if texts(part(context, "capabilities"), "add").any(|c| c == "CAP_SYS_ADMIN") {
+            errs.invalid(
+                at,
+                context.clone(),
+                "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN",
+            );
+        }
+    }
+    profile(errs, at, context, "appArmorProfile", "AppArmor");
+}
+
+/// The security context of a pod.
+pub(super) fn pod(errs: &mut Errors, at: &At<'_>, spec: &Value) {
+    let context = part(spec, "securityContext");
+    let at = at.field("securityContext");
+    ids(errs, &at, context, &["fsGroup", "runAsUser", "runAsGroup"]);
+    let groups = at.field("supplementalGroups");
+    for (i, group) in list(context, "supplementalGroups").iter().enumerate() {
+        let id = group.as_i64().unwrap_or(-1);
+        for fault in validation::is_valid_id(id) {
+            errs.invalid(&groups.index(i), id, fault);
+        }
+    }
+    if flag(spec, "shareProcessNamespace") && flag(spec, "hostPID") {
+        errs.invalid(
+            &at.field("shareProcessNamespace"),
+            true,
+            "ShareProcessNamespace and HostPID cannot both be enabled",
+        );
+    }
+    sysctls(errs, &at.field("sysctls"), context);
+    for (key, supported) in [
+        ("fsGroupChangePolicy", ["Always", "OnRootMismatch"]),
+        ("supplementalGroupsPolicy", ["Merge", "Strict"]),
+        ("seLinuxChangePolicy", ["MountOption", "Recursive"]),
+    ] {
+        if has(context, key) {
+            errs.one_of(&at.field(key), text(context, key), &supported);
+        }
+    }
+    profile(errs, &at, context, "seccompProfile", "seccomp");
+    profile(errs, &at, context, "appArmorProfile", "AppArmor");
+}
+
+fn sysctls(errs: &mut Errors, at: &At<'_>, context: &Value) {
+    let mut names = HashSet::new();
+    for (i, sysctl) in list(context, "sysctls").iter().enumerate() {
+        let at = at.index(i);
+        let at = at.field("name");
+        let name = text(sysctl, "name");
+        if name.is_empty() {
+            errs.required(&at, "");
+        } else if name.len() > SYSCTL_MAX || !name.split(['.', '/']).all(is_sysctl_segment) {
+            errs.invalid(
+                &at,
+                name,
+                format!(
+                    "must have at most {SYSCTL_MAX} characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
+                ),
+            );
+        } else if !names.insert(name) {
+            errs.duplicate(&at, name);
+        }
+    }
+}
+
+fn is_sysctl_segment(segment: &str) -> bool {
+    let edge = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    match segment.as_bytes() {
+        [] => false,
+        [only] => edge(*only),
+        [first, middle @ .., last] => {
+            edge(*first) && edge(*last) && middle.iter().all(|&b| edge(b) || b == b'-' || b == b'_')
+        }
+    }
+}
