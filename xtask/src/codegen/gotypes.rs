@@ -125,7 +125,7 @@ fn read_source(source: &str, structs: &mut HashMap<String, Vec<GoField>>) {
     }
 }
 
-/// ``	Name Type `json:"name,omitempty" ...` ``, or a type alone where it is embedded.
+/// ``Name Type `json:"name,omitempty" ...` ``, or a type alone where it is embedded.
 fn read_field(line: &str) -> Option<GoField> {
     let line = line.trim();
     let (declaration, tags) = line.split_once('`')?;

@@ -180,10 +180,11 @@ fn is_kept(text: &str) -> bool {
     match suffix(rest) {
         Ok(Suffix::Decimal(exponent, _)) => {
             let scale = i64::from(exponent) - i64::try_from(fraction.len()).unwrap_or(i64::MAX);
-            let round = if fraction.len() >= 3 {
-                fraction.ends_with("000")
-            } else {
-                format!("{whole}{fraction}").ends_with("000")
+            let round = match fraction.len() {
+                0 => whole.ends_with("000"),
+                1 => fraction == "0" && whole.ends_with("00"),
+                2 => fraction == "00" && whole.ends_with('0'),
+                _ => fraction.ends_with("000"),
             };
             !whole.is_empty() && length <= 18 && scale >= -9 && scale % 3 == 0 && !round
         }
@@ -230,13 +231,9 @@ fn suffix(text: &str) -> Result<Suffix, QuantityError> {
 
 /// Billionths of a decimal number.
 fn decimal(whole: &str, fraction: &str, exponent: i32) -> Result<u128, QuantityError> {
-    let mut digits = whole
-        .bytes()
-        .chain(fraction.bytes())
-        .map(|b| u128::from(b - b'0'))
-        .peekable();
+    let mut digits = whole.bytes().chain(fraction.bytes()).map(|b| b - b'0').peekable();
     while digits.next_if_eq(&0).is_some() {}
-    let digits: Vec<u128> = digits.collect();
+    let digits: Vec<u8> = digits.collect();
     // The number is `digits` times ten to the power of `shift`, in billionths.
     let shift = i64::from(exponent) - i64::try_from(fraction.len()).unwrap_or(i64::MAX) + 9;
     let length = i64::try_from(digits.len()).unwrap_or(i64::MAX);
@@ -254,7 +251,7 @@ fn decimal(whole: &str, fraction: &str, exponent: i32) -> Result<u128, QuantityE
     let kept = usize::try_from(kept).unwrap_or(usize::MAX);
     let mut value = digits[..kept]
         .iter()
-        .try_fold(0u128, |n, d| n.checked_mul(10)?.checked_add(*d));
+        .try_fold(0u128, |n, d| n.checked_mul(10)?.checked_add(u128::from(*d)));
     for _ in 0..shift.max(0) {
         value = value.and_then(|n| n.checked_mul(10));
     }
@@ -372,6 +369,8 @@ mod tests {
             ("1024Mi", "1Gi"),
             ("1.5Gi", "1536Mi"),
             ("1000", "1k"),
+            ("1000.0", "1k"),
+            ("100.00n", "100n"),
             ("-0", "0"),
             ("12e5", "1200e3"),
             ("1.5e3", "1500"),
