@@ -2,7 +2,9 @@
 //!
 //! Pure: no tokio, no file system, no clock.
 
+pub mod crd;
 pub mod field;
+pub mod jsonpath;
 pub mod names;
 pub mod shape;
 pub mod structural;
