@@ -26,17 +26,41 @@ mod validate;
 
 use serde_json::Value;
 
+pub(crate) use self::fieldpath::Resolved;
 use self::node::Node;
 pub use self::objectmeta::coerce_object_meta;
 pub(crate) use self::objectmeta::{
-    NameRule, validate as validate_object_meta, validate_update as validate_object_meta_update,
+    validate as validate_object_meta, validate_update as validate_object_meta_update,
 };
 use self::parse::Parser;
 use self::raw::Props;
+pub(crate) use self::raw::is_zero;
 use self::trail::Trail;
 use self::validate::Validation;
 use crate::field::{ErrorKind, FieldError, Path};
 use crate::shape::{ShapeId, Shapes};
+
+/// The declared field that a path without brackets leads to.
+pub(crate) fn resolve_field<'a>(schema: &'a Value, path: &str) -> Result<Resolved<'a>, String> {
+    let props = Props::of(schema).ok_or("does not refer to a valid field")?;
+    fieldpath::resolve(props, path, false)
+}
+
+/// Collects the formats of a schema that are not checked.
+pub(crate) fn unrecognized_formats<'a>(schema: &'a Value, found: &mut Vec<&'a str>) {
+    raw::visit(schema, 0, &mut |props| {
+        let format = props.text("format");
+        let schema_type = node::Type::parse(props.schema_type()).unwrap_or(node::Type::Any);
+        if !format.is_empty() && formats::Format::parse(format, schema_type) == formats::Format::None {
+            found.push(format);
+        }
+    });
+}
+
+/// Whether the text is an absolute URI or path.
+pub(crate) fn is_request_uri(text: &str) -> bool {
+    formats::Format::Uri.accepts(text)
+}
 
 /// A compiled schema.
 #[derive(Debug)]
@@ -195,7 +219,7 @@ impl Structural {
     ///
     /// # Errors
     /// Type or metadata of an embedded resource is malformed.
-    pub fn coerce(&self, value: &mut Value) -> Result<Vec<String>, FieldError> {
+    pub fn coerce(&self, value: &mut Value) -> Result<Vec<String>, Box<FieldError>> {
         let mut unknown = Vec::new();
         objectmeta::coerce_embedded(&self.root, false, value, &Trail::ROOT, &mut unknown)?;
         unknown.sort();
@@ -207,7 +231,7 @@ impl Structural {
     ///
     /// # Errors
     /// As [`Structural::coerce`].
-    pub fn decode(&self, value: &mut Value) -> Result<Vec<String>, FieldError> {
+    pub fn decode(&self, value: &mut Value) -> Result<Vec<String>, Box<FieldError>> {
         let mut unknown = self.prune(value);
         self.drop_nulls(value);
         unknown.append(&mut self.coerce(value)?);

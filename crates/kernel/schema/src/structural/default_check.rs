@@ -95,7 +95,7 @@ impl<'a> DefaultCheck<'a> {
         if let Err(error) =
             objectmeta::coerce_embedded(node, resource, &mut coerced, &Trail::ROOT, &mut Vec::new())
         {
-            self.errors.push(below(at, error));
+            self.errors.push(below(at, *error));
             return;
         }
         let mut errors = Vec::new();
@@ -113,7 +113,7 @@ impl<'a> DefaultCheck<'a> {
         let mut errors = Vec::new();
         let coerced = objectmeta::coerce_embedded(root, true, &mut object, &Trail::ROOT, &mut Vec::new());
         match coerced {
-            Err(error) => errors.push(error),
+            Err(error) => errors.push(*error),
             Ok(()) => objectmeta::validate_embedded(root, true, &object, &Trail::ROOT, &mut errors),
         }
         if errors.is_empty() {
