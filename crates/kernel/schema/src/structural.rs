@@ -27,7 +27,7 @@ mod validate;
 use serde_json::Value;
 
 pub(crate) use self::fieldpath::Resolved;
-use self::node::Node;
+use self::node::{Flags, Node};
 pub use self::objectmeta::coerce_object_meta;
 pub(crate) use self::objectmeta::{
     validate as validate_object_meta, validate_update as validate_object_meta_update,
@@ -35,6 +35,7 @@ pub(crate) use self::objectmeta::{
 use self::parse::Parser;
 use self::raw::Props;
 pub(crate) use self::raw::is_zero;
+use self::rules::{Evaluation, Past};
 use self::trail::Trail;
 use self::validate::Validation;
 use crate::field::{ErrorKind, FieldError, Path};
@@ -113,6 +114,13 @@ impl Structural {
             errors = default_check::check(&compiled.root, path);
         }
         openapi_rules::check(props, path, openapi_rules::Context::root(), &mut errors);
+        // Rules and defaults under rules can be judged only if the types are right.
+        if errors.is_empty() && compiled.root.has(Flags::RULES_BELOW) {
+            errors = rules::check(props, &compiled.root, path);
+        }
+        if errors.is_empty() && compiled.root.has(Flags::RULES_BELOW) {
+            errors = default_check::check_rules(&compiled.root, path);
+        }
         if errors.is_empty() {
             Ok(compiled)
         } else {
@@ -130,7 +138,7 @@ impl Structural {
 
     fn load_at(schema: &Value, path: &Path) -> Result<Self, Vec<FieldError>> {
         let mut parser = Parser::default();
-        let root = parser.node(schema, path, 0);
+        let root = parser.node(schema, path, 0, None);
         if parser.errors.is_empty() {
             Ok(Self { root })
         } else {
@@ -178,7 +186,22 @@ impl Structural {
         if old_errors.is_empty() {
             lists::validate(&self.root, value, &Trail::ROOT, &mut errors);
         }
-        let _ = budget;
+        if self.root.has(Flags::RULES_BELOW) {
+            if Self::blocks_rules(&errors) {
+                errors.push(FieldError::invalid(
+                    &Path::root(),
+                    Value::Null,
+                    "some validation rules were not checked because the object was invalid; correct the existing \
+                     errors to complete validation",
+                ));
+            } else {
+                let root = Path::root();
+                let past = old.map_or_else(Past::default, |old| Past::of(&self.root, value, old));
+                let mut evaluation = Evaluation::new(&root, &mut budget.cost);
+                evaluation.visit(&self.root, value, &Trail::ROOT, past);
+                errors.append(&mut evaluation.errors);
+            }
+        }
         errors
     }
 

@@ -699,7 +699,7 @@ fn conditions_over_time() {
             crd,
             "/spec/versions/0/schema/openAPIV3Schema/properties/x",
             json!({}),
-        )
+        );
     });
     assert_eq!(
         conditions::non_structural_schema(&odd),

@@ -21,6 +21,17 @@ struct Leniency<'a> {
     old: Option<&'a Value>,
 }
 
+impl Leniency<'_> {
+    /// Whether the schema of a version is the one that was accepted before.
+    fn knows_schema(&self, version: &Value) -> bool {
+        self.old.is_some_and(|old| {
+            list(old, "versions").iter().any(|known| {
+                text(known, "name") == text(version, "name") && known.get("schema") == version.get("schema")
+            })
+        })
+    }
+}
+
 /// A definition about to be created, with defaults filled in.
 pub fn validate(crd: &Value) -> Vec<FieldError> {
     let spec = crd.get("spec").unwrap_or(&Value::Null);
@@ -322,7 +333,8 @@ fn validate_version(
             Some(shared) => version_check::has_status(Some(shared)),
             None => version_check::has_status(version.get("subresources")),
         };
-        version_check::schema(schema, status, &path.child("schema"), errors);
+        let accepted = leniency.knows_schema(version);
+        version_check::schema(schema, status, accepted, &path.child("schema"), errors);
     }
     if hoisted.subresources.is_none()
         && let Some(subresources) = present(version, "subresources")
@@ -350,7 +362,8 @@ fn validate_shared(
         let status = versions
             .iter()
             .any(|v| version_check::has_status(v.get("subresources")));
-        version_check::schema(validation, status, &path.child("validation"), errors);
+        let accepted = versions.iter().all(|v| leniency.knows_schema(v));
+        version_check::schema(validation, status, accepted, &path.child("validation"), errors);
     }
     if let Some(subresources) = hoisted.subresources {
         version_check::subresources(subresources, &path.child("subresources"), errors);
