@@ -1,9 +1,10 @@
 //! CustomResourceDefinitions themselves, as the built-in kind that they are.
 
 use fairway_kernel_kinds::at::Errors;
-use fairway_kernel_kinds::meta::NameRule;
+use fairway_kernel_kinds::meta::{self, NameRule};
 use fairway_kernel_kinds::{Profile, Strategy, WriteContext};
 use fairway_kernel_schema::crd;
+use fairway_kernel_schema::field::FieldError;
 use serde_json::Value;
 
 /// The strategy of CRDs.
@@ -37,16 +38,24 @@ impl Strategy for Definition {
         }
     }
 
-    fn validate(&self, _ctx: &WriteContext<'_>, obj: &Value, old: Option<&Value>, errs: &mut Errors) {
-        let found = match old {
-            None => crd::validate(obj),
-            Some(old) => crd::validate_update(obj, old),
-        };
-        found.into_iter().for_each(|error| errs.push(error));
+    // The finalizer of CRDs has no domain, so the rule for built-in kinds does not hold for them.
+    fn validate_create(&self, _ctx: &WriteContext<'_>, obj: &Value) -> Vec<FieldError> {
+        let mut errors = Errors::new();
+        meta::validate_create(&mut errors, obj, false, PROFILE.name);
+        let mut errors = errors.into_vec();
+        errors.extend(crd::validate(obj));
+        errors
     }
 
-    fn validate_subresource(&self, _ctx: &WriteContext<'_>, obj: &Value, old: &Value, errs: &mut Errors) {
-        crd::validate_status_update(obj, old).into_iter().for_each(|error| errs.push(error));
+    fn validate_update(&self, ctx: &WriteContext<'_>, obj: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = Errors::new();
+        meta::validate_update(&mut errors, obj, old);
+        let mut errors = errors.into_vec();
+        errors.extend(match ctx.subresource {
+            Some(_) => crd::validate_status_update(obj, old),
+            None => crd::validate_update(obj, old),
+        });
+        errors
     }
 
     fn warnings(&self, _ctx: &WriteContext<'_>, obj: &Value, old: Option<&Value>) -> Vec<String> {
