@@ -26,6 +26,7 @@ const TEN_SECONDS_AGO: &str = "2001-09-09T01:46:30Z";
 const TWO_MINUTES_AGO: &str = "2001-09-09T01:44:40Z";
 
 /// Checks ready, status and restarts of a pod with the given numbers of init and other containers.
+#[allow(clippy::needless_pass_by_value, reason = "the cases are literals")]
 fn check(init: usize, containers: usize, status: Value, want: [&str; 3]) {
     check_pod(
         &json!({"spec": {"initContainers": vec![json!({}); init], "containers": vec![json!({}); containers]},
