@@ -108,7 +108,11 @@ impl<'input> Documents<'input> {
                 Event::StreamEnd => break,
                 Event::DocumentEnd => return Ok(Some(tree)),
                 Event::SequenceEnd | Event::MappingEnd => {
-                    if let Some(Open { id, anchor }) = open.pop() {
+                    if let Some(Open {
+                        id,
+                        anchor: anchor @ 1..,
+                    }) = open.pop()
+                    {
                         anchors.insert(anchor, id);
                     }
                     continue;
