@@ -4,6 +4,9 @@
 //! fields have their types, unknown fields and nulls are gone. Texts are those that Kubernetes users know.
 
 pub mod at;
+pub mod autoscaling;
+pub mod certificates;
+pub mod event;
 pub mod ip;
 pub mod job;
 pub mod meta;
@@ -16,18 +19,31 @@ pub mod service;
 pub mod strategy;
 pub mod validation;
 
+mod admissionregistration;
+mod apiregistration;
+mod conditions;
 mod configmap;
+mod coordination;
 mod cron;
 mod daemonset;
 mod deployment;
+mod devices;
+mod endpoints;
+mod flowcontrol;
+mod ingress;
 mod namespace;
+mod networking;
+mod node;
 mod persistentvolume;
 mod persistentvolumeclaim;
+mod quota;
 mod rbac;
 mod registry;
 mod replicaset;
 mod resources;
+mod scheduling;
 mod secret;
+mod servers;
 mod serviceaccount;
 mod statefulset;
 mod storage;
