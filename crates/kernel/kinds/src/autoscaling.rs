@@ -250,7 +250,7 @@ fn validate_source(errs: &mut Errors, at: &At<'_>, source: &Value, kind: &str) {
                 match text(source, "container") {
                     "" => errs.required(&at.field("container"), "must specify a container"),
                     name => {
-                        errs.all_invalid(&at.field("container"), name, validation::is_dns1123_label(name))
+                        errs.all_invalid(&at.field("container"), name, validation::is_dns1123_label(name));
                     }
                 }
             }

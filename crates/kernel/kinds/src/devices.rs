@@ -375,6 +375,10 @@ impl Strategy for ResourcePoolStatusRequest {
         &POOL_STATUS
     }
 
+    fn prepare_create(&self, _ctx: &WriteContext<'_>, obj: &mut Value) {
+        read::unset(obj, "status");
+    }
+
     fn validate(&self, _ctx: &WriteContext<'_>, obj: &Value, old: Option<&Value>, errs: &mut Errors) {
         if old.is_none() {
             let spec = part(obj, "spec");

@@ -70,7 +70,7 @@ impl Strategy for NetworkPolicy {
     }
 }
 
-fn blocks<'a>(block: &'a Value) -> impl Iterator<Item = &'a str> {
+fn blocks(block: &Value) -> impl Iterator<Item = &str> {
     std::iter::once(text(block, "cidr")).chain(texts(block, "except"))
 }
 
