@@ -43,18 +43,18 @@ fn namespace_endpoints() {
         "the main endpoint changes neither finalizers nor status"
     );
     let finalized = update_through("", "namespaces", Some("finalize"), &old, |o| {
-        o["spec"]["finalizers"] = json!([])
+        o["spec"]["finalizers"] = json!([]);
     })
     .ok();
     assert_eq!(finalized["spec"]["finalizers"], json!([]));
     update_through("", "namespaces", Some("status"), &old, |o| {
-        o["status"]["phase"] = json!("Terminating")
+        o["status"]["phase"] = json!("Terminating");
     })
     .fails(&[
         "status.Phase: Invalid value: \"Terminating\": may only be 'Active' if `deletionTimestamp` is empty",
     ]);
     let unlabelled = update("", "namespaces", &old, |o| {
-        o["metadata"]["labels"] = json!({"kubernetes.io/metadata.name": "b"})
+        o["metadata"]["labels"] = json!({"kubernetes.io/metadata.name": "b"});
     })
     .ok();
     assert_eq!(
@@ -110,7 +110,7 @@ fn configmaps() {
         "data: Forbidden: field is immutable when `immutable` is set",
     ]);
     update("", "configmaps", &old, |o| {
-        o["metadata"]["labels"] = json!({"x": "y"})
+        o["metadata"]["labels"] = json!({"x": "y"});
     })
     .ok();
 }

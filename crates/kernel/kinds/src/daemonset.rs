@@ -35,6 +35,15 @@ impl Strategy for DaemonSet {
 
     fn prepare_create(&self, _ctx: &WriteContext<'_>, obj: &mut Value) {
         crate::strategy::prepare_new(&PROFILE, obj);
+        let status = part_mut(obj, "status");
+        for key in [
+            "currentNumberScheduled",
+            "numberMisscheduled",
+            "desiredNumberScheduled",
+            "numberReady",
+        ] {
+            read::set(status, key, 0);
+        }
         set_template_generation(obj, 1);
     }
 

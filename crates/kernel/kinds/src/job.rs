@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::at::{At, Errors};
+use crate::networking::domain_prefixed_path;
 use crate::pod::{self, defaults, validate};
 use crate::read::{self, flag, has, int, list, part, part_mut, text};
 use crate::strategy::{Profile, Strategy, WriteContext, prepare_new};
@@ -225,7 +226,7 @@ fn validate_spec(errs: &mut Errors, at: &At<'_>, spec: &Value) {
     }
     if let Some(manager) = spec.get("managedBy").and_then(Value::as_str) {
         let at = at.field("managedBy");
-        validate_domain_path(errs, &at, manager);
+        domain_prefixed_path(errs, &at, manager);
         if manager.len() > MANAGED_BY_MAX {
             errs.too_long(&at, MANAGED_BY_MAX);
         }
@@ -264,29 +265,6 @@ fn validate_spec(errs: &mut Errors, at: &At<'_>, spec: &Value) {
         ),
         "OnFailure" | "Never" => {}
         other => errs.not_supported(&restart_at, other, &["OnFailure", "Never"]),
-    }
-}
-
-/// `domain/path`, such as `acme.io/foo`.
-fn validate_domain_path(errs: &mut Errors, at: &At<'_>, value: &str) {
-    let (domain, path) = value.split_once('/').unwrap_or(("", ""));
-    if value.is_empty() {
-        errs.required(at, "");
-    } else if domain.is_empty() || path.is_empty() {
-        errs.invalid(
-            at,
-            value,
-            "must be a domain-prefixed path (such as \"acme.io/foo\")",
-        );
-    } else {
-        errs.all_invalid(at, domain, validation::is_dns1123_subdomain(domain));
-        if !path
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b))
-        {
-            let fault = validation::regex_error("Invalid path", r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", &[]);
-            errs.invalid(at, path, fault);
-        }
     }
 }
 

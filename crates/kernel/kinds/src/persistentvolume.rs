@@ -59,18 +59,13 @@ impl Strategy for PersistentVolume {
         prepare_changed(&PROFILE, ctx, obj, old);
         if ctx.subresource == Some("status") {
             let (status, before) = (part_mut(obj, "status"), part(old, "status"));
+            let key = "lastPhaseTransitionTime";
             let moved = text(status, "phase") != text(before, "phase");
-            let unset = !has(status, "lastPhaseTransitionTime");
-            if moved
-                && read::same(
-                    status.get("lastPhaseTransitionTime"),
-                    before.get("lastPhaseTransitionTime"),
-                )
-                || (unset && moved)
-            {
-                read::set(status, "lastPhaseTransitionTime", ctx.now);
-            } else if unset {
-                read::copy(status, before, "lastPhaseTransitionTime");
+            let told = has(status, key) && !read::same(status.get(key), before.get(key));
+            if moved && !told {
+                read::set(status, key, ctx.now);
+            } else if !has(status, key) {
+                read::copy(status, before, key);
             }
         }
     }

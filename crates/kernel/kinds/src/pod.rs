@@ -12,12 +12,14 @@ use crate::{meta, validation};
 
 mod containers;
 pub(crate) mod defaults;
+mod environment;
+mod mounts;
 pub(crate) mod scheduling;
 mod security;
 pub(crate) mod validate;
 mod volumes;
 
-pub(crate) use containers::{backsteps, local_non_reserved_path};
+pub(crate) use mounts::{backsteps, local_non_reserved_path};
 pub(crate) use volumes::required_parts;
 
 pub(crate) struct Pod;

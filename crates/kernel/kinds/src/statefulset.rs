@@ -6,7 +6,7 @@ use crate::at::{At, Errors};
 use crate::meta::NameRule;
 use crate::pod::{self, defaults, validate};
 use crate::read::{self, each_mut, has, int, list, part, part_mut, text};
-use crate::strategy::{Profile, Strategy, WriteContext};
+use crate::strategy::{Profile, Strategy, WriteContext, prepare_new};
 use crate::{persistentvolumeclaim, selector, validation, workload};
 
 pub(crate) struct StatefulSet;
@@ -55,6 +55,11 @@ impl Strategy for StatefulSet {
             read::set_default_text(claim, "kind", "PersistentVolumeClaim");
             persistentvolumeclaim::default_claim(claim);
         }
+    }
+
+    fn prepare_create(&self, _ctx: &WriteContext<'_>, obj: &mut Value) {
+        prepare_new(&PROFILE, obj);
+        read::set(obj, "status", json!({"replicas": 0, "availableReplicas": 0}));
     }
 
     fn validate(&self, _ctx: &WriteContext<'_>, obj: &Value, old: Option<&Value>, errs: &mut Errors) {

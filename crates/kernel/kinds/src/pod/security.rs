@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::containers::local_descending_path;
+use super::mounts::local_descending_path;
 use crate::at::{At, Errors};
 use crate::read::{flag, has, int, list, part, text, texts};
 use crate::validation;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::containers::{field_ref, resource_field_ref};
+use super::environment::{field_ref, resource_field_ref};
 use super::{backsteps, local_non_reserved_path};
 use crate::at::{At, Errors};
 use crate::quantity::Quantity;
