@@ -105,10 +105,24 @@ impl SqliteEngine {
         &self.reader.connection
     }
 
-    fn write(&mut self, batch: &Batch) -> rusqlite::Result<()> {
-        let transaction = self.reader.connection.transaction()?;
+    /// One transaction. Its beginning and end are cached statements too, which `Connection::transaction` does not offer.
+    fn write(&self, batch: &Batch) -> rusqlite::Result<()> {
+        let connection = self.connection();
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let written = self
+            .insert(batch)
+            .and_then(|()| connection.prepare_cached("COMMIT")?.execute([]).map(|_| ()));
+        // Some errors have already rolled it back.
+        if written.is_err() && !connection.is_autocommit() {
+            connection.execute_batch("ROLLBACK")?;
+        }
+        written
+    }
+
+    fn insert(&self, batch: &Batch) -> rusqlite::Result<()> {
+        let connection = self.connection();
         if !batch.commits.is_empty() {
-            let mut insert = transaction.prepare_cached(
+            let mut insert = connection.prepare_cached(
                 "INSERT INTO record (id, create_revision, version, lease, key, value) VALUES (?, ?, ?, ?, ?, ?)",
             )?;
             for commit in &batch.commits {
@@ -128,28 +142,28 @@ impl SqliteEngine {
         for change in &batch.leases {
             match change {
                 LeaseChange::Granted { lease, ttl_seconds } => {
-                    transaction
+                    connection
                         .prepare_cached("INSERT INTO lease (id, ttl_seconds) VALUES (?, ?)")?
                         .execute(params![lease.0, ttl_seconds.cast_signed()])?;
-                    set_fact(&transaction, "last_lease", lease.0)?;
+                    set_fact(connection, "last_lease", lease.0)?;
                 }
                 LeaseChange::Ended(lease) => {
-                    transaction
+                    connection
                         .prepare_cached("DELETE FROM lease WHERE id = ?")?
                         .execute([lease.0])?;
                 }
             }
         }
         if let Some(compacted) = batch.compacted {
-            set_fact(&transaction, "compacted", compacted.0.cast_signed())?;
+            set_fact(connection, "compacted", compacted.0.cast_signed())?;
         }
         if !batch.erased.is_empty() {
-            let mut erase = transaction.prepare_cached("DELETE FROM record WHERE id = ?")?;
+            let mut erase = connection.prepare_cached("DELETE FROM record WHERE id = ?")?;
             for id in &batch.erased {
                 erase.execute([id.to_i64()])?;
             }
         }
-        transaction.commit()
+        Ok(())
     }
 
     /// Copies the log into the database as far as readers allow.
