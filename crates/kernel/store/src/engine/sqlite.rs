@@ -44,8 +44,14 @@ const FORCED_CHECKPOINT_PAGES: u64 = 16 * CHECKPOINT_PAGES;
 
 const PAGE_BYTES: u64 = 4096;
 
-/// What remains of the write-ahead log's file after it had to grow.
+/// What remains of the write-ahead log's file after it had to grow, and how far it is extended ahead.
 const WAL_FILE_BYTES: u64 = 8 * 1024 * 1024;
+
+/// The log is extended by this much when less than a quarter of it is left.
+const WAL_STEP_BYTES: u64 = 1024 * 1024;
+
+/// A page in the log, with its header.
+const WAL_FRAME_BYTES: u64 = PAGE_BYTES + 24;
 
 const DATABASE: &str = "store.db";
 const DATABASE_WAL: &str = "store.db-wal";
@@ -70,6 +76,8 @@ pub struct SqliteEngine {
     directory: PathBuf,
     /// Pages in the write-ahead log that are not in the database, roughly.
     wal_pages: u64,
+    /// Size of the log's file, as far as it is known.
+    wal_file_bytes: u64,
     // Held for its lock.
     _lock: File,
 }
@@ -97,6 +105,7 @@ impl SqliteEngine {
             reader,
             directory: directory.to_owned(),
             wal_pages,
+            wal_file_bytes: 0,
             _lock: lock,
         })
     }
@@ -178,6 +187,24 @@ impl SqliteEngine {
         Ok(())
     }
 
+    /// Grows the file of the log before it is needed: a sync that also has to record a new file size makes the file
+    /// system commit its own journal, which takes longer than the write. SQLite takes the zeros for the end of its log.
+    /// It may fail, if the disk is full; then the log grows as it always would.
+    fn extend_log(&mut self) {
+        let used = self.wal_pages.saturating_mul(WAL_FRAME_BYTES);
+        if used + WAL_STEP_BYTES / 4 < self.wal_file_bytes || self.wal_file_bytes >= WAL_FILE_BYTES {
+            return;
+        }
+        match files::extend(&self.directory.join(DATABASE_WAL), WAL_STEP_BYTES) {
+            Ok(bytes) => self.wal_file_bytes = bytes,
+            Err(error) => {
+                tracing::debug!(%error, "the write-ahead log could not be extended ahead");
+                // Not again before the next start: it is only a matter of speed.
+                self.wal_file_bytes = WAL_FILE_BYTES;
+            }
+        }
+    }
+
     /// Whether an error means that there is no space, although SQLite does not say so.
     fn lacks_space(&self, error: &rusqlite::Error) -> bool {
         let code = error.sqlite_error().map_or(0, |error| error.extended_code);
@@ -215,10 +242,12 @@ impl Engine for SqliteEngine {
 
     fn tidy(&mut self) -> Result<(), StoreError> {
         match self.wal_pages {
-            0..CHECKPOINT_PAGES => Ok(()),
-            CHECKPOINT_PAGES..FORCED_CHECKPOINT_PAGES => self.checkpoint("PASSIVE"),
-            _ => self.checkpoint("RESTART"),
+            0..CHECKPOINT_PAGES => {}
+            CHECKPOINT_PAGES..FORCED_CHECKPOINT_PAGES => self.checkpoint("PASSIVE")?,
+            _ => self.checkpoint("RESTART")?,
         }
+        self.extend_log();
+        Ok(())
     }
 
     fn close(&mut self) -> Result<(), StoreError> {
