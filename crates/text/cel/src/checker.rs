@@ -410,8 +410,8 @@ impl Checker<'_> {
     }
 
     /// The type inside the optional that a `?` entry must be.
-    fn unwrap_optional(&mut self, at: &Expr, ty: Type) -> Type {
-        match self.mapping.substitute(&ty, false) {
+    fn unwrap_optional(&mut self, at: &Expr, ty: &Type) -> Type {
+        match self.mapping.substitute(ty, false) {
             Type::Optional(inner) => (*inner).clone(),
             Type::Dyn | Type::Error => Type::Dyn,
             other => {
@@ -427,7 +427,7 @@ impl Checker<'_> {
             self.check(element);
             let mut ty = self.get(element).clone();
             if optional.get(index).copied().unwrap_or(false) {
-                ty = self.unwrap_optional(element, ty);
+                ty = self.unwrap_optional(element, &ty);
             }
             element_type = Some(self.join(element_type, ty));
         }
@@ -444,7 +444,7 @@ impl Checker<'_> {
             self.check(&entry.value);
             let mut ty = self.get(&entry.value).clone();
             if entry.optional {
-                ty = self.unwrap_optional(&entry.value, ty);
+                ty = self.unwrap_optional(&entry.value, &ty);
             }
             value_type = Some(self.join(value_type, ty));
         }

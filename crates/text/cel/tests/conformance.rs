@@ -2,6 +2,9 @@
 //!
 //! They live in the Go module `cel.dev/expr` and run only when `FAIRWAY_CEL_SPEC` is set and `go` can fetch that module.
 
+// Helpers outside test functions are test code too.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+
 #[path = "conformance/textproto.rs"]
 mod textproto;
 
@@ -293,7 +296,7 @@ fn specification() {
                 );
                 match run(test) {
                     Verdict::Fail(_) if KNOWN.iter().any(|(prefix, _)| name.starts_with(prefix)) => {
-                        known += 1
+                        known += 1;
                     }
                     Verdict::Pass => passed += 1,
                     Verdict::Skip => skipped += 1,

@@ -1,5 +1,8 @@
 //! Random input: parsing never panics, and evaluation never costs more than its budget.
 
+// Helpers outside test functions are test code too.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+
 use fairway_text_cel::{Activation, Env, Type, eval};
 use proptest::prelude::*;
 

@@ -1,5 +1,8 @@
 //! The language itself: each line is an expression that must be true, fail to compile, or fail to evaluate.
 
+// Helpers outside test functions are test code too.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+
 use fairway_text_cel::{Activation, Env, Error, Library, Type, Value, eval};
 
 fn env() -> Env {

@@ -44,7 +44,9 @@ impl Validator<'_> {
             }
             ExprKind::Map(entries) => self.map(entries, mixed),
             ExprKind::Struct { fields, .. } => {
-                fields.iter().for_each(|(_, value, _)| self.visit(value, mixed))
+                for (_, value, _) in fields {
+                    self.visit(value, mixed);
+                }
             }
             ExprKind::Comprehension(c) => {
                 let parts = [&c.range, &c.accu_init, &c.condition, &c.step, &c.result];
