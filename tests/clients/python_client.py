@@ -239,6 +239,21 @@ class PythonClient(unittest.TestCase):
         )
         self.assertFalse(access.status.allowed)
 
+    def test_anonymous_requests_reach_health_and_version_only(self):
+        own = client.Configuration.get_default_copy()
+        own.cert_file = own.key_file = None
+        own.api_key = {}
+        anonymous = client.ApiClient(own)
+        self.assertEqual(client.VersionApi(anonymous).get_code().minor, "36")
+        for path, code in [("/livez", 200), ("/readyz", 200), ("/healthz", 200), ("/apis", 403), ("/metrics", 403)]:
+            try:
+                answer = anonymous.call_api(path, "GET", _preload_content=False)
+                self.assertEqual(answer.status, code, path)
+            except ApiException as error:
+                self.assertEqual(error.status, code, path)
+        status = self.refused(403, "Forbidden", client.CoreV1Api(anonymous).list_namespace)
+        self.assertIn('User "system:anonymous" cannot list resource "namespaces"', status["message"])
+
     def test_delete_collection(self):
         for number in range(3):
             body = config_map(f"gone-{number}")
