@@ -21,6 +21,7 @@ use anyhow::{Context, Result, bail};
 
 use self::source::SourceFile;
 use self::workspace::Workspace;
+use crate::generated::repository_root;
 
 /// Something that breaks a promise, where it is, and what to do about it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,14 +66,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     }
     println!("tidy: {summary}");
     Ok(())
-}
-
-fn repository_root() -> Result<PathBuf> {
-    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
-    Ok(xtask
-        .parent()
-        .context("xtask lies in the repository")?
-        .to_path_buf())
 }
 
 /// What was looked at, and every problem found, in a stable order.
