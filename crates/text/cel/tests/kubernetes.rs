@@ -92,10 +92,10 @@ fn results_errors_and_costs_are_those_of_kubernetes() {
             .with_schema_variable("oldSelf", &decl);
         for expected in expected.as_array().unwrap() {
             let expr = expected["expr"].as_str().unwrap();
-            count += 1;
             if KNOWN.iter().any(|(known, _)| *known == expr) {
                 continue;
             }
+            count += 1;
             for (field, found) in outcome(&env, expr, &group["self"], &decl) {
                 let wanted = wanted(expected, field);
                 if wanted != found {
