@@ -5,45 +5,29 @@
     reason = "a command line tool talks to its user"
 )]
 
-mod generated;
 mod tidy;
 
 use std::process::ExitCode;
 
-/// A chore: its words, one line for the help text, and what runs it with the rest of the arguments.
-type Command = (
-    &'static [&'static str],
-    &'static str,
-    fn(&[String]) -> anyhow::Result<()>,
-);
+/// A chore: its name, one line for the help text, and what runs it with the rest of the arguments.
+type Command = (&'static str, &'static str, fn(&[String]) -> anyhow::Result<()>);
 
-const COMMANDS: &[Command] = &[
-    (&["tidy"], "check what ARCHITECTURE.md promises", tidy::run),
-    (
-        &["lock-generated"],
-        "[PATH...] record the hashes of generated files (and of new ones)",
-        generated::run,
-    ),
-];
+const COMMANDS: &[Command] = &[("tidy", "check what ARCHITECTURE.md promises", tidy::run)];
 
-/// The command that the arguments start with, and its own arguments.
-fn command(arguments: &[String]) -> Option<(&'static Command, &[String])> {
-    COMMANDS.iter().find_map(|command| {
-        let (own, rest) = arguments.split_at_checked(command.0.len())?;
-        (own == command.0).then_some((command, rest))
-    })
+fn command(name: &str) -> Option<&'static Command> {
+    COMMANDS.iter().find(|(known, ..)| *known == name)
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let Some(((_, _, run), rest)) = command(&arguments) else {
+    let Some((_, _, run)) = arguments.first().and_then(|name| command(name)) else {
         eprintln!("usage: cargo xtask COMMAND\n");
-        for (words, what, _) in COMMANDS {
-            eprintln!("  {:<20} {what}", words.join(" "));
+        for (name, what, _) in COMMANDS {
+            eprintln!("  {name:<12} {what}");
         }
         return ExitCode::from(2);
     };
-    match run(rest) {
+    match run(&arguments[1..]) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
