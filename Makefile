@@ -91,7 +91,7 @@ deny: ## licences, bans and sources of the dependencies
 .PHONY: codegen
 codegen: ## write the generated files again from the Kubernetes Go module
 	cargo xtask codegen schema
-	cargo xtask lock-generated
+	cargo xtask tidy --lock
 
 .PHONY: clean
 clean: ## remove what was built; tools stay (they are slow to build), remove .tools by hand

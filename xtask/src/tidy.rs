@@ -1,12 +1,14 @@
 //! `cargo xtask tidy`: the promises of the architecture as checks, so that they hold without anyone remembering them.
 //!
-//! Each check reads the workspace as Cargo describes it or the source files, and returns problems; nothing here
-//! changes a file. The same function runs as a test, so `cargo test` alone catches an untidy change.
+//! Each check reads the workspace as Cargo describes it or the source files, and returns problems; none changes a file.
+//! The same function runs as a test, so `cargo test` alone catches an untidy change. `--lock` records the hashes of
+//! generated files.
 
 mod attributes;
 mod files;
 mod generated;
 mod layers;
+mod lock;
 mod purity;
 mod source;
 mod workspace;
@@ -21,7 +23,6 @@ use anyhow::{Context, Result, bail};
 
 use self::source::SourceFile;
 use self::workspace::Workspace;
-use crate::generated::repository_root;
 
 /// Something that breaks a promise, where it is, and what to do about it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,10 +55,19 @@ impl fmt::Display for Problem {
 }
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    if !arguments.is_empty() {
-        bail!("tidy takes no arguments");
+    let root = repository_root()?;
+    match arguments {
+        [] => report(&root),
+        [option, new @ ..] if option == "--lock" => {
+            println!("{}: {} files", lock::LOCK, lock::record(&root, new)?);
+            Ok(())
+        }
+        _ => bail!("usage: cargo xtask tidy [--lock [PATH...]]"),
     }
-    let (summary, problems) = check_repository(&repository_root()?)?;
+}
+
+fn report(root: &Path) -> Result<()> {
+    let (summary, problems) = check_repository(root)?;
     for problem in &problems {
         println!("{problem}");
     }
@@ -66,6 +76,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     }
     println!("tidy: {summary}");
     Ok(())
+}
+
+fn repository_root() -> Result<PathBuf> {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    Ok(xtask
+        .parent()
+        .context("xtask lies in the repository")?
+        .to_path_buf())
 }
 
 /// What was looked at, and every problem found, in a stable order.

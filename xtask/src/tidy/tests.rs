@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::lock::{Lock, hash};
 use super::source::SourceFile;
 use super::workspace::Workspace;
-use super::{attributes, check_repository, files, generated, layers, purity};
-use crate::generated::{Lock, hash, repository_root};
+use super::{attributes, check_repository, files, generated, layers, purity, repository_root};
 
 #[test]
 fn the_repository_is_tidy() {

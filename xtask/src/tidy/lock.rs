@@ -1,24 +1,24 @@
 //! Generated files and their hashes: `xtask/generated.lock` lists every generated file, one `sha256  path` a line, as
 //! its generator wrote it. A machine without the generator's inputs can thereby still tell that a file was edited by
-//! hand. `cargo xtask lock-generated` records the hashes anew, as the last step of `make codegen`.
+//! hand. `cargo xtask tidy --lock` records the hashes anew, as the last step of `make codegen`.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
-pub(crate) const LOCK: &str = "xtask/generated.lock";
+pub(super) const LOCK: &str = "xtask/generated.lock";
 
 /// Hashes by path, relative to the repository's root.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lock {
-    pub(crate) hashes: BTreeMap<String, String>,
+pub(super) struct Lock {
+    pub(super) hashes: BTreeMap<String, String>,
 }
 
 impl Lock {
     /// The lock of a repository; empty when there is none yet.
-    pub(crate) fn load(root: &Path) -> Result<Self> {
+    pub(super) fn load(root: &Path) -> Result<Self> {
         let path = root.join(LOCK);
         if !path.exists() {
             return Ok(Self::default());
@@ -27,7 +27,7 @@ impl Lock {
         Self::parse(&text)
     }
 
-    pub(crate) fn parse(text: &str) -> Result<Self> {
+    pub(super) fn parse(text: &str) -> Result<Self> {
         let mut hashes = BTreeMap::new();
         for line in text.lines() {
             let (hash, path) = line
@@ -39,21 +39,12 @@ impl Lock {
     }
 }
 
-/// The repository that this program was built from.
-pub(crate) fn repository_root() -> Result<PathBuf> {
-    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
-    Ok(xtask
-        .parent()
-        .context("xtask lies in the repository")?
-        .to_path_buf())
-}
-
-pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let root = repository_root()?;
-    let mut paths: Vec<String> = Lock::load(&root)?
+/// Records the hashes of the files in the lock and of those that are to enter it; returns how many there are.
+pub(super) fn record(root: &Path, new: &[String]) -> Result<usize> {
+    let mut paths: Vec<String> = Lock::load(root)?
         .hashes
         .into_keys()
-        .chain(arguments.iter().cloned())
+        .chain(new.iter().cloned())
         .collect();
     paths.sort();
     paths.dedup();
@@ -63,11 +54,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         text += &format!("{}  {path}\n", hash(&content));
     }
     std::fs::write(root.join(LOCK), text).with_context(|| format!("cannot write {LOCK}"))?;
-    println!("{LOCK}: {} files", paths.len());
-    Ok(())
+    Ok(paths.len())
 }
 
-pub(crate) fn hash(content: &[u8]) -> String {
+pub(super) fn hash(content: &[u8]) -> String {
     Sha256::digest(content)
         .iter()
         .map(|byte| format!("{byte:02x}"))
