@@ -184,7 +184,7 @@ impl FieldError {
         value: impl Into<Value>,
         supported: impl IntoIterator<Item = &'a str>,
     ) -> Self {
-        let quoted: Vec<String> = supported.into_iter().map(|s| quoted(s)).collect();
+        let quoted: Vec<String> = supported.into_iter().map(quoted).collect();
         let detail = if quoted.is_empty() {
             String::new()
         } else {
