@@ -249,6 +249,6 @@ fn bindings() {
     create(RBAC, "clusterrolebindings", binding("Role", json!([{"kind": "ServiceAccount", "name": "s"}, {"kind": "Robot", "name": "r"}]))).fails(&[
         "roleRef.kind: Unsupported value: \"Role\": supported values: \"ClusterRole\"",
         "subjects[0].namespace: Required value",
-        "subjects[1].kind: Unsupported value: \"Robot\": supported values: \"Group\", \"ServiceAccount\", \"User\"",
+        "subjects[1].kind: Unsupported value: \"Robot\": supported values: \"ServiceAccount\", \"User\", \"Group\"",
     ]);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::at::{At, Errors, FIELD_IMMUTABLE, NOT_POSITIVE};
+use crate::at::{At, Errors, FIELD_IMMUTABLE, QUANTITY_NOT_POSITIVE};
 use crate::persistentvolumeclaim::{VOLUME_MODES, validate_access_modes};
 use crate::pod::{defaults, required_parts, scheduling};
 use crate::quantity::{self, Quantity};
@@ -196,7 +196,9 @@ fn validate_capacity(errs: &mut Errors, at: &At<'_>, spec: &Value) {
     for (name, value) in read::entries(spec, "capacity") {
         match Quantity::from_value(value) {
             None => errs.invalid(&at.key(name), value.clone(), quantity::FORMAT_ERROR),
-            Some(size) if size.sign() <= 0 => errs.invalid(&at.key(name), size.canonical(), NOT_POSITIVE),
+            Some(size) if size.sign() <= 0 => {
+                errs.invalid(&at.key(name), size.canonical(), QUANTITY_NOT_POSITIVE)
+            }
             Some(_) => {}
         }
     }

@@ -47,6 +47,9 @@ impl Strategy for Role {
             }
             for (i, chosen) in selectors.iter().enumerate() {
                 selector::validate(errs, &at.index(i), chosen);
+                if !selector::is_usable(chosen) {
+                    errs.invalid(&at.index(i), Value::Null, "invalid label selector.");
+                }
             }
         }
     }

@@ -116,11 +116,14 @@ pub(super) fn pod(errs: &mut Errors, at: &At<'_>, spec: &Value) {
     for (key, supported) in [
         ("fsGroupChangePolicy", ["Always", "OnRootMismatch"]),
         ("supplementalGroupsPolicy", ["Merge", "Strict"]),
-        ("seLinuxChangePolicy", ["MountOption", "Recursive"]),
     ] {
         if has(context, key) {
             errs.one_of(&at.field(key), text(context, key), &supported);
         }
+    }
+    if has(context, "seLinuxChangePolicy") {
+        let policy = text(context, "seLinuxChangePolicy");
+        errs.one_of(&at.field("seLinuxChangePolicy"), policy, &["Recursive"]);
     }
     profile(errs, &at, context, "seccompProfile", "seccomp");
     profile(errs, &at, context, "appArmorProfile", "AppArmor");
