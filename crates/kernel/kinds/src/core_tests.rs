@@ -244,7 +244,7 @@ fn bindings() {
     assert_eq!(old["subjects"][0]["apiGroup"], RBAC);
     assert!(old["subjects"][1].get("apiGroup").is_none());
     update(RBAC, "rolebindings", &old, |o| o["roleRef"]["name"] = json!("other")).fails(&[
-        "roleRef: Invalid value: {\"apiGroup\":\"rbac.authorization.k8s.io\",\"kind\":\"Role\",\"name\":\"other\"}: cannot change roleRef",
+        "roleRef: Invalid value: {\"APIGroup\":\"rbac.authorization.k8s.io\",\"Kind\":\"Role\",\"Name\":\"other\"}: cannot change roleRef",
     ]);
     create(RBAC, "clusterrolebindings", binding("Role", json!([{"kind": "ServiceAccount", "name": "s"}, {"kind": "Robot", "name": "r"}]))).fails(&[
         "roleRef.kind: Unsupported value: \"Role\": supported values: \"ClusterRole\"",

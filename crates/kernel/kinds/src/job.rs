@@ -254,7 +254,7 @@ fn validate_spec(errs: &mut Errors, at: &At<'_>, spec: &Value) {
             }
         }
         if has(spec, "successPolicy") {
-            let shown = part(spec, "successPolicy").clone();
+            let shown = read::internal(part(spec, "successPolicy"));
             errs.invalid(
                 &at.field("successPolicy"),
                 shown,

@@ -136,7 +136,7 @@ impl Strategy for Binding {
         if !read::same(obj.get("roleRef"), old.get("roleRef")) {
             let role = part(obj, "roleRef");
             let shown = json!({
-                "apiGroup": text(role, "apiGroup"), "kind": text(role, "kind"), "name": text(role, "name"),
+                "APIGroup": text(role, "apiGroup"), "Kind": text(role, "kind"), "Name": text(role, "name"),
             });
             errs.invalid(&At::new("roleRef"), shown, "cannot change roleRef");
         }

@@ -199,12 +199,12 @@ fn validate_claims(errs: &mut Errors, at: &At<'_>, claims: &[Value]) {
         ) {
             (true, true) => errs.invalid(
                 &at,
-                claim.clone(),
+                read::internal(claim),
                 "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
             ),
             (false, false) => errs.invalid(
                 &at,
-                claim.clone(),
+                read::internal(claim),
                 "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
             ),
             _ => {}

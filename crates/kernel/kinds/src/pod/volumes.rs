@@ -50,7 +50,7 @@ pub(super) fn validate<'a>(
 }
 
 /// Sources in the order in which upstream looks at them; the first one counts.
-const ORDER: &[&str] = &[
+pub(crate) const ORDER: &[&str] = &[
     "emptyDir",
     "hostPath",
     "gitRepo",
@@ -78,13 +78,14 @@ const ORDER: &[&str] = &[
     "storageos",
     "projected",
     "scaleIO",
+    "local",
     "csi",
     "ephemeral",
     "image",
 ];
 
 /// How upstream spells a second source.
-fn second_source(kind: &str) -> &str {
+pub(crate) fn second_source(kind: &str) -> &str {
     match kind {
         "cephfs" => "cephFS",
         "downwardAPI" => "downwarAPI",
