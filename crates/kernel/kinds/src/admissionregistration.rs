@@ -118,6 +118,18 @@ fn validate_match_resources(errs: &mut Errors, at: &At<'_>, resources: &Value) {
     }
 }
 
+/// Mutations cannot follow a deletion.
+fn validate_mutating_operations(errs: &mut Errors, at: &At<'_>, resources: &Value) {
+    let at = at.field("resourceRules");
+    let at = at.field("operations");
+    for operation in list(resources, "resourceRules")
+        .iter()
+        .flat_map(|rule| texts(rule, "operations"))
+    {
+        errs.one_of(&at, operation, &["*", "CONNECT", "CREATE", "UPDATE"]);
+    }
+}
+
 fn validate_param_kind(errs: &mut Errors, at: &At<'_>, kind: &Value) {
     let api_version = text(kind, "apiVersion");
     let version_at = at.field("apiVersion");
@@ -186,6 +198,9 @@ impl Strategy for AdmissionPolicy {
         if has(spec, "matchConstraints") {
             let resources = part(spec, "matchConstraints");
             validate_match_resources(errs, &match_at, resources);
+            if self.mutating {
+                validate_mutating_operations(errs, &match_at, resources);
+            }
             if !filled(resources, "resourceRules") {
                 errs.required(&match_at.field("resourceRules"), "");
             }
@@ -332,17 +347,23 @@ impl Strategy for PolicyBinding {
         if let Some(params) = spec.get("paramRef") {
             let at = at.field("paramRef");
             match (!text(params, "name").is_empty(), has(params, "selector")) {
-                (true, true) => errs.forbidden(&at.field("name"), "name and selector are mutually exclusive"),
+                (true, true) => {
+                    for key in ["name", "selector"] {
+                        errs.forbidden(&at.field(key), "name and selector are mutually exclusive");
+                    }
+                }
                 (false, false) => errs.required(&at, "one of name or selector must be specified"),
                 _ => {}
             }
+            selector::validate(errs, &at.field("selector"), part(params, "selector"));
             let action = text(params, "parameterNotFoundAction");
-            errs.required_one_of(&at.field("parameterNotFoundAction"), action, &["Allow", "Deny"]);
+            errs.required_one_of(&at.field("parameterNotFoundAction"), action, &["Deny", "Allow"]);
         }
         if has(spec, "matchResources") {
             validate_match_resources(errs, &at.field("matchResources"), part(spec, "matchResources"));
         }
         if self.mutating {
+            validate_mutating_operations(errs, &at.field("matchResources"), part(spec, "matchResources"));
             return;
         }
         let actions: Vec<&str> = texts(spec, "validationActions").collect();

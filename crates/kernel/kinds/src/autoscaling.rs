@@ -69,7 +69,7 @@ impl Strategy for HorizontalPodAutoscaler {
         read::set(obj, "status", json!({"desiredReplicas": 0}));
     }
 
-    fn validate(&self, _ctx: &WriteContext<'_>, obj: &Value, _old: Option<&Value>, errs: &mut Errors) {
+    fn validate(&self, _ctx: &WriteContext<'_>, obj: &Value, old: Option<&Value>, errs: &mut Errors) {
         let spec = part(obj, "spec");
         let at = At::new("spec");
         let (min, max) = (int(spec, "minReplicas"), int(spec, "maxReplicas").unwrap_or(0));
@@ -90,6 +90,17 @@ impl Strategy for HorizontalPodAutoscaler {
             errs.invalid(&max_at, max, "must be greater than or equal to `minReplicas`");
         }
         validate_reference(errs, &at.field("scaleTargetRef"), part(spec, "scaleTargetRef"));
+        let grouped =
+            |obj: &Value| text(part(part(obj, "spec"), "scaleTargetRef"), "apiVersion").contains('/');
+        if !grouped(obj) && old.is_none_or(grouped) {
+            let version = text(part(spec, "scaleTargetRef"), "apiVersion");
+            let at = at.field("scaleTargetRef");
+            errs.invalid(
+                &at.field("apiVersion"),
+                version,
+                "apiVersion must specify API group",
+            );
+        }
         let metrics_at = at.field("metrics");
         for (i, metric) in list(spec, "metrics").iter().enumerate() {
             validate_metric(errs, &metrics_at.index(i), metric);
@@ -373,6 +384,7 @@ mod tests {
                 json!({"scaleTargetRef": {}}),
                 &[
                     "spec.scaleTargetRef.kind: Required value",
+                    "spec.scaleTargetRef.apiVersion: Invalid value: \"\": apiVersion must specify API group",
                     "spec.scaleTargetRef.name: Required value",
                 ],
             ),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::at::{At, Errors, NOT_POSITIVE};
 use crate::meta::{self, NameRule};
-use crate::read::{has, int, part, text};
+use crate::read::{self, has, int, part, text};
 use crate::strategy::{Profile, Strategy, WriteContext};
 use crate::validation;
 
@@ -29,9 +29,29 @@ static LEASE: Profile = Profile {
     ..Profile::NAMESPACED
 };
 
+/// Coordinated leader election is not on by default upstream, so its fields go unless they were stored before.
+fn drop_coordination(obj: &mut Value, old: Option<&Value>) {
+    let used = |key: &str| old.is_some_and(|old| has(part(old, "spec"), key));
+    if let Some(spec) = obj
+        .get_mut("spec")
+        .filter(|_| !used("strategy") && !used("preferredHolder"))
+    {
+        read::unset(spec, "strategy");
+        read::unset(spec, "preferredHolder");
+    }
+}
+
 impl Strategy for Lease {
     fn profile(&self) -> &'static Profile {
         &LEASE
+    }
+
+    fn prepare_create(&self, _ctx: &WriteContext<'_>, obj: &mut Value) {
+        drop_coordination(obj, None);
+    }
+
+    fn prepare_update(&self, _ctx: &WriteContext<'_>, obj: &mut Value, old: &Value) {
+        drop_coordination(obj, Some(old));
     }
 
     fn validate(&self, _ctx: &WriteContext<'_>, obj: &Value, _old: Option<&Value>, errs: &mut Errors) {

@@ -244,11 +244,11 @@ fn bindings() {
     assert_eq!(old["subjects"][0]["apiGroup"], RBAC);
     assert!(old["subjects"][1].get("apiGroup").is_none());
     update(RBAC, "rolebindings", &old, |o| o["roleRef"]["name"] = json!("other")).fails(&[
-        "roleRef: Invalid value: {\"apiGroup\":\"rbac.authorization.k8s.io\",\"kind\":\"Role\",\"name\":\"other\"}: cannot change roleRef",
+        "roleRef: Invalid value: {\"APIGroup\":\"rbac.authorization.k8s.io\",\"Kind\":\"Role\",\"Name\":\"other\"}: cannot change roleRef",
     ]);
     create(RBAC, "clusterrolebindings", binding("Role", json!([{"kind": "ServiceAccount", "name": "s"}, {"kind": "Robot", "name": "r"}]))).fails(&[
         "roleRef.kind: Unsupported value: \"Role\": supported values: \"ClusterRole\"",
         "subjects[0].namespace: Required value",
-        "subjects[1].kind: Unsupported value: \"Robot\": supported values: \"Group\", \"ServiceAccount\", \"User\"",
+        "subjects[1].kind: Unsupported value: \"Robot\": supported values: \"ServiceAccount\", \"User\", \"Group\"",
     ]);
 }

@@ -92,7 +92,11 @@ impl Strategy for DaemonSet {
                 &strategy_at.field("rollingUpdate"),
                 part(strategy, "rollingUpdate"),
             ),
-            _ => errs.not_supported(&strategy_at, strategy.clone(), &["RollingUpdate", "OnDelete"]),
+            _ => errs.not_supported(
+                &strategy_at,
+                read::internal(strategy),
+                &["RollingUpdate", "OnDelete"],
+            ),
         }
     }
 

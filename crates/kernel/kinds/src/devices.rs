@@ -215,7 +215,7 @@ impl Strategy for ResourceClaimTemplate {
     fn validate(&self, _ctx: &WriteContext<'_>, obj: &Value, _old: Option<&Value>, errs: &mut Errors) {
         let template = part(obj, "spec");
         let at = At::new("spec");
-        meta::validate_template(errs, &at.field("metadata"), part(template, "metadata"));
+        meta::validate_bare_template(errs, &at.field("metadata"), part(template, "metadata"));
         validate_claim(errs, &at.field("spec"), part(template, "spec"));
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::at::{At, Errors};
 use crate::read::{self, each_mut, has, int, list, part, part_mut, text, texts};
@@ -127,6 +127,9 @@ impl Strategy for EndpointSlice {
         for port in each_mut(obj, "ports") {
             read::set_default(port, "name", "");
             read::set_default(port, "protocol", "TCP");
+        }
+        for endpoint in each_mut(obj, "endpoints") {
+            read::set_default(endpoint, "conditions", json!({}));
         }
     }
 

@@ -66,6 +66,12 @@ impl Strategy for CoreEvent {
         &PROFILE
     }
 
+    fn default(&self, obj: &mut Value) {
+        read::set_default(obj, "source", Value::Object(Map::new()));
+        read::set_default(obj, "reportingComponent", "");
+        read::set_default(obj, "reportingInstance", "");
+    }
+
     fn validate(&self, _ctx: &WriteContext<'_>, obj: &Value, _old: Option<&Value>, errs: &mut Errors) {
         validate_legacy(errs, obj, "reportingComponent");
     }

@@ -83,7 +83,11 @@ impl Strategy for FlowSchema {
             && !matches!(text(method, "type"), "ByNamespace" | "ByUser")
         {
             let at = at.field("distinguisherMethod");
-            errs.not_supported(&at.field("type"), method.clone(), &["ByNamespace", "ByUser"]);
+            errs.not_supported(
+                &at.field("type"),
+                read::internal(method),
+                &["ByNamespace", "ByUser"],
+            );
         }
         let level_at = at.field("priorityLevelConfiguration");
         match text(part(spec, "priorityLevelConfiguration"), "name") {

@@ -70,7 +70,7 @@ fn claims_and_volumes() {
             CLAIMS,
             "nothing is no size",
             claim("0"),
-            &["spec.resources[storage]: Invalid value: \"0\": must be greater than 0"],
+            &["spec.resources[storage]: Invalid value: \"0\": must be greater than zero"],
         ),
         case(
             CLAIMS,
@@ -363,7 +363,7 @@ fn nodes() {
     })
     .fails(&["spec.podCIDRs: Forbidden: node updates may not change podCIDR except from \"\" to valid"]);
     update("", "nodes", &old, |o| o["spec"]["taints"] = json!([{"key": "a", "effect": "Maybe"}]))
-        .fails(&["metadata.taints[0].effect: Unsupported value: \"Maybe\": supported values: \"NoExecute\", \"NoSchedule\", \"PreferNoSchedule\""]);
+        .fails(&["metadata.taints[0].effect: Unsupported value: \"Maybe\": supported values: \"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\""]);
 }
 
 #[test]

@@ -100,6 +100,8 @@ impl Strategy for Job {
             errs.required(&at.field("selector"), "");
         } else {
             selector::validate(errs, &at.field("selector"), label_selector);
+        }
+        if !label_selector.is_null() && selector::is_usable(label_selector) {
             validate::selector_matches(
                 errs,
                 &at.field("template"),
@@ -158,6 +160,9 @@ fn generate_selector(obj: &mut Value) {
         text(metadata, "name").to_owned(),
         text(metadata, "uid").to_owned(),
     );
+    let template_labels = part(part(part(part(obj, "spec"), "template"), "metadata"), "labels");
+    // A Job without labels of its own shows those of its template, generated ones included.
+    let shared = !template_labels.is_null() && metadata.get("labels") == Some(template_labels);
     let spec = part_mut(obj, "spec");
     let labels = part_mut(part_mut(part_mut(spec, "template"), "metadata"), "labels");
     for key in NAME_LABELS {
@@ -166,8 +171,12 @@ fn generate_selector(obj: &mut Value) {
     for key in UID_LABELS {
         read::set_default(labels, key, uid.as_str());
     }
+    let complete = labels.clone();
     let wanted = part_mut(part_mut(spec, "selector"), "matchLabels");
     read::set_default(wanted, UID_LABELS[1], uid);
+    if shared {
+        read::set(part_mut(obj, "metadata"), "labels", complete);
+    }
 }
 
 fn validate_generated_selector(errs: &mut Errors, obj: &Value) {
@@ -238,13 +247,14 @@ fn validate_spec(errs: &mut Errors, at: &At<'_>, spec: &Value) {
     if mode == "Indexed" {
         validate_indexed(errs, at, spec);
     } else {
-        for key in ["backoffLimitPerIndex", "maxFailedIndexes"] {
+        let per_index: &[&str] = &["backoffLimitPerIndex", "maxFailedIndexes"];
+        for key in per_index.iter().filter(|_| matches!(mode, "" | "NonIndexed")) {
             if let Some(value) = int(spec, key) {
                 errs.invalid(&at.field(key), value, "requires indexed completion mode");
             }
         }
         if has(spec, "successPolicy") {
-            let shown = part(spec, "successPolicy").clone();
+            let shown = read::internal(part(spec, "successPolicy"));
             errs.invalid(
                 &at.field("successPolicy"),
                 shown,
@@ -376,8 +386,11 @@ impl Strategy for CronJob {
         read::set_default(spec, "suspend", false);
         read::set_default(spec, "successfulJobsHistoryLimit", 3);
         read::set_default(spec, "failedJobsHistoryLimit", 1);
-        if let Some(job) = spec.get_mut("jobTemplate").and_then(|t| t.get_mut("spec")) {
-            default_spec(job);
+        if let Some(template) = spec.get_mut("jobTemplate") {
+            read::set_default(template, "metadata", json!({}));
+            if let Some(job) = template.get_mut("spec") {
+                default_spec(job);
+            }
         }
     }
 

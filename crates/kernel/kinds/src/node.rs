@@ -98,11 +98,12 @@ impl Strategy for Node {
 
 /// `podCIDR` is the first of `podCIDRs`; either brings the other.
 fn pod_cidrs(spec: &mut Value) {
-    let first = texts(spec, "podCIDRs").next().map(str::to_owned);
-    match (text(spec, "podCIDR").to_owned(), first) {
-        (single, None) if !single.is_empty() => read::set(spec, "podCIDRs", vec![Value::from(single)]),
-        (single, Some(first)) if single != first => read::set(spec, "podCIDR", first),
-        _ => {}
+    let single = text(spec, "podCIDR").to_owned();
+    let first = texts(spec, "podCIDRs").next().unwrap_or("").to_owned();
+    if single.is_empty() && !first.is_empty() {
+        read::set(spec, "podCIDR", first);
+    } else if single != first {
+        read::set(spec, "podCIDRs", vec![Value::from(single)]);
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) mod validate;
 mod volumes;
 
 pub(crate) use mounts::{backsteps, local_non_reserved_path};
-pub(crate) use volumes::required_parts;
+pub(crate) use volumes::{ORDER as SOURCE_ORDER, required_parts, second_source};
 
 pub(crate) struct Pod;
 

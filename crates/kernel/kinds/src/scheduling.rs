@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::at::{At, Errors};
+use crate::meta::NameRule;
 use crate::pod::scheduling;
 use crate::quantity;
 use crate::read::{self, flag, has, int, list, part, text};
@@ -117,6 +118,7 @@ impl Strategy for Gang {
 pub(crate) struct PodDisruptionBudget;
 
 static BUDGET: Profile = Profile {
+    name: NameRule::Own,
     unconditional_update: false,
     ..Profile::WORKLOAD
 };

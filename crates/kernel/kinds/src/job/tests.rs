@@ -26,7 +26,10 @@ fn jobs_select_their_own_pods() {
         json!({"app": "web", "job-name": "j", "batch.kubernetes.io/job-name": "j", "controller-uid": "uid-1",
             "batch.kubernetes.io/controller-uid": "uid-1"})
     );
-    assert_eq!(object["metadata"]["labels"], json!({"app": "web"}));
+    assert_eq!(
+        object["metadata"]["labels"],
+        spec["template"]["metadata"]["labels"]
+    );
     for (key, value) in [
         ("completions", json!(1)),
         ("parallelism", json!(1)),

@@ -15,13 +15,13 @@ use crate::validation;
 pub(super) struct Surroundings<'a> {
     pub(super) spec: &'a Value,
     pub(super) claims: Vec<&'a str>,
+    /// Volumes without a fault.
+    pub(super) volumes: Vec<&'a Value>,
 }
 
 impl<'a> Surroundings<'a> {
     pub(super) fn volume(&self, name: &str) -> Option<&'a Value> {
-        list(self.spec, "volumes")
-            .iter()
-            .find(|v| text(v, "name") == name)
+        self.volumes.iter().copied().find(|v| text(v, "name") == name)
     }
 
     fn grace_period(&self) -> i64 {
@@ -88,6 +88,8 @@ fn validate_ephemeral<'a>(
         "startupProbe",
         "lifecycle",
         "resizePolicy",
+        "restartPolicy",
+        "restartPolicyRules",
     ];
     let targets = names.clone();
     for (i, container) in list(around.spec, "ephemeralContainers").iter().enumerate() {

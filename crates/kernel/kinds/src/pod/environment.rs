@@ -92,6 +92,12 @@ pub(super) fn field_ref(errs: &mut Errors, at: &At<'_>, from: &Value, known: &[&
         errs.required(&at.field("fieldPath"), "");
         return;
     }
+    let version = text(from, "apiVersion");
+    if version != "v1" {
+        let detail = format!("error converting fieldPath: unsupported pod version: {version}");
+        errs.invalid(&at.field("fieldPath"), path, detail);
+        return;
+    }
     let subscript = path.strip_suffix("']").and_then(|p| p.split_once("['"));
     match subscript {
         Some(("metadata.annotations", key)) => {

@@ -88,6 +88,16 @@ pub(super) fn validate(errs: &mut Errors, at: &At<'_>, container: &Value, around
             ),
             Some(_) => {}
         }
+        if mounts.iter().any(|m| text(m, "name") == name) {
+            errs.invalid(&at.field("name"), name, "must not already exist in volumeMounts");
+        }
+        if mounts.iter().any(|m| text(m, "mountPath") == path) {
+            errs.invalid(
+                &at.field("devicePath"),
+                path,
+                "must not already exist as a path in volumeMounts",
+            );
+        }
         errs.require_text(&at, device, "devicePath");
         if path.split('/').any(|item| item == "..") {
             errs.invalid(&at.field("devicePath"), path, "can not contain backsteps ('..')");

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::mounts::local_descending_path;
 use crate::at::{At, Errors};
-use crate::read::{flag, has, int, list, part, text, texts};
+use crate::read::{self, flag, has, int, list, part, text, texts};
 use crate::validation;
 
 const SYSCTL_MAX: usize = 253;
@@ -52,6 +52,10 @@ fn profile(errs: &mut Errors, at: &At<'_>, context: &Value, key: &str, title: &s
                 other,
                 &["Localhost", "RuntimeDefault", "Unconfined"],
             );
+            if title == "seccomp" && has(profile, "localhostProfile") {
+                let shown = read::internal(profile);
+                errs.invalid(&local_at, shown, "can only be set when seccomp type is Localhost");
+            }
         }
     }
 }
@@ -116,11 +120,14 @@ pub(super) fn pod(errs: &mut Errors, at: &At<'_>, spec: &Value) {
     for (key, supported) in [
         ("fsGroupChangePolicy", ["Always", "OnRootMismatch"]),
         ("supplementalGroupsPolicy", ["Merge", "Strict"]),
-        ("seLinuxChangePolicy", ["MountOption", "Recursive"]),
     ] {
         if has(context, key) {
             errs.one_of(&at.field(key), text(context, key), &supported);
         }
+    }
+    if has(context, "seLinuxChangePolicy") {
+        let policy = text(context, "seLinuxChangePolicy");
+        errs.one_of(&at.field("seLinuxChangePolicy"), policy, &["Recursive"]);
     }
     profile(errs, &at, context, "seccompProfile", "seccomp");
     profile(errs, &at, context, "appArmorProfile", "AppArmor");

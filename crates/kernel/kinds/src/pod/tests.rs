@@ -229,7 +229,7 @@ fn mistakes() {
         object["spec"][key] = value;
         create("", "pods", object)
     };
-    with("restartPolicy", json!("Sometimes")).fails(&["spec.restartPolicy: Unsupported value: \"Sometimes\": supported values: \"Always\", \"Never\", \"OnFailure\""]);
+    with("restartPolicy", json!("Sometimes")).fails(&["spec.restartPolicy: Unsupported value: \"Sometimes\": supported values: \"Always\", \"OnFailure\", \"Never\""]);
     with("nodeSelector", json!({"a b": "c"})).fails(&["spec.nodeSelector: Invalid value: \"a b\""]);
     with("activeDeadlineSeconds", json!(0)).fails(&[
         "spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive",
