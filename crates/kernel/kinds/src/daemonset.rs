@@ -66,7 +66,7 @@ impl Strategy for DaemonSet {
         selector::validate(errs, &selector_at, label_selector);
         let chosen = !label_selector.is_null()
             && selector::matches(label_selector, part(part(template, "metadata"), "labels"));
-        if !chosen {
+        if !chosen && selector::is_usable(label_selector) {
             errs.invalid(
                 &template_at.field("metadata.labels"),
                 part(part(template, "metadata"), "labels").clone(),

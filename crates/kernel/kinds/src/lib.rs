@@ -56,6 +56,8 @@ pub use registry::strategy;
 pub use strategy::{Profile, Scope, Strategy, WriteContext};
 
 #[cfg(test)]
+mod answers_tests;
+#[cfg(test)]
 mod check;
 #[cfg(test)]
 mod core_tests;

@@ -18,6 +18,20 @@ static PROFILE: Profile = Profile {
     ..Profile::CLUSTER
 };
 
+/// What typed servers show of a node even if its kubelet has not said it yet.
+const INFO: [&str; 10] = [
+    "machineID",
+    "systemUUID",
+    "bootID",
+    "kernelVersion",
+    "osImage",
+    "containerRuntimeVersion",
+    "kubeletVersion",
+    "kubeProxyVersion",
+    "operatingSystem",
+    "architecture",
+];
+
 impl Strategy for Node {
     fn profile(&self) -> &'static Profile {
         &PROFILE
@@ -27,13 +41,21 @@ impl Strategy for Node {
         if let Some(spec) = obj.get_mut("spec") {
             pod_cidrs(spec);
         }
-        if let Some(status) = obj.get_mut("status") {
-            if !read::has(status, "allocatable") && read::has(status, "capacity") {
-                let capacity = part(status, "capacity").clone();
-                read::set(status, "allocatable", capacity);
-            }
-            quantity::canonicalize_list(status, "capacity");
-            quantity::canonicalize_list(status, "allocatable");
+        let status = part_mut(obj, "status");
+        if !read::has(status, "allocatable") && read::has(status, "capacity") {
+            let capacity = part(status, "capacity").clone();
+            read::set(status, "allocatable", capacity);
+        }
+        quantity::canonicalize_list(status, "capacity");
+        quantity::canonicalize_list(status, "allocatable");
+        read::set_default(
+            part_mut(part_mut(status, "daemonEndpoints"), "kubeletEndpoint"),
+            "Port",
+            0,
+        );
+        let info = part_mut(status, "nodeInfo");
+        for key in INFO {
+            read::set_default(info, key, "");
         }
     }
 

@@ -197,7 +197,7 @@ fn validate_capacity(errs: &mut Errors, at: &At<'_>, spec: &Value) {
         match Quantity::from_value(value) {
             None => errs.invalid(&at.key(name), value.clone(), quantity::FORMAT_ERROR),
             Some(size) if size.sign() <= 0 => {
-                errs.invalid(&at.key(name), size.canonical(), QUANTITY_NOT_POSITIVE)
+                errs.invalid(&at.key(name), size.canonical(), QUANTITY_NOT_POSITIVE);
             }
             Some(_) => {}
         }

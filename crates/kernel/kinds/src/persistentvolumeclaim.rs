@@ -141,7 +141,7 @@ pub(crate) fn validate_spec(errs: &mut Errors, at: &At<'_>, spec: &Value, _old: 
         None => errs.required(&storage_at, ""),
         Some(value) => match Quantity::from_value(value) {
             Some(size) if size.sign() <= 0 => {
-                errs.invalid(&storage_at, size.canonical(), QUANTITY_NOT_POSITIVE)
+                errs.invalid(&storage_at, size.canonical(), QUANTITY_NOT_POSITIVE);
             }
             _ => {
                 resources::validate_amount(errs, &storage_at, "storage", value);
@@ -166,15 +166,16 @@ pub(crate) fn validate_spec(errs: &mut Errors, at: &At<'_>, spec: &Value, _old: 
     if has(spec, "dataSource") && !reference.is_null() {
         let source = part(spec, "dataSource");
         if !text(reference, "namespace").is_empty() {
-            errs.invalid_unshown(
+            errs.invalid(
                 at,
+                json!({}),
                 "may not be specified when dataSourceRef.namespace is specified",
             );
         } else if ["apiGroup", "kind", "name"]
             .iter()
             .any(|k| text(source, k) != text(reference, k))
         {
-            errs.invalid_unshown(at, "must match dataSourceRef");
+            errs.invalid(at, json!({}), "must match dataSourceRef");
         }
     }
 }

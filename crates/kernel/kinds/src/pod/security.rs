@@ -21,6 +21,19 @@ fn ids(errs: &mut Errors, at: &At<'_>, context: &Value, keys: &[&str]) {
     }
 }
 
+fn windows_options(errs: &mut Errors, at: &At<'_>, context: &Value) {
+    let options = part(context, "windowsOptions");
+    let at = at.field("windowsOptions");
+    let name = text(options, "gmsaCredentialSpecName");
+    if !name.is_empty() {
+        errs.all_invalid(
+            &at.field("gmsaCredentialSpecName"),
+            name,
+            validation::is_dns1123_subdomain(name),
+        );
+    }
+}
+
 fn profile(errs: &mut Errors, at: &At<'_>, context: &Value, key: &str, title: &str) {
     let Some(profile) = context.get(key) else { return };
     let at = at.field(key);
@@ -94,6 +107,7 @@ pub(super) fn container(errs: &mut Errors, at: &At<'_>, context: &Value, host_us
             );
         }
     }
+    windows_options(errs, at, context);
     profile(errs, at, context, "appArmorProfile", "AppArmor");
 }
 
@@ -130,6 +144,7 @@ pub(super) fn pod(errs: &mut Errors, at: &At<'_>, spec: &Value) {
         errs.one_of(&at.field("seLinuxChangePolicy"), policy, &["Recursive"]);
     }
     profile(errs, &at, context, "seccompProfile", "seccomp");
+    windows_options(errs, &at, context);
     profile(errs, &at, context, "appArmorProfile", "AppArmor");
 }
 
