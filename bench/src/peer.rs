@@ -16,9 +16,11 @@ use tokio::process::Child;
 use crate::kubeconfig::{self, Identity};
 use crate::server::{self, Server, free_port, spawn, until};
 
-/// What Fairway's kernel does too: namespaces and owners are cleaned up, accounts and the CA are handed out, and
-/// aggregated roles are filled. The rest of upstream's controllers run pods or clouds.
+/// What Fairway's kernel does too: namespaces and owners are cleaned up, accounts and the CA are handed out, quotas are
+/// counted, unused claims are let go, and aggregated roles are filled. The rest of upstream's controllers run pods or
+/// clouds.
 const CONTROLLERS: &str = "clusterrole-aggregation-controller,garbage-collector-controller,namespace-controller,\
+                           persistentvolumeclaim-protection-controller,resourcequota-controller,\
                            root-ca-certificate-publisher-controller,serviceaccount-controller";
 
 pub(crate) async fn start(bin: &Path, directory: &Path, controllers: bool) -> Result<Server> {

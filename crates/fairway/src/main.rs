@@ -1,2 +1,37 @@
-//! The `fairway` command.
-fn main() {}
+//! The `fairway` command: one binary that is a GitOps virtual-machine platform.
+//!
+//! This crate is the command line, the configuration, and the one place where parts are wired together (`server`). It
+//! decides nothing else.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line program talks to its user")]
+
+mod cli;
+mod command;
+mod config;
+mod data_dir;
+mod kubeconfig;
+mod server;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = match &cli.command {
+        Command::Up(options) => command::up::run(options),
+        Command::Down(options) => command::down::run(options),
+        Command::Status(options) => command::status::run(options),
+        Command::Kubeconfig(options) => command::kubeconfig::run(options),
+        Command::Version(options) => command::version::run(options),
+        Command::Completion(options) => {
+            command::completion::run(options);
+            Ok(ExitCode::SUCCESS)
+        }
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("fairway: {error:#}");
+        ExitCode::FAILURE
+    })
+}

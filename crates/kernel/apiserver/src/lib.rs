@@ -1,1 +1,46 @@
 //! The Kubernetes API: authenticate, authorise, admit, apply, store, watch.
+//!
+//! A request enters through [`http::listener`] or the in-process [`client`], takes its way through [`service`], is given to
+//! a verb of [`rest`], and ends in one transaction of the [`storage`] or a look into the [`cache`]. The kernel knows
+//! nothing of virtual machines, Git or gateways; whoever does is a client of it.
+//!
+//! Tasks: one that fills the cache from the store's stream (`cache::ingest`), one per connection, one thread that writes the
+//! audit log. Everything else happens in the task of the request.
+
+pub mod admission;
+pub mod audit;
+pub mod authn;
+pub mod authorize;
+mod behaviour;
+pub mod bootstrap;
+pub mod cache;
+pub mod chance;
+pub mod client;
+mod convert;
+pub mod custom;
+mod discovery;
+mod dispatch;
+mod filter;
+mod health;
+pub mod http;
+mod inflight;
+pub mod kernel;
+pub mod key;
+mod metrics;
+pub mod object;
+mod openapi;
+pub mod pki;
+mod query;
+pub mod registry;
+mod request;
+mod rest;
+mod reviews;
+mod selector;
+pub mod service;
+pub mod status;
+pub mod storage;
+mod subresource;
+mod version;
+
+pub use kernel::{Kernel, KernelOptions, StartError};
+pub use version::GIT_VERSION;

@@ -3,9 +3,11 @@
 //! Pure: no tokio, no file system, no clock.
 
 pub mod builtin;
+pub mod crd;
 pub mod field;
+pub mod jsonpath;
+pub mod names;
 pub mod openapi;
 pub mod quantity;
-pub mod names;
 pub mod shape;
 pub mod structural;

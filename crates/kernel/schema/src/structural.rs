@@ -26,17 +26,42 @@ mod validate;
 
 use serde_json::Value;
 
-use self::node::Node;
+pub(crate) use self::fieldpath::Resolved;
+use self::node::{Flags, Node};
 pub use self::objectmeta::coerce_object_meta;
 pub(crate) use self::objectmeta::{
-    NameRule, validate as validate_object_meta, validate_update as validate_object_meta_update,
+    validate as validate_object_meta, validate_update as validate_object_meta_update,
 };
 use self::parse::Parser;
 use self::raw::Props;
+pub(crate) use self::raw::is_zero;
+use self::rules::{Evaluation, Past};
 use self::trail::Trail;
 use self::validate::Validation;
 use crate::field::{ErrorKind, FieldError, Path};
 use crate::shape::{ShapeId, Shapes};
+
+/// The declared field that a path without brackets leads to.
+pub(crate) fn resolve_field<'a>(schema: &'a Value, path: &str) -> Result<Resolved<'a>, String> {
+    let props = Props::of(schema).ok_or("does not refer to a valid field")?;
+    fieldpath::resolve(props, path, false)
+}
+
+/// Collects the formats of a schema that are not checked.
+pub(crate) fn unrecognized_formats<'a>(schema: &'a Value, found: &mut Vec<&'a str>) {
+    raw::visit(schema, 0, &mut |props| {
+        let format = props.text("format");
+        let schema_type = node::Type::parse(props.schema_type()).unwrap_or(node::Type::Any);
+        if !format.is_empty() && formats::Format::parse(format, schema_type) == formats::Format::None {
+            found.push(format);
+        }
+    });
+}
+
+/// Whether the text is an absolute URI or path.
+pub(crate) fn is_request_uri(text: &str) -> bool {
+    formats::Format::Uri.accepts(text)
+}
 
 /// A compiled schema.
 #[derive(Debug)]
@@ -89,6 +114,13 @@ impl Structural {
             errors = default_check::check(&compiled.root, path);
         }
         openapi_rules::check(props, path, openapi_rules::Context::root(), &mut errors);
+        // Rules and defaults under rules can be judged only if the types are right.
+        if errors.is_empty() && compiled.root.has(Flags::RULES_BELOW) {
+            errors = rules::check(props, &compiled.root, path);
+        }
+        if errors.is_empty() && compiled.root.has(Flags::RULES_BELOW) {
+            errors = default_check::check_rules(&compiled.root, path);
+        }
         if errors.is_empty() {
             Ok(compiled)
         } else {
@@ -106,7 +138,7 @@ impl Structural {
 
     fn load_at(schema: &Value, path: &Path) -> Result<Self, Vec<FieldError>> {
         let mut parser = Parser::default();
-        let root = parser.node(schema, path, 0);
+        let root = parser.node(schema, path, 0, None);
         if parser.errors.is_empty() {
             Ok(Self { root })
         } else {
@@ -154,7 +186,22 @@ impl Structural {
         if old_errors.is_empty() {
             lists::validate(&self.root, value, &Trail::ROOT, &mut errors);
         }
-        let _ = budget;
+        if self.root.has(Flags::RULES_BELOW) {
+            if Self::blocks_rules(&errors) {
+                errors.push(FieldError::invalid(
+                    &Path::root(),
+                    Value::Null,
+                    "some validation rules were not checked because the object was invalid; correct the existing \
+                     errors to complete validation",
+                ));
+            } else {
+                let root = Path::root();
+                let past = old.map_or_else(Past::default, |old| Past::of(&self.root, value, old));
+                let mut evaluation = Evaluation::new(&root, &mut budget.cost);
+                evaluation.visit(&self.root, value, &Trail::ROOT, past);
+                errors.append(&mut evaluation.errors);
+            }
+        }
         errors
     }
 
@@ -195,7 +242,7 @@ impl Structural {
     ///
     /// # Errors
     /// Type or metadata of an embedded resource is malformed.
-    pub fn coerce(&self, value: &mut Value) -> Result<Vec<String>, FieldError> {
+    pub fn coerce(&self, value: &mut Value) -> Result<Vec<String>, Box<FieldError>> {
         let mut unknown = Vec::new();
         objectmeta::coerce_embedded(&self.root, false, value, &Trail::ROOT, &mut unknown)?;
         unknown.sort();
@@ -207,7 +254,7 @@ impl Structural {
     ///
     /// # Errors
     /// As [`Structural::coerce`].
-    pub fn decode(&self, value: &mut Value) -> Result<Vec<String>, FieldError> {
+    pub fn decode(&self, value: &mut Value) -> Result<Vec<String>, Box<FieldError>> {
         let mut unknown = self.prune(value);
         self.drop_nulls(value);
         unknown.append(&mut self.coerce(value)?);

@@ -290,9 +290,9 @@ impl<'a> Walk<'a> {
             let group = &mut groups[number];
             group.first = group.first.or(Some(index));
             if is_left {
-                group.left.push(item)
+                group.left.push(item);
             } else {
-                group.right.push(item)
+                group.right.push(item);
             }
         }
         let mut below = DiffBuilder::default();

@@ -1,10 +1,12 @@
 //! Defaults of a schema must be values that the schema itself accepts, with nothing to prune.
 
+use fairway_text_cel::limits::RUNTIME_CEL_COST_BUDGET;
 use serde_json::{Map, Value};
 
 use super::node::{Flags, Node};
 use super::objectmeta;
 use super::pruning;
+use super::rules::{Evaluation, Past};
 use super::trail::Trail;
 use super::validate::Validation;
 use crate::field::{FieldError, Path};
@@ -35,6 +37,39 @@ pub(super) fn check(root: &Node, path: &Path) -> Vec<FieldError> {
     };
     check.visit(root, root, true, false, path);
     check.errors
+}
+
+/// All defaults against the rules of a schema whose types are right.
+pub(super) fn check_rules(root: &Node, path: &Path) -> Vec<FieldError> {
+    let mut cost = RUNTIME_CEL_COST_BUDGET;
+    let mut errors = Vec::new();
+    visit_rules(root, path, &mut cost, &mut errors);
+    errors
+}
+
+fn visit_rules(node: &Node, path: &Path, cost: &mut u64, errors: &mut Vec<FieldError>) {
+    if !node.has(Flags::DEFAULTS_BELOW) || !node.has(Flags::RULES_BELOW) {
+        return;
+    }
+    if let Some(default) = &node.default {
+        let at = path.child("default");
+        // A default may come with a new object, or stand where it stood before.
+        for past in [Past::only_old_self(default), Past::default()] {
+            let mut evaluation = Evaluation::new(&at, cost);
+            evaluation.visit(node, default, &Trail::ROOT, past);
+            if !evaluation.errors.is_empty() {
+                errors.append(&mut evaluation.errors);
+                break;
+            }
+        }
+    }
+    if let Some(items) = node.items() {
+        visit_rules(items, &path.child("items"), cost, errors);
+    }
+    let properties = path.child("properties");
+    for (name, property) in node.properties() {
+        visit_rules(property, &properties.key(name), cost, errors);
+    }
 }
 
 impl<'a> DefaultCheck<'a> {
@@ -95,7 +130,7 @@ impl<'a> DefaultCheck<'a> {
         if let Err(error) =
             objectmeta::coerce_embedded(node, resource, &mut coerced, &Trail::ROOT, &mut Vec::new())
         {
-            self.errors.push(below(at, error));
+            self.errors.push(below(at, *error));
             return;
         }
         let mut errors = Vec::new();
@@ -113,7 +148,7 @@ impl<'a> DefaultCheck<'a> {
         let mut errors = Vec::new();
         let coerced = objectmeta::coerce_embedded(root, true, &mut object, &Trail::ROOT, &mut Vec::new());
         match coerced {
-            Err(error) => errors.push(error),
+            Err(error) => errors.push(*error),
             Ok(()) => objectmeta::validate_embedded(root, true, &object, &Trail::ROOT, &mut errors),
         }
         if errors.is_empty() {

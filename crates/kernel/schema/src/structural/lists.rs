@@ -67,9 +67,17 @@ fn map_list(node: &Node, items: &[Value], trail: &Trail<'_>, errors: &mut Vec<Fi
             .filter_map(|name| Some((name.to_string(), item.get(&**name)?.clone())))
             .collect()
     };
-    let texts = items
-        .iter()
-        .map(|item| canonical::text(&Value::Object(key_of(item))));
+    let texts = items.iter().map(|item| {
+        let mut text = String::new();
+        for (i, name) in node.map_keys().iter().enumerate() {
+            if let Some(value) = item.get(&**name) {
+                text.push_str(&i.to_string());
+                text.push(':');
+                canonical::write(value, &mut text);
+            }
+        }
+        text
+    });
     duplicates(texts, |i| {
         errors.push(FieldError::duplicate(
             &element(trail, i),

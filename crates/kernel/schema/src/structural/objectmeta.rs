@@ -7,7 +7,7 @@ mod check;
 
 use serde_json::{Map, Value};
 
-pub(crate) use self::check::{NameRule, validate, validate_update};
+pub(crate) use self::check::{validate, validate_update};
 use super::canonical;
 use super::node::{Flags, Node};
 use super::trail::{Step, Trail};
@@ -234,7 +234,7 @@ pub(super) fn coerce_embedded(
     value: &mut Value,
     trail: &Trail<'_>,
     unknown: &mut Vec<String>,
-) -> Result<(), FieldError> {
+) -> Result<(), Box<FieldError>> {
     if !resource && !node.has(Flags::EMBEDDED_BELOW) {
         return Ok(());
     }
@@ -272,15 +272,15 @@ fn coerce_meta_field(
     value: &mut Value,
     here: &Trail<'_>,
     unknown: &mut Vec<String>,
-) -> Result<(), FieldError> {
+) -> Result<(), Box<FieldError>> {
     match name {
         "apiVersion" | "kind" if !value.is_string() => {
             let path = here.path(&Path::root());
-            Err(FieldError::invalid(
+            Err(Box::new(FieldError::invalid(
                 &path,
                 canonical::shown(value),
                 "must be a string",
-            ))
+            )))
         }
         "metadata" => {
             let path = here.path(&Path::root());
@@ -289,7 +289,11 @@ fn coerce_meta_field(
                     unknown.append(&mut paths);
                     Ok(())
                 }
-                Err(reason) => Err(FieldError::invalid(&path, canonical::shown(value), reason)),
+                Err(reason) => Err(Box::new(FieldError::invalid(
+                    &path,
+                    canonical::shown(value),
+                    reason,
+                ))),
             }
         }
         _ => Ok(()),

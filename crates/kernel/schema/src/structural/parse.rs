@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use fairway_text_cel::DeclType;
 use serde_json::{Map, Value};
 
 use super::formats::Format;
@@ -25,7 +26,14 @@ pub(super) struct Parser {
 }
 
 impl Parser {
-    pub(super) fn node(&mut self, schema: &Value, path: &Path, depth: usize) -> Node {
+    /// Compiles a schema object. `decl` is what CEL sees of it by the rules of a schema further up.
+    pub(super) fn node(
+        &mut self,
+        schema: &Value,
+        path: &Path,
+        depth: usize,
+        decl: Option<&Arc<DeclType>>,
+    ) -> Node {
         let mut node = Node {
             schema_type: Type::Any,
             format: Format::None,
@@ -99,22 +107,36 @@ impl Parser {
             node.flags.set(Flags::DEFAULTS_BELOW);
         }
         let mut checks = fields.checks();
-        if let Some(rules) = RuleSet::parse(schema) {
+        let mut decl = decl.cloned();
+        if let Some(rules) = RuleSet::parse(schema, decl.as_ref(), depth == 0) {
             node.flags.set(Flags::RULES_BELOW);
+            decl = rules.decl().cloned();
             checks.push(Check::Rules(Box::new(rules)));
         }
-        self.children(object, path, depth, &mut node);
+        self.children(object, path, depth, decl.as_deref(), &mut node);
         self.junctors(object, path, depth, &mut checks);
         node.checks = checks.into_boxed_slice();
         node
     }
 
-    fn children(&mut self, object: &Map<String, Value>, path: &Path, depth: usize, node: &mut Node) {
+    fn children(
+        &mut self,
+        object: &Map<String, Value>,
+        path: &Path,
+        depth: usize,
+        decl: Option<&DeclType>,
+        node: &mut Node,
+    ) {
         let mut children = Children::default();
         match object.get("items") {
             None | Some(Value::Null) => {}
             Some(items) => {
-                let items = self.node(items, &path.child("items"), depth + 1);
+                let items = self.node(
+                    items,
+                    &path.child("items"),
+                    depth + 1,
+                    decl.and_then(DeclType::items),
+                );
                 node.flags.inherit(items.flags);
                 children.items = Some(Box::new(items));
             }
@@ -125,7 +147,12 @@ impl Parser {
                 let base = path.child("properties");
                 let mut parsed: Vec<(Box<str>, Node)> = Vec::with_capacity(properties.len());
                 for (name, schema) in properties {
-                    let child = self.node(schema, &base.key(name), depth + 1);
+                    let child = self.node(
+                        schema,
+                        &base.key(name),
+                        depth + 1,
+                        decl.and_then(|d| d.field(name)),
+                    );
                     node.flags.inherit(child.flags);
                     parsed.push((name.as_str().into(), child));
                 }
@@ -139,7 +166,12 @@ impl Parser {
             Some(Value::Bool(true)) => children.additional = Additional::Allowed,
             Some(Value::Bool(false)) => children.additional = Additional::Forbidden,
             Some(schema) => {
-                let child = self.node(schema, &path.child("additionalProperties"), depth + 1);
+                let child = self.node(
+                    schema,
+                    &path.child("additionalProperties"),
+                    depth + 1,
+                    decl.and_then(DeclType::additional_properties),
+                );
                 node.flags.inherit(child.flags);
                 children.additional = Additional::Schema(Box::new(child));
             }
@@ -169,7 +201,7 @@ impl Parser {
                     let nodes: Vec<Node> = schemas
                         .iter()
                         .enumerate()
-                        .map(|(i, schema)| self.node(schema, &base.index(i), depth + 1))
+                        .map(|(i, schema)| self.node(schema, &base.index(i), depth + 1, None))
                         .collect();
                     if !nodes.is_empty() {
                         checks.push(wrap(nodes.into_boxed_slice()));
@@ -185,6 +217,7 @@ impl Parser {
                     schema,
                     &path.child("not"),
                     depth + 1,
+                    None,
                 ))));
             }
         }

@@ -115,12 +115,38 @@ impl<'a> Props<'a> {
 }
 
 /// Whether a value is one that a typed decoder could not tell from absence.
-pub(super) fn is_zero(value: &Value) -> bool {
+pub(crate) fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
         Value::String(s) => s.is_empty(),
         Value::Array(a) => a.is_empty(),
         Value::Object(o) => o.is_empty(),
         _ => false,
+    }
+}
+
+/// Calls back with a schema and every schema in it.
+pub(super) fn visit<'a>(schema: &'a Value, depth: usize, found: &mut dyn FnMut(Props<'a>)) {
+    let Some(props) = Props::of(schema).filter(|_| depth <= super::parse::MAX_DEPTH) else {
+        return;
+    };
+    found(props);
+    for field in ["items", "additionalProperties", "not"] {
+        if let Some(child) = props.get(field) {
+            visit(child, depth + 1, found);
+        }
+    }
+    for field in ["allOf", "anyOf", "oneOf"] {
+        for child in props.list(field) {
+            visit(child, depth + 1, found);
+        }
+    }
+    for (_, child) in props
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        visit(child, depth + 1, found);
     }
 }

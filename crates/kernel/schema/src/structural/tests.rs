@@ -3,6 +3,7 @@
 mod compiling;
 mod hostile;
 mod objects;
+mod ruling;
 mod shaping;
 mod updating;
 mod validating;

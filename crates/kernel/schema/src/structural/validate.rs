@@ -424,15 +424,9 @@ impl<'p> Validation<'p> {
                         )));
                     }
                 }
-                Check::Not(forbidden) => {
-                    if self.check(forbidden, value, trail, old).errors.is_empty() {
-                        outcome.errors.push(
-                            self.composite(format!(
-                                "{:?} must not validate the schema (not)",
-                                trail.dotted()
-                            )),
-                        );
-                    }
+                Check::Not(forbidden) if self.check(forbidden, value, trail, old).errors.is_empty() => {
+                    let text = format!("{:?} must not validate the schema (not)", trail.dotted());
+                    outcome.errors.push(self.composite(text));
                 }
                 _ => {}
             }

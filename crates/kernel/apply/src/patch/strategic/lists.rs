@@ -3,7 +3,7 @@
 //! The order of the result: items that the patch has follow the patch (or its `$setElementOrder`), items that only the
 //! server has keep their order, and the two are interleaved by where the server had them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -41,8 +41,16 @@ impl Merge<'_> {
             let in_patch = take_list(patch, key)?;
             let rule = self.list_rule(shape, key)?;
             check_order(in_patch.as_deref().unwrap_or_default(), &order, rule.key)?;
-            let server_items = on_server.clone().unwrap_or_default();
-            let elements = Elements::of(&[&server_items, in_patch.as_deref().unwrap_or_default()]);
+            let (server_items, patch_items) = (
+                on_server.as_deref().unwrap_or_default(),
+                in_patch.as_deref().unwrap_or_default(),
+            );
+            let elements = Elements::of(&[server_items, patch_items]);
+            let server_order = if rule.merge {
+                server_order(server_items, patch_items, rule.key)
+            } else {
+                server_items.to_vec()
+            };
             let merged = match (on_server, in_patch) {
                 (Some(on_server), None) => on_server,
                 (None, Some(in_patch)) => in_patch.into_iter().filter_map(without_directives).collect(),
@@ -50,7 +58,7 @@ impl Merge<'_> {
                 (None, None) => continue,
             };
             elements?;
-            let ordered = in_order(merged, &order, &server_items, rule.key)?;
+            let ordered = in_order(merged, &order, &server_order, rule.key)?;
             original.insert(key.to_owned(), Value::Array(ordered));
         }
         Ok(())
@@ -78,11 +86,11 @@ impl Merge<'_> {
                     .collect())
             }
             Elements::Scalars => {
-                let mut seen = HashMap::new();
+                let mut seen = HashSet::new();
                 let merged = original
                     .iter()
                     .chain(&patch)
-                    .filter(|v| seen.insert(v.to_string(), ()).is_none());
+                    .filter(|v| seen.insert(v.to_string()));
                 let merged = merged.cloned().collect();
                 in_order(merged, &patch, &original, None)
             }
@@ -127,7 +135,7 @@ impl Merge<'_> {
                 .map(|slot| (slot.take(), slot))
             {
                 Some((Value::Object(current), slot)) => {
-                    *slot = Value::Object(self.map(current, fields, element)?)
+                    *slot = Value::Object(self.map(current, fields, element)?);
                 }
                 _ => {
                     at.insert(identity, original.len());
@@ -187,7 +195,7 @@ fn special_elements(
     key: &str,
 ) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
     let mut plain = Vec::with_capacity(patch.len());
-    let mut deleted: HashMap<Identity, ()> = HashMap::new();
+    let mut deleted: HashSet<Identity> = HashSet::new();
     let mut replace = false;
     for item in patch {
         let Some(fields) = item.as_object() else { continue };
@@ -196,7 +204,7 @@ fn special_elements(
             Some(directive) => match directive.as_str() {
                 Some("delete") => {
                     let value = fields.get(key).ok_or_else(|| no_merge_key(fields, key))?;
-                    deleted.insert(value.to_string(), ());
+                    deleted.insert(value.to_string());
                 }
                 Some("replace") => replace = true,
                 Some("merge") => {
@@ -213,7 +221,7 @@ fn special_elements(
     if !deleted.is_empty() {
         original.retain(|item| {
             item.get(key)
-                .is_none_or(|value| !deleted.contains_key(&value.to_string()))
+                .is_none_or(|value| !deleted.contains(&value.to_string()))
         });
     }
     Ok((original, plain))
@@ -235,32 +243,75 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
     if patch.is_empty() || order.is_empty() {
         return Ok(());
     }
+    let directive = |item: &Value| {
+        item.get(DIRECTIVE)
+            .map(|directive| directive.as_str() == Some("delete"))
+    };
+    if key.is_some() && patch.iter().any(|item| !item.is_object()) {
+        return Err(PatchError::Internal(
+            "expected a map in a list with a merge key".to_owned(),
+        ));
+    }
+    let mut items = patch
+        .iter()
+        .filter(|item| key.is_none() || directive(item) != Some(true))
+        .peekable();
     let mut wanted = order.iter();
-    for item in patch {
-        match (key, item) {
-            (Some(_), Value::Object(fields)) if fields.contains_key(DIRECTIVE) => continue,
-            (Some(_), Value::Object(_)) | (None, _) => {}
-            (Some(_), _) => {
-                return Err(PatchError::Internal(
-                    "expected a map in a list with a merge key".to_owned(),
-                ));
-            }
+    while let Some(item) = items.peek() {
+        let Some(candidate) = wanted.as_slice().first() else {
+            return Err(PatchError::Internal(format!(
+                "The order in patch list:\n{}\n doesn't match {SET_ELEMENT_ORDER} list:\n{}\n",
+                Value::from(patch),
+                Value::from(order)
+            )));
+        };
+        if directive(item).is_some() {
+            items.next();
+            continue;
         }
-        let identity = identity(item, key)?;
-        loop {
-            let Some(candidate) = wanted.next() else {
-                return Err(PatchError::Internal(format!(
-                    "The order in patch list:\n{}\n doesn't match {SET_ELEMENT_ORDER} list:\n{}\n",
-                    Value::from(patch),
-                    Value::from(order)
-                )));
-            };
-            if self::identity(candidate, key)? == identity {
-                break;
-            }
+        if identity(item, key)? == identity(candidate, key)? {
+            items.next();
         }
+        wanted.next();
     }
     Ok(())
+}
+
+/// The order of the server's items, for a patch with `$setElementOrder`.
+///
+/// Items that the patch adds count as the server's last ones, as far as they take the places of those it deletes:
+/// upstream appends them in the same memory. It decides where a container goes that replaces another.
+fn server_order(on_server: &[Value], in_patch: &[Value], key: Option<&str>) -> Vec<Value> {
+    let Some(key) = key else {
+        return on_server.to_vec();
+    };
+    let has_directive =
+        |item: &Value, wanted: &str| item.get(DIRECTIVE).and_then(Value::as_str) == Some(wanted);
+    let key_of = |item: &Value| item.get(key).map(Value::to_string);
+    let deleted: HashSet<Identity> = in_patch
+        .iter()
+        .filter(|item| has_directive(item, "delete"))
+        .filter_map(key_of)
+        .collect();
+    let replaced = in_patch.iter().any(|item| has_directive(item, "replace"));
+    if deleted.is_empty() || replaced {
+        return on_server.to_vec();
+    }
+    let mut order: Vec<Value> = on_server
+        .iter()
+        .filter(|item| key_of(item).is_none_or(|key| !deleted.contains(&key)))
+        .cloned()
+        .collect();
+    let mut known: HashSet<Identity> = order.iter().filter_map(key_of).collect();
+    for item in in_patch.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
+        if order.len() == on_server.len() {
+            break;
+        }
+        if key_of(item).is_some_and(|key| known.insert(key)) {
+            order.push(item.clone());
+        }
+    }
+    order
 }
 
 fn identity(item: &Value, key: Option<&str>) -> Result<Identity, PatchError> {

@@ -26,12 +26,11 @@ pub(super) fn validate_resource(object: &Map<String, Value>, path: &Path, errors
             ("apiVersion" | "kind", Value::String(text)) if text.is_empty() => {
                 errors.push(FieldError::invalid(&here(), "", "must not be empty"));
             }
-            ("apiVersion", Value::String(text)) => {
-                if text != "/" && text.matches('/').count() > 1 {
-                    let detail = format!("unexpected GroupVersion string: {text}");
-                    errors.push(FieldError::invalid(&here(), text.as_str(), detail));
-                }
+            ("apiVersion", Value::String(text)) if text.matches('/').count() > 1 => {
+                let detail = format!("unexpected GroupVersion string: {text}");
+                errors.push(FieldError::invalid(&here(), text.as_str(), detail));
             }
+            ("apiVersion", Value::String(_)) => {}
             ("kind", Value::String(text)) => {
                 let wrong = names::dns1035_label(&text.to_lowercase());
                 if !wrong.is_empty() {

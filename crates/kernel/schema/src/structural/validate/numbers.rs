@@ -169,7 +169,7 @@ pub(super) fn check(
     outcome.matched();
 }
 
-fn fails<T: PartialOrd>(check: &Check, value: T, limit: T) -> bool {
+fn fails<T: PartialOrd + Copy>(check: &Check, value: T, limit: T) -> bool {
     match check {
         Check::Maximum { exclusive: false, .. } => value > limit,
         Check::Maximum { exclusive: true, .. } => value >= limit,

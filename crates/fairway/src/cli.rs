@@ -1,0 +1,156 @@
+//! What can be typed.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// A GitOps virtual-machine platform in one process.
+#[derive(Parser)]
+#[command(name = "fairway", version, about, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Start Fairway.
+    Up(Up),
+    /// Stop Fairway.
+    Down(Down),
+    /// Show whether Fairway runs, and where.
+    Status(Status),
+    /// Print the administrator's kubeconfig, or add it to a file of your own.
+    Kubeconfig(Kubeconfig),
+    /// Show versions.
+    Version(Version),
+    /// Print a completion script for your shell.
+    Completion(Completion),
+}
+
+/// Where state lives.
+#[derive(Args, Clone, Debug)]
+pub struct Data {
+    /// Directory of the installation's state [default: ~/.local/share/fairway].
+    #[arg(long = "data", value_name = "DIR", env = "FAIRWAY_DATA")]
+    pub dir: Option<PathBuf>,
+}
+
+/// Options of `up`.
+#[derive(Args, Clone, Debug)]
+pub struct Up {
+    /// State.
+    #[command(flatten)]
+    pub data: Data,
+    /// Address of the Kubernetes API [default: 127.0.0.1:6443].
+    #[arg(long, value_name = "ADDR:PORT", env = "FAIRWAY_LISTEN")]
+    pub listen: Option<SocketAddr>,
+    /// Return as soon as Fairway is ready, and leave it running.
+    #[arg(long)]
+    pub detach: bool,
+    /// Serve this certificate (PEM) instead of one from Fairway's own authority.
+    #[arg(long, value_name = "FILE", requires = "tls_key", env = "FAIRWAY_TLS_CERT")]
+    pub tls_cert: Option<PathBuf>,
+    /// Key of --tls-cert (PEM).
+    #[arg(long, value_name = "FILE", requires = "tls_cert", env = "FAIRWAY_TLS_KEY")]
+    pub tls_key: Option<PathBuf>,
+    /// More host names and addresses for which Fairway's own certificate shall be valid.
+    #[arg(long = "tls-san", value_name = "NAME", env = "FAIRWAY_TLS_SAN", value_delimiter = ',')]
+    pub tls_san: Vec<String>,
+    /// Do not keep an audit log (DIR/audit.log).
+    #[arg(long, env = "FAIRWAY_NO_AUDIT")]
+    pub no_audit: bool,
+    /// What to log: error, warn, info, debug, trace, or a filter such as info,fairway_kernel_store=debug [default: info].
+    #[arg(long, value_name = "FILTER", env = "FAIRWAY_LOG")]
+    pub log: Option<String>,
+}
+
+/// Options of `down`.
+#[derive(Args, Clone, Debug)]
+pub struct Down {
+    /// State.
+    #[command(flatten)]
+    pub data: Data,
+    /// Seconds to wait for the end.
+    #[arg(long, default_value_t = 30)]
+    pub timeout: u64,
+}
+
+/// Options of `status`.
+#[derive(Args, Clone, Debug)]
+pub struct Status {
+    /// State.
+    #[command(flatten)]
+    pub data: Data,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Options of `kubeconfig`.
+#[derive(Args, Clone, Debug)]
+pub struct Kubeconfig {
+    /// State.
+    #[command(flatten)]
+    pub data: Data,
+    /// Add the `fairway` context to this file instead of printing. Everything else in the file stays as it is.
+    #[arg(long, value_name = "FILE")]
+    pub merge: Option<PathBuf>,
+}
+
+/// Options of `version`.
+#[derive(Args, Clone, Debug)]
+pub struct Version {
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Options of `completion`.
+#[derive(Args, Clone, Debug)]
+pub struct Completion {
+    /// Your shell.
+    pub shell: Shell,
+}
+
+/// How something is printed.
+#[derive(Args, Clone, Debug)]
+pub struct Output {
+    /// Print as JSON or YAML instead of text.
+    #[arg(short = 'o', long = "output", value_enum)]
+    pub format: Option<OutputFormat>,
+}
+
+/// Formats for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
+}
+
+impl Output {
+    /// Prints a value in the chosen format; without one, the text.
+    pub fn print(&self, value: &serde_json::Value, text: &str) {
+        match self.format {
+            None => println!("{text}"),
+            Some(OutputFormat::Json) => println!("{value:#}"),
+            Some(OutputFormat::Yaml) => print!("{}", fairway_text_yaml::to_string(value)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

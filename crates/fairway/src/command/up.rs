@@ -1,0 +1,114 @@
+//! `fairway up`: in the foreground, or detached.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use tracing_subscriber::EnvFilter;
+
+use super::running::Running;
+use crate::cli::Up;
+use crate::config::Config;
+use crate::data_dir::DataDir;
+use crate::server;
+
+/// How long a detached server may take to become ready.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Starts the server.
+pub fn run(options: &Up) -> anyhow::Result<ExitCode> {
+    let data = DataDir::find(options.data.dir.as_deref())?;
+    if let Some(running) = Running::find(&data)? {
+        println!("Fairway is running already (process {}).", running.pid);
+        print_welcome(&data, &running);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let config = Config::read(&data, options)?;
+    data.create()?;
+    if options.detach {
+        return detach(options, &data);
+    }
+    let filter = EnvFilter::try_new(&config.log)
+        .with_context(|| format!("the log filter {:?} cannot be understood", config.log))?;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("fairway")
+        .build()
+        .context("the asynchronous runtime could not be started")?;
+    runtime.block_on(server::run(&data, &config, |running| print_welcome(&data, running)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Starts this program again, on its own, and waits until it is ready.
+fn detach(options: &Up, data: &DataDir) -> anyhow::Result<ExitCode> {
+    let log = data.server_log();
+    let file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(&log)
+        .with_context(|| format!("the log {} could not be opened", log.display()))?;
+    let program = std::env::current_exe().context("the path of this program is not known")?;
+    let mut command = Command::new(program);
+    command.arg("up").arg("--data").arg(data.path());
+    if let Some(listen) = options.listen {
+        command.arg("--listen").arg(listen.to_string());
+    }
+    if let (Some(certificate), Some(key)) = (&options.tls_cert, &options.tls_key) {
+        command.arg("--tls-cert").arg(certificate).arg("--tls-key").arg(key);
+    }
+    for name in &options.tls_san {
+        command.arg("--tls-san").arg(name);
+    }
+    if options.no_audit {
+        command.arg("--no-audit");
+    }
+    if let Some(filter) = &options.log {
+        command.arg("--log").arg(filter);
+    }
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(file)
+        // A group of its own, so that Ctrl-C in this terminal does not reach it.
+        .process_group(0)
+        .spawn()
+        .context("the server could not be started")?;
+    let give_up = Instant::now() + START_TIMEOUT;
+    loop {
+        if let Some(running) = Running::find(data)?.filter(|r| r.pid == child.id()) {
+            print_welcome(data, &running);
+            return Ok(ExitCode::SUCCESS);
+        }
+        if let Some(status) = child.try_wait().context("the server cannot be watched")? {
+            let tail = last_lines(&std::fs::read_to_string(&log).unwrap_or_default(), 5);
+            bail!("the server did not start ({status}); the end of {}:\n{tail}", log.display());
+        }
+        if Instant::now() > give_up {
+            bail!("the server is not ready after {START_TIMEOUT:?}; look into {}", log.display());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(count)..].join("\n")
+}
+
+fn print_welcome(data: &DataDir, running: &Running) {
+    let kubeconfig = data.kubeconfig();
+    println!(
+        "Fairway is ready.\n\n  Kubernetes API   https://{}\n  kubeconfig       {}\n  data             {}\n\nTry \
+         next:\n  export KUBECONFIG={}\n  kubectl get namespaces\n  kubectl create configmap hello \
+         --from-literal=who=you\n  fairway status",
+        running.listen,
+        kubeconfig.display(),
+        data.path().display(),
+        kubeconfig.display(),
+    );
+}

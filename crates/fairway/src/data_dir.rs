@@ -1,0 +1,118 @@
+//! The directory of an installation: every file has its name here, and nowhere else.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+/// An installation's directory.
+#[derive(Clone, Debug)]
+pub struct DataDir(PathBuf);
+
+impl DataDir {
+    /// The given directory, or the default one. It need not exist.
+    pub fn find(given: Option<&Path>) -> anyhow::Result<Self> {
+        let path = match given {
+            Some(path) => path.to_owned(),
+            None => default_dir()?,
+        };
+        let path = std::path::absolute(&path)
+            .with_context(|| format!("the data directory {} is not a usable path", path.display()))?;
+        Ok(Self(path))
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Makes the directory, readable only by its owner.
+    pub fn create(&self) -> anyhow::Result<()> {
+        for dir in [self.0.clone(), self.0.join("pki"), self.0.join("keys")] {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&dir)
+                .with_context(|| format!("the directory {} could not be made", dir.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Optional settings.
+    pub fn config(&self) -> PathBuf {
+        self.0.join("config.yaml")
+    }
+
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.0.join("kubeconfig")
+    }
+
+    /// The embedded store.
+    pub fn store(&self) -> PathBuf {
+        self.0.join("store")
+    }
+
+    /// Keys that encrypt what must not lie on disk in the clear.
+    pub fn encryption_keys(&self) -> PathBuf {
+        self.0.join("keys/encryption.json")
+    }
+
+    /// The key that signs service-account tokens.
+    pub fn token_key(&self) -> PathBuf {
+        self.0.join("keys/service-account.pk8")
+    }
+
+    /// Certificate and key of a name (`ca`, `serving`, `admin`).
+    pub fn pki(&self, name: &str) -> (PathBuf, PathBuf) {
+        (self.0.join(format!("pki/{name}.crt")), self.0.join(format!("pki/{name}.key")))
+    }
+
+    /// The audit log.
+    pub fn audit_log(&self) -> PathBuf {
+        self.0.join("audit.log")
+    }
+
+    /// What a detached server prints.
+    pub fn server_log(&self) -> PathBuf {
+        self.0.join("fairway.log")
+    }
+
+    /// What the running server says of itself.
+    pub fn running(&self) -> PathBuf {
+        self.0.join("running.json")
+    }
+}
+
+fn default_dir() -> anyhow::Result<PathBuf> {
+    if let Some(share) = std::env::var_os("XDG_DATA_HOME").filter(|v| !v.is_empty()) {
+        return Ok(PathBuf::from(share).join("fairway"));
+    }
+    match std::env::var_os("HOME").filter(|v| !v.is_empty()) {
+        Some(home) => Ok(PathBuf::from(home).join(".local/share/fairway")),
+        None => bail!("there is no home directory to keep state in; name a directory with --data DIR"),
+    }
+}
+
+/// Writes a file that only its owner can read, whole or not at all.
+pub fn write_private(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+    let attempt = || -> std::io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    };
+    attempt().with_context(|| format!("{} could not be written", path.display()))
+}
+
+/// Reads a file, or `None` if it is not there.
+pub fn read_if_there(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("{} could not be read", path.display())),
+    }
+}

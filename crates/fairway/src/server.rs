@@ -1,0 +1,79 @@
+//! The one place where parts are wired: store, keys, certificates, kernel, controllers, listener.
+
+mod identity;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use anyhow::Context;
+use fairway_kernel_apiserver::bootstrap;
+use fairway_kernel_apiserver::http::listener;
+use fairway_kernel_apiserver::{Kernel, KernelOptions};
+use fairway_kernel_store::value::KeyRing;
+use fairway_kernel_store::{EmbeddedStore, Options, Store};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::info;
+
+use crate::command::running::Running;
+use crate::config::Config;
+use crate::data_dir::{DataDir, write_private};
+use crate::kubeconfig;
+
+/// Serves until the process is asked to end.
+pub async fn run(data: &DataDir, config: &Config, on_ready: impl FnOnce(&Running)) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("signals cannot be received")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("signals cannot be received")?;
+    // The address first: if it is taken, nothing has been touched yet.
+    let socket = TcpListener::bind(config.listen).await.with_context(|| {
+        format!("{} cannot be listened on; choose another address with --listen ADDR:PORT", config.listen)
+    })?;
+    let listen = socket.local_addr().context("the listening address is not known")?;
+    let store: Arc<dyn Store> = Arc::new(
+        EmbeddedStore::open(&data.store(), &Options::default())
+            .with_context(|| format!("the state in {} could not be opened", data.store().display()))?,
+    );
+    let identity = identity::load(data, config, listen)?;
+    let keys = KeyRing::load_or_create(&data.encryption_keys()).context("the encryption keys cannot be used")?;
+    let kernel = Kernel::start(KernelOptions {
+        store: Arc::clone(&store),
+        keys: Arc::new(keys),
+        token_key: identity.token_key.clone(),
+        issuer: format!("https://{}", kubeconfig_host(listen)),
+        audit_log: config.audit.then(|| data.audit_log()),
+    })
+    .await
+    .context("the kernel could not be started")?;
+    bootstrap::run(&kernel).await.context("the default objects could not be created")?;
+    let tls = listener::tls(&identity.serving, &identity.authority.certificate)?;
+    let serving = tokio::spawn(listener::serve(Arc::clone(&kernel), socket, tls));
+    let server = format!("https://{}", kubeconfig_host(listen));
+    let admin = kubeconfig::make(&server, &identity.trust, &identity.admin);
+    write_private(&data.kubeconfig(), fairway_text_yaml::to_string(&admin).as_bytes())?;
+    let running = Running::this(listen, kernel.clock.rfc3339());
+    running.write(data)?;
+    info!(%listen, "the Kubernetes API is ready");
+    on_ready(&running);
+
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    info!("ending: requests under way are finished first");
+    kernel.shut_down();
+    serving.await.context("the listener failed")?;
+    store.close().await.context("the store could not be closed")?;
+    Running::forget(data);
+    info!("ended");
+    Ok(())
+}
+
+/// The address that clients on this machine use: an unspecified one means loopback to them.
+fn kubeconfig_host(listen: std::net::SocketAddr) -> std::net::SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(std::net::Ipv6Addr::LOCALHOST),
+        other => other,
+    };
+    std::net::SocketAddr::new(ip, listen.port())
+}

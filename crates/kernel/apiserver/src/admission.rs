@@ -1,0 +1,118 @@
+//! What must hold beyond the object itself: its namespace, the rights of who writes it, the addresses it needs.
+//!
+//! `mutate` may still change the object; `validate` only says yes or no; `reserve` takes addresses and ports together with
+//! the write. Quota, webhooks and policies will join the same three steps.
+
+pub mod rbac;
+pub mod service;
+
+use serde_json::Value;
+
+pub use service::Reserve;
+
+use crate::cache::Cache;
+use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix};
+use crate::rest::call::{Call, meta};
+use crate::status::{About, ApiError, Cause};
+use crate::storage::Reservations;
+
+/// What is being done to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// It does not exist yet.
+    Create,
+    /// It is changed.
+    Update,
+    /// It is deleted.
+    Delete,
+}
+
+/// Namespaces that cannot be deleted: the cluster needs them.
+const IMMORTAL: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// Completes an object before it is owned and validated.
+pub fn mutate(call: &Call<'_>, operation: Operation, object: &mut Value) -> Result<(), ApiError> {
+    if operation == Operation::Create {
+        namespace_lives(call, object)?;
+    }
+    Ok(())
+}
+
+/// Adds what the server itself contributes to an object of this kind.
+pub fn complete(call: &Call<'_>, object: &mut Value) {
+    if call.def.is("apiextensions.k8s.io", "customresourcedefinitions") {
+        crate::custom::admit_definition(call, object);
+    }
+}
+
+/// Says no where the object is right but the moment or the person is not.
+pub async fn validate(
+    call: &Call<'_>,
+    operation: Operation,
+    object: &Value,
+    old: Option<&Value>,
+) -> Result<(), ApiError> {
+    let name = meta(object, "name");
+    if operation == Operation::Delete && call.def.is("", "namespaces") && IMMORTAL.contains(&name) {
+        return Err(ApiError::forbidden(call.about(name), "this namespace may not be deleted"));
+    }
+    if operation != Operation::Delete {
+        rbac::confirm(call, object, old)?;
+    }
+    Ok(())
+}
+
+/// Objects can be created only in a namespace that exists and is not being deleted.
+fn namespace_lives(call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
+    if !call.def.namespaced {
+        return Ok(());
+    }
+    let namespace = call.namespace();
+    let about = About { group: "", resource: "namespaces", name: namespace };
+    match phase(&call.kernel.storage.cache, call.cluster, namespace) {
+        None => Err(ApiError::not_found(about)),
+        Some(terminating) if terminating => {
+            let why = format!(
+                "unable to create new content in namespace {namespace} because it is being terminated"
+            );
+            let mut error = ApiError::forbidden(call.about(meta(object, "name")), why);
+            if let Some(details) = &mut error.details {
+                details.causes = vec![Cause {
+                    reason: "NamespaceTerminating".to_owned(),
+                    message: format!("namespace {namespace} is being terminated"),
+                    field: "metadata.namespace".to_owned(),
+                }];
+            }
+            Err(error)
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Whether a namespace exists, and if so whether it is being terminated.
+fn phase(cache: &Cache, cluster: &str, namespace: &str) -> Option<bool> {
+    let prefix = KindPrefix::new("", "namespaces", BUILTIN_IDENTITY);
+    let suffix = ObjectSuffix::new(cluster, "", namespace);
+    let object = cache.kind(prefix.as_str()).get(suffix.as_str())?;
+    // The mark of a terminating namespace is rare: looking for the bytes first spares parsing in every create.
+    let marked = memchr::memmem::find(object.bytes(), b"\"deletionTimestamp\"").is_some();
+    Some(marked && object.value().is_ok_and(|v| !meta(&v, "deletionTimestamp").is_empty()))
+}
+
+/// What a write has to reserve.
+pub fn reserve(
+    call: &Call<'_>,
+    object: &mut Value,
+    old: Option<&Value>,
+    dry_run: bool,
+) -> Result<Reserve, ApiError> {
+    if call.def.is("", "services") && call.subresource().is_none() {
+        return service::reserve(call, object, old, dry_run);
+    }
+    Ok(Reserve::default())
+}
+
+/// What a deletion gives back.
+pub fn release(call: &Call<'_>, object: &Value) -> Reservations {
+    if call.def.is("", "services") { service::release(object) } else { Reservations::default() }
+}

@@ -1,0 +1,281 @@
+//! Service-account tokens: signed JWTs, bound to their account and, if asked for, to an object.
+//!
+//! A token is valid only in the workspace of its account, until it expires, and as long as the account (same UID) and
+//! the object that it is bound to exist. Tokens are signed with ES256; the public key is published as a JWKS under the
+//! issuer's discovery document, so that others can verify them without asking.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
+use fairway_kernel_authz::UserInfo;
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, UnparsedPublicKey};
+use serde_json::{Value, json};
+
+use crate::kernel::Kernel;
+use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix, ROOT_CLUSTER};
+
+/// Seconds that a token lives if nobody asks for anything else.
+pub const DEFAULT_LIFETIME: i64 = 3_600;
+/// The shortest and the longest life that a token may be asked for.
+pub const LIFETIMES: std::ops::RangeInclusive<i64> = 600..=(1 << 32);
+/// Longest token that is looked at.
+const MAX_TOKEN: usize = 16 * 1024;
+
+/// Signs and verifies.
+pub struct Tokens {
+    key: EcdsaKeyPair,
+    key_id: String,
+    issuer: String,
+    random: SystemRandom,
+}
+
+/// Why a token is not accepted; for the log, not for the client.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum TokenError {
+    /// Not a JWT of ours.
+    #[error("the token is malformed")]
+    Malformed,
+    /// Signed by somebody else.
+    #[error("the token's signature is not ours")]
+    Signature,
+    /// Issued by somebody else.
+    #[error("the token was issued by {0:?}")]
+    Issuer(String),
+    /// For somebody else.
+    #[error("the token's audiences are {0:?}")]
+    Audience(Vec<String>),
+    /// Too late, or too early.
+    #[error("the token has expired or is not valid yet")]
+    Time,
+    /// The account or the bound object is gone.
+    #[error("what the token is bound to does not exist any more: {0}")]
+    Unbound(String),
+}
+
+/// A token that was accepted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verified {
+    /// The account.
+    pub user: UserInfo,
+    /// Which of the wanted audiences the token is for.
+    pub audiences: Vec<String>,
+}
+
+/// What a new token shall say.
+#[derive(Clone, Debug)]
+pub struct Grant<'a> {
+    /// Namespace of the account.
+    pub namespace: &'a str,
+    /// Its name.
+    pub account: &'a str,
+    /// Its UID.
+    pub uid: &'a str,
+    /// For whom; empty: for this API.
+    pub audiences: Vec<String>,
+    /// Now, in Unix seconds.
+    pub now: i64,
+    /// Seconds to live.
+    pub lifetime: i64,
+    /// Kind, name and UID of the object that it is bound to.
+    pub bound: Option<(&'a str, &'a str, &'a str)>,
+    /// A fresh id.
+    pub id: &'a str,
+}
+
+impl Tokens {
+    /// From a PKCS#8 key.
+    pub fn new(pkcs8: &[u8], issuer: impl Into<String>) -> Result<Self, String> {
+        let random = SystemRandom::new();
+        let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8, &random)
+            .map_err(|e| format!("the service-account signing key cannot be used: {e}"))?;
+        let digest = ring::digest::digest(&ring::digest::SHA256, key.public_key().as_ref());
+        let key_id = B64.encode(digest.as_ref());
+        Ok(Self { key, key_id, issuer: issuer.into(), random })
+    }
+
+    /// A new key, as PKCS#8.
+    pub fn generate_key() -> Result<Vec<u8>, String> {
+        EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
+            .map(|document| document.as_ref().to_vec())
+            .map_err(|e| format!("no signing key could be made: {e}"))
+    }
+
+    /// The issuer, which is also the audience of tokens for this API.
+    pub fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    /// Makes a token.
+    pub fn issue(&self, grant: &Grant<'_>) -> Result<String, String> {
+        let mut kubernetes = json!({
+            "namespace": grant.namespace,
+            "serviceaccount": {"name": grant.account, "uid": grant.uid},
+        });
+        if let Some((kind, name, uid)) = grant.bound {
+            kubernetes[kind.to_lowercase()] = json!({"name": name, "uid": uid});
+        }
+        let audiences =
+            if grant.audiences.is_empty() { vec![self.issuer.clone()] } else { grant.audiences.clone() };
+        let claims = json!({
+            "aud": audiences,
+            "exp": grant.now + grant.lifetime,
+            "iat": grant.now,
+            "nbf": grant.now,
+            "iss": self.issuer,
+            "jti": grant.id,
+            "sub": format!("system:serviceaccount:{}:{}", grant.namespace, grant.account),
+            "kubernetes.io": kubernetes,
+        });
+        let header = json!({"alg": "ES256", "kid": self.key_id, "typ": "JWT"});
+        let signed = format!("{}.{}", B64.encode(header.to_string()), B64.encode(claims.to_string()));
+        let signature =
+            self.key.sign(&self.random, signed.as_bytes()).map_err(|e| format!("the token could not be signed: {e}"))?;
+        Ok(format!("{signed}.{}", B64.encode(signature.as_ref())))
+    }
+
+    /// The claims of a token with our signature, at this time. What it is bound to is not looked at.
+    pub fn verify(&self, token: &str, now: i64) -> Result<Value, TokenError> {
+        if token.len() > MAX_TOKEN {
+            return Err(TokenError::Malformed);
+        }
+        let (signed, signature) = token.rsplit_once('.').ok_or(TokenError::Malformed)?;
+        let (header, claims) = signed.split_once('.').ok_or(TokenError::Malformed)?;
+        let json = |part: &str| -> Result<Value, TokenError> {
+            let bytes = B64.decode(part).map_err(|_| TokenError::Malformed)?;
+            serde_json::from_slice(&bytes).map_err(|_| TokenError::Malformed)
+        };
+        if json(header)?["alg"] != "ES256" {
+            return Err(TokenError::Signature);
+        }
+        let signature = B64.decode(signature).map_err(|_| TokenError::Malformed)?;
+        UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.key.public_key().as_ref())
+            .verify(signed.as_bytes(), &signature)
+            .map_err(|_| TokenError::Signature)?;
+        let claims = json(claims)?;
+        let issuer = claims["iss"].as_str().unwrap_or("");
+        if issuer != self.issuer {
+            return Err(TokenError::Issuer(issuer.to_owned()));
+        }
+        let time = |claim: &str| claims[claim].as_i64().ok_or(TokenError::Malformed);
+        if now >= time("exp")? || now < time("nbf")? - 10 {
+            return Err(TokenError::Time);
+        }
+        Ok(claims)
+    }
+
+    /// Accepts a token for one of these audiences (none: for this API).
+    pub fn authenticate(&self, kernel: &Kernel, token: &str, wanted: &[String]) -> Result<Verified, TokenError> {
+        let claims = self.verify(token, kernel.clock.unix())?;
+        let given: Vec<String> = claims["aud"]
+            .as_array()
+            .map(|a| a.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect())
+            .unwrap_or_default();
+        let own = [self.issuer.clone()];
+        let wanted = if wanted.is_empty() { &own } else { wanted };
+        let audiences: Vec<String> = wanted.iter().filter(|w| given.contains(w)).cloned().collect();
+        if audiences.is_empty() {
+            return Err(TokenError::Audience(given));
+        }
+        Ok(Verified { user: self.bound_user(kernel, &claims)?, audiences })
+    }
+
+    fn bound_user(&self, kernel: &Kernel, claims: &Value) -> Result<UserInfo, TokenError> {
+        let private = &claims["kubernetes.io"];
+        let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
+        let namespace = text(&private["namespace"]);
+        let account = text(&private["serviceaccount"]["name"]);
+        let uid = text(&private["serviceaccount"]["uid"]);
+        must_exist(kernel, "serviceaccounts", &namespace, &account, &uid)?;
+        let mut user = UserInfo::new(
+            format!("system:serviceaccount:{namespace}:{account}"),
+            ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")],
+        );
+        user.uid = uid;
+        for (claim, resource, key) in [("pod", "pods", "pod-name"), ("secret", "secrets", "secret-name"), ("node", "nodes", "node-name")] {
+            let bound = &private[claim];
+            if bound.is_object() {
+                let (name, uid) = (text(&bound["name"]), text(&bound["uid"]));
+                let namespace = if claim == "node" { "" } else { namespace.as_str() };
+                must_exist(kernel, resource, namespace, &name, &uid)?;
+                user.extra.insert(format!("authentication.kubernetes.io/{key}"), vec![name]);
+            }
+        }
+        let id = text(&claims["jti"]);
+        if !id.is_empty() {
+            user.extra.insert("authentication.kubernetes.io/credential-id".to_owned(), vec![format!("JTI={id}")]);
+        }
+        Ok(user)
+    }
+
+    /// The public key, as a JWKS.
+    pub fn jwks(&self) -> Value {
+        // An uncompressed point: 0x04, x, y.
+        let point = self.key.public_key().as_ref();
+        let (x, y) = point.get(1..).unwrap_or_default().split_at(point.len().saturating_sub(1) / 2);
+        json!({"keys": [{
+            "use": "sig", "kty": "EC", "kid": self.key_id, "crv": "P-256", "alg": "ES256",
+            "x": B64.encode(x), "y": B64.encode(y),
+        }]})
+    }
+
+    /// The issuer's discovery document.
+    pub fn discovery(&self) -> Value {
+        json!({
+            "issuer": self.issuer,
+            "jwks_uri": format!("{}/openid/v1/jwks", self.issuer),
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["ES256"],
+        })
+    }
+}
+
+fn must_exist(kernel: &Kernel, resource: &str, namespace: &str, name: &str, uid: &str) -> Result<(), TokenError> {
+    let prefix = KindPrefix::new("", resource, BUILTIN_IDENTITY);
+    let suffix = ObjectSuffix::new(ROOT_CLUSTER, namespace, name);
+    let found = kernel.storage.cache.kind(prefix.as_str()).get(suffix.as_str());
+    let same = found.and_then(|object| object.value().ok()).is_some_and(|object| {
+        object["metadata"]["uid"] == uid && object["metadata"]["deletionTimestamp"].is_null()
+    });
+    if same { Ok(()) } else { Err(TokenError::Unbound(format!("{resource} {namespace}/{name}"))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens() -> Tokens {
+        Tokens::new(&Tokens::generate_key().unwrap(), "https://issuer").unwrap()
+    }
+
+    fn grant<'a>() -> Grant<'a> {
+        Grant {
+            namespace: "n", account: "a", uid: "u", audiences: Vec::new(), now: 1_000, lifetime: 600, bound: None,
+            id: "i",
+        }
+    }
+
+    #[test]
+    fn a_token_is_good_until_it_expires() {
+        let tokens = tokens();
+        let token = tokens.issue(&grant()).unwrap();
+        assert_eq!(tokens.verify(&token, 1_599).unwrap()["sub"], "system:serviceaccount:n:a");
+        assert_eq!(tokens.verify(&token, 1_600), Err(TokenError::Time));
+        assert_eq!(tokens.verify(&token, 900), Err(TokenError::Time));
+    }
+
+    #[test]
+    fn a_token_that_was_tampered_with_is_refused() {
+        let tokens = tokens();
+        let token = tokens.issue(&grant()).unwrap();
+        let (signed, signature) = token.rsplit_once('.').unwrap();
+        let (header, _) = signed.split_once('.').unwrap();
+        let forged = format!("{header}.{}.{signature}", B64.encode("{\"iss\":\"https://issuer\"}"));
+        assert_eq!(tokens.verify(&forged, 1_000), Err(TokenError::Signature));
+        let none = format!("{}.{}.", B64.encode("{\"alg\":\"none\"}"), B64.encode("{}"));
+        assert_eq!(tokens.verify(&none, 1_000), Err(TokenError::Signature));
+        let foreign = Tokens::new(&Tokens::generate_key().unwrap(), "https://issuer").unwrap();
+        assert_eq!(foreign.verify(&token, 1_000), Err(TokenError::Signature));
+        assert_eq!(tokens.verify("x", 1_000), Err(TokenError::Malformed));
+    }
+}

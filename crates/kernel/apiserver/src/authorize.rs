@@ -1,0 +1,102 @@
+//! Whether a request may be carried out: RBAC on what the cache knows, kept current by watching it.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use fairway_kernel_authz::{Attributes, Decision, Kind, Policy, RBAC_GROUP, ResourceAttributes, UserInfo, forbidden_message};
+
+use crate::cache::{Cache, Change, ChangeKind};
+use crate::kernel::Kernel;
+use crate::key::{BUILTIN_IDENTITY, KindPrefix, split_suffix};
+use crate::request::RequestInfo;
+use crate::rest::call::Call;
+use crate::status::{About, ApiError};
+
+/// The policy of the workspace, shared by everything that asks.
+#[derive(Default)]
+pub struct Authorizer {
+    policy: RwLock<Policy>,
+}
+
+const KINDS: [Kind; 4] = [Kind::Role, Kind::ClusterRole, Kind::RoleBinding, Kind::ClusterRoleBinding];
+
+impl Authorizer {
+    /// Reads the roles and bindings there are, and follows them from then on. A change counts from the moment when it
+    /// is acknowledged.
+    pub fn follow(cache: &Cache) -> Arc<Self> {
+        let authorizer = Arc::new(Self::default());
+        for kind in KINDS {
+            let prefix = KindPrefix::new(RBAC_GROUP, kind.resource(), BUILTIN_IDENTITY);
+            let watcher = Arc::clone(&authorizer);
+            cache.kind(prefix.as_str()).observe(Box::new(move |change| watcher.take(kind, change)));
+        }
+        authorizer
+    }
+
+    fn take(&self, kind: Kind, change: &Change) {
+        let (_, namespace, name) = split_suffix(&change.suffix);
+        let mut policy = self.policy.write().unwrap_or_else(PoisonError::into_inner);
+        match change.object.value() {
+            Ok(object) if change.kind != ChangeKind::Deleted => policy.upsert(kind, namespace, name, &object),
+            _ => policy.remove(kind, namespace, name),
+        }
+    }
+
+    /// Asks the policy something.
+    pub fn with<T>(&self, ask: impl FnOnce(&Policy) -> T) -> T {
+        ask(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Kernel {
+    /// The reason why something is allowed, or 403.
+    pub fn authorize(&self, attributes: &Attributes<'_>) -> Result<String, ApiError> {
+        match self.authorizer.with(|policy| policy.authorize(attributes)) {
+            Decision::Allow { reason } => Ok(reason.into_owned()),
+            refused => Err(refusal(attributes, refused.reason())),
+        }
+    }
+}
+
+fn refusal(attributes: &Attributes<'_>, reason: &str) -> ApiError {
+    let message = forbidden_message(attributes, reason);
+    let Some(resource) = &attributes.resource else { return ApiError::forbidden_text(message) };
+    let about = About { group: resource.group, resource: resource.resource, name: resource.name };
+    ApiError { message, ..ApiError::forbidden(about, "") }
+}
+
+/// What RBAC is asked about a request.
+pub fn attributes<'a>(user: &'a UserInfo, info: &'a RequestInfo) -> Attributes<'a> {
+    Attributes {
+        user,
+        verb: info.verb,
+        path: &info.path,
+        resource: info.resource.as_ref().map(|r| ResourceAttributes {
+            group: &r.group,
+            version: &r.version,
+            resource: &r.resource,
+            subresource: &r.subresource,
+            namespace: r.namespace.as_deref().unwrap_or(""),
+            name: &r.name,
+            ..ResourceAttributes::default()
+        }),
+    }
+}
+
+/// Another verb on the same object (apply that creates, PUT that creates).
+pub fn require(call: &Call<'_>, verb: &str) -> Result<(), ApiError> {
+    let attributes = Attributes {
+        user: call.user,
+        verb,
+        path: "",
+        resource: Some(ResourceAttributes {
+            group: &call.def.group,
+            version: &call.def.version,
+            resource: &call.def.resource,
+            subresource: &call.path.subresource,
+            namespace: call.path.namespace.as_deref().unwrap_or(""),
+            name: &call.path.name,
+            ..ResourceAttributes::default()
+        }),
+    };
+    call.kernel.authorize(&attributes).map(|_| ())
+}

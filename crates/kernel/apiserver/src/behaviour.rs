@@ -1,0 +1,154 @@
+//! What a kind does on write, whether Kubernetes brought it or a CRD did.
+//!
+//! Built-in kinds have a strategy and generated facts; custom ones have their structural schema. The verbs of `rest`
+//! speak to both through these functions and know neither.
+
+use fairway_kernel_apply::fieldpath::{Filter, Set};
+use fairway_kernel_apply::managed_fields::{self, ApplyError, Ctx, SameVersion};
+use fairway_kernel_apply::updater::ResetFields;
+use fairway_kernel_kinds::WriteContext;
+use fairway_kernel_schema::builtin::{self, UnknownFields};
+use fairway_kernel_schema::field::FieldError;
+use serde_json::Value;
+
+use crate::registry::{Nature, ResourceDef};
+use crate::rest::call::Call;
+use crate::status::ApiError;
+
+/// Drops what the kind does not have and returns the paths; refuses what cannot be decoded.
+pub fn prune(def: &ResourceDef, object: &mut Value) -> Result<Vec<String>, ApiError> {
+    match &def.nature {
+        Nature::BuiltIn { info, .. } => {
+            let findings = builtin::check(info, object, UnknownFields::Report);
+            match findings.errors.first() {
+                None => Ok(findings.unknown),
+                Some(error) => Err(ApiError::bad_request(format!(
+                    "{} in version {:?} cannot be handled as a {}: {error}",
+                    def.kind, def.version, def.kind
+                ))),
+            }
+        }
+        Nature::Custom(custom) => custom.prune(object),
+    }
+}
+
+/// Fills in defaults.
+pub fn default(def: &ResourceDef, object: &mut Value) {
+    match &def.nature {
+        Nature::BuiltIn { strategy, .. } => strategy.default(object),
+        Nature::Custom(custom) => custom.default(object),
+    }
+}
+
+/// Gives an object the form in which it is stored and answered: that of Go's encoder, for kinds that Go defines.
+pub fn encode(def: &ResourceDef, object: &mut Value) {
+    if let Nature::BuiltIn { info, .. } = &def.nature {
+        builtin::encode(info, object);
+    }
+}
+
+fn context<'c>(call: &'c Call<'_>) -> WriteContext<'c> {
+    WriteContext {
+        now: &call.now,
+        subresource: call.subresource(),
+        namespace: Some(call.namespace()).filter(|n| !n.is_empty()),
+    }
+}
+
+/// Drops what a client may not set on create.
+pub fn prepare_create(call: &Call<'_>, object: &mut Value) {
+    match &call.def.nature {
+        Nature::BuiltIn { strategy, .. } => strategy.prepare_create(&context(call), object),
+        Nature::Custom(custom) => custom.prepare_create(object),
+    }
+}
+
+/// Keeps what this endpoint may not change, and counts the generation.
+pub fn prepare_update(call: &Call<'_>, object: &mut Value, old: &Value) {
+    match &call.def.nature {
+        Nature::BuiltIn { strategy, .. } => strategy.prepare_update(&context(call), object, old),
+        Nature::Custom(custom) => custom.prepare_update(call.subresource(), object, old),
+    }
+}
+
+/// Everything that is wrong with a new object.
+pub fn validate_create(call: &Call<'_>, object: &Value) -> Vec<FieldError> {
+    match &call.def.nature {
+        Nature::BuiltIn { strategy, .. } => strategy.validate_create(&context(call), object),
+        Nature::Custom(custom) => custom.validate_create(object, call.def.namespaced),
+    }
+}
+
+/// Everything that is wrong with a changed object.
+pub fn validate_update(call: &Call<'_>, object: &Value, old: &Value) -> Vec<FieldError> {
+    match &call.def.nature {
+        Nature::BuiltIn { strategy, .. } => strategy.validate_update(&context(call), object, old),
+        Nature::Custom(custom) => custom.validate_update(call.subresource(), object, old),
+    }
+}
+
+/// What is accepted but worth saying.
+pub fn warnings(call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
+    match &call.def.nature {
+        Nature::BuiltIn { strategy, .. } => strategy.warnings(&context(call), object, old),
+        Nature::Custom(custom) => custom.warnings(),
+    }
+}
+
+/// Whether PUT works without a resourceVersion.
+pub fn allows_unconditional_update(def: &ResourceDef) -> bool {
+    def.strategy().is_some_and(|s| s.allow_unconditional_update())
+}
+
+/// Whether PUT may create.
+pub fn allows_create_on_update(def: &ResourceDef) -> bool {
+    def.strategy().is_some_and(|s| s.allow_create_on_update())
+}
+
+/// Records who owns what after an ordinary write.
+pub fn own_update(call: &Call<'_>, old: Option<&Value>, new: Value, manager: &str) -> Value {
+    with_fields(call, |ctx| managed_fields::update(ctx, old, new, manager))
+}
+
+/// Merges an applied configuration into the live object, by ownership.
+pub fn own_apply(
+    call: &Call<'_>,
+    old: Option<&Value>,
+    applied: &Value,
+    manager: &str,
+    force: bool,
+) -> Result<Value, ApplyError> {
+    with_fields(call, |ctx| managed_fields::apply(ctx, old, applied, manager, force))
+}
+
+fn with_fields<T>(call: &Call<'_>, run: impl FnOnce(&Ctx<'_>) -> T) -> T {
+    let def = &call.def;
+    let (shapes, shape) = def.shape();
+    let api_version = def.api_version();
+    let subresource = call.subresource().unwrap_or("");
+    let reset_fields = reset_fields(def, call.subresource(), &api_version);
+    run(&Ctx {
+        shapes,
+        shape,
+        api_version: &api_version,
+        kind: &def.kind,
+        subresource,
+        time: &call.now,
+        built_in: def.custom().is_none(),
+        reset_fields: &reset_fields,
+        converter: &SameVersion,
+    })
+}
+
+fn reset_fields(def: &ResourceDef, subresource: Option<&str>, api_version: &str) -> ResetFields {
+    let paths: &[&str] = match &def.nature {
+        Nature::BuiltIn { strategy, .. } => strategy.reset_fields(subresource),
+        Nature::Custom(custom) => custom.reset_fields(subresource),
+    };
+    if paths.is_empty() {
+        return ResetFields::none();
+    }
+    let split: Vec<Vec<&str>> = paths.iter().map(|p| p.split('.').collect()).collect();
+    let slices: Vec<&[&str]> = split.iter().map(Vec::as_slice).collect();
+    ResetFields::new(vec![(api_version.to_owned(), Filter::Exclude(Set::from_paths(&slices)))])
+}

@@ -1,0 +1,33 @@
+//! Between the version of a request and the version that is stored.
+//!
+//! Kubernetes 1.36 serves nearly every built-in kind in one version; two have a second face (Event, and
+//! HorizontalPodAutoscaler). Custom kinds convert by `None`: only `apiVersion` differs. Custom objects that were stored
+//! under an earlier schema get its later defaults when they are read.
+
+use serde_json::Value;
+
+use crate::registry::{Nature, ResourceDef};
+
+/// From the stored version to that of the definition.
+pub fn to_request(def: &ResourceDef, object: &mut Value) {
+    if !def.is_storage_version() {
+        set_version(object, &def.api_version());
+    }
+    if let Nature::Custom(custom) = &def.nature {
+        custom.refresh(object);
+    }
+}
+
+/// From the definition's version to the stored one.
+pub fn to_storage(def: &ResourceDef, object: &mut Value) {
+    if def.is_storage_version() {
+        return;
+    }
+    set_version(object, &def.stored_as);
+}
+
+fn set_version(object: &mut Value, version: &str) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert("apiVersion".to_owned(), version.into());
+    }
+}

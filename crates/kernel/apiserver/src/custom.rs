@@ -1,0 +1,13 @@
+//! Custom resources: what a CRD makes of the kernel.
+//!
+//! [`CustomVersion`] is one served version of one CRD, compiled: the counterpart of a built-in kind's strategy.
+//! [`Definitions`] follows the CRDs and puts a new registry in place whenever one changes; it runs before the write of
+//! the CRD is acknowledged, so a client that has been told that its CRD is established can use it at once.
+
+mod definitions;
+mod strategy;
+mod version;
+
+pub use definitions::{Definitions, admit_definition, openapi_document, others, settle};
+pub use strategy::Definition;
+pub use version::CustomVersion;

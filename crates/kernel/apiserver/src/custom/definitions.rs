@@ -1,0 +1,258 @@
+//! The CRDs that there are, compiled into resource definitions.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use fairway_kernel_schema::crd::conditions::{self, Condition};
+use fairway_kernel_schema::crd::{self, CrdSpec, Scope, Version, naming};
+use fairway_kernel_schema::jsonpath::JsonPath;
+use fairway_kernel_schema::openapi::{CrdKind, v3_crd_document};
+use fairway_kernel_table::CustomColumns;
+use serde_json::{Value, json};
+use tracing::warn;
+
+use super::version::CustomVersion;
+use crate::cache::{self, Change, ChangeKind};
+use crate::kernel::Kernel;
+use crate::key::{BUILTIN_IDENTITY, KindPrefix, split_suffix};
+use crate::object::Object;
+use crate::registry::{Nature, Registry, ResourceDef, Subresource, api_version};
+use crate::rest::call::{Call, meta, metadata_mut};
+use crate::status::ApiError;
+
+/// The group of CRDs.
+pub const GROUP: &str = "apiextensions.k8s.io";
+/// The resource of CRDs.
+pub const RESOURCE: &str = "customresourcedefinitions";
+
+const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+
+/// Where CRDs are stored.
+pub fn prefix() -> KindPrefix {
+    KindPrefix::new(GROUP, RESOURCE, BUILTIN_IDENTITY)
+}
+
+/// A CRD as it was last seen: enough to know whether its versions must be compiled again.
+struct Known {
+    spec: Value,
+    defs: Vec<Arc<ResourceDef>>,
+}
+
+/// Follows the CRDs.
+pub struct Definitions {
+    kernel: Weak<Kernel>,
+    known: Mutex<BTreeMap<String, Known>>,
+}
+
+impl Definitions {
+    /// Compiles the CRDs that there are, and every change from then on.
+    pub fn follow(kernel: &Arc<Kernel>) {
+        let definitions = Self { kernel: Arc::downgrade(kernel), known: Mutex::default() };
+        kernel
+            .storage
+            .cache
+            .kind(prefix().as_str())
+            .observe(Box::new(move |change| definitions.take(change)));
+    }
+
+    fn take(&self, change: &Change) {
+        let Some(kernel) = self.kernel.upgrade() else { return };
+        let (_, _, name) = split_suffix(&change.suffix);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if change.kind == ChangeKind::Deleted {
+            if let Some(gone) = known.remove(name)
+                && let Some(def) = gone.defs.first()
+            {
+                kernel.storage.cache.forget(def.prefix.as_str());
+            }
+        } else if let Ok(object) = change.object.value() {
+            let before = known.remove(name);
+            known.insert(name.to_owned(), compile(object, &change.object, before));
+        }
+        let defs = known.values().flat_map(|k| k.defs.iter().cloned());
+        kernel.registry.store(Arc::new(Registry::new(defs)));
+    }
+}
+
+/// The printer columns of a version, as the CRD has them.
+fn columns(object: &Value, version: &str) -> CustomColumns {
+    let versions = object["spec"]["versions"].as_array();
+    let found = versions.and_then(|v| v.iter().find(|v| v["name"] == version));
+    CustomColumns::new(found.and_then(|v| v.get("additionalPrinterColumns")))
+}
+
+fn compile(object: Value, stored: &Object, before: Option<Known>) -> Known {
+    if !Condition::holds(&object, "Established") {
+        return Known { spec: object["spec"].clone(), defs: Vec::new() };
+    }
+    if let Some(before) = before
+        && before.spec == object["spec"]
+        && !before.defs.is_empty()
+    {
+        return before;
+    }
+    let name = meta(&object, "name");
+    let defs = match CrdSpec::parse(&object) {
+        Ok(spec) => spec
+            .served_versions()
+            .into_iter()
+            .filter_map(|version| definition(&object, &spec, version, stored.revision()))
+            .map(Arc::new)
+            .collect(),
+        Err(errors) => {
+            warn!(crd = name, ?errors, "a CRD cannot be served");
+            Vec::new()
+        }
+    };
+    Known { spec: object["spec"].clone(), defs }
+}
+
+fn definition(object: &Value, spec: &CrdSpec, version: &Version, revision: u64) -> Option<ResourceDef> {
+    let uid = meta(object, "uid");
+    let columns = columns(object, &version.name);
+    let paths = columns.columns().iter().skip(1).map(|c| JsonPath::parse(&c.json_path).ok()).collect();
+    let structural = version.schema.clone()?;
+    let (shapes, shape) = structural.shapes();
+    let storage = spec.storage_version().map_or(version.name.as_str(), |v| v.name.as_str());
+    let hash = crate::openapi::hash(format!("{}/{storage}/{}", spec.group, spec.names.kind).as_bytes());
+    let names = &spec.names;
+    Some(ResourceDef {
+        group: spec.group.clone(),
+        version: version.name.clone(),
+        resource: names.plural.clone(),
+        kind: names.kind.clone(),
+        list_kind: names.list_kind.clone(),
+        singular: names.singular.clone(),
+        short_names: names.short_names.clone(),
+        categories: names.categories.clone(),
+        namespaced: spec.scope == Scope::Namespaced,
+        verbs: VERBS.map(str::to_owned).to_vec(),
+        subresources: subresources(spec, version),
+        prefix: KindPrefix::new(&spec.group, &names.plural, uid),
+        stored_as: api_version(&spec.group, storage),
+        sealed: false,
+        nature: Nature::Custom(Arc::new(CustomVersion {
+            structural,
+            shapes,
+            shape,
+            columns,
+            paths,
+            deprecation: spec.deprecation_warning(&version.name),
+            version: version.clone(),
+            storage_hash: hash.chars().take(12).collect(),
+            schema_since: revision,
+        })),
+    })
+}
+
+fn subresources(spec: &CrdSpec, version: &Version) -> Vec<Subresource> {
+    let verbs = ["get", "patch", "update"].map(str::to_owned).to_vec();
+    let mut all = Vec::new();
+    if version.subresources.status {
+        all.push(Subresource {
+            name: "status".to_owned(),
+            group: spec.group.clone(),
+            version: version.name.clone(),
+            kind: spec.names.kind.clone(),
+            verbs: verbs.clone(),
+        });
+    }
+    if version.subresources.scale.is_some() {
+        all.push(Subresource {
+            name: "scale".to_owned(),
+            group: "autoscaling".to_owned(),
+            version: "v1".to_owned(),
+            kind: "Scale".to_owned(),
+            verbs,
+        });
+    }
+    all
+}
+
+/// Settles a CRD's names and conditions against all others; `true` if its status changed.
+pub fn settle(crd: &mut Value, others: &[Value], now: &str) -> bool {
+    let before = crd["status"].clone();
+    let decision = naming::decide(crd, others.iter().chain([&crd.clone()]));
+    crd["status"]["acceptedNames"] = decision.names.to_value();
+    decision.names_accepted.set(crd, now);
+    decision.established.set(crd, now);
+    if let Some(established) = conditions::established(crd) {
+        established.set(crd, now);
+    }
+    for (condition, name) in [
+        (conditions::non_structural_schema(crd), "NonStructuralSchema"),
+        (conditions::api_approval(crd), "KubernetesAPIApprovalPolicyConformant"),
+        (conditions::conversion_supported(crd), "ConversionSupported"),
+    ] {
+        match condition {
+            Some(condition) => {
+                condition.set(crd, now);
+            }
+            None => {
+                Condition::remove(crd, name);
+            }
+        }
+    }
+    crd["status"] != before
+}
+
+/// Every other CRD that there is.
+pub fn others(kernel: &Kernel, name: &str) -> Vec<Value> {
+    let everything = cache::Scope::Within("".into());
+    let (all, _) = kernel.storage.cache.kind(prefix().as_str()).snapshot(&everything, 0);
+    all.iter().filter_map(|o| o.value().ok()).filter(|o| meta(o, "name") != name).collect()
+}
+
+/// Completes a CRD that is being written: its finalizer, names and conditions. They are part of the same write, so a CRD is
+/// established when its creation is acknowledged.
+pub fn admit_definition(call: &Call<'_>, object: &mut Value) {
+    if call.subresource().is_some() {
+        return;
+    }
+    if meta(object, "deletionTimestamp").is_empty() {
+        let metadata = metadata_mut(object);
+        let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));
+        if let Some(list) = finalizers.as_array_mut()
+            && !list.iter().any(|f| f == crd::CLEANUP_FINALIZER)
+        {
+            list.push(crd::CLEANUP_FINALIZER.into());
+        }
+    }
+    let others = others(call.kernel, meta(object, "name"));
+    settle(object, &others, &call.now);
+}
+
+/// The OpenAPI document of a custom group-version.
+pub fn openapi_document(
+    kernel: &Kernel,
+    registry: &Registry,
+    group: &str,
+    version: &str,
+) -> Result<Value, ApiError> {
+    let crds = kernel.storage.cache.kind(prefix().as_str());
+    let mut found = Vec::new();
+    for def in registry.iter().filter(|d| d.group == group && d.version == version) {
+        let name = format!("{}.{}", def.resource, def.group);
+        let Some(object) = crds.get(&format!("{}//{name}", crate::key::ROOT_CLUSTER)) else { continue };
+        let object = object.value()?;
+        let schema = object["spec"]["versions"]
+            .as_array()
+            .and_then(|versions| versions.iter().find(|v| v["name"] == version))
+            .map(|v| v["schema"]["openAPIV3Schema"].clone())
+            .unwrap_or_default();
+        found.push((Arc::clone(def), schema));
+    }
+    let kinds: Vec<CrdKind<'_>> = found
+        .iter()
+        .map(|(def, schema)| CrdKind {
+            kind: &def.kind,
+            plural: &def.resource,
+            namespaced: def.namespaced,
+            list_kind: &def.list_kind,
+            schema,
+            status: def.subresource("status").is_some(),
+            scale: def.subresource("scale").is_some(),
+        })
+        .collect();
+    Ok(v3_crd_document(group, version, &kinds))
+}

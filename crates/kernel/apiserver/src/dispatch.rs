@@ -1,0 +1,117 @@
+//! Which part of the kernel answers a request.
+
+use std::sync::Arc;
+
+use crate::discovery;
+use crate::health;
+use crate::http::respond;
+use crate::kernel::Kernel;
+use crate::metrics;
+use crate::registry::ResourceDef;
+use crate::request::ResourcePath;
+use crate::rest::call::{Answer, Call};
+use crate::rest::{create, delete, delete_collection, get, list, patch, update, watch};
+use crate::reviews;
+use crate::service::Admitted;
+use crate::status::ApiError;
+use crate::subresource;
+use crate::version;
+
+/// Answers a request that has been authorised.
+pub async fn dispatch(kernel: &Arc<Kernel>, request: Admitted<'_>) -> Answer {
+    match &request.info.resource {
+        Some(path) => resource(kernel, &request, path).await,
+        None => other(kernel, &request).await,
+    }
+}
+
+async fn other(kernel: &Arc<Kernel>, request: &Admitted<'_>) -> Answer {
+    if !matches!(request.info.verb, "get" | "head") {
+        return Err(ApiError::method_not_allowed(&request.info.path, request.info.verb));
+    }
+    let format = request.accept.format;
+    match request.info.path.trim_end_matches('/') {
+        "/version" => Ok(respond::value(200, format, &version::version())),
+        "/metrics" => Ok(respond::text(200, metrics::render(kernel))),
+        "/.well-known/openid-configuration" => Ok(respond::value(200, format, &kernel.tokens.discovery())),
+        "/openid/v1/jwks" => Ok(respond::value(200, format, &kernel.tokens.jwks())),
+        path if health::is_health(path) => health::answer(kernel, path, request.query),
+        path if path == "/openapi/v3" || path.starts_with("/openapi/v3/") => {
+            crate::openapi::answer(kernel, path, request)
+        }
+        path => discovery::answer(kernel, path, request),
+    }
+}
+
+async fn resource(kernel: &Arc<Kernel>, request: &Admitted<'_>, path: &ResourcePath) -> Answer {
+    let registry = kernel.registry.load_full();
+    let def = registry
+        .find(&path.group, &path.version, &path.resource)
+        .cloned()
+        .ok_or_else(ApiError::no_such_path)?;
+    check_scope(&def, path)?;
+    let call = Call::new(
+        kernel,
+        def,
+        &request.info.cluster,
+        path,
+        request.query,
+        &request.parts.headers,
+        request.user,
+        request.accept,
+    );
+    let answer = if !path.subresource.is_empty() {
+        subresource::dispatch(&call, request).await
+    } else if reviews::is_review(&call.def) {
+        reviews::answer(&call, request)
+    } else {
+        verb(&call, request).await
+    };
+    let warnings = call.take_warnings();
+    match answer {
+        Ok(mut response) => {
+            respond::warn(&mut response, &warnings);
+            Ok(response)
+        }
+        Err(error) if warnings.is_empty() => Err(error),
+        Err(error) => {
+            let mut response = respond::error(request.accept.format, &error);
+            respond::warn(&mut response, &warnings);
+            Ok(response)
+        }
+    }
+}
+
+/// Carries out a verb on a stored resource.
+pub async fn verb(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
+    let verb = request.info.verb;
+    if !call.def.verbs.iter().any(|v| v == verb) {
+        return Err(ApiError::method_not_allowed(&call.def.resource, verb));
+    }
+    let named = !call.path.name.is_empty();
+    let body = request.body.clone();
+    match verb {
+        "get" => get::get(call).await,
+        "list" => list::list(call).await,
+        "watch" => watch::watch(call).await,
+        "create" if !named => create::create(call, body).await,
+        "update" if named => update::update(call, body).await,
+        "patch" if named => patch::patch(call, body).await,
+        "delete" => delete::delete(call, body).await,
+        "deletecollection" => delete_collection::delete_collection(call, body).await,
+        _ => Err(ApiError::method_not_allowed(&call.def.resource, verb)),
+    }
+}
+
+/// Namespaced objects are named within a namespace, others outside; collections of namespaced objects may be read across
+/// all namespaces, but not written.
+fn check_scope(def: &ResourceDef, path: &ResourcePath) -> Result<(), ApiError> {
+    let in_namespace = path.namespace.is_some() && !def.is("", "namespaces");
+    if !def.namespaced && in_namespace {
+        return Err(ApiError::no_such_path());
+    }
+    if def.namespaced && !in_namespace && !path.name.is_empty() {
+        return Err(ApiError::no_such_path());
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! Which objects of a kind a list or watch is about: label and field selectors, resolved against the kind.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::object::Object;
+use crate::registry::ResourceDef;
+use crate::rest::call::Call;
+use crate::selector::{FieldSelector, LabelSelector};
+use crate::status::ApiError;
+
+/// Both selectors of a request.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    labels: LabelSelector,
+    fields: FieldSelector,
+    /// Whether a term needs more of the object than its name and namespace.
+    needs_value: bool,
+}
+
+const META_FIELDS: [&str; 2] = ["metadata.name", "metadata.namespace"];
+
+impl Filter {
+    /// Parses the selectors, and refuses fields that the kind does not offer.
+    pub fn read(call: &Call<'_>, labels: &str, fields: &str) -> Result<Self, ApiError> {
+        let labels = LabelSelector::parse(labels)?;
+        let fields = FieldSelector::parse(fields)?;
+        let offered = offered_fields(&call.def);
+        let mut needs_value = false;
+        for term in fields.terms() {
+            let meta = META_FIELDS.contains(&term.field.as_str())
+                && (call.def.namespaced || term.field != "metadata.namespace");
+            if !meta && !offered.iter().any(|f| f == &term.field) {
+                return Err(ApiError::bad_request(format!("field label not supported: {}", term.field)));
+            }
+            needs_value |= !meta;
+        }
+        Ok(Self { labels, fields, needs_value })
+    }
+
+    /// Whether everything is selected.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// The field selector.
+    pub fn fields(&self) -> &FieldSelector {
+        &self.fields
+    }
+
+    /// The one name that can match: from the URL (a watch on an object) or from the selector.
+    pub fn only_name<'a>(&'a self, call: &'a Call<'_>) -> Option<&'a str> {
+        if call.path.name.is_empty() { self.fields.name() } else { Some(&call.path.name) }
+    }
+
+    /// Drops what is not selected.
+    pub fn retain(&self, def: &ResourceDef, objects: &mut Vec<Arc<Object>>) {
+        if !self.is_empty() {
+            objects.retain(|object| self.matches(def, object));
+        }
+    }
+
+    /// Whether an object is selected.
+    pub fn matches(&self, def: &ResourceDef, object: &Object) -> bool {
+        if !self.labels.is_empty() && !self.labels.matches(|key| object.label(key)) {
+            return false;
+        }
+        if self.fields.is_empty() {
+            return true;
+        }
+        let Ok(value) = object.value() else { return false };
+        let fields = if self.needs_value { selectable_fields(def, &value) } else { Vec::new() };
+        self.fields.matches(|path| field(&value, &fields, path))
+    }
+}
+
+fn field(object: &Value, fields: &[(String, String)], path: &str) -> Option<String> {
+    match path {
+        "metadata.name" => object["metadata"]["name"].as_str().map(str::to_owned),
+        "metadata.namespace" => object["metadata"]["namespace"].as_str().map(str::to_owned),
+        _ => fields.iter().find(|(name, _)| name == path).map(|(_, value)| value.clone()),
+    }
+}
+
+fn selectable_fields(def: &ResourceDef, object: &Value) -> Vec<(String, String)> {
+    match (def.strategy(), def.custom()) {
+        (Some(strategy), _) => {
+            strategy.selectable_fields(object).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        }
+        (None, Some(custom)) => custom.selectable_fields(object),
+        (None, None) => Vec::new(),
+    }
+}
+
+/// The fields that a kind lets itself be selected by, beyond name and namespace.
+fn offered_fields(def: &ResourceDef) -> Vec<String> {
+    selectable_fields(def, &Value::Null).into_iter().map(|(name, _)| name).collect()
+}

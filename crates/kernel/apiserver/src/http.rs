@@ -1,0 +1,7 @@
+//! HTTP, on both sides of the kernel: bodies, negotiation, answers, the listener.
+
+pub mod body;
+pub mod gzip;
+pub mod listener;
+pub mod negotiate;
+pub mod respond;

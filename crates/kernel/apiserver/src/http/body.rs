@@ -1,0 +1,108 @@
+//! Request bodies, bounded, and the type of response bodies.
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use serde_json::Value;
+
+use crate::status::ApiError;
+
+/// Errors of a body's stream.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+/// What is sent.
+pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
+/// What is received.
+pub type RequestBody = UnsyncBoxBody<Bytes, BoxError>;
+
+/// Upstream's limit on a request's body.
+pub const MAX_BODY: usize = 3 * 1024 * 1024;
+/// How deep JSON and YAML may nest.
+pub const MAX_DEPTH: usize = 100;
+
+/// A body that is there already.
+pub fn full(bytes: impl Into<Bytes>) -> ResponseBody {
+    Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
+}
+
+/// Reads a whole body, up to the limit.
+pub async fn read(mut body: RequestBody) -> Result<Bytes, ApiError> {
+    let mut collected = BytesMut::new();
+    let mut first: Option<Bytes> = None;
+    while let Some(frame) = body.frame().await {
+        let frame =
+            frame.map_err(|e| ApiError::bad_request(format!("the request's body broke off: {e}")))?;
+        let Ok(data) = frame.into_data() else { continue };
+        let so_far = first.as_ref().map_or(0, Bytes::len) + collected.len();
+        if so_far + data.len() > MAX_BODY {
+            return Err(ApiError::too_large(MAX_BODY));
+        }
+        // Nearly every body is a single frame, which needs no copy.
+        match first.take() {
+            None if collected.is_empty() => first = Some(data),
+            None => collected.extend_from_slice(&data),
+            Some(start) => {
+                collected.extend_from_slice(&start);
+                collected.extend_from_slice(&data);
+            }
+        }
+    }
+    Ok(first.unwrap_or_else(|| collected.freeze()))
+}
+
+/// How a body is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyFormat {
+    /// `application/json`, also where nothing is said.
+    Json,
+    /// `application/yaml`.
+    Yaml,
+}
+
+const ACCEPTED: &str = "application/json, application/yaml";
+
+/// The format of a request's body.
+pub fn format(headers: &HeaderMap) -> Result<BodyFormat, ApiError> {
+    match media_type(headers) {
+        "" | "application/json" => Ok(BodyFormat::Json),
+        "application/yaml" => Ok(BodyFormat::Yaml),
+        _ => Err(ApiError::unsupported_media_type(ACCEPTED)),
+    }
+}
+
+/// The `Content-Type` without its parameters.
+pub fn media_type(headers: &HeaderMap) -> &str {
+    headers
+        .get(http::header::CONTENT_TYPE)
+        .and_then(|v| v.to_str().ok())
+        .map_or("", |v| v.split(';').next().unwrap_or("").trim())
+}
+
+/// A body, parsed, and the paths of keys that occur twice in it.
+#[derive(Debug)]
+pub struct Parsed {
+    /// The value.
+    pub value: Value,
+    /// `metadata.name` where `name` was given twice.
+    pub duplicates: Vec<String>,
+}
+
+/// Parses a body.
+pub fn parse(bytes: &[u8], format: BodyFormat) -> Result<Parsed, ApiError> {
+    match format {
+        BodyFormat::Json => fairway_text_yaml::parse_json(bytes, MAX_DEPTH)
+            .map(|(value, duplicates)| Parsed { value, duplicates: duplicates.into_iter().map(|d| d.path).collect() })
+            .map_err(|e| ApiError::bad_request(format!("the body of the request is not valid JSON: {e}"))),
+        BodyFormat::Yaml => parse_yaml(bytes),
+    }
+}
+
+fn parse_yaml(bytes: &[u8]) -> Result<Parsed, ApiError> {
+    let wrong = |e: &dyn std::fmt::Display| ApiError::bad_request(format!("error parsing YAML: {e}"));
+    let text = std::str::from_utf8(bytes).map_err(|e| wrong(&e))?;
+    let limits = fairway_text_yaml::Limits { depth: MAX_DEPTH, ..fairway_text_yaml::Limits::default() };
+    let document = fairway_text_yaml::from_str_with(text, limits, fairway_text_yaml::Resolution::Yaml11)
+        .map_err(|e| wrong(&e))?;
+    let duplicates = document.duplicates.iter().map(|d| d.key.clone()).collect();
+    Ok(Parsed { value: document.value, duplicates })
+}

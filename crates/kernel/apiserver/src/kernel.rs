@@ -1,0 +1,117 @@
+//! The kernel, put together: everything that a request may need, in one place.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use fairway_kernel_store::Store;
+use fairway_kernel_store::value::KeyRing;
+use tokio::sync::watch;
+
+use crate::audit::Audit;
+use crate::authn::token::Tokens;
+use crate::authorize::Authorizer;
+use crate::cache::{Cache, LoadError};
+use crate::chance::{Clock, Random};
+use crate::custom::Definitions;
+use crate::inflight::Inflight;
+use crate::metrics::Metrics;
+use crate::registry::Registry;
+use crate::storage::Storage;
+
+/// An API server, without its listeners.
+pub struct Kernel {
+    /// State.
+    pub storage: Storage,
+    /// Which resources there are.
+    pub registry: ArcSwap<Registry>,
+    /// Who may do what.
+    pub authorizer: Arc<Authorizer>,
+    /// Service-account tokens.
+    pub tokens: Tokens,
+    /// Who did what.
+    pub audit: Audit,
+    /// Figures.
+    pub metrics: Metrics,
+    /// How many requests at once.
+    pub inflight: Inflight,
+    /// The time.
+    pub clock: Clock,
+    /// Randomness.
+    pub random: Random,
+    /// Becomes true when the server ends; watches end with it.
+    pub shutdown: watch::Sender<bool>,
+    /// Where Services get their addresses and ports.
+    pub service_network: crate::admission::service::ServiceNetwork,
+    /// Whether start-up has finished.
+    pub ready: std::sync::atomic::AtomicBool,
+}
+
+/// What a kernel is made from.
+pub struct KernelOptions {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// Keys for what is encrypted at rest.
+    pub keys: Arc<KeyRing>,
+    /// The service-account signing key, PKCS#8.
+    pub token_key: Vec<u8>,
+    /// The tokens' issuer.
+    pub issuer: String,
+    /// The audit log; `None`: no log is kept.
+    pub audit_log: Option<PathBuf>,
+}
+
+/// Why a kernel did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// State could not be read.
+    #[error("the stored objects could not be loaded")]
+    Load(#[from] LoadError),
+    /// A key is unusable.
+    #[error("{0}")]
+    Key(String),
+    /// The audit log cannot be written.
+    #[error("the audit log {path} cannot be opened")]
+    Audit {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl Kernel {
+    /// Loads state and makes everything ready to serve.
+    pub async fn start(options: KernelOptions) -> Result<Arc<Self>, StartError> {
+        let KernelOptions { store, keys, token_key, issuer, audit_log } = options;
+        let tokens = Tokens::new(&token_key, issuer).map_err(StartError::Key)?;
+        let audit = match audit_log {
+            None => Audit::off(),
+            Some(path) => Audit::open(&path).map_err(|source| StartError::Audit { path, source })?,
+        };
+        let cache = Cache::load(Arc::clone(&store), Arc::clone(&keys)).await?;
+        let authorizer = Authorizer::follow(&cache);
+        let kernel = Arc::new(Self {
+            storage: Storage { store, cache, keys },
+            registry: ArcSwap::from_pointee(Registry::new([])),
+            authorizer,
+            tokens,
+            audit,
+            metrics: Metrics::default(),
+            inflight: Inflight::default(),
+            clock: Clock,
+            random: Random::default(),
+            shutdown: watch::channel(false).0,
+            service_network: crate::admission::service::ServiceNetwork::default(),
+            ready: std::sync::atomic::AtomicBool::new(false),
+        });
+        Definitions::follow(&kernel);
+        Ok(kernel)
+    }
+
+    /// Ends every watch and refuses what comes later.
+    pub fn shut_down(&self) {
+        self.shutdown.send_replace(true);
+    }
+}

@@ -1,0 +1,100 @@
+//! `/openapi/v3`: the index with its hashes, and one document per group-version, made when somebody asks.
+//!
+//! Documents of built-in groups never change while the server runs; their hashes are kept, the documents are not. A
+//! custom group's hash comes from its CRDs' revisions, so the index costs no document either.
+
+use bytes::Bytes;
+use http::HeaderValue;
+use http::header::{CACHE_CONTROL, ETAG, VARY};
+use serde_json::{Map, Value, json};
+
+use crate::discovery::group_versions;
+use crate::http::respond;
+use crate::kernel::Kernel;
+use crate::registry::{Nature, Registry};
+use crate::rest::call::Answer;
+use crate::service::Admitted;
+use crate::status::ApiError;
+
+/// A short hash, as it stands in URLs and tags.
+pub fn hash(bytes: &[u8]) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+    digest.as_ref().iter().take(16).map(|b| format!("{b:02X}")).collect()
+}
+
+/// Answers a path below `/openapi/v3`.
+pub fn answer(kernel: &Kernel, path: &str, request: &Admitted<'_>) -> Answer {
+    let registry = kernel.registry.load_full();
+    let Some(name) = path.strip_prefix("/openapi/v3/") else {
+        let mut paths = Map::new();
+        for (group, versions) in group_versions(&registry) {
+            for version in versions {
+                let name = document_name(&group, &version);
+                let hash = document_hash(&registry, &group, &version);
+                paths.insert(name.clone(), json!({"serverRelativeURL": format!("/openapi/v3/{name}?hash={hash}")}));
+            }
+        }
+        return Ok(respond::value(200, request.accept.format, &json!({ "paths": paths })));
+    };
+    let (group, version) = match name.split('/').collect::<Vec<_>>().as_slice() {
+        ["api", version] => (String::new(), (*version).to_owned()),
+        ["apis", group, version] => ((*group).to_owned(), (*version).to_owned()),
+        _ => return Err(ApiError::no_such_path()),
+    };
+    if !registry.serves(&group, &version) {
+        return Err(ApiError::no_such_path());
+    }
+    let current = document_hash(&registry, &group, &version);
+    let etag = format!("\"{current}\"");
+    let headers = &request.parts.headers;
+    if headers.get(http::header::IF_NONE_MATCH).and_then(|v| v.to_str().ok()) == Some(etag.as_str()) {
+        return Ok(respond::json_bytes(304, Bytes::new()));
+    }
+    let body = document(kernel, &registry, &group, &version)?;
+    let mut response = respond::json_bytes(200, body);
+    let headers = response.headers_mut();
+    headers.insert(VARY, HeaderValue::from_static("Accept-Encoding, Accept"));
+    if let Ok(etag) = HeaderValue::from_str(&etag) {
+        headers.insert(ETAG, etag);
+    }
+    if request.query.get("hash") == Some(current.as_str()) {
+        // Under its hash a document never changes.
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
+    }
+    Ok(response)
+}
+
+fn document_name(group: &str, version: &str) -> String {
+    if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
+}
+
+fn is_builtin(registry: &Registry, group: &str, version: &str) -> bool {
+    registry
+        .iter()
+        .any(|d| d.group == group && d.version == version && matches!(d.nature, Nature::BuiltIn { .. }))
+}
+
+fn document_hash(registry: &Registry, group: &str, version: &str) -> String {
+    let name = document_name(group, version);
+    if is_builtin(registry, group, version) {
+        // The built-in documents are a function of this program.
+        return fairway_kernel_schema::openapi::v3_hash(group, version);
+    }
+    let mut state = name;
+    for def in registry.iter().filter(|d| d.group == group && d.version == version) {
+        if let Nature::Custom(custom) = &def.nature {
+            state.push_str(&format!(";{}@{}", def.resource, custom.schema_since));
+        }
+    }
+    hash(state.as_bytes())
+}
+
+fn document(kernel: &Kernel, registry: &Registry, group: &str, version: &str) -> Result<Bytes, ApiError> {
+    if is_builtin(registry, group, version) {
+        return fairway_kernel_schema::openapi::v3_document(group, version)
+            .map(Bytes::from)
+            .ok_or_else(ApiError::no_such_path);
+    }
+    let document: Value = crate::custom::openapi_document(kernel, registry, group, version)?;
+    Ok(respond::encode(crate::http::negotiate::Format::Json, &document).1)
+}

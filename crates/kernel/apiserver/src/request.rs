@@ -1,0 +1,230 @@
+//! What a URL asks for.
+//!
+//! Upstream calls this the request info: workspace, verb, group, version, namespace, resource, name and subresource, read
+//! off method and path alone, before anything else is known. Authorization, audit and dispatch all work on it.
+
+use http::Method;
+
+use crate::key::ROOT_CLUSTER;
+use crate::query::Query;
+
+/// A request, understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestInfo {
+    /// The workspace's logical cluster.
+    pub cluster: String,
+    /// The path below the workspace.
+    pub path: String,
+    /// What is to be done: `get`, `list`, `create`, ...; for other paths the lower-case method.
+    pub verb: &'static str,
+    /// The resource, if the path names one.
+    pub resource: Option<ResourcePath>,
+}
+
+/// The parts of a resource path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResourcePath {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Namespace; `None` for cluster-wide requests.
+    pub namespace: Option<String>,
+    /// Plural resource.
+    pub resource: String,
+    /// Name of the object; empty for collections.
+    pub name: String,
+    /// Subresource; empty for the object itself.
+    pub subresource: String,
+    /// What follows the subresource (proxy paths).
+    pub rest: String,
+}
+
+/// Why a path cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// Not valid percent-encoded UTF-8.
+    #[error("the path of the request is not valid percent-encoded UTF-8")]
+    Encoding,
+    /// `/clusters/<x>` of a workspace that is not there.
+    #[error("workspace \"{0}\" does not exist")]
+    NoSuchWorkspace(String),
+}
+
+impl RequestInfo {
+    /// Reads method, path and query.
+    pub fn read(method: &Method, path: &str, query: &Query) -> Result<Self, PathError> {
+        let (cluster, path) = split_workspace(path)?;
+        let mut segments = Vec::new();
+        for segment in path.split('/').filter(|s| !s.is_empty()) {
+            segments.push(percent_decode(segment).ok_or(PathError::Encoding)?);
+        }
+        let mut info =
+            Self { cluster, path: path.to_owned(), verb: plain_verb(method), resource: None };
+        let Some((resource, watch_prefix)) = resource_path(&segments) else { return Ok(info) };
+        info.verb = if watch_prefix {
+            "watch"
+        } else {
+            resource_verb(method, &resource, query)
+        };
+        info.resource = Some(resource);
+        Ok(info)
+    }
+
+    /// Whether the request may change something.
+    pub fn is_mutating(&self) -> bool {
+        matches!(self.verb, "create" | "update" | "patch" | "delete" | "deletecollection" | "post" | "put")
+    }
+}
+
+fn split_workspace(path: &str) -> Result<(String, &str), PathError> {
+    let Some(rest) = path.strip_prefix("/clusters/") else { return Ok((ROOT_CLUSTER.to_owned(), path)) };
+    let end = rest.find('/').unwrap_or(rest.len());
+    let (workspace, below) = rest.split_at(end);
+    if workspace == ROOT_CLUSTER {
+        Ok((ROOT_CLUSTER.to_owned(), if below.is_empty() { "/" } else { below }))
+    } else {
+        Err(PathError::NoSuchWorkspace(workspace.to_owned()))
+    }
+}
+
+/// Subresources that a namespace has itself; everything else below it is a namespaced resource.
+const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
+
+fn resource_path(segments: &[String]) -> Option<(ResourcePath, bool)> {
+    let (group, version, rest) = match segments.first()?.as_str() {
+        "api" if segments.len() > 2 => ("", &segments[1], &segments[2..]),
+        "apis" if segments.len() > 3 => (segments[1].as_str(), &segments[2], &segments[3..]),
+        _ => return None,
+    };
+    let watch_prefix = rest.first().is_some_and(|s| s == "watch") && rest.len() > 1;
+    let rest = if watch_prefix { &rest[1..] } else { rest };
+    let mut found =
+        ResourcePath { group: group.to_owned(), version: version.clone(), ..ResourcePath::default() };
+    let parts: &[String] = match rest {
+        [namespaces, namespace, below @ ..]
+            if namespaces == "namespaces"
+                && below.first().is_some_and(|b| {
+                    below.len() > 1 || !NAMESPACE_SUBRESOURCES.contains(&b.as_str())
+                }) =>
+        {
+            found.namespace = Some(namespace.clone());
+            below
+        }
+        [namespaces, namespace, ..] if namespaces == "namespaces" => {
+            // A namespace lives in itself, as far as authorization is concerned.
+            found.namespace = Some(namespace.clone());
+            rest
+        }
+        _ => rest,
+    };
+    found.resource = parts.first()?.clone();
+    found.name = parts.get(1).cloned().unwrap_or_default();
+    found.subresource = parts.get(2).cloned().unwrap_or_default();
+    found.rest = parts.get(3..).map(|tail| tail.join("/")).unwrap_or_default();
+    Some((found, watch_prefix))
+}
+
+fn resource_verb(method: &Method, path: &ResourcePath, query: &Query) -> &'static str {
+    match *method {
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE if path.name.is_empty() => "deletecollection",
+        Method::DELETE => "delete",
+        Method::GET | Method::HEAD if path.name.is_empty() => {
+            if query.flag("watch") { "watch" } else { "list" }
+        }
+        Method::GET | Method::HEAD => {
+            if query.flag("watch") && path.subresource.is_empty() { "watch" } else { "get" }
+        }
+        _ => plain_verb(method),
+    }
+}
+
+fn plain_verb(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "get",
+        Method::HEAD => "head",
+        Method::POST => "post",
+        Method::PUT => "put",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        Method::OPTIONS => "options",
+        _ => "unknown",
+    }
+}
+
+fn percent_decode(text: &str) -> Option<String> {
+    if !text.contains('%') {
+        return Some(text.to_owned());
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte == b'%' {
+            let high = char::from(bytes.next()?).to_digit(16)?;
+            let low = char::from(bytes.next()?).to_digit(16)?;
+            out.push(u8::try_from(high * 16 + low).ok()?);
+        } else {
+            out.push(byte);
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(method: Method, url: &str, expected: &str) {
+        let (path, query) = url.split_once('?').unwrap_or((url, ""));
+        let got = RequestInfo::read(&method, path, &Query::parse(query).unwrap()).unwrap();
+        let text = match &got.resource {
+            None => format!("{} {}", got.verb, got.path),
+            Some(r) => format!(
+                "{} {}/{} ns={} {} {} {}",
+                got.verb,
+                r.group,
+                r.version,
+                r.namespace.as_deref().unwrap_or("-"),
+                r.resource,
+                r.name,
+                r.subresource
+            )
+            .trim_end()
+            .to_owned(),
+        };
+        assert_eq!(text, expected, "{method} {url}");
+    }
+
+    #[test]
+    fn urls_are_understood_as_upstream_does() {
+        check(Method::GET, "/api/v1/pods", "list /v1 ns=- pods");
+        check(Method::GET, "/api/v1/pods?watch=true", "watch /v1 ns=- pods");
+        check(Method::GET, "/api/v1/watch/namespaces/a/pods", "watch /v1 ns=a pods");
+        check(Method::GET, "/api/v1/namespaces/a/pods/b/status", "get /v1 ns=a pods b status");
+        check(Method::GET, "/api/v1/namespaces/a", "get /v1 ns=a namespaces a");
+        check(Method::PUT, "/api/v1/namespaces/a/finalize", "update /v1 ns=a namespaces a finalize");
+        check(Method::GET, "/api/v1/namespaces", "list /v1 ns=- namespaces");
+        check(Method::DELETE, "/apis/apps/v1/namespaces/a/deployments", "deletecollection apps/v1 ns=a deployments");
+        check(Method::PATCH, "/apis/apps/v1/namespaces/a/deployments/d", "patch apps/v1 ns=a deployments d");
+        check(Method::GET, "/clusters/root/apis/apps/v1/deployments", "list apps/v1 ns=- deployments");
+        check(Method::GET, "/apis/apps/v1", "get /apis/apps/v1");
+        check(Method::GET, "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Aadmin",
+            "get rbac.authorization.k8s.io/v1 ns=- clusterroles system:admin");
+    }
+
+    #[test]
+    fn unknown_workspaces_and_bad_encoding_are_told() {
+        let none = Query::parse("").unwrap();
+        assert_eq!(
+            RequestInfo::read(&Method::GET, "/clusters/other/api/v1/pods", &none),
+            Err(PathError::NoSuchWorkspace("other".to_owned()))
+        );
+        assert_eq!(
+            RequestInfo::read(&Method::GET, "/api/v1/namespaces/%ff/pods", &none),
+            Err(PathError::Encoding)
+        );
+    }
+}

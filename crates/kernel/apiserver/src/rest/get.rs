@@ -1,0 +1,18 @@
+//! `get`: one object, every acknowledged write included.
+
+use super::call::{Answer, Call};
+use super::present;
+use crate::status::ApiError;
+
+/// Answers with the object that the URL names.
+pub async fn get(call: &Call<'_>) -> Answer {
+    let wanted = call.query.get("resourceVersion").unwrap_or("");
+    if !wanted.is_empty() && wanted != "0" {
+        let revision = wanted
+            .parse()
+            .map_err(|_| ApiError::bad_request(format!("resourceVersion: Invalid value: {wanted:?}")))?;
+        call.kernel.storage.cache.wait_for(revision).await?;
+    }
+    let object = call.existing(&call.path.name).await?;
+    present::answer(call, 200, &object)
+}

@@ -1,0 +1,389 @@
+//! What create, update and patch share: decode, own, prepare, validate, store.
+//!
+//! The order is upstream's: decode and default in the version of the request, run the change, record field ownership,
+//! then prepare and validate in the stored version, then one compare-and-set. A change that was computed from an
+//! object which somebody else has meanwhile written is computed again, unless the client named a resourceVersion.
+
+use std::sync::Arc;
+
+use fairway_kernel_apply::managed_fields;
+use fairway_kernel_kinds::meta as object_meta;
+use fairway_kernel_schema::field::{FieldError, Path};
+use serde_json::Value;
+
+use super::call::{Call, has_items, meta, metadata_mut};
+use super::present;
+use crate::admission::{self, Operation};
+use crate::behaviour;
+use crate::convert;
+use crate::http::body::Parsed;
+use crate::key::ObjectSuffix;
+use crate::object::Object;
+use crate::query::{FieldValidation, WriteOptions};
+use crate::status::ApiError;
+use crate::storage::{Outcome, Reservations};
+
+/// Tries of a change that others keep overtaking.
+const MAX_TRIES: usize = 16;
+/// Tries of a generated name that is taken.
+const MAX_NAMES: usize = 8;
+
+/// What a write left behind.
+#[derive(Debug)]
+pub(crate) enum Written {
+    /// The object did not exist before.
+    Created(Arc<Object>),
+    /// The object as it is now; also where nothing had to be written.
+    Updated(Arc<Object>),
+    /// What it would have been.
+    DryRun {
+        /// In the version of the request.
+        object: Value,
+        /// Whether it would have been created.
+        created: bool,
+    },
+    /// The last finalizer went, and the object with it.
+    Deleted(Arc<Object>),
+}
+
+impl Written {
+    /// The answer that this write deserves.
+    pub(crate) fn answer(self, call: &Call<'_>) -> super::call::Answer {
+        match self {
+            Self::Created(object) => present::answer(call, 201, &object),
+            Self::Updated(object) | Self::Deleted(object) => present::answer(call, 200, &object),
+            Self::DryRun { object, created } => {
+                present::answer_value(call, if created { 201 } else { 200 }, &object)
+            }
+        }
+    }
+}
+
+/// Reads an object of the call's kind: right kind and version, no unknown fields, defaults filled in.
+pub(crate) fn decode(call: &Call<'_>, parsed: Parsed, strictness: FieldValidation) -> Result<Value, ApiError> {
+    let Parsed { value: mut object, duplicates } = parsed;
+    check_kind(call, &mut object)?;
+    let unknown = behaviour::prune(&call.def, &mut object)?;
+    complain(call, &duplicates, &unknown, strictness)?;
+    behaviour::default(&call.def, &mut object);
+    Ok(object)
+}
+
+/// Deals with fields that occur twice or that nobody knows, as the client wishes.
+pub(crate) fn complain(
+    call: &Call<'_>,
+    duplicates: &[String],
+    unknown: &[String],
+    strictness: FieldValidation,
+) -> Result<(), ApiError> {
+    let complaints = duplicates
+        .iter()
+        .map(|path| format!("duplicate field {path:?}"))
+        .chain(unknown.iter().map(|path| format!("unknown field {path:?}")));
+    match strictness {
+        FieldValidation::Ignore => {}
+        FieldValidation::Warn => complaints.for_each(|c| call.warn(c)),
+        FieldValidation::Strict => {
+            let all: Vec<String> = complaints.collect();
+            if !all.is_empty() {
+                let def = &call.def;
+                return Err(ApiError::bad_request(format!(
+                    "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
+                    def.kind,
+                    def.version,
+                    def.kind,
+                    all.join(", ")
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes sure that the object is of the kind that the URL names, and says so itself.
+pub(crate) fn check_kind(call: &Call<'_>, object: &mut Value) -> Result<(), ApiError> {
+    let def = &call.def;
+    let expected = def.api_version();
+    let Some(fields) = object.as_object_mut() else {
+        return Err(ApiError::bad_request("the body of the request must be an object"));
+    };
+    let given = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
+    let (version, kind) = (given("apiVersion"), given("kind"));
+    if !version.is_empty() && version != expected {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version ({expected})"
+        )));
+    }
+    if !kind.is_empty() && kind != def.kind {
+        return Err(ApiError::bad_request(format!(
+            "{kind} in version {:?} cannot be handled as a {}: the kinds do not match",
+            def.version, def.kind
+        )));
+    }
+    if version.is_empty() || kind.is_empty() {
+        let mut complete = serde_json::Map::with_capacity(fields.len() + 2);
+        complete.insert("apiVersion".to_owned(), expected.into());
+        complete.insert("kind".to_owned(), def.kind.as_str().into());
+        for (name, value) in std::mem::take(fields) {
+            complete.entry(name).or_insert(value);
+        }
+        *fields = complete;
+    }
+    Ok(())
+}
+
+/// The name under which the client owns what it writes.
+pub(crate) fn manager(call: &Call<'_>, options: &WriteOptions) -> String {
+    managed_fields::manager_name(options.field_manager.as_deref(), call.user_agent())
+}
+
+/// Stores a new object.
+pub(crate) async fn create(
+    call: &Call<'_>,
+    mut object: Value,
+    options: &WriteOptions,
+    applied: bool,
+) -> Result<Written, ApiError> {
+    let namespace = call.namespace();
+    object_meta::match_namespace(&mut object, Some(namespace).filter(|n| !n.is_empty()))
+        .map_err(ApiError::bad_request)?;
+    if !meta(&object, "resourceVersion").is_empty() && !applied {
+        return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+    }
+    admission::mutate(call, Operation::Create, &mut object)?;
+    if !applied {
+        object = behaviour::own_update(call, None, object, &manager(call, options));
+    }
+    let generated = meta(&object, "name").is_empty() && !meta(&object, "generateName").is_empty();
+    let tries = if generated { MAX_NAMES } else { 1 };
+    for attempt in 1..=tries {
+        let mut new = object.clone();
+        let reservations = prepare_new(call, &mut new, options.dry_run)?;
+        let name = meta(&new, "name").to_owned();
+        admission::validate(call, Operation::Create, &new, None).await?;
+        behaviour::encode(&call.def, &mut new);
+        if options.dry_run {
+            reservations.assign(call, &mut new).await?;
+            return dry_run_create(call, new, &name).await;
+        }
+        convert::to_storage(&call.def, &mut new);
+        let suffix = call.suffix(&name);
+        match store_new(call, &suffix, &new, reservations).await? {
+            Some(stored) => return Ok(Written::Created(stored)),
+            None if attempt < tries => {}
+            None => return Err(ApiError::already_exists(call.about(&name))),
+        }
+    }
+    Err(ApiError::internal("no free name was found"))
+}
+
+async fn dry_run_create(call: &Call<'_>, mut new: Value, name: &str) -> Result<Written, ApiError> {
+    if call.current(name).await?.is_some() {
+        return Err(ApiError::already_exists(call.about(name)));
+    }
+    metadata_mut(&mut new).shift_remove("resourceVersion");
+    Ok(Written::DryRun { object: new, created: true })
+}
+
+/// Stores it; `None` if the name is taken. A reservation that somebody else took meanwhile is chosen anew.
+async fn store_new(
+    call: &Call<'_>,
+    suffix: &ObjectSuffix,
+    object: &Value,
+    reservations: admission::Reserve,
+) -> Result<Option<Arc<Object>>, ApiError> {
+    let storage = &call.kernel.storage;
+    let mut object = object.clone();
+    for _ in 0..MAX_TRIES {
+        if storage.kind(&call.def).get(suffix.as_str()).is_some() {
+            return Ok(None);
+        }
+        let keys = reservations.assign(call, &mut object).await?;
+        let contended = !keys.take.is_empty();
+        match storage.put(&call.def, suffix, &object, 0, keys).await? {
+            Outcome::Done(stored) => return Ok(Some(stored)),
+            Outcome::Lost if contended => {}
+            Outcome::Lost => return Ok(None),
+        }
+    }
+    Err(ApiError::conflict(call.about(meta(&object, "name")), "too many writers want the same addresses"))
+}
+
+fn prepare_new(call: &Call<'_>, object: &mut Value, dry_run: bool) -> Result<admission::Reserve, ApiError> {
+    let random = &call.kernel.random;
+    let (uid, name_suffix) = (random.uuid(), random.name_suffix());
+    object_meta::prepare_create(
+        object,
+        &object_meta::Birth { now: &call.now, uid: &uid, name_suffix: &name_suffix },
+    );
+    let reservations = admission::reserve(call, object, None, dry_run)?;
+    behaviour::prepare_create(call, object);
+    admission::complete(call, object);
+    let errors = behaviour::validate_create(call, object);
+    if !errors.is_empty() {
+        let name = meta(object, "name");
+        return Err(ApiError::invalid(call.about_kind(name), &errors));
+    }
+    for warning in behaviour::warnings(call, object, None) {
+        call.warn(warning);
+    }
+    Ok(reservations)
+}
+
+/// A change of an existing object: from what it is to what it shall be, both in the version of the request.
+pub(crate) struct Update<'c> {
+    /// Name of the object.
+    pub(crate) name: &'c str,
+    /// Computes the new object. It may be called again with a newer one.
+    pub(crate) change: &'c mut (dyn FnMut(&Value) -> Result<Value, ApiError> + Send),
+    /// The change has recorded field ownership itself (server-side apply).
+    pub(crate) owned: bool,
+    /// A resourceVersion in the new object is the client's condition (not so where it comes from a patched copy).
+    pub(crate) conditional: bool,
+}
+
+/// Changes an object.
+pub(crate) async fn update(
+    call: &Call<'_>,
+    options: &WriteOptions,
+    update: Update<'_>,
+) -> Result<Written, ApiError> {
+    for _ in 0..MAX_TRIES {
+        let current = call.existing(update.name).await?;
+        let old = present::value(&call.def, &current)?;
+        let mut new = (update.change)(&old)?;
+        let pinned = check_preconditions(call, update.name, &old, &mut new, update.conditional)?;
+        admission::mutate(call, Operation::Update, &mut new)?;
+        if !update.owned {
+            new = behaviour::own_update(call, Some(&old), new, &manager(call, options));
+        }
+        match commit(call, options, &current, &old, new).await? {
+            Some(written) => return Ok(written),
+            None if pinned => return Err(ApiError::modified(call.about(update.name))),
+            None => {}
+        }
+    }
+    Err(ApiError::modified(call.about(update.name)))
+}
+
+/// Compares names and versions; `true` if the client insists on the version it has seen.
+fn check_preconditions(
+    call: &Call<'_>,
+    name: &str,
+    old: &Value,
+    new: &mut Value,
+    conditional: bool,
+) -> Result<bool, ApiError> {
+    let given = meta(new, "name");
+    if !given.is_empty() && given != name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        )));
+    }
+    if given.is_empty() {
+        metadata_mut(new).insert("name".to_owned(), name.into());
+    }
+    let namespace = call.namespace();
+    object_meta::match_namespace(new, Some(namespace).filter(|n| !n.is_empty())).map_err(ApiError::bad_request)?;
+    let uid = meta(new, "uid");
+    if !uid.is_empty() && uid != meta(old, "uid") {
+        return Err(ApiError::conflict(
+            call.about(name),
+            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", meta(old, "uid")),
+        ));
+    }
+    let (wanted, have) = (meta(new, "resourceVersion"), meta(old, "resourceVersion").to_owned());
+    if wanted.is_empty() || wanted == "0" {
+        if !behaviour::allows_unconditional_update(&call.def) && conditional {
+            let errors = [FieldError::invalid(
+                &Path::new("metadata").child("resourceVersion"),
+                0,
+                "must be specified for an update",
+            )];
+            return Err(ApiError::invalid(call.about_kind(name), &errors));
+        }
+        metadata_mut(new).insert("resourceVersion".to_owned(), have.into());
+        return Ok(false);
+    }
+    if wanted != have {
+        return Err(ApiError::modified(call.about(name)));
+    }
+    Ok(conditional)
+}
+
+/// Prepares, validates and stores; `None` if somebody else was quicker.
+async fn commit(
+    call: &Call<'_>,
+    options: &WriteOptions,
+    current: &Arc<Object>,
+    old: &Value,
+    mut new: Value,
+) -> Result<Option<Written>, ApiError> {
+    let name = meta(old, "name");
+    object_meta::prepare_update(&mut new, old);
+    let reservations = admission::reserve(call, &mut new, Some(old), options.dry_run)?;
+    behaviour::prepare_update(call, &mut new, old);
+    admission::complete(call, &mut new);
+    let errors = behaviour::validate_update(call, &new, old);
+    if !errors.is_empty() {
+        return Err(ApiError::invalid(call.about_kind(name), &errors));
+    }
+    for warning in behaviour::warnings(call, &new, Some(old)) {
+        call.warn(warning);
+    }
+    admission::validate(call, Operation::Update, &new, Some(old)).await?;
+    behaviour::encode(&call.def, &mut new);
+    managed_fields::keep_unchanged_timestamps(&mut new, old);
+    if options.dry_run {
+        return Ok(Some(Written::DryRun { object: new, created: false }));
+    }
+    let suffix = call.suffix(name);
+    let storage = &call.kernel.storage;
+    if is_finished(&new) {
+        let release = admission::release(call, &new);
+        return Ok(match storage.delete(&call.def, &suffix, current, release).await? {
+            Outcome::Done(last) => Some(Written::Deleted(last)),
+            Outcome::Lost => None,
+        });
+    }
+    if same_but_version(&new, old) {
+        return Ok(Some(Written::Updated(Arc::clone(current))));
+    }
+    let keys = reservations.assign(call, &mut new).await?;
+    convert::to_storage(&call.def, &mut new);
+    Ok(match storage.put(&call.def, &suffix, &new, current.revision(), keys).await? {
+        Outcome::Done(stored) => Some(Written::Updated(stored)),
+        Outcome::Lost => None,
+    })
+}
+
+fn same_but_version(new: &Value, old: &Value) -> bool {
+    // Both carry the old resourceVersion here, so plain equality is the question.
+    new == old
+}
+
+/// Whether an object is being deleted and nothing holds it back any more.
+pub(crate) fn is_finished(object: &Value) -> bool {
+    let held_by_namespace = object["kind"] == "Namespace"
+        && object["apiVersion"] == "v1"
+        && object["spec"]["finalizers"].as_array().is_some_and(|f| !f.is_empty());
+    !meta(object, "deletionTimestamp").is_empty()
+        && !has_items(object, "finalizers")
+        && !held_by_namespace
+        && object["metadata"]["deletionGracePeriodSeconds"].as_u64().unwrap_or(0) == 0
+}
+
+/// Writes an object that the kernel itself has changed (deletion marks), as it is.
+pub(crate) async fn put_as_is(
+    call: &Call<'_>,
+    current: &Object,
+    mut object: Value,
+) -> Result<Option<Arc<Object>>, ApiError> {
+    let suffix = call.suffix(meta(&object, "name"));
+    convert::to_storage(&call.def, &mut object);
+    let storage = &call.kernel.storage;
+    Ok(match storage.put(&call.def, &suffix, &object, current.revision(), Reservations::default()).await? {
+        Outcome::Done(stored) => Some(stored),
+        Outcome::Lost => None,
+    })
+}

@@ -1,0 +1,151 @@
+//! Questions about tokens and rights: kinds that are asked, never stored.
+
+use fairway_kernel_authz::{Attributes, Decision, ResourceAttributes, UserInfo};
+use serde_json::{Value, json};
+
+use crate::http::respond;
+use crate::registry::ResourceDef;
+use crate::rest::call::{Answer, Call};
+use crate::service::Admitted;
+use crate::status::ApiError;
+
+/// Whether a resource is a question rather than a thing.
+pub fn is_review(def: &ResourceDef) -> bool {
+    matches!(def.group.as_str(), "authentication.k8s.io" | "authorization.k8s.io")
+}
+
+/// Answers a question.
+pub fn answer(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
+    if request.info.verb != "create" {
+        return Err(ApiError::method_not_allowed(&call.def.resource, request.info.verb));
+    }
+    let mut review = call.parse_body(&request.body)?.value;
+    review["apiVersion"] = call.def.api_version().into();
+    review["kind"] = call.def.kind.as_str().into();
+    if !review["metadata"].is_object() {
+        review["metadata"] = json!({});
+    }
+    let spec = review["spec"].clone();
+    review["status"] = match call.def.resource.as_str() {
+        "selfsubjectreviews" => json!({"userInfo": user_info(call.user)}),
+        "tokenreviews" => token_review(call, &spec),
+        "selfsubjectaccessreviews" => access(call, call.user, &spec)?,
+        "selfsubjectrulesreviews" => rules(call, &spec),
+        "subjectaccessreviews" => access(call, &subject(&spec), &spec)?,
+        "localsubjectaccessreviews" => {
+            let wanted = spec["resourceAttributes"]["namespace"].as_str().unwrap_or("");
+            if wanted != call.namespace() {
+                return Err(ApiError::bad_request(format!(
+                    "spec.resourceAttributes.namespace must match metadata.namespace ({})",
+                    call.namespace()
+                )));
+            }
+            access(call, &subject(&spec), &spec)?
+        }
+        _ => return Err(ApiError::no_such_path()),
+    };
+    Ok(respond::value(201, call.accept.format, &review))
+}
+
+fn user_info(user: &UserInfo) -> Value {
+    let mut info = json!({"username": user.name, "groups": user.groups});
+    if !user.uid.is_empty() {
+        info["uid"] = user.uid.as_str().into();
+    }
+    if !user.extra.is_empty() {
+        info["extra"] = json!(user.extra);
+    }
+    info
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    value
+        .as_array()
+        .map(|list| list.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect())
+        .unwrap_or_default()
+}
+
+fn token_review(call: &Call<'_>, spec: &Value) -> Value {
+    let token = spec["token"].as_str().unwrap_or("");
+    match call.kernel.tokens.authenticate(call.kernel, token, &texts(&spec["audiences"])) {
+        Ok(verified) => {
+            let mut user = verified.user;
+            user.groups.push(crate::authn::AUTHENTICATED.to_owned());
+            json!({"authenticated": true, "user": user_info(&user), "audiences": verified.audiences})
+        }
+        Err(error) => json!({"authenticated": false, "user": {}, "error": error.to_string()}),
+    }
+}
+
+fn subject(spec: &Value) -> UserInfo {
+    let mut user = UserInfo::new(spec["user"].as_str().unwrap_or(""), texts(&spec["groups"]));
+    user.uid = spec["uid"].as_str().unwrap_or("").to_owned();
+    for (key, values) in spec["extra"].as_object().into_iter().flatten() {
+        user.extra.insert(key.clone(), texts(values));
+    }
+    user
+}
+
+fn access(call: &Call<'_>, user: &UserInfo, spec: &Value) -> Result<Value, ApiError> {
+    let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
+    let text = |value: &'_ Value, field: &str| value[field].as_str().unwrap_or("").to_owned();
+    let invalid = |why: &str| ApiError::unprocessable(format!("{}.{} \"\" is invalid: {why}", call.def.kind, call.def.group));
+    let decision = match (resource.is_object(), other.is_object()) {
+        (true, true) | (false, false) => {
+            return Err(invalid(
+                "spec: Invalid value: exactly one of nonResourceAttributes or resourceAttributes must be specified",
+            ));
+        }
+        (false, true) => {
+            let (path, verb) = (text(other, "path"), text(other, "verb"));
+            let attributes = Attributes { user, verb: &verb, resource: None, path: &path };
+            call.kernel.authorizer.with(|policy| policy.authorize(&attributes))
+        }
+        (true, false) => {
+            let parts = ["group", "version", "resource", "subresource", "namespace", "name", "verb"]
+                .map(|field| text(resource, field));
+            let [group, version, resource, subresource, namespace, name, verb] = &parts;
+            let attributes = Attributes {
+                user,
+                verb,
+                path: "",
+                resource: Some(ResourceAttributes {
+                    group,
+                    version,
+                    resource,
+                    subresource,
+                    namespace,
+                    name,
+                    ..ResourceAttributes::default()
+                }),
+            };
+            call.kernel.authorizer.with(|policy| policy.authorize(&attributes))
+        }
+    };
+    Ok(status(&decision))
+}
+
+fn status(decision: &Decision) -> Value {
+    let mut status = json!({"allowed": decision.is_allowed()});
+    if let Decision::Deny { .. } = decision {
+        status["denied"] = true.into();
+    }
+    if !decision.reason().is_empty() {
+        status["reason"] = decision.reason().into();
+    }
+    status
+}
+
+fn rules(call: &Call<'_>, spec: &Value) -> Value {
+    let namespace = spec["namespace"].as_str().unwrap_or("");
+    let rules = call.kernel.authorizer.with(|policy| policy.rules_for(call.user, namespace));
+    let mut status = json!({
+        "resourceRules": rules.resource_rules,
+        "nonResourceRules": rules.non_resource_rules,
+        "incomplete": rules.incomplete,
+    });
+    if let Some(error) = rules.evaluation_error {
+        status["evaluationError"] = error.into();
+    }
+    status
+}

@@ -1,0 +1,102 @@
+//! `serviceaccounts/token`: a token for an account, bound and with an end.
+
+use serde_json::{Value, json};
+
+use super::other;
+use crate::authn::token::{DEFAULT_LIFETIME, Grant, LIFETIMES};
+use crate::chance::rfc3339;
+use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix};
+use crate::rest::call::{Answer, Call, meta};
+use crate::rest::present;
+use crate::status::{About, ApiError};
+
+/// Issues a token as a `TokenRequest` asks for it.
+pub async fn create(call: &Call<'_>, body: &[u8]) -> Answer {
+    let mut request = call.parse_body(body)?.value;
+    let account = call.existing(&call.path.name).await?;
+    let account = present::value(&call.def, &account)?;
+    let spec = request["spec"].clone();
+    let lifetime = spec["expirationSeconds"].as_i64().unwrap_or(DEFAULT_LIFETIME);
+    if !LIFETIMES.contains(&lifetime) {
+        let why = if lifetime < *LIFETIMES.start() {
+            "may not specify a duration less than 10 minutes"
+        } else {
+            "may not specify a duration larger than 2^32 seconds"
+        };
+        return Err(ApiError::invalid(
+            About { group: "authentication.k8s.io", resource: "TokenRequest", name: "" },
+            &[fairway_kernel_schema::field::FieldError::invalid(
+                &fairway_kernel_schema::field::Path::new("spec").child("expirationSeconds"),
+                lifetime,
+                why,
+            )],
+        ));
+    }
+    let audiences: Vec<String> = spec["audiences"]
+        .as_array()
+        .map(|a| a.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect())
+        .unwrap_or_default();
+    let bound = bound_object(call, &spec["boundObjectRef"])?;
+    let tokens = &call.kernel.tokens;
+    let id = call.kernel.random.uuid();
+    let now = call.kernel.clock.unix();
+    let token = tokens
+        .issue(&Grant {
+            namespace: call.namespace(),
+            account: &call.path.name,
+            uid: meta(&account, "uid"),
+            audiences: audiences.clone(),
+            now,
+            lifetime,
+            bound: bound.as_ref().map(|(kind, name, uid)| (kind.as_str(), name.as_str(), uid.as_str())),
+            id: &id,
+        })
+        .map_err(ApiError::internal)?;
+    request["apiVersion"] = "authentication.k8s.io/v1".into();
+    request["kind"] = "TokenRequest".into();
+    request["metadata"] = json!({
+        "name": call.path.name, "namespace": call.namespace(), "creationTimestamp": call.now,
+    });
+    request["spec"]["expirationSeconds"] = lifetime.into();
+    request["spec"]["audiences"] =
+        if audiences.is_empty() { json!([tokens.issuer()]) } else { json!(audiences) };
+    request["spec"]["boundObjectRef"] = spec["boundObjectRef"].clone();
+    request["status"] = json!({"token": token, "expirationTimestamp": rfc3339(now + lifetime)});
+    other(call, 201, &request)
+}
+
+/// Kind, name and UID of the object that the token shall live and die with.
+fn bound_object(call: &Call<'_>, reference: &Value) -> Result<Option<(String, String, String)>, ApiError> {
+    if !reference.is_object() {
+        return Ok(None);
+    }
+    let text = |field: &str| reference[field].as_str().unwrap_or("").to_owned();
+    let (kind, name, uid) = (text("kind"), text("name"), text("uid"));
+    let (resource, namespace) = match (kind.as_str(), text("apiVersion").as_str()) {
+        ("Pod", "v1" | "") => ("pods", call.namespace()),
+        ("Secret", "v1" | "") => ("secrets", call.namespace()),
+        ("Node", "v1" | "") => ("nodes", ""),
+        _ => {
+            return Err(ApiError::bad_request(format!(
+                "cannot bind token for object of type {kind}; a Pod, a Secret or a Node can be bound"
+            )));
+        }
+    };
+    let about = About { group: "", resource, name: &name };
+    let found = call
+        .kernel
+        .storage
+        .cache
+        .kind(KindPrefix::new("", resource, BUILTIN_IDENTITY).as_str())
+        .get(ObjectSuffix::new(call.cluster, namespace, &name).as_str())
+        .ok_or_else(|| ApiError::not_found(about))?
+        .value()?;
+    if !uid.is_empty() && uid != meta(&found, "uid") {
+        return Err(ApiError::conflict(
+            about,
+            format!("the UID in the bound object reference ({uid}) does not match the UID in record. The object might have been deleted and then recreated"),
+        ));
+    }
+    let uid = meta(&found, "uid").to_owned();
+    Ok(Some((kind, name, uid)))
+}

@@ -1,0 +1,78 @@
+"""Servers for the client tests: a Fairway of our own, the real peer, or one that runs already."""
+
+import contextlib
+import os
+import pathlib
+import shlex
+import signal
+import socket
+import subprocess
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+START_LIMIT = 120
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def fairway(binary, directory):
+    """`fairway up` with an empty data directory; yields its kubeconfig."""
+    data = directory / "data"
+    command = [str(binary.resolve()), "up", "--data", str(data), "--listen", f"127.0.0.1:{free_port()}"]
+    with process(command, directory / "fairway.log") as running:
+        yield wait_until_ready(running, data / "kubeconfig", directory / "fairway.log")
+
+
+@contextlib.contextmanager
+def upstream(command, directory):
+    """The command that keeps etcd, kube-apiserver and its controllers, with an empty data directory."""
+    data = directory / "data"
+    with process([*shlex.split(command), "--data", str(data)], directory / "upstream.log") as running:
+        yield wait_until_ready(running, data / "kubeconfig", directory / "upstream.log")
+
+
+@contextlib.contextmanager
+def process(command, log):
+    """A process with its output in a file, ended with the block."""
+    with open(log, "wb") as output:
+        running = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    try:
+        yield running
+    finally:
+        running.send_signal(signal.SIGTERM)
+        try:
+            running.wait(20)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            running.wait()
+
+
+def wait_until_ready(running, kubeconfig, log):
+    deadline = time.monotonic() + START_LIMIT
+    while time.monotonic() < deadline:
+        if running.poll() is not None:
+            break
+        if kubeconfig.exists():
+            ask = ["kubectl", "--kubeconfig", str(kubeconfig), "get", "--raw", "/readyz"]
+            if subprocess.run(ask, capture_output=True, env=environment(kubeconfig, kubeconfig.parent)).returncode == 0:
+                return kubeconfig
+        time.sleep(0.05)
+    raise SystemExit(f"the server did not become ready:\n{log.read_text(errors='replace')[-3000:]}")
+
+
+def environment(kubeconfig, scratch):
+    """What clients see: our tools first, one server, a home of their own, no terminal."""
+    return {
+        "PATH": f"{ROOT}/.tools/bin:{os.environ['PATH']}",
+        "KUBECONFIG": str(kubeconfig),
+        "HOME": str(scratch),
+        "SCRATCH": str(scratch),
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "TERM": "dumb",
+    }
