@@ -51,6 +51,7 @@ test: ## everything that must pass before a change lands
 .PHONY: clients
 clients: ## kubectl, helm and the Python client against the debug binary
 	@scripts/tools.sh python kubectl
+	$(PYTHON) -m unittest discover --quiet --start-directory tests/clients
 	$(PYTHON) tests/clients/run.py --fairway $(FAIRWAY)
 
 .PHONY: conformance
@@ -88,8 +89,9 @@ deny: ## licences, bans and sources of the dependencies
 	cargo-deny --log-level warn check --hide-inclusion-graph licenses bans sources
 
 .PHONY: codegen
-codegen: ## write the generated files again from the Kubernetes Go modules
-	cargo xtask codegen
+codegen: ## write the generated files again from the Kubernetes Go module
+	cargo xtask codegen schema
+	cargo xtask tidy --lock
 
 .PHONY: clean
 clean: ## remove what was built; tools stay (they are slow to build), remove .tools by hand

@@ -39,6 +39,7 @@ CHANGING = [
     (r":3[0-2]\d{3}/", ":NODE-PORT/"),
     # Ages stand in columns; elsewhere `100m` is a tenth of a core.
     (r"(?:(?<=  )|^|(?<= over ))(\d+[smhd])+(?=  |\)|$| \(x)", "AGE"),
+    (r" +\t", "\t"),
     (r"(?<=\S)   +", "  "),
     (r"[ \t]+$", ""),
 ]

@@ -1,12 +1,14 @@
 //! `cargo xtask tidy`: the promises of the architecture as checks, so that they hold without anyone remembering them.
 //!
-//! Each check reads the workspace as Cargo describes it or the source files, and returns problems; nothing here
-//! changes a file. The same function runs as a test, so `cargo test` alone catches an untidy change.
+//! Each check reads the workspace as Cargo describes it or the source files, and returns problems; none changes a file.
+//! The same function runs as a test, so `cargo test` alone catches an untidy change. `--lock` records the hashes of
+//! generated files.
 
 mod attributes;
 mod files;
 mod generated;
 mod layers;
+mod lock;
 mod purity;
 mod source;
 mod workspace;
@@ -53,10 +55,19 @@ impl fmt::Display for Problem {
 }
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    if !arguments.is_empty() {
-        bail!("tidy takes no arguments");
+    let root = repository_root()?;
+    match arguments {
+        [] => report(&root),
+        [option, new @ ..] if option == "--lock" => {
+            println!("{}: {} files", lock::LOCK, lock::record(&root, new)?);
+            Ok(())
+        }
+        _ => bail!("usage: cargo xtask tidy [--lock [PATH...]]"),
     }
-    let (summary, problems) = check_repository(&repository_root()?)?;
+}
+
+fn report(root: &Path) -> Result<()> {
+    let (summary, problems) = check_repository(root)?;
     for problem in &problems {
         println!("{problem}");
     }

@@ -1,18 +1,15 @@
 //! Generated files are what their generator writes, unedited. Where the generator's inputs are at hand (the Kubernetes
-//! Go modules in the module cache) it runs and compares; everywhere else the files are compared with the hashes that
-//! it recorded in `xtask/generated.lock`, one `sha256  path` a line. `cargo xtask codegen` writes both.
+//! Go module in the module cache) it runs and compares; everywhere else the files are compared with their recorded
+//! hashes.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result};
-use sha2::{Digest, Sha256};
+use anyhow::Result;
 
 use super::Problem;
+use super::lock::{LOCK, Lock, hash};
 use super::source::SourceFile;
-
-const LOCK: &str = "xtask/generated.lock";
 
 pub(super) struct Outcome {
     pub(super) summary: String,
@@ -20,27 +17,16 @@ pub(super) struct Outcome {
 }
 
 pub(super) fn check(root: &Path, sources: &[SourceFile]) -> Result<Outcome> {
-    let lock = root.join(LOCK);
-    let text = if lock.exists() {
-        std::fs::read_to_string(&lock).with_context(|| format!("cannot read {LOCK}"))?
-    } else {
-        String::new()
-    };
-    let mut problems = check_hashes(&text, |path| std::fs::read(root.join(path)).ok());
-    let recorded = parse(&text);
-    for file in sources.iter().filter(|file| file.is_generated) {
-        if !recorded.contains_key(file.path.to_string_lossy().as_ref()) {
-            let message = format!("generated, but not recorded in {LOCK}: run `cargo xtask codegen`");
-            problems.push(Problem::new(&file.path, 0, message));
-        }
-    }
+    let lock = Lock::load(root)?;
+    let mut problems = check_hashes(&lock, |path| std::fs::read(root.join(path)).ok());
+    problems.extend(unrecorded(&lock, sources));
 
     let mut how = "hashes compared";
     if let Some((_, _, codegen)) = crate::command("codegen")
         && inputs_at_hand()
     {
         how = "generated again and compared";
-        if let Err(error) = codegen(&["--check".to_owned()]) {
+        if let Err(error) = codegen(&["schema".to_owned(), "--check".to_owned()]) {
             problems.push(Problem::new(
                 LOCK,
                 0,
@@ -49,20 +35,32 @@ pub(super) fn check(root: &Path, sources: &[SourceFile]) -> Result<Outcome> {
         }
     }
     Ok(Outcome {
-        summary: format!("{} generated files ({how})", recorded.len()),
+        summary: format!("{} generated files ({how})", lock.hashes.len()),
         problems,
     })
 }
 
+/// Problems of sources that say they are generated and are not in the lock.
+pub(super) fn unrecorded(lock: &Lock, sources: &[SourceFile]) -> Vec<Problem> {
+    sources
+        .iter()
+        .filter(|file| file.is_generated && !lock.hashes.contains_key(file.path.to_string_lossy().as_ref()))
+        .map(|file| {
+            let message = format!("generated, but not in {LOCK}: run `cargo xtask tidy --lock PATH`");
+            Problem::new(&file.path, 0, message)
+        })
+        .collect()
+}
+
 /// Problems of files whose content is not what was recorded.
-pub(super) fn check_hashes(lock: &str, read: impl Fn(&str) -> Option<Vec<u8>>) -> Vec<Problem> {
+pub(super) fn check_hashes(lock: &Lock, read: impl Fn(&str) -> Option<Vec<u8>>) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for (path, recorded) in parse(lock) {
+    for (path, recorded) in &lock.hashes {
         let message = match read(path) {
-            None => format!("recorded in {LOCK}, but missing: run `cargo xtask codegen`"),
-            Some(content) if hash(&content) != recorded => {
+            None => format!("in {LOCK}, but missing: run `make codegen`"),
+            Some(content) if hash(&content) != *recorded => {
                 format!(
-                    "differs from what {LOCK} records: generated files are not edited, run `cargo xtask codegen`"
+                    "differs from what {LOCK} records: generated files are not edited, run `make codegen`"
                 )
             }
             Some(_) => continue,
@@ -70,20 +68,6 @@ pub(super) fn check_hashes(lock: &str, read: impl Fn(&str) -> Option<Vec<u8>>) -
         problems.push(Problem::new(path, 0, message));
     }
     problems
-}
-
-fn parse(lock: &str) -> BTreeMap<&str, &str> {
-    lock.lines()
-        .filter_map(|line| line.split_once("  "))
-        .map(|(hash, path)| (path, hash))
-        .collect()
-}
-
-pub(super) fn hash(content: &[u8]) -> String {
-    Sha256::digest(content)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }
 
 /// Whether the Go module that schemas are generated from is in the module cache; tidy downloads nothing.

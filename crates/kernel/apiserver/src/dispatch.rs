@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::discovery;
 use crate::health;
+use crate::http::negotiate::Format;
 use crate::http::respond;
 use crate::kernel::Kernel;
 use crate::metrics;
@@ -31,7 +32,8 @@ async fn other(kernel: &Arc<Kernel>, request: &Admitted<'_>) -> Answer {
     }
     let format = request.accept.format;
     match request.info.path.trim_end_matches('/') {
-        "/version" => Ok(respond::value(200, format, &version::version())),
+        // People look at this one; upstream indents it for everybody.
+        "/version" => Ok(respond::value(200, Format::PrettyJson, &version::version())),
         "/metrics" => Ok(respond::text(200, metrics::render(kernel))),
         "/.well-known/openid-configuration" => Ok(respond::value(200, format, &kernel.tokens.discovery())),
         "/openid/v1/jwks" => Ok(respond::value(200, format, &kernel.tokens.jwks())),

@@ -32,7 +32,7 @@ impl Filter {
             let meta = META_FIELDS.contains(&term.field.as_str())
                 && (call.def.namespaced || term.field != "metadata.namespace");
             if !meta && !offered.iter().any(|f| f == &term.field) {
-                return Err(ApiError::bad_request(format!("field label not supported: {}", term.field)));
+                return Err(ApiError::bad_request(not_offered(&call.def, &offered, &term.field)));
             }
             needs_value |= !meta;
         }
@@ -90,6 +90,15 @@ fn selectable_fields(def: &ResourceDef, object: &Value) -> Vec<(String, String)>
         }
         (None, Some(custom)) => custom.selectable_fields(object),
         (None, None) => Vec::new(),
+    }
+}
+
+fn not_offered(def: &ResourceDef, offered: &[String], field: &str) -> String {
+    if offered.is_empty() {
+        let meta = if def.namespaced { "\"metadata.name\", \"metadata.namespace\"" } else { "\"metadata.name\"" };
+        format!("{field:?} is not a known field selector: only {meta}")
+    } else {
+        format!("field label not supported: {field}")
     }
 }
 

@@ -43,6 +43,8 @@ pub struct Kernel {
     pub shutdown: watch::Sender<bool>,
     /// Where Services get their addresses and ports.
     pub service_network: crate::admission::service::ServiceNetwork,
+    /// Compressed pieces of lists.
+    pub gzip: crate::http::gzip::Pieces,
     /// Whether start-up has finished.
     pub ready: std::sync::atomic::AtomicBool,
 }
@@ -104,6 +106,7 @@ impl Kernel {
             random: Random::default(),
             shutdown: watch::channel(false).0,
             service_network: crate::admission::service::ServiceNetwork::default(),
+            gzip: crate::http::gzip::Pieces::default(),
             ready: std::sync::atomic::AtomicBool::new(false),
         });
         Definitions::follow(&kernel);

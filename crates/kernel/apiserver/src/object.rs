@@ -20,6 +20,8 @@ pub struct Object {
     /// Where the digits of `resourceVersion` stand.
     version_at: (u32, u32),
     revision: u64,
+    /// Of its key: the same through all revisions of the object.
+    identity_hash: u64,
     labels: OnceLock<Labels>,
 }
 
@@ -103,7 +105,13 @@ impl Object {
         let end = position(out.len());
         out.put_slice(AFTER_VERSION);
         out.put_slice(after);
-        Self { bytes: out.freeze(), version_at: (start, end), revision, labels: OnceLock::new() }
+        Self {
+            bytes: out.freeze(),
+            version_at: (start, end),
+            revision,
+            identity_hash: 0,
+            labels: OnceLock::new(),
+        }
     }
 
     /// The same object as it was last, at the revision of its deletion.
@@ -112,6 +120,17 @@ impl Object {
         let before = self.version_at.0 as usize - BEFORE_VERSION.len();
         let after = self.version_at.1 as usize + AFTER_VERSION.len();
         Self::splice(&self.bytes[..before], &self.bytes[after..], revision)
+    }
+
+    /// The same object, knowing the hash of its key.
+    #[must_use]
+    pub fn with_identity(self, identity_hash: u64) -> Self {
+        Self { identity_hash, ..self }
+    }
+
+    /// The hash of its key; 0 where it is not known.
+    pub fn identity_hash(&self) -> u64 {
+        self.identity_hash
     }
 
     /// The JSON that clients read.

@@ -1,5 +1,7 @@
 //! The query string, and the options that upstream defines for reads and writes.
 
+use fairway_kernel_schema::field::{FieldError, Path};
+
 use crate::status::ApiError;
 
 /// Decoded parameters, in order.
@@ -195,19 +197,27 @@ impl WriteOptions {
             Some("Ignore") => FieldValidation::Ignore,
             Some("Strict") => FieldValidation::Strict,
             Some(other) => {
-                return Err(ApiError::unprocessable(format!(
-                    "CreateOptions.meta.k8s.io \"\" is invalid: fieldValidation: Invalid value: {other:?}: supported \
-                     values: Ignore, Warn, Strict"
-                )));
+                return Err(ApiError::invalid_options(
+                    "CreateOptions",
+                    FieldError::not_supported(
+                        &Path::new("fieldValidation"),
+                        other,
+                        &["", "Ignore", "Strict", "Warn"],
+                    ),
+                ));
             }
         };
         let field_manager = query.non_empty("fieldManager").map(str::to_owned);
         if let Some(manager) = &field_manager
             && (manager.len() > 128 || manager.chars().any(char::is_control))
         {
-            return Err(ApiError::unprocessable(
-                "CreateOptions.meta.k8s.io \"\" is invalid: fieldManager: Invalid value: it may be at most 128 \
-                 printable characters long",
+            return Err(ApiError::invalid_options(
+                "CreateOptions",
+                FieldError::invalid(
+                    &Path::new("fieldManager"),
+                    manager.as_str(),
+                    "it may be at most 128 printable characters long",
+                ),
             ));
         }
         Ok(Self {
@@ -224,9 +234,10 @@ pub fn dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Result<bool, ApiErr
     let mut dry = false;
     for value in values.filter(|v| !v.is_empty()) {
         if value != "All" {
-            return Err(ApiError::unprocessable(format!(
-                "dryRun: Unsupported value: {value:?}: supported values: \"All\""
-            )));
+            return Err(ApiError::invalid_options(
+                "CreateOptions",
+                FieldError::not_supported(&Path::new("dryRun"), value, &["All"]),
+            ));
         }
         dry = true;
     }

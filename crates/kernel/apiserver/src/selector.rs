@@ -186,7 +186,10 @@ impl<'a> Reader<'a> {
     fn values(&mut self) -> Result<Vec<String>, ApiError> {
         self.skip_space();
         if !self.eat("(") {
-            return Err(self.unexpected("'('"));
+            let found = self.word();
+            return Err(ApiError::bad_request(format!(
+                "unable to parse requirement: found '{found}' expected: '('"
+            )));
         }
         let mut values = Vec::new();
         loop {

@@ -142,7 +142,12 @@ async fn answer(
             return Err(ApiError::unavailable("the server is shutting down"));
         }
         let body = body::read(body).await?;
-        let admitted = Admitted { parts, body, info: &info, query: &query, user: &user, accept: accept? };
+        // Discovery and health are read in whatever form they have; only resources are negotiated strictly.
+        let accept = match accept {
+            Err(refused) if info.resource.is_some() => return Err(refused),
+            other => other.unwrap_or(Accept::JSON),
+        };
+        let admitted = Admitted { parts, body, info: &info, query: &query, user: &user, accept };
         dispatch::dispatch(kernel, admitted).await
     };
     let answered = match tokio::time::timeout(REQUEST_TIMEOUT, work).await {

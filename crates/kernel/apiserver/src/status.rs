@@ -201,6 +201,16 @@ impl ApiError {
         Self { code: 422, reason: "Invalid", message, details }
     }
 
+    /// 422 about the options of a request.
+    pub fn invalid_options(kind: &str, error: FieldError) -> Self {
+        Self::invalid(About { group: "meta.k8s.io", resource: kind, name: "" }, &[error])
+    }
+
+    /// 500 without a reason, as upstream answers errors that it did not foresee.
+    pub fn unforeseen(message: impl Into<String>) -> Self {
+        Self::plain(500, "", message)
+    }
+
     /// 422 without fields: a patch that cannot be applied.
     pub fn unprocessable(message: impl Into<String>) -> Self {
         Self::plain(422, "Invalid", message)
@@ -248,8 +258,14 @@ impl ApiError {
     pub fn to_status(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason,
+            "message": self.message,
         });
+        // A failure without a reason is what upstream calls unknown: clients print only the message.
+        if let Some(map) = status.as_object_mut()
+            && !self.reason.is_empty()
+        {
+            map.insert("reason".to_owned(), self.reason.into());
+        }
         if let (Some(details), Some(map)) = (&self.details, status.as_object_mut()) {
             map.insert("details".to_owned(), details.to_value());
         }

@@ -321,18 +321,14 @@ impl<'a> Ctx<'a> {
             mut identities,
             mut times,
         } = record;
-        let attempt = |force| {
-            self.updater().apply(
-                &live_typed,
-                &config_typed,
-                self.api_version,
-                owners.clone(),
-                &id,
-                force,
-            )
+        let attempt = |owners, force| {
+            self.updater()
+                .apply(&live_typed, &config_typed, self.api_version, owners, &id, force)
         };
-        let mut outcome = attempt(force);
-        if let (last_applied::KUBECTL, Err(UpdateError::Conflicts(conflicts))) = (manager, &outcome)
+        // Only kubectl may need a second attempt, and with it the owners once more.
+        let owners_again = (manager == last_applied::KUBECTL && !force).then(|| owners.clone());
+        let mut outcome = attempt(owners, force);
+        if let (Some(owners), Err(UpdateError::Conflicts(conflicts))) = (owners_again, &outcome)
             && let Some(own) = last_applied::owned_by_last_applied(&live_typed, self.api_version)
         {
             // What kubectl owned by its annotation is its own; it does not conflict with itself.
@@ -342,7 +338,7 @@ impl<'a> Ctx<'a> {
                 .cloned()
                 .collect();
             outcome = if others.is_empty() {
-                attempt(true)
+                attempt(owners, true)
             } else {
                 Err(UpdateError::Conflicts(others))
             };

@@ -9,6 +9,7 @@ mod component_roles;
 mod controller_roles;
 mod grants;
 mod namespaced;
+mod reconcile;
 mod user_roles;
 
 use serde_json::{Value, json};
@@ -18,6 +19,7 @@ use component_roles::COMPONENT_ROLES;
 use controller_roles::CONTROLLER_ROLES;
 use grants::{CLUSTER_GRANTS, NAMESPACED_GRANTS};
 use namespaced::NAMESPACED_ROLES;
+pub use reconcile::{Reconciliation, reconcile};
 use user_roles::USER_ROLES;
 
 /// The prefix of controllers' roles; the rest of the name is the controller's service account.

@@ -136,8 +136,14 @@ impl Errors {
 
     /// The value is not one of the supported ones.
     pub fn not_supported(&mut self, at: &At<'_>, value: impl Into<Value>, supported: &[&str]) {
-        self.0
-            .push(FieldError::not_supported(&at.path(), value, supported));
+        // In the caller's order, which is upstream's; most of its lists are sorted, some are not.
+        let quoted: Vec<String> = supported.iter().map(|s| format!("{s:?}")).collect();
+        self.0.push(FieldError {
+            kind: ErrorKind::NotSupported,
+            path: at.path(),
+            value: Some(value.into()),
+            detail: format!("supported values: {}", quoted.join(", ")),
+        });
     }
 
     /// The value occurs twice.
@@ -219,5 +225,7 @@ impl Errors {
 pub const FIELD_IMMUTABLE: &str = "field is immutable";
 /// What numbers below zero answer.
 pub const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
+/// What amounts of nothing or less answer.
+pub const QUANTITY_NOT_POSITIVE: &str = "must be greater than zero";
 /// What numbers below one answer.
 pub const NOT_POSITIVE: &str = "must be greater than 0";

@@ -43,18 +43,18 @@ fn namespace_endpoints() {
         "the main endpoint changes neither finalizers nor status"
     );
     let finalized = update_through("", "namespaces", Some("finalize"), &old, |o| {
-        o["spec"]["finalizers"] = json!([])
+        o["spec"]["finalizers"] = json!([]);
     })
     .ok();
     assert_eq!(finalized["spec"]["finalizers"], json!([]));
     update_through("", "namespaces", Some("status"), &old, |o| {
-        o["status"]["phase"] = json!("Terminating")
+        o["status"]["phase"] = json!("Terminating");
     })
     .fails(&[
         "status.Phase: Invalid value: \"Terminating\": may only be 'Active' if `deletionTimestamp` is empty",
     ]);
     let unlabelled = update("", "namespaces", &old, |o| {
-        o["metadata"]["labels"] = json!({"kubernetes.io/metadata.name": "b"})
+        o["metadata"]["labels"] = json!({"kubernetes.io/metadata.name": "b"});
     })
     .ok();
     assert_eq!(
@@ -110,7 +110,7 @@ fn configmaps() {
         "data: Forbidden: field is immutable when `immutable` is set",
     ]);
     update("", "configmaps", &old, |o| {
-        o["metadata"]["labels"] = json!({"x": "y"})
+        o["metadata"]["labels"] = json!({"x": "y"});
     })
     .ok();
 }
@@ -244,11 +244,11 @@ fn bindings() {
     assert_eq!(old["subjects"][0]["apiGroup"], RBAC);
     assert!(old["subjects"][1].get("apiGroup").is_none());
     update(RBAC, "rolebindings", &old, |o| o["roleRef"]["name"] = json!("other")).fails(&[
-        "roleRef: Invalid value: {\"apiGroup\":\"rbac.authorization.k8s.io\",\"kind\":\"Role\",\"name\":\"other\"}: cannot change roleRef",
+        "roleRef: Invalid value: {\"APIGroup\":\"rbac.authorization.k8s.io\",\"Kind\":\"Role\",\"Name\":\"other\"}: cannot change roleRef",
     ]);
     create(RBAC, "clusterrolebindings", binding("Role", json!([{"kind": "ServiceAccount", "name": "s"}, {"kind": "Robot", "name": "r"}]))).fails(&[
         "roleRef.kind: Unsupported value: \"Role\": supported values: \"ClusterRole\"",
         "subjects[0].namespace: Required value",
-        "subjects[1].kind: Unsupported value: \"Robot\": supported values: \"Group\", \"ServiceAccount\", \"User\"",
+        "subjects[1].kind: Unsupported value: \"Robot\": supported values: \"ServiceAccount\", \"User\", \"Group\"",
     ]);
 }

@@ -35,6 +35,15 @@ impl Strategy for DaemonSet {
 
     fn prepare_create(&self, _ctx: &WriteContext<'_>, obj: &mut Value) {
         crate::strategy::prepare_new(&PROFILE, obj);
+        let status = part_mut(obj, "status");
+        for key in [
+            "currentNumberScheduled",
+            "numberMisscheduled",
+            "desiredNumberScheduled",
+            "numberReady",
+        ] {
+            read::set(status, key, 0);
+        }
         set_template_generation(obj, 1);
     }
 
@@ -57,7 +66,7 @@ impl Strategy for DaemonSet {
         selector::validate(errs, &selector_at, label_selector);
         let chosen = !label_selector.is_null()
             && selector::matches(label_selector, part(part(template, "metadata"), "labels"));
-        if !chosen {
+        if !chosen && selector::is_usable(label_selector) {
             errs.invalid(
                 &template_at.field("metadata.labels"),
                 part(part(template, "metadata"), "labels").clone(),
@@ -83,7 +92,11 @@ impl Strategy for DaemonSet {
                 &strategy_at.field("rollingUpdate"),
                 part(strategy, "rollingUpdate"),
             ),
-            _ => errs.not_supported(&strategy_at, strategy.clone(), &["RollingUpdate", "OnDelete"]),
+            _ => errs.not_supported(
+                &strategy_at,
+                read::internal(strategy),
+                &["RollingUpdate", "OnDelete"],
+            ),
         }
     }
 

@@ -67,7 +67,11 @@ impl Strategy for Deployment {
             "RollingUpdate" => {
                 workload::rolling_update_deployment(errs, &rolling_at, part(strategy, "rollingUpdate"));
             }
-            _ => errs.not_supported(&strategy_at, strategy.clone(), &["Recreate", "RollingUpdate"]),
+            _ => errs.not_supported(
+                &strategy_at,
+                read::internal(strategy),
+                &["Recreate", "RollingUpdate"],
+            ),
         }
         workload::validate_progress_deadline(errs, spec);
     }

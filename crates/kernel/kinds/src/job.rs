@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::at::{At, Errors};
+use crate::networking::domain_prefixed_path;
 use crate::pod::{self, defaults, validate};
 use crate::read::{self, flag, has, int, list, part, part_mut, text};
 use crate::strategy::{Profile, Strategy, WriteContext, prepare_new};
@@ -99,6 +100,8 @@ impl Strategy for Job {
             errs.required(&at.field("selector"), "");
         } else {
             selector::validate(errs, &at.field("selector"), label_selector);
+        }
+        if !label_selector.is_null() && selector::is_usable(label_selector) {
             validate::selector_matches(
                 errs,
                 &at.field("template"),
@@ -157,6 +160,9 @@ fn generate_selector(obj: &mut Value) {
         text(metadata, "name").to_owned(),
         text(metadata, "uid").to_owned(),
     );
+    let template_labels = part(part(part(part(obj, "spec"), "template"), "metadata"), "labels");
+    // A Job without labels of its own shows those of its template, generated ones included.
+    let shared = !template_labels.is_null() && metadata.get("labels") == Some(template_labels);
     let spec = part_mut(obj, "spec");
     let labels = part_mut(part_mut(part_mut(spec, "template"), "metadata"), "labels");
     for key in NAME_LABELS {
@@ -165,8 +171,12 @@ fn generate_selector(obj: &mut Value) {
     for key in UID_LABELS {
         read::set_default(labels, key, uid.as_str());
     }
+    let complete = labels.clone();
     let wanted = part_mut(part_mut(spec, "selector"), "matchLabels");
     read::set_default(wanted, UID_LABELS[1], uid);
+    if shared {
+        read::set(part_mut(obj, "metadata"), "labels", complete);
+    }
 }
 
 fn validate_generated_selector(errs: &mut Errors, obj: &Value) {
@@ -225,7 +235,7 @@ fn validate_spec(errs: &mut Errors, at: &At<'_>, spec: &Value) {
     }
     if let Some(manager) = spec.get("managedBy").and_then(Value::as_str) {
         let at = at.field("managedBy");
-        validate_domain_path(errs, &at, manager);
+        domain_prefixed_path(errs, &at, manager);
         if manager.len() > MANAGED_BY_MAX {
             errs.too_long(&at, MANAGED_BY_MAX);
         }
@@ -237,13 +247,14 @@ fn validate_spec(errs: &mut Errors, at: &At<'_>, spec: &Value) {
     if mode == "Indexed" {
         validate_indexed(errs, at, spec);
     } else {
-        for key in ["backoffLimitPerIndex", "maxFailedIndexes"] {
+        let per_index: &[&str] = &["backoffLimitPerIndex", "maxFailedIndexes"];
+        for key in per_index.iter().filter(|_| matches!(mode, "" | "NonIndexed")) {
             if let Some(value) = int(spec, key) {
                 errs.invalid(&at.field(key), value, "requires indexed completion mode");
             }
         }
         if has(spec, "successPolicy") {
-            let shown = part(spec, "successPolicy").clone();
+            let shown = read::internal(part(spec, "successPolicy"));
             errs.invalid(
                 &at.field("successPolicy"),
                 shown,
@@ -264,29 +275,6 @@ fn validate_spec(errs: &mut Errors, at: &At<'_>, spec: &Value) {
         ),
         "OnFailure" | "Never" => {}
         other => errs.not_supported(&restart_at, other, &["OnFailure", "Never"]),
-    }
-}
-
-/// `domain/path`, such as `acme.io/foo`.
-fn validate_domain_path(errs: &mut Errors, at: &At<'_>, value: &str) {
-    let (domain, path) = value.split_once('/').unwrap_or(("", ""));
-    if value.is_empty() {
-        errs.required(at, "");
-    } else if domain.is_empty() || path.is_empty() {
-        errs.invalid(
-            at,
-            value,
-            "must be a domain-prefixed path (such as \"acme.io/foo\")",
-        );
-    } else {
-        errs.all_invalid(at, domain, validation::is_dns1123_subdomain(domain));
-        if !path
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b))
-        {
-            let fault = validation::regex_error("Invalid path", r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", &[]);
-            errs.invalid(at, path, fault);
-        }
     }
 }
 
@@ -398,8 +386,11 @@ impl Strategy for CronJob {
         read::set_default(spec, "suspend", false);
         read::set_default(spec, "successfulJobsHistoryLimit", 3);
         read::set_default(spec, "failedJobsHistoryLimit", 1);
-        if let Some(job) = spec.get_mut("jobTemplate").and_then(|t| t.get_mut("spec")) {
-            default_spec(job);
+        if let Some(template) = spec.get_mut("jobTemplate") {
+            read::set_default(template, "metadata", json!({}));
+            if let Some(job) = template.get_mut("spec") {
+                default_spec(job);
+            }
         }
     }
 

@@ -244,6 +244,17 @@ pub fn validate_template(errs: &mut Errors, at: &At<'_>, metadata: &Value) {
     validate_annotations(errs, &at.field("annotations"), metadata);
 }
 
+/// Metadata of an embedded object that may have labels and annotations, and nothing else.
+pub fn validate_bare_template(errs: &mut Errors, at: &At<'_>, metadata: &Value) {
+    validate_template(errs, at, metadata);
+    for (key, value) in metadata.as_object().into_iter().flatten() {
+        if !matches!(key.as_str(), "labels" | "annotations") && !value.is_null() {
+            let shown = if key == "uid" { "uID" } else { key };
+            errs.forbidden(&at.field(shown), "cannot be set");
+        }
+    }
+}
+
 fn validate_annotations(errs: &mut Errors, at: &At<'_>, metadata: &Value) {
     let mut size = 0;
     for (key, value) in read::entries(metadata, "annotations") {

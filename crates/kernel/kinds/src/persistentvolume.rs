@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::at::{At, Errors, FIELD_IMMUTABLE, NOT_POSITIVE};
+use crate::at::{At, Errors, FIELD_IMMUTABLE, QUANTITY_NOT_POSITIVE};
 use crate::persistentvolumeclaim::{VOLUME_MODES, validate_access_modes};
-use crate::pod::{defaults, required_parts, scheduling};
+use crate::pod::{SOURCE_ORDER, defaults, required_parts, scheduling, second_source};
 use crate::quantity::{self, Quantity};
 use crate::read::{self, has, list, part, part_mut, text};
 use crate::strategy::{Profile, Strategy, WriteContext, prepare_changed};
@@ -59,18 +59,13 @@ impl Strategy for PersistentVolume {
         prepare_changed(&PROFILE, ctx, obj, old);
         if ctx.subresource == Some("status") {
             let (status, before) = (part_mut(obj, "status"), part(old, "status"));
+            let key = "lastPhaseTransitionTime";
             let moved = text(status, "phase") != text(before, "phase");
-            let unset = !has(status, "lastPhaseTransitionTime");
-            if moved
-                && read::same(
-                    status.get("lastPhaseTransitionTime"),
-                    before.get("lastPhaseTransitionTime"),
-                )
-                || (unset && moved)
-            {
-                read::set(status, "lastPhaseTransitionTime", ctx.now);
-            } else if unset {
-                read::copy(status, before, "lastPhaseTransitionTime");
+            let told = has(status, key) && !read::same(status.get(key), before.get(key));
+            if moved && !told {
+                read::set(status, key, ctx.now);
+            } else if !has(status, key) {
+                read::copy(status, before, key);
             }
         }
     }
@@ -201,7 +196,9 @@ fn validate_capacity(errs: &mut Errors, at: &At<'_>, spec: &Value) {
     for (name, value) in read::entries(spec, "capacity") {
         match Quantity::from_value(value) {
             None => errs.invalid(&at.key(name), value.clone(), quantity::FORMAT_ERROR),
-            Some(size) if size.sign() <= 0 => errs.invalid(&at.key(name), size.canonical(), NOT_POSITIVE),
+            Some(size) if size.sign() <= 0 => {
+                errs.invalid(&at.key(name), size.canonical(), QUANTITY_NOT_POSITIVE);
+            }
             Some(_) => {}
         }
     }
@@ -209,15 +206,18 @@ fn validate_capacity(errs: &mut Errors, at: &At<'_>, spec: &Value) {
 
 fn validate_source(errs: &mut Errors, at: &At<'_>, spec: &Value) {
     let mut count = 0;
-    for (kind, source) in spec.as_object().into_iter().flatten() {
-        if COMMON.contains(&kind.as_str()) {
+    for kind in SOURCE_ORDER.iter().filter(|kind| has(spec, kind)) {
+        let source = part(spec, kind);
+        count += 1;
+        if count > 1 {
+            errs.forbidden(
+                &at.field(second_source(kind)),
+                "may not specify more than 1 volume type",
+            );
             continue;
         }
-        count += 1;
         let at = at.field(kind);
-        if count > 1 {
-            errs.forbidden(&at, "may not specify more than 1 volume type");
-        } else if kind == "csi" {
+        if *kind == "csi" {
             storage::csi_driver_name(errs, &at.field("driver"), text(source, "driver"));
             errs.require_text(&at, source, "volumeHandle");
             for key in [

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::at::{At, Errors, NOT_POSITIVE};
+use crate::at::{At, Errors, QUANTITY_NOT_POSITIVE};
 use crate::pod::defaults;
 use crate::quantity::{self, Quantity};
 use crate::read::{self, has, list, part, part_mut, text, texts};
@@ -86,6 +86,11 @@ pub(crate) fn default_claim(obj: &mut Value) {
 
 /// `dataSource` holds only claims and snapshots; it and `dataSourceRef` mirror each other within a namespace.
 fn normalize_sources(spec: &mut Value, old: Option<&Value>) {
+    // Sources in other namespaces need a grant that no controller here gives.
+    let foreign = |spec: &Value| !text(part(spec, "dataSourceRef"), "namespace").is_empty();
+    if foreign(spec) && !old.is_some_and(foreign) {
+        read::unset(spec, "dataSourceRef");
+    }
     let in_use = |spec: &Value| has(spec, "dataSource") || has(spec, "dataSourceRef");
     if !old.is_some_and(in_use) && has(spec, "dataSource") {
         let source = part(spec, "dataSource");
@@ -135,7 +140,9 @@ pub(crate) fn validate_spec(errs: &mut Errors, at: &At<'_>, spec: &Value, _old: 
     match part(part(spec, "resources"), "requests").get("storage") {
         None => errs.required(&storage_at, ""),
         Some(value) => match Quantity::from_value(value) {
-            Some(size) if size.sign() <= 0 => errs.invalid(&storage_at, size.canonical(), NOT_POSITIVE),
+            Some(size) if size.sign() <= 0 => {
+                errs.invalid(&storage_at, size.canonical(), QUANTITY_NOT_POSITIVE);
+            }
             _ => {
                 resources::validate_amount(errs, &storage_at, "storage", value);
             }
@@ -159,15 +166,16 @@ pub(crate) fn validate_spec(errs: &mut Errors, at: &At<'_>, spec: &Value, _old: 
     if has(spec, "dataSource") && !reference.is_null() {
         let source = part(spec, "dataSource");
         if !text(reference, "namespace").is_empty() {
-            errs.invalid_unshown(
+            errs.invalid(
                 at,
+                json!({}),
                 "may not be specified when dataSourceRef.namespace is specified",
             );
         } else if ["apiGroup", "kind", "name"]
             .iter()
             .any(|k| text(source, k) != text(reference, k))
         {
-            errs.invalid_unshown(at, "must match dataSourceRef");
+            errs.invalid(at, json!({}), "must match dataSourceRef");
         }
     }
 }

@@ -12,13 +12,15 @@ use crate::{meta, validation};
 
 mod containers;
 pub(crate) mod defaults;
+mod environment;
+mod mounts;
 pub(crate) mod scheduling;
 mod security;
 pub(crate) mod validate;
 mod volumes;
 
-pub(crate) use containers::{backsteps, local_non_reserved_path};
-pub(crate) use volumes::required_parts;
+pub(crate) use mounts::{backsteps, local_non_reserved_path};
+pub(crate) use volumes::{ORDER as SOURCE_ORDER, required_parts, second_source};
 
 pub(crate) struct Pod;
 

@@ -47,6 +47,9 @@ impl Strategy for Role {
             }
             for (i, chosen) in selectors.iter().enumerate() {
                 selector::validate(errs, &at.index(i), chosen);
+                if !selector::is_usable(chosen) {
+                    errs.invalid(&at.index(i), Value::Null, "invalid label selector.");
+                }
             }
         }
     }
@@ -133,7 +136,7 @@ impl Strategy for Binding {
         if !read::same(obj.get("roleRef"), old.get("roleRef")) {
             let role = part(obj, "roleRef");
             let shown = json!({
-                "apiGroup": text(role, "apiGroup"), "kind": text(role, "kind"), "name": text(role, "name"),
+                "APIGroup": text(role, "apiGroup"), "Kind": text(role, "kind"), "Name": text(role, "name"),
             });
             errs.invalid(&At::new("roleRef"), shown, "cannot change roleRef");
         }

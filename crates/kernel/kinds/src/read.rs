@@ -81,6 +81,24 @@ pub fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
     }
 }
 
+/// A struct as upstream prints it where it shows its internal types: with capital field names.
+pub fn internal(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, value)| {
+                let mut key = key.clone();
+                if let Some(first) = key.get_mut(..1) {
+                    first.make_ascii_uppercase();
+                }
+                (key, internal(value))
+            })
+            .collect(),
+        Value::Array(items) => items.iter().map(internal).collect(),
+        other => other.clone(),
+    }
+}
+
 /// Sets a field of an object; anything else becomes an object first.
 fn insert(obj: &mut Value, key: &str, value: Value) {
     if let Value::Object(map) = obj {

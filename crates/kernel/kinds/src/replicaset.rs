@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::at::{At, Errors};
 use crate::pod::{self, defaults, validate};
 use crate::read::{self, has, part, part_mut};
-use crate::strategy::{Profile, Strategy, WriteContext};
+use crate::strategy::{Profile, Strategy, WriteContext, prepare_new};
 use crate::{selector, workload};
 
 static PROFILE: Profile = Profile::WORKLOAD;
@@ -22,6 +22,11 @@ impl Strategy for ReplicaSet {
         let spec = part_mut(obj, "spec");
         read::set_default(spec, "replicas", 1);
         defaults::template(spec);
+    }
+
+    fn prepare_create(&self, _ctx: &WriteContext<'_>, obj: &mut Value) {
+        prepare_new(&PROFILE, obj);
+        read::set(part_mut(obj, "status"), "replicas", 0);
     }
 
     fn validate(&self, _ctx: &WriteContext<'_>, obj: &Value, _old: Option<&Value>, errs: &mut Errors) {
@@ -75,6 +80,11 @@ impl Strategy for ReplicationController {
         if !read::filled(metadata, "labels") {
             read::set(metadata, "labels", labels);
         }
+    }
+
+    fn prepare_create(&self, _ctx: &WriteContext<'_>, obj: &mut Value) {
+        prepare_new(&PROFILE, obj);
+        read::set(part_mut(obj, "status"), "replicas", 0);
     }
 
     fn validate(&self, _ctx: &WriteContext<'_>, obj: &Value, _old: Option<&Value>, errs: &mut Errors) {

@@ -105,37 +105,27 @@ impl Strategy for Secret {
 
 fn validate_type(errs: &mut Errors, at: &At<'_>, obj: &Value) {
     let data = part(obj, "data");
-    let mut need = |key: &str| errs.required(&at.key(key), "");
-    match text(obj, "type") {
+    let missing = |key: &&str| data.get(*key).is_none();
+    let needed: Vec<&str> = match text(obj, "type") {
         "kubernetes.io/service-account-token" => {
-            if meta::annotation(obj, SERVICE_ACCOUNT_NAME)
-                .unwrap_or("")
-                .is_empty()
-            {
+            let name = meta::annotation(obj, SERVICE_ACCOUNT_NAME).unwrap_or("");
+            if name.is_empty() {
                 errs.required(&At::new("metadata.annotations").key(SERVICE_ACCOUNT_NAME), "");
             }
+            return;
         }
-        "kubernetes.io/dockercfg" => validate_json(errs, at, data, ".dockercfg"),
-        "kubernetes.io/dockerconfigjson" => validate_json(errs, at, data, ".dockerconfigjson"),
-        "kubernetes.io/basic-auth" => {
-            if data.get("username").is_none() && data.get("password").is_none() {
-                need("username");
-                need("password");
-            }
+        "kubernetes.io/dockercfg" => return validate_json(errs, at, data, ".dockercfg"),
+        "kubernetes.io/dockerconfigjson" => return validate_json(errs, at, data, ".dockerconfigjson"),
+        // One of the two is enough, but without either both are named.
+        "kubernetes.io/basic-auth" if ["username", "password"].iter().all(&missing) => {
+            vec!["username", "password"]
         }
-        "kubernetes.io/ssh-auth" => {
-            if text(data, "ssh-privatekey").is_empty() {
-                need("ssh-privatekey");
-            }
-        }
-        "kubernetes.io/tls" => {
-            for key in ["tls.crt", "tls.key"] {
-                if data.get(key).is_none() {
-                    need(key);
-                }
-            }
-        }
-        _ => {}
+        "kubernetes.io/ssh-auth" if text(data, "ssh-privatekey").is_empty() => vec!["ssh-privatekey"],
+        "kubernetes.io/tls" => ["tls.crt", "tls.key"].into_iter().filter(missing).collect(),
+        _ => return,
+    };
+    for key in needed {
+        errs.required(&at.key(key), "");
     }
 }
 

@@ -60,6 +60,13 @@ fn validate_requirement(errs: &mut Errors, at: &At<'_>, requirement: &Value) {
     }
 }
 
+/// Whether a selector can be evaluated: its operators exist and have the values they need.
+pub fn is_usable(selector: &Value) -> bool {
+    let mut errs = Errors::new();
+    validate(&mut errs, &At::new(""), selector);
+    errs.is_empty()
+}
+
 /// Whether a selector selects by anything at all.
 pub fn is_empty(selector: &Value) -> bool {
     !read::filled(selector, "matchLabels") && !read::filled(selector, "matchExpressions")

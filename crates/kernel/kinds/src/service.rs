@@ -112,12 +112,14 @@ impl Strategy for Service {
 
     fn prepare_create(&self, _ctx: &WriteContext<'_>, obj: &mut Value) {
         read::set(obj, "status", json!({"loadBalancer": {}}));
+        drop_internal_policy(obj);
     }
 
     fn prepare_update(&self, ctx: &WriteContext<'_>, obj: &mut Value, old: &Value) {
         prepare_changed(&PROFILE, ctx, obj, old);
         if ctx.subresource.is_none() {
             drop_type_dependent(obj, old);
+            drop_internal_policy(obj);
         }
     }
 
@@ -222,6 +224,14 @@ fn service_warnings(obj: &Value) -> Vec<String> {
         );
     }
     found
+}
+
+/// A name elsewhere has no traffic of its own to steer.
+fn drop_internal_policy(obj: &mut Value) {
+    let spec = part_mut(obj, "spec");
+    if is_external_name(spec) {
+        read::unset(spec, "internalTrafficPolicy");
+    }
 }
 
 fn same_field(new: &Value, old: &Value, key: &str) -> bool {

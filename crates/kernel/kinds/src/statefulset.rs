@@ -6,7 +6,7 @@ use crate::at::{At, Errors};
 use crate::meta::NameRule;
 use crate::pod::{self, defaults, validate};
 use crate::read::{self, each_mut, has, int, list, part, part_mut, text};
-use crate::strategy::{Profile, Strategy, WriteContext};
+use crate::strategy::{Profile, Strategy, WriteContext, prepare_changed, prepare_new};
 use crate::{persistentvolumeclaim, selector, validation, workload};
 
 pub(crate) struct StatefulSet;
@@ -33,6 +33,7 @@ impl Strategy for StatefulSet {
 
     fn default(&self, obj: &mut Value) {
         let spec = part_mut(obj, "spec");
+        read::set_default(spec, "serviceName", "");
         read::set_default_text(spec, "podManagementPolicy", "OrderedReady");
         let strategy = part_mut(spec, "updateStrategy");
         if text(strategy, "type").is_empty() {
@@ -55,6 +56,19 @@ impl Strategy for StatefulSet {
             read::set_default_text(claim, "kind", "PersistentVolumeClaim");
             persistentvolumeclaim::default_claim(claim);
         }
+    }
+
+    fn prepare_create(&self, _ctx: &WriteContext<'_>, obj: &mut Value) {
+        prepare_new(&PROFILE, obj);
+        read::set(obj, "status", json!({"replicas": 0, "availableReplicas": 0}));
+        drop_max_unavailable(obj, None);
+    }
+
+    fn prepare_update(&self, ctx: &WriteContext<'_>, obj: &mut Value, old: &Value) {
+        if ctx.subresource.is_none() {
+            drop_max_unavailable(obj, Some(old));
+        }
+        prepare_changed(&PROFILE, ctx, obj, old);
     }
 
     fn validate(&self, _ctx: &WriteContext<'_>, obj: &Value, old: Option<&Value>, errs: &mut Errors) {
@@ -104,6 +118,22 @@ impl Strategy for StatefulSet {
     }
 }
 
+/// `maxUnavailable` is not on by default upstream, so it goes unless it was stored before.
+fn drop_max_unavailable(obj: &mut Value, old: Option<&Value>) {
+    fn used(obj: &Value) -> bool {
+        has(
+            part(part(part(obj, "spec"), "updateStrategy"), "rollingUpdate"),
+            "maxUnavailable",
+        )
+    }
+    if old.is_some_and(used) {
+        return;
+    }
+    if let Some(rolling) = obj.pointer_mut("/spec/updateStrategy/rollingUpdate") {
+        read::unset(rolling, "maxUnavailable");
+    }
+}
+
 fn validate_spec(errs: &mut Errors, spec: &Value, new: bool) {
     let at = At::new("spec");
     match text(spec, "podManagementPolicy") {
@@ -140,7 +170,7 @@ fn validate_spec(errs: &mut Errors, spec: &Value, new: bool) {
         }
         _ => errs.invalid(
             &strategy_at,
-            strategy.clone(),
+            read::internal(strategy),
             "must be 'RollingUpdate' or 'OnDelete'",
         ),
     }
@@ -150,9 +180,9 @@ fn validate_spec(errs: &mut Errors, spec: &Value, new: bool) {
         errs.one_of(&retention_at.field(key), policy, &["Retain", "Delete"]);
     }
     if new {
-        let at = at.field("volumeClaimTemplates");
+        let claims_at = at.field("volumeClaimTemplates");
         for (i, claim) in list(spec, "volumeClaimTemplates").iter().enumerate() {
-            let at = at.index(i);
+            let at = claims_at.index(i);
             persistentvolumeclaim::validate_spec(errs, &at.field("spec"), part(claim, "spec"), None);
         }
         let service = text(spec, "serviceName");
@@ -172,7 +202,6 @@ fn validate_spec(errs: &mut Errors, spec: &Value, new: bool) {
 fn validate_template(errs: &mut Errors, at: &At<'_>, spec: &Value) {
     let label_selector = part(spec, "selector");
     let selector_at = at.field("selector");
-    let before = errs.len();
     if label_selector.is_null() {
         errs.required(&selector_at, "");
     } else {
@@ -184,7 +213,12 @@ fn validate_template(errs: &mut Errors, at: &At<'_>, spec: &Value) {
     }
     let template = part(spec, "template");
     let template_at = at.field("template");
-    if errs.len() == before {
+    if !selector::is_usable(label_selector) {
+        errs.invalid(&selector_at, label_selector.clone(), "");
+        validate::long_running(errs, &template_at, template, "StatefulSet");
+        return;
+    }
+    if !selector::is_empty(label_selector) {
         validate::selector_matches(errs, &template_at, label_selector, template);
     }
     // Claims become volumes of the same name, and host names come from the set.

@@ -353,6 +353,10 @@ impl Strategy for VolumeAttachment {
         &VOLUME_ATTACHMENT
     }
 
+    fn prepare_create(&self, _ctx: &WriteContext<'_>, obj: &mut Value) {
+        read::set(obj, "status", json!({"attached": false}));
+    }
+
     fn validate(&self, _ctx: &WriteContext<'_>, obj: &Value, _old: Option<&Value>, errs: &mut Errors) {
         let spec = part(obj, "spec");
         let at = At::new("spec");

@@ -5,7 +5,7 @@
 //! `prepare_update`, `validate_update`, `warnings`. Services take `service::plan_allocation` before preparation.
 
 use fairway_kernel_schema::field::FieldError;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::at::Errors;
 use crate::meta::{self, NameRule};
@@ -165,7 +165,8 @@ pub trait Strategy: Sync {
 /// The shared part of preparing a create.
 pub(crate) fn prepare_new(profile: &Profile, obj: &mut Value) {
     if profile.status {
-        read::unset(obj, "status");
+        // Typed servers show the empty status of a new object, so clients may look into it.
+        read::set(obj, "status", Value::Object(Map::new()));
     }
     if !profile.generation.is_empty() {
         read::set(read::part_mut(obj, "metadata"), "generation", 1);

@@ -18,7 +18,6 @@ pub(crate) fn validate_selector_and_template(
     let at = At::new("spec");
     let selector_at = at.field("selector");
     let label_selector = part(spec, "selector");
-    let before = errs.len();
     if label_selector.is_null() {
         errs.required(&selector_at, "");
     } else {
@@ -33,7 +32,11 @@ pub(crate) fn validate_selector_and_template(
     }
     let template = part(spec, "template");
     let template_at = at.field("template");
-    if errs.len() == before {
+    if !selector::is_usable(label_selector) {
+        errs.invalid(&selector_at, label_selector.clone(), "invalid label selector");
+        return;
+    }
+    if !selector::is_empty(label_selector) {
         validate::selector_matches(errs, &template_at, label_selector, template);
     }
     validate::template(errs, &template_at, template);

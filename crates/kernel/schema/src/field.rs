@@ -168,7 +168,7 @@ impl FieldError {
 
     /// The value is not one of the supported ones.
     pub fn not_supported(path: &Path, value: impl Into<Value>, supported: &[&str]) -> Self {
-        let mut sorted: Vec<String> = supported.iter().map(|s| format!("{s:?}")).collect();
+        let mut sorted: Vec<String> = supported.iter().map(|s| quoted(s)).collect();
         sorted.sort();
         Self::make(
             ErrorKind::NotSupported,
@@ -184,7 +184,7 @@ impl FieldError {
         value: impl Into<Value>,
         supported: impl IntoIterator<Item = &'a str>,
     ) -> Self {
-        let quoted: Vec<String> = supported.into_iter().map(|s| format!("{s:?}")).collect();
+        let quoted: Vec<String> = supported.into_iter().map(quoted).collect();
         let detail = if quoted.is_empty() {
             String::new()
         } else {
@@ -228,15 +228,11 @@ impl FieldError {
     /// What goes into `details.causes[].message`: everything but the path.
     pub fn body(&self) -> String {
         let title = self.kind.title();
-        let mut text = match (&self.value, self.kind) {
-            (Some(v), ErrorKind::TooMany) => format!("{title}: {v}"),
-            (Some(v), ErrorKind::Invalid | ErrorKind::TypeInvalid)
-                if v.is_array() || v.is_object() || v.is_null() =>
-            {
-                format!("{title}: {}", go_json(v))
-            }
-            (Some(v), _) => format!("{title}: {v}"),
-            (None, _) => title.to_owned(),
+        let mut text = match &self.value {
+            Some(v) if v.is_array() || v.is_object() => format!("{title}: {}", go_json(v)),
+            Some(Value::String(s)) => format!("{title}: {}", quoted(s)),
+            Some(v) => format!("{title}: {v}"),
+            None => title.to_owned(),
         };
         if !self.detail.is_empty() {
             text.push_str(": ");
@@ -246,12 +242,38 @@ impl FieldError {
     }
 }
 
-fn go_json(v: &Value) -> String {
-    if v.is_null() {
-        "null".to_owned()
-    } else {
-        v.to_string()
+/// A text in double quotes, as Go's `%q` has it.
+pub fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{b}' => out.push_str("\\v"),
+            '\u{c}' => out.push_str("\\f"),
+            c if c.is_ascii_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c => out.push(c),
+        }
     }
+    out.push('"');
+    out
+}
+
+/// JSON as upstream writes it: safe to be put into a web page.
+fn go_json(v: &Value) -> String {
+    let text = v.to_string();
+    if !text.contains(['<', '>', '&']) {
+        return text;
+    }
+    text.replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
 }
 
 impl fmt::Display for FieldError {

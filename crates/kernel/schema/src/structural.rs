@@ -109,11 +109,18 @@ impl Structural {
                 "must be a schema object",
             )]);
         };
-        let mut errors = invariants::check(props, path);
-        if errors.is_empty() {
-            errors = default_check::check(&compiled.root, path);
+        let unsupported = invariants::unsupported(schema);
+        let mut errors = Vec::new();
+        if unsupported.is_none() {
+            errors = invariants::check(props, path);
+            if errors.is_empty() {
+                errors = default_check::check(&compiled.root, path);
+            }
         }
         openapi_rules::check(props, path, openapi_rules::Context::root(), &mut errors);
+        if let Some(reason) = unsupported.filter(|_| errors.is_empty()) {
+            errors.push(FieldError::invalid(path, "", reason));
+        }
         // Rules and defaults under rules can be judged only if the types are right.
         if errors.is_empty() && compiled.root.has(Flags::RULES_BELOW) {
             errors = rules::check(props, &compiled.root, path);

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::api::{
     KeyValue, LeaseId, Range, RangeResponse, Revision, Store, StoreError, Txn, TxnResponse, WatchRequest,
@@ -75,7 +75,7 @@ pub(crate) struct Shared {
     index: RwLock<Index>,
     hub: Arc<Hub>,
     readers: Mutex<Vec<Box<dyn EngineReader>>>,
-    reader_permits: Semaphore,
+    reader_permits: Arc<Semaphore>,
     reads_block: bool,
     progress_interval: Duration,
 }
@@ -91,22 +91,24 @@ impl Shared {
         work: impl FnOnce(&Shared, &mut dyn EngineReader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let closed = || StoreError::Closed("no reader is left".to_owned());
-        let _permit = self.reader_permits.acquire().await.map_err(|_| closed())?;
-        let shared = Arc::clone(self);
-        let run = move || {
-            let taken = shared
-                .readers
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .pop();
-            let mut reader = taken.ok_or_else(closed)?;
-            let outcome = work(&shared, reader.as_mut());
-            shared
-                .readers
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(reader);
-            outcome
+        let permit = Arc::clone(&self.reader_permits)
+            .acquire_owned()
+            .await
+            .map_err(|_| closed())?;
+        let taken = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let reader = taken.ok_or_else(closed)?;
+        let mut borrowed = BorrowedReader {
+            shared: Arc::clone(self),
+            reader: Some(reader),
+            _permit: permit,
+        };
+        let run = move || match &mut borrowed {
+            BorrowedReader {
+                shared,
+                reader: Some(reader),
+                ..
+            } => work(shared, reader.as_mut()),
+            BorrowedReader { reader: None, .. } => Err(closed()),
         };
         if !self.reads_block {
             return run();
@@ -162,6 +164,35 @@ impl Shared {
     }
 }
 
+/// A reader that returns to its place whatever happens: the caller may go away while it reads, and work may panic. The
+/// permit is given back after it.
+struct BorrowedReader {
+    shared: Arc<Shared>,
+    reader: Option<Box<dyn EngineReader>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for BorrowedReader {
+    fn drop(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            self.shared
+                .readers
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(reader);
+        }
+    }
+}
+
+/// Ends all watches when the writer ends, even if it panics: nothing would come any more.
+struct CloseOnExit(Arc<Hub>);
+
+impl Drop for CloseOnExit {
+    fn drop(&mut self) {
+        self.0.close("its writer has ended");
+    }
+}
+
 /// A store over an engine. [`crate::EmbeddedStore`] and [`crate::MemoryStore`] are this with an engine chosen.
 pub struct LogStore {
     shared: Arc<Shared>,
@@ -188,7 +219,7 @@ impl LogStore {
             hub: Arc::new(Hub::new(index.revision(), options.ring_bytes)),
             index: RwLock::new(index),
             readers: Mutex::new(readers),
-            reader_permits: Semaphore::new(READERS),
+            reader_permits: Arc::new(Semaphore::new(READERS)),
             reads_block: engine.reads_block(),
             progress_interval: options.progress_interval,
         });
@@ -205,9 +236,13 @@ impl LogStore {
             Arc::clone(&options.clock),
             received,
         );
+        let close_on_exit = CloseOnExit(Arc::clone(&shared.hub));
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || writer.run())
+            .spawn(move || {
+                let _close_on_exit = close_on_exit;
+                writer.run();
+            })
             .map_err(|error| StoreError::Io {
                 attempted: "start its writer",
                 cause: error.to_string(),

@@ -72,32 +72,32 @@ pub(crate) fn check(
         errors: Vec::new(),
     };
     checker.check(root);
-    literals::validate(root, &mut checker.errors);
     if checker.mapping.exhausted() {
         checker.errors.push((
             root.position,
             "expression is too complex to type-check".to_owned(),
         ));
     }
-    if !checker.errors.is_empty() {
-        let mut errors = checker.errors;
-        errors.sort_by_key(|(position, _)| *position);
-        errors.truncate(MAX_ERRORS);
-        return Err(errors
-            .into_iter()
-            .map(|(position, message)| error_at(source, position, message))
-            .collect());
-    }
     let Checker {
         mapping,
         mut types,
         references,
+        mut errors,
         ..
     } = checker;
-    for ty in &mut types {
-        *ty = mapping.substitute(ty, true);
+    if errors.is_empty() {
+        types.iter_mut().for_each(|ty| *ty = mapping.substitute(ty, true));
+        literals::validate(root, &types, env.mixed_literals, &mut errors);
     }
-    Ok(Checked { types, references })
+    if errors.is_empty() {
+        return Ok(Checked { types, references });
+    }
+    errors.sort_by_key(|(position, _)| *position);
+    errors.truncate(MAX_ERRORS);
+    Err(errors
+        .into_iter()
+        .map(|(position, message)| error_at(source, position, message))
+        .collect())
 }
 
 /// Parameters of signatures are letters; those that checking invents are numbered from here.
@@ -281,7 +281,9 @@ impl Checker<'_> {
             self.set(expr, result);
             return;
         }
-        call.args.iter().for_each(|arg| self.check(arg));
+        for arg in &call.args {
+            self.check(arg);
+        }
         if matches!(&*call.function, "_&&_" | "_||_") {
             self.check_logical(expr, call);
             return;
@@ -321,28 +323,12 @@ impl Checker<'_> {
 
     fn check_logical(&mut self, expr: &Expr, call: &Call) {
         let mut valid = true;
-        for (index, arg) in call.args.iter().enumerate() {
+        for arg in &call.args {
             let ty = self.get(arg).clone();
-            if self.mapping.assignable(&ty, &Type::Bool) {
-                continue;
+            if !self.mapping.assignable(&ty, &Type::Bool) {
+                valid = false;
+                self.mismatch(arg, &Type::Bool, &ty);
             }
-            valid = false;
-            let other = if index == 0 {
-                self.get(&call.args[1]).clone()
-            } else {
-                Type::Bool
-            };
-            let (found, other) = (self.shown(&ty), self.shown(&other));
-            let pair = if index == 0 {
-                format!("{found}, {other}")
-            } else {
-                format!("{other}, {found}")
-            };
-            let message = format!(
-                "found no matching overload for '{}' applied to '({pair})'",
-                call.function
-            );
-            self.error(expr.position, message);
         }
         self.set(expr, if valid { Type::Bool } else { Type::Error });
     }
@@ -405,17 +391,14 @@ impl Checker<'_> {
         self.set(expr, result);
     }
 
-    /// The element type of a literal so far, joined with that of its next element.
-    fn join(&mut self, at: &Expr, previous: Option<Type>, current: Type) -> Type {
+    /// The element type of a literal so far, joined with that of its next element. Whether the mixture is allowed is
+    /// decided later, because the arguments of `format` may be mixed.
+    fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
         if self.mapping.assignable(&previous, &current) {
             return most_general(&previous, &current).clone();
         }
-        if self.env.mixed_literals {
-            return Type::Dyn;
-        }
-        self.mismatch(at, &previous, &current);
-        Type::Error
+        Type::Dyn
     }
 
     fn mismatch(&mut self, at: &Expr, expected: &Type, found: &Type) {
@@ -427,8 +410,8 @@ impl Checker<'_> {
     }
 
     /// The type inside the optional that a `?` entry must be.
-    fn unwrap_optional(&mut self, at: &Expr, ty: Type) -> Type {
-        match self.mapping.substitute(&ty, false) {
+    fn unwrap_optional(&mut self, at: &Expr, ty: &Type) -> Type {
+        match self.mapping.substitute(ty, false) {
             Type::Optional(inner) => (*inner).clone(),
             Type::Dyn | Type::Error => Type::Dyn,
             other => {
@@ -444,9 +427,9 @@ impl Checker<'_> {
             self.check(element);
             let mut ty = self.get(element).clone();
             if optional.get(index).copied().unwrap_or(false) {
-                ty = self.unwrap_optional(element, ty);
+                ty = self.unwrap_optional(element, &ty);
             }
-            element_type = Some(self.join(element, element_type, ty));
+            element_type = Some(self.join(element_type, ty));
         }
         let element_type = element_type.unwrap_or_else(|| self.fresh());
         self.set(expr, Type::list(element_type));
@@ -457,13 +440,13 @@ impl Checker<'_> {
         for entry in entries {
             self.check(&entry.key);
             let ty = self.get(&entry.key).clone();
-            key_type = Some(self.join(&entry.key, key_type, ty));
+            key_type = Some(self.join(key_type, ty));
             self.check(&entry.value);
             let mut ty = self.get(&entry.value).clone();
             if entry.optional {
-                ty = self.unwrap_optional(&entry.value, ty);
+                ty = self.unwrap_optional(&entry.value, &ty);
             }
-            value_type = Some(self.join(&entry.value, value_type, ty));
+            value_type = Some(self.join(value_type, ty));
         }
         let key_type = key_type.unwrap_or_else(|| self.fresh());
         let value_type = value_type.unwrap_or_else(|| self.fresh());

@@ -58,12 +58,14 @@ pub(crate) enum Cost {
     Format,
     Quote,
     Regex,
+    Matches,
     Slice,
     Flatten,
     Range,
     Reverse,
     /// Each element of the given argument with each.
     SelfCompare(usize),
+    Distinct,
     Sets(u64),
     ContainsIp {
         text: bool,
@@ -122,11 +124,13 @@ impl Cost {
             | Cost::Quote => tenth(size(0)),
             Cost::Contains => tenth(size(0)).saturating_mul(tenth(size(1))),
             Cost::ScanArgumentTwice | Cost::Replace | Cost::Split => factor(size(0), 2.0 * TRAVERSAL),
-            Cost::Regex => regex_price(size(0), size(1)),
+            Cost::Regex | Cost::Matches => regex_price(size(0), size(1)),
             Cost::Slice => {
                 let end = args.get(2).and_then(Value::as_int).unwrap_or(0);
                 let start = args.get(1).and_then(Value::as_int).unwrap_or(0);
-                let length = u64::try_from(end.saturating_sub(start)).unwrap_or(0).min(size(0));
+                // A slice that fails is priced by its error, which has the size of one.
+                let valid = 0 <= start && start <= end && end as u64 <= size(0);
+                let length = if valid { (end - start) as u64 } else { 1 };
                 length + 1 + LIST_CREATE
             }
             Cost::Range => {
@@ -140,7 +144,12 @@ impl Cost {
                     .saturating_mul(depth as u64)
                     .saturating_add(1 + LIST_CREATE)
             }
-            Cost::SelfCompare(index) => {
+            Cost::SelfCompare(_) | Cost::Distinct => {
+                let index = if let Cost::SelfCompare(index) = self {
+                    index
+                } else {
+                    0
+                };
                 let count = size(index);
                 let text = match args.get(index) {
                     Some(Value::List(list)) if !list.is_empty() => {
@@ -149,7 +158,7 @@ impl Cost {
                     _ => false,
                 };
                 let each = if text { 2.0 + TRAVERSAL } else { 2.0 };
-                ((count * count) as f64 * each) as u64 + 1 + LIST_CREATE
+                (count.saturating_mul(count) as f64 * each) as u64 + 1 + LIST_CREATE
             }
             Cost::Sets(times) => 1 + size(0).saturating_mul(size(1)).saturating_mul(times),
             Cost::ContainsIp { text } => tenth(2 * size(0)) + if text { tenth(size(1)) } else { 0 },

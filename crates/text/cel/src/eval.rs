@@ -161,45 +161,62 @@ impl<'p, 'a> Evaluator<'p, 'a, '_> {
             self.meter.credit(1);
         }
         let args = [container, self.eval(key)?];
-        self.meter.charge(cost)?;
         let overload = find(overloads, &args);
         // Mixed numeric keys (`list[1u]`, `map[1.0]`) are a matter of the container, not of the signature.
         let call = overload
             .or(overloads.first().copied())
             .ok_or(Error::NoSuchOverload)?
             .call;
-        call(self.meter, &args)
+        let value = call(self.meter, &args);
+        // As with optional selections, what is not there is not observed.
+        let absent = matches!(value, Ok(Value::Optional(None)));
+        self.meter.charge(if absent { cost - 1 } else { cost })?;
+        value
     }
 
+    /// Evaluates all arguments, even after one has failed, because upstream does and charges for it.
     fn args(&mut self, nodes: &'p [Node]) -> Result<Vec<Value<'a>>, Error> {
         let mut args = Vec::with_capacity(nodes.len());
+        let mut failure = None;
         for node in nodes {
-            args.push(self.eval(node)?);
+            match self.eval(node) {
+                Ok(value) => args.push(value),
+                Err(error) if error.is_fatal() => return Err(error),
+                Err(error) => failure = failure.or(Some(error)),
+            }
         }
-        Ok(args)
+        match failure {
+            None => Ok(args),
+            Some(error) => {
+                self.meter.charge(1)?;
+                Err(error)
+            }
+        }
     }
 
     #[inline(never)]
     fn call(&mut self, overloads: &[&'static Overload], nodes: &'p [Node]) -> Outcome<'a> {
-        match nodes {
-            // The common cases need no heap.
-            [only] => {
-                let args = [self.eval(only)?];
-                self.invoke(overloads, &args)
-            }
-            [left, right] => {
-                let args = [self.eval(left)?, self.eval(right)?];
-                self.invoke(overloads, &args)
-            }
-            more => {
-                let args = self.args(more)?;
-                self.invoke(overloads, &args)
-            }
+        // The common cases need no heap.
+        if let [left, right] = nodes {
+            let args = match (self.eval(left), self.eval(right)) {
+                (Ok(left), Ok(right)) => [left, right],
+                (_, Err(error)) if error.is_fatal() => return Err(error),
+                (Err(error), _) | (_, Err(error)) => {
+                    self.meter.charge(1)?;
+                    return Err(error);
+                }
+            };
+            return self.invoke(overloads, &args);
         }
+        let args = self.args(nodes)?;
+        self.invoke(overloads, &args)
     }
 
     fn invoke(&self, overloads: &[&'static Overload], args: &[Value<'a>]) -> Outcome<'a> {
-        let overload = find(overloads, args).ok_or(Error::NoSuchOverload)?;
+        let Some(overload) = find(overloads, args) else {
+            self.meter.charge(1)?;
+            return Err(Error::NoSuchOverload);
+        };
         overload.cost.charge(self.meter, args)?;
         let result = (overload.call)(self.meter, args)?;
         overload.cost.charge_result(self.meter, &result)?;

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::library;
 use crate::meter::Meter;
 use crate::types::{OpaqueType, Type};
-use crate::value::Value;
+use crate::value::{Kind, Value};
 
 /// The code of a function. The receiver of a method is its first argument.
 pub(crate) type Function = for<'a> fn(&Meter, &[Value<'a>]) -> Result<Value<'a>, Error>;
@@ -44,26 +44,26 @@ pub(crate) struct Overload {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Guard {
     Any,
-    Named(&'static str),
+    Kind(Kind),
     Opaque(OpaqueType),
 }
 
 impl Guard {
     fn of(ty: &Type) -> Guard {
         match ty {
-            Type::Null => Guard::Named("null_type"),
-            Type::Bool => Guard::Named("bool"),
-            Type::Int => Guard::Named("int"),
-            Type::Uint => Guard::Named("uint"),
-            Type::Double => Guard::Named("double"),
-            Type::String => Guard::Named("string"),
-            Type::Bytes => Guard::Named("bytes"),
-            Type::Duration => Guard::Named("google.protobuf.Duration"),
-            Type::Timestamp => Guard::Named("google.protobuf.Timestamp"),
-            Type::List(_) => Guard::Named("list"),
-            Type::Map(_) | Type::Object(_) => Guard::Named("map"),
-            Type::Optional(_) => Guard::Named("optional_type"),
-            Type::TypeOf(_) => Guard::Named("type"),
+            Type::Null => Guard::Kind(Kind::Null),
+            Type::Bool => Guard::Kind(Kind::Bool),
+            Type::Int => Guard::Kind(Kind::Int),
+            Type::Uint => Guard::Kind(Kind::Uint),
+            Type::Double => Guard::Kind(Kind::Double),
+            Type::String => Guard::Kind(Kind::String),
+            Type::Bytes => Guard::Kind(Kind::Bytes),
+            Type::Duration => Guard::Kind(Kind::Duration),
+            Type::Timestamp => Guard::Kind(Kind::Timestamp),
+            Type::List(_) => Guard::Kind(Kind::List),
+            Type::Map(_) | Type::Object(_) => Guard::Kind(Kind::Map),
+            Type::Optional(_) => Guard::Kind(Kind::Optional),
+            Type::TypeOf(_) => Guard::Kind(Kind::Type),
             Type::Opaque(opaque) => Guard::Opaque(*opaque),
             Type::Dyn | Type::Param(_) | Type::Error => Guard::Any,
         }
@@ -72,7 +72,7 @@ impl Guard {
     fn admits(self, value: &Value<'_>) -> bool {
         match self {
             Guard::Any => true,
-            Guard::Named(name) => value.type_name() == name,
+            Guard::Kind(kind) => value.kind() == kind,
             Guard::Opaque(opaque) => value.opaque_type() == Some(opaque),
         }
     }

@@ -229,6 +229,7 @@ impl Lexer<'_> {
             .into_iter()
             .find(|d| self.rest.starts_with(d))
             .unwrap_or("\"");
+        let source = self.rest;
         self.eat(delimiter);
         let mut out = Vec::new();
         loop {
@@ -238,16 +239,10 @@ impl Lexer<'_> {
             let at = self.position;
             match self.bump() {
                 None => {
-                    return self.error(
-                        start,
-                        "Syntax error: token recognition error: unterminated string",
-                    );
+                    return self.unterminated(source, start);
                 }
                 Some('\n' | '\r') if delimiter.len() == 1 => {
-                    return self.error(
-                        start,
-                        "Syntax error: token recognition error: unterminated string",
-                    );
+                    return self.unterminated(source, start);
                 }
                 Some('\r') => {
                     // Line ends are normalised in triple-quoted strings.
@@ -265,6 +260,20 @@ impl Lexer<'_> {
             Ok(text) => Ok(Token::String(text.into())),
             Err(_) => self.error(start, "invalid string literal"),
         }
+    }
+
+    fn unterminated<T>(&self, source: &str, start: u32) -> Result<T, LexError> {
+        let seen: String = source
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(64)
+            .collect();
+        self.error(
+            start,
+            format!("Syntax error: token recognition error at: '{seen}'"),
+        )
     }
 
     fn escape(&mut self, bytes: bool, at: u32, out: &mut Vec<u8>) -> Result<(), LexError> {

@@ -4,7 +4,7 @@ mod arithmetic;
 pub(crate) mod authorizer;
 pub(crate) mod base64;
 pub(crate) mod conversion;
-mod format_string;
+pub(crate) mod format_string;
 mod lists;
 mod math;
 mod named_format;

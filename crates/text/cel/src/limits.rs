@@ -13,7 +13,7 @@ pub const MAX_EXPRESSION_CODE_POINTS: usize = 100_000;
 pub const MAX_NESTING: usize = 250;
 
 /// How deep the expression tree may become; chains such as `a.b.c` and `1 + 1 + 1` nest without brackets.
-pub const MAX_TREE_DEPTH: u16 = 300;
+pub const MAX_TREE_DEPTH: u16 = 250;
 
 /// The size of the largest request, from which unbounded schemas get their size bounds.
 pub const MAX_REQUEST_SIZE_BYTES: u64 = 3 * 1024 * 1024;

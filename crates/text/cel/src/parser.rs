@@ -2,6 +2,7 @@
 //!
 //! Macros are expanded while parsing, as CEL prescribes, so that later passes see one looping construct only.
 
+mod copy;
 mod macros;
 
 use std::sync::Arc;
@@ -99,6 +100,13 @@ fn binary_operator(token: &Token) -> Option<(u8, &'static str)> {
     })
 }
 
+/// What may start an expression, as upstream's parser puts it.
+const EXPRESSION: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, \
+                          IDENTIFIER}";
+
+/// How many nodes a tree may have; macros that copy their arguments could otherwise double it again and again.
+const MAX_NODES: u32 = 200_000;
+
 /// How many operands may be open at once; brackets alone take one each, operators of rising precedence more.
 const MAX_FRAMES: usize = 2 * MAX_NESTING;
 
@@ -144,25 +152,19 @@ impl<'t> Parser<'t> {
     fn expect(&mut self, punct: &'static str) -> Parse<u32> {
         match self.eat(punct) {
             Some(position) => Ok(position),
-            None => Err(self.unexpected(self.peek(), &format!("'{punct}'"))),
+            None => Err(ParseError {
+                position: self.position(),
+                message: format!("Syntax error: missing '{punct}' at '{}'", shown(self.peek())),
+            }),
         }
     }
 
     fn unexpected(&self, token: &Token, wanted: &str) -> ParseError {
-        let found = match token {
-            Token::End => "<EOF>".to_owned(),
-            Token::Ident(name) => name.to_string(),
-            Token::QuotedIdent(name) => format!("`{name}`"),
-            Token::Int(value) => value.to_string(),
-            Token::Uint(value) => format!("{value}u"),
-            Token::Double(value) => value.to_string(),
-            Token::String(text) => format!("\"{text}\""),
-            Token::Bytes(_) => "bytes".to_owned(),
-            Token::Punct(punct) => (*punct).to_owned(),
-        };
+        let found = shown(token);
+        let message = format!("Syntax error: mismatched input '{found}' expecting {wanted}");
         ParseError {
             position: self.position(),
-            message: format!("Syntax error: mismatched input '{found}' expecting {wanted}"),
+            message,
         }
     }
 
@@ -189,6 +191,12 @@ impl<'t> Parser<'t> {
         };
         if below >= MAX_TREE_DEPTH {
             return Err(too_deep(position));
+        }
+        if self.next_id >= MAX_NODES {
+            return Err(ParseError {
+                position,
+                message: "expression is too large".into(),
+            });
         }
         let id = self.next_id;
         self.next_id += 1;
@@ -294,44 +302,58 @@ impl<'t> Parser<'t> {
         self.member()
     }
 
+    /// Frames of the recursion are kept small: this and `primary` only choose, the work is done elsewhere.
     fn member(&mut self) -> Parse<Expr> {
         let mut operand = self.primary()?;
         loop {
-            if let Some(position) = self.eat(".") {
-                let optional = self.eat("?").is_some();
-                let (field, plain) = match self.peek() {
-                    Token::Ident(name) if &**name != "in" && !is_literal_word(name) => (name.clone(), true),
-                    Token::QuotedIdent(name) => (name.clone(), false),
-                    token => return Err(self.unexpected(token, "IDENTIFIER")),
-                };
-                self.bump();
-                if optional {
-                    let name = self.literal(position, Literal::String(field))?;
-                    operand = self.call(position, "_?._", vec![operand, name])?;
-                } else if plain && let Some(open) = self.eat("(") {
-                    let args = self.arguments(")")?;
-                    operand = self.member_call(open, field, operand, args)?;
-                } else {
-                    operand = self.node(
-                        position,
-                        ExprKind::Select {
-                            operand: Box::new(operand),
-                            field,
-                            test: false,
-                        },
-                    )?;
-                }
-            } else if let Some(position) = self.eat("[") {
-                let function = if self.eat("?").is_some() { "_[?_]" } else { "_[_]" };
-                let index = self.expression()?;
-                self.expect("]")?;
-                operand = self.call(position, function, vec![operand, index])?;
-            } else if matches!(self.peek(), Token::Punct("{")) && is_struct_name(&operand) {
-                operand = self.structure(&operand)?;
-            } else {
-                return Ok(operand);
-            }
+            operand = match self.peek() {
+                Token::Punct(".") => self.selection(operand)?,
+                Token::Punct("[") => self.index(operand)?,
+                Token::Punct("{") if is_struct_name(&operand) => self.structure(&operand)?,
+                _ => return Ok(operand),
+            };
         }
+    }
+
+    fn selection(&mut self, operand: Expr) -> Parse<Expr> {
+        let position = self.bump();
+        let optional = self.eat("?").is_some();
+        let (field, plain) = match self.peek() {
+            Token::Ident(name) if &**name != "in" && !is_literal_word(name) => (name.clone(), true),
+            Token::QuotedIdent(name) => (name.clone(), false),
+            token => {
+                let message = format!("Syntax error: no viable alternative at input '.{}'", shown(token));
+                return Err(ParseError {
+                    position: self.position(),
+                    message,
+                });
+            }
+        };
+        self.bump();
+        if optional {
+            let name = self.literal(position, Literal::String(field))?;
+            return self.call(position, "_?._", vec![operand, name]);
+        }
+        if plain && let Some(open) = self.eat("(") {
+            let args = self.arguments(")")?;
+            return self.member_call(open, field, operand, args);
+        }
+        self.node(
+            position,
+            ExprKind::Select {
+                operand: Box::new(operand),
+                field,
+                test: false,
+            },
+        )
+    }
+
+    fn index(&mut self, operand: Expr) -> Parse<Expr> {
+        let position = self.bump();
+        let function = if self.eat("?").is_some() { "_[?_]" } else { "_[_]" };
+        let index = self.expression()?;
+        self.expect("]")?;
+        self.call(position, function, vec![operand, index])
     }
 
     fn arguments(&mut self, close: &'static str) -> Parse<Vec<Expr>> {
@@ -349,70 +371,57 @@ impl<'t> Parser<'t> {
     }
 
     fn primary(&mut self) -> Parse<Expr> {
+        match self.peek() {
+            Token::Punct("(") => self.parenthesized(),
+            Token::Punct("[") => self.list(),
+            Token::Punct("{") => self.map(),
+            Token::Punct(".") => {
+                self.bump();
+                match self.peek() {
+                    Token::Ident(name) => self.identifier(name, "."),
+                    token => Err(self.unexpected(token, "IDENTIFIER")),
+                }
+            }
+            Token::Ident(name) if !is_literal_word(name) => self.identifier(name, ""),
+            _ => self.scalar(),
+        }
+    }
+
+    fn parenthesized(&mut self) -> Parse<Expr> {
+        self.bump();
+        let inner = self.expression()?;
+        self.expect(")")?;
+        Ok(inner)
+    }
+
+    fn scalar(&mut self) -> Parse<Expr> {
         let position = self.position();
         let negative = self.eat("-").is_some();
         let token = self.peek();
-        match token {
+        let literal = match token {
             Token::Int(value) => {
-                self.bump();
                 let value = if negative {
                     0i64.checked_sub_unsigned(*value)
                 } else {
                     i64::try_from(*value).ok()
                 };
-                match value {
-                    Some(value) => self.literal(position, Literal::Int(value)),
-                    None => Err(ParseError {
-                        position,
-                        message: "invalid int literal".into(),
-                    }),
-                }
-            }
-            Token::Double(value) => {
-                self.bump();
-                self.literal(position, Literal::Double(if negative { -value } else { *value }))
-            }
-            _ if negative => Err(self.unexpected(token, "a number")),
-            Token::Uint(value) => {
-                self.bump();
-                self.literal(position, Literal::Uint(*value))
-            }
-            Token::String(text) => {
-                self.bump();
-                self.literal(position, Literal::String(text.clone()))
-            }
-            Token::Bytes(bytes) => {
-                self.bump();
-                self.literal(position, Literal::Bytes(bytes.clone()))
-            }
-            Token::Punct("(") => {
-                self.bump();
-                let inner = self.expression()?;
-                self.expect(")")?;
-                Ok(inner)
-            }
-            Token::Punct("[") => self.list(),
-            Token::Punct("{") => self.map(),
-            Token::Punct(".") => {
-                self.bump();
-                let Token::Ident(name) = self.peek() else {
-                    return Err(self.unexpected(self.peek(), "IDENTIFIER"));
+                let invalid = || ParseError {
+                    position,
+                    message: "invalid int literal".into(),
                 };
-                self.identifier(name, ".")
+                Literal::Int(value.ok_or_else(invalid)?)
             }
-            Token::Ident(name) => match &**name {
-                "true" | "false" => {
-                    self.bump();
-                    self.literal(position, Literal::Bool(&**name == "true"))
-                }
-                "null" => {
-                    self.bump();
-                    self.literal(position, Literal::Null)
-                }
-                _ => self.identifier(name, ""),
-            },
-            token => Err(self.unexpected(token, "an expression")),
-        }
+            Token::Double(value) => Literal::Double(if negative { -value } else { *value }),
+            _ if negative => return Err(self.unexpected(token, EXPRESSION)),
+            Token::Uint(value) => Literal::Uint(*value),
+            Token::String(text) => Literal::String(text.clone()),
+            Token::Bytes(bytes) => Literal::Bytes(bytes.clone()),
+            Token::Ident(name) if &**name == "null" => Literal::Null,
+            Token::Ident(name) if is_literal_word(name) => Literal::Bool(&**name == "true"),
+            token => return Err(self.unexpected(token, EXPRESSION)),
+        };
+        self.bump();
+        self.literal(position, literal)
     }
 
     fn identifier(&mut self, name: &Arc<str>, prefix: &str) -> Parse<Expr> {
@@ -492,6 +501,21 @@ impl<'t> Parser<'t> {
             }
         }
         self.node(position, ExprKind::Struct { type_name, fields })
+    }
+}
+
+/// A token as errors show it.
+fn shown(token: &Token) -> String {
+    match token {
+        Token::End => "<EOF>".to_owned(),
+        Token::Ident(name) => name.to_string(),
+        Token::QuotedIdent(name) => format!("`{name}`"),
+        Token::Int(value) => value.to_string(),
+        Token::Uint(value) => format!("{value}u"),
+        Token::Double(value) => value.to_string(),
+        Token::String(text) => format!("\"{text}\""),
+        Token::Bytes(_) => "bytes".to_owned(),
+        Token::Punct(punct) => (*punct).to_owned(),
     }
 }
 

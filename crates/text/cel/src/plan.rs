@@ -199,7 +199,11 @@ impl Planner<'_> {
     }
 
     fn nodes(&mut self, exprs: &[Expr]) -> Result<Box<[Node]>, PlanError> {
-        exprs.iter().map(|expr| self.node(expr)).collect()
+        let mut nodes = Vec::with_capacity(exprs.len());
+        for expr in exprs {
+            nodes.push(self.node(expr)?);
+        }
+        Ok(nodes.into())
     }
 
     fn variable(&mut self, name: &Arc<str>) -> Node {
@@ -316,12 +320,11 @@ impl Planner<'_> {
         {
             return Ok(node);
         }
-        let args: Box<[Node]> = target
-            .into_iter()
-            .chain(&call.args)
-            .map(|arg| self.node(arg))
-            .collect::<Result<_, _>>()?;
-        self.specialize(expr, function, overloads, args)
+        let mut args = Vec::with_capacity(call.args.len() + 1);
+        for arg in target.into_iter().chain(&call.args) {
+            args.push(self.node(arg)?);
+        }
+        self.specialize(expr, function, overloads, args.into())
     }
 
     /// Replaces calls that have a cheaper form.

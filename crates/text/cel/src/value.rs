@@ -52,6 +52,25 @@ pub enum Value<'a> {
     Opaque(Arc<Opaque>),
 }
 
+/// What a value is, for quick comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Null,
+    Bool,
+    Int,
+    Uint,
+    Double,
+    String,
+    Bytes,
+    Duration,
+    Timestamp,
+    List,
+    Map,
+    Type,
+    Optional,
+    Opaque,
+}
+
 /// Text that is borrowed from the input or shared with the program.
 #[derive(Clone)]
 pub enum Str<'a> {
@@ -134,6 +153,25 @@ impl<'a> Value<'a> {
         }
     }
 
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Value::Null => Kind::Null,
+            Value::Bool(_) => Kind::Bool,
+            Value::Int(_) => Kind::Int,
+            Value::Uint(_) => Kind::Uint,
+            Value::Double(_) => Kind::Double,
+            Value::String(_) => Kind::String,
+            Value::Bytes(_) => Kind::Bytes,
+            Value::Duration(_) => Kind::Duration,
+            Value::Timestamp(_) => Kind::Timestamp,
+            Value::List(_) => Kind::List,
+            Value::Map(_) => Kind::Map,
+            Value::Type(_) => Kind::Type,
+            Value::Optional(_) => Kind::Optional,
+            Value::Opaque(_) => Kind::Opaque,
+        }
+    }
+
     /// The name of the value's type, as `type()` gives it.
     pub fn type_name(&self) -> &'static str {
         match self {
@@ -164,6 +202,7 @@ impl<'a> Value<'a> {
     /// The size that costs are computed from: code points, bytes, elements or entries; 1 for everything else.
     pub(crate) fn size(&self) -> u64 {
         match self {
+            Value::String(text) if text.is_ascii() => text.len() as u64,
             Value::String(text) => text.chars().count() as u64,
             Value::Bytes(bytes) => bytes.len() as u64,
             Value::List(list) => list.len() as u64,

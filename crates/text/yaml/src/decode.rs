@@ -6,153 +6,37 @@ use serde_json::{Map, Value};
 use crate::error::{Error, Problem};
 use crate::go_number::{GoNumber, format_g, json_number};
 use crate::resolve::{Resolution, Scalar, resolve_plain};
-use crate::tree::{Documents, Node, NodeId, NodeKind, Tagged, Tree};
-
-/// The bounds within which a document is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// The size of the text in bytes.
-    pub bytes: usize,
-    /// How deep sequences and mappings may be nested, counted after aliases are expanded.
-    pub depth: usize,
-    /// How many values aliases may add to a text; 16 bytes of their text count as one value more. What is written out
-    /// is bounded by the size of the text.
-    pub aliased: usize,
-}
-
-impl Default for Limits {
-    /// The size of the largest request body, and more aliases than people write.
-    fn default() -> Self {
-        Self {
-            bytes: 3 * 1024 * 1024,
-            depth: 100,
-            aliased: 100_000,
-        }
-    }
-}
-
-/// A document and what is questionable in it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Document {
-    /// The value. Of keys that occur twice, the last one counts.
-    pub value: Value,
-    /// Keys that occur twice, at most a hundred of them.
-    pub duplicates: Vec<DuplicateKey>,
-    /// The line on which the document's content starts, counted from 1.
-    pub line: usize,
-}
-
-/// A key that occurs twice in a mapping.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DuplicateKey {
-    /// The line of the later value, counted from 1.
-    pub line: usize,
-    /// The key.
-    pub key: String,
-}
-
-impl std::fmt::Display for DuplicateKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "line {}: key {:?} already set in map", self.line, self.key)
-    }
-}
+use crate::stream::{Document, DuplicateKey};
+use crate::tree::{Node, NodeId, NodeKind, Tagged, Tree};
 
 const MAX_DUPLICATES: usize = 100;
 
-/// Reads the first document of a text by the rules of YAML 1.1; null if there is none. As Go does, it does not look
-/// at what follows the document.
-pub fn from_str(text: &str, limits: Limits) -> Result<Value, Error> {
-    Ok(from_str_with(text, limits, Resolution::Yaml11)?.value)
-}
-
-/// As [`from_str`], for bytes.
-pub fn from_slice(bytes: &[u8], limits: Limits) -> Result<Value, Error> {
-    check_size(bytes.len(), limits)?;
-    let text = std::str::from_utf8(bytes).map_err(|_| Error::new(Problem::NotUtf8))?;
-    from_str(text, limits)
-}
-
-/// Reads the first document of a text, with everything that is known of it.
-pub fn from_str_with(text: &str, limits: Limits, resolution: Resolution) -> Result<Document, Error> {
-    let empty = Document {
-        value: Value::Null,
-        duplicates: Vec::new(),
-        line: 1,
-    };
-    Ok(stream(text, limits, resolution)?
-        .next()
-        .transpose()?
-        .unwrap_or(empty))
-}
-
-/// Reads every document of a text by the rules of YAML 1.1.
-pub fn documents(text: &str, limits: Limits) -> Result<Vec<Value>, Error> {
-    stream(text, limits, Resolution::Yaml11)?
-        .map(|document| Ok(document?.value))
-        .collect()
-}
-
-/// Reads every document of a text, with everything that is known of each.
-pub fn documents_with(text: &str, limits: Limits, resolution: Resolution) -> Result<Vec<Document>, Error> {
-    stream(text, limits, resolution)?.collect()
-}
-
-fn check_size(size: usize, limits: Limits) -> Result<(), Error> {
-    if size > limits.bytes {
-        return Err(Error::new(Problem::TooLarge {
-            size,
-            limit: limits.bytes,
-        }));
-    }
-    Ok(())
-}
-
-fn is_forbidden(c: char) -> bool {
-    match c {
-        '\t' | '\n' | '\r' | '\u{85}' => false,
-        '\0'..='\x1f' | '\x7f'..='\u{9f}' | '\u{fffe}' | '\u{ffff}' => true,
-        _ => false,
-    }
-}
-
-fn stream(
-    text: &str,
-    limits: Limits,
+/// Converts one document. `aliased` is what aliases may still add to the text, and is reduced by what they did.
+pub(crate) fn decode(
+    tree: &Tree<'_>,
     resolution: Resolution,
-) -> Result<impl Iterator<Item = Result<Document, Error>>, Error> {
-    check_size(text.len(), limits)?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if let Some(at) = text.find(is_forbidden) {
-        let line = text[..at].matches('\n').count() + 1;
-        return Err(Error::at(line, Problem::ControlCharacter));
-    }
-    let mut trees = Documents::new(text, limits.depth);
-    // The documents of one text share its budget.
-    let mut budget = limits.aliased;
-    Ok(std::iter::from_fn(move || {
-        let tree = trees.next().transpose()?;
-        Some(tree.and_then(|tree| {
-            let mut decoder = Decoder {
-                tree: &tree,
-                resolution,
-                depth: limits.depth,
-                budget,
-                expanding: false,
-                duplicates: Vec::new(),
-            };
-            let value = match tree.nodes.is_empty() {
-                true => Value::Null,
-                false => decoder.value(tree.root, limits.depth)?,
-            };
-            budget = decoder.budget;
-            let line = tree.nodes.get(tree.root).map_or(1, |node| node.line);
-            Ok(Document {
-                value,
-                duplicates: decoder.duplicates,
-                line,
-            })
-        }))
-    }))
+    depth: usize,
+    aliased: &mut usize,
+) -> Result<Document, Error> {
+    let mut decoder = Decoder {
+        tree,
+        resolution,
+        depth,
+        budget: *aliased,
+        expanding: false,
+        duplicates: Vec::new(),
+    };
+    let value = match tree.nodes.is_empty() {
+        true => Value::Null,
+        false => decoder.value(tree.root, depth)?,
+    };
+    *aliased = decoder.budget;
+    let line = tree.nodes.get(tree.root).map_or(1, |node| node.line);
+    Ok(Document {
+        value,
+        duplicates: decoder.duplicates,
+        line,
+    })
 }
 
 struct Decoder<'tree, 'input> {
@@ -459,6 +343,3 @@ fn lossy(bytes: &[u8]) -> String {
     }
     out
 }
-
-#[cfg(test)]
-mod tests;

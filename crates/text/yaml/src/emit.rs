@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use crate::go_number::format_g;
+use crate::go_number::{format_g, json_number};
 use crate::key_order;
 use crate::resolve::{Resolution, Scalar, is_base60, resolve_plain};
 
@@ -198,34 +198,16 @@ impl Emitter {
 
     fn single_quoted(&mut self, text: &str, width: usize) {
         self.write_indicator("'", true, false, false);
-        let mut breaks = false;
+        // As in plain style there are no breaks: text with them is written as a literal or in double quotes.
         for (at, c) in text.char_indices() {
-            if is_break(c) {
-                if !breaks && c == '\n' {
-                    self.put_break();
-                }
-                self.write_break(c);
-                self.indention = true;
-                breaks = true;
-                continue;
-            }
-            if c == ' ' {
-                if self.folds(text, at, width) && text.as_bytes()[at + 1] != b' ' {
-                    self.write_indent();
-                } else {
-                    self.put(c);
-                }
-                continue;
-            }
-            if breaks {
+            if c == ' ' && self.folds(text, at, width) && text.as_bytes()[at + 1] != b' ' {
                 self.write_indent();
+                continue;
             }
             if c == '\'' {
                 self.put('\'');
             }
             self.put(c);
-            self.indention = false;
-            breaks = false;
         }
         self.write_indicator("'", false, false, false);
         self.whitespace = false;
@@ -342,19 +324,15 @@ impl Emitter {
     }
 }
 
+/// A number, which Go first writes as JSON: there integral floats have no point.
 fn number_text(number: &Number) -> String {
-    const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
-    match number.as_f64() {
-        Some(value) if number.is_f64() => {
-            let whole = value.fract() == 0.0;
-            if whole && (-TWO_TO_63..TWO_TO_63).contains(&value) {
-                (value as i64).to_string()
-            } else if whole && value > 0.0 && value < 2.0 * TWO_TO_63 {
-                (value as u64).to_string()
-            } else {
-                format_g(value, false)
-            }
-        }
+    match number
+        .as_f64()
+        .filter(|_| number.is_f64())
+        .map(|value| (value, json_number(value)))
+    {
+        Some((value, Some(Value::Number(number)))) if number.is_f64() => format_g(value, false),
+        Some((_, Some(integer))) => integer.to_string(),
         _ => number.to_string(),
     }
 }
@@ -388,12 +366,19 @@ fn escape(c: char) -> String {
 }
 
 fn is_break(c: char) -> bool {
-    matches!(c, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
+    matches!(c, '\r' | '\n')
 }
 
-/// What libyaml calls printable; characters beyond the basic plane are not.
+/// Characters that end a line in YAML 1.1 and are text in YAML 1.2. Go writes them as they are, and only a reader of
+/// its own version gets them back; escaped, every reader does.
+fn is_break_of_old(c: char) -> bool {
+    matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// What can be written as it is. As for libyaml, characters beyond the basic plane cannot.
 fn is_printable(c: char) -> bool {
-    matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}')
+    let printable = matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}');
+    printable && !is_break_of_old(c)
 }
 
 fn choose_style(text: &str, simple_key: bool) -> Style {

@@ -6,9 +6,12 @@ use serde_json::{Number, Value};
 /// for values that JSON does not have.
 pub(crate) fn json_number(value: f64) -> Option<Value> {
     const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+    // In range and without fraction, so the casts are exact.
     if value.fract() == 0.0 && (-TWO_TO_63..TWO_TO_63).contains(&value) {
-        // In range and without fraction, so the cast is exact.
         return Some(Value::Number((value as i64).into()));
+    }
+    if value.fract() == 0.0 && (TWO_TO_63..2.0 * TWO_TO_63).contains(&value) {
+        return Some(Value::Number((value as u64).into()));
     }
     Number::from_f64(value).map(Value::Number)
 }

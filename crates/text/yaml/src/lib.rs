@@ -17,12 +17,13 @@ mod go_number;
 mod json_strict;
 mod key_order;
 mod resolve;
+mod stream;
 mod tree;
 
-pub use decode::{
-    Document, DuplicateKey, Limits, documents, documents_with, from_slice, from_str, from_str_with,
-};
 pub use emit::{EmitOptions, to_string, to_string_with};
 pub use error::{Error, Problem};
 pub use json_strict::{DuplicateField, JsonError, MAX_REPORTED, parse_json};
 pub use resolve::Resolution;
+pub use stream::{
+    Document, DuplicateKey, Limits, documents, documents_with, from_slice, from_str, from_str_with,
+};

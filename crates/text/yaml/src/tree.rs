@@ -63,6 +63,8 @@ pub(crate) struct Documents<'input> {
     parser: Parser<'input, StrInput<'input>>,
     max_depth: usize,
     done: bool,
+    /// Where the parser found a tab that it does not accept after a colon, in characters.
+    refused_tab: Option<usize>,
 }
 
 /// A sequence or mapping that is still open.
@@ -80,6 +82,7 @@ impl<'input> Documents<'input> {
             parser: Parser::new_from_str(text),
             max_depth,
             done: false,
+            refused_tab: None,
         }
     }
 
@@ -101,14 +104,18 @@ impl<'input> Documents<'input> {
             let Some(event) = self.parser.next_event() else {
                 break;
             };
-            let (event, span) = event.map_err(|error| syntax_error(&error))?;
+            let (event, span) = event.map_err(|error| self.syntax_error(&error))?;
             let line = span.start.line();
             let (kind, anchor) = match event {
                 Event::Nothing | Event::StreamStart | Event::DocumentStart(_) => continue,
                 Event::StreamEnd => break,
                 Event::DocumentEnd => return Ok(Some(tree)),
                 Event::SequenceEnd | Event::MappingEnd => {
-                    if let Some(Open { id, anchor }) = open.pop() {
+                    if let Some(Open {
+                        id,
+                        anchor: anchor @ 1..,
+                    }) = open.pop()
+                    {
                         anchors.insert(anchor, id);
                     }
                     continue;
@@ -156,6 +163,18 @@ impl<'input> Documents<'input> {
 }
 
 impl<'input> Documents<'input> {
+    /// The place of the tab because of which reading failed, if that was the reason.
+    pub(crate) fn refused_tab(&self) -> Option<usize> {
+        self.refused_tab
+    }
+
+    fn syntax_error(&mut self, error: &ScanError) -> Error {
+        if error.info().starts_with("':' must be followed by") {
+            self.refused_tab = Some(error.marker().index());
+        }
+        Error::at(error.marker().line(), Problem::Syntax(error.info().to_owned()))
+    }
+
     /// The text of a block scalar that ends at the character `end`. The parser ends each of them in a line break, but
     /// where the stream ends within its last line there is none, and Go adds none.
     fn as_terminated(&self, scalar: Cow<'input, str>, end: usize) -> Cow<'input, str> {
@@ -165,10 +184,6 @@ impl<'input> Documents<'input> {
             _ => scalar,
         }
     }
-}
-
-fn syntax_error(error: &ScanError) -> Error {
-    Error::at(error.marker().line(), Problem::Syntax(error.info().to_owned()))
 }
 
 fn scalar<'input>(text: Cow<'input, str>, style: ScalarStyle, tag: Option<&Tag>) -> NodeKind<'input> {

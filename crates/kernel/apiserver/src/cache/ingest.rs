@@ -105,7 +105,8 @@ impl Cache {
 
     pub(super) fn decode(&self, kv: &KeyValue) -> Result<Object, String> {
         let plain = self.keys.open(&kv.key, &kv.value).map_err(|e| e.to_string())?;
-        Object::decode(&plain, kv.mod_revision.0).ok_or_else(|| "its frame is damaged".to_owned())
+        let object = Object::decode(&plain, kv.mod_revision.0).ok_or_else(|| "its frame is damaged".to_owned())?;
+        Ok(object.with_identity(hash(&kv.key)))
     }
 
     fn take_in(&self, event: &Event) {
@@ -118,6 +119,11 @@ impl Cache {
             },
         }
     }
+}
+
+/// FNV-1a: short, and the same in every process.
+fn hash(key: &[u8]) -> u64 {
+    key.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn key_text(key: &[u8]) -> String {

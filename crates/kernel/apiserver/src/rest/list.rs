@@ -154,7 +154,8 @@ pub fn answer(call: &Call<'_>, page: Page) -> Answer {
                 Value::from(def.api_version())
             );
             let items = items(call, page.objects)?;
-            Ok(body::response(Bytes::from(head), items, takes_gzip(call.headers)))
+            let gzip = takes_gzip(call.headers).then_some(&call.kernel.gzip);
+            Ok(body::response(Bytes::from(head), items, gzip))
         }
         Form::Object => {
             let items = values(call, &page.objects)?;

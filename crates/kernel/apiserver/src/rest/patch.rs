@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use fairway_kernel_apply::managed_fields::ApplyError;
 use fairway_kernel_apply::patch::{self as apply, PatchError};
+use fairway_kernel_schema::field::{FieldError, Path};
 use serde_json::Value;
 
 use super::call::{Answer, Call, meta};
@@ -11,7 +12,7 @@ use crate::authorize;
 use crate::behaviour;
 use crate::http::body::{self, BodyFormat, Parsed};
 use crate::query::WriteOptions;
-use crate::status::{Cause, ApiError};
+use crate::status::{About, ApiError, Cause};
 
 /// The kind of a patch, from its media type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,19 +46,32 @@ pub async fn patch(call: &Call<'_>, body: Bytes) -> Answer {
         return server_side_apply(call, &body, &options).await;
     }
     if options.force.is_some() {
-        return Err(ApiError::unprocessable(
-            "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch",
+        return Err(ApiError::invalid_options(
+            "PatchOptions",
+            FieldError::forbidden(&Path::new("force"), "may not be specified for non-apply patch"),
         ));
     }
     let patch = body::parse(&body, BodyFormat::Json)?.value;
     let mut change = |old: &Value| {
         let patched = run(call, kind, old, &patch)?;
         write::decode(call, Parsed { value: patched, duplicates: Vec::new() }, options.field_validation)
+            .map_err(|error| unfit(&body, &error))
     };
     let pinned = names_version(kind, &patch);
     let update =
         Update { name: &call.path.name, change: &mut change, owned: false, conditional: pinned };
     write::update(call, &options, update).await?.answer(call)
+}
+
+/// A patch whose result cannot be decoded is an invalid patch.
+fn unfit(patch: &[u8], error: &ApiError) -> ApiError {
+    let shown = String::from_utf8_lossy(patch).into_owned();
+    let detail = error.message.split_once("strict decoding error: ").map_or_else(
+        || error.message.clone(),
+        |(_, fields)| format!("strict decoding error: {fields}"),
+    );
+    let about = About { group: "", resource: "", name: "" };
+    ApiError::invalid(about, &[FieldError::invalid(&Path::new("patch"), shown, detail)])
 }
 
 /// Whether the patch itself states a resourceVersion, which is then a condition.
@@ -94,8 +108,9 @@ pub(crate) fn patch_error(error: PatchError) -> ApiError {
 
 async fn server_side_apply(call: &Call<'_>, body: &[u8], options: &WriteOptions) -> Answer {
     let Some(manager) = options.field_manager.as_deref() else {
-        return Err(ApiError::unprocessable(
-            "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
+        return Err(ApiError::invalid_options(
+            "PatchOptions",
+            FieldError::required(&Path::new("fieldManager"), "is required for apply patch"),
         ));
     };
     let parsed = body::parse(body, BodyFormat::Yaml)
@@ -149,17 +164,11 @@ fn parsed_apply(call: &Call<'_>, parsed: Parsed, options: &WriteOptions) -> Resu
     if meta(applied, "name").is_empty() && !call.path.name.is_empty() {
         return Err(ApiError::bad_request("metadata.name is required in an applied configuration"));
     }
-    // Unknown fields are judged like in any other write, but the object stays what the client sent: defaults are not his.
-    let mut pruned = parsed;
-    let unknown = {
-        let mut copy = pruned.value.clone();
-        let unknown = behaviour::prune(&call.def, &mut copy)?;
-        pruned.value = copy;
-        unknown
-    };
-    write::complain(call, &pruned.duplicates, &unknown, options.field_validation)?;
-    write::check_kind(call, &mut pruned.value)?;
-    Ok(pruned.value)
+    // Unknown fields need no word here: they have no owner, so apply itself refuses them.
+    let mut parsed = parsed;
+    write::complain(call, &parsed.duplicates, &[], options.field_validation)?;
+    write::check_kind(call, &mut parsed.value)?;
+    Ok(parsed.value)
 }
 
 fn apply_error(error: ApplyError) -> ApiError {
@@ -173,6 +182,6 @@ fn apply_error(error: ApplyError) -> ApiError {
             ApiError::apply_conflict(conflicts.to_string(), causes)
         }
         ApplyError::BadRequest(message) => ApiError::bad_request(message),
-        ApplyError::Invalid(message) => ApiError::internal(message),
+        ApplyError::Invalid(message) => ApiError::unforeseen(message),
     }
 }

@@ -26,7 +26,10 @@ fn jobs_select_their_own_pods() {
         json!({"app": "web", "job-name": "j", "batch.kubernetes.io/job-name": "j", "controller-uid": "uid-1",
             "batch.kubernetes.io/controller-uid": "uid-1"})
     );
-    assert_eq!(object["metadata"]["labels"], json!({"app": "web"}));
+    assert_eq!(
+        object["metadata"]["labels"],
+        spec["template"]["metadata"]["labels"]
+    );
     for (key, value) in [
         ("completions", json!(1)),
         ("parallelism", json!(1)),
@@ -67,7 +70,7 @@ fn job_mistakes() {
 fn job_templates_are_immutable() {
     let old = stored("batch", "jobs", job());
     update("batch", "jobs", &old, |o| {
-        o["spec"]["template"]["spec"]["containers"][0]["image"] = json!("i:2")
+        o["spec"]["template"]["spec"]["containers"][0]["image"] = json!("i:2");
     })
     .fails(&["spec.template: Invalid value: {"]);
     update("batch", "jobs", &old, |o| o["spec"]["completions"] = json!(2))
@@ -79,7 +82,7 @@ fn job_templates_are_immutable() {
 fn a_job_that_cannot_run_fails_validly() {
     let old = stored("batch", "jobs", job());
     let failed = update_through("batch", "jobs", Some("status"), &old, |o| {
-        o["status"] = failure_conditions(NOW)
+        o["status"] = failure_conditions(NOW);
     })
     .ok();
     let kinds: Vec<&str> = failed["status"]["conditions"]
@@ -90,7 +93,7 @@ fn a_job_that_cannot_run_fails_validly() {
         .collect();
     assert_eq!(kinds, ["FailureTarget", "Failed"]);
     update_through("batch", "jobs", Some("status"), &failed, |o| {
-        o["status"]["conditions"] = json!([])
+        o["status"]["conditions"] = json!([]);
     })
     .fails(&[
         "status.conditions: Invalid value: cannot disable the terminal Failed=True condition",
@@ -161,12 +164,12 @@ fn deployments() {
     let scaled = update("apps", "deployments", &old, |o| o["spec"]["replicas"] = json!(3)).ok();
     assert_eq!(scaled["metadata"]["generation"], 2);
     let annotated = update("apps", "deployments", &old, |o| {
-        o["metadata"]["annotations"] = json!({"a": "b"})
+        o["metadata"]["annotations"] = json!({"a": "b"});
     })
     .ok();
     assert_eq!(annotated["metadata"]["generation"], 2, "annotations count");
     let labelled = update("apps", "deployments", &old, |o| {
-        o["metadata"]["labels"] = json!({"a": "b"})
+        o["metadata"]["labels"] = json!({"a": "b"});
     });
     assert!(
         labelled.warnings.is_empty(),

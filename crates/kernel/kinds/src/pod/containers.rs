@@ -4,10 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::security;
+use super::{environment, mounts, security};
 use crate::at::{At, Errors};
-use crate::quantity::Quantity;
-use crate::read::{self, filled, flag, has, int, list, part, text};
+use crate::read::{self, filled, has, int, list, part, text};
 use crate::resources::{self, Level};
 use crate::service::port_num_or_name;
 use crate::validation;
@@ -16,13 +15,13 @@ use crate::validation;
 pub(super) struct Surroundings<'a> {
     pub(super) spec: &'a Value,
     pub(super) claims: Vec<&'a str>,
+    /// Volumes without a fault.
+    pub(super) volumes: Vec<&'a Value>,
 }
 
 impl<'a> Surroundings<'a> {
-    fn volume(&self, name: &str) -> Option<&'a Value> {
-        list(self.spec, "volumes")
-            .iter()
-            .find(|v| text(v, "name") == name)
+    pub(super) fn volume(&self, name: &str) -> Option<&'a Value> {
+        self.volumes.iter().copied().find(|v| text(v, "name") == name)
     }
 
     fn grace_period(&self) -> i64 {
@@ -89,6 +88,8 @@ fn validate_ephemeral<'a>(
         "startupProbe",
         "lifecycle",
         "resizePolicy",
+        "restartPolicy",
+        "restartPolicyRules",
     ];
     let targets = names.clone();
     for (i, container) in list(around.spec, "ephemeralContainers").iter().enumerate() {
@@ -137,9 +138,9 @@ fn validate_common(errs: &mut Errors, at: &At<'_>, container: &Value, around: &S
         &["File", "FallbackToLogsOnError"],
     );
     validate_ports(errs, &at.field("ports"), list(container, "ports"));
-    validate_env(errs, &at.field("env"), list(container, "env"), around);
-    validate_env_from(errs, &at.field("envFrom"), list(container, "envFrom"));
-    validate_mounts(errs, at, container, around);
+    environment::validate(errs, &at.field("env"), list(container, "env"), around);
+    environment::validate_from(errs, &at.field("envFrom"), list(container, "envFrom"));
+    mounts::validate(errs, at, container, around);
     errs.required_one_of(
         &at.field("imagePullPolicy"),
         text(container, "imagePullPolicy"),
@@ -307,331 +308,6 @@ fn validate_host_ports(errs: &mut Errors, at: &At<'_>, containers: &[Value]) {
             if number != 0 && !used.insert(key.clone()) {
                 errs.duplicate(&at.index(j).field("hostPort"), key);
             }
-        }
-    }
-}
-
-const FIELD_PATHS: &[&str] = &[
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "spec.nodeName",
-    "spec.serviceAccountName",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.podIP",
-    "status.podIPs",
-];
-const RESOURCE_FIELDS: &[&str] = &[
-    "limits.cpu",
-    "limits.ephemeral-storage",
-    "limits.memory",
-    "requests.cpu",
-    "requests.ephemeral-storage",
-    "requests.memory",
-];
-const VALUE_SOURCES: &[&str] = &[
-    "fieldRef",
-    "resourceFieldRef",
-    "configMapKeyRef",
-    "secretKeyRef",
-    "fileKeyRef",
-];
-
-fn validate_env(errs: &mut Errors, at: &At<'_>, variables: &[Value], around: &Surroundings<'_>) {
-    for (i, variable) in variables.iter().enumerate() {
-        let at = at.index(i);
-        let name = text(variable, "name");
-        if name.is_empty() {
-            errs.required(&at.field("name"), "");
-        } else {
-            errs.all_invalid(&at.field("name"), name, validation::is_env_var_name(name));
-        }
-        let Some(source) = variable.get("valueFrom") else {
-            continue;
-        };
-        let at = at.field("valueFrom");
-        let mut count = 0;
-        for kind in VALUE_SOURCES.iter().filter(|k| has(source, k)) {
-            count += 1;
-            let from = part(source, kind);
-            let at = at.field(kind);
-            match *kind {
-                "fieldRef" => field_ref(errs, &at, from, FIELD_PATHS),
-                "resourceFieldRef" => resource_field_ref(errs, &at, from, false),
-                "fileKeyRef" => file_key_ref(errs, &at, from, around),
-                _ => {
-                    let name = text(from, "name");
-                    errs.all_invalid(&at.field("name"), name, validation::is_dns1123_subdomain(name));
-                    match text(from, "key") {
-                        "" => errs.required(&at.field("key"), ""),
-                        key => errs.all_invalid(&at.field("key"), key, validation::is_config_map_key(key)),
-                    }
-                }
-            }
-        }
-        if count == 0 {
-            errs.invalid(
-                &at,
-                "",
-                "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
-            );
-        } else if !text(variable, "value").is_empty() {
-            errs.invalid(&at, "", "may not be specified when `value` is not empty");
-        } else if count > 1 {
-            errs.invalid(&at, "", "may not have more than one field specified at a time");
-        }
-    }
-}
-
-pub(super) fn field_ref(errs: &mut Errors, at: &At<'_>, from: &Value, known: &[&str]) {
-    if text(from, "apiVersion").is_empty() {
-        errs.required(&at.field("apiVersion"), "");
-        return;
-    }
-    let path = text(from, "fieldPath");
-    if path.is_empty() {
-        errs.required(&at.field("fieldPath"), "");
-        return;
-    }
-    let subscript = path.strip_suffix("']").and_then(|p| p.split_once("['"));
-    match subscript {
-        Some(("metadata.annotations", key)) => {
-            errs.all_invalid(at, key, validation::is_qualified_name(&key.to_lowercase()));
-        }
-        Some(("metadata.labels", key)) => errs.all_invalid(at, key, validation::is_qualified_name(key)),
-        Some((path, _)) => errs.invalid(at, path, "does not support subscript"),
-        None if !known.contains(&path) => {
-            let detail = format!("error converting fieldPath: field label not supported: {path}");
-            if matches!(path, "metadata.labels" | "metadata.annotations") {
-                errs.not_supported(&at.field("fieldPath"), path, known);
-            } else {
-                errs.invalid(&at.field("fieldPath"), path, detail);
-            }
-        }
-        None => {}
-    }
-}
-
-pub(super) fn resource_field_ref(errs: &mut Errors, at: &At<'_>, from: &Value, volume: bool) {
-    let resource = text(from, "resource");
-    let huge = resource.starts_with("limits.hugepages-") || resource.starts_with("requests.hugepages-");
-    if volume && text(from, "containerName").is_empty() {
-        errs.required(&at.field("containerName"), "");
-    } else if resource.is_empty() {
-        errs.required(&at.field("resource"), "");
-    } else if !RESOURCE_FIELDS.contains(&resource) && !huge {
-        errs.not_supported(&at.field("resource"), resource, RESOURCE_FIELDS);
-    }
-    let Some(divisor) = from
-        .get("divisor")
-        .and_then(Quantity::from_value)
-        .filter(|d| d.sign() != 0)
-    else {
-        return;
-    };
-    let divisor = divisor.canonical();
-    let cpu = resource.ends_with(".cpu");
-    let units: &[&str] = if cpu {
-        &["1m", "1"]
-    } else {
-        &[
-            "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
-        ]
-    };
-    if !units.contains(&divisor.as_str()) {
-        let what = match resource.split_once('.').map_or("", |(_, r)| r) {
-            "cpu" => "1m and 1 are supported with the cpu resource".to_owned(),
-            other => {
-                let name = match other {
-                    "ephemeral-storage" => "local ephemeral storage",
-                    name if resources::is_huge_page(name) => "hugepages",
-                    name => name,
-                };
-                format!("{} are supported with the {name} resource", units.join(", "))
-            }
-        };
-        errs.invalid(
-            &at.field("divisor"),
-            resource,
-            format!("only divisor's values {what}"),
-        );
-    }
-}
-
-fn file_key_ref(errs: &mut Errors, at: &At<'_>, from: &Value, around: &Surroundings<'_>) {
-    match text(from, "key") {
-        "" => errs.required(&at.field("key"), ""),
-        key => errs.all_invalid(&at.field("key"), key, validation::is_env_var_name(key)),
-    }
-    match text(from, "path") {
-        "" => errs.required(&at.field("path"), ""),
-        path => backsteps(errs, &at.field("path"), path),
-    }
-    let volume = text(from, "volumeName");
-    let volume_at = at.field("volumeName");
-    if volume.is_empty() {
-        errs.required(&volume_at, "");
-        return;
-    }
-    errs.all_invalid(&volume_at, volume, validation::is_dns1123_label(volume));
-    match around.volume(volume) {
-        None => errs.not_found(&volume_at, volume),
-        Some(source) if !has(source, "emptyDir") => {
-            errs.invalid(&volume_at, volume, "referenced volume must be of type emptyDir");
-        }
-        Some(_) => {}
-    }
-}
-
-fn validate_env_from(errs: &mut Errors, at: &At<'_>, sources: &[Value]) {
-    for (i, source) in sources.iter().enumerate() {
-        let item = at.index(i);
-        let prefix = text(source, "prefix");
-        if !prefix.is_empty() {
-            errs.all_invalid(&item.field("prefix"), prefix, validation::is_env_var_name(prefix));
-        }
-        let mut count = 0;
-        for kind in ["configMapRef", "secretRef"]
-            .into_iter()
-            .filter(|k| has(source, k))
-        {
-            count += 1;
-            let from_at = item.field(kind);
-            match text(part(source, kind), "name") {
-                "" => errs.required(&from_at.field("name"), ""),
-                name => errs.all_invalid(
-                    &from_at.field("name"),
-                    name,
-                    validation::is_dns1123_subdomain(name),
-                ),
-            }
-        }
-        match count {
-            0 => errs.invalid(at, "", "must specify one of: `configMapRef` or `secretRef`"),
-            1 => {}
-            _ => errs.invalid(at, "", "may not have more than one field specified at a time"),
-        }
-    }
-}
-
-/// A path may not climb.
-pub(crate) fn backsteps(errs: &mut Errors, at: &At<'_>, path: &str) {
-    if path.split('/').any(|item| item == "..") {
-        errs.invalid(at, path, "must not contain '..'");
-    }
-}
-
-pub(super) fn local_descending_path(errs: &mut Errors, at: &At<'_>, path: &str) {
-    if path.starts_with('/') {
-        errs.invalid(at, path, "must be a relative path");
-    }
-    backsteps(errs, at, path);
-}
-
-/// A relative path that neither climbs nor begins with two dots.
-pub(crate) fn local_non_reserved_path(errs: &mut Errors, at: &At<'_>, path: &str) {
-    local_descending_path(errs, at, path);
-    if path.starts_with("..") && !path.starts_with("../") {
-        errs.invalid(at, path, "must not start with '..'");
-    }
-}
-
-fn validate_mounts(errs: &mut Errors, at: &At<'_>, container: &Value, around: &Surroundings<'_>) {
-    let (mounts, devices) = (list(container, "volumeMounts"), list(container, "volumeDevices"));
-    let mounts_at = at.field("volumeMounts");
-    let mut points = HashSet::new();
-    for (i, mount) in mounts.iter().enumerate() {
-        let at = mounts_at.index(i);
-        let (name, path) = (text(mount, "name"), text(mount, "mountPath"));
-        errs.require_text(&at, mount, "name");
-        if around.volume(name).is_none() {
-            errs.not_found(&at.field("name"), name);
-        }
-        errs.require_text(&at, mount, "mountPath");
-        if !points.insert(path) {
-            errs.invalid(&at.field("mountPath"), path, "must be unique");
-        }
-        if devices.iter().any(|d| text(d, "name") == name) {
-            errs.invalid(&at.field("name"), name, "must not already exist in volumeDevices");
-        }
-        if devices.iter().any(|d| text(d, "devicePath") == path) {
-            errs.invalid(
-                &at.field("mountPath"),
-                path,
-                "must not already exist as a path in volumeDevices",
-            );
-        }
-        for key in ["subPath", "subPathExpr"] {
-            if !text(mount, key).is_empty() {
-                local_descending_path(errs, &mounts_at.field(key), text(mount, key));
-            }
-        }
-        if !text(mount, "subPath").is_empty() && !text(mount, "subPathExpr").is_empty() {
-            let shown = text(mount, "subPathExpr");
-            errs.invalid(
-                &at.field("subPathExpr"),
-                shown,
-                "subPathExpr and subPath are mutually exclusive",
-            );
-        }
-        validate_mount_modes(errs, &mounts_at, mount, container);
-    }
-    let devices_at = at.field("volumeDevices");
-    let (mut names, mut paths) = (HashSet::new(), HashSet::new());
-    for (i, device) in devices.iter().enumerate() {
-        let at = devices_at.index(i);
-        let (name, path) = (text(device, "name"), text(device, "devicePath"));
-        errs.require_text(&at, device, "name");
-        if !name.is_empty() && !names.insert(name) {
-            errs.invalid(&at.field("name"), name, "must be unique");
-        }
-        match around.volume(name) {
-            None => errs.not_found(&at.field("name"), name),
-            Some(v) if !has(v, "persistentVolumeClaim") && !has(v, "ephemeral") => errs.invalid(
-                &at.field("name"),
-                name,
-                "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode",
-            ),
-            Some(_) => {}
-        }
-        errs.require_text(&at, device, "devicePath");
-        if path.split('/').any(|item| item == "..") {
-            errs.invalid(&at.field("devicePath"), path, "can not contain backsteps ('..')");
-        } else if !paths.insert(path) {
-            errs.invalid(&at.field("devicePath"), path, "must be unique");
-        }
-    }
-}
-
-fn validate_mount_modes(errs: &mut Errors, at: &At<'_>, mount: &Value, container: &Value) {
-    let propagation = text(mount, "mountPropagation");
-    if has(mount, "mountPropagation") {
-        let at = at.field("mountPropagation");
-        errs.one_of(&at, propagation, &["Bidirectional", "HostToContainer", "None"]);
-        if propagation == "Bidirectional" && !flag(part(container, "securityContext"), "privileged") {
-            errs.forbidden(
-                &at,
-                "Bidirectional mount propagation is available only to privileged containers",
-            );
-        }
-    }
-    if has(mount, "recursiveReadOnly") {
-        let at = at.field("recursiveReadOnly");
-        match text(mount, "recursiveReadOnly") {
-            "Disabled" => {}
-            "Enabled" | "IfPossible" => {
-                if !flag(mount, "readOnly") {
-                    errs.forbidden(&at, "may only be specified when readOnly is true");
-                }
-                if !matches!(propagation, "" | "None") {
-                    errs.forbidden(
-                        &at,
-                        "may only be specified when mountPropagation is None or not specified",
-                    );
-                }
-            }
-            other => errs.not_supported(&at, other, &["Disabled", "Enabled", "IfPossible"]),
         }
     }
 }

@@ -36,6 +36,7 @@ pub(crate) fn pod(obj: &mut Value) {
 /// Defaults of the pod template below `parent`.
 pub(crate) fn template(parent: &mut Value) {
     if let Some(template) = parent.get_mut("template") {
+        read::set_default(template, "metadata", json!({}));
         pod_spec(part_mut(template, "spec"));
     }
 }
@@ -245,6 +246,7 @@ fn volume_defaults(volume: &mut Value) {
         .get_mut("ephemeral")
         .and_then(|e| e.get_mut("volumeClaimTemplate"))
     {
+        read::set_default(claim, "metadata", json!({}));
         claim_spec(part_mut(claim, "spec"));
     }
     legacy_sources(volume);

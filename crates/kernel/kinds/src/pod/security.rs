@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::containers::local_descending_path;
+use super::mounts::local_descending_path;
 use crate::at::{At, Errors};
-use crate::read::{flag, has, int, list, part, text, texts};
+use crate::read::{self, flag, has, int, list, part, text, texts};
 use crate::validation;
 
 const SYSCTL_MAX: usize = 253;
@@ -18,6 +18,19 @@ fn ids(errs: &mut Errors, at: &At<'_>, context: &Value, keys: &[&str]) {
                 errs.invalid(&at.field(key), id, fault);
             }
         }
+    }
+}
+
+fn windows_options(errs: &mut Errors, at: &At<'_>, context: &Value) {
+    let options = part(context, "windowsOptions");
+    let at = at.field("windowsOptions");
+    let name = text(options, "gmsaCredentialSpecName");
+    if !name.is_empty() {
+        errs.all_invalid(
+            &at.field("gmsaCredentialSpecName"),
+            name,
+            validation::is_dns1123_subdomain(name),
+        );
     }
 }
 
@@ -52,6 +65,10 @@ fn profile(errs: &mut Errors, at: &At<'_>, context: &Value, key: &str, title: &s
                 other,
                 &["Localhost", "RuntimeDefault", "Unconfined"],
             );
+            if title == "seccomp" && has(profile, "localhostProfile") {
+                let shown = read::internal(profile);
+                errs.invalid(&local_at, shown, "can only be set when seccomp type is Localhost");
+            }
         }
     }
 }
@@ -90,6 +107,7 @@ pub(super) fn container(errs: &mut Errors, at: &At<'_>, context: &Value, host_us
             );
         }
     }
+    windows_options(errs, at, context);
     profile(errs, at, context, "appArmorProfile", "AppArmor");
 }
 
@@ -116,13 +134,17 @@ pub(super) fn pod(errs: &mut Errors, at: &At<'_>, spec: &Value) {
     for (key, supported) in [
         ("fsGroupChangePolicy", ["Always", "OnRootMismatch"]),
         ("supplementalGroupsPolicy", ["Merge", "Strict"]),
-        ("seLinuxChangePolicy", ["MountOption", "Recursive"]),
     ] {
         if has(context, key) {
             errs.one_of(&at.field(key), text(context, key), &supported);
         }
     }
+    if has(context, "seLinuxChangePolicy") {
+        let policy = text(context, "seLinuxChangePolicy");
+        errs.one_of(&at.field("seLinuxChangePolicy"), policy, &["Recursive"]);
+    }
     profile(errs, &at, context, "seccompProfile", "seccomp");
+    windows_options(errs, &at, context);
     profile(errs, &at, context, "appArmorProfile", "AppArmor");
 }
 

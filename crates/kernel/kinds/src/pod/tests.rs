@@ -229,7 +229,7 @@ fn mistakes() {
         object["spec"][key] = value;
         create("", "pods", object)
     };
-    with("restartPolicy", json!("Sometimes")).fails(&["spec.restartPolicy: Unsupported value: \"Sometimes\": supported values: \"Always\", \"Never\", \"OnFailure\""]);
+    with("restartPolicy", json!("Sometimes")).fails(&["spec.restartPolicy: Unsupported value: \"Sometimes\": supported values: \"Always\", \"OnFailure\", \"Never\""]);
     with("nodeSelector", json!({"a b": "c"})).fails(&["spec.nodeSelector: Invalid value: \"a b\""]);
     with("activeDeadlineSeconds", json!(0)).fails(&[
         "spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive",
@@ -265,19 +265,19 @@ fn mistakes() {
 fn little_may_change() {
     let old = stored("", "pods", simple());
     let image = update("", "pods", &old, |o| {
-        o["spec"]["containers"][0]["image"] = json!("nginx:2")
+        o["spec"]["containers"][0]["image"] = json!("nginx:2");
     })
     .ok();
     assert_eq!(image["metadata"]["generation"], 2);
     update("", "pods", &old, |o| {
-        o["spec"]["tolerations"] = json!([{"key": "a", "operator": "Exists"}])
+        o["spec"]["tolerations"] = json!([{"key": "a", "operator": "Exists"}]);
     })
     .ok();
     update("", "pods", &old, |o| o["spec"]["nodeName"] = json!("n")).fails(&[
         "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations)",
     ]);
     update("", "pods", &old, |o| {
-        o["spec"]["containers"] = json!([{"name": "c", "image": "i"}, {"name": "d", "image": "i"}])
+        o["spec"]["containers"] = json!([{"name": "c", "image": "i"}, {"name": "d", "image": "i"}]);
     })
     .fails(&["spec.containers: Forbidden: pod updates may not add or remove containers"]);
     let status = update_through("", "pods", Some("status"), &old, |o| {

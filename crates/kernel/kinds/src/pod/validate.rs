@@ -15,15 +15,26 @@ const SEARCH_CHARS_MAX: usize = 2048;
 
 /// A pod spec; `pod` is the Pod itself, none in a template.
 pub(crate) fn spec(errs: &mut Errors, at: &At<'_>, spec: &Value, pod: Option<&Value>) {
-    volumes::validate(errs, &at.field("volumes"), list(spec, "volumes"), pod);
+    let sound = volumes::validate(errs, &at.field("volumes"), list(spec, "volumes"), pod);
     let claims = list(spec, "resourceClaims")
         .iter()
         .map(|c| text(c, "name"))
         .collect();
     validate_claims(errs, &at.field("resourceClaims"), list(spec, "resourceClaims"));
-    let around = Surroundings { spec, claims };
+    let around = Surroundings {
+        spec,
+        claims,
+        volumes: sound,
+    };
     containers::validate_all(errs, at, &around);
     if let Some(resources) = spec.get("resources") {
+        if filled(resources, "claims") {
+            let at = at.field("resources");
+            errs.forbidden(
+                &at.field("claims"),
+                "claims may not be set for Resources at pod-level",
+            );
+        }
         resources::validate_requirements(
             errs,
             &at.field("resources"),
@@ -106,17 +117,18 @@ pub(crate) fn spec(errs: &mut Errors, at: &At<'_>, spec: &Value, pod: Option<&Va
         );
     }
     let overhead = at.field("overhead");
+    let overhead = overhead.field("limits");
     for (name, value) in read::entries(spec, "overhead") {
         resources::validate_container_name(errs, &overhead.key(name), name);
         resources::validate_amount(errs, &overhead.key(name), name, value);
     }
     if has(spec, "os") {
-        let at = at.field("os");
-        errs.required_one_of(
-            &at.field("name"),
-            text(part(spec, "os"), "name"),
-            &["linux", "windows"],
-        );
+        let name = text(part(spec, "os"), "name");
+        if name.is_empty() {
+            errs.required(&at.field("os.name"), "cannot be empty");
+        } else {
+            errs.one_of(&at.field("os"), name, &["linux", "windows"]);
+        }
     }
     if text(spec, "serviceAccountName").is_empty() && pod.is_some() {
         let volumes_at = at.field("volumes");
@@ -175,18 +187,24 @@ fn validate_claims(errs: &mut Errors, at: &At<'_>, claims: &[Value]) {
         } else {
             errs.all_invalid(&at.field("name"), name, validation::is_dns1123_label(name));
         }
+        for key in ["resourceClaimName", "resourceClaimTemplateName"] {
+            let name = text(claim, key);
+            if !name.is_empty() {
+                errs.all_invalid(&at.field(key), name, validation::is_dns1123_subdomain(name));
+            }
+        }
         match (
             has(claim, "resourceClaimName"),
             has(claim, "resourceClaimTemplateName"),
         ) {
             (true, true) => errs.invalid(
                 &at,
-                claim.clone(),
+                read::internal(claim),
                 "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
             ),
             (false, false) => errs.invalid(
                 &at,
-                claim.clone(),
+                read::internal(claim),
                 "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
             ),
             _ => {}

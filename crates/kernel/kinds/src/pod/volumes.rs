@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::containers::{field_ref, resource_field_ref};
+use super::environment::{field_ref, resource_field_ref};
 use super::{backsteps, local_non_reserved_path};
 use crate::at::{At, Errors};
 use crate::quantity::Quantity;
@@ -20,11 +20,19 @@ const VOLUME_FIELD_PATHS: &[&str] = &[
     "metadata.uid",
 ];
 
-pub(super) fn validate(errs: &mut Errors, at: &At<'_>, volumes: &[Value], pod: Option<&Value>) {
+/// Checks volumes; only those without a fault can be mounted.
+pub(super) fn validate<'a>(
+    errs: &mut Errors,
+    at: &At<'_>,
+    volumes: &'a [Value],
+    pod: Option<&Value>,
+) -> Vec<&'a Value> {
     let mut names = HashSet::new();
+    let mut sound = Vec::new();
     for (i, volume) in volumes.iter().enumerate() {
         let at = at.index(i);
         let name = text(volume, "name");
+        let before = errs.len();
         validate_source(errs, &at, volume, pod);
         if name.is_empty() {
             errs.required(&at.field("name"), "");
@@ -34,24 +42,71 @@ pub(super) fn validate(errs: &mut Errors, at: &At<'_>, volumes: &[Value], pod: O
         if !names.insert(name) {
             errs.duplicate(&at.field("name"), name);
         }
+        if errs.len() == before {
+            sound.push(volume);
+        }
+    }
+    sound
+}
+
+/// Sources in the order in which upstream looks at them; the first one counts.
+pub(crate) const ORDER: &[&str] = &[
+    "emptyDir",
+    "hostPath",
+    "gitRepo",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "secret",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "flocker",
+    "persistentVolumeClaim",
+    "rbd",
+    "cinder",
+    "cephfs",
+    "quobyte",
+    "downwardAPI",
+    "fc",
+    "flexVolume",
+    "configMap",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "storageos",
+    "projected",
+    "scaleIO",
+    "local",
+    "csi",
+    "ephemeral",
+    "image",
+];
+
+/// How upstream spells a second source.
+pub(crate) fn second_source(kind: &str) -> &str {
+    match kind {
+        "cephfs" => "cephFS",
+        "downwardAPI" => "downwarAPI",
+        other => other,
     }
 }
 
 fn validate_source(errs: &mut Errors, at: &At<'_>, volume: &Value, pod: Option<&Value>) {
     let mut count = 0;
-    for (kind, source) in volume
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter(|(key, _)| *key != "name")
-    {
+    for kind in ORDER.iter().filter(|kind| has(volume, kind)) {
+        let source = part(volume, kind);
         count += 1;
         let source_at = at.field(kind);
         if count > 1 {
-            errs.forbidden(&source_at, "may not specify more than 1 volume type");
+            errs.forbidden(
+                &at.field(second_source(kind)),
+                "may not specify more than 1 volume type",
+            );
             continue;
         }
-        match kind.as_str() {
+        match *kind {
             "emptyDir" => {
                 if source
                     .get("sizeLimit")
@@ -277,12 +332,7 @@ fn validate_ephemeral(
     };
     let meta_at = template_at.field("metadata");
     let metadata = part(template, "metadata");
-    meta::validate_template(errs, &meta_at, metadata);
-    for (key, _) in metadata.as_object().into_iter().flatten() {
-        if !matches!(key.as_str(), "labels" | "annotations" | "creationTimestamp") {
-            errs.forbidden(&meta_at.field(key), "cannot be set");
-        }
-    }
+    meta::validate_bare_template(errs, &meta_at, metadata);
     persistentvolumeclaim::validate_spec(errs, &template_at.field("spec"), part(template, "spec"), None);
     let (owner, name) = (pod.map_or("", meta::name), text(volume, "name"));
     if !owner.is_empty() && !name.is_empty() {

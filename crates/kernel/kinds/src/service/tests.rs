@@ -253,7 +253,7 @@ fn status_has_an_endpoint_of_its_own() {
     ));
     let ingress = json!([{"ip": "1.2.3.4"}]);
     let ignored = update("", "services", &old, |o| {
-        o["status"]["loadBalancer"]["ingress"] = ingress.clone()
+        o["status"]["loadBalancer"]["ingress"] = ingress.clone();
     })
     .ok();
     assert_eq!(ignored["status"], old["status"]);

@@ -3,8 +3,10 @@
 //! Then objects can be pruned, defaulted and merged field by field. Everything under `allOf`, `anyOf`, `oneOf` and `not`
 //! may only restrict values of fields that are specified outside of them.
 
+use serde_json::Value;
+
 use super::pattern;
-use super::raw::{Additional, Props};
+use super::raw::{self, Additional, Props};
 use crate::field::{FieldError, Path};
 
 /// Where a schema stands, which decides how a missing type is reported.
@@ -13,6 +15,44 @@ enum Level {
     Root,
     Item,
     Field,
+}
+
+/// Why it cannot even be said whether a schema is structural.
+pub(super) fn unsupported(schema: &Value) -> Option<String> {
+    let mut found = None;
+    raw::visit(schema, 0, &mut |props| {
+        let set = |field: &str| props.get(field).is_some_and(|v| !raw::is_zero(v));
+        let keyword = [
+            "id",
+            "$schema",
+            "$ref",
+            "patternProperties",
+            "dependencies",
+            "additionalItems",
+            "definitions",
+        ]
+        .into_iter()
+        .find(|field| set(field) || (*field == "additionalItems" && props.get(field).is_some()));
+        let reason = if let Some(keyword) = keyword {
+            let name = if keyword == "$schema" { "schema" } else { keyword };
+            Some(format!("OpenAPIV3Schema '{name}' is not supported"))
+        } else if props
+            .get("items")
+            .is_some_and(|items| items.as_array().is_some_and(|a| !a.is_empty()))
+        {
+            Some("OpenAPIV3Schema 'items' must be a schema, but is an array".to_owned())
+        } else if props.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
+            Some(
+                "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined".to_owned(),
+            )
+        } else {
+            None
+        };
+        if found.is_none() {
+            found = reason;
+        }
+    });
+    found
 }
 
 /// All violations, sorted by their text so that they do not depend on the order of fields.
@@ -215,7 +255,7 @@ fn nested_validation(schema: Props<'_>, skip_any_of: bool, path: &Path, errors: 
                 Some(Additional::Schema(_)) => true,
                 None => false,
             },
-            _ => schema.get(field).is_some_and(|v| !super::raw::is_zero(v)),
+            _ => schema.get(field).is_some_and(|v| !raw::is_zero(v)),
         };
         if set {
             errors.push(FieldError::forbidden(&path.child(field), *detail));

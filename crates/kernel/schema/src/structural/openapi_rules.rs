@@ -134,7 +134,11 @@ fn keywords(schema: Props<'_>, path: &Path, context: Context<'_>, errors: &mut V
         let detail = "type cannot be set to null, use nullable as an alternative";
         errors.push(FieldError::forbidden(&at, detail));
     }
-    if schema.get("items").is_some_and(Value::is_array) {
+    if schema
+        .get("items")
+        .and_then(Value::as_array)
+        .is_some_and(|items| !items.is_empty())
+    {
         let detail = "items must be a schema object and not an array";
         errors.push(FieldError::forbidden(&path.child("items"), detail));
     }

@@ -129,7 +129,8 @@ impl Parser {
     ) {
         let mut children = Children::default();
         match object.get("items") {
-            None | Some(Value::Null) => {}
+            // A list of schemas is refused elsewhere, with better words.
+            None | Some(Value::Null | Value::Array(_)) => {}
             Some(items) => {
                 let items = self.node(
                     items,

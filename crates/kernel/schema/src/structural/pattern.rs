@@ -59,7 +59,12 @@ pub(super) fn compile(source: &str) -> Result<Regex, String> {
             other => {
                 let text = other.to_string();
                 let reason = text.lines().last().unwrap_or_default();
-                let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+                let reason = match reason.strip_prefix("error: ").unwrap_or(reason) {
+                    "unclosed group" => "missing closing )",
+                    "unopened group" => "unexpected )",
+                    "repetition operator missing expression" => "missing argument to repetition operator",
+                    other => other,
+                };
                 format!("error parsing regexp: {reason}: `{source}`")
             }
         })
@@ -172,6 +177,7 @@ fn octal<'a>(rest: &'a str, out: &mut String) -> &'a str {
 
 /// What follows an opening bracket, up to and with the closing one.
 fn class<'a>(mut rest: &'a str, out: &mut String) -> Result<&'a str, String> {
+    let whole = rest;
     out.push('[');
     if let Some(tail) = rest.strip_prefix('^') {
         out.push('^');
@@ -229,7 +235,7 @@ fn class<'a>(mut rest: &'a str, out: &mut String) -> Result<&'a str, String> {
             }
         };
     }
-    Err("error parsing regexp: missing closing ]: ``".to_owned())
+    Err(format!("error parsing regexp: missing closing ]: `[{whole}`"))
 }
 
 /// What follows an opening brace: a repetition count, or the brace is literal.

@@ -6,6 +6,7 @@ mod objects;
 mod ruling;
 mod shaping;
 mod updating;
+mod upstream;
 mod validating;
 
 use serde_json::{Value, json};

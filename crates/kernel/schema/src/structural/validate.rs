@@ -15,7 +15,7 @@ use super::correlate::Correlated;
 use super::formats::Format;
 use super::node::{Additional, Check, Flags, Node, Type};
 use super::trail::{Step, Trail};
-use crate::field::{FieldError, Path};
+use crate::field::{FieldError, Path, quoted};
 
 /// What came of validating one value against one node.
 #[derive(Default)]
@@ -105,7 +105,7 @@ impl<'p> Validation<'p> {
         if typed || node.format != Format::None {
             outcome.matched();
         }
-        self.check_junctors(node, value, trail, old, &mut outcome);
+        self.check_junctors(node, value, trail, &mut outcome);
         match value {
             Value::String(text) => self.check_string(node, text, trail, &mut outcome),
             Value::Number(number) => {
@@ -146,6 +146,29 @@ impl<'p> Validation<'p> {
     /// An error about the object as a whole.
     fn composite(&self, text: String) -> FieldError {
         FieldError::invalid(self.prefix, "", text)
+    }
+
+    /// A bound may be negative, in which case it is not worth showing.
+    fn too_long(&self, trail: &Trail<'_>, max: i64) -> FieldError {
+        let path = self.path(trail);
+        match usize::try_from(max) {
+            Ok(max) => FieldError::too_long(&path, max),
+            Err(_) => FieldError {
+                detail: "value is too long".to_owned(),
+                ..FieldError::too_long(&path, 0)
+            },
+        }
+    }
+
+    fn too_many(&self, trail: &Trail<'_>, actual: usize, max: i64) -> FieldError {
+        let path = self.path(trail);
+        match usize::try_from(max) {
+            Ok(max) => FieldError::too_many(&path, actual, max),
+            Err(_) => FieldError {
+                detail: "has too many items".to_owned(),
+                ..FieldError::too_many(&path, actual, 0)
+            },
+        }
     }
 
     fn check_type(&self, node: &Node, value: &Value, trail: &Trail<'_>) -> Option<FieldError> {
@@ -198,7 +221,7 @@ impl<'p> Validation<'p> {
             node.schema_type.name()
         });
         let detail = format!(
-            "{} in body must be of type {expected}: {actual:?}",
+            "{} in body must be of type {expected}: \"{actual}\"",
             trail.dotted()
         );
         FieldError::type_invalid(&self.path(trail), actual, detail)
@@ -210,10 +233,7 @@ impl<'p> Validation<'p> {
         let longer_than = |max: i64| text.len() as i64 > max && text.chars().count() as i64 > max;
         let shorter_than = |min: i64| (text.len() as i64) < min || (text.chars().count() as i64) < min;
         let error = node.checks.iter().find_map(|check| match check {
-            Check::MaxLength(max) if longer_than(*max) => Some(FieldError::too_long(
-                &self.path(trail),
-                usize::try_from(*max).unwrap_or(0),
-            )),
+            Check::MaxLength(max) if longer_than(*max) => Some(self.too_long(trail, *max)),
             Check::MinLength(min) if shorter_than(*min) => {
                 Some(self.invalid(trail, text, &format!("should be at least {min} chars long")))
             }
@@ -235,9 +255,10 @@ impl<'p> Validation<'p> {
             outcome.matched();
             if !node.format.accepts(text) {
                 let detail = format!(
-                    "{} in body must be of type {}: {text:?}",
+                    "{} in body must be of type {}: {}",
                     trail.dotted(),
-                    node.format.name()
+                    node.format.name(),
+                    quoted(text)
                 );
                 outcome
                     .errors
@@ -278,10 +299,7 @@ impl<'p> Validation<'p> {
                     ));
                 }
                 Check::MaxItems(max) if size > *max => {
-                    let max = usize::try_from(*max).unwrap_or(0);
-                    outcome
-                        .errors
-                        .push(FieldError::too_many(&self.path(trail), items.len(), max));
+                    outcome.errors.push(self.too_many(trail, items.len(), *max));
                 }
                 Check::UniqueItems => {
                     let mut seen = HashSet::new();
@@ -329,10 +347,7 @@ impl<'p> Validation<'p> {
                     outcome.errors.push(self.invalid(trail, size, &what));
                 }
                 Check::MaxProperties(max) if size > *max => {
-                    let max = usize::try_from(*max).unwrap_or(0);
-                    outcome
-                        .errors
-                        .push(FieldError::too_many(&self.path(trail), object.len(), max));
+                    outcome.errors.push(self.too_many(trail, object.len(), *max));
                 }
                 _ => {}
             }
@@ -397,35 +412,29 @@ impl<'p> Validation<'p> {
         }
     }
 
-    fn check_junctors(
-        &mut self,
-        node: &Node,
-        value: &Value,
-        trail: &Trail<'_>,
-        old: Option<Correlated<'_>>,
-        outcome: &mut Outcome,
-    ) {
+    /// Junctors judge the value as a whole: there is no excuse for parts of it that did not change.
+    fn check_junctors(&mut self, node: &Node, value: &Value, trail: &Trail<'_>, outcome: &mut Outcome) {
         for check in &node.checks {
             match check {
-                Check::AnyOf(alternatives) => self.any_of(alternatives, value, trail, old, outcome),
-                Check::OneOf(alternatives) => self.one_of(alternatives, value, trail, old, outcome),
+                Check::AnyOf(alternatives) => self.any_of(alternatives, value, trail, outcome),
+                Check::OneOf(alternatives) => self.one_of(alternatives, value, trail, outcome),
                 Check::AllOf(parts) => {
                     let mut valid = 0;
                     for part in parts {
-                        let result = self.check(part, value, trail, old);
+                        let result = self.check(part, value, trail, None);
                         valid += usize::from(result.errors.is_empty());
                         outcome.merge(result);
                     }
                     if valid != parts.len() {
                         let none = if valid == 0 { ". None validated" } else { "" };
                         outcome.errors.push(self.composite(format!(
-                            "{:?} must validate all the schemas (allOf){none}",
-                            trail.dotted()
+                            "{} must validate all the schemas (allOf){none}",
+                            quoted(&trail.dotted())
                         )));
                     }
                 }
-                Check::Not(forbidden) if self.check(forbidden, value, trail, old).errors.is_empty() => {
-                    let text = format!("{:?} must not validate the schema (not)", trail.dotted());
+                Check::Not(forbidden) if self.check(forbidden, value, trail, None).errors.is_empty() => {
+                    let text = format!("{} must not validate the schema (not)", quoted(&trail.dotted()));
                     outcome.errors.push(self.composite(text));
                 }
                 _ => {}
@@ -435,17 +444,10 @@ impl<'p> Validation<'p> {
         outcome.matched();
     }
 
-    fn any_of(
-        &mut self,
-        alternatives: &[Node],
-        value: &Value,
-        trail: &Trail<'_>,
-        old: Option<Correlated<'_>>,
-        outcome: &mut Outcome,
-    ) {
+    fn any_of(&mut self, alternatives: &[Node], value: &Value, trail: &Trail<'_>, outcome: &mut Outcome) {
         let mut best: Option<Outcome> = None;
         for alternative in alternatives {
-            let result = self.check(alternative, value, trail, old);
+            let result = self.check(alternative, value, trail, None);
             if result.errors.is_empty() {
                 outcome.merge(result);
                 return;
@@ -454,24 +456,20 @@ impl<'p> Validation<'p> {
                 best = Some(result);
             }
         }
-        let text = format!("{:?} must validate at least one schema (anyOf)", trail.dotted());
+        let text = format!(
+            "{} must validate at least one schema (anyOf)",
+            quoted(&trail.dotted())
+        );
         outcome.errors.push(self.composite(text));
         outcome.merge(best.unwrap_or_default());
     }
 
-    fn one_of(
-        &mut self,
-        alternatives: &[Node],
-        value: &Value,
-        trail: &Trail<'_>,
-        old: Option<Correlated<'_>>,
-        outcome: &mut Outcome,
-    ) {
+    fn one_of(&mut self, alternatives: &[Node], value: &Value, trail: &Trail<'_>, outcome: &mut Outcome) {
         let mut best: Option<Outcome> = None;
         let mut first_valid: Option<Outcome> = None;
         let mut valid = 0;
         for alternative in alternatives {
-            let result = self.check(alternative, value, trail, old);
+            let result = self.check(alternative, value, trail, None);
             if result.errors.is_empty() {
                 valid += 1;
                 best = None;
@@ -490,8 +488,8 @@ impl<'p> Validation<'p> {
             format!("Found {valid} valid alternatives")
         };
         let text = format!(
-            "{:?} must validate one and only one schema (oneOf). {found}",
-            trail.dotted()
+            "{} must validate one and only one schema (oneOf). {found}",
+            quoted(&trail.dotted())
         );
         outcome.errors.push(self.composite(text));
         outcome.merge(best.unwrap_or_default());

@@ -44,8 +44,14 @@ const FORCED_CHECKPOINT_PAGES: u64 = 16 * CHECKPOINT_PAGES;
 
 const PAGE_BYTES: u64 = 4096;
 
-/// What remains of the write-ahead log's file after it had to grow.
+/// What remains of the write-ahead log's file after it had to grow, and how far it is extended ahead.
 const WAL_FILE_BYTES: u64 = 8 * 1024 * 1024;
+
+/// The log is extended by this much when less than a quarter of it is left.
+const WAL_STEP_BYTES: u64 = 1024 * 1024;
+
+/// A page in the log, with its header.
+const WAL_FRAME_BYTES: u64 = PAGE_BYTES + 24;
 
 const DATABASE: &str = "store.db";
 const DATABASE_WAL: &str = "store.db-wal";
@@ -70,6 +76,8 @@ pub struct SqliteEngine {
     directory: PathBuf,
     /// Pages in the write-ahead log that are not in the database, roughly.
     wal_pages: u64,
+    /// Size of the log's file, as far as it is known.
+    wal_file_bytes: u64,
     // Held for its lock.
     _lock: File,
 }
@@ -97,6 +105,7 @@ impl SqliteEngine {
             reader,
             directory: directory.to_owned(),
             wal_pages,
+            wal_file_bytes: 0,
             _lock: lock,
         })
     }
@@ -105,10 +114,24 @@ impl SqliteEngine {
         &self.reader.connection
     }
 
-    fn write(&mut self, batch: &Batch) -> rusqlite::Result<()> {
-        let transaction = self.reader.connection.transaction()?;
+    /// One transaction. Its beginning and end are cached statements too, which `Connection::transaction` does not offer.
+    fn write(&self, batch: &Batch) -> rusqlite::Result<()> {
+        let connection = self.connection();
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let written = self
+            .insert(batch)
+            .and_then(|()| connection.prepare_cached("COMMIT")?.execute([]).map(|_| ()));
+        // Some errors have already rolled it back.
+        if written.is_err() && !connection.is_autocommit() {
+            connection.execute_batch("ROLLBACK")?;
+        }
+        written
+    }
+
+    fn insert(&self, batch: &Batch) -> rusqlite::Result<()> {
+        let connection = self.connection();
         if !batch.commits.is_empty() {
-            let mut insert = transaction.prepare_cached(
+            let mut insert = connection.prepare_cached(
                 "INSERT INTO record (id, create_revision, version, lease, key, value) VALUES (?, ?, ?, ?, ?, ?)",
             )?;
             for commit in &batch.commits {
@@ -128,28 +151,28 @@ impl SqliteEngine {
         for change in &batch.leases {
             match change {
                 LeaseChange::Granted { lease, ttl_seconds } => {
-                    transaction
+                    connection
                         .prepare_cached("INSERT INTO lease (id, ttl_seconds) VALUES (?, ?)")?
                         .execute(params![lease.0, ttl_seconds.cast_signed()])?;
-                    set_fact(&transaction, "last_lease", lease.0)?;
+                    set_fact(connection, "last_lease", lease.0)?;
                 }
                 LeaseChange::Ended(lease) => {
-                    transaction
+                    connection
                         .prepare_cached("DELETE FROM lease WHERE id = ?")?
                         .execute([lease.0])?;
                 }
             }
         }
         if let Some(compacted) = batch.compacted {
-            set_fact(&transaction, "compacted", compacted.0.cast_signed())?;
+            set_fact(connection, "compacted", compacted.0.cast_signed())?;
         }
         if !batch.erased.is_empty() {
-            let mut erase = transaction.prepare_cached("DELETE FROM record WHERE id = ?")?;
+            let mut erase = connection.prepare_cached("DELETE FROM record WHERE id = ?")?;
             for id in &batch.erased {
                 erase.execute([id.to_i64()])?;
             }
         }
-        transaction.commit()
+        Ok(())
     }
 
     /// Copies the log into the database as far as readers allow.
@@ -162,6 +185,24 @@ impl SqliteEngine {
             .map_err(|error| failed("copy the write-ahead log into the database", &error))?;
         self.wal_pages = u64::try_from(in_log - copied).unwrap_or(0);
         Ok(())
+    }
+
+    /// Grows the file of the log before it is needed: a sync that also has to record a new file size makes the file
+    /// system commit its own journal, which takes longer than the write. SQLite takes the zeros for the end of its log.
+    /// It may fail, if the disk is full; then the log grows as it always would.
+    fn extend_log(&mut self) {
+        let used = self.wal_pages.saturating_mul(WAL_FRAME_BYTES);
+        if used + WAL_STEP_BYTES / 4 < self.wal_file_bytes || self.wal_file_bytes >= WAL_FILE_BYTES {
+            return;
+        }
+        match files::extend(&self.directory.join(DATABASE_WAL), WAL_STEP_BYTES) {
+            Ok(bytes) => self.wal_file_bytes = bytes,
+            Err(error) => {
+                tracing::debug!(%error, "the write-ahead log could not be extended ahead");
+                // Not again before the next start: it is only a matter of speed.
+                self.wal_file_bytes = WAL_FILE_BYTES;
+            }
+        }
     }
 
     /// Whether an error means that there is no space, although SQLite does not say so.
@@ -201,10 +242,12 @@ impl Engine for SqliteEngine {
 
     fn tidy(&mut self) -> Result<(), StoreError> {
         match self.wal_pages {
-            0..CHECKPOINT_PAGES => Ok(()),
-            CHECKPOINT_PAGES..FORCED_CHECKPOINT_PAGES => self.checkpoint("PASSIVE"),
-            _ => self.checkpoint("RESTART"),
+            0..CHECKPOINT_PAGES => {}
+            CHECKPOINT_PAGES..FORCED_CHECKPOINT_PAGES => self.checkpoint("PASSIVE")?,
+            _ => self.checkpoint("RESTART")?,
         }
+        self.extend_log();
+        Ok(())
     }
 
     fn close(&mut self) -> Result<(), StoreError> {

@@ -154,9 +154,7 @@ impl Writer {
                 }
             }
             self.trim();
-            if let Err(error) = self.engine.tidy() {
-                tracing::warn!(%error, "housekeeping of the store failed; it will be tried again");
-            }
+            self.tidy();
         }
         let closed = self.engine.close();
         self.shared.hub.close("it was asked to close");
@@ -173,6 +171,12 @@ impl Writer {
         }
     }
 
+    fn tidy(&mut self) {
+        if let Err(error) = self.engine.tidy() {
+            tracing::warn!(%error, "housekeeping of the store failed; it will be tried again");
+        }
+    }
+
     /// The next command; while there is none, work that nobody waits for.
     fn receive(&mut self) -> Option<Command> {
         loop {
@@ -186,6 +190,7 @@ impl Writer {
             }
             if self.trimming {
                 self.trim();
+                self.tidy();
                 continue;
             }
             let command = match self.leases.next_deadline() {

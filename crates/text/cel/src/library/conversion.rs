@@ -61,7 +61,7 @@ fn to_int<'a>(_: &Meter, args: &[Value<'a>]) -> Result<Value<'a>, Error> {
         // The ends of the range are not exact as doubles, so they are out.
         Value::Double(value) if *value > i64::MIN as f64 && *value < i64::MAX as f64 => *value as i64,
         Value::Double(_) => return Err(range),
-        Value::String(text) => parse_integer(text).ok_or_else(|| unparsable("int", text))?,
+        Value::String(text) => parse_integer(text).ok_or_else(|| unparsable("int"))?,
         Value::Timestamp(value) => value.seconds(),
         Value::Duration(value) => value.0,
         _ => return Err(Error::NoSuchOverload),
@@ -81,9 +81,9 @@ fn to_uint<'a>(_: &Meter, args: &[Value<'a>]) -> Result<Value<'a>, Error> {
         Value::Double(_) => return Err(range),
         Value::String(text) => {
             if text.starts_with('+') {
-                return Err(unparsable("uint", text));
+                return Err(unparsable("uint"));
             }
-            text.parse().map_err(|_| unparsable("uint", text))?
+            text.parse().map_err(|_| unparsable("uint"))?
         }
         _ => return Err(Error::NoSuchOverload),
     }))
@@ -94,13 +94,13 @@ fn to_double<'a>(_: &Meter, args: &[Value<'a>]) -> Result<Value<'a>, Error> {
         Value::Double(value) => *value,
         Value::Int(value) => *value as f64,
         Value::Uint(value) => *value as f64,
-        Value::String(text) => text.parse().map_err(|_| unparsable("double", text))?,
+        Value::String(text) => text.parse().map_err(|_| unparsable("double"))?,
         _ => return Err(Error::NoSuchOverload),
     }))
 }
 
-fn unparsable(ty: &str, text: &str) -> Error {
-    Error::invalid(format!("type conversion error from 'string' to '{ty}': {text:?}"))
+fn unparsable(ty: &str) -> Error {
+    Error::invalid(format!("type conversion error from 'string' to '{ty}'"))
 }
 
 fn to_string<'a>(_: &Meter, args: &[Value<'a>]) -> Result<Value<'a>, Error> {
@@ -128,7 +128,7 @@ fn to_bool<'a>(_: &Meter, args: &[Value<'a>]) -> Result<Value<'a>, Error> {
         Value::String(text) => match text.as_str() {
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Value::Bool(true)),
             "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Value::Bool(false)),
-            text => Err(unparsable("bool", text)),
+            _ => Err(unparsable("bool")),
         },
         _ => Err(Error::NoSuchOverload),
     }
@@ -142,7 +142,7 @@ fn to_duration<'a>(_: &Meter, args: &[Value<'a>]) -> Result<Value<'a>, Error> {
             let text = arg!(args, 0, String);
             Duration::parse(text)
                 .map(Value::Duration)
-                .ok_or_else(|| unparsable("duration", text))
+                .ok_or_else(|| unparsable("google.protobuf.Duration"))
         }
     }
 }
@@ -157,7 +157,7 @@ fn to_timestamp<'a>(_: &Meter, args: &[Value<'a>]) -> Result<Value<'a>, Error> {
             let text = arg!(args, 0, String);
             Timestamp::parse(text)
                 .map(Value::Timestamp)
-                .ok_or_else(|| unparsable("timestamp", text))
+                .ok_or_else(|| unparsable("google.protobuf.Timestamp"))
         }
     }
 }

@@ -14,29 +14,35 @@ pub(super) fn format<'a>(meter: &Meter, args: &[Value<'a>]) -> Result<Value<'a>,
     let mut out = String::with_capacity(template.len());
     let mut rest = template.as_str();
     let mut next = 0;
-    while let Some(percent) = rest.find('%') {
-        out.push_str(&rest[..percent]);
-        rest = &rest[percent + 1..];
-        if let Some(after) = rest.strip_prefix('%') {
-            out.push('%');
-            rest = after;
-            continue;
-        }
-        let (precision, verb) = clause(&mut rest)?;
+    while let Some((precision, verb)) = next_clause(&mut rest, &mut out)? {
         if next >= values.len() {
             return Err(Error::invalid(format!("index {next} out of range")));
         }
-        let value = values.get(next)?;
+        let text = one(meter, verb, precision, &values.get(next)?)?;
         next += 1;
-        let text = one(meter, verb, precision, &value)?;
         meter.work(text.len() / 4)?;
         out.push_str(&text);
     }
-    out.push_str(rest);
     Ok(Value::string(out))
 }
 
-/// Reads `.3f` and what else may follow a percent sign.
+/// Copies text up to the next clause and reads that: `%.3f` gives a precision and a verb.
+pub(crate) fn next_clause(rest: &mut &str, out: &mut String) -> Result<Option<(Option<usize>, char)>, Error> {
+    while let Some(percent) = rest.find('%') {
+        out.push_str(&rest[..percent]);
+        *rest = &rest[percent + 1..];
+        if let Some(after) = rest.strip_prefix('%') {
+            out.push('%');
+            *rest = after;
+            continue;
+        }
+        return clause(rest).map(Some);
+    }
+    out.push_str(rest);
+    *rest = "";
+    Ok(None)
+}
+
 fn clause(rest: &mut &str) -> Result<(Option<usize>, char), Error> {
     let mut precision = None;
     if let Some(after) = rest.strip_prefix('.') {
@@ -59,13 +65,29 @@ fn clause(rest: &mut &str) -> Result<(Option<usize>, char), Error> {
     Ok((precision, verb))
 }
 
-fn one(meter: &Meter, verb: char, precision: Option<usize>, value: &Value<'_>) -> Result<String, Error> {
-    let refuse = |clause: &str, takes: &str| {
-        Err(Error::invalid(format!(
-            "{clause} clause can only be used on {takes}, was given {}",
-            value.type_name()
-        )))
+/// Why a clause does not take a value of a type; `None` if there is no such clause.
+pub(crate) fn refusal(verb: char, given: &str) -> Option<String> {
+    let why = match verb {
+        's' => {
+            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and \
+             timestamps"
+        }
+        'd' => "decimal clause can only be used on integers",
+        'f' => "fixed-point clause can only be used on doubles",
+        'e' => "scientific clause can only be used on doubles",
+        'b' => "only integers and bools can be formatted as binary",
+        'o' => "octal clause can only be used on integers",
+        'x' | 'X' => "only integers, byte buffers, and strings can be formatted as hex",
+        _ => return None,
     };
+    Some(format!("error during formatting: {why}, was given {given}"))
+}
+
+pub(crate) fn unknown_clause(verb: char) -> String {
+    format!("could not parse formatting clause: unrecognized formatting clause \"{verb}\"")
+}
+
+fn one(meter: &Meter, verb: char, precision: Option<usize>, value: &Value<'_>) -> Result<String, Error> {
     let double = match value {
         Value::Double(value) => Some(*value),
         Value::String(text) => match text.as_str() {
@@ -76,45 +98,42 @@ fn one(meter: &Meter, verb: char, precision: Option<usize>, value: &Value<'_>) -
         },
         _ => None,
     };
-    Ok(match (verb, value) {
-        ('s', _) => string(meter, value)?,
-        ('d', Value::Int(_) | Value::Uint(_)) => conversion::display(value),
-        ('d', _) => return refuse("decimal", "integers"),
-        ('f', _) => match double {
-            Some(value) => fixed(value, precision.unwrap_or(DEFAULT_PRECISION)),
-            None => return refuse("fixed-point", "doubles"),
-        },
-        ('e', _) => match double {
-            Some(value) => scientific(value),
-            None => return refuse("scientific", "doubles"),
-        },
-        ('b', Value::Int(value)) => signed(*value, |v| format!("{v:b}")),
-        ('b', Value::Uint(value)) => format!("{value:b}"),
-        ('b', Value::Bool(value)) => if *value { "1" } else { "0" }.to_owned(),
-        ('b', _) => {
-            return refuse(
-                "only integers and bools can be formatted as binary; binary",
-                "integers and bools",
-            );
-        }
-        ('o', Value::Int(value)) => signed(*value, |v| format!("{v:o}")),
-        ('o', Value::Uint(value)) => format!("{value:o}"),
-        ('o', _) => return refuse("octal", "integers"),
-        ('x', Value::Int(value)) => signed(*value, |v| format!("{v:x}")),
-        ('X', Value::Int(value)) => signed(*value, |v| format!("{v:X}")),
-        ('x', Value::Uint(value)) => format!("{value:x}"),
-        ('X', Value::Uint(value)) => format!("{value:X}"),
-        ('x', Value::String(text)) => text.bytes().map(|b| format!("{b:02x}")).collect(),
-        ('X', Value::String(text)) => text.bytes().map(|b| format!("{b:02X}")).collect(),
-        ('x', Value::Bytes(bytes)) => bytes.iter().map(|b| format!("{b:02x}")).collect(),
-        ('X', Value::Bytes(bytes)) => bytes.iter().map(|b| format!("{b:02X}")).collect(),
-        ('x' | 'X', _) => return refuse("hex", "integers, byte buffers, and strings"),
-        (other, _) => {
-            return Err(Error::invalid(format!(
-                "could not parse formatting clause: unrecognized formatting clause \"{other}\""
-            )));
+    Ok(match (verb, value, double) {
+        ('s', _, _) => string(meter, value)?,
+        ('d', Value::Int(_) | Value::Uint(_), _) => conversion::display(value),
+        ('f', _, Some(value)) => fixed(value, precision.unwrap_or(DEFAULT_PRECISION)),
+        ('e', _, Some(value)) => scientific(value),
+        ('b', Value::Int(value), _) => signed(*value, |v| format!("{v:b}")),
+        ('b', Value::Uint(value), _) => format!("{value:b}"),
+        ('b', Value::Bool(value), _) => if *value { "1" } else { "0" }.to_owned(),
+        ('o', Value::Int(value), _) => signed(*value, |v| format!("{v:o}")),
+        ('o', Value::Uint(value), _) => format!("{value:o}"),
+        ('x', Value::Int(value), _) => signed(*value, |v| format!("{v:x}")),
+        ('X', Value::Int(value), _) => signed(*value, |v| format!("{v:X}")),
+        ('x', Value::Uint(value), _) => format!("{value:x}"),
+        ('X', Value::Uint(value), _) => format!("{value:X}"),
+        ('x', Value::String(text), _) => hex(text.as_bytes(), false),
+        ('X', Value::String(text), _) => hex(text.as_bytes(), true),
+        ('x', Value::Bytes(bytes), _) => hex(bytes, false),
+        ('X', Value::Bytes(bytes), _) => hex(bytes, true),
+        (other, _, _) => {
+            let why = refusal(other, value.type_name());
+            return Err(Error::invalid(why.unwrap_or_else(|| unknown_clause(other))));
         }
     })
+}
+
+fn hex(bytes: &[u8], upper: bool) -> String {
+    bytes
+        .iter()
+        .map(|b| {
+            if upper {
+                format!("{b:02X}")
+            } else {
+                format!("{b:02x}")
+            }
+        })
+        .collect()
 }
 
 fn signed(value: i64, digits: fn(u64) -> String) -> String {
@@ -127,11 +146,9 @@ fn string(meter: &Meter, value: &Value<'_>) -> Result<String, Error> {
     match value {
         Value::List(list) => format_list(meter, list),
         Value::Map(map) => format_map(meter, map),
-        Value::Optional(_) | Value::Opaque(_) => Err(Error::invalid(format!(
-            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and \
-             timestamps, was given {}",
-            value.type_name()
-        ))),
+        Value::Optional(_) | Value::Opaque(_) => Err(Error::invalid(
+            refusal('s', value.type_name()).unwrap_or_default(),
+        )),
         _ => Ok(conversion::display(value)),
     }
 }
@@ -208,7 +225,7 @@ fn fixed(value: f64, precision: usize) -> String {
     }
 }
 
-/// `1.234568 × 10⁰³`: the locale's way, always with six digits.
+/// `1.234568×10⁰³`: the locale's way, always with six digits.
 fn scientific(value: f64) -> String {
     if let Some(text) = unusual(value) {
         return text.to_owned();
@@ -220,5 +237,5 @@ fn scientific(value: f64) -> String {
     for digit in format!("{:02}", exponent.abs()).chars() {
         raised.push(['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'][digit as usize - '0' as usize]);
     }
-    format!("{mantissa}\u{202f}×\u{202f}10{raised}")
+    format!("{mantissa}×10{raised}")
 }

@@ -72,12 +72,7 @@ pub(super) fn register(r: &mut Registry) {
     r.add("flatten", "list<dyn>.(int) -> list<dyn>", Cost::Flatten, flatten);
     r.add("lists.range", "(int) -> list<int>", Cost::Range, range);
     r.add("reverse", "list<T>.() -> list<T>", Cost::Reverse, reverse);
-    r.add(
-        "distinct",
-        "list<T>.() -> list<T>",
-        Cost::SelfCompare(0),
-        distinct,
-    );
+    r.add("distinct", "list<T>.() -> list<T>", Cost::Distinct, distinct);
 }
 
 fn is_sorted<'a>(_: &Meter, args: &[Value<'a>]) -> Result<Value<'a>, Error> {

@@ -64,16 +64,16 @@ static FORMATS: [NamedFormat; 13] = [
     format("URI", "format.uri", 1103, |s| {
         url::validate(s).err().into_iter().collect()
     }),
-    format("uuid", "format.uuid", 84, |s| {
+    format("uuid", "format.uuid", 70, |s| {
         unless(is_uuid(s), "does not match the UUID format")
     }),
     format("byte", "format.byte", 84, |s| {
         unless(!s.is_empty() && base64::decode(s).is_some(), "invalid base64")
     }),
-    format("date", "format.date", 76, |s| {
+    format("date", "format.date", 71, |s| {
         unless(Timestamp::parse_date(s).is_some(), "invalid date")
     }),
-    format("datetime", "format.datetime", 76, |s| {
+    format("datetime", "format.datetime", 71, |s| {
         unless(is_date_time(s), "invalid datetime")
     }),
 ];

@@ -140,9 +140,10 @@ fn parse_ip(text: &str) -> Result<IpAddr, Error> {
 }
 
 fn parse_cidr(text: &str) -> Result<Cidr, Error> {
+    // Upstream says it twice.
     let refuse = |why: &str| {
         Error::invalid(format!(
-            "network address parse error during conversion from string: netip.ParsePrefix({text:?}): {why}"
+            "network address parse error during conversion from string: network address parse error during conversion from string: netip.ParsePrefix({text:?}): {why}"
         ))
     };
     let (address, prefix) = text.rsplit_once('/').ok_or_else(|| refuse("no '/'"))?;

@@ -11,8 +11,8 @@ use crate::meter::Meter;
 use crate::value::Value;
 
 pub(super) fn register(r: &mut Registry) {
-    r.add("matches", "string.(string) -> bool", Cost::Regex, matches);
-    r.add("matches", "(string, string) -> bool", Cost::Regex, matches);
+    r.add("matches", "string.(string) -> bool", Cost::Matches, matches);
+    r.add("matches", "(string, string) -> bool", Cost::Matches, matches);
     r.add("find", "string.(string) -> string", Cost::Regex, find);
     r.add(
         "findAll",
@@ -37,7 +37,16 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, Error> {
         .size_limit(REGEX_SIZE_LIMIT)
         .dfa_size_limit(REGEX_SIZE_LIMIT)
         .build();
-    regex.map_err(|error| Error::invalid(format!("Illegal regex: {error}")))
+    regex.map_err(|error| {
+        // The crate's message draws the pattern over several lines; its last line has the reason.
+        let message = error.to_string();
+        let reason = message
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .trim_start_matches("error: ");
+        Error::invalid(format!("error parsing regexp: {reason}: `{pattern}`"))
+    })
 }
 
 /// Applies a pattern function with its pattern already compiled.

@@ -39,6 +39,7 @@ impl Parser<'_> {
     }
 
     fn presence_test(&mut self, position: u32, mut args: Vec<Expr>) -> Parse<Expr> {
+        let at = args.first().map_or(position, |arg| arg.position);
         match args.pop().map(|arg| arg.kind) {
             Some(ExprKind::Select {
                 operand,
@@ -53,7 +54,7 @@ impl Parser<'_> {
                 },
             ),
             _ => Err(ParseError {
-                position,
+                position: at,
                 message: "invalid argument to has() macro".into(),
             }),
         }
@@ -175,7 +176,7 @@ impl Expansion<'_, '_> {
         let filtered = args.len() == 3;
         let mut args = args.into_iter();
         let variable = take(&mut args, self.position)?;
-        let variable = self.variable(&variable, "argument must be a simple name")?;
+        let variable = self.variable(&variable, "argument is not an identifier")?;
         let body = take(&mut args, self.position)?;
         let parts = match name {
             "map" if filtered => {
@@ -339,7 +340,7 @@ impl Expansion<'_, '_> {
         self.bound(SORT_INPUT.into(), target, sorted)
     }
 
-    /// `target.optMap(v, f)`: the mapped value if there is one. The target is bound once, so it is evaluated once.
+    /// `target.optMap(v, f)`: the mapped value if there is one. The target is evaluated twice, as upstream prices it.
     fn optional_map(&mut self, target: Expr, args: Vec<Expr>, flat: bool) -> Parse<Expr> {
         let mut args = args.into_iter();
         let variable = take(&mut args, self.position)?;
@@ -350,11 +351,9 @@ impl Expansion<'_, '_> {
         };
         let variable = self.variable(&variable, what)?;
         let body = take(&mut args, self.position)?;
-        let input: Arc<str> = "@target".into();
-        let receiver = self.ident(&input)?;
-        let present = self.member("hasValue", receiver)?;
-        let receiver = self.ident(&input)?;
-        let value = self.member("value", receiver)?;
+        let copy = self.parser.copy(&target)?;
+        let present = self.member("hasValue", target)?;
+        let value = self.member("value", copy)?;
         let mapped = self.bound(variable, value, body)?;
         let mapped = if flat {
             mapped
@@ -362,8 +361,7 @@ impl Expansion<'_, '_> {
             self.call("optional.of", vec![mapped])?
         };
         let none = self.call("optional.none", Vec::new())?;
-        let result = self.call("_?_:_", vec![present, mapped, none])?;
-        self.bound(input, target, result)
+        self.call("_?_:_", vec![present, mapped, none])
     }
 
     fn member(&mut self, function: &str, target: Expr) -> Parse<Expr> {

@@ -62,36 +62,29 @@ fn numeric_order(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
         (Value::Double(a), Value::Double(b)) => a.partial_cmp(b),
         (Value::Int(a), Value::Uint(b)) => Some(i128::from(*a).cmp(&i128::from(*b))),
         (Value::Uint(a), Value::Int(b)) => Some(i128::from(*a).cmp(&i128::from(*b))),
-        (Value::Int(a), Value::Double(b)) => integer_and_double(i128::from(*a), *b),
-        (Value::Uint(a), Value::Double(b)) => integer_and_double(i128::from(*a), *b),
-        (Value::Double(a), Value::Int(b)) => integer_and_double(i128::from(*b), *a).map(Ordering::reverse),
-        (Value::Double(a), Value::Uint(b)) => integer_and_double(i128::from(*b), *a).map(Ordering::reverse),
+        (Value::Int(a), Value::Double(b)) => int_and_double(*a, *b),
+        (Value::Uint(a), Value::Double(b)) => uint_and_double(*a, *b),
+        (Value::Double(a), Value::Int(b)) => int_and_double(*b, *a).map(Ordering::reverse),
+        (Value::Double(a), Value::Uint(b)) => uint_and_double(*b, *a).map(Ordering::reverse),
         _ => None,
     }
 }
 
-/// Exact: a double beyond the range of integers is larger or smaller than all of them.
-fn integer_and_double(integer: i128, double: f64) -> Option<Ordering> {
-    if double.is_nan() {
-        return None;
+/// As doubles, within the range of integers; CEL does not ask for more than a double's precision.
+fn int_and_double(int: i64, double: f64) -> Option<Ordering> {
+    match double {
+        d if d < i64::MIN as f64 => Some(Ordering::Greater),
+        d if d > i64::MAX as f64 => Some(Ordering::Less),
+        d => (int as f64).partial_cmp(&d),
     }
-    if double >= 1e20 {
-        return Some(Ordering::Less);
+}
+
+fn uint_and_double(uint: u64, double: f64) -> Option<Ordering> {
+    match double {
+        d if d < 0.0 => Some(Ordering::Greater),
+        d if d > u64::MAX as f64 => Some(Ordering::Less),
+        d => (uint as f64).partial_cmp(&d),
     }
-    if double <= -1e20 {
-        return Some(Ordering::Greater);
-    }
-    let whole = double.trunc();
-    let order = integer.cmp(&(whole as i128));
-    Some(order.then_with(|| {
-        if double > whole {
-            Ordering::Less
-        } else if double < whole {
-            Ordering::Greater
-        } else {
-            Ordering::Equal
-        }
-    }))
 }
 
 fn lists_equal(meter: &Meter, left: &List<'_>, right: &List<'_>) -> Result<bool, Error> {

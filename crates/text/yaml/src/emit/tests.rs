@@ -13,8 +13,8 @@ fn writes_what_go_writes() {
     for writing in &writings {
         let value: Value = serde_json::from_str(&writing.json).unwrap();
         let ours = to_string(&value);
-        // Go reads the JSON as YAML before it writes it, and turns this line separator into a space on the way.
-        if writing.json.contains('\u{85}') {
+        // Written with escapes here, since readers disagree on whether these end a line.
+        if writing.json.contains(['\u{85}', '\u{2028}', '\u{2029}']) || writing.json.contains("\\u202") {
             continue;
         }
         let theirs = writing.yaml.replace("<<:", "\"<<\":");
@@ -47,6 +47,19 @@ fn options_keep_order_and_lines() {
     );
     assert_eq!(kept, format!("b: 1\na: {long}end\n"));
     assert!(to_string(&value).starts_with("a: word ") && to_string(&value).contains("\n  word "));
+}
+
+#[test]
+fn floats_without_fraction_are_written_as_integers() {
+    for (value, want) in [
+        (json!(1.0), "1\n"),
+        (json!(-3e10), "-30000000000\n"),
+        (json!(14_202_368_924_653_336_576.0), "14202368924653336576\n"),
+        (json!(1e20), "1e+20\n"),
+        (json!(1.5), "1.5\n"),
+    ] {
+        assert_eq!(to_string(&value), want);
+    }
 }
 
 pub(crate) fn any_json() -> impl Strategy<Value = Value> {

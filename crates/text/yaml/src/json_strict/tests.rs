@@ -60,6 +60,19 @@ fn numbers_are_integers_where_they_can_be() {
     );
     check("[1e20, -0.0]", &json!([1e20, 0]), &[]);
     assert!(matches!(parse_json(b"1e999", 10), Err(JsonError::Syntax(_))));
+    for digits in [
+        "1.9999999999999993",
+        "0.21544346900318842",
+        "9.999999999999999e-06",
+        "0.1",
+    ] {
+        let (value, _) = parse_json(digits.as_bytes(), 10).unwrap();
+        assert_eq!(
+            value.as_f64().unwrap(),
+            digits.parse::<f64>().unwrap(),
+            "the nearest float"
+        );
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ use http_body_util::BodyExt;
 
 use super::json_type;
 use crate::http::body::{BoxError, ResponseBody, full};
+use crate::http::gzip;
 use crate::object::Object;
 
 /// Bytes given to the connection at once.
@@ -68,6 +69,16 @@ impl ListBody {
         Self { head, items, next: 0, left, started: false, done: false }
     }
 
+    fn compress(mut self, pieces: &gzip::Pieces) -> Vec<u8> {
+        match &self.items {
+            Items::Shared(objects) => gzip::list(pieces, &self.head, objects, TAIL),
+            Items::Own(_) => {
+                let all: Vec<u8> = std::iter::from_fn(|| self.chunk()).flatten().collect();
+                gzip::once(&all)
+            }
+        }
+    }
+
     /// The next chunk; `None` at the end.
     fn chunk(&mut self) -> Option<Bytes> {
         if self.done {
@@ -117,12 +128,14 @@ impl Body for ListBody {
 }
 
 /// The response of a list.
-pub fn response(head: Bytes, items: Items, gzip: bool) -> Response<ResponseBody> {
-    let mut body = ListBody::new(head, items);
-    let mut response = if gzip && body.left >= GZIP_FROM {
-        let compressed = crate::http::gzip::compress(std::iter::from_fn(|| body.chunk()));
+pub fn response(head: Bytes, items: Items, gzip: Option<&gzip::Pieces>) -> Response<ResponseBody> {
+    let body = ListBody::new(head, items);
+    let mut response = if let Some(pieces) = gzip.filter(|_| body.left >= GZIP_FROM) {
+        let compressed = body.compress(pieces);
+        let length = HeaderValue::from(compressed.len());
         let mut response = Response::new(full(compressed));
         response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        response.headers_mut().insert(CONTENT_LENGTH, length);
         response
     } else {
         let length = HeaderValue::from(body.left);

@@ -28,12 +28,12 @@ impl Continuation {
 
     /// From a token.
     pub fn decode(token: &str) -> Result<Self, ApiError> {
-        let invalid = || ApiError::bad_request("continue key is not valid");
+        let invalid = || ApiError::bad_request("invalid continue token: continue key is not valid");
         let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| invalid())?;
         let value: Value = serde_json::from_slice(&bytes).map_err(|_| invalid())?;
         if value["v"] != "meta.k8s.io/v1" {
             return Err(ApiError::bad_request(
-                "continue key is not valid: server does not recognize this encoded version",
+                "invalid continue token: continue key is not valid: server does not recognize this encoded version",
             ));
         }
         let after = value["start"].as_str().filter(|s| !s.is_empty()).ok_or_else(invalid)?;

@@ -269,6 +269,16 @@ fn rules_of_definitions() {
 }
 
 #[test]
+fn costs_of_definitions() {
+    let nested = |items: Value| json!({"type": "array", "items": {"type": "array", "items": items}});
+    let rule = json!([{"rule": "self.all(a, self.all(b, a == b))"}]);
+    let found = refusals(&nested(json!({"type": "string"})), &rule);
+    assert!(found.iter().any(|e| e.starts_with("x-kubernetes-validations[0].rule: Forbidden: estimated rule cost exceeds budget by factor of more than 100x (try simplifying the rule")), "{found:?}");
+    let bounded = json!({"type": "array", "maxItems": 4, "items": {"type": "array", "maxItems": 4, "items": {"type": "string", "maxLength": 8}}});
+    assert_eq!(refusals(&bounded, &rule), [""; 0]);
+}
+
+#[test]
 fn defaults_obey_rules() {
     let x = json!({"type": "string", "default": "b"});
     assert_eq!(

@@ -73,6 +73,18 @@ pub(super) fn lock(directory: &Path) -> Result<File, StoreError> {
     }
 }
 
+/// Appends zeros to a file that exists, makes them durable, and returns its new size. They are really written: a hole, or
+/// space that is only reserved, would cost when it is filled what this saves.
+pub(super) fn extend(path: &Path, bytes: u64) -> std::io::Result<u64> {
+    let mut file = OpenOptions::new().append(true).open(path)?;
+    let zeros = [0; 64 * 1024];
+    for _ in 0..bytes / zeros.len() as u64 {
+        file.write_all(&zeros)?;
+    }
+    file.sync_data()?;
+    Ok(file.metadata()?.len())
+}
+
 /// Whether a failed write failed for lack of space. SQLite reports only a full device as such, not an exhausted quota or
 /// a limit on the size of files, and not where the file behind its shared memory cannot grow; so this tries for itself
 /// to write a little more than the largest of the given files holds.
