@@ -1,4 +1,5 @@
-//! The roles and bindings that a Kubernetes 1.36 server starts with.
+//! The roles and bindings that a Kubernetes 1.36 server starts with, and a few `system:controller:fairway-*` for what
+//! upstream does without a user of its own.
 //!
 //! The tables below this module hold the facts in a short form; [`objects`] spells them out. Lists are in the
 //! alphabetical order in which upstream stores them, so that an object read here equals one read there. A test

@@ -1,0 +1,155 @@
+//! What a watch has seen, kept as small as the controller that asks needs it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use kube::Resource;
+use kube::runtime::watcher::Event;
+
+use crate::key::{ObjectKey, WorkspaceId};
+
+/// A view of the objects of one kind. `V` is what is kept of each: a few fields, seldom the whole object.
+#[derive(Debug)]
+pub struct Cache<V> {
+    workspace: WorkspaceId,
+    seen: RwLock<Seen<V>>,
+}
+
+#[derive(Debug)]
+struct Seen<V> {
+    objects: HashMap<ObjectKey, Arc<V>>,
+    /// The list under way, which replaces the objects when it is complete.
+    relisted: Option<HashMap<ObjectKey, Arc<V>>>,
+    synced: bool,
+}
+
+impl<V> Cache<V> {
+    /// An empty cache.
+    pub fn new(workspace: &WorkspaceId) -> Self {
+        Self {
+            workspace: workspace.clone(),
+            seen: RwLock::new(Seen {
+                objects: HashMap::new(),
+                relisted: None,
+                synced: false,
+            }),
+        }
+    }
+
+    /// Takes an event in and returns the keys to look at. A list that replaces an earlier one also names what has
+    /// vanished meanwhile, so that no deletion is missed.
+    pub fn take<K>(&self, event: Event<K>, keep: impl FnOnce(&K) -> V) -> Vec<ObjectKey>
+    where
+        K: Resource,
+    {
+        let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::Init => {
+                seen.relisted = Some(HashMap::new());
+                Vec::new()
+            }
+            Event::InitApply(object) => {
+                let key = ObjectKey::of(&self.workspace, object.meta());
+                let kept = Arc::new(keep(&object));
+                if let Some(list) = &mut seen.relisted {
+                    list.insert(key, kept);
+                }
+                Vec::new()
+            }
+            Event::InitDone => {
+                let list = seen.relisted.take().unwrap_or_default();
+                let before = std::mem::replace(&mut seen.objects, list);
+                seen.synced = true;
+                let vanished = before.into_keys().filter(|key| !seen.objects.contains_key(key));
+                let mut keys: Vec<ObjectKey> = vanished.collect();
+                keys.extend(seen.objects.keys().cloned());
+                keys
+            }
+            Event::Apply(object) => {
+                let key = ObjectKey::of(&self.workspace, object.meta());
+                seen.objects.insert(key.clone(), Arc::new(keep(&object)));
+                vec![key]
+            }
+            Event::Delete(object) => {
+                let key = ObjectKey::of(&self.workspace, object.meta());
+                seen.objects.remove(&key);
+                vec![key]
+            }
+        }
+    }
+
+    /// What is kept of an object.
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<V>> {
+        let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
+        seen.objects.get(key).cloned()
+    }
+
+    /// Every object that there is, in the order of keys.
+    pub fn all(&self) -> Vec<(ObjectKey, Arc<V>)> {
+        let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<_> = seen
+            .objects
+            .iter()
+            .map(|(k, v)| (k.clone(), Arc::clone(v)))
+            .collect();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    }
+
+    /// Whether the first list is complete. Before that, absence means nothing.
+    pub fn is_synced(&self) -> bool {
+        self.seen.read().unwrap_or_else(PoisonError::into_inner).synced
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::api::ObjectMeta;
+    use kube::runtime::watcher::Event;
+
+    use super::Cache;
+    use crate::key::WorkspaceId;
+
+    fn named(name: &str) -> ConfigMap {
+        let metadata = ObjectMeta {
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        };
+        ConfigMap {
+            metadata,
+            ..ConfigMap::default()
+        }
+    }
+
+    #[test]
+    fn a_new_list_names_what_has_vanished() {
+        let cache = Cache::new(&WorkspaceId::root());
+        let take = |event: Event<ConfigMap>| {
+            let mut names: Vec<String> = cache
+                .take(event, |_| ())
+                .into_iter()
+                .map(|key| key.name)
+                .collect();
+            names.sort();
+            names
+        };
+        assert!(take(Event::Init).is_empty());
+        assert!(take(Event::InitApply(named("a"))).is_empty());
+        assert!(take(Event::InitApply(named("b"))).is_empty());
+        assert!(!cache.is_synced());
+        assert_eq!(take(Event::InitDone), ["a", "b"]);
+        assert!(cache.is_synced());
+        assert_eq!(take(Event::Apply(named("c"))), ["c"]);
+        assert_eq!(take(Event::Delete(named("a"))), ["a"]);
+        assert!(take(Event::Init).is_empty());
+        assert_eq!(
+            cache.all().len(),
+            2,
+            "the old list counts until the new one is complete"
+        );
+        assert!(take(Event::InitApply(named("c"))).is_empty());
+        assert_eq!(take(Event::InitDone), ["b", "c"]);
+        assert_eq!(cache.all().len(), 1);
+    }
+}

@@ -1,0 +1,180 @@
+//! Watches on kinds that are known only at run time: one starts when a kind appears and ends when it goes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kube::Client;
+use kube::api::{DynamicObject, PartialObjectMeta};
+use kube::runtime::watcher::{self, Event};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::kinds::{GroupResource, Kind, Kinds};
+use crate::shutdown::{Shutdown, ShutdownTrigger};
+use crate::watch::follow;
+
+/// An object known by its metadata.
+pub type Metadata = PartialObjectMeta<DynamicObject>;
+
+/// What the watches report.
+#[derive(Debug)]
+pub enum Change {
+    /// Something happened to an object, or to the watch of its kind.
+    Event(Arc<Kind>, Box<Event<Metadata>>),
+    /// The kind is served no more, so its objects are gone.
+    Gone(Arc<Kind>),
+}
+
+/// Watches the metadata of every kind that `wanted` picks, until the end.
+pub async fn follow_all(
+    client: Client,
+    mut kinds: watch::Receiver<Arc<Kinds>>,
+    wanted: impl Fn(&Kind) -> bool + Send,
+    mut shutdown: Shutdown,
+    take: impl Fn(Change) + Clone + Send + Sync + 'static,
+) {
+    let mut tasks = JoinSet::new();
+    let mut running: HashMap<GroupResource, (Arc<Kind>, ShutdownTrigger)> = HashMap::new();
+    loop {
+        let served = Arc::clone(&kinds.borrow_and_update());
+        let plan = decide(
+            &running
+                .iter()
+                .map(|(name, (kind, _))| (name.clone(), Arc::clone(kind)))
+                .collect(),
+            &served,
+            &wanted,
+        );
+        for name in plan.stop {
+            if let Some((kind, end)) = running.remove(&name) {
+                end.shut_down();
+                // A kind that is served in another version, or again, keeps its objects.
+                if served.resource(&name.0, &name.1).is_none() {
+                    take(Change::Gone(kind));
+                }
+            }
+        }
+        for kind in plan.start {
+            let (end, ended) = Shutdown::new();
+            let api = kind.api::<Metadata>(client.clone(), "");
+            let (take, about) = (take.clone(), Arc::clone(&kind));
+            tasks.spawn(follow(api, watcher::Config::default(), ended, move |event| {
+                take(Change::Event(Arc::clone(&about), Box::new(event)));
+            }));
+            running.insert(
+                (kind.resource.group.clone(), kind.resource.plural.clone()),
+                (kind, end),
+            );
+        }
+        loop {
+            tokio::select! {
+                biased;
+                () = shutdown.wait() => {
+                    running.clear();
+                    while tasks.join_next().await.is_some() {}
+                    return;
+                }
+                Some(_) = tasks.join_next() => {}
+                changed = kinds.changed() => {
+                    if changed.is_err() {
+                        shutdown.wait().await;
+                    }
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Plan {
+    stop: Vec<GroupResource>,
+    start: Vec<Arc<Kind>>,
+}
+
+fn decide(
+    running: &HashMap<GroupResource, Arc<Kind>>,
+    served: &Kinds,
+    wanted: &impl Fn(&Kind) -> bool,
+) -> Plan {
+    let mut plan = Plan::default();
+    let wanted_now: HashMap<GroupResource, &Arc<Kind>> = served
+        .iter()
+        .filter(|kind| wanted(kind))
+        .map(|kind| ((kind.resource.group.clone(), kind.resource.plural.clone()), kind))
+        .collect();
+    for (name, kind) in running {
+        if wanted_now
+            .get(name)
+            .is_none_or(|now| now.resource != kind.resource)
+        {
+            plan.stop.push(name.clone());
+        }
+    }
+    for (name, kind) in wanted_now {
+        if running.get(&name).is_none_or(|now| now.resource != kind.resource) {
+            plan.start.push(Arc::clone(kind));
+        }
+    }
+    plan.stop.sort();
+    plan.start.sort_by(|a, b| {
+        (&a.resource.group, &a.resource.plural).cmp(&(&b.resource.group, &b.resource.plural))
+    });
+    plan
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::sync::Arc;
+
+    use kube::core::ApiResource;
+
+    use super::decide;
+    use crate::kinds::{Kind, Kinds};
+
+    fn kind(plural: &str, version: &str, verbs: &[&str]) -> Kind {
+        let resource = ApiResource {
+            group: "g".to_owned(),
+            version: version.to_owned(),
+            api_version: format!("g/{version}"),
+            kind: plural.to_uppercase(),
+            plural: plural.to_owned(),
+        };
+        Kind {
+            resource,
+            namespaced: false,
+            verbs: verbs.iter().map(|v| (*v).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn watches_follow_the_kinds() {
+        let mut served = Kinds::default();
+        for served_kind in [
+            kind("stays", "v1", &["watch"]),
+            kind("moves", "v2", &["watch"]),
+            kind("comes", "v1", &["watch"]),
+            kind("cannot", "v1", &["list"]),
+        ] {
+            served.add(served_kind);
+        }
+        let running: HashMap<_, _> = ["stays", "moves", "goes"]
+            .map(|name| {
+                (
+                    ("g".to_owned(), name.to_owned()),
+                    Arc::new(kind(name, "v1", &["watch"])),
+                )
+            })
+            .into();
+        let plan = decide(&running, &served, &|kind: &Kind| kind.can(&["watch"]));
+        let stop: Vec<_> = plan.stop.iter().map(|(_, name)| name.as_str()).collect();
+        let start: Vec<_> = plan
+            .start
+            .iter()
+            .map(|kind| kind.resource.plural.as_str())
+            .collect();
+        assert_eq!(stop, ["goes", "moves"]);
+        assert_eq!(start, ["comes", "moves"]);
+    }
+}

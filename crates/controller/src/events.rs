@@ -1,0 +1,261 @@
+//! Events: what happened to an object, for people who ask `kubectl describe`.
+//!
+//! They are core `v1` Events, which every client reads. The same event about the same object within ten minutes is
+//! counted up instead of written again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Client;
+use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
+use serde_json::json;
+use tracing::debug;
+
+use crate::error::{is_not_found, sentence};
+
+/// How long a repetition is counted to the same event.
+const WINDOW: SignedDuration = SignedDuration::from_mins(10);
+/// How many events are remembered.
+const MOST: usize = 1024;
+
+/// Whether an event is a reason to worry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Severity {
+    /// As it should be.
+    Normal,
+    /// Somebody should look.
+    Warning,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Happening {
+    /// Whether to worry.
+    pub severity: Severity,
+    /// In one word.
+    pub reason: &'static str,
+    /// In a sentence.
+    pub message: String,
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    name: String,
+    count: i32,
+    last: Timestamp,
+}
+
+type Memory = HashMap<(String, Happening), Known>;
+
+/// Writes events in the name of one controller.
+#[derive(Clone)]
+pub struct Recorder {
+    client: Client,
+    component: &'static str,
+    memory: Arc<Mutex<Memory>>,
+}
+
+/// How an event is written.
+#[derive(Debug, PartialEq, Eq)]
+enum Plan {
+    Create,
+    Count { name: String, count: i32 },
+}
+
+impl Recorder {
+    /// A recorder for the controller of that name.
+    pub fn new(client: Client, component: &'static str) -> Self {
+        Self {
+            client,
+            component,
+            memory: Arc::default(),
+        }
+    }
+
+    /// Writes an event. An event that cannot be written is only logged: nothing may depend on it.
+    pub async fn record(&self, about: &ObjectReference, happening: Happening) {
+        let now = Timestamp::now();
+        let key = (about.uid.clone().unwrap_or_default(), happening);
+        let plan = {
+            let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+            plan(&memory, &key, now)
+        };
+        let namespace = about
+            .namespace
+            .as_deref()
+            .filter(|n| !n.is_empty())
+            .unwrap_or("default");
+        let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        let mut known = None;
+        if let Plan::Count { name, count } = plan {
+            let patch = json!({"count": count, "lastTimestamp": Time(now)});
+            match api
+                .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
+                .await
+            {
+                Ok(_) => {
+                    let last = now;
+                    known = Some(Known { name, count, last });
+                }
+                // It has expired meanwhile.
+                Err(error) if is_not_found(&error) => {}
+                Err(error) => return debug!(reason = sentence(&error), "an event could not be counted"),
+            }
+        }
+        let known = match known {
+            Some(known) => known,
+            None => {
+                let event = event(self.component, about, &key.1, namespace, now);
+                let name = event.metadata.name.clone().unwrap_or_default();
+                if let Err(error) = api.create(&PostParams::default(), &event).await {
+                    return debug!(reason = sentence(&error), "an event could not be written");
+                }
+                Known {
+                    name,
+                    count: 1,
+                    last: now,
+                }
+            }
+        };
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.retain(|_, known| known.last + WINDOW > now);
+        if memory.len() < MOST {
+            memory.insert(key, known);
+        }
+    }
+}
+
+fn plan(memory: &Memory, key: &(String, Happening), now: Timestamp) -> Plan {
+    match memory.get(key) {
+        Some(known) if known.last + WINDOW > now => Plan::Count {
+            name: known.name.clone(),
+            count: known.count.saturating_add(1),
+        },
+        _ => Plan::Create,
+    }
+}
+
+fn event(
+    component: &str,
+    about: &ObjectReference,
+    happening: &Happening,
+    namespace: &str,
+    now: Timestamp,
+) -> Event {
+    let name = format!(
+        "{}.{:x}",
+        about.name.as_deref().unwrap_or(component),
+        now.as_nanosecond()
+    );
+    Event {
+        metadata: ObjectMeta {
+            name: Some(name),
+            namespace: Some(namespace.to_owned()),
+            ..ObjectMeta::default()
+        },
+        involved_object: about.clone(),
+        reason: Some(happening.reason.to_owned()),
+        message: Some(happening.message.clone()),
+        type_: Some(match happening.severity {
+            Severity::Normal => "Normal".to_owned(),
+            Severity::Warning => "Warning".to_owned(),
+        }),
+        count: Some(1),
+        first_timestamp: Some(Time(now)),
+        last_timestamp: Some(Time(now)),
+        source: Some(EventSource {
+            component: Some(component.to_owned()),
+            host: None,
+        }),
+        reporting_component: Some(component.to_owned()),
+        reporting_instance: None,
+        ..Event::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::{SignedDuration, Timestamp};
+    use k8s_openapi::api::core::v1::ObjectReference;
+    use serde_json::json;
+
+    use super::{Happening, Known, Plan, Recorder, Severity, plan};
+    use crate::fake::Script;
+
+    fn happening() -> Happening {
+        Happening {
+            severity: Severity::Warning,
+            reason: "Broken",
+            message: "it broke".to_owned(),
+        }
+    }
+
+    #[test]
+    fn repetitions_are_counted_for_a_while() {
+        let now = Timestamp::from_second(100_000).unwrap();
+        let key = ("uid".to_owned(), happening());
+        let remembered = |minutes: i64| {
+            let last = now - SignedDuration::from_mins(minutes);
+            [(
+                key.clone(),
+                Known {
+                    name: "e".to_owned(),
+                    count: 2,
+                    last,
+                },
+            )]
+            .into()
+        };
+        let count = Plan::Count {
+            name: "e".to_owned(),
+            count: 3,
+        };
+        for (minutes, want) in [(1, count), (10, Plan::Create)] {
+            assert_eq!(plan(&remembered(minutes), &key, now), want, "{minutes}");
+        }
+        assert_eq!(
+            plan(&remembered(1), &("other".to_owned(), happening()), now),
+            Plan::Create
+        );
+    }
+
+    #[tokio::test]
+    async fn an_event_is_created_then_counted() {
+        let script = Script::new()
+            .expect(
+                "POST",
+                "/api/v1/namespaces/n/events?",
+                201,
+                json!({"metadata": {}, "involvedObject": {}}),
+            )
+            .expect_prefix(
+                "PATCH",
+                "/api/v1/namespaces/n/events/pod-a.",
+                200,
+                json!({"metadata": {}, "involvedObject": {}}),
+            );
+        let recorder = Recorder::new(script.client(), "test");
+        let about = ObjectReference {
+            name: Some("pod-a".to_owned()),
+            namespace: Some("n".to_owned()),
+            uid: Some("u".to_owned()),
+            ..ObjectReference::default()
+        };
+        recorder.record(&about, happening()).await;
+        recorder.record(&about, happening()).await;
+        let calls = script.finish();
+        assert_eq!(calls[0].body["type"], "Warning");
+        assert_eq!(calls[0].body["source"]["component"], "test");
+        assert_eq!(calls[1].body["count"], 2);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_refuses_stops_nobody() {
+        let recorder = Recorder::new(crate::fake::Failing::with(500, "InternalError").client(), "test");
+        recorder.record(&ObjectReference::default(), happening()).await;
+        assert!(recorder.memory.lock().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,37 @@
+//! What every controller of the platform shares.
+//!
+//! A controller watches objects, puts the keys of what changed into a [`queue::Queue`], and reconciles one key at a time
+//! through a [`controller::Controller`]. It sees nothing but a `kube::Client`, so it runs unchanged on the embedded
+//! kernel, on another Fairway and on any Kubernetes cluster.
+//!
+//! Tasks: a [`manager::Manager`] owns them all; each watch is one task ([`watch::follow`]), each controller is one
+//! dispatcher that starts at most `workers` reconciles at once. Channels: a watch writes into a queue, never into a
+//! controller; whoever wants to know which kinds exist holds a receiver of [`kinds::Kinds`].
+
+pub mod apply;
+pub mod backoff;
+pub mod cache;
+pub mod commit;
+pub mod conditions;
+pub mod controller;
+pub mod dynamic;
+pub mod error;
+pub mod events;
+#[cfg(any(test, feature = "fake"))]
+pub mod fake;
+pub mod finalizers;
+pub mod key;
+pub mod kinds;
+pub mod manager;
+pub mod metrics;
+pub mod queue;
+pub mod shutdown;
+pub mod watch;
+
+pub use controller::{Controller, Outcome, Reconcile};
+pub use error::{Attempt, Failure};
+pub use key::{ObjectKey, WorkspaceId};
+pub use manager::Manager;
+pub use metrics::Metrics;
+pub use queue::Queue;
+pub use shutdown::{Shutdown, ShutdownTrigger};

@@ -1,0 +1,110 @@
+//! Every namespace has the service account `default`; it is created anew when somebody deletes it.
+
+use std::sync::Arc;
+
+use fairway_controller::cache::Cache;
+use fairway_controller::error::{is_already_exists, is_namespace_terminating, is_not_found};
+use fairway_controller::{
+    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
+};
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use kube::Client;
+use kube::api::{Api, ObjectMeta, PartialObjectMeta, PostParams};
+use kube::runtime::watcher;
+
+use crate::{Setup, users};
+
+const NAME: &str = "default-service-accounts";
+const ACCOUNT: &str = "default";
+const WORKERS: usize = 4;
+
+struct DefaultAccounts {
+    client: Client,
+    /// Whether each namespace lives.
+    namespaces: Arc<Cache<bool>>,
+    accounts: Arc<Cache<()>>,
+}
+
+pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
+    let informer = manager.client(&setup.workspace, users::INFORMER);
+    let queue = Queue::default();
+    let namespaces = Arc::new(Cache::new(&setup.workspace));
+    let accounts = Arc::new(Cache::new(&setup.workspace));
+    let sink = queue.clone();
+    manager.spawn(watch::follow_into(
+        Api::<PartialObjectMeta<Namespace>>::all(informer.clone()),
+        watcher::Config::default(),
+        manager.shutdown(),
+        Arc::clone(&namespaces),
+        |namespace| namespace.metadata.deletion_timestamp.is_none(),
+        move |key| sink.add(key),
+    ));
+    let (sink, workspace) = (queue.clone(), setup.workspace.clone());
+    manager.spawn(watch::follow_into(
+        Api::<PartialObjectMeta<ServiceAccount>>::all(informer),
+        watcher::Config::default().fields(&format!("metadata.name={ACCOUNT}")),
+        manager.shutdown(),
+        Arc::clone(&accounts),
+        |_| (),
+        move |key| sink.add(ObjectKey::new(&workspace, "", &key.namespace)),
+    ));
+    let client = manager.client(&setup.workspace, users::SERVICE_ACCOUNT_CONTROLLER);
+    let reconciler = DefaultAccounts {
+        client,
+        namespaces,
+        accounts,
+    };
+    let controller = Controller::new(NAME, queue, reconciler).workers(WORKERS);
+    manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
+}
+
+/// Whether an account must be created.
+fn decide(namespace_lives: Option<bool>, account: bool) -> bool {
+    namespace_lives == Some(true) && !account
+}
+
+impl Reconcile<ObjectKey> for DefaultAccounts {
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
+        let account = ObjectKey::new(&key.workspace, &key.name, ACCOUNT);
+        if !decide(
+            self.namespaces.get(key).as_deref().copied(),
+            self.accounts.get(&account).is_some(),
+        ) {
+            return Ok(Outcome::Done);
+        }
+        let api: Api<ServiceAccount> = Api::namespaced(self.client.clone(), &key.name);
+        let account = ServiceAccount {
+            metadata: ObjectMeta {
+                name: Some(ACCOUNT.to_owned()),
+                ..ObjectMeta::default()
+            },
+            ..ServiceAccount::default()
+        };
+        match api.create(&PostParams::default(), &account).await {
+            // It is there, or its namespace is going: the watches will tell.
+            Err(e) if is_already_exists(&e) || is_namespace_terminating(&e) || is_not_found(&e) => {
+                Ok(Outcome::Done)
+            }
+            answer => answer
+                .attempting("create the default service account")
+                .map(|_| Outcome::Done),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decide;
+
+    #[test]
+    fn accounts_are_created_where_a_namespace_lives_without_one() {
+        for (lives, account, want) in [
+            (Some(true), false, true),
+            (Some(true), true, false),
+            (Some(false), false, false),
+            (None, false, false),
+        ] {
+            assert_eq!(decide(lives, account), want, "{lives:?} {account}");
+        }
+    }
+}

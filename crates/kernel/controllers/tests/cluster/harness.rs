@@ -1,0 +1,148 @@
+//! A kernel in this process with its controllers, and an administrator's client.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fairway_controller::{Metrics, Shutdown, ShutdownTrigger};
+use fairway_kernel_apiserver::authn::token::Tokens;
+use fairway_kernel_apiserver::client::InProcess;
+use fairway_kernel_apiserver::{Kernel, KernelOptions, bootstrap};
+use fairway_kernel_authz::UserInfo;
+use fairway_kernel_controllers::{Options, run};
+use fairway_kernel_store::MemoryStore;
+use fairway_kernel_store::value::KeyRing;
+use kube::Client;
+use kube::api::{Api, DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+/// What nothing here should take, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) const ROOT_CA: &str = "-----BEGIN CERTIFICATE-----\n";
+
+pub(crate) struct Cluster {
+    pub(crate) client: Client,
+    pub(crate) metrics: Arc<Metrics>,
+    end: ShutdownTrigger,
+    running: JoinHandle<()>,
+    _keys: tempfile::TempDir,
+}
+
+impl Cluster {
+    pub(crate) async fn start() -> Self {
+        Self::with_event_ttl(Duration::from_secs(3600)).await
+    }
+
+    pub(crate) async fn with_event_ttl(event_ttl: Duration) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = KeyRing::load_or_create(&folder.path().join("keys")).unwrap();
+        let kernel = Kernel::start(KernelOptions {
+            store: Arc::new(MemoryStore::new()),
+            keys: Arc::new(keys),
+            token_key: Tokens::generate_key().unwrap(),
+            issuer: "https://test".to_owned(),
+            audit_log: None,
+        })
+        .await
+        .unwrap();
+        bootstrap::run(&kernel).await.unwrap();
+        let admin = UserInfo::new("admin", ["system:masters", "system:authenticated"]);
+        let client = Client::new(InProcess::new(Arc::clone(&kernel), admin), "default");
+        let client_for = move |user: &str| {
+            let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"];
+            Client::new(InProcess::new(Arc::clone(&kernel), UserInfo::new(user, groups)), "default")
+        };
+        let (end, shutdown) = Shutdown::new();
+        let metrics = Arc::new(Metrics::default());
+        let address = "192.0.2.7:6443".parse().unwrap();
+        let options = Options {
+            event_ttl,
+            ..Options::new(client_for, ROOT_CA, Ipv4Addr::new(10, 96, 0, 1), address)
+        };
+        let running = tokio::spawn(run(options, Arc::clone(&metrics), shutdown));
+        Self {
+            client,
+            metrics,
+            end,
+            running,
+            _keys: folder,
+        }
+    }
+
+    /// Ends the controllers; they must do so by themselves.
+    pub(crate) async fn stop(self) {
+        self.end.shut_down();
+        tokio::time::timeout(PATIENCE, self.running).await.expect("the controllers do not end").unwrap();
+        let figures = self.metrics.render();
+        let failed = figures.lines().filter(|l| l.contains("result=\"error\"") && !l.ends_with(" 0"));
+        assert_eq!(failed.collect::<Vec<_>>(), [""; 0], "reconciles failed");
+    }
+
+    pub(crate) fn api(&self, api_version: &str, kind: &str, plural: &str, namespace: &str) -> Api<DynamicObject> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let names = GroupVersionKind::gvk(group, version, kind);
+        let resource = ApiResource::from_gvk_with_plural(&names, plural);
+        if namespace.is_empty() {
+            Api::all_with(self.client.clone(), &resource)
+        } else {
+            Api::namespaced_with(self.client.clone(), namespace, &resource)
+        }
+    }
+
+    pub(crate) fn namespaces(&self) -> Api<DynamicObject> {
+        self.api("v1", "Namespace", "namespaces", "")
+    }
+
+    pub(crate) fn config_maps(&self, namespace: &str) -> Api<DynamicObject> {
+        self.api("v1", "ConfigMap", "configmaps", namespace)
+    }
+
+    pub(crate) async fn namespace(&self, name: &str) {
+        create(&self.namespaces(), json!({"metadata": {"name": name}})).await;
+    }
+}
+
+pub(crate) async fn create(api: &Api<DynamicObject>, object: Value) -> DynamicObject {
+    let object: DynamicObject = serde_json::from_value(object).unwrap();
+    api.create(&PostParams::default(), &object).await.unwrap()
+}
+
+/// A ConfigMap that names owners; `!` in front of an owner's name makes the reference block.
+pub(crate) fn owned(name: &str, owners: &[(&DynamicObject, bool)]) -> Value {
+    let references: Vec<Value> = owners
+        .iter()
+        .map(|(owner, blocking)| {
+            json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "name": owner.metadata.name, "uid": owner.metadata.uid,
+                "blockOwnerDeletion": blocking,
+            })
+        })
+        .collect();
+    json!({"metadata": {"name": name, "ownerReferences": references}})
+}
+
+/// Waits until the condition holds, and says how long it took.
+pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) -> Duration {
+    let begun = Instant::now();
+    while !holds().await {
+        assert!(begun.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    begun.elapsed()
+}
+
+pub(crate) async fn gone(api: &Api<DynamicObject>, name: &str) -> Duration {
+    eventually(&format!("{name} goes"), || async { api.get_opt(name).await.unwrap().is_none() }).await
+}
+
+pub(crate) async fn there(api: &Api<DynamicObject>, name: &str) -> Duration {
+    eventually(&format!("{name} comes"), || async { api.get_opt(name).await.unwrap().is_some() }).await
+}
+
+/// Long enough for the controllers to do what they should not.
+pub(crate) async fn a_while() {
+    tokio::time::sleep(Duration::from_millis(300)).await;
+}
