@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use fairway_kernel_kinds::pod;
+use fairway_kernel_schema::field::{FieldError, Path};
 use serde_json::{Value, json};
 
 use super::call::{Answer, Call, has_items, meta, metadata_mut};
@@ -66,19 +67,25 @@ impl DeleteOptions {
             .or_else(|| query.get("orphanDependents").map(|_| query.flag("orphanDependents")));
         options.propagation = match (policy.filter(|p| !p.is_empty()), orphan) {
             (Some(_), Some(_)) => {
-                return Err(invalid(
-                    "propagationPolicy",
-                    "Invalid value: orphanDependents and deletionPropagation cannot be both set",
+                return Err(ApiError::invalid_options(
+                    "DeleteOptions",
+                    FieldError::invalid(
+                        &Path::new("propagationPolicy"),
+                        policy.unwrap_or(""),
+                        "orphanDependents and deletionPropagation cannot be both set",
+                    ),
                 ));
             }
             (Some("Orphan"), None) | (None, Some(true)) => Some(Propagation::Orphan),
             (Some("Background"), None) | (None, Some(false)) => Some(Propagation::Background),
             (Some("Foreground"), None) => Some(Propagation::Foreground),
             (Some(other), None) => {
-                return Err(invalid(
-                    "propagationPolicy",
-                    &format!(
-                        "Unsupported value: {other:?}: supported values: \"Background\", \"Foreground\", \"Orphan\""
+                return Err(ApiError::invalid_options(
+                    "DeleteOptions",
+                    FieldError::not_supported_in_order(
+                        &Path::new("propagationPolicy"),
+                        other,
+                        ["Foreground", "Background", "Orphan", "nil"],
                     ),
                 ));
             }
@@ -86,10 +93,6 @@ impl DeleteOptions {
         };
         Ok(options)
     }
-}
-
-fn invalid(field: &str, why: &str) -> ApiError {
-    ApiError::unprocessable(format!("DeleteOptions.meta.k8s.io \"\" is invalid: {field}: {why}"))
 }
 
 /// How a deletion went.
@@ -161,21 +164,22 @@ fn check_preconditions(
     if let Some(uid) = &options.uid
         && uid != meta(old, "uid")
     {
-        return Err(ApiError::conflict(
-            call.about(name),
-            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", meta(old, "uid")),
-        ));
+        let why = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been \
+             deleted and then recreated",
+            meta(old, "uid")
+        );
+        return Err(ApiError::conflict(call.about_kind(name), why));
     }
     if let Some(version) = &options.resource_version
         && version != meta(old, "resourceVersion")
     {
-        return Err(ApiError::conflict(
-            call.about(name),
-            format!(
-                "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {}",
-                meta(old, "resourceVersion")
-            ),
-        ));
+        let why = format!(
+            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({}). \
+             The object might have been modified",
+            meta(old, "resourceVersion")
+        );
+        return Err(ApiError::conflict(call.about_kind(name), why));
     }
     Ok(())
 }

@@ -51,7 +51,9 @@ pub async fn patch(call: &Call<'_>, body: Bytes) -> Answer {
             FieldError::forbidden(&Path::new("force"), "may not be specified for non-apply patch"),
         ));
     }
-    let patch = body::parse(&body, BodyFormat::Json)?.value;
+    let patch = body::parse(&body, BodyFormat::Json)
+        .map_err(|e| ApiError::bad_request(format!("error decoding patch: {}", e.message)))?
+        .value;
     let mut change = |old: &Value| {
         let patched = run(call, kind, old, &patch)?;
         write::decode(call, Parsed { value: patched, duplicates: Vec::new() }, options.field_validation)
