@@ -31,7 +31,8 @@ impl Query {
         self.get(name).filter(|v| !v.is_empty())
     }
 
-    fn integer<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, ApiError> {
+    /// A number, or 400.
+    pub fn integer<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, ApiError> {
         self.non_empty(name)
             .map(|text| {
                 text.parse().map_err(|_| {
