@@ -161,6 +161,7 @@ fn invalid(field: &str, why: String) -> ApiError {
             causes: vec![Cause { reason: reason.to_owned(), message: why, field: field.to_owned() }],
             ..Details::default()
         }),
+        continue_token: None,
     }
 }
 
