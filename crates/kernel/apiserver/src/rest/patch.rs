@@ -88,7 +88,8 @@ pub(crate) fn patch_error(error: PatchError) -> ApiError {
         PatchError::BadRequest(message) => ApiError::bad_request(message),
         PatchError::TooLarge(message) => ApiError { message, ..ApiError::too_large(0) },
         PatchError::Unprocessable(message) => ApiError::unprocessable(message),
-        PatchError::Internal(message) => ApiError::internal(message),
+        // Upstream answers 500 here, but a patch is computed from nothing but what the client sent.
+        PatchError::Internal(message) => ApiError::bad_request(message),
     }
 }
 
