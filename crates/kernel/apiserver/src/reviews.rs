@@ -4,6 +4,7 @@ use fairway_kernel_authz::{Attributes, Decision, ResourceAttributes, UserInfo};
 use fairway_kernel_schema::field::{FieldError, Path};
 use serde_json::{Value, json};
 
+use crate::behaviour;
 use crate::http::respond;
 use crate::registry::ResourceDef;
 use crate::rest::call::{Answer, Call};
@@ -21,8 +22,8 @@ pub fn answer(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
         return Err(ApiError::method_not_allowed(&call.def.resource, request.info.verb));
     }
     let mut review = call.parse_body(&request.body)?.value;
-    review["apiVersion"] = call.def.api_version().into();
-    review["kind"] = call.def.kind.as_str().into();
+    crate::rest::check_kind(call, &mut review)?;
+    behaviour::prune(&call.def, &mut review)?;
     if !review["metadata"].is_object() {
         review["metadata"] = json!({});
     }
@@ -81,17 +82,18 @@ fn token_review(call: &Call<'_>, spec: &Value) -> Value {
     }
 }
 
+/// Whom the question is about.
 fn subject(spec: &Value) -> Result<UserInfo, ApiError> {
     let mut user = UserInfo::new(spec["user"].as_str().unwrap_or(""), texts(&spec["groups"]));
+    if user.name.is_empty() && user.groups.is_empty() {
+        let path = Path::new("spec").child("user");
+        let error = FieldError::invalid(&path, "", "at least one of user or group must be specified");
+        // Upstream's answer names no kind here.
+        return Err(ApiError::invalid(About { group: "", resource: "", name: "" }, &[error]));
+    }
     user.uid = spec["uid"].as_str().unwrap_or("").to_owned();
     for (key, values) in spec["extra"].as_object().into_iter().flatten() {
         user.extra.insert(key.clone(), texts(values));
-    }
-    if user.name.is_empty() && user.groups.is_empty() {
-        let about = About { group: "", resource: "", name: "" };
-        let path = Path::new("spec").child("user");
-        let error = FieldError::invalid(&path, "", "at least one of user or group must be specified");
-        return Err(ApiError::invalid(about, &[error]));
     }
     Ok(user)
 }

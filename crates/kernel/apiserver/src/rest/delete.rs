@@ -11,6 +11,7 @@ use super::call::{Answer, Call, has_items, meta, metadata_mut};
 use super::present;
 use super::write::{is_finished, put_as_is};
 use crate::admission::{self, Operation};
+use crate::behaviour::check_type;
 use crate::chance::rfc3339;
 use crate::http::body;
 use crate::object::Object;
@@ -47,7 +48,9 @@ impl DeleteOptions {
         let body = if bytes.iter().all(u8::is_ascii_whitespace) {
             Value::Null
         } else {
-            body::parse(bytes, body::format(call.headers)?)?.value
+            let mut body = body::parse(bytes, body::format(call.headers)?)?.value;
+            check_type("DeleteOptions", "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions", &mut body)?;
+            body
         };
         let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
         if kind != "DeleteOptions" {
@@ -58,9 +61,10 @@ impl DeleteOptions {
         let text = |v: &Value| v.as_str().filter(|s| !s.is_empty()).map(str::to_owned);
         options.uid = text(&body["preconditions"]["uid"]);
         options.resource_version = text(&body["preconditions"]["resourceVersion"]);
-        options.grace_period = body["gracePeriodSeconds"]
-            .as_i64()
-            .or_else(|| query.get("gracePeriodSeconds").and_then(|v| v.parse().ok()));
+        options.grace_period = match body["gracePeriodSeconds"].as_i64() {
+            Some(seconds) => Some(seconds),
+            None => query.integer("gracePeriodSeconds")?,
+        };
         let policy = body["propagationPolicy"].as_str().or_else(|| query.get("propagationPolicy"));
         let orphan = body["orphanDependents"]
             .as_bool()
