@@ -1,7 +1,13 @@
 //! Bodies through [`decode`](crate::decode): small ones by hand, hostile ones, and a baseline that Go wrote.
 
+use std::collections::BTreeSet;
+use std::io::Read;
+
+use fairway_kernel_schema::builtin;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::messages::messages;
 use crate::{Error, MAGIC, decode};
 
 fn varint(mut value: usize) -> Vec<u8> {
@@ -153,4 +159,115 @@ fn values_need_bytes() {
     let ports: Vec<u8> = (0..20_000).flat_map(|_| bytes(6, &[0x0a, 0, 0x10, 0, 0x18, 80, 0x22, 0, 0x2a, 0])).collect();
     let raw = bytes(2, &bytes(2, &ports));
     assert_eq!(decode(&body("v1", "Pod", &raw)).unwrap()["spec"]["containers"][0]["ports"].as_array().unwrap().len(), 20_000);
+}
+
+/// Bodies and the JSON that Go made of each; `testdata/make_baseline.sh` wrote them.
+fn baseline() -> Vec<(Vec<u8>, Value)> {
+    let mut data = Vec::new();
+    let compressed = include_bytes!("../testdata/baseline.zlib");
+    flate2::read::ZlibDecoder::new(&compressed[..]).read_to_end(&mut data).unwrap();
+    let mut rest = data.as_slice();
+    let mut part = || {
+        let (length, after) = rest.split_first_chunk::<4>()?;
+        let (part, after) = after.split_at(u32::from_le_bytes(*length) as usize);
+        rest = after;
+        Some(part)
+    };
+    let mut found = Vec::new();
+    while let (Some(body), Some(text)) = (part(), part()) {
+        found.push((body.to_vec(), serde_json::from_slice(text).unwrap()));
+    }
+    found
+}
+
+/// The first path at which two values differ.
+fn difference(path: &str, found: &Value, expected: &Value) -> Option<String> {
+    match (found, expected) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            keys.into_iter().find_map(|key| {
+                let path = format!("{path}.{key}");
+                match (a.get(key), b.get(key)) {
+                    (Some(a), Some(b)) => difference(&path, a, b),
+                    (a, b) => Some(format!("{path}: {a:?} is not {b:?}")),
+                }
+            })
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            a.iter().zip(b).enumerate().find_map(|(i, (a, b))| difference(&format!("{path}[{i}]"), a, b))
+        }
+        _ => (found != expected).then(|| format!("{path}: {found} is not {expected}")),
+    }
+}
+
+#[test]
+fn bodies_become_what_go_makes_of_them() {
+    let mut seen = BTreeSet::new();
+    for (body, expected) in baseline() {
+        let name = format!("{} {}", expected["apiVersion"], expected["kind"]);
+        let found = decode(&body).unwrap_or_else(|e| panic!("{name}: {e}"));
+        if let Some(difference) = difference("", &found, &expected) {
+            panic!("{name}: {difference}");
+        }
+        let text = |key: &str| expected[key].as_str().unwrap().to_owned();
+        seen.insert((text("apiVersion"), text("kind")));
+    }
+    for (api_version, kind) in messages().kinds() {
+        let api_version = if api_version == "*" { "apps/v1" } else { api_version };
+        assert!(seen.contains(&(api_version.to_owned(), kind.to_owned())), "{api_version} {kind}");
+    }
+}
+
+#[test]
+fn every_built_in_kind_has_a_message() {
+    for info in builtin::kinds() {
+        let api_version = info.api_version();
+        assert!(messages().of_kind(&api_version, info.kind).is_some(), "{api_version} {}", info.kind);
+        let list = info.list_kind.is_none_or(|kind| messages().of_kind(&api_version, kind).is_some());
+        assert!(list, "{api_version} {:?}", info.list_kind);
+        for subresource in info.subresources.iter().filter(|s| s.shape.is_some()) {
+            let version = [subresource.group, subresource.version].join("/");
+            let known = messages().of_kind(version.trim_start_matches('/'), subresource.kind);
+            assert!(known.is_some(), "{version} {}", subresource.kind);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(raw in proptest::collection::vec(any::<u8>(), 0..200), kind in 0usize..200) {
+        let kinds: Vec<_> = messages().kinds().collect();
+        let (api_version, kind) = kinds[kind % kinds.len()];
+        let _ = decode(&body(api_version, kind, &raw));
+        let _ = decode(&raw);
+        let _ = decode(&[MAGIC, &raw].concat());
+    }
+}
+
+/// A few mutations of each of many bodies.
+fn runner() -> proptest::test_runner::TestRunner {
+    use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    TestRunner::new_with_rng(Config { cases: 16, failure_persistence: None, ..Config::default() }, rng)
+}
+
+#[test]
+fn no_mutation_makes_it_panic() {
+    let bodies = baseline();
+    let mut runner = runner();
+    let mutations = proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4);
+    for (body, _) in &bodies {
+        runner
+            .run(&(mutations.clone(), any::<prop::sample::Index>()), |(mutations, end)| {
+                let mut body = body.clone();
+                for (at, byte) in mutations {
+                    let at = at.index(body.len());
+                    body[at] = byte;
+                }
+                let _ = decode(&body);
+                let _ = decode(&body[..end.index(body.len())]);
+                Ok(())
+            })
+            .unwrap();
+    }
 }
