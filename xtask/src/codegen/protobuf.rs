@@ -104,7 +104,7 @@ pub(crate) fn run(check: bool) -> Result<()> {
         .context("reading the facts about the built-in kinds")?;
     let known = facts::Table::parse(&known)?;
 
-    let found = reachable(&protos, kinds(&known, &protos)?)?;
+    let found = reachable(&protos, &kinds(&known, &protos)?)?;
     verify(&found, &known)?;
     let table = Table {
         messages: rows(&found)?,
@@ -163,7 +163,7 @@ fn kinds(known: &facts::Table<'_>, protos: &ProtoMessages) -> Result<BTreeMap<St
 }
 
 /// The kinds' messages and all that those refer to.
-fn reachable(protos: &ProtoMessages, kinds: BTreeMap<String, String>) -> Result<BTreeMap<String, Found>> {
+fn reachable(protos: &ProtoMessages, kinds: &BTreeMap<String, String>) -> Result<BTreeMap<String, Found>> {
     let mut go = GoTypes::default();
     let mut found = BTreeMap::new();
     let mut wanted: BTreeSet<String> = kinds.keys().cloned().collect();
