@@ -15,17 +15,34 @@ use super::gotypes::{GoField, GoTypes};
 use super::protofile::{self, ProtoField, ProtoMessages, ProtoShape};
 use crate::upstream;
 
-const MODULES: [&str; 4] = ["api", "apimachinery", "apiextensions-apiserver", "kube-aggregator"];
+const MODULES: [&str; 4] = [
+    "api",
+    "apimachinery",
+    "apiextensions-apiserver",
+    "kube-aggregator",
+];
 const FILE: &str = "crates/kernel/protobuf/data/messages.facts";
 
 /// Kinds that clients send but that no schema of a resource mentions.
 const MORE_KINDS: [(&str, &str); 6] = [
     ("k8s.io.apimachinery.pkg.apis.meta.v1.List", "v1/List"),
-    ("k8s.io.apimachinery.pkg.apis.meta.v1.CreateOptions", "*/CreateOptions"),
+    (
+        "k8s.io.apimachinery.pkg.apis.meta.v1.CreateOptions",
+        "*/CreateOptions",
+    ),
     ("k8s.io.apimachinery.pkg.apis.meta.v1.GetOptions", "*/GetOptions"),
-    ("k8s.io.apimachinery.pkg.apis.meta.v1.ListOptions", "*/ListOptions"),
-    ("k8s.io.apimachinery.pkg.apis.meta.v1.PatchOptions", "*/PatchOptions"),
-    ("k8s.io.apimachinery.pkg.apis.meta.v1.UpdateOptions", "*/UpdateOptions"),
+    (
+        "k8s.io.apimachinery.pkg.apis.meta.v1.ListOptions",
+        "*/ListOptions",
+    ),
+    (
+        "k8s.io.apimachinery.pkg.apis.meta.v1.PatchOptions",
+        "*/PatchOptions",
+    ),
+    (
+        "k8s.io.apimachinery.pkg.apis.meta.v1.UpdateOptions",
+        "*/UpdateOptions",
+    ),
 ];
 /// Kinds that only servers send.
 const ANSWERS: [&str; 2] = ["APIResourceList", "WatchEvent"];
@@ -33,12 +50,21 @@ const ANSWERS: [&str; 2] = ["APIResourceList", "WatchEvent"];
 /// Messages that Go writes with functions of its own.
 const SCALARS: [(&str, Scalar); 7] = [
     ("k8s.io.apimachinery.pkg.apis.meta.v1.Time", Scalar::Time),
-    ("k8s.io.apimachinery.pkg.apis.meta.v1.MicroTime", Scalar::MicroTime),
+    (
+        "k8s.io.apimachinery.pkg.apis.meta.v1.MicroTime",
+        Scalar::MicroTime,
+    ),
     ("k8s.io.apimachinery.pkg.apis.meta.v1.FieldsV1", Scalar::Raw),
     ("k8s.io.apimachinery.pkg.api.resource.Quantity", Scalar::Quantity),
-    ("k8s.io.apimachinery.pkg.util.intstr.IntOrString", Scalar::IntOrString),
+    (
+        "k8s.io.apimachinery.pkg.util.intstr.IntOrString",
+        Scalar::IntOrString,
+    ),
     ("k8s.io.apimachinery.pkg.runtime.RawExtension", Scalar::Raw),
-    ("k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.JSON", Scalar::Raw),
+    (
+        "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.JSON",
+        Scalar::Raw,
+    ),
 ];
 const CHOICES: &str = "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOr";
 
@@ -69,15 +95,20 @@ pub(crate) fn run(check: bool) -> Result<()> {
     let mut protos = ProtoMessages::new();
     for module in MODULES {
         let version = upstream::KUBERNETES.replacen("v1", "v0", 1);
-        protofile::read(&upstream::go_module(&format!("k8s.io/{module}@{version}"))?, &mut protos)?;
+        protofile::read(
+            &upstream::go_module(&format!("k8s.io/{module}@{version}"))?,
+            &mut protos,
+        )?;
     }
     let known = fs::read_to_string(root.join("crates/kernel/schema/data/builtin.facts"))
         .context("reading the facts about the built-in kinds")?;
     let known = facts::Table::parse(&known)?;
 
-    let found = reachable(&protos, kinds(&known, &protos)?)?;
+    let found = reachable(&protos, &kinds(&known, &protos)?)?;
     verify(&found, &known)?;
-    let table = Table { messages: rows(&found)? };
+    let table = Table {
+        messages: rows(&found)?,
+    };
     let text = format!(
         "# Messages of the built-in kinds of Kubernetes {}. Written by `cargo xtask codegen protobuf`; do not edit.\n{}",
         upstream::KUBERNETES,
@@ -87,7 +118,11 @@ pub(crate) fn run(check: bool) -> Result<()> {
         bail!("the table does not survive a round trip through its text");
     }
     let kinds = table.messages.iter().filter(|m| m.kind.is_some()).count();
-    let summary = format!("{} messages, {kinds} kinds, {} KB", table.messages.len(), text.len() / 1024);
+    let summary = format!(
+        "{} messages, {kinds} kinds, {} KB",
+        table.messages.len(),
+        text.len() / 1024
+    );
     if check {
         if fs::read_to_string(root.join(FILE)).context("reading the committed table")? != text {
             bail!("the table of messages is out of date: run `cargo xtask codegen protobuf`");
@@ -102,8 +137,10 @@ pub(crate) fn run(check: bool) -> Result<()> {
 
 /// The messages of kinds that clients send, by name.
 fn kinds(known: &facts::Table<'_>, protos: &ProtoMessages) -> Result<BTreeMap<String, String>> {
-    let mut kinds: BTreeMap<String, String> =
-        MORE_KINDS.iter().map(|(name, kind)| ((*name).to_owned(), (*kind).to_owned())).collect();
+    let mut kinds: BTreeMap<String, String> = MORE_KINDS
+        .iter()
+        .map(|(name, kind)| ((*name).to_owned(), (*kind).to_owned()))
+        .collect();
     for row in &known.types {
         let short = row.name.rsplit('.').next().unwrap_or_default();
         if ANSWERS.contains(&short) {
@@ -126,12 +163,14 @@ fn kinds(known: &facts::Table<'_>, protos: &ProtoMessages) -> Result<BTreeMap<St
 }
 
 /// The kinds' messages and all that those refer to.
-fn reachable(protos: &ProtoMessages, kinds: BTreeMap<String, String>) -> Result<BTreeMap<String, Found>> {
+fn reachable(protos: &ProtoMessages, kinds: &BTreeMap<String, String>) -> Result<BTreeMap<String, Found>> {
     let mut go = GoTypes::default();
     let mut found = BTreeMap::new();
     let mut wanted: BTreeSet<String> = kinds.keys().cloned().collect();
     while let Some(name) = wanted.pop_first() {
-        let fields = protos.get(&name).with_context(|| format!("there is no message {name}"))?;
+        let fields = protos
+            .get(&name)
+            .with_context(|| format!("there is no message {name}"))?;
         let mut message = message(&name, fields, &mut go).with_context(|| name.clone())?;
         message.kind = kinds.get(&name).cloned();
         for field in &message.fields {
@@ -169,17 +208,27 @@ fn message(name: &str, fields: &[ProtoField], go: &mut GoTypes) -> Result<Found>
             ProtoShape::Repeated => Repeats::List,
             ProtoShape::Map => Repeats::Map,
         };
-        let mut row =
-            FoundField { number: field.number, name: Some(field.name.clone()), presence: Presence::Set, repeats, ty };
+        let mut row = FoundField {
+            number: field.number,
+            name: Some(field.name.clone()),
+            presence: Presence::Set,
+            repeats,
+            ty,
+        };
         if form == Form::Struct {
-            let tagged = go_fields.iter().flat_map(|f| f.iter()).find(|f| f.number() == Some(field.number));
-            let tagged = tagged.with_context(|| format!("no field of the Go struct has number {}", field.number))?;
+            let tagged = go_fields
+                .iter()
+                .flat_map(|f| f.iter())
+                .find(|f| f.number() == Some(field.number));
+            let tagged =
+                tagged.with_context(|| format!("no field of the Go struct has number {}", field.number))?;
             row.name = (!tagged.inline()).then(|| tagged.json().to_owned());
             row.presence = presence(&row, tagged);
             if row.name.as_deref() == Some("") {
                 bail!("{} has no name in JSON", field.name);
             }
-            let embeds = matches!(row.ty, FoundType::Message(_)) && repeats == Repeats::One && !tagged.pointer();
+            let embeds =
+                matches!(row.ty, FoundType::Message(_)) && repeats == Repeats::One && !tagged.pointer();
             if row.name.is_none() && !embeds {
                 bail!("{} cannot be embedded", field.name);
             }
@@ -195,7 +244,11 @@ fn message(name: &str, fields: &[ProtoField], go: &mut GoTypes) -> Result<Found>
         }
     }
     rows.sort_by_key(|f| f.number);
-    Ok(Found { form, kind: None, fields: rows })
+    Ok(Found {
+        form,
+        kind: None,
+        fields: rows,
+    })
 }
 
 fn plain(word: &str) -> Option<Scalar> {
@@ -223,9 +276,17 @@ fn presence(row: &FoundField, field: &GoField) -> Presence {
     if row.name.is_none() {
         Presence::Set
     } else if field.omit_zero() {
-        if field.pointer() { Presence::Set } else { Presence::NotZero }
+        if field.pointer() {
+            Presence::Set
+        } else {
+            Presence::NotZero
+        }
     } else if !field.omit_empty() {
-        if nullable { Presence::AlwaysNull } else { Presence::Always }
+        if nullable {
+            Presence::AlwaysNull
+        } else {
+            Presence::Always
+        }
     } else if field.pointer() {
         Presence::Set
     } else if structure {
@@ -283,7 +344,10 @@ fn verify(found: &BTreeMap<String, Found>, known: &facts::Table<'_>) -> Result<(
 }
 
 fn embedded_somewhere(name: &str, found: &BTreeMap<String, Found>) -> bool {
-    found.values().flat_map(|m| &m.fields).any(|f| f.name.is_none() && matches!(&f.ty, FoundType::Message(m) if m == name))
+    found
+        .values()
+        .flat_map(|m| &m.fields)
+        .any(|f| f.name.is_none() && matches!(&f.ty, FoundType::Message(m) if m == name))
 }
 
 fn compare(
@@ -298,7 +362,9 @@ fn compare(
             }
             continue;
         };
-        let fact = left.remove(name.as_str()).with_context(|| format!("the facts know no field {name}"))?;
+        let fact = left
+            .remove(name.as_str())
+            .with_context(|| format!("the facts know no field {name}"))?;
         let presence = match fact.presence {
             facts::Presence::Optional => &[Presence::Set, Presence::NotZero][..],
             facts::Presence::OmitEmpty => &[Presence::NotEmpty],
@@ -306,7 +372,11 @@ fn compare(
             facts::Presence::AlwaysNull => &[Presence::AlwaysNull],
         };
         if !presence.contains(&field.presence) {
-            bail!("{name} is written {:?} here and {:?} among the facts", field.presence, fact.presence);
+            bail!(
+                "{name} is written {:?} here and {:?} among the facts",
+                field.presence,
+                fact.presence
+            );
         }
         let same = match (&fact.ty, field.repeats) {
             (facts::Type::List(element), Repeats::List) | (facts::Type::Map(element), Repeats::Map) => {
@@ -328,7 +398,9 @@ fn same_type(fact: &facts::Type<'_>, ty: &FoundType, found: &BTreeMap<String, Fo
         (facts::Type::Ref(name), FoundType::Scalar(scalar)) => SCALARS
             .iter()
             .any(|(message, known)| known == scalar && *name == facts::reference(&facts_name(message))),
-        (facts::Type::Ref(name), FoundType::Message(message)) => *name == facts::reference(&facts_name(message)),
+        (facts::Type::Ref(name), FoundType::Message(message)) => {
+            *name == facts::reference(&facts_name(message))
+        }
         (facts::Type::List(_), FoundType::Message(message)) => found[message].form == Form::List,
         _ => false,
     }
@@ -364,7 +436,9 @@ fn rows(found: &BTreeMap<String, Found>) -> Result<Vec<MessageRow<'_>>> {
 
 /// The last three segments of a name.
 fn short(name: &str) -> &str {
-    name.rmatch_indices('.').nth(2).map_or(name, |(at, _)| &name[at + 1..])
+    name.rmatch_indices('.')
+        .nth(2)
+        .map_or(name, |(at, _)| &name[at + 1..])
 }
 
 /// `k8s.io.kube_aggregator.X` is `io.k8s.kube-aggregator.X` among the facts.

@@ -62,7 +62,10 @@ fn parse(text: &str, messages: &mut ProtoMessages) -> Result<()> {
             messages.extend(message.take());
         } else if let Some(name) = line.strip_prefix("package ") {
             package = name.trim_end_matches(';');
-        } else if !["syntax ", "import ", "option "].iter().any(|word| line.starts_with(word)) {
+        } else if !["syntax ", "import ", "option "]
+            .iter()
+            .any(|word| line.starts_with(word))
+        {
             bail!("not understood: {line}");
         }
     }
@@ -76,13 +79,19 @@ fn field(line: &str, package: &str) -> Result<ProtoField> {
         .and_then(|l| l.split_once(" = "))
         .context("a field has a number")?;
     let (ty, name) = declaration.rsplit_once(' ').context("a field has a type")?;
-    let (shape, ty) = if let Some(ty) = ty.strip_prefix("optional ").or_else(|| ty.strip_prefix("required ")) {
+    let (shape, ty) = if let Some(ty) = ty
+        .strip_prefix("optional ")
+        .or_else(|| ty.strip_prefix("required "))
+    {
         (ProtoShape::One, ty)
     } else if let Some(ty) = ty.strip_prefix("repeated ") {
         (ProtoShape::Repeated, ty)
     } else {
         let value = ty.strip_prefix("map<string, ").and_then(|t| t.strip_suffix('>'));
-        (ProtoShape::Map, value.context("neither optional nor repeated nor a map")?)
+        (
+            ProtoShape::Map,
+            value.context("neither optional nor repeated nor a map")?,
+        )
     };
     let ty = match ty.strip_prefix('.') {
         Some(full) => full.to_owned(),
@@ -90,7 +99,12 @@ fn field(line: &str, package: &str) -> Result<ProtoField> {
         None if ty.contains('.') || ty.starts_with(char::is_lowercase) => bail!("unknown type {ty}"),
         None => format!("{package}.{ty}"),
     };
-    Ok(ProtoField { number: number.parse().context("the number of a field")?, name: name.to_owned(), shape, ty })
+    Ok(ProtoField {
+        number: number.parse().context("the number of a field")?,
+        name: name.to_owned(),
+        shape,
+        ty,
+    })
 }
 
 #[cfg(test)]
@@ -104,7 +118,10 @@ mod tests {
         let mut messages = ProtoMessages::new();
         parse(text, &mut messages).unwrap();
         let fields = &messages["k8s.io.api.x.v1.T"];
-        let seen: Vec<_> = fields.iter().map(|f| (f.number, f.name.as_str(), f.shape, f.ty.as_str())).collect();
+        let seen: Vec<_> = fields
+            .iter()
+            .map(|f| (f.number, f.name.as_str(), f.shape, f.ty.as_str()))
+            .collect();
         assert_eq!(
             seen,
             [
@@ -117,8 +134,16 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_refused() {
-        for line in ["optional uint32 a = 1;", "map<int32, string> a = 1;", "oneof a {", "optional string a = x;"] {
-            assert!(parse(&format!("message T {{\n{line}\n}}\n"), &mut ProtoMessages::new()).is_err(), "{line}");
+        for line in [
+            "optional uint32 a = 1;",
+            "map<int32, string> a = 1;",
+            "oneof a {",
+            "optional string a = x;",
+        ] {
+            assert!(
+                parse(&format!("message T {{\n{line}\n}}\n"), &mut ProtoMessages::new()).is_err(),
+                "{line}"
+            );
         }
     }
 }

@@ -27,7 +27,10 @@ pub(crate) struct Decoder {
 impl Decoder {
     /// A decoder for so many bytes.
     pub(crate) fn new(bytes: usize) -> Self {
-        Self { messages: messages(), budget: FREE_VALUES + bytes / BYTES_PER_VALUE }
+        Self {
+            messages: messages(),
+            budget: FREE_VALUES + bytes / BYTES_PER_VALUE,
+        }
     }
 
     fn spend(&mut self, values: usize) -> Result<(), Error> {
@@ -69,9 +72,14 @@ impl Decoder {
         depth: usize,
     ) -> Result<(), Error> {
         self.spend(1)?;
-        let wrong_wire = || Error::WireType { message: message.name, field: field.number };
+        let wrong_wire = || Error::WireType {
+            message: message.name,
+            field: field.number,
+        };
         let Some(name) = field.name else {
-            let Kind::Message(embedded) = field.ty else { return Ok(()) };
+            let Kind::Message(embedded) = field.ty else {
+                return Ok(());
+            };
             return match wire {
                 Wire::Bytes => self.message(embedded, reader.bytes()?, object, depth),
                 _ => Err(wrong_wire()),
@@ -79,9 +87,10 @@ impl Decoder {
         };
         match field.repeats {
             Repeats::One => {
-                // Text that JSON leaves out when it is empty is the most common field of all.
                 let value = match (field.ty, object.get_mut(name)) {
-                    (Kind::Message(id), Some(Value::Object(existing))) if self.messages.get(id).form == Form::Struct => {
+                    (Kind::Message(id), Some(Value::Object(existing)))
+                        if self.messages.get(id).form == Form::Struct =>
+                    {
                         if wire != Wire::Bytes {
                             return Err(wrong_wire());
                         }
@@ -141,10 +150,17 @@ impl Decoder {
         while let Some((number, wire)) = reader.tag()? {
             match (number, wire) {
                 (1, Wire::Bytes) => {
-                    key = std::str::from_utf8(reader.bytes()?)
-                        .map_err(|_| Error::Utf8 { message: message.name, field: field.number })?;
+                    key = std::str::from_utf8(reader.bytes()?).map_err(|_| Error::Utf8 {
+                        message: message.name,
+                        field: field.number,
+                    })?;
                 }
-                (1, _) => return Err(Error::WireType { message: message.name, field: field.number }),
+                (1, _) => {
+                    return Err(Error::WireType {
+                        message: message.name,
+                        field: field.number,
+                    });
+                }
                 (2, _) => {
                     self.spend(1)?;
                     value = Some(self.value(message, field, wire, &mut reader, depth)?);
@@ -173,7 +189,10 @@ impl Decoder {
             Kind::Message(_) => Wire::Bytes,
         };
         if wire != expected {
-            return Err(Error::WireType { message: message.name, field: field.number });
+            return Err(Error::WireType {
+                message: message.name,
+                field: field.number,
+            });
         }
         match field.ty {
             Kind::Scalar(scalar) => self.scalar(message, field, scalar, reader, depth),
@@ -202,7 +221,11 @@ impl Decoder {
             Wrong::Wire(error) => error,
             Wrong::WireType => Error::WireType { message, field },
             Wrong::Utf8 => Error::Utf8 { message, field },
-            Wrong::Value(reason) => Error::Value { message, field, reason },
+            Wrong::Value(reason) => Error::Value {
+                message,
+                field,
+                reason,
+            },
         })
     }
 

@@ -111,14 +111,24 @@ fn envelope(decoder: &mut Decoder, bytes: &[u8], depth: usize) -> Result<Value, 
                         }
                     };
                     if wire != Wire::Bytes {
-                        return Err(Error::WireType { message: "runtime.TypeMeta", field });
+                        return Err(Error::WireType {
+                            message: "runtime.TypeMeta",
+                            field,
+                        });
                     }
-                    *target = std::str::from_utf8(type_meta.bytes()?)
-                        .map_err(|_| Error::Utf8 { message: "runtime.TypeMeta", field })?;
+                    *target = std::str::from_utf8(type_meta.bytes()?).map_err(|_| Error::Utf8 {
+                        message: "runtime.TypeMeta",
+                        field,
+                    })?;
                 }
             }
             (2, Wire::Bytes) => raw = reader.bytes()?,
-            (1 | 2, _) => return Err(Error::WireType { message: MESSAGE, field }),
+            (1 | 2, _) => {
+                return Err(Error::WireType {
+                    message: MESSAGE,
+                    field,
+                });
+            }
             // Upstream does not look at the type and the encoding of the content either.
             _ => reader.skip(wire)?,
         }
@@ -128,9 +138,10 @@ fn envelope(decoder: &mut Decoder, bytes: &[u8], depth: usize) -> Result<Value, 
             return Err(Error::Missing(name));
         }
     }
-    let id = messages()
-        .of_kind(api_version, kind)
-        .ok_or_else(|| Error::Kind { api_version: api_version.to_owned(), kind: kind.to_owned() })?;
+    let id = messages().of_kind(api_version, kind).ok_or_else(|| Error::Kind {
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+    })?;
     let mut object = Map::new();
     object.insert("kind".to_owned(), kind.into());
     object.insert("apiVersion".to_owned(), api_version.into());

@@ -67,8 +67,12 @@ impl Messages {
             }
         }
         for row in rows {
-            let mut message =
-                Message { name: row.name, form: row.form, fields: Vec::with_capacity(row.fields.len()), always: Vec::new() };
+            let mut message = Message {
+                name: row.name,
+                form: row.form,
+                fields: Vec::with_capacity(row.fields.len()),
+                always: Vec::new(),
+            };
             for field in row.fields {
                 if field.name.is_none() || matches!(field.presence, Presence::Always | Presence::AlwaysNull) {
                     message.always.push(u8::try_from(message.fields.len()).ok()?);
@@ -91,7 +95,10 @@ impl Messages {
 
     /// The message of a kind.
     pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<MessageId> {
-        self.kinds.get(&(api_version, kind)).or_else(|| self.kinds.get(&("*", kind))).copied()
+        self.kinds
+            .get(&(api_version, kind))
+            .or_else(|| self.kinds.get(&("*", kind)))
+            .copied()
     }
 
     /// A message.
@@ -109,7 +116,10 @@ impl Message {
     /// The field of a number.
     pub(crate) fn field(&self, number: u32) -> Option<&Field> {
         // Most messages number their fields from one without gaps.
-        let guess = self.fields.get((number as usize).wrapping_sub(1)).filter(|f| f.number == number);
+        let guess = self
+            .fields
+            .get((number as usize).wrapping_sub(1))
+            .filter(|f| f.number == number);
         guess.or_else(|| {
             let index = self.fields.binary_search_by_key(&number, |f| f.number).ok()?;
             self.fields.get(index)
@@ -128,7 +138,12 @@ mod tests {
             assert!(message.fields.is_sorted_by_key(|f| f.number), "{}", message.name);
             for field in &message.fields {
                 let embedded = field.name.is_none();
-                assert!(!embedded || matches!(field.ty, Kind::Message(_)), "{} {}", message.name, field.number);
+                assert!(
+                    !embedded || matches!(field.ty, Kind::Message(_)),
+                    "{} {}",
+                    message.name,
+                    field.number
+                );
             }
         }
         assert!(messages.of_kind("v1", "Pod").is_some());

@@ -82,11 +82,16 @@ fn text(bytes: &[u8]) -> Found<&str> {
 fn double(value: f64) -> Found {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() <= EXACT && (value != 0.0 || value.is_sign_positive()) {
-        #[expect(clippy::cast_possible_truncation, reason = "it is a whole number within range")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "it is a whole number within range"
+        )]
         return Ok((value as i64).into());
     }
     let number = serde_json::Number::from_f64(value);
-    number.map(Value::Number).ok_or_else(|| Wrong::Value(format!("{value} is not a number of JSON")))
+    number
+        .map(Value::Number)
+        .ok_or_else(|| Wrong::Value(format!("{value} is not a number of JSON")))
 }
 
 /// Numbered varints and texts of a small message, the last of each.
@@ -121,16 +126,29 @@ fn time(bytes: &[u8], micro: bool) -> Found {
     small(bytes, &mut parts, &mut [])?;
     let seconds = parts[0].cast_signed();
     // Times of whole seconds ignore the rest, as JSON does.
-    let micros = if micro { i64::from(int32(parts[1]) / 1000) } else { 0 };
-    let wrong = || Wrong::Value(format!("{seconds} seconds from 1970 are not a time between the years 1 and 9999"));
-    let total = seconds.checked_mul(1_000_000).and_then(|s| s.checked_add(micros)).ok_or_else(wrong)?;
+    let micros = if micro {
+        i64::from(int32(parts[1]) / 1000)
+    } else {
+        0
+    };
+    let wrong = || {
+        Wrong::Value(format!(
+            "{seconds} seconds from 1970 are not a time between the years 1 and 9999"
+        ))
+    };
+    let total = seconds
+        .checked_mul(1_000_000)
+        .and_then(|s| s.checked_add(micros))
+        .ok_or_else(wrong)?;
     if total == ZERO_TIME * 1_000_000 {
         return Ok(Value::Null);
     }
     match Timestamp::from_microsecond(total) {
-        Ok(at) if total > ZERO_TIME * 1_000_000 => {
-            Ok(Value::String(if micro { format!("{at:.6}") } else { format!("{at:.0}") }))
-        }
+        Ok(at) if total > ZERO_TIME * 1_000_000 => Ok(Value::String(if micro {
+            format!("{at:.6}")
+        } else {
+            format!("{at:.0}")
+        })),
         _ => Err(wrong()),
     }
 }
@@ -152,7 +170,9 @@ fn int_or_string(bytes: &[u8]) -> Found {
     match numbers[0] {
         0 => Ok(int32(numbers[1]).into()),
         1 => Ok(text(strings[0])?.into()),
-        other => Err(Wrong::Value(format!("{other} is neither the type of an integer nor of a string"))),
+        other => Err(Wrong::Value(format!(
+            "{other} is neither the type of an integer nor of a string"
+        ))),
     }
 }
 
@@ -169,7 +189,11 @@ mod tests {
     #[test]
     fn values_look_as_go_writes_them() {
         let cases: &[(Scalar, &[u8], Option<Value>)] = &[
-            (Scalar::Int32, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], Some(json!(-1))),
+            (
+                Scalar::Int32,
+                &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1],
+                Some(json!(-1)),
+            ),
             (Scalar::Int64, &[0xac, 2], Some(json!(300))),
             (Scalar::Bool, &[2], Some(json!(true))),
             (Scalar::Double, &[0, 0, 0, 0, 0, 0, 0x14, 0x40], Some(json!(5))),
@@ -178,17 +202,41 @@ mod tests {
             (Scalar::String, &[1, 0xff], None),
             (Scalar::Bytes, &[2, 1, 2], Some(json!("AQI="))),
             (Scalar::Time, &[0], Some(json!(null))),
-            (Scalar::Time, &[4, 8, 1, 16, 7], Some(json!("1970-01-01T00:00:01Z"))),
-            (Scalar::MicroTime, &[6, 8, 1, 16, 0xd0, 0x8c, 1], Some(json!("1970-01-01T00:00:01.000018Z"))),
-            (Scalar::MicroTime, &[2, 8, 0], Some(json!("1970-01-01T00:00:00.000000Z"))),
-            (Scalar::Time, &[11, 8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f], None),
+            (
+                Scalar::Time,
+                &[4, 8, 1, 16, 7],
+                Some(json!("1970-01-01T00:00:01Z")),
+            ),
+            (
+                Scalar::MicroTime,
+                &[6, 8, 1, 16, 0xd0, 0x8c, 1],
+                Some(json!("1970-01-01T00:00:01.000018Z")),
+            ),
+            (
+                Scalar::MicroTime,
+                &[2, 8, 0],
+                Some(json!("1970-01-01T00:00:00.000000Z")),
+            ),
+            (
+                Scalar::Time,
+                &[11, 8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
+                None,
+            ),
             (Scalar::Time, &[2, 10, 0], None),
             (Scalar::Quantity, &[0], Some(json!("0"))),
-            (Scalar::Quantity, &[7, 10, 5, b'1', b'0', b'0', b'0', b'm'], Some(json!("1"))),
+            (
+                Scalar::Quantity,
+                &[7, 10, 5, b'1', b'0', b'0', b'0', b'm'],
+                Some(json!("1")),
+            ),
             (Scalar::Quantity, &[3, 10, 1, b'x'], None),
             (Scalar::IntOrString, &[0], Some(json!(0))),
             (Scalar::IntOrString, &[6, 8, 0, 16, 80, 26, 0], Some(json!(80))),
-            (Scalar::IntOrString, &[7, 8, 1, 16, 0, 26, 1, b'a'], Some(json!("a"))),
+            (
+                Scalar::IntOrString,
+                &[7, 8, 1, 16, 0, 26, 1, b'a'],
+                Some(json!("a")),
+            ),
             (Scalar::IntOrString, &[2, 8, 2], None),
         ];
         for (scalar, bytes, expected) in cases {

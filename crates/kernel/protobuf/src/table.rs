@@ -199,11 +199,11 @@ impl<'a> Table<'a> {
             out.push('\n');
             for field in &message.fields {
                 let ty = match field.ty {
-                    Type::Scalar(scalar) => mark(&SCALARS, scalar),
+                    Type::Scalar(scalar) => mark(&SCALARS, &scalar),
                     Type::Message(name) => name,
                 };
                 let name = field.name.unwrap_or(EMBEDDED);
-                let (presence, repeats) = (mark(&PRESENCES, field.presence), mark(&REPEATS, field.repeats));
+                let (presence, repeats) = (mark(&PRESENCES, &field.presence), mark(&REPEATS, &field.repeats));
                 let _ = writeln!(out, " {} {name}{presence} {repeats}{ty}", field.number);
             }
         }
@@ -214,7 +214,12 @@ impl<'a> Table<'a> {
 impl<'a> MessageRow<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let mut words = line.strip_prefix("message ")?.split(' ');
-        let mut row = Self { name: words.next()?, form: Form::Struct, kind: None, fields: Vec::new() };
+        let mut row = Self {
+            name: words.next()?,
+            form: Form::Struct,
+            kind: None,
+            fields: Vec::new(),
+        };
         for word in words {
             match word {
                 "list" => row.form = Form::List,
@@ -230,21 +235,33 @@ impl<'a> FieldRow<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let (number, rest) = line.split_once(' ')?;
         let (name, ty) = rest.split_once(' ')?;
-        let (presence, name) =
-            PRESENCES.iter().find_map(|(p, mark)| Some((*p, name.strip_suffix(mark)?)))?;
-        let (repeats, ty) = REPEATS.iter().find_map(|(r, mark)| Some((*r, ty.strip_prefix(mark)?)))?;
+        let (presence, name) = PRESENCES
+            .iter()
+            .find_map(|(p, mark)| Some((*p, name.strip_suffix(mark)?)))?;
+        let (repeats, ty) = REPEATS
+            .iter()
+            .find_map(|(r, mark)| Some((*r, ty.strip_prefix(mark)?)))?;
         let ty = match SCALARS.iter().find(|(_, word)| *word == ty) {
             Some((scalar, _)) => Type::Scalar(*scalar),
             None if ty.contains('.') => Type::Message(ty),
             None => return None,
         };
         let name = (name != EMBEDDED).then_some(name);
-        Some(Self { number: number.parse().ok()?, name, presence, repeats, ty })
+        Some(Self {
+            number: number.parse().ok()?,
+            name,
+            presence,
+            repeats,
+            ty,
+        })
     }
 }
 
-fn mark<T: PartialEq>(marks: &[(T, &'static str)], of: T) -> &'static str {
-    marks.iter().find(|(known, _)| *known == of).map_or("", |(_, mark)| mark)
+fn mark<T: PartialEq>(marks: &[(T, &'static str)], of: &T) -> &'static str {
+    marks
+        .iter()
+        .find(|(known, _)| known == of)
+        .map_or("", |(_, mark)| mark)
 }
 
 #[cfg(test)]

@@ -1,7 +1,13 @@
 //! Bodies through [`decode`](crate::decode): small ones by hand, hostile ones, and a baseline that Go wrote.
 
+use std::collections::BTreeSet;
+use std::io::Read;
+
+use fairway_kernel_schema::builtin;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::messages::messages;
 use crate::{Error, MAGIC, decode};
 
 fn varint(mut value: usize) -> Vec<u8> {
@@ -21,13 +27,23 @@ fn bytes(number: usize, content: &[u8]) -> Vec<u8> {
 
 fn body(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     let type_meta = [bytes(1, api_version.as_bytes()), bytes(2, kind.as_bytes())].concat();
-    [MAGIC.to_vec(), bytes(1, &type_meta), bytes(2, raw), bytes(3, b""), bytes(4, b"")].concat()
+    [
+        MAGIC.to_vec(),
+        bytes(1, &type_meta),
+        bytes(2, raw),
+        bytes(3, b""),
+        bytes(4, b""),
+    ]
+    .concat()
 }
 
 #[track_caller]
-fn check(api_version: &str, kind: &str, raw: &[u8], expected: Value) {
+fn check(api_version: &str, kind: &str, raw: &[u8], expected: &Value) {
     let mut object = json!({"kind": kind, "apiVersion": api_version});
-    object.as_object_mut().unwrap().extend(expected.as_object().unwrap().clone());
+    object
+        .as_object_mut()
+        .unwrap()
+        .extend(expected.as_object().unwrap().clone());
     assert_eq!(decode(&body(api_version, kind, raw)), Ok(object));
 }
 
@@ -38,25 +54,40 @@ fn entry(key: &str, value: &[u8]) -> Vec<u8> {
 #[test]
 fn maps_and_bytes() {
     let name = bytes(1, &bytes(1, b"x"));
-    let raw = [name, bytes(2, &entry("a", b"b")), bytes(3, &entry("c", &[1, 2])), bytes(2, &entry("d", b""))];
-    check("v1", "ConfigMap", &raw.concat(), json!({
-        "metadata": {"name": "x"}, "data": {"a": "b", "d": ""}, "binaryData": {"c": "AQI="},
-    }));
+    let raw = [
+        name,
+        bytes(2, &entry("a", b"b")),
+        bytes(3, &entry("c", &[1, 2])),
+        bytes(2, &entry("d", b"")),
+    ];
+    check(
+        "v1",
+        "ConfigMap",
+        &raw.concat(),
+        &json!({
+            "metadata": {"name": "x"}, "data": {"a": "b", "d": ""}, "binaryData": {"c": "AQI="},
+        }),
+    );
 }
 
 #[test]
 fn what_go_always_writes_is_there_and_the_rest_is_not() {
-    check("v1", "ConfigMap", &[], json!({"metadata": {}}));
-    check("apps/v1", "Deployment", &[], json!({
-        "metadata": {}, "status": {},
-        "spec": {
-            "selector": null, "strategy": {},
-            "template": {"metadata": {}, "spec": {"containers": null}},
-        },
-    }));
+    check("v1", "ConfigMap", &[], &json!({"metadata": {}}));
+    check(
+        "apps/v1",
+        "Deployment",
+        &[],
+        &json!({
+            "metadata": {}, "status": {},
+            "spec": {
+                "selector": null, "strategy": {},
+                "template": {"metadata": {}, "spec": {"containers": null}},
+            },
+        }),
+    );
     // `name: ""`, and a creation time that is not set.
     let meta = bytes(1, &[bytes(1, b""), bytes(8, b"")].concat());
-    check("v1", "ConfigMap", &meta, json!({"metadata": {}}));
+    check("v1", "ConfigMap", &meta, &json!({"metadata": {}}));
 }
 
 #[test]
@@ -64,40 +95,74 @@ fn embedded_structs_are_beside_the_fields_around_them() {
     let source = bytes(2, &bytes(19, &bytes(1, &bytes(1, b"cm"))));
     let volume = bytes(1, &[bytes(1, b"v"), source].concat());
     let raw = [bytes(1, &[]), bytes(2, &volume)].concat();
-    check("v1", "Pod", &raw, json!({
-        "metadata": {}, "status": {},
-        "spec": {"containers": null, "volumes": [{"name": "v", "configMap": {"name": "cm"}}]},
-    }));
+    check(
+        "v1",
+        "Pod",
+        &raw,
+        &json!({
+            "metadata": {}, "status": {},
+            "spec": {"containers": null, "volumes": [{"name": "v", "configMap": {"name": "cm"}}]},
+        }),
+    );
 }
 
 #[test]
 fn a_message_in_pieces_is_one_message() {
-    let piece = |name: &[u8], label: &str| bytes(1, &[bytes(1, name), bytes(11, &entry(label, b"1"))].concat());
+    let piece =
+        |name: &[u8], label: &str| bytes(1, &[bytes(1, name), bytes(11, &entry(label, b"1"))].concat());
     let raw = [piece(b"a", "x"), piece(b"", "y")].concat();
-    check("v1", "ConfigMap", &raw, json!({"metadata": {"labels": {"x": "1", "y": "1"}}}));
+    check(
+        "v1",
+        "ConfigMap",
+        &raw,
+        &json!({"metadata": {"labels": {"x": "1", "y": "1"}}}),
+    );
 }
 
 #[test]
 fn options_are_of_every_version() {
     let grace = [0x08, 0x1e];
-    check("apps/v1", "DeleteOptions", &grace, json!({"gracePeriodSeconds": 30}));
-    check("example.com/v7", "DeleteOptions", &grace, json!({"gracePeriodSeconds": 30}));
+    check(
+        "apps/v1",
+        "DeleteOptions",
+        &grace,
+        &json!({"gracePeriodSeconds": 30}),
+    );
+    check(
+        "example.com/v7",
+        "DeleteOptions",
+        &grace,
+        &json!({"gracePeriodSeconds": 30}),
+    );
 }
 
 #[test]
 fn raw_json_and_raw_bodies() {
     let inner = body("v1", "ConfigMap", &[]);
-    let items = [bytes(2, &bytes(1, br#"{"a":[1]}"#)), bytes(2, &bytes(1, &inner)), bytes(2, &[])].concat();
-    check("v1", "List", &items, json!({
-        "metadata": {},
-        "items": [{"a": [1]}, {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}}, null],
-    }));
+    let items = [
+        bytes(2, &bytes(1, br#"{"a":[1]}"#)),
+        bytes(2, &bytes(1, &inner)),
+        bytes(2, &[]),
+    ]
+    .concat();
+    check(
+        "v1",
+        "List",
+        &items,
+        &json!({
+            "metadata": {},
+            "items": [{"a": [1]}, {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}}, null],
+        }),
+    );
 }
 
 #[test]
 fn errors_say_what_is_wrong() {
     let wrong = |message, field| Error::WireType { message, field };
-    let kind = |api_version: &str, kind: &str| Error::Kind { api_version: api_version.into(), kind: kind.into() };
+    let kind = |api_version: &str, kind: &str| Error::Kind {
+        api_version: api_version.into(),
+        kind: kind.into(),
+    };
     let truncated = {
         let mut whole = body("v1", "ConfigMap", &bytes(1, b""));
         whole.truncate(20);
@@ -110,11 +175,26 @@ fn errors_say_what_is_wrong() {
         (body("", "Pod", b""), Error::Missing("apiVersion")),
         (body("v1", "Deployment", b""), kind("v1", "Deployment")),
         (truncated, Error::Truncated),
-        (body("v1", "ConfigMap", &[0x08, 0x01]), wrong("core.v1.ConfigMap", 1)),
-        (body("v1", "ConfigMap", &[0x10, 0x01]), wrong("core.v1.ConfigMap", 2)),
-        (body("v1", "ConfigMap", &[0x22, 0x01, 0x00]), wrong("core.v1.ConfigMap", 4)),
+        (
+            body("v1", "ConfigMap", &[0x08, 0x01]),
+            wrong("core.v1.ConfigMap", 1),
+        ),
+        (
+            body("v1", "ConfigMap", &[0x10, 0x01]),
+            wrong("core.v1.ConfigMap", 2),
+        ),
+        (
+            body("v1", "ConfigMap", &[0x22, 0x01, 0x00]),
+            wrong("core.v1.ConfigMap", 4),
+        ),
         (body("v1", "ConfigMap", &[0x07]), Error::Tag),
-        (body("v1", "ConfigMap", &bytes(1, &bytes(1, &[0xff]))), Error::Utf8 { message: "meta.v1.ObjectMeta", field: 1 }),
+        (
+            body("v1", "ConfigMap", &bytes(1, &bytes(1, &[0xff]))),
+            Error::Utf8 {
+                message: "meta.v1.ObjectMeta",
+                field: 1,
+            },
+        ),
         ([MAGIC, &[0x08, 0x01]].concat(), wrong("runtime.Unknown", 1)),
     ] {
         assert_eq!(decode(&bytes), Err(error), "{bytes:?}");
@@ -130,7 +210,11 @@ fn nesting_is_limited() {
             schema = bytes(28, &schema);
         }
         let version = bytes(4, &bytes(1, &schema));
-        body("apiextensions.k8s.io/v1", "CustomResourceDefinition", &bytes(2, &bytes(7, &version)))
+        body(
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            &bytes(2, &bytes(7, &version)),
+        )
     };
     assert!(decode(&nested(50)).is_ok());
     assert_eq!(decode(&nested(200)), Err(Error::TooDeep));
@@ -148,9 +232,158 @@ fn values_need_bytes() {
     assert!(decode(&many(1000)).is_ok());
     assert_eq!(decode(&many(1_000_000)), Err(Error::TooMany));
     // The same for a message in a great many pieces.
-    assert_eq!(decode(&body("v1", "Pod", &[0x12, 0x00].repeat(1_000_000))), Err(Error::TooMany));
+    assert_eq!(
+        decode(&body("v1", "Pod", &[0x12, 0x00].repeat(1_000_000))),
+        Err(Error::TooMany)
+    );
     // Many small values of an honest writer are fine.
-    let ports: Vec<u8> = (0..20_000).flat_map(|_| bytes(6, &[0x0a, 0, 0x10, 0, 0x18, 80, 0x22, 0, 0x2a, 0])).collect();
+    let ports: Vec<u8> = (0..20_000)
+        .flat_map(|_| bytes(6, &[0x0a, 0, 0x10, 0, 0x18, 80, 0x22, 0, 0x2a, 0]))
+        .collect();
     let raw = bytes(2, &bytes(2, &ports));
-    assert_eq!(decode(&body("v1", "Pod", &raw)).unwrap()["spec"]["containers"][0]["ports"].as_array().unwrap().len(), 20_000);
+    assert_eq!(
+        decode(&body("v1", "Pod", &raw)).unwrap()["spec"]["containers"][0]["ports"]
+            .as_array()
+            .unwrap()
+            .len(),
+        20_000
+    );
+}
+
+/// Bodies and the JSON that Go made of each; `testdata/make_baseline.sh` wrote them.
+fn baseline() -> Vec<(Vec<u8>, Value)> {
+    let mut data = Vec::new();
+    let compressed = include_bytes!("../testdata/baseline.zlib");
+    flate2::read::ZlibDecoder::new(&compressed[..])
+        .read_to_end(&mut data)
+        .unwrap();
+    let mut rest = data.as_slice();
+    let mut part = || {
+        let (length, after) = rest.split_first_chunk::<4>()?;
+        let (part, after) = after.split_at(u32::from_le_bytes(*length) as usize);
+        rest = after;
+        Some(part)
+    };
+    let mut found = Vec::new();
+    while let (Some(body), Some(text)) = (part(), part()) {
+        found.push((body.to_vec(), serde_json::from_slice(text).unwrap()));
+    }
+    found
+}
+
+/// The first path at which two values differ.
+fn difference(path: &str, found: &Value, expected: &Value) -> Option<String> {
+    match (found, expected) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            keys.into_iter().find_map(|key| {
+                let path = format!("{path}.{key}");
+                match (a.get(key), b.get(key)) {
+                    (Some(a), Some(b)) => difference(&path, a, b),
+                    (a, b) => Some(format!("{path}: {a:?} is not {b:?}")),
+                }
+            })
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => a
+            .iter()
+            .zip(b)
+            .enumerate()
+            .find_map(|(i, (a, b))| difference(&format!("{path}[{i}]"), a, b)),
+        _ => (found != expected).then(|| format!("{path}: {found} is not {expected}")),
+    }
+}
+
+#[test]
+fn bodies_become_what_go_makes_of_them() {
+    let mut seen = BTreeSet::new();
+    for (body, expected) in baseline() {
+        let name = format!("{} {}", expected["apiVersion"], expected["kind"]);
+        let found = decode(&body).unwrap_or_else(|e| panic!("{name}: {e}"));
+        if let Some(difference) = difference("", &found, &expected) {
+            panic!("{name}: {difference}");
+        }
+        let text = |key: &str| expected[key].as_str().unwrap().to_owned();
+        seen.insert((text("apiVersion"), text("kind")));
+    }
+    for (api_version, kind) in messages().kinds() {
+        let api_version = if api_version == "*" {
+            "apps/v1"
+        } else {
+            api_version
+        };
+        assert!(
+            seen.contains(&(api_version.to_owned(), kind.to_owned())),
+            "{api_version} {kind}"
+        );
+    }
+}
+
+#[test]
+fn every_built_in_kind_has_a_message() {
+    for info in builtin::kinds() {
+        let api_version = info.api_version();
+        assert!(
+            messages().of_kind(&api_version, info.kind).is_some(),
+            "{api_version} {}",
+            info.kind
+        );
+        let list = info
+            .list_kind
+            .is_none_or(|kind| messages().of_kind(&api_version, kind).is_some());
+        assert!(list, "{api_version} {:?}", info.list_kind);
+        for subresource in info.subresources.iter().filter(|s| s.shape.is_some()) {
+            let version = [subresource.group, subresource.version].join("/");
+            let known = messages().of_kind(version.trim_start_matches('/'), subresource.kind);
+            assert!(known.is_some(), "{version} {}", subresource.kind);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(raw in proptest::collection::vec(any::<u8>(), 0..200), kind in 0usize..200) {
+        let kinds: Vec<_> = messages().kinds().collect();
+        let (api_version, kind) = kinds[kind % kinds.len()];
+        let _ = decode(&body(api_version, kind, &raw));
+        let _ = decode(&raw);
+        let _ = decode(&[MAGIC, &raw].concat());
+    }
+}
+
+/// A few mutations of each of many bodies.
+fn runner() -> proptest::test_runner::TestRunner {
+    use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    TestRunner::new_with_rng(
+        Config {
+            cases: 16,
+            failure_persistence: None,
+            ..Config::default()
+        },
+        rng,
+    )
+}
+
+#[test]
+fn no_mutation_makes_it_panic() {
+    let bodies = baseline();
+    let mut runner = runner();
+    let mutations = proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4);
+    for (body, _) in &bodies {
+        runner
+            .run(
+                &(mutations.clone(), any::<prop::sample::Index>()),
+                |(mutations, end)| {
+                    let mut body = body.clone();
+                    for (at, byte) in mutations {
+                        let at = at.index(body.len());
+                        body[at] = byte;
+                    }
+                    let _ = decode(&body);
+                    let _ = decode(&body[..end.index(body.len())]);
+                    Ok(())
+                },
+            )
+            .unwrap();
+    }
 }

@@ -61,7 +61,11 @@ impl<'a> Reader<'a> {
                 return Ok(value);
             }
         }
-        Err(if self.rest.len() < 10 { Error::Truncated } else { Error::Varint })
+        Err(if self.rest.len() < 10 {
+            Error::Truncated
+        } else {
+            Error::Varint
+        })
     }
 
     pub(crate) fn fixed64(&mut self) -> Result<u64, Error> {
@@ -111,8 +115,14 @@ mod tests {
         for (bytes, expected) in [
             (&[0u8][..], Ok(0)),
             (&[0xac, 0x02], Ok(300)),
-            (&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01], Ok(u64::MAX)),
-            (&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02], Err(Error::Varint)),
+            (
+                &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
+                Ok(u64::MAX),
+            ),
+            (
+                &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02],
+                Err(Error::Varint),
+            ),
             (&[0x80; 11], Err(Error::Varint)),
             (&[0x80; 10], Err(Error::Varint)),
             (&[0x80, 0x80], Err(Error::Truncated)),
@@ -126,7 +136,12 @@ mod tests {
     fn tags() {
         assert_eq!(Reader::new(&[0x0a]).tag(), Ok(Some((1, Wire::Bytes))));
         assert_eq!(Reader::new(&[]).tag(), Ok(None));
-        for bytes in [&[0x02u8][..], &[0x0e], &[0x0f], &[0x82, 0x80, 0x80, 0x80, 0x80, 0x01]] {
+        for bytes in [
+            &[0x02u8][..],
+            &[0x0e],
+            &[0x0f],
+            &[0x82, 0x80, 0x80, 0x80, 0x80, 0x01],
+        ] {
             assert_eq!(Reader::new(bytes).tag(), Err(Error::Tag), "{bytes:?}");
         }
     }

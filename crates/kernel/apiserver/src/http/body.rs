@@ -115,3 +115,33 @@ fn parse_yaml(bytes: &[u8]) -> Result<Parsed, ApiError> {
     let duplicates = document.duplicates.iter().map(|d| d.key.clone()).collect();
     Ok(Parsed { value: document.value, duplicates })
 }
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn format_of(content_type: &'static str) -> Result<BodyFormat, u16> {
+        let mut headers = HeaderMap::new();
+        headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        format(&headers).map_err(|e| e.code)
+    }
+
+    #[test]
+    fn formats_go_by_the_media_type() {
+        assert_eq!(format(&HeaderMap::new()).ok(), Some(BodyFormat::Json));
+        assert_eq!(format_of("application/json; charset=utf-8"), Ok(BodyFormat::Json));
+        assert_eq!(format_of("application/vnd.kubernetes.protobuf"), Ok(BodyFormat::Protobuf));
+        assert_eq!(format_of("application/cbor"), Err(415));
+    }
+
+    #[test]
+    fn protobuf_is_read_as_json() {
+        let body = b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x05\x0a\x03\x0a\x01x";
+        let parsed = parse(body, BodyFormat::Protobuf).unwrap();
+        let expected = serde_json::json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}});
+        assert_eq!(parsed.value, expected);
+        assert_eq!(parse(b"{}", BodyFormat::Protobuf).unwrap_err().code, 400);
+    }
+}
