@@ -131,8 +131,7 @@ impl Definitions {
             .map(|(_, v)| v)
             .collect();
         let others: Vec<&Value> = others.iter().map(AsRef::as_ref).collect();
-        self.edit(name, |crd| settle(crd, &others, &now()))
-            .await
+        self.edit(name, |crd| settle(crd, &others, &now())).await
     }
 
     async fn announce(&self, name: &str, removal: &Removal) -> Result<Outcome, Failure> {

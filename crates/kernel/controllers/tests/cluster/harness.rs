@@ -52,8 +52,15 @@ impl Cluster {
         let admin = UserInfo::new("admin", ["system:masters", "system:authenticated"]);
         let client = Client::new(InProcess::new(Arc::clone(&kernel), admin), "default");
         let client_for = move |user: &str| {
-            let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"];
-            Client::new(InProcess::new(Arc::clone(&kernel), UserInfo::new(user, groups)), "default")
+            let groups = [
+                "system:serviceaccounts",
+                "system:serviceaccounts:kube-system",
+                "system:authenticated",
+            ];
+            Client::new(
+                InProcess::new(Arc::clone(&kernel), UserInfo::new(user, groups)),
+                "default",
+            )
         };
         let (end, shutdown) = Shutdown::new();
         let metrics = Arc::new(Metrics::default());
@@ -75,13 +82,24 @@ impl Cluster {
     /// Ends the controllers; they must do so by themselves.
     pub(crate) async fn stop(self) {
         self.end.shut_down();
-        tokio::time::timeout(PATIENCE, self.running).await.expect("the controllers do not end").unwrap();
+        tokio::time::timeout(PATIENCE, self.running)
+            .await
+            .expect("the controllers do not end")
+            .unwrap();
         let figures = self.metrics.render();
-        let failed = figures.lines().filter(|l| l.contains("result=\"error\"") && !l.ends_with(" 0"));
+        let failed = figures
+            .lines()
+            .filter(|l| l.contains("result=\"error\"") && !l.ends_with(" 0"));
         assert_eq!(failed.collect::<Vec<_>>(), [""; 0], "reconciles failed");
     }
 
-    pub(crate) fn api(&self, api_version: &str, kind: &str, plural: &str, namespace: &str) -> Api<DynamicObject> {
+    pub(crate) fn api(
+        &self,
+        api_version: &str,
+        kind: &str,
+        plural: &str,
+        namespace: &str,
+    ) -> Api<DynamicObject> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let names = GroupVersionKind::gvk(group, version, kind);
         let resource = ApiResource::from_gvk_with_plural(&names, plural);
@@ -125,7 +143,10 @@ pub(crate) fn owned(name: &str, owners: &[(&DynamicObject, bool)]) -> Value {
 }
 
 /// Waits until the condition holds, and says how long it took.
-pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) -> Duration {
+pub(crate) async fn eventually<F: Future<Output = bool>>(
+    what: &str,
+    mut holds: impl FnMut() -> F,
+) -> Duration {
     let begun = Instant::now();
     while !holds().await {
         assert!(begun.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
@@ -135,11 +156,17 @@ pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: 
 }
 
 pub(crate) async fn gone(api: &Api<DynamicObject>, name: &str) -> Duration {
-    eventually(&format!("{name} goes"), || async { api.get_opt(name).await.unwrap().is_none() }).await
+    eventually(&format!("{name} goes"), || async {
+        api.get_opt(name).await.unwrap().is_none()
+    })
+    .await
 }
 
 pub(crate) async fn there(api: &Api<DynamicObject>, name: &str) -> Duration {
-    eventually(&format!("{name} comes"), || async { api.get_opt(name).await.unwrap().is_some() }).await
+    eventually(&format!("{name} comes"), || async {
+        api.get_opt(name).await.unwrap().is_some()
+    })
+    .await
 }
 
 /// Long enough for the controllers to do what they should not.
