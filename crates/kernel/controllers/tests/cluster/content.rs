@@ -10,6 +10,9 @@ use crate::harness::{Cluster, ROOT_CA, create, eventually, gone, there};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_namespace_has_its_account_and_certificates() {
     let cluster = Cluster::start().await;
+    cluster.namespace("first").await;
+    there(&cluster.api("v1", "ServiceAccount", "serviceaccounts", "first"), "default").await;
+    there(&cluster.config_maps("first"), "kube-root-ca.crt").await;
     cluster.namespace("n").await;
     let accounts = cluster.api("v1", "ServiceAccount", "serviceaccounts", "n");
     let config_maps = cluster.config_maps("n");
