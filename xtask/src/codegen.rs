@@ -1,12 +1,14 @@
 //! `cargo xtask codegen`: files that are derived from upstream's and committed.
 //!
 //! `codegen schema` writes the two data files of the schema crate: the table of facts (text) and the descriptions
-//! (compressed). With `--check` nothing is written and a difference is an error.
+//! (compressed). `codegen protobuf` writes the table of messages of the protobuf crate. With `--check` nothing is written and a difference is an error.
 
 mod descriptions;
 mod discovery;
 mod enums;
 mod gotypes;
+mod protobuf;
+mod protofile;
 mod types;
 
 use std::collections::BTreeMap;
@@ -101,12 +103,14 @@ pub(crate) fn schema(check: bool) -> Result<()> {
     Ok(())
 }
 
-/// `cargo xtask codegen schema [--check]`.
+/// `cargo xtask codegen schema|protobuf [--check]`.
 pub fn run(arguments: &[String]) -> anyhow::Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["schema"] => schema(false),
         ["schema", "--check"] => schema(true),
-        _ => anyhow::bail!("usage: cargo xtask codegen schema [--check]"),
+        ["protobuf"] => protobuf::run(false),
+        ["protobuf", "--check"] => protobuf::run(true),
+        _ => anyhow::bail!("usage: cargo xtask codegen schema|protobuf [--check]"),
     }
 }

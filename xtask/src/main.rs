@@ -18,7 +18,7 @@ type Command = (&'static str, &'static str, fn(&[String]) -> anyhow::Result<()>)
 
 const COMMANDS: &[Command] = &[
     ("tidy", "check what ARCHITECTURE.md promises", tidy::run),
-    ("codegen", "schema [--check]: write (or check) the facts about the built-in kinds", codegen::run),
+    ("codegen", "schema|protobuf [--check]: write (or check) the facts about the built-in kinds", codegen::run),
     ("conformance", "apply [--dir DIR]: run cases of the originals' own test-suites", conformance::run),
 ];
 

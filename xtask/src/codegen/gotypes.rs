@@ -19,6 +19,7 @@ pub(crate) struct GoField {
     omit_empty: bool,
     omit_zero: bool,
     inline: bool,
+    number: Option<u32>,
 }
 
 /// The structs of all packages that were asked for.
@@ -29,6 +30,21 @@ pub(crate) struct GoTypes {
 }
 
 impl GoField {
+    /// The name in JSON; empty where there is none.
+    pub(crate) fn json(&self) -> &str {
+        &self.json
+    }
+
+    /// The struct is embedded: its fields appear beside those around it.
+    pub(crate) fn inline(&self) -> bool {
+        self.inline
+    }
+
+    /// The number of the field in protocol buffers.
+    pub(crate) fn number(&self) -> Option<u32> {
+        self.number
+    }
+
     /// The value is behind a pointer, so that its zero value is kept.
     pub(crate) fn pointer(&self) -> bool {
         self.go_type.starts_with('*')
@@ -46,12 +62,31 @@ impl GoField {
 }
 
 impl GoTypes {
-    /// A field by its JSON name, of a type such as `io.k8s.api.core.v1.Pod`.
-    pub(crate) fn field(&mut self, type_name: &str, json: &str) -> Result<GoField> {
+    /// The fields of a struct such as `io.k8s.api.core.v1.Pod`, in the order of the source; `None` for what is no struct.
+    pub(crate) fn fields(&mut self, type_name: &str) -> Result<Option<&[GoField]>> {
+        let (directory, name) = self.place(type_name)?;
+        Ok(self.package(&directory)?.get(name).map(Vec::as_slice))
+    }
+
+    /// The directory of a type's package, and its name there.
+    fn place<'t>(&mut self, type_name: &'t str) -> Result<(PathBuf, &'t str)> {
         let (package, name) = type_name.rsplit_once('.').context("a type has a package")?;
         let mut words = package.trim_start_matches("io.k8s.").split('.');
         let module = words.next().unwrap_or_default().to_owned();
-        let directory = self.module(&module)?.join(words.collect::<PathBuf>());
+        Ok((self.module(&module)?.join(words.collect::<PathBuf>()), name))
+    }
+
+    fn package(&mut self, directory: &Path) -> Result<&HashMap<String, Vec<GoField>>> {
+        if !self.packages.contains_key(directory) {
+            self.packages
+                .insert(directory.to_owned(), read_package(directory)?);
+        }
+        Ok(&self.packages[directory])
+    }
+
+    /// A field by its JSON name, of a type such as `io.k8s.api.core.v1.Pod`.
+    pub(crate) fn field(&mut self, type_name: &str, json: &str) -> Result<GoField> {
+        let (directory, name) = self.place(type_name)?;
         let found = self.find(&directory, name, json, 0)?;
         found.with_context(|| format!("{type_name} has no field {json} in {}", directory.display()))
     }
@@ -71,11 +106,7 @@ impl GoTypes {
         if depth > 8 {
             bail!("{name} embeds itself");
         }
-        if !self.packages.contains_key(directory) {
-            self.packages
-                .insert(directory.to_owned(), read_package(directory)?);
-        }
-        let fields = self.packages[directory].get(name).cloned().unwrap_or_default();
+        let fields = self.package(directory)?.get(name).cloned().unwrap_or_default();
         if let Some(field) = fields.iter().find(|f| !f.inline && f.json == json) {
             return Ok(Some(field.clone()));
         }
@@ -115,6 +146,8 @@ fn read_source(source: &str, structs: &mut HashMap<String, Vec<GoField>>) {
             .and_then(|l| l.strip_suffix(" struct {"))
         {
             current = Some((name, Vec::new()));
+        } else if let Some(name) = line.strip_prefix("type ").and_then(|l| l.strip_suffix(" struct{}")) {
+            structs.insert(name.to_owned(), Vec::new());
         } else if line == "}" {
             if let Some((name, fields)) = current.take() {
                 structs.insert(name.to_owned(), fields);
@@ -132,7 +165,14 @@ fn read_field(line: &str) -> Option<GoField> {
     if declaration.starts_with("//") {
         return None;
     }
-    let tag = tags.split_once("json:\"")?.1.split('"').next()?;
+    // `bytes,1,opt,name=metadata`
+    let number = tags
+        .split_once("protobuf:\"")
+        .and_then(|(_, tag)| tag.split(['"', ',']).nth(1)?.parse().ok());
+    let tag = match tags.split_once("json:\"") {
+        Some((_, tag)) => tag.split('"').next()?,
+        None => number.map(|_: u32| "")?,
+    };
     let mut options = tag.split(',');
     let json = options.next()?.to_owned();
     let options: Vec<&str> = options.collect();
@@ -144,6 +184,7 @@ fn read_field(line: &str) -> Option<GoField> {
         .join(" ");
     Some(GoField {
         inline: options.contains(&"inline") || (json.is_empty() && words.len() == 1),
+        number,
         omit_empty: options.contains(&"omitempty"),
         omit_zero: options.contains(&"omitzero"),
         json,

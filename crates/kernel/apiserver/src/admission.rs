@@ -39,9 +39,15 @@ pub fn mutate(call: &Call<'_>, operation: Operation, object: &mut Value) -> Resu
 }
 
 /// Adds what the server itself contributes to an object of this kind.
-pub fn complete(call: &Call<'_>, object: &mut Value) {
+pub fn complete(call: &Call<'_>, operation: Operation, object: &mut Value) {
     if call.def.is("apiextensions.k8s.io", "customresourcedefinitions") {
         crate::custom::admit_definition(call, object);
+    }
+    if operation == Operation::Create && call.def.is("certificates.k8s.io", "certificatesigningrequests") {
+        let user = serde_json::json!({
+            "username": call.user.name, "uid": call.user.uid, "groups": call.user.groups, "extra": call.user.extra,
+        });
+        fairway_kernel_kinds::certificates::set_requestor(object, &user);
     }
 }
 

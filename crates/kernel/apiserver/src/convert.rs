@@ -4,6 +4,7 @@
 //! HorizontalPodAutoscaler). Custom kinds convert by `None`: only `apiVersion` differs. Custom objects that were stored
 //! under an earlier schema get its later defaults when they are read.
 
+use fairway_kernel_kinds::{autoscaling, event};
 use serde_json::Value;
 
 use crate::registry::{Nature, ResourceDef};
@@ -11,6 +12,11 @@ use crate::registry::{Nature, ResourceDef};
 /// From the stored version to that of the definition.
 pub fn to_request(def: &ResourceDef, object: &mut Value) {
     if !def.is_storage_version() {
+        match (def.group.as_str(), def.resource.as_str()) {
+            ("events.k8s.io", "events") => *object = event::core_to_events(object),
+            ("autoscaling", "horizontalpodautoscalers") => *object = autoscaling::v2_to_v1(object),
+            _ => {}
+        }
         set_version(object, &def.api_version());
     }
     if let Nature::Custom(custom) = &def.nature {
@@ -22,6 +28,11 @@ pub fn to_request(def: &ResourceDef, object: &mut Value) {
 pub fn to_storage(def: &ResourceDef, object: &mut Value) {
     if def.is_storage_version() {
         return;
+    }
+    match (def.group.as_str(), def.resource.as_str()) {
+        ("events.k8s.io", "events") => *object = event::events_to_core(object),
+        ("autoscaling", "horizontalpodautoscalers") => *object = autoscaling::v1_to_v2(object),
+        _ => {}
     }
     set_version(object, &def.stored_as);
 }

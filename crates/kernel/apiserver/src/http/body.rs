@@ -57,15 +57,21 @@ pub enum BodyFormat {
     Json,
     /// `application/yaml`.
     Yaml,
+    /// `application/vnd.kubernetes.protobuf`, for built-in kinds.
+    Protobuf,
 }
 
-const ACCEPTED: &str = "application/json, application/yaml";
+const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// What bodies with objects of custom resources may be written in.
+pub const ACCEPTED_OF_CUSTOM: &str = "application/json, application/yaml";
 
 /// The format of a request's body.
 pub fn format(headers: &HeaderMap) -> Result<BodyFormat, ApiError> {
     match media_type(headers) {
         "" | "application/json" => Ok(BodyFormat::Json),
         "application/yaml" => Ok(BodyFormat::Yaml),
+        "application/vnd.kubernetes.protobuf" => Ok(BodyFormat::Protobuf),
         _ => Err(ApiError::unsupported_media_type(ACCEPTED)),
     }
 }
@@ -94,6 +100,9 @@ pub fn parse(bytes: &[u8], format: BodyFormat) -> Result<Parsed, ApiError> {
             .map(|(value, duplicates)| Parsed { value, duplicates: duplicates.into_iter().map(|d| d.path).collect() })
             .map_err(|e| ApiError::bad_request(format!("the body of the request is not valid JSON: {e}"))),
         BodyFormat::Yaml => parse_yaml(bytes),
+        BodyFormat::Protobuf => fairway_kernel_protobuf::decode(bytes)
+            .map(|value| Parsed { value, duplicates: Vec::new() })
+            .map_err(|e| ApiError::bad_request(e.to_string())),
     }
 }
 

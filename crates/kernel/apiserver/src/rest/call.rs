@@ -6,7 +6,7 @@ use fairway_kernel_authz::UserInfo;
 use http::{HeaderMap, Response};
 use serde_json::Value;
 
-use crate::http::body::{self, Parsed, ResponseBody};
+use crate::http::body::{self, BodyFormat, Parsed, ResponseBody};
 use crate::http::negotiate::Accept;
 use crate::kernel::Kernel;
 use crate::key::ObjectSuffix;
@@ -114,6 +114,10 @@ impl<'a> Call<'a> {
     /// Reads an object out of a request's body.
     pub fn parse_body(&self, bytes: &[u8]) -> Result<Parsed, ApiError> {
         let format = body::format(self.headers)?;
+        // There are no messages for kinds that came later; a scale is Kubernetes' own whatever it scales.
+        if format == BodyFormat::Protobuf && self.def.custom().is_some() && self.subresource() != Some("scale") {
+            return Err(ApiError::unsupported_media_type(body::ACCEPTED_OF_CUSTOM));
+        }
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Err(ApiError::bad_request("the request has no body; an object is needed"));
         }

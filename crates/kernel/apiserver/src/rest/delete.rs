@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use fairway_kernel_kinds::pod;
 use serde_json::{Value, json};
 
 use super::call::{Answer, Call, has_items, meta, metadata_mut};
 use super::present;
 use super::write::{is_finished, put_as_is};
 use crate::admission::{self, Operation};
+use crate::chance::rfc3339;
 use crate::http::body;
 use crate::object::Object;
 use crate::query::{Query, dry_run};
@@ -182,17 +184,24 @@ fn check_preconditions(
 fn mark(call: &Call<'_>, object: &mut Value, options: &DeleteOptions) -> bool {
     set_propagation(object, options.propagation);
     let is_namespace = call.def.is("", "namespaces");
+    let grace = if call.def.is("", "pods") { pod::delete_grace_period(object, options.grace_period) } else { 0 };
     let held = has_items(object, "finalizers")
         || (is_namespace && object["spec"]["finalizers"].as_array().is_some_and(|f| !f.is_empty()));
-    if !held {
+    if !held && grace == 0 {
         return true;
     }
-    if meta(object, "deletionTimestamp").is_empty() {
-        let metadata = metadata_mut(object);
-        metadata.insert("deletionTimestamp".to_owned(), call.now.as_str().into());
-        if !is_namespace {
-            metadata.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
+    let marked = !meta(object, "deletionTimestamp").is_empty();
+    if marked && object["metadata"]["deletionGracePeriodSeconds"].as_i64().is_some_and(|left| grace < left) {
+        // Who is impatient may shorten the grace, never lengthen it.
+        set_grace(call, object, grace);
+    }
+    if !marked {
+        if is_namespace {
+            metadata_mut(object).insert("deletionTimestamp".to_owned(), call.now.as_str().into());
+        } else {
+            set_grace(call, object, grace);
         }
+        let metadata = metadata_mut(object);
         if let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
             metadata.insert("generation".to_owned(), (generation + 1).into());
         }
@@ -201,6 +210,14 @@ fn mark(call: &Call<'_>, object: &mut Value, options: &DeleteOptions) -> bool {
         }
     }
     is_finished(object)
+}
+
+/// The moment at which the object may go, and how long that is from now.
+fn set_grace(call: &Call<'_>, object: &mut Value, grace: i64) {
+    let at = if grace == 0 { call.now.clone() } else { rfc3339(call.kernel.clock.unix() + grace) };
+    let metadata = metadata_mut(object);
+    metadata.insert("deletionTimestamp".to_owned(), at.into());
+    metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
 }
 
 fn set_propagation(object: &mut Value, propagation: Option<Propagation>) {

@@ -158,17 +158,16 @@ pub(crate) async fn create(
     let tries = if generated { MAX_NAMES } else { 1 };
     for attempt in 1..=tries {
         let mut new = object.clone();
-        let reservations = prepare_new(call, &mut new, options.dry_run)?;
+        let (reserve, keys) = prepare_new(call, &mut new, options.dry_run).await?;
         let name = meta(&new, "name").to_owned();
         admission::validate(call, Operation::Create, &new, None).await?;
         behaviour::encode(&call.def, &mut new);
         if options.dry_run {
-            reservations.assign(call, &mut new).await?;
             return dry_run_create(call, new, &name).await;
         }
         convert::to_storage(&call.def, &mut new);
         let suffix = call.suffix(&name);
-        match store_new(call, &suffix, &new, reservations).await? {
+        match store_new(call, &suffix, new, &reserve, keys).await? {
             Some(stored) => return Ok(Written::Created(stored)),
             None if attempt < tries => {}
             None => return Err(ApiError::already_exists(call.about(&name))),
@@ -189,36 +188,40 @@ async fn dry_run_create(call: &Call<'_>, mut new: Value, name: &str) -> Result<W
 async fn store_new(
     call: &Call<'_>,
     suffix: &ObjectSuffix,
-    object: &Value,
-    reservations: admission::Reserve,
+    mut object: Value,
+    reserve: &admission::Reserve,
+    mut keys: Reservations,
 ) -> Result<Option<Arc<Object>>, ApiError> {
     let storage = &call.kernel.storage;
-    let mut object = object.clone();
     for _ in 0..MAX_TRIES {
         if storage.kind(&call.def).get(suffix.as_str()).is_some() {
             return Ok(None);
         }
-        let keys = reservations.assign(call, &mut object).await?;
         let contended = !keys.take.is_empty();
         match storage.put(&call.def, suffix, &object, 0, keys).await? {
             Outcome::Done(stored) => return Ok(Some(stored)),
-            Outcome::Lost if contended => {}
+            Outcome::Lost if contended => keys = reserve.assign(call, &mut object).await?,
             Outcome::Lost => return Ok(None),
         }
     }
     Err(ApiError::conflict(call.about(meta(&object, "name")), "too many writers want the same addresses"))
 }
 
-fn prepare_new(call: &Call<'_>, object: &mut Value, dry_run: bool) -> Result<admission::Reserve, ApiError> {
+async fn prepare_new(
+    call: &Call<'_>,
+    object: &mut Value,
+    dry_run: bool,
+) -> Result<(admission::Reserve, Reservations), ApiError> {
     let random = &call.kernel.random;
     let (uid, name_suffix) = (random.uuid(), random.name_suffix());
     object_meta::prepare_create(
         object,
         &object_meta::Birth { now: &call.now, uid: &uid, name_suffix: &name_suffix },
     );
-    let reservations = admission::reserve(call, object, None, dry_run)?;
+    let reserve = admission::reserve(call, object, None, dry_run)?;
+    let keys = reserve.assign(call, object).await?;
     behaviour::prepare_create(call, object);
-    admission::complete(call, object);
+    admission::complete(call, Operation::Create, object);
     let errors = behaviour::validate_create(call, object);
     if !errors.is_empty() {
         let name = meta(object, "name");
@@ -227,7 +230,7 @@ fn prepare_new(call: &Call<'_>, object: &mut Value, dry_run: bool) -> Result<adm
     for warning in behaviour::warnings(call, object, None) {
         call.warn(warning);
     }
-    Ok(reservations)
+    Ok((reserve, keys))
 }
 
 /// A change of an existing object: from what it is to what it shall be, both in the version of the request.
@@ -321,9 +324,9 @@ async fn commit(
 ) -> Result<Option<Written>, ApiError> {
     let name = meta(old, "name");
     object_meta::prepare_update(&mut new, old);
-    let reservations = admission::reserve(call, &mut new, Some(old), options.dry_run)?;
+    let keys = admission::reserve(call, &mut new, Some(old), options.dry_run)?.assign(call, &mut new).await?;
     behaviour::prepare_update(call, &mut new, old);
-    admission::complete(call, &mut new);
+    admission::complete(call, Operation::Update, &mut new);
     let errors = behaviour::validate_update(call, &new, old);
     if !errors.is_empty() {
         return Err(ApiError::invalid(call.about_kind(name), &errors));
@@ -349,7 +352,6 @@ async fn commit(
     if same_but_version(&new, old) {
         return Ok(Some(Written::Updated(Arc::clone(current))));
     }
-    let keys = reservations.assign(call, &mut new).await?;
     convert::to_storage(&call.def, &mut new);
     Ok(match storage.put(&call.def, &suffix, &new, current.revision(), keys).await? {
         Outcome::Done(stored) => Some(Written::Updated(stored)),
