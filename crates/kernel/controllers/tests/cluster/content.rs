@@ -11,7 +11,11 @@ use crate::harness::{Cluster, ROOT_CA, create, eventually, gone, there};
 async fn a_namespace_has_its_account_and_certificates() {
     let cluster = Cluster::start().await;
     cluster.namespace("first").await;
-    there(&cluster.api("v1", "ServiceAccount", "serviceaccounts", "first"), "default").await;
+    there(
+        &cluster.api("v1", "ServiceAccount", "serviceaccounts", "first"),
+        "default",
+    )
+    .await;
     there(&cluster.config_maps("first"), "kube-root-ca.crt").await;
     cluster.namespace("n").await;
     let accounts = cluster.api("v1", "ServiceAccount", "serviceaccounts", "n");

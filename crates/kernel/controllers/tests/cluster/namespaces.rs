@@ -35,6 +35,7 @@ async fn an_empty_namespace_goes_at_once() {
         .await
         .unwrap();
     gone(&cluster.namespaces(), "n").await;
+    println!("an empty namespace went in {:?}", begun.elapsed());
     assert!(
         begun.elapsed() < Duration::from_secs(1),
         "it took {:?}",
