@@ -36,6 +36,12 @@ impl Cluster {
         Self::with_event_ttl(Duration::from_secs(3600)).await
     }
 
+    pub(crate) async fn without_controllers() -> Self {
+        let cluster = Self::start().await;
+        cluster.end.shut_down();
+        cluster
+    }
+
     pub(crate) async fn with_event_ttl(event_ttl: Duration) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let keys = KeyRing::load_or_create(&folder.path().join("keys")).unwrap();
