@@ -33,7 +33,8 @@ fn resident_kib() -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_controllers_use_no_time() {
     const WRITES: u32 = 1000;
-    let bare = Cluster::without_controllers().await;
+    let mut bare = Cluster::start().await;
+    bare.stop_controllers().await;
     let config_maps = bare.config_maps("default");
     let before = cpu();
     for number in 0..WRITES {

@@ -3,7 +3,7 @@
 use kube::api::{DeleteParams, Patch, PatchParams, PropagationPolicy};
 use serde_json::json;
 
-use crate::harness::{Cluster, a_while, create, eventually, gone, owned};
+use crate::harness::{Cluster, a_while, create, eventually, gone, owned, there};
 
 fn policy(policy: PropagationPolicy) -> DeleteParams {
     DeleteParams {
@@ -153,5 +153,42 @@ async fn claims_are_checked() {
     .await;
     assert!(roles.get_opt("of-the-cluster").await.unwrap().is_some());
     assert!(api.get_opt("true-claim").await.unwrap().is_some());
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_happened_while_nobody_looked_is_made_good() {
+    let mut cluster = Cluster::start().await;
+    cluster.namespace("n").await;
+    cluster.namespace("empty").await;
+    let api = cluster.config_maps("n");
+    let owner = create(&api, json!({"metadata": {"name": "owner"}})).await;
+    let waits = create(&api, json!({"metadata": {"name": "waits"}})).await;
+    create(&api, owned("child", &[(&owner, false)])).await;
+    create(&api, owned("blocking", &[(&waits, true)])).await;
+    cluster.stop_controllers().await;
+    api.delete("owner", &policy(PropagationPolicy::Background))
+        .await
+        .unwrap();
+    api.delete("waits", &policy(PropagationPolicy::Foreground))
+        .await
+        .unwrap();
+    cluster
+        .namespaces()
+        .delete("empty", &DeleteParams::default())
+        .await
+        .unwrap();
+    cluster.namespace("late").await;
+    a_while().await;
+    assert!(
+        api.get_opt("child").await.unwrap().is_some(),
+        "nobody is there to collect it"
+    );
+    cluster.start_controllers();
+    for name in ["child", "blocking", "waits"] {
+        gone(&api, name).await;
+    }
+    gone(&cluster.namespaces(), "empty").await;
+    there(&cluster.config_maps("late"), "kube-root-ca.crt").await;
     cluster.stop().await;
 }

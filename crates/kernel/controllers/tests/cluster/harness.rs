@@ -25,21 +25,16 @@ pub(crate) const ROOT_CA: &str = "-----BEGIN CERTIFICATE-----\n";
 
 pub(crate) struct Cluster {
     pub(crate) client: Client,
-    pub(crate) metrics: Arc<Metrics>,
-    end: ShutdownTrigger,
-    running: JoinHandle<()>,
+    kernel: Arc<Kernel>,
+    metrics: Arc<Metrics>,
+    event_ttl: Duration,
+    running: Option<(ShutdownTrigger, JoinHandle<()>)>,
     _keys: tempfile::TempDir,
 }
 
 impl Cluster {
     pub(crate) async fn start() -> Self {
         Self::with_event_ttl(Duration::from_secs(3600)).await
-    }
-
-    pub(crate) async fn without_controllers() -> Self {
-        let cluster = Self::start().await;
-        cluster.end.shut_down();
-        cluster
     }
 
     pub(crate) async fn with_event_ttl(event_ttl: Duration) -> Self {
@@ -57,6 +52,20 @@ impl Cluster {
         bootstrap::run(&kernel).await.unwrap();
         let admin = UserInfo::new("admin", ["system:masters", "system:authenticated"]);
         let client = Client::new(InProcess::new(Arc::clone(&kernel), admin), "default");
+        let mut cluster = Self {
+            client,
+            kernel,
+            metrics: Arc::default(),
+            event_ttl,
+            running: None,
+            _keys: folder,
+        };
+        cluster.start_controllers();
+        cluster
+    }
+
+    pub(crate) fn start_controllers(&mut self) {
+        let kernel = Arc::clone(&self.kernel);
         let client_for = move |user: &str| {
             let groups = [
                 "system:serviceaccounts",
@@ -68,30 +77,33 @@ impl Cluster {
                 "default",
             )
         };
-        let (end, shutdown) = Shutdown::new();
-        let metrics = Arc::new(Metrics::default());
         let address = "192.0.2.7:6443".parse().unwrap();
         let options = Options {
-            event_ttl,
+            event_ttl: self.event_ttl,
             ..Options::new(client_for, ROOT_CA, Ipv4Addr::new(10, 96, 0, 1), address)
         };
-        let running = tokio::spawn(run(options, Arc::clone(&metrics), shutdown));
-        Self {
-            client,
-            metrics,
+        let (end, shutdown) = Shutdown::new();
+        self.running = Some((
             end,
-            running,
-            _keys: folder,
-        }
+            tokio::spawn(run(options, Arc::clone(&self.metrics), shutdown)),
+        ));
     }
 
     /// Ends the controllers; they must do so by themselves.
-    pub(crate) async fn stop(self) {
-        self.end.shut_down();
-        tokio::time::timeout(PATIENCE, self.running)
+    pub(crate) async fn stop_controllers(&mut self) {
+        let Some((end, running)) = self.running.take() else {
+            return;
+        };
+        end.shut_down();
+        tokio::time::timeout(PATIENCE, running)
             .await
             .expect("the controllers do not end")
             .unwrap();
+    }
+
+    /// The end of a test: no reconcile may have failed.
+    pub(crate) async fn stop(mut self) {
+        self.stop_controllers().await;
         let figures = self.metrics.render();
         let failed = figures
             .lines()
