@@ -1,5 +1,6 @@
 //! The one place where parts are wired: store, keys, certificates, kernel, controllers, listener.
 
+mod controllers;
 mod identity;
 
 use std::net::IpAddr;
@@ -47,6 +48,8 @@ pub async fn run(data: &DataDir, config: &Config, on_ready: impl FnOnce(&Running
     bootstrap::run(&kernel).await.context("the default objects could not be created")?;
     let tls = listener::tls(&identity.serving, &identity.authority.certificate)?;
     let serving = tokio::spawn(listener::serve(Arc::clone(&kernel), socket, tls));
+    let (stop, shutdown) = fairway_controller::Shutdown::new();
+    let controllers = controllers::start(&kernel, &identity.trust, kubeconfig_host(listen), shutdown);
     let server = format!("https://{}", kubeconfig_host(listen));
     let admin = kubeconfig::make(&server, &identity.trust, &identity.admin);
     write_private(&data.kubeconfig(), fairway_text_yaml::to_string(&admin).as_bytes())?;
@@ -60,6 +63,9 @@ pub async fn run(data: &DataDir, config: &Config, on_ready: impl FnOnce(&Running
         _ = interrupt.recv() => {}
     }
     info!("ending: requests under way are finished first");
+    // Controllers first, while they can still write what they have begun.
+    stop.shut_down();
+    controllers.await.context("the controllers failed")?;
     kernel.shut_down();
     serving.await.context("the listener failed")?;
     store.close().await.context("the store could not be closed")?;

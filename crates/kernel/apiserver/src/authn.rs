@@ -4,6 +4,8 @@ pub mod impersonate;
 pub mod token;
 pub mod x509;
 
+pub use fairway_kernel_authz as user;
+
 use fairway_kernel_authz::UserInfo;
 use http::HeaderMap;
 

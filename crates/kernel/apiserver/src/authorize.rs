@@ -7,8 +7,10 @@ use fairway_kernel_authz::{Attributes, Decision, Kind, Policy, RBAC_GROUP, Resou
 use crate::cache::{Cache, Change, ChangeKind};
 use crate::kernel::Kernel;
 use crate::key::{BUILTIN_IDENTITY, KindPrefix, split_suffix};
+use crate::query::Query;
 use crate::request::RequestInfo;
 use crate::rest::call::Call;
+use crate::selector::FieldSelector;
 use crate::status::{About, ApiError};
 
 /// The policy of the workspace, shared by everything that asks.
@@ -65,7 +67,7 @@ fn refusal(attributes: &Attributes<'_>, reason: &str) -> ApiError {
 }
 
 /// What RBAC is asked about a request.
-pub fn attributes<'a>(user: &'a UserInfo, info: &'a RequestInfo) -> Attributes<'a> {
+pub fn attributes<'a>(user: &'a UserInfo, info: &'a RequestInfo, only_name: &'a str) -> Attributes<'a> {
     Attributes {
         user,
         verb: info.verb,
@@ -76,10 +78,20 @@ pub fn attributes<'a>(user: &'a UserInfo, info: &'a RequestInfo) -> Attributes<'
             resource: &r.resource,
             subresource: &r.subresource,
             namespace: r.namespace.as_deref().unwrap_or(""),
-            name: &r.name,
+            name: if r.name.is_empty() { only_name } else { &r.name },
             ..ResourceAttributes::default()
         }),
     }
+}
+
+/// The one object that a list, watch or deletecollection is about, if its selector leaves one: a right on that name is
+/// then enough, so that an informer on one object needs no right on all.
+pub fn selected_name(info: &RequestInfo, query: &Query) -> String {
+    if !matches!(info.verb, "list" | "watch" | "deletecollection") {
+        return String::new();
+    }
+    let selector = FieldSelector::parse(query.get("fieldSelector").unwrap_or("")).unwrap_or_default();
+    selector.name().unwrap_or("").to_owned()
 }
 
 /// Another verb on the same object (apply that creates, PUT that creates).

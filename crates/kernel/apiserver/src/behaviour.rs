@@ -32,6 +32,16 @@ pub fn prune(def: &ResourceDef, object: &mut Value) -> Result<Vec<String>, ApiEr
     }
 }
 
+/// Refuses a value that is not of this built-in type (what subresources, reviews and options take). Unknown fields are
+/// dropped.
+pub fn check_type(kind: &str, type_name: &str, value: &mut Value) -> Result<(), ApiError> {
+    let Some(shape) = builtin::shape(type_name) else { return Ok(()) };
+    match builtin::check_shape(shape, value, UnknownFields::Ignore).errors.first() {
+        None => Ok(()),
+        Some(error) => Err(ApiError::bad_request(format!("{kind} in version \"v1\" cannot be handled as a {kind}: {error}"))),
+    }
+}
+
 /// Fills in defaults.
 pub fn default(def: &ResourceDef, object: &mut Value) {
     match &def.nature {

@@ -20,6 +20,8 @@ pub fn to_request(def: &ResourceDef, object: &mut Value) {
         set_version(object, &def.api_version());
     }
     if let Nature::Custom(custom) = &def.nature {
+        // Also in the storage version: the object may be older than the choice of that version.
+        set_version(object, &def.api_version());
         custom.refresh(object);
     }
 }

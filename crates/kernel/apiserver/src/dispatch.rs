@@ -51,7 +51,7 @@ async fn resource(kernel: &Arc<Kernel>, request: &Admitted<'_>, path: &ResourceP
         .find(&path.group, &path.version, &path.resource)
         .cloned()
         .ok_or_else(ApiError::no_such_path)?;
-    check_scope(&def, path)?;
+    check_scope(&def, path, request.info.verb)?;
     let call = Call::new(
         kernel,
         def,
@@ -107,13 +107,16 @@ pub async fn verb(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
 
 /// Namespaced objects are named within a namespace, others outside; collections of namespaced objects may be read across
 /// all namespaces, but not written.
-fn check_scope(def: &ResourceDef, path: &ResourcePath) -> Result<(), ApiError> {
+fn check_scope(def: &ResourceDef, path: &ResourcePath, verb: &str) -> Result<(), ApiError> {
     let in_namespace = path.namespace.is_some() && !def.is("", "namespaces");
     if !def.namespaced && in_namespace {
         return Err(ApiError::no_such_path());
     }
     if def.namespaced && !in_namespace && !path.name.is_empty() {
         return Err(ApiError::no_such_path());
+    }
+    if def.namespaced && !in_namespace && !matches!(verb, "list" | "watch") {
+        return Err(ApiError::method_not_allowed(&def.resource, verb));
     }
     Ok(())
 }

@@ -110,6 +110,7 @@ impl Kernel {
             ready: std::sync::atomic::AtomicBool::new(false),
         });
         Definitions::follow(&kernel);
+        crate::compaction::start(&kernel);
         Ok(kernel)
     }
 

@@ -16,6 +16,7 @@ pub mod bootstrap;
 pub mod cache;
 pub mod chance;
 pub mod client;
+mod compaction;
 mod convert;
 pub mod custom;
 mod discovery;

@@ -28,6 +28,8 @@ pub struct Object {
 /// Labels, sorted by key.
 pub type Labels = Box<[(Box<str>, Box<str>)]>;
 
+const FIRST: [&str; 3] = ["kind", "apiVersion", "metadata"];
+const METADATA: &[u8] = b"\"metadata\":{";
 const BEFORE_VERSION: &[u8] = b"\"resourceVersion\":\"";
 const AFTER_VERSION: &[u8] = b"\",";
 
@@ -38,7 +40,10 @@ pub fn encode(object: &Value) -> Result<Vec<u8>, ApiError> {
     out.extend_from_slice(&[0; 4]);
     out.push(b'{');
     let mut insert_at = None;
-    for (i, (name, value)) in fields.iter().enumerate() {
+    // Type and metadata first, as upstream writes them; lists rely on it to leave the type out.
+    let leading = FIRST.iter().filter_map(|name| fields.get_key_value(*name));
+    let others = fields.iter().filter(|(name, _)| !FIRST.contains(&name.as_str()));
+    for (i, (name, value)) in leading.chain(others).enumerate() {
         if i > 0 {
             out.push(b',');
         }
@@ -138,6 +143,15 @@ impl Object {
         &self.bytes
     }
 
+    /// The JSON without its opening brace, `kind` and `apiVersion`: what upstream writes for the items of built-in lists.
+    pub fn untyped(&self) -> &[u8] {
+        let start = (self.version_at.0 as usize).saturating_sub(BEFORE_VERSION.len() + METADATA.len());
+        match self.bytes.get(start..) {
+            Some(rest) if rest.starts_with(METADATA) => rest,
+            _ => &self.bytes[1..],
+        }
+    }
+
     /// Revision of the last change.
     pub fn revision(&self) -> u64 {
         self.revision
@@ -210,6 +224,13 @@ mod tests {
         );
         assert_eq!(object.label("b"), Some("2"));
         assert_eq!(object.label("c"), None);
+    }
+
+    #[test]
+    fn items_of_lists_can_do_without_their_type() {
+        let object = Object::decode(&stored(), 42).unwrap();
+        let text = String::from_utf8(object.untyped().to_vec()).unwrap();
+        assert!(text.starts_with("\"metadata\":{\"resourceVersion\":\"42\",\"name\":\"a\""), "{text}");
     }
 
     #[test]

@@ -33,7 +33,8 @@ impl Query {
         self.get(name).filter(|v| !v.is_empty())
     }
 
-    fn integer<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, ApiError> {
+    /// A number, or 400.
+    pub fn integer<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, ApiError> {
         self.non_empty(name)
             .map(|text| {
                 text.parse().map_err(|_| {
@@ -162,6 +163,7 @@ fn invalid(field: &str, why: String) -> ApiError {
             causes: vec![Cause { reason: reason.to_owned(), message: why, field: field.to_owned() }],
             ..Details::default()
         }),
+        continue_token: None,
     }
 }
 

@@ -15,6 +15,7 @@ mod write;
 use serde_json::Value;
 
 pub(crate) use patch::patch_error;
+pub(crate) use write::check_kind;
 
 use crate::query::WriteOptions;
 use crate::status::ApiError;

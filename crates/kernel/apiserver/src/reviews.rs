@@ -1,13 +1,15 @@
 //! Questions about tokens and rights: kinds that are asked, never stored.
 
 use fairway_kernel_authz::{Attributes, Decision, ResourceAttributes, UserInfo};
+use fairway_kernel_schema::field::{FieldError, Path};
 use serde_json::{Value, json};
 
+use crate::behaviour;
 use crate::http::respond;
 use crate::registry::ResourceDef;
 use crate::rest::call::{Answer, Call};
 use crate::service::Admitted;
-use crate::status::ApiError;
+use crate::status::{About, ApiError};
 
 /// Whether a resource is a question rather than a thing.
 pub fn is_review(def: &ResourceDef) -> bool {
@@ -20,8 +22,8 @@ pub fn answer(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
         return Err(ApiError::method_not_allowed(&call.def.resource, request.info.verb));
     }
     let mut review = call.parse_body(&request.body)?.value;
-    review["apiVersion"] = call.def.api_version().into();
-    review["kind"] = call.def.kind.as_str().into();
+    crate::rest::check_kind(call, &mut review)?;
+    behaviour::prune(&call.def, &mut review)?;
     if !review["metadata"].is_object() {
         review["metadata"] = json!({});
     }
@@ -31,7 +33,7 @@ pub fn answer(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
         "tokenreviews" => token_review(call, &spec),
         "selfsubjectaccessreviews" => access(call, call.user, &spec)?,
         "selfsubjectrulesreviews" => rules(call, &spec),
-        "subjectaccessreviews" => access(call, &subject(&spec), &spec)?,
+        "subjectaccessreviews" => access(call, &subject(&spec)?, &spec)?,
         "localsubjectaccessreviews" => {
             let wanted = spec["resourceAttributes"]["namespace"].as_str().unwrap_or("");
             if wanted != call.namespace() {
@@ -40,7 +42,7 @@ pub fn answer(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
                     call.namespace()
                 )));
             }
-            access(call, &subject(&spec), &spec)?
+            access(call, &subject(&spec)?, &spec)?
         }
         _ => return Err(ApiError::no_such_path()),
     };
@@ -73,17 +75,27 @@ fn token_review(call: &Call<'_>, spec: &Value) -> Value {
             user.groups.push(crate::authn::AUTHENTICATED.to_owned());
             json!({"authenticated": true, "user": user_info(&user), "audiences": verified.audiences})
         }
-        Err(error) => json!({"authenticated": false, "user": {}, "error": error.to_string()}),
+        Err(error) => {
+            tracing::debug!(%error, "a reviewed token was refused");
+            json!({"user": {}, "error": "invalid bearer token"})
+        }
     }
 }
 
-fn subject(spec: &Value) -> UserInfo {
+/// Whom the question is about.
+fn subject(spec: &Value) -> Result<UserInfo, ApiError> {
     let mut user = UserInfo::new(spec["user"].as_str().unwrap_or(""), texts(&spec["groups"]));
+    if user.name.is_empty() && user.groups.is_empty() {
+        let path = Path::new("spec").child("user");
+        let error = FieldError::invalid(&path, "", "at least one of user or group must be specified");
+        // Upstream's answer names no kind here.
+        return Err(ApiError::invalid(About { group: "", resource: "", name: "" }, &[error]));
+    }
     user.uid = spec["uid"].as_str().unwrap_or("").to_owned();
     for (key, values) in spec["extra"].as_object().into_iter().flatten() {
         user.extra.insert(key.clone(), texts(values));
     }
-    user
+    Ok(user)
 }
 
 fn access(call: &Call<'_>, user: &UserInfo, spec: &Value) -> Result<Value, ApiError> {

@@ -131,7 +131,8 @@ async fn answer(
             "watch" => None,
             _ => Some(kernel.inflight.enter(info.is_mutating())?),
         };
-        match kernel.authorize(&authorize::attributes(&user, &info)) {
+        let only_name = authorize::selected_name(&info, &query);
+        match kernel.authorize(&authorize::attributes(&user, &info, &only_name)) {
             Ok(reason) => trace.decision = Some(("allow", reason)),
             Err(refused) => {
                 trace.decision = Some(("forbid", refused.message.clone()));

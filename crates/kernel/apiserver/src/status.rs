@@ -18,6 +18,8 @@ pub struct ApiError {
     pub message: String,
     /// What it is about.
     pub details: Option<Details>,
+    /// Where an expired list can be continued, with what is there now.
+    pub continue_token: Option<String>,
 }
 
 /// The object that an error is about, and what is wrong in it.
@@ -75,7 +77,7 @@ impl About<'_> {
 
 impl ApiError {
     fn plain(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None }
+        Self { code, reason, message: message.into(), details: None, continue_token: None }
     }
 
     /// 400.
@@ -95,7 +97,7 @@ impl ApiError {
         } else {
             format!("{} \"{}\" is forbidden: {why}", about.qualified(), about.name)
         };
-        Self { code: 403, reason: "Forbidden", message, details: about.details() }
+        Self { code: 403, reason: "Forbidden", message, details: about.details(), continue_token: None }
     }
 
     /// 403 with a ready sentence (non-resource URLs).
@@ -106,7 +108,7 @@ impl ApiError {
     /// 404, about an object.
     pub fn not_found(about: About<'_>) -> Self {
         let message = format!("{} \"{}\" not found", about.qualified(), about.name);
-        Self { code: 404, reason: "NotFound", message, details: about.details() }
+        Self { code: 404, reason: "NotFound", message, details: about.details(), continue_token: None }
     }
 
     /// 404, for a path that leads nowhere.
@@ -137,13 +139,13 @@ impl ApiError {
     /// 409 because the object is there already.
     pub fn already_exists(about: About<'_>) -> Self {
         let message = format!("{} \"{}\" already exists", about.qualified(), about.name);
-        Self { code: 409, reason: "AlreadyExists", message, details: about.details() }
+        Self { code: 409, reason: "AlreadyExists", message, details: about.details(), continue_token: None }
     }
 
     /// 409.
     pub fn conflict(about: About<'_>, why: impl std::fmt::Display) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{}\": {why}", about.qualified(), about.name);
-        Self { code: 409, reason: "Conflict", message, details: about.details() }
+        Self { code: 409, reason: "Conflict", message, details: about.details(), continue_token: None }
     }
 
     /// 409 because somebody else wrote first.
@@ -198,7 +200,7 @@ impl ApiError {
             details.causes = causes;
         }
         let message = format!("{} \"{}\" is invalid: {listed}", about.qualified(), about.name);
-        Self { code: 422, reason: "Invalid", message, details }
+        Self { code: 422, reason: "Invalid", message, details, continue_token: None }
     }
 
     /// 422 about the options of a request.
@@ -265,6 +267,9 @@ impl ApiError {
             && !self.reason.is_empty()
         {
             map.insert("reason".to_owned(), self.reason.into());
+        }
+        if let Some(token) = &self.continue_token {
+            status["metadata"]["continue"] = token.as_str().into();
         }
         if let (Some(details), Some(map)) = (&self.details, status.as_object_mut()) {
             map.insert("details".to_owned(), details.to_value());

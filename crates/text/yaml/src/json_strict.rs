@@ -31,8 +31,8 @@ impl fmt::Display for DuplicateField {
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
     /// The text is not JSON, or something follows the value.
-    #[error("invalid JSON")]
-    Syntax(#[source] serde_json::Error),
+    #[error("{0}")]
+    Syntax(serde_json::Error),
     /// Arrays and objects are nested too deeply.
     #[error("exceeded max depth of {limit}")]
     TooDeep {

@@ -67,9 +67,29 @@ pub struct Reserve {
 
 /// Completes a Service and decides what it needs.
 pub fn reserve(call: &Call<'_>, object: &mut Value, old: Option<&Value>, dry_run: bool) -> Result<Reserve, ApiError> {
+    refuse_impossible_ports(call, object)?;
     let plan = plan_allocation(object, old, &["IPv4"])
         .map_err(|errors| ApiError::invalid(call.about_kind(meta(object, "name")), &errors))?;
     Ok(Reserve { plan, dry_run })
+}
+
+/// A number that is no port at all must not be taken for the wish to be given one.
+fn refuse_impossible_ports(call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
+    for (index, port) in object["spec"]["ports"].as_array().into_iter().flatten().enumerate() {
+        let Some(wanted) = port["nodePort"].as_i64().filter(|p| u16::try_from(*p).is_err()) else { continue };
+        let path = Path::new("spec").child("ports").index(index).child("nodePort");
+        let why = out_of_range(&call.kernel.service_network);
+        return Err(ApiError::invalid(
+            call.about_kind(meta(object, "name")),
+            &[FieldError::invalid(&path, wanted, why)],
+        ));
+    }
+    Ok(())
+}
+
+fn out_of_range(network: &ServiceNetwork) -> String {
+    let last = network.first_port + (network.ports - 1);
+    format!("provided port is not in the valid range. The range of valid ports is {}-{last}", network.first_port)
 }
 
 /// What a deleted Service gives back.
@@ -167,11 +187,7 @@ impl Reserve {
             ApiError::invalid(call.about_kind(meta(object, "name")), &[FieldError::invalid(&path, port, why)])
         };
         if port < network.first_port || port - network.first_port >= network.ports {
-            let last = network.first_port + (network.ports - 1);
-            return Err(invalid(&format!(
-                "provided port is not in the valid range. The range of valid ports is {}-{last}",
-                network.first_port
-            )));
+            return Err(invalid(&out_of_range(network)));
         }
         if is_taken(call, port_key(port)).await? {
             return Err(invalid("provided port is already allocated"));

@@ -32,7 +32,7 @@ pub fn impersonate(
         .collect();
     if name.is_empty() {
         if !groups.is_empty() || !uid.is_empty() || !extra.is_empty() {
-            return Err(ApiError::internal(
+            return Err(ApiError::bad_request(
                 "requested impersonation of groups, uid or extra without a user; set Impersonate-User too",
             ));
         }

@@ -141,10 +141,11 @@ impl CustomVersion {
         let mut errors = Errors::new();
         object_meta::validate_create(&mut errors, object, namespaced, NameRule::Subdomain);
         let mut errors = errors.into_vec();
-        if let Some(scale) = &self.version.subresources.scale {
-            errors.extend(scale.validate(object, false));
-        }
-        errors.extend(self.structural.validate(object, None, &mut Budget::default()));
+        errors.extend(self.with_scale_errors(
+            self.structural.validate(object, None, &mut Budget::default()),
+            object,
+            false,
+        ));
         errors
     }
 
@@ -153,15 +154,24 @@ impl CustomVersion {
         let mut errors = Errors::new();
         object_meta::validate_update(&mut errors, object, old);
         let mut errors = errors.into_vec();
-        if let Some(scale) = &self.version.subresources.scale {
-            errors.extend(scale.validate(object, subresource == Some("status")));
-        }
         let mut budget = Budget::default();
-        errors.extend(match subresource {
-            Some("status") => self.structural.validate_status(object, old, &mut budget),
-            _ => self.structural.validate(object, Some(old), &mut budget),
-        });
+        let status = subresource == Some("status");
+        let found = if status {
+            self.structural.validate_status(object, old, &mut budget)
+        } else {
+            self.structural.validate(object, Some(old), &mut budget)
+        };
+        errors.extend(self.with_scale_errors(found, object, status));
         errors
+    }
+
+    /// What is wrong with the fields that `scale` reads stands before the remark that rules were not checked.
+    fn with_scale_errors(&self, mut found: Vec<FieldError>, object: &Value, status: bool) -> Vec<FieldError> {
+        if let Some(scale) = &self.version.subresources.scale {
+            let at = found.iter().position(|e| e.path.as_str().is_empty()).unwrap_or(found.len());
+            found.splice(at..at, scale.validate(object, status));
+        }
+        found
     }
 
     /// Said on every write.

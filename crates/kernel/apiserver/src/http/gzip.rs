@@ -126,7 +126,9 @@ impl Stream {
 }
 
 /// Compresses a list: its head, its objects with commas between them, its tail.
-pub fn list(pieces: &Pieces, head: &[u8], objects: &[Arc<Object>], tail: &[u8]) -> Vec<u8> {
+///
+/// A kind's items are always with or always without their type, so a piece need not say which.
+pub fn list(pieces: &Pieces, head: &[u8], objects: &[Arc<Object>], untyped: bool, tail: &[u8]) -> Vec<u8> {
     let mut stream = Stream::new();
     stream.push(&compress(&[head]));
     let mut rest = objects;
@@ -140,7 +142,7 @@ pub fn list(pieces: &Pieces, head: &[u8], objects: &[Arc<Object>], tail: &[u8]) 
         }
         let id = identity(segment);
         let piece = pieces.get(id).unwrap_or_else(|| {
-            let piece = Arc::new(compress_objects(segment));
+            let piece = Arc::new(compress_objects(segment, untyped));
             pieces.put(id, &piece);
             piece
         });
@@ -150,13 +152,18 @@ pub fn list(pieces: &Pieces, head: &[u8], objects: &[Arc<Object>], tail: &[u8]) 
     stream.finish()
 }
 
-fn compress_objects(objects: &[Arc<Object>]) -> Piece {
+fn compress_objects(objects: &[Arc<Object>], untyped: bool) -> Piece {
     let mut parts: Vec<&[u8]> = Vec::with_capacity(objects.len() * 2);
     for (i, object) in objects.iter().enumerate() {
         if i > 0 {
             parts.push(b",");
         }
-        parts.push(object.bytes());
+        if untyped {
+            parts.push(b"{");
+            parts.push(object.untyped());
+        } else {
+            parts.push(object.bytes());
+        }
     }
     compress(&parts)
 }
@@ -212,22 +219,22 @@ mod tests {
         for round in 0..3 {
             let plain: Vec<&[u8]> = objects.iter().map(|o| &o.bytes()[..]).collect();
             let expected = [b"{\"items\":[", plain.join(&b","[..]).as_slice(), b"]}"].concat();
-            let zipped = list(&pieces, b"{\"items\":[", &objects, b"]}");
+            let zipped = list(&pieces, b"{\"items\":[", &objects, false, b"]}");
             assert_eq!(unzip(&zipped), expected, "round {round}");
             assert!(zipped.len() < expected.len() / 3);
             objects[500] = object(500, 2_000 + round);
         }
-        assert_eq!(unzip(&list(&pieces, b"[", &[], b"]")), b"[]");
+        assert_eq!(unzip(&list(&pieces, b"[", &[], true, b"]")), b"[]");
     }
 
     #[test]
     fn a_change_makes_one_piece_anew() {
         let pieces = Pieces::default();
         let mut objects: Vec<_> = (0..1_000).map(|i| object(i, i + 1)).collect();
-        list(&pieces, b"", &objects, b"");
+        list(&pieces, b"", &objects, true, b"");
         let before = pieces.0.lock().unwrap().young.len();
         objects[3] = object(3, 5_000);
-        list(&pieces, b"", &objects, b"");
+        list(&pieces, b"", &objects, true, b"");
         assert_eq!(pieces.0.lock().unwrap().young.len(), before + 1);
     }
 

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use fairway_kernel_kinds::pod;
+use fairway_kernel_schema::field::{FieldError, Path};
 use serde_json::{Value, json};
 
 use super::call::{Answer, Call, has_items, meta, metadata_mut};
 use super::present;
 use super::write::{is_finished, put_as_is};
 use crate::admission::{self, Operation};
+use crate::behaviour::check_type;
 use crate::chance::rfc3339;
 use crate::http::body;
 use crate::object::Object;
@@ -46,7 +48,9 @@ impl DeleteOptions {
         let body = if bytes.iter().all(u8::is_ascii_whitespace) {
             Value::Null
         } else {
-            body::parse(bytes, body::format(call.headers)?)?.value
+            let mut body = body::parse(bytes, body::format(call.headers)?)?.value;
+            check_type("DeleteOptions", "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions", &mut body)?;
+            body
         };
         let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
         if kind != "DeleteOptions" {
@@ -57,28 +61,35 @@ impl DeleteOptions {
         let text = |v: &Value| v.as_str().filter(|s| !s.is_empty()).map(str::to_owned);
         options.uid = text(&body["preconditions"]["uid"]);
         options.resource_version = text(&body["preconditions"]["resourceVersion"]);
-        options.grace_period = body["gracePeriodSeconds"]
-            .as_i64()
-            .or_else(|| query.get("gracePeriodSeconds").and_then(|v| v.parse().ok()));
+        options.grace_period = match body["gracePeriodSeconds"].as_i64() {
+            Some(seconds) => Some(seconds),
+            None => query.integer("gracePeriodSeconds")?,
+        };
         let policy = body["propagationPolicy"].as_str().or_else(|| query.get("propagationPolicy"));
         let orphan = body["orphanDependents"]
             .as_bool()
             .or_else(|| query.get("orphanDependents").map(|_| query.flag("orphanDependents")));
         options.propagation = match (policy.filter(|p| !p.is_empty()), orphan) {
             (Some(_), Some(_)) => {
-                return Err(invalid(
-                    "propagationPolicy",
-                    "Invalid value: orphanDependents and deletionPropagation cannot be both set",
+                return Err(ApiError::invalid_options(
+                    "DeleteOptions",
+                    FieldError::invalid(
+                        &Path::new("propagationPolicy"),
+                        policy.unwrap_or(""),
+                        "orphanDependents and deletionPropagation cannot be both set",
+                    ),
                 ));
             }
             (Some("Orphan"), None) | (None, Some(true)) => Some(Propagation::Orphan),
             (Some("Background"), None) | (None, Some(false)) => Some(Propagation::Background),
             (Some("Foreground"), None) => Some(Propagation::Foreground),
             (Some(other), None) => {
-                return Err(invalid(
-                    "propagationPolicy",
-                    &format!(
-                        "Unsupported value: {other:?}: supported values: \"Background\", \"Foreground\", \"Orphan\""
+                return Err(ApiError::invalid_options(
+                    "DeleteOptions",
+                    FieldError::not_supported_in_order(
+                        &Path::new("propagationPolicy"),
+                        other,
+                        ["Foreground", "Background", "Orphan", "nil"],
                     ),
                 ));
             }
@@ -86,10 +97,6 @@ impl DeleteOptions {
         };
         Ok(options)
     }
-}
-
-fn invalid(field: &str, why: &str) -> ApiError {
-    ApiError::unprocessable(format!("DeleteOptions.meta.k8s.io \"\" is invalid: {field}: {why}"))
 }
 
 /// How a deletion went.
@@ -161,21 +168,22 @@ fn check_preconditions(
     if let Some(uid) = &options.uid
         && uid != meta(old, "uid")
     {
-        return Err(ApiError::conflict(
-            call.about(name),
-            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", meta(old, "uid")),
-        ));
+        let why = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been \
+             deleted and then recreated",
+            meta(old, "uid")
+        );
+        return Err(ApiError::conflict(call.about_kind(name), why));
     }
     if let Some(version) = &options.resource_version
         && version != meta(old, "resourceVersion")
     {
-        return Err(ApiError::conflict(
-            call.about(name),
-            format!(
-                "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {}",
-                meta(old, "resourceVersion")
-            ),
-        ));
+        let why = format!(
+            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({}). \
+             The object might have been modified",
+            meta(old, "resourceVersion")
+        );
+        return Err(ApiError::conflict(call.about_kind(name), why));
     }
     Ok(())
 }

@@ -73,10 +73,32 @@ pub async fn page(call: &Call<'_>, options: &ListOptions, filter: &Filter) -> Re
     // With a selector, matches may be thin: read everything and cut afterwards.
     let limit = if filter.is_empty() { options.limit } else { 0 };
     let (listing, more) = match exact {
-        Some(revision) => cache.list_at(&kind, &scope, after.as_deref(), limit, revision).await?,
+        Some(revision) => cache
+            .list_at(&kind, &scope, after.as_deref(), limit, revision)
+            .await
+            .map_err(|error| way_on(error, after))?,
         None => kind.list(&scope, after.as_deref(), limit, cache.applied()),
     };
     Ok(cut(call, options, filter, listing, more))
+}
+
+/// A page whose revision is gone offers to continue with what is there now; a list that never began has nowhere to go.
+fn way_on(error: ApiError, after: Option<Box<str>>) -> ApiError {
+    if error.reason != "Expired" {
+        return error;
+    }
+    let Some(after) = after else {
+        return ApiError::expired("The resourceVersion for the provided list is too old.");
+    };
+    ApiError {
+        continue_token: Some(Continuation { revision: None, after }.encode()),
+        ..ApiError::expired(
+            "The provided continue parameter is too old to display a consistent list result. You can start a new list \
+             without the continue parameter, or use the continue token in this response to retrieve the remainder of \
+             the results. Continuing with the provided token results in an inconsistent list: objects that were \
+             created, modified or deleted since the first page may or may not show up.",
+        )
+    }
 }
 
 fn cut(call: &Call<'_>, options: &ListOptions, filter: &Filter, listing: Listing, more: usize) -> Page {
@@ -188,7 +210,7 @@ fn values(call: &Call<'_>, objects: &[Arc<Object>]) -> Result<Vec<Value>, ApiErr
 
 fn items(call: &Call<'_>, objects: Vec<Arc<Object>>) -> Result<body::Items, ApiError> {
     if objects.iter().all(|object| present::is_ready(&call.def, object)) {
-        return Ok(body::Items::Shared(objects));
+        return Ok(body::Items::Shared { objects, untyped: call.def.custom().is_none() });
     }
     let converted: Result<Vec<Bytes>, ApiError> =
         objects.iter().map(|object| present::bytes(&call.def, object)).collect();

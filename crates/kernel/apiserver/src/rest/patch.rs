@@ -51,7 +51,9 @@ pub async fn patch(call: &Call<'_>, body: Bytes) -> Answer {
             FieldError::forbidden(&Path::new("force"), "may not be specified for non-apply patch"),
         ));
     }
-    let patch = body::parse(&body, BodyFormat::Json)?.value;
+    let patch = body::parse(&body, BodyFormat::Json)
+        .map_err(|e| ApiError::bad_request(format!("error decoding patch: {}", e.message)))?
+        .value;
     let mut change = |old: &Value| {
         let patched = run(call, kind, old, &patch)?;
         write::decode(call, Parsed { value: patched, duplicates: Vec::new() }, options.field_validation)
@@ -102,7 +104,8 @@ pub(crate) fn patch_error(error: PatchError) -> ApiError {
         PatchError::BadRequest(message) => ApiError::bad_request(message),
         PatchError::TooLarge(message) => ApiError { message, ..ApiError::too_large(0) },
         PatchError::Unprocessable(message) => ApiError::unprocessable(message),
-        PatchError::Internal(message) => ApiError::internal(message),
+        // Upstream answers 500 here, but a patch is computed from nothing but what the client sent.
+        PatchError::Internal(message) => ApiError::bad_request(message),
     }
 }
 
@@ -117,6 +120,12 @@ async fn server_side_apply(call: &Call<'_>, body: &[u8], options: &WriteOptions)
         .map_err(|e| ApiError::bad_request(format!("error decoding YAML: {}", e.message)))?;
     let applied = parsed_apply(call, parsed, options)?;
     let name = call.path.name.as_str();
+    let given = meta(&applied, "name");
+    if given != name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        )));
+    }
     let force = options.force.unwrap_or(false);
     if call.current(name).await?.is_none() {
         if call.subresource().is_some() {

@@ -5,6 +5,7 @@
 //! object which somebody else has meanwhile written is computed again, unless the client named a resourceVersion.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fairway_kernel_apply::managed_fields;
 use fairway_kernel_kinds::meta as object_meta;
@@ -23,8 +24,12 @@ use crate::query::{FieldValidation, WriteOptions};
 use crate::status::ApiError;
 use crate::storage::{Outcome, Reservations};
 
-/// Tries of a change that others keep overtaking.
+/// Tries of a write that others keep overtaking in the same addresses.
 const MAX_TRIES: usize = 16;
+/// Tries of a change without a condition. Each lost one means that somebody else's was stored, so only a crowd gets here.
+const MAX_CHANGES: u64 = 1_000;
+/// From this try on, a change waits a little, so that a crowd does not only redo its work.
+const PATIENT_FROM: u64 = 4;
 /// Tries of a generated name that is taken.
 const MAX_NAMES: usize = 8;
 
@@ -251,7 +256,11 @@ pub(crate) async fn update(
     options: &WriteOptions,
     update: Update<'_>,
 ) -> Result<Written, ApiError> {
-    for _ in 0..MAX_TRIES {
+    for attempt in 0..MAX_CHANGES {
+        if attempt >= PATIENT_FROM {
+            let most = Duration::from_millis(attempt.min(20));
+            tokio::time::sleep(call.kernel.random.spread(most)).await;
+        }
         let current = call.existing(update.name).await?;
         let old = present::value(&call.def, &current)?;
         let mut new = (update.change)(&old)?;

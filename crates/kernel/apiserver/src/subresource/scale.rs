@@ -53,12 +53,16 @@ async fn change(call: &Call<'_>, wish: &mut (dyn FnMut(&Value) -> Result<Value, 
     let mut apply = |old: &Value| {
         let before = view(call, old)?;
         let scale = wish(&before)?;
+        if !matches!(scale["spec"], Value::Null | Value::Object(_)) {
+            return Err(ApiError::bad_request("spec of a Scale must be an object"));
+        }
         let replicas = &scale["spec"]["replicas"];
         let replicas = match replicas {
             Value::Null => 0,
             number => number
                 .as_i64()
-                .ok_or_else(|| ApiError::bad_request("spec.replicas of a Scale must be a number"))?,
+                .filter(|n| i32::try_from(*n).is_ok())
+                .ok_or_else(|| ApiError::bad_request("spec.replicas of a Scale must be a whole number of 32 bits"))?,
         };
         if replicas < 0 {
             return Err(ApiError::invalid(

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::other;
+use crate::behaviour::check_type;
 use crate::authn::token::{DEFAULT_LIFETIME, Grant, LIFETIMES};
 use crate::chance::rfc3339;
 use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix};
@@ -13,6 +14,7 @@ use crate::status::{About, ApiError};
 /// Issues a token as a `TokenRequest` asks for it.
 pub async fn create(call: &Call<'_>, body: &[u8]) -> Answer {
     let mut request = call.parse_body(body)?.value;
+    check_type("TokenRequest", "io.k8s.api.authentication.v1.TokenRequest", &mut request)?;
     let account = call.existing(&call.path.name).await?;
     let account = present::value(&call.def, &account)?;
     let spec = request["spec"].clone();

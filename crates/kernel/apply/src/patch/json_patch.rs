@@ -13,6 +13,13 @@ const MAX_OPERATIONS: usize = 10_000;
 /// Kubernetes' limit for the bytes that all copies of a patch may add together.
 const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
+/// How deep a patched document may nest: what a request's body may. Operations could otherwise stack value into value
+/// until whatever walks the document, even to free it, runs out of stack.
+const MAX_DEPTH: usize = 100;
+
+/// Values that are looked at to know how deep the moved ones are, in all operations of a patch together.
+const MAX_VISITED: usize = 4_000_000;
+
 const MISSING: &str = "missing value";
 const INVALID_INDEX: &str = "invalid index referenced";
 
@@ -43,9 +50,9 @@ pub fn json_patch(mut document: Value, patch: &Value) -> Result<Value, PatchErro
             operations.len()
         )));
     }
-    let mut copied_bytes = 0;
+    let mut spent = Spent::default();
     for operation in operations {
-        run(&mut document, operation, &mut copied_bytes).map_err(PatchError::Unprocessable)?;
+        run(&mut document, operation, &mut spent).map_err(PatchError::Unprocessable)?;
     }
     Ok(document)
 }
@@ -61,7 +68,38 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-fn run(document: &mut Value, operation: &Value, copied_bytes: &mut usize) -> Result<(), String> {
+/// What the operations of a patch have used up together.
+#[derive(Default)]
+struct Spent {
+    copied_bytes: usize,
+    visited: usize,
+}
+
+impl Spent {
+    /// Refuses to put a value where it would be too deep.
+    fn check_depth(&mut self, path: &str, value: &Value) -> Result<(), String> {
+        let above = path.bytes().filter(|b| *b == b'/').count();
+        let too_deep = || format!("the document would nest deeper than {MAX_DEPTH} levels at {path:.80}");
+        let mut left = vec![(value, above)];
+        while let Some((value, depth)) = left.pop() {
+            self.visited += 1;
+            if depth > MAX_DEPTH {
+                return Err(too_deep());
+            }
+            if self.visited > MAX_VISITED {
+                return Err("the operations move too much".to_owned());
+            }
+            match value {
+                Value::Array(items) => left.extend(items.iter().map(|v| (v, depth + 1))),
+                Value::Object(fields) => left.extend(fields.values().map(|v| (v, depth + 1))),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn run(document: &mut Value, operation: &Value, spent: &mut Spent) -> Result<(), String> {
     let text = |key: &str| operation.get(key).and_then(Value::as_str);
     let kind = text("op").unwrap_or("unknown");
     let path = || text("path").ok_or_else(|| format!("{kind} operation failed to decode path: {MISSING}"));
@@ -69,11 +107,12 @@ fn run(document: &mut Value, operation: &Value, copied_bytes: &mut usize) -> Res
     let value = || operation.get("value").cloned().unwrap_or(Value::Null);
     match kind {
         "add" => {
-            let path = path()?;
+            let (path, value) = (path()?, value());
+            spent.check_depth(path, &value)?;
             let (parent, key) = find(document, path).ok_or_else(|| {
                 format!("add operation does not apply: doc is missing path: \"{path}\": {MISSING}")
             })?;
-            add(parent, &key, value()).map_err(|error| format!("error in add for path: '{path}': {error}"))
+            add(parent, &key, value).map_err(|error| format!("error in add for path: '{path}': {error}"))
         }
         "remove" => {
             let path = path()?;
@@ -84,7 +123,11 @@ fn run(document: &mut Value, operation: &Value, copied_bytes: &mut usize) -> Res
                 .map(|_| ())
                 .map_err(|error| format!("error in remove for path: '{path}': {error}"))
         }
-        "replace" => replace(document, path()?, value()),
+        "replace" => {
+            let (path, value) = (path()?, value());
+            spent.check_depth(path, &value)?;
+            replace(document, path, value)
+        }
         "move" => {
             let (from, path) = (from()?, path()?);
             let (parent, key) = find(document, from).ok_or_else(|| {
@@ -92,6 +135,7 @@ fn run(document: &mut Value, operation: &Value, copied_bytes: &mut usize) -> Res
             })?;
             let moved =
                 remove(parent, &key).map_err(|error| format!("error in move for path: '{key}': {error}"))?;
+            spent.check_depth(path, &moved)?;
             let (parent, key) = find(document, path).ok_or_else(|| {
                 format!("move operation does not apply: doc is missing destination path: {path}: {MISSING}")
             })?;
@@ -107,15 +151,17 @@ fn run(document: &mut Value, operation: &Value, copied_bytes: &mut usize) -> Res
                 .map_err(|error| format!("error in copy for from: '{from}': {error}"))?
                 .cloned()
                 .unwrap_or(Value::Null);
-            *copied_bytes += if copied.is_null() {
+            spent.check_depth(path, &copied)?;
+            spent.copied_bytes += if copied.is_null() {
                 0
             } else {
                 copied.to_string().len()
             };
-            if *copied_bytes > MAX_COPIED_BYTES {
+            if spent.copied_bytes > MAX_COPIED_BYTES {
                 return Err(format!(
-                    "Unable to complete the copy, the accumulated size increase of copy is {copied_bytes}, exceeding the \
-                     limit {MAX_COPIED_BYTES}"
+                    "Unable to complete the copy, the accumulated size increase of copy is {}, exceeding the limit \
+                     {MAX_COPIED_BYTES}",
+                    spent.copied_bytes
                 ));
             }
             let (parent, key) = find(document, path).ok_or_else(|| {

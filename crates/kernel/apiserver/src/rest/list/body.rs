@@ -26,7 +26,12 @@ const GZIP_FROM: usize = 128 * 1024;
 /// The objects of a list.
 pub enum Items {
     /// As the cache has them.
-    Shared(Vec<Arc<Object>>),
+    Shared {
+        /// The objects.
+        objects: Vec<Arc<Object>>,
+        /// Items of built-in lists do not repeat their type.
+        untyped: bool,
+    },
     /// Made for this request.
     Own(Vec<Bytes>),
 }
@@ -34,20 +39,22 @@ pub enum Items {
 impl Items {
     fn len(&self) -> usize {
         match self {
-            Self::Shared(objects) => objects.len(),
+            Self::Shared { objects, .. } => objects.len(),
             Self::Own(objects) => objects.len(),
         }
     }
 
-    fn get(&self, index: usize) -> Option<&Bytes> {
+    /// An item, in two parts that follow each other.
+    fn get(&self, index: usize) -> Option<(&'static [u8], &[u8])> {
         match self {
-            Self::Shared(objects) => objects.get(index).map(|o| o.bytes()),
-            Self::Own(objects) => objects.get(index),
+            Self::Shared { objects, untyped: true } => objects.get(index).map(|o| (&b"{"[..], o.untyped())),
+            Self::Shared { objects, untyped: false } => objects.get(index).map(|o| (&b""[..], &o.bytes()[..])),
+            Self::Own(objects) => objects.get(index).map(|o| (&b""[..], &o[..])),
         }
     }
 
     fn total(&self) -> usize {
-        (0..self.len()).filter_map(|i| self.get(i)).map(Bytes::len).sum()
+        (0..self.len()).filter_map(|i| self.get(i)).map(|(a, b)| a.len() + b.len()).sum()
     }
 }
 
@@ -71,7 +78,7 @@ impl ListBody {
 
     fn compress(mut self, pieces: &gzip::Pieces) -> Vec<u8> {
         match &self.items {
-            Items::Shared(objects) => gzip::list(pieces, &self.head, objects, TAIL),
+            Items::Shared { objects, untyped } => gzip::list(pieces, &self.head, objects, *untyped, TAIL),
             Items::Own(_) => {
                 let all: Vec<u8> = std::iter::from_fn(|| self.chunk()).flatten().collect();
                 gzip::once(&all)
@@ -89,14 +96,15 @@ impl ListBody {
             out.put_slice(&self.head);
             self.started = true;
         }
-        while let Some(item) = self.items.get(self.next) {
-            if !out.is_empty() && out.len() + item.len() + 1 > CHUNK {
+        while let Some((before, item)) = self.items.get(self.next) {
+            if !out.is_empty() && out.len() + item.len() + 2 > CHUNK {
                 self.left -= out.len();
                 return Some(out.freeze());
             }
             if self.next > 0 {
                 out.put_u8(b',');
             }
+            out.put_slice(before);
             out.put_slice(item);
             self.next += 1;
         }

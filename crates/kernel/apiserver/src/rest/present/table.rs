@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::metadata;
+use crate::chance::Clock;
 use crate::registry::{Nature, ResourceDef};
 use crate::rest::call::Call;
 use crate::status::ApiError;
@@ -21,7 +22,7 @@ enum Include {
 pub struct Table {
     def: Arc<ResourceDef>,
     include: Include,
-    now: i64,
+    clock: Clock,
     rows: Vec<Value>,
     headings_sent: bool,
 }
@@ -42,7 +43,7 @@ impl Table {
         Ok(Self {
             def: Arc::clone(&call.def),
             include,
-            now: call.kernel.clock.unix(),
+            clock: call.kernel.clock,
             rows: Vec::new(),
             headings_sent: false,
         })
@@ -55,11 +56,13 @@ impl Table {
     }
 
     fn row(&self, object: &Value) -> Value {
+        // Watches last: ages are those of the moment when a row is made.
+        let now = self.clock.unix();
         let cells = match &self.def.nature {
             Nature::BuiltIn { .. } => {
-                fairway_kernel_table::row(&self.def.group, &self.def.resource, object, self.now)
+                fairway_kernel_table::row(&self.def.group, &self.def.resource, object, now)
             }
-            Nature::Custom(custom) => custom.columns.row(object, self.now, |column, object| {
+            Nature::Custom(custom) => custom.columns.row(object, now, |column, object| {
                 let at = custom.columns.columns().iter().position(|c| std::ptr::eq(c, column))?;
                 custom.paths.get(at - 1)?.as_ref()?.first(object)
             }),

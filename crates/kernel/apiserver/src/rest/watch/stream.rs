@@ -27,6 +27,8 @@ use crate::status::ApiError;
 
 /// Watches end after this time, plus up to as much again, so that clients do not all come back at once.
 const SHORTEST: Duration = Duration::from_secs(30 * 60);
+/// The longest that a client may ask for: a year. Beyond it the clock could not hold the sum.
+const LONGEST: u64 = 366 * 86_400;
 /// Lines that are handed to the connection at once.
 const BATCH: usize = 64;
 
@@ -58,7 +60,7 @@ pub(super) struct Events {
 impl Events {
     pub(super) fn new(call: &Call<'_>, filter: Filter, options: &ListOptions) -> Self {
         let lasts = match options.timeout_seconds {
-            Some(seconds) if seconds > 0 => Duration::from_secs(seconds),
+            Some(seconds) if seconds > 0 => Duration::from_secs(seconds.min(LONGEST)),
             _ => SHORTEST + call.kernel.random.spread(SHORTEST),
         };
         let table = if call.accept.form == Form::Table { Table::new(call).ok() } else { None };
@@ -230,10 +232,11 @@ impl Events {
         let deadline = self.deadline;
         let mut shutdown = self.shutdown.clone();
         tokio::select! {
+            // The end comes first: a busy watch would otherwise never look at the clock.
             biased;
-            went_on = self.receive(source) => went_on,
             () = tokio::time::sleep_until(deadline) => false,
             _ = shutdown.wait_for(|down| *down) => false,
+            went_on = self.receive(source) => went_on,
         }
     }
 
@@ -255,6 +258,8 @@ impl Events {
                     self.signal(signal);
                     true
                 }
+                // It resumes where it was, like a watcher that the cache has closed.
+                Some(Err(StoreError::SlowWatcher)) => false,
                 Some(Err(error)) => {
                     self.fail(&watch_error(&error));
                     *source = Source::Ended;

@@ -1,0 +1,26 @@
+//! The kernel's own controllers, each with a client and a user of its own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use fairway_controller::{Metrics, Shutdown};
+use fairway_kernel_apiserver::Kernel;
+use fairway_kernel_apiserver::authn::user::UserInfo;
+use fairway_kernel_apiserver::client::InProcess;
+use fairway_kernel_controllers::Options;
+use tokio::task::JoinHandle;
+
+/// Groups of every service account of the control plane. None of them is privileged by itself.
+const GROUPS: [&str; 2] = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
+
+/// Starts them; the task ends when `shutdown` has been given and everything under way is finished.
+pub fn start(kernel: &Arc<Kernel>, root_ca: &str, advertise: SocketAddr, shutdown: Shutdown) -> JoinHandle<()> {
+    let for_clients = Arc::clone(kernel);
+    let client_for = move |user: &str| {
+        let service = InProcess::new(Arc::clone(&for_clients), UserInfo::new(user, GROUPS));
+        kube::Client::new(service, "default")
+    };
+    let service_ip = kernel.service_network.api_address();
+    let options = Options::new(client_for, root_ca.to_owned(), service_ip, advertise);
+    tokio::spawn(fairway_kernel_controllers::run(options, Arc::new(Metrics::default()), shutdown))
+}

@@ -1,0 +1,89 @@
+//! What every test of the server stands on: a kernel in memory, clients of chosen users, answers and watches.
+//!
+//! Nothing is mocked: requests take the same way as those of a controller in the process, through authentication,
+//! authorization, admission and the store.
+
+mod reply;
+mod server;
+mod watch;
+
+pub use reply::{Reply, names, version};
+pub use server::{Client, Server};
+pub use watch::{Watch, shown};
+
+use serde_json::{Value, json};
+
+/// Beginnings of messages for which Kubernetes itself answers 500 although the request was at fault, and which clients
+/// know by these words.
+const UPSTREAMS_500: [&str; 1] = ["failed to create typed patch object"];
+
+/// Whether an answer refuses a request as the client's fault.
+pub fn is_refusal(reply: &Reply) -> bool {
+    match reply.code {
+        400..=499 => true,
+        500 => {
+            let status = reply.json();
+            let message = status["message"].as_str().unwrap_or("");
+            let message = message
+                .strip_prefix("Internal error occurred: ")
+                .unwrap_or(message);
+            UPSTREAMS_500.iter().any(|known| message.starts_with(known))
+        }
+        _ => false,
+    }
+}
+
+/// The path of ConfigMaps in `default`: the kind with the fewest rules of its own.
+pub const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// A ConfigMap.
+pub fn config_map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}})
+}
+
+/// A ConfigMap with a label.
+pub fn labelled(name: &str, key: &str, value: &str) -> Value {
+    let mut object = config_map(name);
+    object["metadata"]["labels"] = json!({key: value});
+    object
+}
+
+/// A Deployment of two replicas.
+pub fn deployment(name: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "c", "image": "registry.test/i:1"}]},
+            },
+        },
+    })
+}
+
+/// A namespaced CRD `<plural>.test.dev` with one version and this schema of `spec`.
+pub fn definition(plural: &str, kind: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.test.dev")},
+        "spec": {
+            "group": "test.dev", "scope": "Namespaced",
+            "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {
+                    "type": "object",
+                    "properties": {
+                        "spec": spec,
+                        "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                    },
+                }},
+            }],
+        },
+    })
+}
+
+/// Where CRDs are.
+pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

@@ -1,0 +1,238 @@
+//! A kernel on a store in memory, and clients of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use fairway_kernel_apiserver::authn::Peer;
+use fairway_kernel_apiserver::authn::token::Tokens;
+use fairway_kernel_apiserver::client::InProcess;
+use fairway_kernel_apiserver::http::body::{ResponseBody, full};
+use fairway_kernel_apiserver::{Kernel, KernelOptions, bootstrap, service};
+use fairway_kernel_authz::UserInfo;
+use fairway_kernel_store::value::KeyRing;
+use fairway_kernel_store::{MemoryStore, Options, Revision, Store};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use http::{Method, Request, Response};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use tower::Service;
+
+use super::reply::Reply;
+use super::watch::Watch;
+
+/// How long any single answer may take: nothing here waits for a clock.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server in this process.
+pub struct Server {
+    /// The kernel.
+    pub kernel: Arc<Kernel>,
+    /// Its store.
+    pub store: Arc<dyn Store>,
+    keys: tempfile::TempDir,
+}
+
+impl Server {
+    /// A fresh one, with its default objects.
+    pub async fn start() -> Self {
+        Self::with_store(Options::default()).await
+    }
+
+    /// The same, on a store with these options.
+    pub async fn with_store(options: Options) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::with_options(&options).unwrap());
+        let kernel = Self::kernel_on(&store, directory.path()).await;
+        bootstrap::run(&kernel).await.unwrap();
+        Self {
+            kernel,
+            store,
+            keys: directory,
+        }
+    }
+
+    async fn kernel_on(store: &Arc<dyn Store>, directory: &std::path::Path) -> Arc<Kernel> {
+        let keys = KeyRing::load_or_create(&directory.join("keys")).unwrap();
+        Kernel::start(KernelOptions {
+            store: Arc::clone(store),
+            keys: Arc::new(keys),
+            token_key: Tokens::generate_key().unwrap(),
+            issuer: "https://kernel.test".to_owned(),
+            audit_log: None,
+        })
+        .await
+        .unwrap()
+    }
+
+    /// A second kernel on the same store and keys: what a restart finds.
+    pub async fn restarted(&self) -> Arc<Kernel> {
+        Self::kernel_on(&self.store, self.keys.path()).await
+    }
+
+    /// Who may do everything.
+    pub fn admin(&self) -> Client {
+        self.user("admin", &["system:masters"])
+    }
+
+    /// Somebody, with what RBAC gives him.
+    pub fn user(&self, name: &str, groups: &[&str]) -> Client {
+        let user = UserInfo::new(name, groups.iter().map(|g| (*g).to_owned()));
+        Client {
+            kernel: Arc::clone(&self.kernel),
+            user: Some(user),
+            headers: Vec::new(),
+        }
+    }
+
+    /// Nobody in particular.
+    pub fn anonymous(&self) -> Client {
+        Client {
+            kernel: Arc::clone(&self.kernel),
+            user: None,
+            headers: Vec::new(),
+        }
+    }
+
+    /// The store's revision.
+    pub async fn revision(&self) -> u64 {
+        self.store.revision().await.unwrap().0
+    }
+
+    /// Forgets history before this revision.
+    pub async fn compact(&self, before: u64) {
+        self.store.compact(Revision(before)).await.unwrap();
+    }
+
+    /// Creates a namespace.
+    pub async fn namespace(&self, name: &str) {
+        self.admin()
+            .post("/api/v1/namespaces", &json!({"metadata": {"name": name}}))
+            .await
+            .expect(201);
+    }
+}
+
+/// The server, as one user sees it.
+#[derive(Clone)]
+pub struct Client {
+    kernel: Arc<Kernel>,
+    user: Option<UserInfo>,
+    headers: Vec<(String, String)>,
+}
+
+impl Client {
+    /// The same user with one more header on every request.
+    #[must_use]
+    pub fn with(&self, name: &str, value: &str) -> Self {
+        let mut client = self.clone();
+        client.headers.push((name.to_owned(), value.to_owned()));
+        client
+    }
+
+    /// Sends a request and returns the head of the answer, its body unread.
+    pub fn open(
+        &self,
+        method: Method,
+        path: &str,
+        kind: &str,
+        body: Bytes,
+    ) -> BoxFuture<'static, Response<ResponseBody>> {
+        let mut request = Request::builder().method(method).uri(path);
+        if !kind.is_empty() {
+            request = request.header("content-type", kind);
+        }
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(full(body)).unwrap();
+        let kernel = Arc::clone(&self.kernel);
+        let answer: BoxFuture<'static, Response<ResponseBody>> = match &self.user {
+            Some(user) => {
+                let answer = InProcess::new(kernel, user.clone()).call(request);
+                async move { answer.await.unwrap() }.boxed()
+            }
+            None => async move { service::serve(&kernel, request, &Peer::default()).await }.boxed(),
+        };
+        async move {
+            tokio::time::timeout(PATIENCE, answer)
+                .await
+                .expect("an answer in time")
+        }
+        .boxed()
+    }
+
+    /// Sends a request and reads the whole answer.
+    pub fn send(
+        &self,
+        method: Method,
+        path: &str,
+        kind: &str,
+        body: impl Into<Bytes>,
+    ) -> BoxFuture<'static, Reply> {
+        let request = format!("{method} {path}");
+        let response = self.open(method, path, kind, body.into());
+        async move {
+            let (parts, body) = response.await.into_parts();
+            let body = tokio::time::timeout(PATIENCE, body.collect())
+                .await
+                .expect("a whole answer in time")
+                .unwrap();
+            Reply {
+                request,
+                code: parts.status.as_u16(),
+                headers: parts.headers,
+                body: body.to_bytes(),
+            }
+        }
+        .boxed()
+    }
+
+    /// `GET`.
+    pub async fn get(&self, path: &str) -> Reply {
+        self.send(Method::GET, path, "", Bytes::new()).await
+    }
+
+    /// `POST` of JSON.
+    pub async fn post(&self, path: &str, body: &Value) -> Reply {
+        self.send(Method::POST, path, "application/json", body.to_string())
+            .await
+    }
+
+    /// `PUT` of JSON.
+    pub async fn put(&self, path: &str, body: &Value) -> Reply {
+        self.send(Method::PUT, path, "application/json", body.to_string())
+            .await
+    }
+
+    /// `PATCH`; the kind is `json`, `merge`, `strategic` or `apply`.
+    pub async fn patch(&self, kind: &str, path: &str, body: &Value) -> Reply {
+        let media = match kind {
+            "json" => "application/json-patch+json",
+            "merge" => "application/merge-patch+json",
+            "strategic" => "application/strategic-merge-patch+json",
+            "apply" => "application/apply-patch+yaml",
+            other => panic!("no such patch: {other}"),
+        };
+        self.send(Method::PATCH, path, media, body.to_string()).await
+    }
+
+    /// `DELETE` without options.
+    pub async fn delete(&self, path: &str) -> Reply {
+        self.send(Method::DELETE, path, "", Bytes::new()).await
+    }
+
+    /// `DELETE` with `DeleteOptions`.
+    pub async fn delete_with(&self, path: &str, options: &Value) -> Reply {
+        self.send(Method::DELETE, path, "application/json", options.to_string())
+            .await
+    }
+
+    /// Opens a watch; the path carries its parameters.
+    pub async fn watch(&self, path: &str) -> Watch {
+        let response = self.open(Method::GET, path, "", Bytes::new()).await;
+        assert_eq!(response.status().as_u16(), 200, "{path}");
+        Watch::new(response.into_body())
+    }
+}

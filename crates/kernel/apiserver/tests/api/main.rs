@@ -1,0 +1,17 @@
+//! The server as its clients see it, one file per area.
+//!
+//! One binary for all of them, because each link of the whole server costs more than the tests.
+
+mod access;
+mod custom;
+mod encryption;
+mod harness;
+mod hostile;
+mod kube_runtime;
+mod list;
+mod patch;
+mod random;
+mod reviews;
+mod services;
+mod verbs;
+mod watch;
