@@ -4,17 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kube::Client;
-use kube::api::{DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::kinds::{GroupResource, Kind, Kinds};
+use crate::metadata::Metadata;
 use crate::shutdown::{Shutdown, ShutdownTrigger};
 use crate::watch::follow;
-
-/// An object known by its metadata.
-pub type Metadata = PartialObjectMeta<DynamicObject>;
 
 /// What the watches report.
 #[derive(Debug)]

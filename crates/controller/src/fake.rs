@@ -23,6 +23,8 @@ pub struct Called {
     pub uri: String,
     /// How the body is written.
     pub content_type: String,
+    /// How the answer shall be written.
+    pub accept: String,
     /// The body; null without one.
     pub body: Value,
 }
@@ -39,6 +41,7 @@ struct Expected {
 #[derive(Debug, Default)]
 struct Story {
     ahead: VecDeque<Expected>,
+    any_order: bool,
     made: Vec<Called>,
     wrong: Vec<String>,
 }
@@ -55,6 +58,13 @@ impl Script {
 
     fn story(&self) -> std::sync::MutexGuard<'_, Story> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the calls come in any order, for what is done at once.
+    #[must_use]
+    pub fn in_any_order(self) -> Self {
+        self.story().any_order = true;
+        self
     }
 
     fn push(self, method: &str, uri: &str, prefix: bool, code: u16, answer: Value) -> Self {
@@ -151,15 +161,21 @@ impl Answer for Script {
     fn answer(&self, call: Called) -> (u16, Value) {
         let mut story = self.story();
         let said = format!("{} {}", call.method, call.uri);
-        let next = story.ahead.pop_front();
-        let fits = next.as_ref().is_some_and(|next| {
+        let fits = |next: &Expected| {
             let uri = if next.prefix {
                 call.uri.starts_with(&next.uri)
             } else {
                 call.uri == next.uri
             };
             uri && next.method == call.method
-        });
+        };
+        let place = if story.any_order {
+            story.ahead.iter().position(fits).unwrap_or_default()
+        } else {
+            0
+        };
+        let next = story.ahead.remove(place);
+        let fits = next.as_ref().is_some_and(fits);
         story.made.push(call);
         match next {
             Some(next) if fits => (next.code, next.answer),
@@ -198,15 +214,15 @@ impl<A: Answer> tower::Service<Request<Body>> for Service<A> {
                 .await
                 .map(http_body_util::Collected::to_bytes)
                 .unwrap_or_default();
-            let content_type = parts
-                .headers
-                .get("content-type")
-                .and_then(|v| v.to_str().ok())
-                .unwrap_or_default();
+            let header = |name: &str| {
+                let value = parts.headers.get(name).and_then(|v| v.to_str().ok());
+                value.unwrap_or_default().to_owned()
+            };
             let call = Called {
                 method: parts.method.to_string(),
                 uri: parts.uri.to_string(),
-                content_type: content_type.to_owned(),
+                content_type: header("content-type"),
+                accept: header("accept"),
                 body: serde_json::from_slice(&body).unwrap_or(Value::Null),
             };
             let (code, answer) = server.answer(call);

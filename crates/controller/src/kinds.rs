@@ -107,6 +107,8 @@ impl Kinds {
     fn remove_group(&mut self, group: &str) {
         self.by_resource.retain(|(g, _), _| g != group);
         self.by_kind.retain(|_, (g, _)| g != group);
+        self.failed
+            .retain(|version| version.split_once('/').is_none_or(|(g, _)| g != group));
     }
 
     fn add_group(&mut self, group: Self) {

@@ -7,6 +7,7 @@
 
 mod component_roles;
 mod controller_roles;
+mod fairway_roles;
 mod grants;
 mod namespaced;
 mod reconcile;
@@ -17,6 +18,7 @@ use serde_json::{Value, json};
 use crate::{Kind, RBAC_GROUP};
 use component_roles::COMPONENT_ROLES;
 use controller_roles::CONTROLLER_ROLES;
+use fairway_roles::FAIRWAY_ROLES;
 use grants::{CLUSTER_GRANTS, NAMESPACED_GRANTS};
 use namespaced::NAMESPACED_ROLES;
 pub use reconcile::{Reconciliation, reconcile};
@@ -144,6 +146,7 @@ pub fn objects() -> Vec<BootstrapObject> {
         .iter()
         .chain(COMPONENT_ROLES)
         .chain(CONTROLLER_ROLES)
+        .chain(FAIRWAY_ROLES)
         .chain(NAMESPACED_ROLES)
     {
         all.push(role.object());
@@ -151,7 +154,12 @@ pub fn objects() -> Vec<BootstrapObject> {
     for grant in CLUSTER_GRANTS.iter().chain(NAMESPACED_GRANTS) {
         all.push(grant.object());
     }
-    all.extend(CONTROLLER_ROLES.iter().map(controller_binding));
+    all.extend(
+        CONTROLLER_ROLES
+            .iter()
+            .chain(FAIRWAY_ROLES)
+            .map(controller_binding),
+    );
     all
 }
 

@@ -11,11 +11,10 @@ use std::time::Duration;
 
 use fairway_controller::backoff::Backoff;
 use fairway_controller::cache::Cache;
-use fairway_controller::dynamic::Metadata;
 use fairway_controller::error::{is_not_found, sentence, status};
 use fairway_controller::{
-    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, commit, finalizers,
-    watch,
+    Attempt as _, Controller, Failure, Manager, Metadata, ObjectKey, Outcome, Queue, Reconcile, commit,
+    finalizers, watch,
 };
 use fairway_kernel_schema::crd::CLEANUP_FINALIZER;
 use fairway_kernel_schema::crd::conditions::{Removal, terminating};
@@ -131,8 +130,7 @@ impl Definitions {
             .map(|(_, v)| v)
             .collect();
         let others: Vec<&Value> = others.iter().map(AsRef::as_ref).collect();
-        self.edit(name, |crd| settle(crd, &others, &now()))
-            .await
+        self.edit(name, |crd| settle(crd, &others, &now())).await
     }
 
     async fn announce(&self, name: &str, removal: &Removal) -> Result<Outcome, Failure> {

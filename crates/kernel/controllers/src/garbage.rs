@@ -16,10 +16,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fairway_controller::dynamic::{self, Change, Metadata};
+use fairway_controller::dynamic::{self, Change};
 use fairway_controller::events::{Happening, Recorder, Severity};
 use fairway_controller::kinds::Kind;
-use fairway_controller::{Controller, Manager, Queue, WorkspaceId};
+use fairway_controller::{Controller, Manager, Metadata, Queue, WorkspaceId};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::runtime::watcher::Event;

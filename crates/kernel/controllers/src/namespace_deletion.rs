@@ -178,3 +178,6 @@ async fn finalize(api: &Api<Namespace>, mut namespace: Namespace) -> Result<Outc
             .map(|_: Namespace| Outcome::Done),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,6 +15,15 @@ use super::decide::{Owner, Verdict, Waiting, decide, decide_waiting, unblocked, 
 use super::graph::{FOREGROUND, Glance, Identity, ORPHAN, Uid, Work};
 use super::{GarbageKey, MetadataApi, Shared};
 
+/// What a reference leads to.
+enum Found {
+    Owner(Owner),
+    /// An object of the cluster names an owner in a namespace. It stays, and is told.
+    Misplaced,
+    /// Nobody serves the kind; perhaps its CRD is only just being read. Nothing is decided without knowing.
+    UnknownKind,
+}
+
 pub(super) struct Collector {
     pub(super) client: Client,
     pub(super) shared: Arc<Shared>,
@@ -89,9 +98,9 @@ impl Collector {
         let mut owners = Vec::new();
         for reference in latest.owner_references.iter().flatten() {
             match self.classify(&glance.identity, reference).await? {
-                Some(owner) => owners.push((reference.clone(), owner)),
-                // A reference that cannot lead anywhere: the object has been told so, and stays.
-                None => return Ok(Outcome::Done),
+                Found::Owner(owner) => owners.push((reference.clone(), owner)),
+                Found::Misplaced => return Ok(Outcome::Done),
+                Found::UnknownKind => return Ok(Outcome::Poll),
             }
         }
         match decide(&latest, &owners, &glance.dependents) {
@@ -114,18 +123,17 @@ impl Collector {
         }
     }
 
-    /// What an owner is. `None`: an object of the cluster names an owner in a namespace, which cannot be.
-    async fn classify(&self, item: &Identity, reference: &OwnerReference) -> Result<Option<Owner>, Failure> {
+    /// What a reference leads to.
+    async fn classify(&self, item: &Identity, reference: &OwnerReference) -> Result<Found, Failure> {
         if self.shared.graph().is_absent(reference, &item.namespace) {
-            return Ok(Some(Owner::Dangling));
+            return Ok(Found::Owner(Owner::Dangling));
         }
         let Some(kind) = self.kind(&reference.api_version, &reference.kind) else {
-            let what = format!("{} {}", reference.api_version, reference.kind);
-            return Err(Failure::NotYet(format!("the owner's kind {what} is not served")));
+            return Ok(Found::UnknownKind);
         };
         if kind.namespaced && item.namespace.is_empty() {
             let _ = self.shared.misplaced.send((item.clone(), reference.clone()));
-            return Ok(None);
+            return Ok(Found::Misplaced);
         }
         let namespace = if kind.namespaced {
             item.namespace.as_str()
@@ -135,11 +143,11 @@ impl Collector {
         let claim = Identity::claimed(reference, namespace);
         let Some(owner) = self.latest(&kind, &claim).await? else {
             self.shared.graph().add_absent(claim);
-            return Ok(Some(Owner::Dangling));
+            return Ok(Found::Owner(Owner::Dangling));
         };
         self.shared.graph().confirm(&kind, &owner);
         let waiting = owner.deletion_timestamp.is_some() && finalizers::has(&owner, FOREGROUND);
-        Ok(Some(if waiting { Owner::Waiting } else { Owner::Solid }))
+        Ok(Found::Owner(if waiting { Owner::Waiting } else { Owner::Solid }))
     }
 
     async fn wait_for_dependents(&self, kind: &Kind, glance: &Glance) -> Result<Outcome, Failure> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fairway_controller::dynamic::Metadata;
+use fairway_controller::Metadata;
 use fairway_controller::error::{sentence, status};
 use fairway_controller::kinds::Kind;
 use futures::{StreamExt as _, stream};

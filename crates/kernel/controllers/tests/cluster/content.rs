@@ -10,28 +10,55 @@ use crate::harness::{Cluster, ROOT_CA, create, eventually, gone, there};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_namespace_has_its_account_and_certificates() {
     let cluster = Cluster::start().await;
+    cluster.namespace("first").await;
+    there(
+        &cluster.api("v1", "ServiceAccount", "serviceaccounts", "first"),
+        "default",
+    )
+    .await;
+    there(&cluster.config_maps("first"), "kube-root-ca.crt").await;
     cluster.namespace("n").await;
     let accounts = cluster.api("v1", "ServiceAccount", "serviceaccounts", "n");
     let config_maps = cluster.config_maps("n");
-    there(&accounts, "default").await;
-    there(&config_maps, "kube-root-ca.crt").await;
+    let account = there(&accounts, "default").await;
+    let certificates = there(&config_maps, "kube-root-ca.crt").await;
+    println!("the account came after {account:?}, the certificates {certificates:?} later");
     // Both come back, and what others write is put right.
     let uid = accounts.get("default").await.unwrap().metadata.uid;
-    accounts.delete("default", &DeleteParams::default()).await.unwrap();
+    accounts
+        .delete("default", &DeleteParams::default())
+        .await
+        .unwrap();
     eventually("the account comes back", || async {
-        accounts.get_opt("default").await.unwrap().is_some_and(|account| account.metadata.uid != uid)
+        accounts
+            .get_opt("default")
+            .await
+            .unwrap()
+            .is_some_and(|account| account.metadata.uid != uid)
     })
     .await;
     let wrong = json!({"metadata": {"labels": {"mine": "yes"}}, "data": {"ca.crt": "wrong", "more": "x"}});
-    config_maps.patch("kube-root-ca.crt", &PatchParams::default(), &Patch::Merge(wrong)).await.unwrap();
+    config_maps
+        .patch("kube-root-ca.crt", &PatchParams::default(), &Patch::Merge(wrong))
+        .await
+        .unwrap();
     eventually("the certificates are put right", || async {
         let config_map = config_maps.get("kube-root-ca.crt").await.unwrap();
         config_map.data["data"] == json!({"ca.crt": ROOT_CA})
     })
     .await;
-    let labels = config_maps.get("kube-root-ca.crt").await.unwrap().metadata.labels.unwrap();
+    let labels = config_maps
+        .get("kube-root-ca.crt")
+        .await
+        .unwrap()
+        .metadata
+        .labels
+        .unwrap();
     assert_eq!(labels["mine"], "yes");
-    config_maps.delete("kube-root-ca.crt", &DeleteParams::default()).await.unwrap();
+    config_maps
+        .delete("kube-root-ca.crt", &DeleteParams::default())
+        .await
+        .unwrap();
     there(&config_maps, "kube-root-ca.crt").await;
     for namespace in ["default", "kube-system"] {
         there(&cluster.config_maps(namespace), "kube-root-ca.crt").await;
@@ -43,14 +70,28 @@ async fn a_namespace_has_its_account_and_certificates() {
 async fn the_kubernetes_service_leads_to_the_server() {
     let cluster = Cluster::start().await;
     let services = cluster.api("v1", "Service", "services", "default");
-    let slices = cluster.api("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", "default");
+    let slices = cluster.api(
+        "discovery.k8s.io/v1",
+        "EndpointSlice",
+        "endpointslices",
+        "default",
+    );
     let endpoints = cluster.api("v1", "Endpoints", "endpoints", "default");
     for api in [&services, &endpoints, &slices] {
         there(api, "kubernetes").await;
     }
-    assert_eq!(services.get("kubernetes").await.unwrap().data["spec"]["clusterIP"], "10.96.0.1");
-    assert_eq!(slices.get("kubernetes").await.unwrap().data["endpoints"][0]["addresses"], json!(["192.0.2.7"]));
-    slices.delete("kubernetes", &DeleteParams::default()).await.unwrap();
+    assert_eq!(
+        services.get("kubernetes").await.unwrap().data["spec"]["clusterIP"],
+        "10.96.0.1"
+    );
+    assert_eq!(
+        slices.get("kubernetes").await.unwrap().data["endpoints"][0]["addresses"],
+        json!(["192.0.2.7"])
+    );
+    slices
+        .delete("kubernetes", &DeleteParams::default())
+        .await
+        .unwrap();
     there(&slices, "kubernetes").await;
     cluster.stop().await;
 }
@@ -74,7 +115,10 @@ async fn aggregated_roles_gather_rules() {
     }
     roles.delete("widgets", &DeleteParams::default()).await.unwrap();
     eventually("view loses the rule", || async {
-        !roles.get("view").await.unwrap().data["rules"].as_array().unwrap().contains(&rules[0])
+        !roles.get("view").await.unwrap().data["rules"]
+            .as_array()
+            .unwrap()
+            .contains(&rules[0])
     })
     .await;
     cluster.stop().await;

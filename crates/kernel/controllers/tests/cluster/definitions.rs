@@ -20,13 +20,21 @@ fn definition(plural: &str, kind: &str, scope: &str) -> Value {
 }
 
 fn definitions(cluster: &Cluster) -> Api<DynamicObject> {
-    cluster.api("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", "")
+    cluster.api(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        "",
+    )
 }
 
 fn condition(crd: &DynamicObject, kind: &str) -> Option<(String, String)> {
     let list = crd.data.pointer("/status/conditions")?.as_array()?;
     let found = list.iter().find(|c| c["type"] == kind)?;
-    Some((found["status"].as_str()?.to_owned(), found["reason"].as_str()?.to_owned()))
+    Some((
+        found["status"].as_str()?.to_owned(),
+        found["reason"].as_str()?.to_owned(),
+    ))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -37,17 +45,29 @@ async fn a_definition_goes_after_its_objects() {
     cluster.namespace("n").await;
     let widgets = cluster.api("example.com/v1", "Widget", "widgets", "n");
     create(&widgets, json!({"metadata": {"name": "free"}})).await;
-    create(&widgets, json!({"metadata": {"name": "held", "finalizers": ["example.com/hold"]}})).await;
+    create(
+        &widgets,
+        json!({"metadata": {"name": "held", "finalizers": ["example.com/hold"]}}),
+    )
+    .await;
     let elsewhere = cluster.api("example.com/v1", "Widget", "widgets", "default");
     create(&elsewhere, json!({"metadata": {"name": "other"}})).await;
-    crds.delete("widgets.example.com", &DeleteParams::default()).await.unwrap();
+    crds.delete("widgets.example.com", &DeleteParams::default())
+        .await
+        .unwrap();
     gone(&widgets, "free").await;
     gone(&elsewhere, "other").await;
     a_while().await;
     let terminating = condition(&crds.get("widgets.example.com").await.unwrap(), "Terminating").unwrap();
-    assert_eq!(terminating, ("True".to_owned(), "InstanceDeletionInProgress".to_owned()));
+    assert_eq!(
+        terminating,
+        ("True".to_owned(), "InstanceDeletionInProgress".to_owned())
+    );
     let release = json!({"metadata": {"finalizers": null}});
-    widgets.patch("held", &PatchParams::default(), &Patch::Merge(release)).await.unwrap();
+    widgets
+        .patch("held", &PatchParams::default(), &Patch::Merge(release))
+        .await
+        .unwrap();
     gone(&crds, "widgets.example.com").await;
     cluster.stop().await;
 }
@@ -55,24 +75,38 @@ async fn a_definition_goes_after_its_objects() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn custom_objects_own_and_are_owned() {
     let cluster = Cluster::start().await;
-    create(&definitions(&cluster), definition("widgets", "Widget", "Namespaced")).await;
+    create(
+        &definitions(&cluster),
+        definition("widgets", "Widget", "Namespaced"),
+    )
+    .await;
     cluster.namespace("n").await;
     let widgets = cluster.api("example.com/v1", "Widget", "widgets", "n");
     let config_maps = cluster.config_maps("n");
     let widget = create(&widgets, json!({"metadata": {"name": "w"}})).await;
-    let reference = |kind: &str, version: &str, owner: &DynamicObject| {
-        json!([{"apiVersion": version, "kind": kind, "name": owner.metadata.name, "uid": owner.metadata.uid}])
-    };
+    let reference = |kind: &str, version: &str, owner: &DynamicObject| json!([{"apiVersion": version, "kind": kind, "name": owner.metadata.name, "uid": owner.metadata.uid}]);
     let of_widget = reference("Widget", "example.com/v1", &widget);
-    let owned = create(&config_maps, json!({"metadata": {"name": "c", "ownerReferences": of_widget}})).await;
+    let owned = create(
+        &config_maps,
+        json!({"metadata": {"name": "c", "ownerReferences": of_widget}}),
+    )
+    .await;
     let of_config_map = reference("ConfigMap", "v1", &owned);
-    create(&widgets, json!({"metadata": {"name": "v", "ownerReferences": of_config_map}})).await;
+    create(
+        &widgets,
+        json!({"metadata": {"name": "v", "ownerReferences": of_config_map}}),
+    )
+    .await;
     widgets.delete("w", &DeleteParams::default()).await.unwrap();
     gone(&config_maps, "c").await;
     gone(&widgets, "v").await;
     // A namespace takes its custom objects along.
     create(&widgets, json!({"metadata": {"name": "left"}})).await;
-    cluster.namespaces().delete("n", &DeleteParams::default()).await.unwrap();
+    cluster
+        .namespaces()
+        .delete("n", &DeleteParams::default())
+        .await
+        .unwrap();
     gone(&widgets, "left").await;
     gone(&cluster.namespaces(), "n").await;
     cluster.stop().await;
@@ -86,7 +120,9 @@ async fn names_that_become_free_are_given_away() {
     create(&crds, definition("gadgets", "Widget", "Cluster")).await;
     let waiting = crds.get("gadgets.example.com").await.unwrap();
     assert_eq!(condition(&waiting, "NamesAccepted").unwrap().0, "False");
-    crds.delete("widgets.example.com", &DeleteParams::default()).await.unwrap();
+    crds.delete("widgets.example.com", &DeleteParams::default())
+        .await
+        .unwrap();
     gone(&crds, "widgets.example.com").await;
     eventually("the waiting one is established", || async {
         let crd = crds.get("gadgets.example.com").await.unwrap();
@@ -94,6 +130,9 @@ async fn names_that_become_free_are_given_away() {
     })
     .await;
     let gadgets = cluster.api("example.com/v1", "Widget", "gadgets", "");
-    eventually("it is served", || async { gadgets.list(&kube::api::ListParams::default()).await.is_ok() }).await;
+    eventually("it is served", || async {
+        gadgets.list(&kube::api::ListParams::default()).await.is_ok()
+    })
+    .await;
     cluster.stop().await;
 }

@@ -25,9 +25,10 @@ pub(crate) const ROOT_CA: &str = "-----BEGIN CERTIFICATE-----\n";
 
 pub(crate) struct Cluster {
     pub(crate) client: Client,
-    pub(crate) metrics: Arc<Metrics>,
-    end: ShutdownTrigger,
-    running: JoinHandle<()>,
+    kernel: Arc<Kernel>,
+    metrics: Arc<Metrics>,
+    event_ttl: Duration,
+    running: Option<(ShutdownTrigger, JoinHandle<()>)>,
     _keys: tempfile::TempDir,
 }
 
@@ -51,37 +52,72 @@ impl Cluster {
         bootstrap::run(&kernel).await.unwrap();
         let admin = UserInfo::new("admin", ["system:masters", "system:authenticated"]);
         let client = Client::new(InProcess::new(Arc::clone(&kernel), admin), "default");
-        let client_for = move |user: &str| {
-            let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"];
-            Client::new(InProcess::new(Arc::clone(&kernel), UserInfo::new(user, groups)), "default")
+        let mut cluster = Self {
+            client,
+            kernel,
+            metrics: Arc::default(),
+            event_ttl,
+            running: None,
+            _keys: folder,
         };
-        let (end, shutdown) = Shutdown::new();
-        let metrics = Arc::new(Metrics::default());
+        cluster.start_controllers();
+        cluster
+    }
+
+    pub(crate) fn start_controllers(&mut self) {
+        let kernel = Arc::clone(&self.kernel);
+        let client_for = move |user: &str| {
+            let groups = [
+                "system:serviceaccounts",
+                "system:serviceaccounts:kube-system",
+                "system:authenticated",
+            ];
+            Client::new(
+                InProcess::new(Arc::clone(&kernel), UserInfo::new(user, groups)),
+                "default",
+            )
+        };
         let address = "192.0.2.7:6443".parse().unwrap();
         let options = Options {
-            event_ttl,
+            event_ttl: self.event_ttl,
             ..Options::new(client_for, ROOT_CA, Ipv4Addr::new(10, 96, 0, 1), address)
         };
-        let running = tokio::spawn(run(options, Arc::clone(&metrics), shutdown));
-        Self {
-            client,
-            metrics,
+        let (end, shutdown) = Shutdown::new();
+        self.running = Some((
             end,
-            running,
-            _keys: folder,
-        }
+            tokio::spawn(run(options, Arc::clone(&self.metrics), shutdown)),
+        ));
     }
 
     /// Ends the controllers; they must do so by themselves.
-    pub(crate) async fn stop(self) {
-        self.end.shut_down();
-        tokio::time::timeout(PATIENCE, self.running).await.expect("the controllers do not end").unwrap();
+    pub(crate) async fn stop_controllers(&mut self) {
+        let Some((end, running)) = self.running.take() else {
+            return;
+        };
+        end.shut_down();
+        tokio::time::timeout(PATIENCE, running)
+            .await
+            .expect("the controllers do not end")
+            .unwrap();
+    }
+
+    /// The end of a test: no reconcile may have failed.
+    pub(crate) async fn stop(mut self) {
+        self.stop_controllers().await;
         let figures = self.metrics.render();
-        let failed = figures.lines().filter(|l| l.contains("result=\"error\"") && !l.ends_with(" 0"));
+        let failed = figures
+            .lines()
+            .filter(|l| l.contains("result=\"error\"") && !l.ends_with(" 0"));
         assert_eq!(failed.collect::<Vec<_>>(), [""; 0], "reconciles failed");
     }
 
-    pub(crate) fn api(&self, api_version: &str, kind: &str, plural: &str, namespace: &str) -> Api<DynamicObject> {
+    pub(crate) fn api(
+        &self,
+        api_version: &str,
+        kind: &str,
+        plural: &str,
+        namespace: &str,
+    ) -> Api<DynamicObject> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let names = GroupVersionKind::gvk(group, version, kind);
         let resource = ApiResource::from_gvk_with_plural(&names, plural);
@@ -125,7 +161,10 @@ pub(crate) fn owned(name: &str, owners: &[(&DynamicObject, bool)]) -> Value {
 }
 
 /// Waits until the condition holds, and says how long it took.
-pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) -> Duration {
+pub(crate) async fn eventually<F: Future<Output = bool>>(
+    what: &str,
+    mut holds: impl FnMut() -> F,
+) -> Duration {
     let begun = Instant::now();
     while !holds().await {
         assert!(begun.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
@@ -135,11 +174,17 @@ pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: 
 }
 
 pub(crate) async fn gone(api: &Api<DynamicObject>, name: &str) -> Duration {
-    eventually(&format!("{name} goes"), || async { api.get_opt(name).await.unwrap().is_none() }).await
+    eventually(&format!("{name} goes"), || async {
+        api.get_opt(name).await.unwrap().is_none()
+    })
+    .await
 }
 
 pub(crate) async fn there(api: &Api<DynamicObject>, name: &str) -> Duration {
-    eventually(&format!("{name} comes"), || async { api.get_opt(name).await.unwrap().is_some() }).await
+    eventually(&format!("{name} comes"), || async {
+        api.get_opt(name).await.unwrap().is_some()
+    })
+    .await
 }
 
 /// Long enough for the controllers to do what they should not.

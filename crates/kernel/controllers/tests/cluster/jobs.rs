@@ -21,14 +21,22 @@ async fn a_job_fails_and_says_why() {
     create(&jobs, job("j", false)).await;
     eventually("the Job fails", || async {
         let job = jobs.get("j").await.unwrap();
-        let conditions = job.data.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
-        conditions.iter().any(|c| c["type"] == "Failed" && c["status"] == "True" && c["reason"] == "NoNodeRunsPods")
+        let conditions = job
+            .data
+            .pointer("/status/conditions")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
+        conditions
+            .iter()
+            .any(|c| c["type"] == "Failed" && c["status"] == "True" && c["reason"] == "NoNodeRunsPods")
     })
     .await;
     let events = cluster.api("v1", "Event", "events", "default");
     eventually("an event tells", || async {
         let list = events.list(&kube::api::ListParams::default()).await.unwrap();
-        list.iter().any(|e| e.data["involvedObject"]["name"] == "j" && e.data["reason"] == "NoNodeRunsPods")
+        list.iter()
+            .any(|e| e.data["involvedObject"]["name"] == "j" && e.data["reason"] == "NoNodeRunsPods")
     })
     .await;
     create(&jobs, job("suspended", true)).await;

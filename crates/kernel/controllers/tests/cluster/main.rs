@@ -1,4 +1,9 @@
 //! The controllers on a real kernel over a memory store: what a user sees, through a client like any other.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests may fail as tests do"
+)]
 
 mod content;
 mod definitions;

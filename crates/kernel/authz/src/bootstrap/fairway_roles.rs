@@ -1,0 +1,60 @@
+//! Roles of Fairway's own controllers, for what upstream does inside the server, in etcd, or with watches that may see
+//! everything.
+
+use super::{CORE, READ_UPDATE, Role, on};
+
+pub(super) const FAIRWAY_ROLES: &[Role] = &[
+    Role {
+        name: "system:controller:fairway-definition-controller",
+        rules: &[
+            on(
+                READ_UPDATE,
+                &["apiextensions.k8s.io"],
+                &["customresourcedefinitions"],
+            ),
+            on(
+                &["patch", "update"],
+                &["apiextensions.k8s.io"],
+                &["customresourcedefinitions/status"],
+            ),
+            on(&["delete", "deletecollection", "get", "list"], &["*"], &["*"]),
+        ],
+        ..Role::NONE
+    },
+    Role {
+        name: "system:controller:fairway-event-ttl-controller",
+        rules: &[on(
+            &["delete", "get", "list", "watch"],
+            &["", "events.k8s.io"],
+            &["events"],
+        )],
+        ..Role::NONE
+    },
+    Role {
+        name: "system:controller:fairway-informer",
+        rules: &[on(
+            &["list", "watch"],
+            CORE,
+            &["configmaps", "namespaces", "serviceaccounts"],
+        )],
+        ..Role::NONE
+    },
+    Role {
+        name: "system:controller:fairway-kubernetes-service-publisher",
+        rules: &[
+            on(
+                &["create", "get", "list", "patch", "update", "watch"],
+                CORE,
+                &["endpoints", "services"],
+            ),
+            on(&["create"], CORE, &["endpoints/restricted"]),
+            on(
+                &["create", "get", "list", "patch", "update", "watch"],
+                &["discovery.k8s.io"],
+                &["endpointslices"],
+            ),
+            on(&["create"], &["discovery.k8s.io"], &["endpointslices/restricted"]),
+        ],
+        ..Role::NONE
+    },
+];
