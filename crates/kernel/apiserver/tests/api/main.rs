@@ -4,6 +4,7 @@
 
 mod access;
 mod custom;
+mod delete;
 mod encryption;
 mod harness;
 mod hostile;
