@@ -91,6 +91,7 @@ deny: ## licences, bans and sources of the dependencies
 .PHONY: codegen
 codegen: ## write the generated files again from the Kubernetes Go module
 	cargo xtask codegen schema
+	cargo xtask codegen protobuf
 	cargo xtask tidy --lock
 
 .PHONY: clean

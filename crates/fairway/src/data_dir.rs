@@ -57,7 +57,7 @@ impl DataDir {
 
     /// Keys that encrypt what must not lie on disk in the clear.
     pub fn encryption_keys(&self) -> PathBuf {
-        self.0.join("keys/encryption.json")
+        self.0.join("keys/encryption.keys")
     }
 
     /// The key that signs service-account tokens.

@@ -21,6 +21,9 @@ use crate::config::Config;
 use crate::data_dir::{DataDir, write_private};
 use crate::kubeconfig;
 
+/// The issuer of service-account tokens: a name, not an address, so that tokens survive a change of the address.
+const TOKEN_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+
 /// Serves until the process is asked to end.
 pub async fn run(data: &DataDir, config: &Config, on_ready: impl FnOnce(&Running)) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("signals cannot be received")?;
@@ -40,7 +43,8 @@ pub async fn run(data: &DataDir, config: &Config, on_ready: impl FnOnce(&Running
         store: Arc::clone(&store),
         keys: Arc::new(keys),
         token_key: identity.token_key.clone(),
-        issuer: format!("https://{}", kubeconfig_host(listen)),
+        issuer: TOKEN_ISSUER.to_owned(),
+        jwks_uri: format!("https://{}/openid/v1/jwks", kubeconfig_host(listen)),
         audit_log: config.audit.then(|| data.audit_log()),
     })
     .await

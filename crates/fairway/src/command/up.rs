@@ -1,6 +1,7 @@
 //! `fairway up`: in the foreground, or detached.
 
 use std::fs::OpenOptions;
+use std::io::{IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
@@ -33,7 +34,10 @@ pub fn run(options: &Up) -> anyhow::Result<ExitCode> {
     }
     let filter = EnvFilter::try_new(&config.log)
         .with_context(|| format!("the log filter {:?} cannot be understood", config.log))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .init();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("fairway")
@@ -102,7 +106,9 @@ fn last_lines(text: &str, count: usize) -> String {
 
 fn print_welcome(data: &DataDir, running: &Running) {
     let kubeconfig = data.kubeconfig();
-    println!(
+    // Whoever reads this may stop reading early; that is no reason to fail.
+    let _ = writeln!(
+        std::io::stdout(),
         "Fairway is ready.\n\n  Kubernetes API   https://{}\n  kubeconfig       {}\n  data             {}\n\nTry \
          next:\n  export KUBECONFIG={}\n  kubectl get namespaces\n  kubectl create configmap hello \
          --from-literal=who=you\n  fairway status",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fairway_controller::{Metrics, Shutdown};
 use fairway_kernel_apiserver::Kernel;
-use fairway_kernel_apiserver::authn::user::UserInfo;
+use fairway_kernel_apiserver::authn::UserInfo;
 use fairway_kernel_apiserver::client::InProcess;
 use fairway_kernel_controllers::Options;
 use tokio::task::JoinHandle;
@@ -22,5 +22,9 @@ pub fn start(kernel: &Arc<Kernel>, root_ca: &str, advertise: SocketAddr, shutdow
     };
     let service_ip = kernel.service_network.api_address();
     let options = Options::new(client_for, root_ca.to_owned(), service_ip, advertise);
-    tokio::spawn(fairway_kernel_controllers::run(options, Arc::new(Metrics::default()), shutdown))
+    let metrics = Arc::new(Metrics::default());
+    let shown = Arc::clone(&metrics);
+    // Set once: there is one set of controllers in a process.
+    let _ = kernel.more_metrics.set(Box::new(move || shown.render()));
+    tokio::spawn(fairway_kernel_controllers::run(options, metrics, shutdown))
 }

@@ -28,7 +28,7 @@ pub enum Operation {
 }
 
 /// Namespaces that cannot be deleted: the cluster needs them.
-const IMMORTAL: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// Completes an object before it is owned and validated.
 pub fn mutate(call: &Call<'_>, operation: Operation, object: &mut Value) -> Result<(), ApiError> {

@@ -43,6 +43,8 @@ pub struct Kernel {
     pub shutdown: watch::Sender<bool>,
     /// Where Services get their addresses and ports.
     pub service_network: crate::admission::service::ServiceNetwork,
+    /// Figures of what runs beside the kernel, in the same text form.
+    pub more_metrics: std::sync::OnceLock<Box<dyn Fn() -> String + Send + Sync>>,
     /// Compressed pieces of lists.
     pub gzip: crate::http::gzip::Pieces,
     /// Whether start-up has finished.
@@ -57,8 +59,10 @@ pub struct KernelOptions {
     pub keys: Arc<KeyRing>,
     /// The service-account signing key, PKCS#8.
     pub token_key: Vec<u8>,
-    /// The tokens' issuer.
+    /// The tokens' issuer. It must outlive changes of the address, or every token would be void after one.
     pub issuer: String,
+    /// Where the keys that verify tokens can be read.
+    pub jwks_uri: String,
     /// The audit log; `None`: no log is kept.
     pub audit_log: Option<PathBuf>,
 }
@@ -86,8 +90,8 @@ pub enum StartError {
 impl Kernel {
     /// Loads state and makes everything ready to serve.
     pub async fn start(options: KernelOptions) -> Result<Arc<Self>, StartError> {
-        let KernelOptions { store, keys, token_key, issuer, audit_log } = options;
-        let tokens = Tokens::new(&token_key, issuer).map_err(StartError::Key)?;
+        let KernelOptions { store, keys, token_key, issuer, jwks_uri, audit_log } = options;
+        let tokens = Tokens::new(&token_key, issuer, jwks_uri).map_err(StartError::Key)?;
         let audit = match audit_log {
             None => Audit::off(),
             Some(path) => Audit::open(&path).map_err(|source| StartError::Audit { path, source })?,
@@ -106,6 +110,7 @@ impl Kernel {
             random: Random::default(),
             shutdown: watch::channel(false).0,
             service_network: crate::admission::service::ServiceNetwork::default(),
+            more_metrics: std::sync::OnceLock::new(),
             gzip: crate::http::gzip::Pieces::default(),
             ready: std::sync::atomic::AtomicBool::new(false),
         });

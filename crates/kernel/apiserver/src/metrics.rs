@@ -98,6 +98,9 @@ pub fn render(kernel: &Kernel) -> String {
     let _ = writeln!(out, "fairway_store_revision {}", kernel.storage.cache.applied());
     head(&mut out, "apiserver_audit_error_total", "counter", "Audit lines that were dropped.");
     let _ = writeln!(out, "apiserver_audit_error_total {}", kernel.audit.dropped());
+    if let Some(more) = kernel.more_metrics.get() {
+        out.push_str(&more());
+    }
     out
 }
 

@@ -1,9 +1,9 @@
 //! An object as the kernel keeps it: bytes that are written once and shared by every reader.
 //!
-//! The stored form is a four-byte offset followed by the JSON of the object *without* `resourceVersion`, because the
-//! revision is known only after the store has committed. The offset says where inside `metadata` the field is to be
-//! inserted, so turning a stored value into what clients read is one copy and no parsing. That copy is made once per
-//! write; lists and watches then share it.
+//! The stored form is the JSON of the object *without* `resourceVersion`, because the revision is known only after the
+//! store has committed, behind two offsets: where inside `metadata` the field is to be inserted, and where `metadata`
+//! ends. So turning a stored value into what clients read is one copy and no parsing, and what metadata-only clients
+//! read is a part of it. That copy is made once per write; lists and watches then share it.
 
 use std::sync::OnceLock;
 
@@ -19,6 +19,8 @@ pub struct Object {
     bytes: Bytes,
     /// Where the digits of `resourceVersion` stand.
     version_at: (u32, u32),
+    /// Where `metadata` ends.
+    metadata_end: u32,
     revision: u64,
     /// Of its key: the same through all revisions of the object.
     identity_hash: u64,
@@ -28,7 +30,10 @@ pub struct Object {
 /// Labels, sorted by key.
 pub type Labels = Box<[(Box<str>, Box<str>)]>;
 
+/// Length of the two offsets.
+const HEADER: usize = 8;
 const FIRST: [&str; 3] = ["kind", "apiVersion", "metadata"];
+const PARTIAL: &[u8] = b"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",";
 const METADATA: &[u8] = b"\"metadata\":{";
 const BEFORE_VERSION: &[u8] = b"\"resourceVersion\":\"";
 const AFTER_VERSION: &[u8] = b"\",";
@@ -37,7 +42,7 @@ const AFTER_VERSION: &[u8] = b"\",";
 pub fn encode(object: &Value) -> Result<Vec<u8>, ApiError> {
     let fields = object.as_object().ok_or_else(|| ApiError::internal("a stored object must be a map"))?;
     let mut out = Vec::with_capacity(1024);
-    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&[0; HEADER]);
     out.push(b'{');
     let mut insert_at = None;
     // Type and metadata first, as upstream writes them; lists rely on it to leave the type out.
@@ -55,14 +60,18 @@ pub fn encode(object: &Value) -> Result<Vec<u8>, ApiError> {
         }
     }
     out.push(b'}');
-    let at = insert_at.ok_or_else(|| ApiError::internal("a stored object must have metadata"))?;
+    let (at, end) = insert_at.ok_or_else(|| ApiError::internal("a stored object must have metadata"))?;
     out[..4].copy_from_slice(&at.to_le_bytes());
+    out[4..HEADER].copy_from_slice(&end.to_le_bytes());
     Ok(out)
 }
 
-fn write_metadata(out: &mut Vec<u8>, metadata: &Map<String, Value>) -> Result<u32, ApiError> {
+fn write_metadata(out: &mut Vec<u8>, metadata: &Map<String, Value>) -> Result<(u32, u32), ApiError> {
+    let place = |out: &Vec<u8>| {
+        u32::try_from(out.len() - HEADER).map_err(|_| ApiError::internal("object over 4 GiB"))
+    };
     out.push(b'{');
-    let at = u32::try_from(out.len() - 4).map_err(|_| ApiError::internal("object over 4 GiB"))?;
+    let at = place(out)?;
     let mut first = true;
     for (name, value) in metadata {
         if name == "resourceVersion" {
@@ -80,7 +89,7 @@ fn write_metadata(out: &mut Vec<u8>, metadata: &Map<String, Value>) -> Result<u3
         return Err(ApiError::internal("a stored object must have a name"));
     }
     out.push(b'}');
-    Ok(at)
+    Ok((at, place(out)?))
 }
 
 fn write_json<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) -> Result<(), ApiError> {
@@ -90,18 +99,20 @@ fn write_json<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) -> Res
 impl Object {
     /// Reads the stored form and puts the revision in.
     pub fn decode(stored: &[u8], revision: u64) -> Option<Self> {
-        let (offset, json) = stored.split_first_chunk::<4>()?;
-        let at = u32::from_le_bytes(*offset) as usize;
-        if at > json.len() {
+        let (offset, rest) = stored.split_first_chunk::<4>()?;
+        let (end, json) = rest.split_first_chunk::<4>()?;
+        let (at, end) = (u32::from_le_bytes(*offset) as usize, u32::from_le_bytes(*end) as usize);
+        if at > end || end > json.len() {
             return None;
         }
-        Some(Self::splice(&json[..at], &json[at..], revision))
+        Some(Self::splice(&json[..at], &json[at..end], &json[end..], revision))
     }
 
-    fn splice(before: &[u8], after: &[u8], revision: u64) -> Self {
+    /// Puts the revision between the beginning of the metadata and the rest of it.
+    fn splice(before: &[u8], metadata: &[u8], after: &[u8], revision: u64) -> Self {
         let digits = revision.to_string();
         let mut out = BytesMut::with_capacity(
-            before.len() + after.len() + BEFORE_VERSION.len() + AFTER_VERSION.len() + digits.len(),
+            before.len() + metadata.len() + after.len() + BEFORE_VERSION.len() + AFTER_VERSION.len() + digits.len(),
         );
         out.put_slice(before);
         out.put_slice(BEFORE_VERSION);
@@ -109,10 +120,13 @@ impl Object {
         out.put_slice(digits.as_bytes());
         let end = position(out.len());
         out.put_slice(AFTER_VERSION);
+        out.put_slice(metadata);
+        let metadata_end = position(out.len());
         out.put_slice(after);
         Self {
             bytes: out.freeze(),
             version_at: (start, end),
+            metadata_end,
             revision,
             identity_hash: 0,
             labels: OnceLock::new(),
@@ -124,7 +138,9 @@ impl Object {
     pub fn deleted_at(&self, revision: u64) -> Self {
         let before = self.version_at.0 as usize - BEFORE_VERSION.len();
         let after = self.version_at.1 as usize + AFTER_VERSION.len();
-        Self::splice(&self.bytes[..before], &self.bytes[after..], revision)
+        let end = self.metadata_end as usize;
+        Self::splice(&self.bytes[..before], &self.bytes[after..end], &self.bytes[end..], revision)
+            .with_identity(self.identity_hash)
     }
 
     /// The same object, knowing the hash of its key.
@@ -150,6 +166,17 @@ impl Object {
             Some(rest) if rest.starts_with(METADATA) => rest,
             _ => &self.bytes[1..],
         }
+    }
+
+    /// `"metadata":{...}`, cut out of the JSON: all that metadata-only clients read.
+    pub fn metadata(&self) -> &[u8] {
+        let start = (self.version_at.0 as usize).saturating_sub(BEFORE_VERSION.len() + METADATA.len());
+        self.bytes.get(start..self.metadata_end as usize).unwrap_or_default()
+    }
+
+    /// The object as metadata-only clients read it.
+    pub fn partial_metadata(&self) -> Bytes {
+        [PARTIAL, self.metadata(), b"}"].concat().into()
     }
 
     /// Revision of the last change.
@@ -234,6 +261,19 @@ mod tests {
     }
 
     #[test]
+    fn metadata_is_cut_out_without_parsing() {
+        let object = Object::decode(&stored(), 42).unwrap().deleted_at(43);
+        let partial: Value = serde_json::from_slice(&object.partial_metadata()).unwrap();
+        assert_eq!(
+            partial,
+            json!({
+                "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+                "metadata": {"resourceVersion": "43", "name": "a", "labels": {"b": "2", "a": "1"}},
+            })
+        );
+    }
+
+    #[test]
     fn a_deleted_object_has_the_revision_of_its_deletion() {
         let object = Object::decode(&stored(), 9).unwrap().deleted_at(1000);
         assert_eq!(object.value().unwrap()["metadata"]["resourceVersion"], "1000");
@@ -243,6 +283,7 @@ mod tests {
     #[test]
     fn damaged_values_are_refused_not_sliced() {
         assert!(Object::decode(&[1, 2], 1).is_none());
-        assert!(Object::decode(&[255, 0, 0, 0, b'{'], 1).is_none());
+        assert!(Object::decode(&[255, 0, 0, 0, 255, 0, 0, 0, b'{'], 1).is_none());
+        assert!(Object::decode(&[2, 0, 0, 0, 1, 0, 0, 0, b'{', b'}'], 1).is_none());
     }
 }

@@ -32,8 +32,7 @@ pub async fn dispatch(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
             patch::patch(call, body).await
         }
         ("pods" | "nodes" | "services", _, _) => Err(ApiError::not_implemented(format!(
-            "{}/{name} needs a node that runs pods, and no node here runs pods; a Kubernetes cluster that is attached \
-             as a spoke does",
+            "{}/{name} needs a node that runs pods, and no node here runs pods",
             call.def.resource
         ))),
         _ => Err(ApiError::not_implemented(format!("{}/{name} is not served", call.def.resource))),

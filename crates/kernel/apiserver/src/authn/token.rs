@@ -26,6 +26,7 @@ pub struct Tokens {
     key: EcdsaKeyPair,
     key_id: String,
     issuer: String,
+    jwks_uri: String,
     random: SystemRandom,
 }
 
@@ -84,13 +85,13 @@ pub struct Grant<'a> {
 
 impl Tokens {
     /// From a PKCS#8 key.
-    pub fn new(pkcs8: &[u8], issuer: impl Into<String>) -> Result<Self, String> {
+    pub fn new(pkcs8: &[u8], issuer: impl Into<String>, jwks_uri: impl Into<String>) -> Result<Self, String> {
         let random = SystemRandom::new();
         let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8, &random)
             .map_err(|e| format!("the service-account signing key cannot be used: {e}"))?;
         let digest = ring::digest::digest(&ring::digest::SHA256, key.public_key().as_ref());
         let key_id = B64.encode(digest.as_ref());
-        Ok(Self { key, key_id, issuer: issuer.into(), random })
+        Ok(Self { key, key_id, issuer: issuer.into(), jwks_uri: jwks_uri.into(), random })
     }
 
     /// A new key, as PKCS#8.
@@ -222,7 +223,7 @@ impl Tokens {
     pub fn discovery(&self) -> Value {
         json!({
             "issuer": self.issuer,
-            "jwks_uri": format!("{}/openid/v1/jwks", self.issuer),
+            "jwks_uri": self.jwks_uri,
             "response_types_supported": ["id_token"],
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["ES256"],
@@ -245,7 +246,11 @@ mod tests {
     use super::*;
 
     fn tokens() -> Tokens {
-        Tokens::new(&Tokens::generate_key().unwrap(), "https://issuer").unwrap()
+        Tokens::new(&Tokens::generate_key().unwrap(), "https://issuer", "https://issuer/jwks").unwrap()
+    }
+
+    fn tokens_of_somebody_else() -> Tokens {
+        tokens()
     }
 
     fn grant<'a>() -> Grant<'a> {
@@ -274,7 +279,7 @@ mod tests {
         assert_eq!(tokens.verify(&forged, 1_000), Err(TokenError::Signature));
         let none = format!("{}.{}.", B64.encode("{\"alg\":\"none\"}"), B64.encode("{}"));
         assert_eq!(tokens.verify(&none, 1_000), Err(TokenError::Signature));
-        let foreign = Tokens::new(&Tokens::generate_key().unwrap(), "https://issuer").unwrap();
+        let foreign = tokens_of_somebody_else();
         assert_eq!(foreign.verify(&token, 1_000), Err(TokenError::Signature));
         assert_eq!(tokens.verify("x", 1_000), Err(TokenError::Malformed));
     }

@@ -28,6 +28,7 @@ pub struct Change {
     /// The object before.
     pub prev: Option<Arc<Object>>,
     frame: OnceLock<Bytes>,
+    metadata_frame: OnceLock<Bytes>,
 }
 
 /// What happened to an object.
@@ -55,12 +56,17 @@ impl ChangeKind {
 impl Change {
     /// A change that nobody has seen yet.
     pub fn new(kind: ChangeKind, suffix: Box<str>, object: Arc<Object>, prev: Option<Arc<Object>>) -> Self {
-        Self { kind, suffix, object, prev, frame: OnceLock::new() }
+        Self { kind, suffix, object, prev, frame: OnceLock::new(), metadata_frame: OnceLock::new() }
     }
 
     /// The line that plain watchers of the stored version are sent, made once for all of them.
     pub fn frame(&self) -> &Bytes {
         self.frame.get_or_init(|| watch_frame(self.kind.word(), self.object.bytes()))
+    }
+
+    /// The same for watchers that read only metadata.
+    pub fn metadata_frame(&self) -> &Bytes {
+        self.metadata_frame.get_or_init(|| watch_frame(self.kind.word(), &self.object.partial_metadata()))
     }
 
     fn weight(&self) -> usize {

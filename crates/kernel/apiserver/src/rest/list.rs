@@ -186,6 +186,14 @@ pub fn answer(call: &Call<'_>, page: Page) -> Answer {
             });
             Ok(respond::value(200, call.accept.format, &list))
         }
+        Form::Metadata if call.accept.format == Format::Json => {
+            let head = format!(
+                "{{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{meta},\"items\":["
+            );
+            let items = page.objects.iter().map(|object| object.partial_metadata()).collect();
+            let gzip = takes_gzip(call.headers).then_some(&call.kernel.gzip);
+            Ok(body::response(Bytes::from(head), body::Items::Own(items), gzip))
+        }
         Form::Metadata => {
             let items: Vec<Value> = values(call, &page.objects)?.iter().map(present::metadata).collect();
             let list = json!({

@@ -45,6 +45,7 @@ impl Cluster {
             keys: Arc::new(keys),
             token_key: Tokens::generate_key().unwrap(),
             issuer: "https://test".to_owned(),
+            jwks_uri: "https://issuer/jwks".to_owned(),
             audit_log: None,
         })
         .await

@@ -127,11 +127,13 @@ impl Events {
     }
 
     fn push_change(&mut self, change: &Change, seen_as: ChangeKind, object: &Arc<Object>) {
-        let plain = self.accept == Accept::JSON && seen_as == change.kind && present::is_ready(&self.def, object);
-        if plain {
-            self.queue.push_back(change.frame().clone());
-        } else {
-            self.push(seen_as.word(), object);
+        if seen_as != change.kind || self.accept.format != Format::Json {
+            return self.push(seen_as.word(), object);
+        }
+        match self.accept.form {
+            Form::Object if present::is_ready(&self.def, object) => self.queue.push_back(change.frame().clone()),
+            Form::Metadata => self.queue.push_back(change.metadata_frame().clone()),
+            _ => self.push(seen_as.word(), object),
         }
     }
 
@@ -140,6 +142,10 @@ impl Events {
             if let Ok(bytes) = present::bytes(&self.def, object) {
                 self.queue.push_back(watch_frame(word, &bytes));
             }
+            return;
+        }
+        if self.accept.form == Form::Metadata && self.accept.format != Format::Yaml {
+            self.queue.push_back(watch_frame(word, &object.partial_metadata()));
             return;
         }
         let Ok(value) = present::value(&self.def, object) else { return };

@@ -60,6 +60,7 @@ impl Server {
             keys: Arc::new(keys),
             token_key: Tokens::generate_key().unwrap(),
             issuer: "https://kernel.test".to_owned(),
+            jwks_uri: "https://issuer/jwks".to_owned(),
             audit_log: None,
         })
         .await
