@@ -157,8 +157,9 @@ async fn list(server: &Server, sizes: &Sizes, figures: &mut Figures) -> Result<(
         let body = reply.success()?;
         figures.set(operation, "megabytes", body.len() as f64 / 1e6);
         let found = count_items(&body, gzip)?;
+        // Where controllers run, every namespace has one more: the root certificate.
         ensure!(
-            found == expected,
+            found == expected || found == expected + 1,
             "{operation}: {found} items instead of {expected}"
         );
 
