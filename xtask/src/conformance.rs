@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use crate::conformance_apply;
+use crate::{conformance_apply, openapi_conformance};
 
 /// Runs one suite; the last line says how many cases passed, or that the suite was SKIPPED.
 pub fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -12,7 +12,8 @@ pub fn run(arguments: &[String]) -> anyhow::Result<()> {
     match words.as_slice() {
         ["apply"] => apply(from_environment("apply").as_deref()),
         ["apply", "--dir", folder] => apply(Some(Path::new(folder))),
-        _ => bail!("usage: cargo xtask conformance apply [--dir DIR]"),
+        ["openapi"] => openapi_conformance::run(),
+        _ => bail!("usage: cargo xtask conformance apply [--dir DIR] | openapi"),
     }
 }
 
@@ -25,8 +26,8 @@ fn apply(folder: Option<&Path>) -> anyhow::Result<()> {
         println!("SKIPPED: no folder of apply cases; name one with --dir or $FAIRWAY_CONFORMANCE");
         return Ok(());
     };
-    let report =
-        conformance_apply::run(folder).with_context(|| format!("reading the cases in {}", folder.display()))?;
+    let report = conformance_apply::run(folder)
+        .with_context(|| format!("reading the cases in {}", folder.display()))?;
     for (name, reason) in &report.failed {
         println!("FAIL {name}: {reason}");
     }

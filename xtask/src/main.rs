@@ -8,6 +8,7 @@
 mod codegen;
 mod conformance;
 mod conformance_apply;
+mod openapi_conformance;
 mod tidy;
 mod upstream;
 
@@ -18,8 +19,16 @@ type Command = (&'static str, &'static str, fn(&[String]) -> anyhow::Result<()>)
 
 const COMMANDS: &[Command] = &[
     ("tidy", "check what ARCHITECTURE.md promises", tidy::run),
-    ("codegen", "schema|protobuf [--check]: write (or check) the facts about the built-in kinds", codegen::run),
-    ("conformance", "apply [--dir DIR]: run cases of the originals' own test-suites", conformance::run),
+    (
+        "codegen",
+        "schema|protobuf [--check]: write (or check) the facts about the built-in kinds",
+        codegen::run,
+    ),
+    (
+        "conformance",
+        "apply [--dir DIR] | openapi: run cases of the originals' own test-suites",
+        conformance::run,
+    ),
 ];
 
 fn command(name: &str) -> Option<&'static Command> {

@@ -93,7 +93,7 @@ fn groups(registry: &Registry) -> Vec<Value> {
 
 fn paths(registry: &Registry) -> Value {
     let mut paths: Vec<String> = ["/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/healthz",
-        "/livez", "/metrics", "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version"]
+        "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version"]
         .map(str::to_owned)
         .to_vec();
     for (group, versions) in group_versions(registry).into_iter().filter(|(g, _)| !g.is_empty()) {

@@ -38,6 +38,7 @@ async fn other(kernel: &Arc<Kernel>, request: &Admitted<'_>) -> Answer {
         "/.well-known/openid-configuration" => Ok(respond::value(200, format, &kernel.tokens.discovery())),
         "/openid/v1/jwks" => Ok(respond::value(200, format, &kernel.tokens.jwks())),
         path if health::is_health(path) => health::answer(kernel, path, request.query),
+        "/openapi/v2" => crate::openapi::v2::answer(kernel, request).await,
         path if path == "/openapi/v3" || path.starts_with("/openapi/v3/") => {
             crate::openapi::answer(kernel, path, request)
         }

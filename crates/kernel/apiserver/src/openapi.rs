@@ -3,6 +3,8 @@
 //! Documents of built-in groups never change while the server runs; their hashes are kept, the documents are not. A
 //! custom group's hash comes from its CRDs' revisions, so the index costs no document either.
 
+pub mod v2;
+
 use bytes::Bytes;
 use http::HeaderValue;
 use http::header::{CACHE_CONTROL, ETAG, VARY};

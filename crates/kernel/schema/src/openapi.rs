@@ -1,4 +1,5 @@
-//! OpenAPI v3 documents, one per group and version, as `kubectl explain` and client-side validation read them.
+//! OpenAPI v3 documents, one per group and version, as `kubectl explain` and client-side validation read them; and the
+//! v2 document, in `v2`.
 //!
 //! The documents of the built-in kinds are made on request from the table of facts and the compressed descriptions, and
 //! nothing of them is kept: they are asked for rarely, clients cache them by the hash in the index, and they would cost
@@ -9,6 +10,7 @@ mod descriptions;
 mod operations;
 mod paths;
 mod schemas;
+mod v2;
 
 use std::collections::BTreeSet;
 
@@ -21,6 +23,7 @@ use paths::{Resource, Subresource};
 use schemas::Schemas;
 
 pub use crd::{CrdKind, v3_crd_document};
+pub use v2::{CrdVersion, Form as V2Form, v2_document, v2_hash};
 
 /// Raised when the documents change for another reason than the data or the version of this crate: clients cache them
 /// by hash.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use fairway_kernel_schema::crd::conditions::{self, Condition};
 use fairway_kernel_schema::crd::{self, CrdSpec, Scope, Version, naming};
 use fairway_kernel_schema::jsonpath::JsonPath;
-use fairway_kernel_schema::openapi::{CrdKind, v3_crd_document};
+use fairway_kernel_schema::openapi::{CrdKind, CrdVersion, V2Form, v2_document, v3_crd_document};
 use fairway_kernel_table::CustomColumns;
 use serde_json::{Value, json};
 use tracing::warn;
@@ -229,30 +229,55 @@ pub fn openapi_document(
     group: &str,
     version: &str,
 ) -> Result<Value, ApiError> {
+    let found = with_schemas(kernel, registry, |def| def.group == group && def.version == version)?;
+    let kinds: Vec<CrdKind<'_>> = found.iter().map(crd_kind).collect();
+    Ok(v3_crd_document(group, version, &kinds))
+}
+
+/// The OpenAPI document of version 2, which has all kinds in it.
+pub fn openapi_v2_document(kernel: &Kernel, registry: &Registry, form: V2Form) -> Result<Vec<u8>, ApiError> {
+    let found = with_schemas(kernel, registry, |_| true)?;
+    let mut versions: Vec<CrdVersion<'_>> = Vec::new();
+    for pair in &found {
+        let (group, version) = (pair.0.group.as_str(), pair.0.version.as_str());
+        match versions.iter_mut().find(|v| v.group == group && v.version == version) {
+            Some(known) => known.kinds.push(crd_kind(pair)),
+            None => versions.push(CrdVersion { group, version, kinds: vec![crd_kind(pair)] }),
+        }
+    }
+    Ok(v2_document(form, &versions))
+}
+
+/// The custom kinds that are wanted, each with the schema that its CRD has for its version.
+fn with_schemas(
+    kernel: &Kernel,
+    registry: &Registry,
+    wanted: impl Fn(&ResourceDef) -> bool,
+) -> Result<Vec<(Arc<ResourceDef>, Value)>, ApiError> {
     let crds = kernel.storage.cache.kind(prefix().as_str());
     let mut found = Vec::new();
-    for def in registry.iter().filter(|d| d.group == group && d.version == version) {
+    for def in registry.iter().filter(|d| matches!(d.nature, Nature::Custom(_)) && wanted(d)) {
         let name = format!("{}.{}", def.resource, def.group);
         let Some(object) = crds.get(&format!("{}//{name}", crate::key::ROOT_CLUSTER)) else { continue };
         let object = object.value()?;
         let schema = object["spec"]["versions"]
             .as_array()
-            .and_then(|versions| versions.iter().find(|v| v["name"] == version))
+            .and_then(|versions| versions.iter().find(|v| v["name"] == def.version))
             .map(|v| v["schema"]["openAPIV3Schema"].clone())
             .unwrap_or_default();
         found.push((Arc::clone(def), schema));
     }
-    let kinds: Vec<CrdKind<'_>> = found
-        .iter()
-        .map(|(def, schema)| CrdKind {
-            kind: &def.kind,
-            plural: &def.resource,
-            namespaced: def.namespaced,
-            list_kind: &def.list_kind,
-            schema,
-            status: def.subresource("status").is_some(),
-            scale: def.subresource("scale").is_some(),
-        })
-        .collect();
-    Ok(v3_crd_document(group, version, &kinds))
+    Ok(found)
+}
+
+fn crd_kind((def, schema): &(Arc<ResourceDef>, Value)) -> CrdKind<'_> {
+    CrdKind {
+        kind: &def.kind,
+        plural: &def.resource,
+        namespaced: def.namespaced,
+        list_kind: &def.list_kind,
+        schema,
+        status: def.subresource("status").is_some(),
+        scale: def.subresource("scale").is_some(),
+    }
 }

@@ -41,8 +41,8 @@ const VERBS: [&str; 8] = [
     "watch",
 ];
 const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
-const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
-const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
+pub(super) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+pub(super) const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 /// A built-in kind whose common fields are described in the same words.
 const MODEL: &str = "io.k8s.api.core.v1.ConfigMap";
@@ -89,12 +89,12 @@ pub fn v3_crd_document(group: &str, version: &str, kinds: &[CrdKind<'_>]) -> Val
 }
 
 /// `com.example.stable.v1.CronTab` for the group `stable.example.com`.
-fn type_name(group: &str, version: &str, kind: &str) -> String {
+pub(super) fn type_name(group: &str, version: &str, kind: &str) -> String {
     let reversed: Vec<&str> = group.rsplit('.').collect();
     format!("{}.{version}.{kind}", reversed.join("."))
 }
 
-fn resource<'a>(
+pub(super) fn resource<'a>(
     group: &'a str,
     version: &'a str,
     kind: &CrdKind<'a>,
@@ -147,7 +147,7 @@ fn object_schema(group: &str, version: &str, kind: &CrdKind<'_>, descriptions: &
     if !schema.is_object() {
         schema = json!({"type": "object"});
     }
-    add_embedded(&mut schema, descriptions, 0);
+    add_embedded(&mut schema, descriptions, &|_| true, 0);
     add_type_and_meta(&mut schema, descriptions);
     let gvk = Gvk {
         group,
@@ -159,7 +159,7 @@ fn object_schema(group: &str, version: &str, kind: &CrdKind<'_>, descriptions: &
 }
 
 /// Fields that every object has, whatever its CRD says about them.
-fn add_type_and_meta(schema: &mut Value, descriptions: &Descriptions<'_>) {
+pub(super) fn add_type_and_meta(schema: &mut Value, descriptions: &Descriptions<'_>) {
     let Some(schema) = schema.as_object_mut() else {
         return;
     };
@@ -181,27 +181,47 @@ fn described(mut schema: Value, owner: &str, field: &str, descriptions: &Descrip
     schema
 }
 
-/// Objects inside of objects (`x-kubernetes-embedded-resource`) have these fields too.
-fn add_embedded(schema: &mut Value, descriptions: &Descriptions<'_>, depth: usize) {
+/// Objects inside of objects (`x-kubernetes-embedded-resource`) have these fields too, if `wanted`.
+pub(super) fn add_embedded(
+    schema: &mut Value,
+    descriptions: &Descriptions<'_>,
+    wanted: &dyn Fn(&Value) -> bool,
+    depth: usize,
+) {
     if depth > MAX_DEPTH {
         return;
     }
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         properties
             .values_mut()
-            .for_each(|child| add_embedded(child, descriptions, depth + 1));
+            .for_each(|child| add_embedded(child, descriptions, wanted, depth + 1));
     }
     for keyword in ["items", "additionalProperties"] {
         if let Some(child) = schema.get_mut(keyword) {
-            add_embedded(child, descriptions, depth + 1);
+            add_embedded(child, descriptions, wanted, depth + 1);
         }
     }
-    if schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true)) {
+    if schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true)) && wanted(schema) {
         add_type_and_meta(schema, descriptions);
+        require(schema, &["kind", "apiVersion"]);
     }
 }
 
-fn list_schema(
+fn require(schema: &mut Value, names: &[&str]) {
+    let Some(schema) = schema.as_object_mut() else {
+        return;
+    };
+    let required = schema.entry("required").or_insert_with(|| json!([]));
+    if let Some(required) = required.as_array_mut() {
+        for name in names {
+            if !required.iter().any(|r| r == name) {
+                required.push((*name).into());
+            }
+        }
+    }
+}
+
+pub(super) fn list_schema(
     group: &str,
     version: &str,
     kind: &CrdKind<'_>,

@@ -87,6 +87,13 @@ impl<'t> Schemas<'t> {
         Some((row.name, schema.into()))
     }
 
+    /// Whether a type has a kind in every group-version.
+    pub(super) fn is_everywhere(&self, name: &str) -> bool {
+        self.rows
+            .get(name)
+            .is_some_and(|row| matches!(row.kinds, Kinds::Everywhere))
+    }
+
     /// What exists in every group-version is shown for the core group and for that of the document.
     fn kinds(&self, row: &TypeRow<'_>) -> Vec<Value> {
         let kind = row.name.rsplit('.').next().unwrap_or_default();

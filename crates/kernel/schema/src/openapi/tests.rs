@@ -9,7 +9,7 @@ fn document(group: &str, version: &str) -> Value {
 }
 
 /// Every `$ref` of a document leads somewhere.
-fn assert_closed(document: &Value) {
+pub(super) fn assert_closed(document: &Value) {
     fn visit<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
         match value {
             Value::Object(map) => {
