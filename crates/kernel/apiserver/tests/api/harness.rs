@@ -9,7 +9,7 @@ mod watch;
 
 pub use reply::{Reply, names, version};
 pub use server::{Client, Server};
-pub use watch::{Watch, shown};
+pub use watch::shown;
 
 use serde_json::{Value, json};
 
@@ -87,3 +87,21 @@ pub fn definition(plural: &str, kind: &str, spec: &Value) -> Value {
 
 /// Where CRDs are.
 pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// Writes so many bytes elsewhere that the window of ConfigMaps in memory forgets everything before: what is older can
+/// then be served by the store alone.
+pub async fn push_out_of_window(admin: &Client) {
+    let elsewhere = "/api/v1/namespaces/kube-public/configmaps";
+    admin.post(elsewhere, &config_map("ballast")).await.expect(201);
+    for i in 0..12 {
+        let text = i.to_string().repeat(500_000);
+        admin
+            .patch(
+                "merge",
+                &format!("{elsewhere}/ballast"),
+                &json!({"data": {"k": text}}),
+            )
+            .await
+            .expect(200);
+    }
+}

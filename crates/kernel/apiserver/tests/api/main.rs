@@ -2,6 +2,13 @@
 //!
 //! One binary for all of them, because each link of the whole server costs more than the tests.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests, and helpers of tests"
+)]
+
 mod access;
 mod custom;
 mod delete;

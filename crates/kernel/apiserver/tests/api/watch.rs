@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::harness::{CONFIG_MAPS, Client, Server, config_map, labelled, shown, version};
+use crate::harness::{CONFIG_MAPS, Client, Server, config_map, labelled, push_out_of_window, shown, version};
 
 fn watch_path(query: &str) -> String {
     format!("{CONFIG_MAPS}?watch=true{query}")
@@ -225,14 +225,14 @@ async fn a_compacted_version_is_gone() {
     let admin = server.admin();
     admin.post(CONFIG_MAPS, &config_map("a")).await.expect(201);
     let from = server.revision().await;
-    // Push the revision out of the window in memory, so that only the store could serve it.
-    for i in 0..2_100 {
+    for i in 0..100 {
         touch(&admin, "a", &i.to_string()).await;
     }
+    push_out_of_window(&admin).await;
     let mut watch = admin
         .watch(&watch_path(&format!("&resourceVersion={from}")))
         .await;
-    for i in 0..2_100 {
+    for i in 0..100 {
         let event = watch.next().await.unwrap();
         assert_eq!(
             event["object"]["data"]["k"],
@@ -280,9 +280,7 @@ async fn history_from_the_store_knows_selectors() {
     let from = server.revision().await;
     label(&admin, "a", &json!("red")).await;
     label(&admin, "a", &json!("green")).await;
-    for i in 0..2_100 {
-        touch(&admin, "a", &i.to_string()).await;
-    }
+    push_out_of_window(&admin).await;
     admin.delete(&format!("{CONFIG_MAPS}/a")).await.expect(200);
     admin
         .post(CONFIG_MAPS, &labelled("a", "colour", "red"))
