@@ -151,7 +151,7 @@ impl<'a> State<'a> {
         }
     }
 
-    #[allow(clippy::too_many_arguments)] // the fields of a step, and the state
+    #[allow(clippy::too_many_arguments, reason = "the fields of a step, and the state")]
     fn run_step(
         &self,
         op: &str,
@@ -222,7 +222,7 @@ impl<'a> State<'a> {
 #[derive(Debug)]
 enum StepError {
     Conflicts(Vec<(String, String)>),
-    Other(#[allow(dead_code)] String), // printed through Debug
+    Other(#[allow(dead_code, reason = "printed through Debug")] String),
 }
 
 impl From<String> for StepError {

@@ -159,7 +159,8 @@ fn check_architecture_document(workspace: &Workspace) -> Result<Vec<Problem>> {
     let unnamed = workspace.crates.iter().filter(|member| {
         let folder = member.directory.to_string_lossy();
         let short = folder.strip_prefix("crates/").unwrap_or(&folder);
-        !text.contains(&format!("`{short}`")) && !text.contains(&format!("`{}`", member.name))
+        let names = [short, &*folder, member.name.as_str()];
+        names.iter().all(|name| !text.contains(&format!("`{name}`")))
     });
     Ok(unnamed
         .map(|member| {

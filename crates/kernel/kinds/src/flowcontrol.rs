@@ -408,7 +408,7 @@ fn validate_queuing(errs: &mut Errors, at: &At<'_>, queuing: &Value) {
     } else if hand > 0 {
         // Dealing a hand of distinct queues takes as many bits as there are hands. The sum passes the limit after at
         // most sixty terms of a bit each.
-        #[allow(clippy::cast_precision_loss)]
+        #[allow(clippy::cast_precision_loss, reason = "small numbers")]
         let bits: f64 = (0..hand.min(QUEUES_MAX))
             .map(|dealt| ((queues - dealt).max(1) as f64).log2())
             .scan(0.0, |sum, bit| {

@@ -3,8 +3,13 @@
 //! Pure: objects in, objects and findings out. The shape of an object has been checked before it comes here: declared
 //! fields have their types, unknown fields and nulls are gone. Texts are those that Kubernetes users know.
 
-// Test tables hand over JSON literals; borrowing them would only add noise.
-#![cfg_attr(test, allow(clippy::needless_pass_by_value))]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::needless_pass_by_value,
+        reason = "test tables hand over JSON literals; borrowing them would only add noise"
+    )
+)]
 
 pub mod at;
 pub mod autoscaling;

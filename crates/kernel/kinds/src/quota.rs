@@ -305,7 +305,7 @@ fn compare(errs: &mut Errors, at: &At<'_>, limit: &Value, name: &str) {
         errs.invalid(&at, ratio.canonical(), detail);
     }
     if let (Some(min), Some(max)) = (of("min"), of("max")) {
-        #[allow(clippy::cast_precision_loss)]
+        #[allow(clippy::cast_precision_loss, reason = "a ratio for people")]
         let (allowed, asked) = (
             max.milli_value() as f64 / min.milli_value() as f64,
             ratio.milli_value() as f64 / 1000.0,
