@@ -104,7 +104,7 @@ pub(crate) fn schema(check: bool) -> Result<()> {
 }
 
 /// `cargo xtask codegen schema|protobuf [--check]`.
-pub fn run(arguments: &[String]) -> anyhow::Result<()> {
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["schema"] => schema(false),

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use crate::{conformance_apply, openapi_conformance};
 
 /// Runs one suite; the last line says how many cases passed, or that the suite was SKIPPED.
-pub fn run(arguments: &[String]) -> anyhow::Result<()> {
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["apply"] => apply(from_environment("apply").as_deref()),

@@ -9,7 +9,7 @@ use clap_complete::Shell;
 /// A GitOps virtual-machine platform in one process.
 #[derive(Parser)]
 #[command(name = "fairway", version, about, max_term_width = 100)]
-pub struct Cli {
+pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -17,7 +17,7 @@ pub struct Cli {
 
 /// The commands.
 #[derive(Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Start Fairway.
     Up(Up),
     /// Stop Fairway.
@@ -34,7 +34,7 @@ pub enum Command {
 
 /// Where state lives.
 #[derive(Args, Clone, Debug)]
-pub struct Data {
+pub(crate) struct Data {
     /// Directory of the installation's state [default: ~/.local/share/fairway].
     #[arg(long = "data", value_name = "DIR", env = "FAIRWAY_DATA")]
     pub dir: Option<PathBuf>,
@@ -42,7 +42,7 @@ pub struct Data {
 
 /// Options of `up`.
 #[derive(Args, Clone, Debug)]
-pub struct Up {
+pub(crate) struct Up {
     /// State.
     #[command(flatten)]
     pub data: Data,
@@ -59,7 +59,12 @@ pub struct Up {
     #[arg(long, value_name = "FILE", requires = "tls_cert", env = "FAIRWAY_TLS_KEY")]
     pub tls_key: Option<PathBuf>,
     /// More host names and addresses for which Fairway's own certificate shall be valid.
-    #[arg(long = "tls-san", value_name = "NAME", env = "FAIRWAY_TLS_SAN", value_delimiter = ',')]
+    #[arg(
+        long = "tls-san",
+        value_name = "NAME",
+        env = "FAIRWAY_TLS_SAN",
+        value_delimiter = ','
+    )]
     pub tls_san: Vec<String>,
     /// Do not keep an audit log (DIR/audit.log).
     #[arg(long, env = "FAIRWAY_NO_AUDIT")]
@@ -71,7 +76,7 @@ pub struct Up {
 
 /// Options of `down`.
 #[derive(Args, Clone, Debug)]
-pub struct Down {
+pub(crate) struct Down {
     /// State.
     #[command(flatten)]
     pub data: Data,
@@ -82,7 +87,7 @@ pub struct Down {
 
 /// Options of `status`.
 #[derive(Args, Clone, Debug)]
-pub struct Status {
+pub(crate) struct Status {
     /// State.
     #[command(flatten)]
     pub data: Data,
@@ -93,7 +98,7 @@ pub struct Status {
 
 /// Options of `kubeconfig`.
 #[derive(Args, Clone, Debug)]
-pub struct Kubeconfig {
+pub(crate) struct Kubeconfig {
     /// State.
     #[command(flatten)]
     pub data: Data,
@@ -104,7 +109,7 @@ pub struct Kubeconfig {
 
 /// Options of `version`.
 #[derive(Args, Clone, Debug)]
-pub struct Version {
+pub(crate) struct Version {
     /// How to print.
     #[command(flatten)]
     pub output: Output,
@@ -112,14 +117,14 @@ pub struct Version {
 
 /// Options of `completion`.
 #[derive(Args, Clone, Debug)]
-pub struct Completion {
+pub(crate) struct Completion {
     /// Your shell.
     pub shell: Shell,
 }
 
 /// How something is printed.
 #[derive(Args, Clone, Debug)]
-pub struct Output {
+pub(crate) struct Output {
     /// Print as JSON or YAML instead of text.
     #[arg(short = 'o', long = "output", value_enum)]
     pub format: Option<OutputFormat>,
@@ -127,7 +132,7 @@ pub struct Output {
 
 /// Formats for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OutputFormat {
+pub(crate) enum OutputFormat {
     /// JSON.
     Json,
     /// YAML.
@@ -136,7 +141,7 @@ pub enum OutputFormat {
 
 impl Output {
     /// Prints a value in the chosen format; without one, the text.
-    pub fn print(&self, value: &serde_json::Value, text: &str) {
+    pub(crate) fn print(&self, value: &serde_json::Value, text: &str) {
         match self.format {
             None => println!("{text}"),
             Some(OutputFormat::Json) => println!("{value:#}"),

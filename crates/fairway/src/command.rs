@@ -1,9 +1,9 @@
 //! One module per command.
 
-pub mod completion;
-pub mod down;
-pub mod kubeconfig;
-pub mod running;
-pub mod status;
-pub mod up;
-pub mod version;
+pub(crate) mod completion;
+pub(crate) mod down;
+pub(crate) mod kubeconfig;
+pub(crate) mod running;
+pub(crate) mod status;
+pub(crate) mod up;
+pub(crate) mod version;

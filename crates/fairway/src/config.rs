@@ -24,7 +24,7 @@ struct File {
 
 /// The settings of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
+pub(crate) struct Config {
     /// Address of the Kubernetes API.
     pub listen: SocketAddr,
     /// A serving certificate of the user's own, and its key.
@@ -41,7 +41,7 @@ const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr
 
 impl Config {
     /// Reads them all. Flags and environment have been merged by the command line already.
-    pub fn read(data: &DataDir, flags: &Up) -> anyhow::Result<Self> {
+    pub(crate) fn read(data: &DataDir, flags: &Up) -> anyhow::Result<Self> {
         let path = data.config();
         let file = match read_if_there(&path)? {
             None => File::default(),
@@ -64,7 +64,11 @@ impl Config {
             tls,
             tls_san,
             audit: !flags.no_audit && file.audit.unwrap_or(true),
-            log: flags.log.clone().or(file.log).unwrap_or_else(|| "info".to_owned()),
+            log: flags
+                .log
+                .clone()
+                .or(file.log)
+                .unwrap_or_else(|| "info".to_owned()),
         })
     }
 }

@@ -9,11 +9,11 @@ use anyhow::{Context, bail};
 
 /// An installation's directory.
 #[derive(Clone, Debug)]
-pub struct DataDir(PathBuf);
+pub(crate) struct DataDir(PathBuf);
 
 impl DataDir {
     /// The given directory, or the default one. It need not exist.
-    pub fn find(given: Option<&Path>) -> anyhow::Result<Self> {
+    pub(crate) fn find(given: Option<&Path>) -> anyhow::Result<Self> {
         let path = match given {
             Some(path) => path.to_owned(),
             None => default_dir()?,
@@ -24,12 +24,12 @@ impl DataDir {
     }
 
     /// The directory itself.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
     /// Makes the directory, readable only by its owner.
-    pub fn create(&self) -> anyhow::Result<()> {
+    pub(crate) fn create(&self) -> anyhow::Result<()> {
         for dir in [self.0.clone(), self.0.join("pki"), self.0.join("keys")] {
             DirBuilder::new()
                 .recursive(true)
@@ -41,47 +41,50 @@ impl DataDir {
     }
 
     /// Optional settings.
-    pub fn config(&self) -> PathBuf {
+    pub(crate) fn config(&self) -> PathBuf {
         self.0.join("config.yaml")
     }
 
     /// The administrator's kubeconfig.
-    pub fn kubeconfig(&self) -> PathBuf {
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.0.join("kubeconfig")
     }
 
     /// The embedded store.
-    pub fn store(&self) -> PathBuf {
+    pub(crate) fn store(&self) -> PathBuf {
         self.0.join("store")
     }
 
     /// Keys that encrypt what must not lie on disk in the clear.
-    pub fn encryption_keys(&self) -> PathBuf {
+    pub(crate) fn encryption_keys(&self) -> PathBuf {
         self.0.join("keys/encryption.keys")
     }
 
     /// The key that signs service-account tokens.
-    pub fn token_key(&self) -> PathBuf {
+    pub(crate) fn token_key(&self) -> PathBuf {
         self.0.join("keys/service-account.pk8")
     }
 
     /// Certificate and key of a name (`ca`, `serving`, `admin`).
-    pub fn pki(&self, name: &str) -> (PathBuf, PathBuf) {
-        (self.0.join(format!("pki/{name}.crt")), self.0.join(format!("pki/{name}.key")))
+    pub(crate) fn pki(&self, name: &str) -> (PathBuf, PathBuf) {
+        (
+            self.0.join(format!("pki/{name}.crt")),
+            self.0.join(format!("pki/{name}.key")),
+        )
     }
 
     /// The audit log.
-    pub fn audit_log(&self) -> PathBuf {
+    pub(crate) fn audit_log(&self) -> PathBuf {
         self.0.join("audit.log")
     }
 
     /// What a detached server prints.
-    pub fn server_log(&self) -> PathBuf {
+    pub(crate) fn server_log(&self) -> PathBuf {
         self.0.join("fairway.log")
     }
 
     /// What the running server says of itself.
-    pub fn running(&self) -> PathBuf {
+    pub(crate) fn running(&self) -> PathBuf {
         self.0.join("running.json")
     }
 }
@@ -97,10 +100,15 @@ fn default_dir() -> anyhow::Result<PathBuf> {
 }
 
 /// Writes a file that only its owner can read, whole or not at all.
-pub fn write_private(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+pub(crate) fn write_private(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
     let attempt = || -> std::io::Result<()> {
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&temporary)?;
         file.write_all(content)?;
         file.sync_all()?;
         fs::rename(&temporary, path)
@@ -109,7 +117,7 @@ pub fn write_private(path: &Path, content: &[u8]) -> anyhow::Result<()> {
 }
 
 /// Reads a file, or `None` if it is not there.
-pub fn read_if_there(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
+pub(crate) fn read_if_there(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
     match fs::read(path) {
         Ok(content) => Ok(Some(content)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),

@@ -6,10 +6,10 @@ use fairway_kernel_apiserver::pki::Pair;
 use serde_json::{Value, json};
 
 /// The name of our cluster, user and context.
-pub const NAME: &str = "fairway";
+pub(crate) const NAME: &str = "fairway";
 
 /// A kubeconfig with one context.
-pub fn make(server: &str, authority: &str, admin: &Pair) -> Value {
+pub(crate) fn make(server: &str, authority: &str, admin: &Pair) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Config",
@@ -28,7 +28,7 @@ pub fn make(server: &str, authority: &str, admin: &Pair) -> Value {
 
 /// Puts our entries into another kubeconfig. Only entries of our own names are replaced, and the current context is set
 /// only where there is none.
-pub fn merge(into: &mut Value, ours: &Value) {
+pub(crate) fn merge(into: &mut Value, ours: &Value) {
     if !into.is_object() {
         *into = json!({"apiVersion": "v1", "kind": "Config"});
     }
@@ -37,7 +37,9 @@ pub fn merge(into: &mut Value, ours: &Value) {
             into[section] = json!([]);
         }
         for entry in ours[section].as_array().into_iter().flatten() {
-            let Some(entries) = into[section].as_array_mut() else { continue };
+            let Some(entries) = into[section].as_array_mut() else {
+                continue;
+            };
             match entries.iter_mut().find(|e| e["name"] == entry["name"]) {
                 Some(place) => *place = entry.clone(),
                 None => entries.push(entry.clone()),

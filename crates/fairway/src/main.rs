@@ -2,7 +2,11 @@
 //!
 //! This crate is the command line, the configuration, and the one place where parts are wired together (`server`). It
 //! decides nothing else.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line program talks to its user")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line program talks to its user"
+)]
 
 mod cli;
 mod command;

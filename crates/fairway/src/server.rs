@@ -25,20 +25,30 @@ use crate::kubeconfig;
 const TOKEN_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
 /// Serves until the process is asked to end.
-pub async fn run(data: &DataDir, config: &Config, on_ready: impl FnOnce(&Running)) -> anyhow::Result<()> {
+pub(crate) async fn run(
+    data: &DataDir,
+    config: &Config,
+    on_ready: impl FnOnce(&Running),
+) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("signals cannot be received")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("signals cannot be received")?;
     // The address first: if it is taken, nothing has been touched yet.
     let socket = TcpListener::bind(config.listen).await.with_context(|| {
-        format!("{} cannot be listened on; choose another address with --listen ADDR:PORT", config.listen)
+        format!(
+            "{} cannot be listened on; choose another address with --listen ADDR:PORT",
+            config.listen
+        )
     })?;
-    let listen = socket.local_addr().context("the listening address is not known")?;
+    let listen = socket
+        .local_addr()
+        .context("the listening address is not known")?;
     let store: Arc<dyn Store> = Arc::new(
         EmbeddedStore::open(&data.store(), &Options::default())
             .with_context(|| format!("the state in {} could not be opened", data.store().display()))?,
     );
     let identity = identity::load(data, config, listen)?;
-    let keys = KeyRing::load_or_create(&data.encryption_keys()).context("the encryption keys cannot be used")?;
+    let keys =
+        KeyRing::load_or_create(&data.encryption_keys()).context("the encryption keys cannot be used")?;
     let kernel = Kernel::start(KernelOptions {
         store: Arc::clone(&store),
         keys: Arc::new(keys),
@@ -49,14 +59,19 @@ pub async fn run(data: &DataDir, config: &Config, on_ready: impl FnOnce(&Running
     })
     .await
     .context("the kernel could not be started")?;
-    bootstrap::run(&kernel).await.context("the default objects could not be created")?;
+    bootstrap::run(&kernel)
+        .await
+        .context("the default objects could not be created")?;
     let tls = listener::tls(&identity.serving, &identity.authority.certificate)?;
     let serving = tokio::spawn(listener::serve(Arc::clone(&kernel), socket, tls));
     let (stop, shutdown) = fairway_controller::Shutdown::new();
     let controllers = controllers::start(&kernel, &identity.trust, kubeconfig_host(listen), shutdown);
     let server = format!("https://{}", kubeconfig_host(listen));
     let admin = kubeconfig::make(&server, &identity.trust, &identity.admin);
-    write_private(&data.kubeconfig(), fairway_text_yaml::to_string(&admin).as_bytes())?;
+    write_private(
+        &data.kubeconfig(),
+        fairway_text_yaml::to_string(&admin).as_bytes(),
+    )?;
     let running = Running::this(listen, kernel.clock.rfc3339());
     running.write(data)?;
     info!(%listen, "the Kubernetes API is ready");

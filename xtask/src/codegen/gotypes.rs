@@ -146,7 +146,10 @@ fn read_source(source: &str, structs: &mut HashMap<String, Vec<GoField>>) {
             .and_then(|l| l.strip_suffix(" struct {"))
         {
             current = Some((name, Vec::new()));
-        } else if let Some(name) = line.strip_prefix("type ").and_then(|l| l.strip_suffix(" struct{}")) {
+        } else if let Some(name) = line
+            .strip_prefix("type ")
+            .and_then(|l| l.strip_suffix(" struct{}"))
+        {
             structs.insert(name.to_owned(), Vec::new());
         } else if line == "}" {
             if let Some((name, fields)) = current.take() {

@@ -5,6 +5,11 @@ use clap::CommandFactory;
 use crate::cli::{Cli, Completion};
 
 /// Prints the script.
-pub fn run(options: &Completion) {
-    clap_complete::generate(options.shell, &mut Cli::command(), "fairway", &mut std::io::stdout());
+pub(crate) fn run(options: &Completion) {
+    clap_complete::generate(
+        options.shell,
+        &mut Cli::command(),
+        "fairway",
+        &mut std::io::stdout(),
+    );
 }

@@ -11,14 +11,18 @@ use crate::cli::Down;
 use crate::data_dir::DataDir;
 
 /// Asks the server to end, and waits until it has.
-pub fn run(options: &Down) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(options: &Down) -> anyhow::Result<ExitCode> {
     let data = DataDir::find(options.data.dir.as_deref())?;
     let Some(running) = Running::find(&data)? else {
         println!("Fairway is not running on {}.", data.path().display());
         return Ok(ExitCode::SUCCESS);
     };
-    let pid = i32::try_from(running.pid).ok().and_then(Pid::from_raw).context("its process id is out of range")?;
-    kill_process(pid, Signal::TERM).with_context(|| format!("process {} could not be asked to end", running.pid))?;
+    let pid = i32::try_from(running.pid)
+        .ok()
+        .and_then(Pid::from_raw)
+        .context("its process id is out of range")?;
+    kill_process(pid, Signal::TERM)
+        .with_context(|| format!("process {} could not be asked to end", running.pid))?;
     let give_up = Instant::now() + Duration::from_secs(options.timeout);
     while running.is_alive() {
         if Instant::now() > give_up {

@@ -11,11 +11,14 @@ use crate::data_dir::{DataDir, read_if_there, write_private};
 use crate::kubeconfig;
 
 /// Prints the administrator's kubeconfig, or merges it into a file.
-pub fn run(options: &Kubeconfig) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(options: &Kubeconfig) -> anyhow::Result<ExitCode> {
     let data = DataDir::find(options.data.dir.as_deref())?;
     let path = data.kubeconfig();
     let Some(ours) = read_if_there(&path)? else {
-        bail!("there is no kubeconfig at {} yet; `fairway up` writes it", path.display());
+        bail!(
+            "there is no kubeconfig at {} yet; `fairway up` writes it",
+            path.display()
+        );
     };
     let Some(target) = &options.merge else {
         print!("{}", String::from_utf8_lossy(&ours));
@@ -26,7 +29,10 @@ pub fn run(options: &Kubeconfig) -> anyhow::Result<ExitCode> {
     let mut theirs = match read_if_there(target)? {
         None => Value::Null,
         Some(content) => fairway_text_yaml::from_slice(&content, Limits::default()).with_context(|| {
-            format!("{} is not a kubeconfig that can be read, so it was left alone", target.display())
+            format!(
+                "{} is not a kubeconfig that can be read, so it was left alone",
+                target.display()
+            )
         })?,
     };
     if !theirs.is_null() && !theirs.is_object() {
@@ -39,6 +45,11 @@ pub fn run(options: &Kubeconfig) -> anyhow::Result<ExitCode> {
         println!("The file as it was is kept as {}.", backup.display());
     }
     write_private(target, fairway_text_yaml::to_string(&theirs).as_bytes())?;
-    println!("{} has a context \"{}\" now: kubectl --context {}", target.display(), kubeconfig::NAME, kubeconfig::NAME);
+    println!(
+        "{} has a context \"{}\" now: kubectl --context {}",
+        target.display(),
+        kubeconfig::NAME,
+        kubeconfig::NAME
+    );
     Ok(ExitCode::SUCCESS)
 }

@@ -10,7 +10,7 @@ use crate::data_dir::{DataDir, read_if_there, write_private};
 
 /// What a running server writes about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Running {
+pub(crate) struct Running {
     /// Its process.
     pub pid: u32,
     /// When the process was started, in the kernel's ticks: a process id alone may have been given to somebody else.
@@ -23,32 +23,39 @@ pub struct Running {
 
 impl Running {
     /// This process.
-    pub fn this(listen: SocketAddr, since: String) -> Self {
+    pub(crate) fn this(listen: SocketAddr, since: String) -> Self {
         let pid = std::process::id();
-        Self { pid, started: start_ticks(pid).unwrap_or(0), listen, since }
+        Self {
+            pid,
+            started: start_ticks(pid).unwrap_or(0),
+            listen,
+            since,
+        }
     }
 
     /// Writes it down.
-    pub fn write(&self, data: &DataDir) -> anyhow::Result<()> {
+    pub(crate) fn write(&self, data: &DataDir) -> anyhow::Result<()> {
         write_private(&data.running(), serde_json::to_string_pretty(self)?.as_bytes())
     }
 
     /// The server that runs on this directory, if one does.
-    pub fn find(data: &DataDir) -> anyhow::Result<Option<Self>> {
+    pub(crate) fn find(data: &DataDir) -> anyhow::Result<Option<Self>> {
         let path = data.running();
-        let Some(content) = read_if_there(&path)? else { return Ok(None) };
+        let Some(content) = read_if_there(&path)? else {
+            return Ok(None);
+        };
         let running: Self =
             serde_json::from_slice(&content).with_context(|| format!("{} is damaged", path.display()))?;
         Ok(Some(running).filter(Self::is_alive))
     }
 
     /// Whether the process is still the one that wrote this.
-    pub fn is_alive(&self) -> bool {
+    pub(crate) fn is_alive(&self) -> bool {
         start_ticks(self.pid).is_some_and(|started| started == self.started)
     }
 
     /// Removes what this process wrote.
-    pub fn forget(data: &DataDir) {
+    pub(crate) fn forget(data: &DataDir) {
         let _ = std::fs::remove_file(data.running());
     }
 }

@@ -9,7 +9,7 @@ use crate::cli::Status;
 use crate::data_dir::DataDir;
 
 /// Says whether a server runs on the directory; the exit code says it too.
-pub fn run(options: &Status) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(options: &Status) -> anyhow::Result<ExitCode> {
     let data = DataDir::find(options.data.dir.as_deref())?;
     let dir = data.path().display().to_string();
     match Running::find(&data)? {
@@ -30,7 +30,10 @@ pub fn run(options: &Status) -> anyhow::Result<ExitCode> {
         }
         None => {
             let value = json!({"running": false, "data": dir});
-            options.output.print(&value, &format!("Fairway is not running on {dir}. Start it with: fairway up"));
+            options.output.print(
+                &value,
+                &format!("Fairway is not running on {dir}. Start it with: fairway up"),
+            );
             Ok(ExitCode::from(3))
         }
     }

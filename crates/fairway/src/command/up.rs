@@ -20,7 +20,7 @@ use crate::server;
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Starts the server.
-pub fn run(options: &Up) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(options: &Up) -> anyhow::Result<ExitCode> {
     let data = DataDir::find(options.data.dir.as_deref())?;
     if let Some(running) = Running::find(&data)? {
         println!("Fairway is running already (process {}).", running.pid);
@@ -34,7 +34,9 @@ pub fn run(options: &Up) -> anyhow::Result<ExitCode> {
     }
     let filter = EnvFilter::try_new(&config.log)
         .with_context(|| format!("the log filter {:?} cannot be understood", config.log))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr)
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .init();
@@ -43,7 +45,9 @@ pub fn run(options: &Up) -> anyhow::Result<ExitCode> {
         .thread_name("fairway")
         .build()
         .context("the asynchronous runtime could not be started")?;
-    runtime.block_on(server::run(&data, &config, |running| print_welcome(&data, running)))?;
+    runtime.block_on(server::run(&data, &config, |running| {
+        print_welcome(&data, running);
+    }))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -63,7 +67,11 @@ fn detach(options: &Up, data: &DataDir) -> anyhow::Result<ExitCode> {
         command.arg("--listen").arg(listen.to_string());
     }
     if let (Some(certificate), Some(key)) = (&options.tls_cert, &options.tls_key) {
-        command.arg("--tls-cert").arg(certificate).arg("--tls-key").arg(key);
+        command
+            .arg("--tls-cert")
+            .arg(certificate)
+            .arg("--tls-key")
+            .arg(key);
     }
     for name in &options.tls_san {
         command.arg("--tls-san").arg(name);
@@ -90,10 +98,16 @@ fn detach(options: &Up, data: &DataDir) -> anyhow::Result<ExitCode> {
         }
         if let Some(status) = child.try_wait().context("the server cannot be watched")? {
             let tail = last_lines(&std::fs::read_to_string(&log).unwrap_or_default(), 5);
-            bail!("the server did not start ({status}); the end of {}:\n{tail}", log.display());
+            bail!(
+                "the server did not start ({status}); the end of {}:\n{tail}",
+                log.display()
+            );
         }
         if Instant::now() > give_up {
-            bail!("the server is not ready after {START_TIMEOUT:?}; look into {}", log.display());
+            bail!(
+                "the server is not ready after {START_TIMEOUT:?}; look into {}",
+                log.display()
+            );
         }
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -14,7 +14,12 @@ use tokio::task::JoinHandle;
 const GROUPS: [&str; 2] = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
 
 /// Starts them; the task ends when `shutdown` has been given and everything under way is finished.
-pub fn start(kernel: &Arc<Kernel>, root_ca: &str, advertise: SocketAddr, shutdown: Shutdown) -> JoinHandle<()> {
+pub(super) fn start(
+    kernel: &Arc<Kernel>,
+    root_ca: &str,
+    advertise: SocketAddr,
+    shutdown: Shutdown,
+) -> JoinHandle<()> {
     let for_clients = Arc::clone(kernel);
     let client_for = move |user: &str| {
         let service = InProcess::new(Arc::clone(&for_clients), UserInfo::new(user, GROUPS));

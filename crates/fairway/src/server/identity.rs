@@ -21,7 +21,7 @@ const NAMES: [&str; 6] = [
 ];
 
 /// What a server shows and trusts.
-pub struct Identity {
+pub(super) struct Identity {
     /// Our own authority, which signs client certificates.
     pub authority: Pair,
     /// The certificate that is served.
@@ -35,29 +35,46 @@ pub struct Identity {
 }
 
 /// Loads what is there and makes what is not.
-pub fn load(data: &DataDir, config: &Config, listen: SocketAddr) -> anyhow::Result<Identity> {
+pub(super) fn load(data: &DataDir, config: &Config, listen: SocketAddr) -> anyhow::Result<Identity> {
     let now = Clock.unix();
     let authority = pair(data, "ca", || pki::new_authority(now))?;
-    let admin = pair(data, "admin", || pki::client(&authority, "fairway-admin", &["system:masters"], now))?;
+    let admin = pair(data, "admin", || {
+        pki::client(&authority, "fairway-admin", &["system:masters"], now)
+    })?;
     let (serving, trust) = match &config.tls {
         Some((certificate, key)) => {
             let read = |path: &std::path::Path| {
                 std::fs::read_to_string(path)
                     .with_context(|| format!("the certificate file {} could not be read", path.display()))
             };
-            let given = Pair { certificate: read(certificate)?, key: read(key)? };
+            let given = Pair {
+                certificate: read(certificate)?,
+                key: read(key)?,
+            };
             // Clients must trust whoever issued the given certificate; the chain in the file is the best we know.
             let trust = given.certificate.clone();
             (given, trust)
         }
-        None => (serving(&authority, config, listen, now)?, authority.certificate.clone()),
+        None => (
+            serving(&authority, config, listen, now)?,
+            authority.certificate.clone(),
+        ),
     };
-    Ok(Identity { authority, serving, trust, admin, token_key: token_key(data)? })
+    Ok(Identity {
+        authority,
+        serving,
+        trust,
+        admin,
+        token_key: token_key(data)?,
+    })
 }
 
 /// The serving certificate is made on every start: it costs a millisecond and always fits the address.
 fn serving(authority: &Pair, config: &Config, listen: SocketAddr, now: i64) -> anyhow::Result<Pair> {
-    let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(std::net::Ipv6Addr::LOCALHOST)];
+    let mut addresses = vec![
+        IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(std::net::Ipv6Addr::LOCALHOST),
+    ];
     addresses.push(IpAddr::V4(
         fairway_kernel_apiserver::admission::service::ServiceNetwork::default().api_address(),
     ));
@@ -80,9 +97,13 @@ fn pair(
     make: impl FnOnce() -> Result<Pair, pki::PkiError>,
 ) -> anyhow::Result<Pair> {
     let (certificate_path, key_path) = data.pki(name);
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|_| anyhow!("{name} in the pki folder is damaged"));
+    let text =
+        |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|_| anyhow!("{name} in the pki folder is damaged"));
     match (read_if_there(&certificate_path)?, read_if_there(&key_path)?) {
-        (Some(certificate), Some(key)) => Ok(Pair { certificate: text(certificate)?, key: text(key)? }),
+        (Some(certificate), Some(key)) => Ok(Pair {
+            certificate: text(certificate)?,
+            key: text(key)?,
+        }),
         _ => {
             let made = make()?;
             // The key first: a certificate without its key would be taken for a complete pair.

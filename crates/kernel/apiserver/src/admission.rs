@@ -60,7 +60,10 @@ pub async fn validate(
 ) -> Result<(), ApiError> {
     let name = meta(object, "name");
     if operation == Operation::Delete && call.def.is("", "namespaces") && IMMORTAL.contains(&name) {
-        return Err(ApiError::forbidden(call.about(name), "this namespace may not be deleted"));
+        return Err(ApiError::forbidden(
+            call.about(name),
+            "this namespace may not be deleted",
+        ));
     }
     if operation != Operation::Delete {
         rbac::confirm(call, object, old)?;
@@ -74,7 +77,11 @@ fn namespace_lives(call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
         return Ok(());
     }
     let namespace = call.namespace();
-    let about = About { group: "", resource: "namespaces", name: namespace };
+    let about = About {
+        group: "",
+        resource: "namespaces",
+        name: namespace,
+    };
     match phase(&call.kernel.storage.cache, call.cluster, namespace) {
         None => Err(ApiError::not_found(about)),
         Some(terminating) if terminating => {
@@ -102,7 +109,12 @@ fn phase(cache: &Cache, cluster: &str, namespace: &str) -> Option<bool> {
     let object = cache.kind(prefix.as_str()).get(suffix.as_str())?;
     // The mark of a terminating namespace is rare: looking for the bytes first spares parsing in every create.
     let marked = memchr::memmem::find(object.bytes(), b"\"deletionTimestamp\"").is_some();
-    Some(marked && object.value().is_ok_and(|v| !meta(&v, "deletionTimestamp").is_empty()))
+    Some(
+        marked
+            && object
+                .value()
+                .is_ok_and(|v| !meta(&v, "deletionTimestamp").is_empty()),
+    )
 }
 
 /// What a write has to reserve.
@@ -120,5 +132,9 @@ pub fn reserve(
 
 /// What a deletion gives back.
 pub fn release(call: &Call<'_>, object: &Value) -> Reservations {
-    if call.def.is("", "services") { service::release(object) } else { Reservations::default() }
+    if call.def.is("", "services") {
+        service::release(object)
+    } else {
+        Reservations::default()
+    }
 }

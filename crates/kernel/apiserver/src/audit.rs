@@ -53,15 +53,27 @@ pub struct Entry<'a> {
 impl Audit {
     /// Keeps no log.
     pub fn off() -> Self {
-        Self { lines: None, dropped: AtomicU64::new(0) }
+        Self {
+            lines: None,
+            dropped: AtomicU64::new(0),
+        }
     }
 
     /// Appends to a file, which only its owner can read.
     pub fn open(path: &Path) -> std::io::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(path)?;
         let (lines, queue) = sync_channel(QUEUE);
-        std::thread::Builder::new().name("audit".to_owned()).spawn(move || write_lines(file, &queue))?;
-        Ok(Self { lines: Some(lines), dropped: AtomicU64::new(0) })
+        std::thread::Builder::new()
+            .name("audit".to_owned())
+            .spawn(move || write_lines(file, &queue))?;
+        Ok(Self {
+            lines: Some(lines),
+            dropped: AtomicU64::new(0),
+        })
     }
 
     /// Whether anybody will read an entry.
@@ -121,7 +133,10 @@ impl Entry<'_> {
         if let Some(impersonated) = self.impersonated {
             event["impersonatedUser"] = user(impersonated);
         }
-        event["sourceIPs"] = self.peer.address.map_or_else(|| json!([]), |a| json!([a.to_string()]));
+        event["sourceIPs"] = self
+            .peer
+            .address
+            .map_or_else(|| json!([]), |a| json!([a.to_string()]));
         event["userAgent"] = self.user_agent.into();
         if let Some(resource) = &self.info.resource {
             let mut object = json!({"resource": resource.resource, "apiVersion": resource.version});

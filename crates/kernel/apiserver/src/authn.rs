@@ -4,7 +4,6 @@ pub mod impersonate;
 pub mod token;
 pub mod x509;
 
-
 pub use fairway_kernel_authz::UserInfo;
 use http::HeaderMap;
 
@@ -50,7 +49,10 @@ pub fn authenticate(kernel: &Kernel, peer: &Peer, headers: &HeaderMap) -> Result
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim()).filter(|t| !t.is_empty())
+    scheme
+        .eq_ignore_ascii_case("bearer")
+        .then(|| token.trim())
+        .filter(|t| !t.is_empty())
 }
 
 fn add_group(user: &mut UserInfo, group: &str) {

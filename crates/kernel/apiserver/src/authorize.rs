@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use fairway_kernel_authz::{Attributes, Decision, Kind, Policy, RBAC_GROUP, ResourceAttributes, UserInfo, forbidden_message};
+use fairway_kernel_authz::{
+    Attributes, Decision, Kind, Policy, RBAC_GROUP, ResourceAttributes, UserInfo, forbidden_message,
+};
 
 use crate::cache::{Cache, Change, ChangeKind};
 use crate::kernel::Kernel;
@@ -19,7 +21,12 @@ pub struct Authorizer {
     policy: RwLock<Policy>,
 }
 
-const KINDS: [Kind; 4] = [Kind::Role, Kind::ClusterRole, Kind::RoleBinding, Kind::ClusterRoleBinding];
+const KINDS: [Kind; 4] = [
+    Kind::Role,
+    Kind::ClusterRole,
+    Kind::RoleBinding,
+    Kind::ClusterRoleBinding,
+];
 
 impl Authorizer {
     /// Reads the roles and bindings there are, and follows them from then on. A change counts from the moment when it
@@ -29,7 +36,9 @@ impl Authorizer {
         for kind in KINDS {
             let prefix = KindPrefix::new(RBAC_GROUP, kind.resource(), BUILTIN_IDENTITY);
             let watcher = Arc::clone(&authorizer);
-            cache.kind(prefix.as_str()).observe(Box::new(move |change| watcher.take(kind, change)));
+            cache
+                .kind(prefix.as_str())
+                .observe(Box::new(move |change| watcher.take(kind, change)));
         }
         authorizer
     }
@@ -61,9 +70,18 @@ impl Kernel {
 
 fn refusal(attributes: &Attributes<'_>, reason: &str) -> ApiError {
     let message = forbidden_message(attributes, reason);
-    let Some(resource) = &attributes.resource else { return ApiError::forbidden_text(message) };
-    let about = About { group: resource.group, resource: resource.resource, name: resource.name };
-    ApiError { message, ..ApiError::forbidden(about, "") }
+    let Some(resource) = &attributes.resource else {
+        return ApiError::forbidden_text(message);
+    };
+    let about = About {
+        group: resource.group,
+        resource: resource.resource,
+        name: resource.name,
+    };
+    ApiError {
+        message,
+        ..ApiError::forbidden(about, "")
+    }
 }
 
 /// What RBAC is asked about a request.

@@ -16,7 +16,7 @@ use crate::rest::call::Call;
 use crate::status::ApiError;
 
 /// Drops what the kind does not have and returns the paths; refuses what cannot be decoded.
-pub fn prune(def: &ResourceDef, object: &mut Value) -> Result<Vec<String>, ApiError> {
+pub(crate) fn prune(def: &ResourceDef, object: &mut Value) -> Result<Vec<String>, ApiError> {
     match &def.nature {
         Nature::BuiltIn { info, .. } => {
             let findings = builtin::check(info, object, UnknownFields::Report);
@@ -34,16 +34,23 @@ pub fn prune(def: &ResourceDef, object: &mut Value) -> Result<Vec<String>, ApiEr
 
 /// Refuses a value that is not of this built-in type (what subresources, reviews and options take). Unknown fields are
 /// dropped.
-pub fn check_type(kind: &str, type_name: &str, value: &mut Value) -> Result<(), ApiError> {
-    let Some(shape) = builtin::shape(type_name) else { return Ok(()) };
-    match builtin::check_shape(shape, value, UnknownFields::Ignore).errors.first() {
+pub(crate) fn check_type(kind: &str, type_name: &str, value: &mut Value) -> Result<(), ApiError> {
+    let Some(shape) = builtin::shape(type_name) else {
+        return Ok(());
+    };
+    match builtin::check_shape(shape, value, UnknownFields::Ignore)
+        .errors
+        .first()
+    {
         None => Ok(()),
-        Some(error) => Err(ApiError::bad_request(format!("{kind} in version \"v1\" cannot be handled as a {kind}: {error}"))),
+        Some(error) => Err(ApiError::bad_request(format!(
+            "{kind} in version \"v1\" cannot be handled as a {kind}: {error}"
+        ))),
     }
 }
 
 /// Fills in defaults.
-pub fn default(def: &ResourceDef, object: &mut Value) {
+pub(crate) fn default(def: &ResourceDef, object: &mut Value) {
     match &def.nature {
         Nature::BuiltIn { strategy, .. } => strategy.default(object),
         Nature::Custom(custom) => custom.default(object),
@@ -51,7 +58,7 @@ pub fn default(def: &ResourceDef, object: &mut Value) {
 }
 
 /// Gives an object the form in which it is stored and answered: that of Go's encoder, for kinds that Go defines.
-pub fn encode(def: &ResourceDef, object: &mut Value) {
+pub(crate) fn encode(def: &ResourceDef, object: &mut Value) {
     if let Nature::BuiltIn { info, .. } = &def.nature {
         builtin::encode(info, object);
     }
@@ -66,7 +73,7 @@ fn context<'c>(call: &'c Call<'_>) -> WriteContext<'c> {
 }
 
 /// Drops what a client may not set on create.
-pub fn prepare_create(call: &Call<'_>, object: &mut Value) {
+pub(crate) fn prepare_create(call: &Call<'_>, object: &mut Value) {
     match &call.def.nature {
         Nature::BuiltIn { strategy, .. } => strategy.prepare_create(&context(call), object),
         Nature::Custom(custom) => custom.prepare_create(object),
@@ -74,7 +81,7 @@ pub fn prepare_create(call: &Call<'_>, object: &mut Value) {
 }
 
 /// Keeps what this endpoint may not change, and counts the generation.
-pub fn prepare_update(call: &Call<'_>, object: &mut Value, old: &Value) {
+pub(crate) fn prepare_update(call: &Call<'_>, object: &mut Value, old: &Value) {
     match &call.def.nature {
         Nature::BuiltIn { strategy, .. } => strategy.prepare_update(&context(call), object, old),
         Nature::Custom(custom) => custom.prepare_update(call.subresource(), object, old),
@@ -82,7 +89,7 @@ pub fn prepare_update(call: &Call<'_>, object: &mut Value, old: &Value) {
 }
 
 /// Everything that is wrong with a new object.
-pub fn validate_create(call: &Call<'_>, object: &Value) -> Vec<FieldError> {
+pub(crate) fn validate_create(call: &Call<'_>, object: &Value) -> Vec<FieldError> {
     match &call.def.nature {
         Nature::BuiltIn { strategy, .. } => strategy.validate_create(&context(call), object),
         Nature::Custom(custom) => custom.validate_create(object, call.def.namespaced),
@@ -90,7 +97,7 @@ pub fn validate_create(call: &Call<'_>, object: &Value) -> Vec<FieldError> {
 }
 
 /// Everything that is wrong with a changed object.
-pub fn validate_update(call: &Call<'_>, object: &Value, old: &Value) -> Vec<FieldError> {
+pub(crate) fn validate_update(call: &Call<'_>, object: &Value, old: &Value) -> Vec<FieldError> {
     match &call.def.nature {
         Nature::BuiltIn { strategy, .. } => strategy.validate_update(&context(call), object, old),
         Nature::Custom(custom) => custom.validate_update(call.subresource(), object, old),
@@ -98,7 +105,7 @@ pub fn validate_update(call: &Call<'_>, object: &Value, old: &Value) -> Vec<Fiel
 }
 
 /// What is accepted but worth saying.
-pub fn warnings(call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
+pub(crate) fn warnings(call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
     match &call.def.nature {
         Nature::BuiltIn { strategy, .. } => strategy.warnings(&context(call), object, old),
         Nature::Custom(custom) => custom.warnings(),
@@ -106,29 +113,31 @@ pub fn warnings(call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<Str
 }
 
 /// Whether PUT works without a resourceVersion.
-pub fn allows_unconditional_update(def: &ResourceDef) -> bool {
+pub(crate) fn allows_unconditional_update(def: &ResourceDef) -> bool {
     def.strategy().is_some_and(|s| s.allow_unconditional_update())
 }
 
 /// Whether PUT may create.
-pub fn allows_create_on_update(def: &ResourceDef) -> bool {
+pub(crate) fn allows_create_on_update(def: &ResourceDef) -> bool {
     def.strategy().is_some_and(|s| s.allow_create_on_update())
 }
 
 /// Records who owns what after an ordinary write.
-pub fn own_update(call: &Call<'_>, old: Option<&Value>, new: Value, manager: &str) -> Value {
+pub(crate) fn own_update(call: &Call<'_>, old: Option<&Value>, new: Value, manager: &str) -> Value {
     with_fields(call, |ctx| managed_fields::update(ctx, old, new, manager))
 }
 
 /// Merges an applied configuration into the live object, by ownership.
-pub fn own_apply(
+pub(crate) fn own_apply(
     call: &Call<'_>,
     old: Option<&Value>,
     applied: &Value,
     manager: &str,
     force: bool,
 ) -> Result<Value, ApplyError> {
-    with_fields(call, |ctx| managed_fields::apply(ctx, old, applied, manager, force))
+    with_fields(call, |ctx| {
+        managed_fields::apply(ctx, old, applied, manager, force)
+    })
 }
 
 fn with_fields<T>(call: &Call<'_>, run: impl FnOnce(&Ctx<'_>) -> T) -> T {
@@ -160,5 +169,8 @@ fn reset_fields(def: &ResourceDef, subresource: Option<&str>, api_version: &str)
     }
     let split: Vec<Vec<&str>> = paths.iter().map(|p| p.split('.').collect()).collect();
     let slices: Vec<&[&str]> = split.iter().map(Vec::as_slice).collect();
-    ResetFields::new(vec![(api_version.to_owned(), Filter::Exclude(Set::from_paths(&slices)))])
+    ResetFields::new(vec![(
+        api_version.to_owned(),
+        Filter::Exclude(Set::from_paths(&slices)),
+    )])
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use fairway_kernel_authz::{Kind, RBAC_GROUP, UserInfo, bootstrap, covers, PolicyRule};
+use fairway_kernel_authz::{Kind, PolicyRule, RBAC_GROUP, UserInfo, bootstrap, covers};
 use futures::future::try_join_all;
 use http::{Method, Request};
 use http_body_util::BodyExt;
@@ -34,17 +34,27 @@ pub struct BootstrapError {
 /// Creates and completes the default objects, then declares the kernel ready.
 pub async fn run(kernel: &Arc<Kernel>) -> Result<(), BootstrapError> {
     // The server's own identity, as upstream's loopback client: nothing else in the process has it.
-    let client = InProcess::new(Arc::clone(kernel), UserInfo::new("system:apiserver", ["system:masters"]));
-    let namespaces = NAMESPACES.map(|name| {
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    });
-    let missing = namespaces.iter().filter(|n| !exists(kernel, "", "namespaces", "", name(n)));
+    let client = InProcess::new(
+        Arc::clone(kernel),
+        UserInfo::new("system:apiserver", ["system:masters"]),
+    );
+    let namespaces =
+        NAMESPACES.map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+    let missing = namespaces
+        .iter()
+        .filter(|n| !exists(kernel, "", "namespaces", "", name(n)));
     try_join_all(missing.map(|n| send(&client, Method::POST, "/api/v1/namespaces".to_owned(), n))).await?;
     let mut writes = Vec::new();
     let objects = bootstrap::objects();
     for default in &objects {
-        let path = collection(default.kind, &default.namespace);
-        match current(kernel, RBAC_GROUP, default.kind.resource(), &default.namespace, &default.name) {
+        let path = collection(default.kind, default.namespace);
+        match current(
+            kernel,
+            RBAC_GROUP,
+            default.kind.resource(),
+            default.namespace,
+            default.name,
+        ) {
             None => writes.push((Method::POST, path, default.object.clone())),
             Some(live) => {
                 if let Some(completed) = complete(default.kind, &live, &default.object) {
@@ -53,8 +63,12 @@ pub async fn run(kernel: &Arc<Kernel>) -> Result<(), BootstrapError> {
             }
         }
     }
-    try_join_all(writes.iter().map(|(method, path, object)| send(&client, method.clone(), path.clone(), object)))
-        .await?;
+    try_join_all(
+        writes
+            .iter()
+            .map(|(method, path, object)| send(&client, method.clone(), path.clone(), object)),
+    )
+    .await?;
     aggregate(kernel, &client).await?;
     kernel.ready.store(true, std::sync::atomic::Ordering::Release);
     Ok(())
@@ -63,12 +77,16 @@ pub async fn run(kernel: &Arc<Kernel>) -> Result<(), BootstrapError> {
 /// Fills the roles that are made of others (admin, edit, view), so that they are right from the first request on.
 async fn aggregate(kernel: &Arc<Kernel>, client: &InProcess) -> Result<(), BootstrapError> {
     loop {
-        let pending = kernel.authorizer.with(fairway_kernel_authz::Policy::pending_aggregations);
+        let pending = kernel
+            .authorizer
+            .with(fairway_kernel_authz::Policy::pending_aggregations);
         if pending.is_empty() {
             return Ok(());
         }
         for role in pending {
-            let Some(mut live) = current(kernel, RBAC_GROUP, "clusterroles", "", &role.name) else { continue };
+            let Some(mut live) = current(kernel, RBAC_GROUP, "clusterroles", "", &role.name) else {
+                continue;
+            };
             live["rules"] = json!(role.rules);
             let path = format!("{}/{}", collection(Kind::ClusterRole, ""), role.name);
             send(client, Method::PUT, path, &live).await?;
@@ -91,7 +109,13 @@ fn collection(kind: Kind, namespace: &str) -> String {
 fn current(kernel: &Kernel, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Value> {
     let prefix = KindPrefix::new(group, resource, BUILTIN_IDENTITY);
     let suffix = ObjectSuffix::new(ROOT_CLUSTER, namespace, name);
-    kernel.storage.cache.kind(prefix.as_str()).get(suffix.as_str())?.value().ok()
+    kernel
+        .storage
+        .cache
+        .kind(prefix.as_str())
+        .get(suffix.as_str())?
+        .value()
+        .ok()
 }
 
 fn exists(kernel: &Kernel, group: &str, resource: &str, namespace: &str, name: &str) -> bool {
@@ -111,7 +135,9 @@ fn complete(kind: Kind, live: &Value, default: &Value) -> Option<Value> {
             }
             let have = PolicyRule::list_from(live.get("rules"));
             let want = PolicyRule::list_from(default.get("rules"));
-            let missing = want.iter().any(|rule| !covers(&have, std::slice::from_ref(rule)).is_empty());
+            let missing = want
+                .iter()
+                .any(|rule| !covers(&have, std::slice::from_ref(rule)).is_empty());
             if !missing {
                 return None;
             }
@@ -140,7 +166,12 @@ fn complete(kind: Kind, live: &Value, default: &Value) -> Option<Value> {
     Some(completed)
 }
 
-async fn send(client: &InProcess, method: Method, path: String, object: &Value) -> Result<(), BootstrapError> {
+async fn send(
+    client: &InProcess,
+    method: Method,
+    path: String,
+    object: &Value,
+) -> Result<(), BootstrapError> {
     let request = Request::builder()
         .method(method.clone())
         .uri(path.as_str())
@@ -157,6 +188,16 @@ async fn send(client: &InProcess, method: Method, path: String, object: &Value) 
     if code < 400 || code == 409 {
         return Ok(());
     }
-    let body = response.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    Err(BootstrapError { method, path, code, message: String::from_utf8_lossy(&body).into_owned() })
+    let body = response
+        .into_body()
+        .collect()
+        .await
+        .map(http_body_util::Collected::to_bytes)
+        .unwrap_or_default();
+    Err(BootstrapError {
+        method,
+        path,
+        code,
+        message: String::from_utf8_lossy(&body).into_owned(),
+    })
 }

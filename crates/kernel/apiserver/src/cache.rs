@@ -43,7 +43,12 @@ pub struct Cache {
 impl Cache {
     /// The cache of a kind, made on first use.
     pub fn kind(&self, prefix: &str) -> Arc<KindCache> {
-        if let Some(kind) = self.kinds.read().unwrap_or_else(PoisonError::into_inner).get(prefix) {
+        if let Some(kind) = self
+            .kinds
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(prefix)
+        {
             return Arc::clone(kind);
         }
         let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
@@ -57,12 +62,21 @@ impl Cache {
 
     /// Every kind that has been seen.
     pub fn kinds(&self) -> Vec<Arc<KindCache>> {
-        self.kinds.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.kinds
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .values()
+            .cloned()
+            .collect()
     }
 
     /// Forgets a kind whose definition has gone. Its watchers' streams end.
     pub fn forget(&self, prefix: &str) {
-        let gone = self.kinds.write().unwrap_or_else(PoisonError::into_inner).remove(prefix);
+        let gone = self
+            .kinds
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(prefix);
         if let Some(kind) = gone {
             kind.close_watchers();
         }
@@ -83,7 +97,10 @@ impl Cache {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(_)) => Err(ApiError::unavailable("the server is shutting down")),
             Err(_) => Err(ApiError::timeout(
-                format!("Too large resource version: {revision}, current: {}", self.applied()),
+                format!(
+                    "Too large resource version: {revision}, current: {}",
+                    self.applied()
+                ),
                 1,
             )),
         }

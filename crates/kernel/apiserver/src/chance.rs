@@ -17,7 +17,9 @@ impl Clock {
 
     /// Now, with microseconds, as audit events and leases have it.
     pub fn rfc3339_micros(self) -> String {
-        jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
+        jiff::Timestamp::now()
+            .strftime("%Y-%m-%dT%H:%M:%S%.6fZ")
+            .to_string()
     }
 
     /// Seconds since 1970.
@@ -72,14 +74,24 @@ impl Random {
         b[6] = (b[6] & 0x0f) | 0x40;
         b[8] = (b[8] & 0x3f) | 0x80;
         let hex: String = b.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+        format!(
+            "{}-{}-{}-{}-{}",
+            &hex[..8],
+            &hex[8..12],
+            &hex[12..16],
+            &hex[16..20],
+            &hex[20..]
+        )
     }
 
     /// Five letters for `generateName`.
     pub fn name_suffix(&self) -> String {
         let mut bytes = [0; 5];
         self.fill(&mut bytes);
-        bytes.iter().map(|b| char::from(NAME_LETTERS[*b as usize % NAME_LETTERS.len()])).collect()
+        bytes
+            .iter()
+            .map(|b| char::from(NAME_LETTERS[*b as usize % NAME_LETTERS.len()]))
+            .collect()
     }
 
     /// A random time up to `most`.

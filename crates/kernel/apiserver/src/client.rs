@@ -29,7 +29,13 @@ pub struct InProcess {
 impl InProcess {
     /// The kernel for this user.
     pub fn new(kernel: Arc<Kernel>, user: UserInfo) -> Self {
-        Self { kernel, peer: Arc::new(Peer { identity: Some(user), address: None }) }
+        Self {
+            kernel,
+            peer: Arc::new(Peer {
+                identity: Some(user),
+                address: None,
+            }),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use tracing::{debug, warn};
 use crate::kernel::Kernel;
 
 /// Compacts the store from time to time, as long as the kernel lives.
-pub fn start(kernel: &Arc<Kernel>) {
+pub(crate) fn start(kernel: &Arc<Kernel>) {
     tokio::spawn(run(Arc::downgrade(kernel), Arc::clone(&kernel.storage.store)));
 }
 
@@ -21,8 +21,12 @@ async fn run(kernel: Weak<Kernel>, store: Arc<dyn Store>) {
         if kernel.upgrade().is_none_or(|k| *k.shutdown.borrow()) {
             return;
         }
-        let Ok(revision) = store.revision().await else { continue };
-        let Some(before) = schedule.observe(began.elapsed(), revision) else { continue };
+        let Ok(revision) = store.revision().await else {
+            continue;
+        };
+        let Some(before) = schedule.observe(began.elapsed(), revision) else {
+            continue;
+        };
         match store.compact(before).await {
             Ok(()) => debug!(revision = before.0, "history has been compacted"),
             Err(error) => warn!(%error, "history could not be compacted; it will be tried again"),

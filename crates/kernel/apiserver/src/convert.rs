@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::registry::{Nature, ResourceDef};
 
 /// From the stored version to that of the definition.
-pub fn to_request(def: &ResourceDef, object: &mut Value) {
+pub(crate) fn to_request(def: &ResourceDef, object: &mut Value) {
     if !def.is_storage_version() {
         match (def.group.as_str(), def.resource.as_str()) {
             ("events.k8s.io", "events") => *object = event::core_to_events(object),
@@ -27,7 +27,7 @@ pub fn to_request(def: &ResourceDef, object: &mut Value) {
 }
 
 /// From the definition's version to the stored one.
-pub fn to_storage(def: &ResourceDef, object: &mut Value) {
+pub(crate) fn to_storage(def: &ResourceDef, object: &mut Value) {
     if def.is_storage_version() {
         return;
     }

@@ -13,7 +13,7 @@ use crate::service::Admitted;
 use crate::status::ApiError;
 
 /// Answers a path that names no resource.
-pub fn answer(kernel: &Kernel, path: &str, request: &Admitted<'_>) -> Answer {
+pub(crate) fn answer(kernel: &Kernel, path: &str, request: &Admitted<'_>) -> Answer {
     let registry = kernel.registry.load_full();
     let headers = &request.parts.headers;
     let segments: Vec<&str> = path.split('/').filter(|s| !s.is_empty()).collect();
@@ -47,7 +47,10 @@ pub fn answer(kernel: &Kernel, path: &str, request: &Admitted<'_>) -> Answer {
 }
 
 fn host(headers: &HeaderMap) -> &str {
-    headers.get(http::header::HOST).and_then(|v| v.to_str().ok()).unwrap_or("127.0.0.1:6443")
+    headers
+        .get(http::header::HOST)
+        .and_then(|v| v.to_str().ok())
+        .unwrap_or("127.0.0.1:6443")
 }
 
 fn wants_aggregated(headers: &HeaderMap) -> bool {
@@ -58,7 +61,7 @@ fn wants_aggregated(headers: &HeaderMap) -> bool {
 }
 
 /// Groups in discovery order, each with its versions, best first.
-pub fn group_versions(registry: &Registry) -> Vec<(String, Vec<String>)> {
+pub(crate) fn group_versions(registry: &Registry) -> Vec<(String, Vec<String>)> {
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     let mut place: BTreeMap<String, usize> = BTreeMap::new();
     for def in registry.iter() {
@@ -92,11 +95,26 @@ fn groups(registry: &Registry) -> Vec<Value> {
 }
 
 fn paths(registry: &Registry) -> Value {
-    let mut paths: Vec<String> = ["/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/healthz",
-        "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version"]
-        .map(str::to_owned)
-        .to_vec();
-    for (group, versions) in group_versions(registry).into_iter().filter(|(g, _)| !g.is_empty()) {
+    let mut paths: Vec<String> = [
+        "/.well-known/openid-configuration",
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/openid/v1/jwks",
+        "/readyz",
+        "/version",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    for (group, versions) in group_versions(registry)
+        .into_iter()
+        .filter(|(g, _)| !g.is_empty())
+    {
         paths.push(format!("/apis/{group}"));
         paths.extend(versions.iter().map(|v| format!("/apis/{group}/{v}")));
     }
@@ -106,7 +124,10 @@ fn paths(registry: &Registry) -> Value {
 
 fn resource_list(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     let mut resources = Vec::new();
-    for def in registry.iter().filter(|d| d.group == group && d.version == version) {
+    for def in registry
+        .iter()
+        .filter(|d| d.group == group && d.version == version)
+    {
         let mut entry = json!({
             "name": def.resource, "singularName": def.singular, "namespaced": def.namespaced,
             "kind": def.kind, "verbs": def.verbs,
@@ -158,8 +179,10 @@ fn aggregated(registry: &Registry, request: &Admitted<'_>, core: bool) -> Answer
         .into_iter()
         .filter(|(group, _)| group.is_empty() == core)
         .map(|(group, versions)| {
-            let versions: Vec<Value> =
-                versions.iter().map(|v| version_discovery(registry, &group, v)).collect();
+            let versions: Vec<Value> = versions
+                .iter()
+                .map(|v| version_discovery(registry, &group, v))
+                .collect();
             let metadata = if core { json!({}) } else { json!({"name": group}) };
             json!({"metadata": metadata, "versions": versions})
         })
@@ -169,17 +192,27 @@ fn aggregated(registry: &Registry, request: &Admitted<'_>, core: bool) -> Answer
     });
     let (_, body) = respond::encode(request.accept.format, &document);
     let etag = format!("\"{}\"", crate::openapi::hash(&body));
-    let known = request.parts.headers.get(http::header::IF_NONE_MATCH).and_then(|v| v.to_str().ok());
+    let known = request
+        .parts
+        .headers
+        .get(http::header::IF_NONE_MATCH)
+        .and_then(|v| v.to_str().ok());
     let content_type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     let mut response = if known == Some(etag.as_str()) {
-        respond::bytes(304, http::HeaderValue::from_static(content_type), bytes::Bytes::new())
+        respond::bytes(
+            304,
+            http::HeaderValue::from_static(content_type),
+            bytes::Bytes::new(),
+        )
     } else {
         respond::bytes(200, http::HeaderValue::from_static(content_type), body)
     };
     if let Ok(etag) = etag.parse() {
         response.headers_mut().insert(http::header::ETAG, etag);
     }
-    response.headers_mut().insert(http::header::VARY, http::HeaderValue::from_static("Accept"));
+    response
+        .headers_mut()
+        .insert(http::header::VARY, http::HeaderValue::from_static("Accept"));
     Ok(response)
 }
 
@@ -194,7 +227,10 @@ fn version_discovery(registry: &Registry, group: &str, version: &str) -> Value {
                 "responseKind".to_owned(),
                 json!({"group": def.group, "version": def.version, "kind": def.kind}),
             );
-            entry.insert("scope".to_owned(), if def.namespaced { "Namespaced" } else { "Cluster" }.into());
+            entry.insert(
+                "scope".to_owned(),
+                if def.namespaced { "Namespaced" } else { "Cluster" }.into(),
+            );
             entry.insert("singularResource".to_owned(), def.singular.as_str().into());
             entry.insert("verbs".to_owned(), json!(def.verbs));
             let mut entry = Value::Object(entry);

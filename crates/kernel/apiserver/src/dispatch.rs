@@ -19,7 +19,7 @@ use crate::subresource;
 use crate::version;
 
 /// Answers a request that has been authorised.
-pub async fn dispatch(kernel: &Arc<Kernel>, request: Admitted<'_>) -> Answer {
+pub(crate) async fn dispatch(kernel: &Arc<Kernel>, request: Admitted<'_>) -> Answer {
     match &request.info.resource {
         Some(path) => resource(kernel, &request, path).await,
         None => other(kernel, &request).await,
@@ -28,7 +28,10 @@ pub async fn dispatch(kernel: &Arc<Kernel>, request: Admitted<'_>) -> Answer {
 
 async fn other(kernel: &Arc<Kernel>, request: &Admitted<'_>) -> Answer {
     if !matches!(request.info.verb, "get" | "head") {
-        return Err(ApiError::method_not_allowed(&request.info.path, request.info.verb));
+        return Err(ApiError::method_not_allowed(
+            &request.info.path,
+            request.info.verb,
+        ));
     }
     let format = request.accept.format;
     match request.info.path.trim_end_matches('/') {
@@ -86,7 +89,7 @@ async fn resource(kernel: &Arc<Kernel>, request: &Admitted<'_>, path: &ResourceP
 }
 
 /// Carries out a verb on a stored resource.
-pub async fn verb(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
+pub(crate) async fn verb(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
     let verb = request.info.verb;
     if !call.def.verbs.iter().any(|v| v == verb) {
         return Err(ApiError::method_not_allowed(&call.def.resource, verb));

@@ -12,7 +12,7 @@ use crate::status::ApiError;
 
 /// Both selectors of a request.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub(crate) struct Filter {
     labels: LabelSelector,
     fields: FieldSelector,
     /// Whether a term needs more of the object than its name and namespace.
@@ -23,7 +23,7 @@ const META_FIELDS: [&str; 2] = ["metadata.name", "metadata.namespace"];
 
 impl Filter {
     /// Parses the selectors, and refuses fields that the kind does not offer.
-    pub fn read(call: &Call<'_>, labels: &str, fields: &str) -> Result<Self, ApiError> {
+    pub(crate) fn read(call: &Call<'_>, labels: &str, fields: &str) -> Result<Self, ApiError> {
         let labels = LabelSelector::parse(labels)?;
         let fields = FieldSelector::parse(fields)?;
         let offered = offered_fields(&call.def);
@@ -32,37 +32,49 @@ impl Filter {
             let meta = META_FIELDS.contains(&term.field.as_str())
                 && (call.def.namespaced || term.field != "metadata.namespace");
             if !meta && !offered.iter().any(|f| f == &term.field) {
-                return Err(ApiError::bad_request(not_offered(&call.def, &offered, &term.field)));
+                return Err(ApiError::bad_request(not_offered(
+                    &call.def,
+                    &offered,
+                    &term.field,
+                )));
             }
             needs_value |= !meta;
         }
-        Ok(Self { labels, fields, needs_value })
+        Ok(Self {
+            labels,
+            fields,
+            needs_value,
+        })
     }
 
     /// Whether everything is selected.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
     /// The field selector.
-    pub fn fields(&self) -> &FieldSelector {
+    pub(crate) fn fields(&self) -> &FieldSelector {
         &self.fields
     }
 
     /// The one name that can match: from the URL (a watch on an object) or from the selector.
-    pub fn only_name<'a>(&'a self, call: &'a Call<'_>) -> Option<&'a str> {
-        if call.path.name.is_empty() { self.fields.name() } else { Some(&call.path.name) }
+    pub(crate) fn only_name<'a>(&'a self, call: &'a Call<'_>) -> Option<&'a str> {
+        if call.path.name.is_empty() {
+            self.fields.name()
+        } else {
+            Some(&call.path.name)
+        }
     }
 
     /// Drops what is not selected.
-    pub fn retain(&self, def: &ResourceDef, objects: &mut Vec<Arc<Object>>) {
+    pub(crate) fn retain(&self, def: &ResourceDef, objects: &mut Vec<Arc<Object>>) {
         if !self.is_empty() {
             objects.retain(|object| self.matches(def, object));
         }
     }
 
     /// Whether an object is selected.
-    pub fn matches(&self, def: &ResourceDef, object: &Object) -> bool {
+    pub(crate) fn matches(&self, def: &ResourceDef, object: &Object) -> bool {
         if !self.labels.is_empty() && !self.labels.matches(|key| object.label(key)) {
             return false;
         }
@@ -70,7 +82,11 @@ impl Filter {
             return true;
         }
         let Ok(value) = object.value() else { return false };
-        let fields = if self.needs_value { selectable_fields(def, &value) } else { Vec::new() };
+        let fields = if self.needs_value {
+            selectable_fields(def, &value)
+        } else {
+            Vec::new()
+        };
         self.fields.matches(|path| field(&value, &fields, path))
     }
 }
@@ -79,15 +95,20 @@ fn field(object: &Value, fields: &[(String, String)], path: &str) -> Option<Stri
     match path {
         "metadata.name" => object["metadata"]["name"].as_str().map(str::to_owned),
         "metadata.namespace" => object["metadata"]["namespace"].as_str().map(str::to_owned),
-        _ => fields.iter().find(|(name, _)| name == path).map(|(_, value)| value.clone()),
+        _ => fields
+            .iter()
+            .find(|(name, _)| name == path)
+            .map(|(_, value)| value.clone()),
     }
 }
 
 fn selectable_fields(def: &ResourceDef, object: &Value) -> Vec<(String, String)> {
     match (def.strategy(), def.custom()) {
-        (Some(strategy), _) => {
-            strategy.selectable_fields(object).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-        }
+        (Some(strategy), _) => strategy
+            .selectable_fields(object)
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
         (None, Some(custom)) => custom.selectable_fields(object),
         (None, None) => Vec::new(),
     }
@@ -95,7 +116,11 @@ fn selectable_fields(def: &ResourceDef, object: &Value) -> Vec<(String, String)>
 
 fn not_offered(def: &ResourceDef, offered: &[String], field: &str) -> String {
     if offered.is_empty() {
-        let meta = if def.namespaced { "\"metadata.name\", \"metadata.namespace\"" } else { "\"metadata.name\"" };
+        let meta = if def.namespaced {
+            "\"metadata.name\", \"metadata.namespace\""
+        } else {
+            "\"metadata.name\""
+        };
         format!("{field:?} is not a known field selector: only {meta}")
     } else {
         format!("field label not supported: {field}")
@@ -104,5 +129,8 @@ fn not_offered(def: &ResourceDef, offered: &[String], field: &str) -> String {
 
 /// The fields that a kind lets itself be selected by, beyond name and namespace.
 fn offered_fields(def: &ResourceDef) -> Vec<String> {
-    selectable_fields(def, &Value::Null).into_iter().map(|(name, _)| name).collect()
+    selectable_fields(def, &Value::Null)
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect()
 }

@@ -10,10 +10,11 @@ use crate::service::is_ready;
 use crate::status::ApiError;
 
 /// Whether a path is one of the health endpoints, or a single check below one.
-pub fn is_health(path: &str) -> bool {
-    ["/livez", "/readyz", "/healthz"]
-        .iter()
-        .any(|p| path.strip_prefix(p).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+pub(crate) fn is_health(path: &str) -> bool {
+    ["/livez", "/readyz", "/healthz"].iter().any(|p| {
+        path.strip_prefix(p)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
 }
 
 struct Check {
@@ -24,16 +25,28 @@ struct Check {
 
 fn checks(kernel: &Kernel, endpoint: &str) -> Vec<Check> {
     let store = (*kernel.shutdown.borrow()).then(|| "the server is shutting down".to_owned());
-    let mut checks = vec![Check { name: "ping", fault: None }, Check { name: "store", fault: store }];
+    let mut checks = vec![
+        Check {
+            name: "ping",
+            fault: None,
+        },
+        Check {
+            name: "store",
+            fault: store,
+        },
+    ];
     if endpoint != "livez" {
         let started = (!is_ready(kernel)).then(|| "start-up has not finished".to_owned());
-        checks.push(Check { name: "poststarthook/start-fairway-kernel", fault: started });
+        checks.push(Check {
+            name: "poststarthook/start-fairway-kernel",
+            fault: started,
+        });
     }
     checks
 }
 
 /// Answers a health request.
-pub fn answer(kernel: &Kernel, path: &str, query: &Query) -> Answer {
+pub(crate) fn answer(kernel: &Kernel, path: &str, query: &Query) -> Answer {
     let mut parts = path.trim_start_matches('/').splitn(2, '/');
     let (endpoint, single) = (parts.next().unwrap_or(""), parts.next());
     let mut checks = checks(kernel, endpoint);

@@ -20,7 +20,10 @@ pub struct Inflight {
 
 impl Default for Inflight {
     fn default() -> Self {
-        Self { reading: Arc::new(Semaphore::new(READING)), mutating: Arc::new(Semaphore::new(MUTATING)) }
+        Self {
+            reading: Arc::new(Semaphore::new(READING)),
+            mutating: Arc::new(Semaphore::new(MUTATING)),
+        }
     }
 }
 
@@ -28,8 +31,8 @@ impl Inflight {
     /// A place for a request, kept until the permit is dropped.
     pub fn enter(&self, mutating: bool) -> Result<OwnedSemaphorePermit, ApiError> {
         let places = if mutating { &self.mutating } else { &self.reading };
-        Arc::clone(places).try_acquire_owned().map_err(|_| {
-            ApiError::too_many_requests("Too many requests, please try again later.", 1)
-        })
+        Arc::clone(places)
+            .try_acquire_owned()
+            .map_err(|_| ApiError::too_many_requests("Too many requests, please try again later.", 1))
     }
 }

@@ -90,7 +90,14 @@ pub enum StartError {
 impl Kernel {
     /// Loads state and makes everything ready to serve.
     pub async fn start(options: KernelOptions) -> Result<Arc<Self>, StartError> {
-        let KernelOptions { store, keys, token_key, issuer, jwks_uri, audit_log } = options;
+        let KernelOptions {
+            store,
+            keys,
+            token_key,
+            issuer,
+            jwks_uri,
+            audit_log,
+        } = options;
         let tokens = Tokens::new(&token_key, issuer, jwks_uri).map_err(StartError::Key)?;
         let audit = match audit_log {
             None => Audit::off(),

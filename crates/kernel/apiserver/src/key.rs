@@ -51,7 +51,10 @@ impl KindPrefix {
 /// All keys that begin with `prefix`.
 pub fn prefix_range(prefix: Vec<u8>) -> KeyRange {
     let end = after_prefix(&prefix);
-    KeyRange { start: prefix.into(), end: end.into() }
+    KeyRange {
+        start: prefix.into(),
+        end: end.into(),
+    }
 }
 
 /// The first key after all those with this prefix; empty where there is none.
@@ -93,7 +96,11 @@ pub fn scope_prefix(cluster: &str, namespace: Option<&str>) -> String {
 /// Cluster, namespace and name of a suffix.
 pub fn split_suffix(suffix: &str) -> (&str, &str, &str) {
     let mut parts = suffix.splitn(3, '/');
-    (parts.next().unwrap_or(""), parts.next().unwrap_or(""), parts.next().unwrap_or(""))
+    (
+        parts.next().unwrap_or(""),
+        parts.next().unwrap_or(""),
+        parts.next().unwrap_or(""),
+    )
 }
 
 #[cfg(test)]
@@ -105,7 +112,10 @@ mod tests {
         let prefix = KindPrefix::new("", "configmaps", BUILTIN_IDENTITY);
         let key = prefix.object(&ObjectSuffix::new(ROOT_CLUSTER, "default", "a"));
         assert_eq!(&key[..], b"/core/configmaps/builtin/root/default/a");
-        assert_eq!(KindPrefix::split(&key), Some(("/core/configmaps/builtin/", "root/default/a")));
+        assert_eq!(
+            KindPrefix::split(&key),
+            Some(("/core/configmaps/builtin/", "root/default/a"))
+        );
         let cluster_scoped = ObjectSuffix::new(ROOT_CLUSTER, "", "n");
         assert_eq!(split_suffix(cluster_scoped.as_str()), ("root", "", "n"));
     }

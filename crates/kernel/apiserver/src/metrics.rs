@@ -9,7 +9,9 @@ use crate::kernel::Kernel;
 use crate::request::RequestInfo;
 
 /// Upper ends of the latency buckets, in seconds.
-const BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
+const BUCKETS: [f64; 12] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0,
+];
 
 /// Labels of a series. They come from what the server knows (resources it serves, a handful of verbs), never from what a
 /// client may invent, so their number is bounded.
@@ -41,7 +43,12 @@ impl Metrics {
             Some(r) if known => (r.group.clone(), r.resource.clone()),
             _ => (String::new(), String::new()),
         };
-        let series = Series { verb: info.verb, group, resource, code };
+        let series = Series {
+            verb: info.verb,
+            group,
+            resource,
+            code,
+        };
         let seconds = took.as_secs_f64();
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         let histogram = requests.entry(series).or_default();
@@ -54,10 +61,20 @@ impl Metrics {
 }
 
 /// Everything, as text.
-pub fn render(kernel: &Kernel) -> String {
+pub(crate) fn render(kernel: &Kernel) -> String {
     let mut out = String::with_capacity(16 * 1024);
-    let requests = kernel.metrics.requests.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    head(&mut out, "apiserver_request_total", "counter", "Requests by verb, resource and code.");
+    let requests = kernel
+        .metrics
+        .requests
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
+    head(
+        &mut out,
+        "apiserver_request_total",
+        "counter",
+        "Requests by verb, resource and code.",
+    );
     for (s, histogram) in &requests {
         let _ = writeln!(
             out,
@@ -65,14 +82,24 @@ pub fn render(kernel: &Kernel) -> String {
             s.verb, s.group, s.resource, s.code, histogram.count
         );
     }
-    head(&mut out, "apiserver_request_duration_seconds", "histogram", "How long requests took.");
+    head(
+        &mut out,
+        "apiserver_request_duration_seconds",
+        "histogram",
+        "How long requests took.",
+    );
     for (s, histogram) in &requests {
-        let labels =
-            format!("verb=\"{}\",group=\"{}\",resource=\"{}\",code=\"{}\"", s.verb, s.group, s.resource, s.code);
+        let labels = format!(
+            "verb=\"{}\",group=\"{}\",resource=\"{}\",code=\"{}\"",
+            s.verb, s.group, s.resource, s.code
+        );
         let mut below = 0;
         for (upper, count) in BUCKETS.iter().zip(histogram.buckets) {
             below += count;
-            let _ = writeln!(out, "apiserver_request_duration_seconds_bucket{{{labels},le=\"{upper}\"}} {below}");
+            let _ = writeln!(
+                out,
+                "apiserver_request_duration_seconds_bucket{{{labels},le=\"{upper}\"}} {below}"
+            );
         }
         let _ = writeln!(
             out,
@@ -83,7 +110,12 @@ pub fn render(kernel: &Kernel) -> String {
             seconds = histogram.seconds,
         );
     }
-    head(&mut out, "apiserver_resource_objects", "gauge", "Objects by kind.");
+    head(
+        &mut out,
+        "apiserver_resource_objects",
+        "gauge",
+        "Objects by kind.",
+    );
     for kind in kernel.storage.cache.kinds() {
         let mut parts = kind.prefix().trim_matches('/').splitn(3, '/');
         let (group, resource) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
@@ -94,9 +126,19 @@ pub fn render(kernel: &Kernel) -> String {
             kind.len()
         );
     }
-    head(&mut out, "fairway_store_revision", "gauge", "Revision up to which readers see everything.");
+    head(
+        &mut out,
+        "fairway_store_revision",
+        "gauge",
+        "Revision up to which readers see everything.",
+    );
     let _ = writeln!(out, "fairway_store_revision {}", kernel.storage.cache.applied());
-    head(&mut out, "apiserver_audit_error_total", "counter", "Audit lines that were dropped.");
+    head(
+        &mut out,
+        "apiserver_audit_error_total",
+        "counter",
+        "Audit lines that were dropped.",
+    );
     let _ = writeln!(out, "apiserver_audit_error_total {}", kernel.audit.dropped());
     if let Some(more) = kernel.more_metrics.get() {
         out.push_str(&more());

@@ -40,7 +40,9 @@ const AFTER_VERSION: &[u8] = b"\",";
 
 /// Makes the stored form of an object. It must have a `metadata` with at least one field besides `resourceVersion`.
 pub fn encode(object: &Value) -> Result<Vec<u8>, ApiError> {
-    let fields = object.as_object().ok_or_else(|| ApiError::internal("a stored object must be a map"))?;
+    let fields = object
+        .as_object()
+        .ok_or_else(|| ApiError::internal("a stored object must be a map"))?;
     let mut out = Vec::with_capacity(1024);
     out.extend_from_slice(&[0; HEADER]);
     out.push(b'{');
@@ -101,7 +103,10 @@ impl Object {
     pub fn decode(stored: &[u8], revision: u64) -> Option<Self> {
         let (offset, rest) = stored.split_first_chunk::<4>()?;
         let (end, json) = rest.split_first_chunk::<4>()?;
-        let (at, end) = (u32::from_le_bytes(*offset) as usize, u32::from_le_bytes(*end) as usize);
+        let (at, end) = (
+            u32::from_le_bytes(*offset) as usize,
+            u32::from_le_bytes(*end) as usize,
+        );
         if at > end || end > json.len() {
             return None;
         }
@@ -112,7 +117,12 @@ impl Object {
     fn splice(before: &[u8], metadata: &[u8], after: &[u8], revision: u64) -> Self {
         let digits = revision.to_string();
         let mut out = BytesMut::with_capacity(
-            before.len() + metadata.len() + after.len() + BEFORE_VERSION.len() + AFTER_VERSION.len() + digits.len(),
+            before.len()
+                + metadata.len()
+                + after.len()
+                + BEFORE_VERSION.len()
+                + AFTER_VERSION.len()
+                + digits.len(),
         );
         out.put_slice(before);
         out.put_slice(BEFORE_VERSION);
@@ -139,14 +149,22 @@ impl Object {
         let before = self.version_at.0 as usize - BEFORE_VERSION.len();
         let after = self.version_at.1 as usize + AFTER_VERSION.len();
         let end = self.metadata_end as usize;
-        Self::splice(&self.bytes[..before], &self.bytes[after..end], &self.bytes[end..], revision)
-            .with_identity(self.identity_hash)
+        Self::splice(
+            &self.bytes[..before],
+            &self.bytes[after..end],
+            &self.bytes[end..],
+            revision,
+        )
+        .with_identity(self.identity_hash)
     }
 
     /// The same object, knowing the hash of its key.
     #[must_use]
     pub fn with_identity(self, identity_hash: u64) -> Self {
-        Self { identity_hash, ..self }
+        Self {
+            identity_hash,
+            ..self
+        }
     }
 
     /// The hash of its key; 0 where it is not known.
@@ -171,7 +189,9 @@ impl Object {
     /// `"metadata":{...}`, cut out of the JSON: all that metadata-only clients read.
     pub fn metadata(&self) -> &[u8] {
         let start = (self.version_at.0 as usize).saturating_sub(BEFORE_VERSION.len() + METADATA.len());
-        self.bytes.get(start..self.metadata_end as usize).unwrap_or_default()
+        self.bytes
+            .get(start..self.metadata_end as usize)
+            .unwrap_or_default()
     }
 
     /// The object as metadata-only clients read it.
@@ -198,7 +218,10 @@ impl Object {
     /// The value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
         let labels = self.labels();
-        labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok().map(|i| &*labels[i].1)
+        labels
+            .binary_search_by(|(k, _)| (**k).cmp(key))
+            .ok()
+            .map(|i| &*labels[i].1)
     }
 }
 
@@ -257,7 +280,10 @@ mod tests {
     fn items_of_lists_can_do_without_their_type() {
         let object = Object::decode(&stored(), 42).unwrap();
         let text = String::from_utf8(object.untyped().to_vec()).unwrap();
-        assert!(text.starts_with("\"metadata\":{\"resourceVersion\":\"42\",\"name\":\"a\""), "{text}");
+        assert!(
+            text.starts_with("\"metadata\":{\"resourceVersion\":\"42\",\"name\":\"a\""),
+            "{text}"
+        );
     }
 
     #[test]
@@ -277,7 +303,10 @@ mod tests {
     fn a_deleted_object_has_the_revision_of_its_deletion() {
         let object = Object::decode(&stored(), 9).unwrap().deleted_at(1000);
         assert_eq!(object.value().unwrap()["metadata"]["resourceVersion"], "1000");
-        assert_eq!(object.deleted_at(7).value().unwrap()["metadata"]["resourceVersion"], "7");
+        assert_eq!(
+            object.deleted_at(7).value().unwrap()["metadata"]["resourceVersion"],
+            "7"
+        );
     }
 
     #[test]

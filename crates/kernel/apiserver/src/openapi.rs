@@ -3,7 +3,7 @@
 //! Documents of built-in groups never change while the server runs; their hashes are kept, the documents are not. A
 //! custom group's hash comes from its CRDs' revisions, so the index costs no document either.
 
-pub mod v2;
+pub(crate) mod v2;
 
 use bytes::Bytes;
 use http::HeaderValue;
@@ -19,13 +19,18 @@ use crate::service::Admitted;
 use crate::status::ApiError;
 
 /// A short hash, as it stands in URLs and tags.
-pub fn hash(bytes: &[u8]) -> String {
+pub(crate) fn hash(bytes: &[u8]) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
-    digest.as_ref().iter().take(16).map(|b| format!("{b:02X}")).collect()
+    digest
+        .as_ref()
+        .iter()
+        .take(16)
+        .map(|b| format!("{b:02X}"))
+        .collect()
 }
 
 /// Answers a path below `/openapi/v3`.
-pub fn answer(kernel: &Kernel, path: &str, request: &Admitted<'_>) -> Answer {
+pub(crate) fn answer(kernel: &Kernel, path: &str, request: &Admitted<'_>) -> Answer {
     let registry = kernel.registry.load_full();
     let Some(name) = path.strip_prefix("/openapi/v3/") else {
         let mut paths = Map::new();
@@ -33,10 +38,17 @@ pub fn answer(kernel: &Kernel, path: &str, request: &Admitted<'_>) -> Answer {
             for version in versions {
                 let name = document_name(&group, &version);
                 let hash = document_hash(&registry, &group, &version);
-                paths.insert(name.clone(), json!({"serverRelativeURL": format!("/openapi/v3/{name}?hash={hash}")}));
+                paths.insert(
+                    name.clone(),
+                    json!({"serverRelativeURL": format!("/openapi/v3/{name}?hash={hash}")}),
+                );
             }
         }
-        return Ok(respond::value(200, request.accept.format, &json!({ "paths": paths })));
+        return Ok(respond::value(
+            200,
+            request.accept.format,
+            &json!({ "paths": paths }),
+        ));
     };
     let (group, version) = match name.split('/').collect::<Vec<_>>().as_slice() {
         ["api", version] => (String::new(), (*version).to_owned()),
@@ -49,7 +61,11 @@ pub fn answer(kernel: &Kernel, path: &str, request: &Admitted<'_>) -> Answer {
     let current = document_hash(&registry, &group, &version);
     let etag = format!("\"{current}\"");
     let headers = &request.parts.headers;
-    if headers.get(http::header::IF_NONE_MATCH).and_then(|v| v.to_str().ok()) == Some(etag.as_str()) {
+    if headers
+        .get(http::header::IF_NONE_MATCH)
+        .and_then(|v| v.to_str().ok())
+        == Some(etag.as_str())
+    {
         return Ok(respond::json_bytes(304, Bytes::new()));
     }
     let body = document(kernel, &registry, &group, &version)?;
@@ -67,7 +83,11 @@ pub fn answer(kernel: &Kernel, path: &str, request: &Admitted<'_>) -> Answer {
 }
 
 fn document_name(group: &str, version: &str) -> String {
-    if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
+    if group.is_empty() {
+        format!("api/{version}")
+    } else {
+        format!("apis/{group}/{version}")
+    }
 }
 
 fn is_builtin(registry: &Registry, group: &str, version: &str) -> bool {
@@ -83,7 +103,10 @@ fn document_hash(registry: &Registry, group: &str, version: &str) -> String {
         return fairway_kernel_schema::openapi::v3_hash(group, version);
     }
     let mut state = name;
-    for def in registry.iter().filter(|d| d.group == group && d.version == version) {
+    for def in registry
+        .iter()
+        .filter(|d| d.group == group && d.version == version)
+    {
         if let Nature::Custom(custom) = &def.nature {
             state.push_str(&format!(";{}@{}", def.resource, custom.schema_since));
         }

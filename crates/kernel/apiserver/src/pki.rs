@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SanType,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, SanType,
 };
 
 /// A certificate and its key, in PEM.
@@ -26,7 +26,10 @@ pub struct PkiError {
 }
 
 fn failed(what: &str) -> impl FnOnce(rcgen::Error) -> PkiError + '_ {
-    move |source| PkiError { what: what.to_owned(), source }
+    move |source| PkiError {
+        what: what.to_owned(),
+        source,
+    }
 }
 
 /// Years that the CA is valid.
@@ -49,16 +52,27 @@ pub fn new_authority(now_unix: i64) -> Result<Pair, PkiError> {
     let mut params = CertificateParams::default();
     params.distinguished_name = name("fairway-ca", &[]);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages =
-        vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+    params.key_usages = vec![
+        KeyUsagePurpose::KeyCertSign,
+        KeyUsagePurpose::CrlSign,
+        KeyUsagePurpose::DigitalSignature,
+    ];
     validity(&mut params, now_unix, CA_YEARS * 365);
     let key = KeyPair::generate().map_err(failed(what))?;
     let certificate = params.self_signed(&key).map_err(failed(what))?;
-    Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+    Ok(Pair {
+        certificate: certificate.pem(),
+        key: key.serialize_pem(),
+    })
 }
 
 /// A certificate for the server, for these addresses and names.
-pub fn serving(authority: &Pair, addresses: &[IpAddr], names: &[&str], now_unix: i64) -> Result<Pair, PkiError> {
+pub fn serving(
+    authority: &Pair,
+    addresses: &[IpAddr],
+    names: &[&str],
+    now_unix: i64,
+) -> Result<Pair, PkiError> {
     let what = "the server";
     let mut params = CertificateParams::default();
     params.distinguished_name = name("fairway", &[]);
@@ -67,7 +81,9 @@ pub fn serving(authority: &Pair, addresses: &[IpAddr], names: &[&str], now_unix:
         params.subject_alt_names.push(SanType::IpAddress(*address));
     }
     for dns in names {
-        params.subject_alt_names.push(SanType::DnsName((*dns).try_into().map_err(failed(what))?));
+        params
+            .subject_alt_names
+            .push(SanType::DnsName((*dns).try_into().map_err(failed(what))?));
     }
     signed(authority, params, now_unix, what)
 }
@@ -89,13 +105,24 @@ fn name(common: &str, organisations: &[&str]) -> DistinguishedName {
     name
 }
 
-fn signed(authority: &Pair, mut params: CertificateParams, now_unix: i64, what: &str) -> Result<Pair, PkiError> {
-    params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+fn signed(
+    authority: &Pair,
+    mut params: CertificateParams,
+    now_unix: i64,
+    what: &str,
+) -> Result<Pair, PkiError> {
+    params.key_usages = vec![
+        KeyUsagePurpose::DigitalSignature,
+        KeyUsagePurpose::KeyEncipherment,
+    ];
     params.use_authority_key_identifier_extension = true;
     validity(&mut params, now_unix, LEAF_DAYS);
     let ca_key = KeyPair::from_pem(&authority.key).map_err(failed(what))?;
     let issuer = Issuer::from_ca_cert_pem(&authority.certificate, ca_key).map_err(failed(what))?;
     let key = KeyPair::generate().map_err(failed(what))?;
     let certificate = params.signed_by(&key, &issuer).map_err(failed(what))?;
-    Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+    Ok(Pair {
+        certificate: certificate.pem(),
+        key: key.serialize_pem(),
+    })
 }

@@ -11,7 +11,9 @@ pub struct Query(Vec<(String, String)>);
 impl Query {
     /// Decodes `a=b&c=d`.
     pub fn parse(raw: &str) -> Result<Self, ApiError> {
-        Ok(Self(form_urlencoded::parse(raw.as_bytes()).into_owned().collect()))
+        Ok(Self(
+            form_urlencoded::parse(raw.as_bytes()).into_owned().collect(),
+        ))
     }
 
     /// The first value of a parameter.
@@ -21,7 +23,10 @@ impl Query {
 
     /// All values of a parameter.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(k, _)| k == name).map(|(_, v)| v.as_str())
+        self.0
+            .iter()
+            .filter(move |(k, _)| k == name)
+            .map(|(_, v)| v.as_str())
     }
 
     /// A boolean parameter as upstream reads it: present and neither `false` nor `0`.
@@ -38,7 +43,9 @@ impl Query {
         self.non_empty(name)
             .map(|text| {
                 text.parse().map_err(|_| {
-                    ApiError::bad_request(format!("the query parameter {name}={text:?} is not a valid number"))
+                    ApiError::bad_request(format!(
+                        "the query parameter {name}={text:?} is not a valid number"
+                    ))
                 })
             })
             .transpose()
@@ -47,7 +54,7 @@ impl Query {
 
 /// How a `resourceVersion` of a list is to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VersionMatch {
+pub(crate) enum VersionMatch {
     /// At least as new.
     NotOlderThan,
     /// Exactly this one.
@@ -56,7 +63,7 @@ pub enum VersionMatch {
 
 /// Options of list, watch and deletecollection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ListOptions {
+pub(crate) struct ListOptions {
     /// Label selector, unparsed.
     pub label_selector: String,
     /// Field selector, unparsed.
@@ -79,7 +86,7 @@ pub struct ListOptions {
 
 impl ListOptions {
     /// Reads and checks them, with the rules and sentences of upstream.
-    pub fn read(query: &Query, watch: bool) -> Result<Self, ApiError> {
+    pub(crate) fn read(query: &Query, watch: bool) -> Result<Self, ApiError> {
         let version_match = match query.non_empty("resourceVersionMatch") {
             None => None,
             Some("NotOlderThan") => Some(VersionMatch::NotOlderThan),
@@ -101,7 +108,9 @@ impl ListOptions {
             continue_token: query.get("continue").unwrap_or("").to_owned(),
             timeout_seconds: query.integer("timeoutSeconds")?,
             allow_bookmarks: query.flag("allowWatchBookmarks"),
-            send_initial_events: query.get("sendInitialEvents").map(|_| query.flag("sendInitialEvents")),
+            send_initial_events: query
+                .get("sendInitialEvents")
+                .map(|_| query.flag("sendInitialEvents")),
         };
         options.check(watch)?;
         Ok(options)
@@ -123,13 +132,17 @@ impl ListOptions {
             };
         }
         if self.send_initial_events.is_some() {
-            return Err(invalid("sendInitialEvents", "Forbidden: sendInitialEvents is forbidden for list".to_owned()));
+            return Err(invalid(
+                "sendInitialEvents",
+                "Forbidden: sendInitialEvents is forbidden for list".to_owned(),
+            ));
         }
         if let Some(version_match) = self.version_match {
             if self.resource_version.is_empty() {
                 return Err(invalid(
                     "resourceVersionMatch",
-                    "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided".to_owned(),
+                    "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
+                        .to_owned(),
                 ));
             }
             if !self.continue_token.is_empty() {
@@ -141,7 +154,8 @@ impl ListOptions {
             if version_match == VersionMatch::Exact && self.resource_version == "0" {
                 return Err(invalid(
                     "resourceVersionMatch",
-                    "Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"".to_owned(),
+                    "Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""
+                        .to_owned(),
                 ));
             }
         }
@@ -152,7 +166,11 @@ impl ListOptions {
 fn invalid(field: &str, why: String) -> ApiError {
     use crate::status::{Cause, Details};
     let message = format!("ListOptions.meta.k8s.io \"\" is invalid: {field}: {why}");
-    let reason = if why.starts_with("Forbidden") { "FieldValueForbidden" } else { "FieldValueNotSupported" };
+    let reason = if why.starts_with("Forbidden") {
+        "FieldValueForbidden"
+    } else {
+        "FieldValueNotSupported"
+    };
     ApiError {
         code: 422,
         reason: "Invalid",
@@ -160,7 +178,11 @@ fn invalid(field: &str, why: String) -> ApiError {
         details: Some(Details {
             group: "meta.k8s.io".to_owned(),
             kind: "ListOptions".to_owned(),
-            causes: vec![Cause { reason: reason.to_owned(), message: why, field: field.to_owned() }],
+            causes: vec![Cause {
+                reason: reason.to_owned(),
+                message: why,
+                field: field.to_owned(),
+            }],
             ..Details::default()
         }),
         continue_token: None,
@@ -169,7 +191,7 @@ fn invalid(field: &str, why: String) -> ApiError {
 
 /// What happens to unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FieldValidation {
+pub(crate) enum FieldValidation {
     /// Dropped in silence.
     Ignore,
     /// Dropped with a warning.
@@ -180,7 +202,7 @@ pub enum FieldValidation {
 
 /// Options of create, update and patch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WriteOptions {
+pub(crate) struct WriteOptions {
     /// Nothing is stored.
     pub dry_run: bool,
     /// Who owns the fields.
@@ -193,7 +215,7 @@ pub struct WriteOptions {
 
 impl WriteOptions {
     /// Reads and checks them.
-    pub fn read(query: &Query) -> Result<Self, ApiError> {
+    pub(crate) fn read(query: &Query) -> Result<Self, ApiError> {
         let field_validation = match query.non_empty("fieldValidation") {
             None | Some("Warn") => FieldValidation::Warn,
             Some("Ignore") => FieldValidation::Ignore,
@@ -232,7 +254,7 @@ impl WriteOptions {
 }
 
 /// Reads `dryRun`, of which upstream knows only `All`.
-pub fn dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Result<bool, ApiError> {
+pub(crate) fn dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Result<bool, ApiError> {
     let mut dry = false;
     for value in values.filter(|v| !v.is_empty()) {
         if value != "All" {
@@ -258,11 +280,26 @@ mod tests {
     fn list_options_are_checked_as_upstream_checks_them() {
         let cases = [
             ("resourceVersionMatch=Exact", false, Err(422), "needs a version"),
-            ("resourceVersion=0&resourceVersionMatch=Exact", false, Err(422), "0 means any"),
+            (
+                "resourceVersion=0&resourceVersionMatch=Exact",
+                false,
+                Err(422),
+                "0 means any",
+            ),
             ("resourceVersion=5&resourceVersionMatch=Exact", false, Ok(()), ""),
-            ("resourceVersion=5&resourceVersionMatch=Sometimes", false, Err(422), "unknown word"),
+            (
+                "resourceVersion=5&resourceVersionMatch=Sometimes",
+                false,
+                Err(422),
+                "unknown word",
+            ),
             ("sendInitialEvents=true", true, Err(422), "needs NotOlderThan"),
-            ("sendInitialEvents=true&resourceVersionMatch=NotOlderThan", true, Ok(()), ""),
+            (
+                "sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+                true,
+                Ok(()),
+                "",
+            ),
             ("sendInitialEvents=true", false, Err(422), "watch only"),
             ("limit=ten", false, Err(400), "not a number"),
         ];

@@ -123,7 +123,11 @@ impl ResourceDef {
 
 /// `v1`, `apps/v1`.
 pub fn api_version(group: &str, version: &str) -> String {
-    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
 }
 
 /// All resources at one moment.
@@ -147,29 +151,38 @@ impl Registry {
     }
 
     fn add(&mut self, def: Arc<ResourceDef>) {
-        self.defs
-            .insert((def.group.clone(), def.version.clone(), def.resource.clone()), Arc::clone(&def));
+        self.defs.insert(
+            (def.group.clone(), def.version.clone(), def.resource.clone()),
+            Arc::clone(&def),
+        );
         self.order.push(def);
     }
 
     /// The resource of a path.
     pub fn find(&self, group: &str, version: &str, resource: &str) -> Option<&Arc<ResourceDef>> {
-        self.defs.get(&(group.to_owned(), version.to_owned(), resource.to_owned()))
+        self.defs
+            .get(&(group.to_owned(), version.to_owned(), resource.to_owned()))
     }
 
     /// Any served version of a resource.
     pub fn any_version(&self, group: &str, resource: &str) -> Option<&Arc<ResourceDef>> {
-        self.order.iter().find(|d| d.group == group && d.resource == resource)
+        self.order
+            .iter()
+            .find(|d| d.group == group && d.resource == resource)
     }
 
     /// The resource of a kind, as owner references name it.
     pub fn find_kind(&self, group: &str, version: &str, kind: &str) -> Option<&Arc<ResourceDef>> {
-        self.order.iter().find(|d| d.group == group && d.version == version && d.kind == kind)
+        self.order
+            .iter()
+            .find(|d| d.group == group && d.version == version && d.kind == kind)
     }
 
     /// Whether a group-version is served.
     pub fn serves(&self, group: &str, version: &str) -> bool {
-        self.order.iter().any(|d| d.group == group && d.version == version)
+        self.order
+            .iter()
+            .any(|d| d.group == group && d.version == version)
     }
 
     /// All, in discovery order.
@@ -180,16 +193,21 @@ impl Registry {
 
 fn builtin_defs() -> &'static [Arc<ResourceDef>] {
     static DEFS: std::sync::OnceLock<Vec<Arc<ResourceDef>>> = std::sync::OnceLock::new();
-    DEFS.get_or_init(|| builtin::kinds().iter().map(|info| Arc::new(builtin_def(info))).collect())
+    DEFS.get_or_init(|| {
+        builtin::kinds()
+            .iter()
+            .map(|info| Arc::new(builtin_def(info)))
+            .collect()
+    })
 }
 
 /// The group and version under which a built-in resource is stored. Two resources of Kubernetes have a second face: an
 /// Event is the same object in both of its groups, and autoscaling/v1 is an older view of v2.
 fn storage_of(info: &KindInfo) -> (&str, &str) {
-    match (&*info.group, &*info.resource) {
+    match (info.group, info.resource) {
         ("events.k8s.io", "events") => ("", "v1"),
         ("autoscaling", "horizontalpodautoscalers") => ("autoscaling", "v2"),
-        _ => (&info.group, &info.version),
+        _ => (info.group, info.version),
     }
 }
 
@@ -201,7 +219,9 @@ fn builtin_def(info: &'static KindInfo) -> ResourceDef {
         version: info.version.to_string(),
         resource: info.resource.to_string(),
         kind: info.kind.to_string(),
-        list_kind: info.list_kind.map_or_else(|| format!("{}List", info.kind), str::to_owned),
+        list_kind: info
+            .list_kind
+            .map_or_else(|| format!("{}List", info.kind), str::to_owned),
         singular: info.singular.to_string(),
         short_names: owned(&info.short_names),
         categories: owned(&info.categories),
@@ -218,10 +238,13 @@ fn builtin_def(info: &'static KindInfo) -> ResourceDef {
                 verbs: owned(&s.verbs),
             })
             .collect(),
-        prefix: KindPrefix::new(group, &info.resource, BUILTIN_IDENTITY),
+        prefix: KindPrefix::new(group, info.resource, BUILTIN_IDENTITY),
         stored_as: api_version(group, version),
-        sealed: info.group.is_empty() && &*info.resource == "secrets",
-        nature: Nature::BuiltIn { info, strategy: strategy_of(info) },
+        sealed: info.group.is_empty() && info.resource == "secrets",
+        nature: Nature::BuiltIn {
+            info,
+            strategy: strategy_of(info),
+        },
     }
 }
 

@@ -59,9 +59,15 @@ impl RequestInfo {
         for segment in path.split('/').filter(|s| !s.is_empty()) {
             segments.push(percent_decode(segment).ok_or(PathError::Encoding)?);
         }
-        let mut info =
-            Self { cluster, path: path.to_owned(), verb: plain_verb(method), resource: None };
-        let Some((resource, watch_prefix)) = resource_path(&segments) else { return Ok(info) };
+        let mut info = Self {
+            cluster,
+            path: path.to_owned(),
+            verb: plain_verb(method),
+            resource: None,
+        };
+        let Some((resource, watch_prefix)) = resource_path(&segments) else {
+            return Ok(info);
+        };
         info.verb = if watch_prefix {
             "watch"
         } else {
@@ -73,16 +79,24 @@ impl RequestInfo {
 
     /// Whether the request may change something.
     pub fn is_mutating(&self) -> bool {
-        matches!(self.verb, "create" | "update" | "patch" | "delete" | "deletecollection" | "post" | "put")
+        matches!(
+            self.verb,
+            "create" | "update" | "patch" | "delete" | "deletecollection" | "post" | "put"
+        )
     }
 }
 
 fn split_workspace(path: &str) -> Result<(String, &str), PathError> {
-    let Some(rest) = path.strip_prefix("/clusters/") else { return Ok((ROOT_CLUSTER.to_owned(), path)) };
+    let Some(rest) = path.strip_prefix("/clusters/") else {
+        return Ok((ROOT_CLUSTER.to_owned(), path));
+    };
     let end = rest.find('/').unwrap_or(rest.len());
     let (workspace, below) = rest.split_at(end);
     if workspace == ROOT_CLUSTER {
-        Ok((ROOT_CLUSTER.to_owned(), if below.is_empty() { "/" } else { below }))
+        Ok((
+            ROOT_CLUSTER.to_owned(),
+            if below.is_empty() { "/" } else { below },
+        ))
     } else {
         Err(PathError::NoSuchWorkspace(workspace.to_owned()))
     }
@@ -99,14 +113,17 @@ fn resource_path(segments: &[String]) -> Option<(ResourcePath, bool)> {
     };
     let watch_prefix = rest.first().is_some_and(|s| s == "watch") && rest.len() > 1;
     let rest = if watch_prefix { &rest[1..] } else { rest };
-    let mut found =
-        ResourcePath { group: group.to_owned(), version: version.clone(), ..ResourcePath::default() };
+    let mut found = ResourcePath {
+        group: group.to_owned(),
+        version: version.clone(),
+        ..ResourcePath::default()
+    };
     let parts: &[String] = match rest {
         [namespaces, namespace, below @ ..]
             if namespaces == "namespaces"
-                && below.first().is_some_and(|b| {
-                    below.len() > 1 || !NAMESPACE_SUBRESOURCES.contains(&b.as_str())
-                }) =>
+                && below
+                    .first()
+                    .is_some_and(|b| below.len() > 1 || !NAMESPACE_SUBRESOURCES.contains(&b.as_str())) =>
         {
             found.namespace = Some(namespace.clone());
             below
@@ -133,10 +150,18 @@ fn resource_verb(method: &Method, path: &ResourcePath, query: &Query) -> &'stati
         Method::DELETE if path.name.is_empty() => "deletecollection",
         Method::DELETE => "delete",
         Method::GET | Method::HEAD if path.name.is_empty() => {
-            if query.flag("watch") { "watch" } else { "list" }
+            if query.flag("watch") {
+                "watch"
+            } else {
+                "list"
+            }
         }
         Method::GET | Method::HEAD => {
-            if query.flag("watch") && path.subresource.is_empty() { "watch" } else { "get" }
+            if query.flag("watch") && path.subresource.is_empty() {
+                "watch"
+            } else {
+                "get"
+            }
         }
         _ => plain_verb(method),
     }
@@ -177,9 +202,9 @@ fn percent_decode(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn check(method: Method, url: &str, expected: &str) {
+    fn check(method: &Method, url: &str, expected: &str) {
         let (path, query) = url.split_once('?').unwrap_or((url, ""));
-        let got = RequestInfo::read(&method, path, &Query::parse(query).unwrap()).unwrap();
+        let got = RequestInfo::read(method, path, &Query::parse(query).unwrap()).unwrap();
         let text = match &got.resource {
             None => format!("{} {}", got.verb, got.path),
             Some(r) => format!(
@@ -200,19 +225,46 @@ mod tests {
 
     #[test]
     fn urls_are_understood_as_upstream_does() {
-        check(Method::GET, "/api/v1/pods", "list /v1 ns=- pods");
-        check(Method::GET, "/api/v1/pods?watch=true", "watch /v1 ns=- pods");
-        check(Method::GET, "/api/v1/watch/namespaces/a/pods", "watch /v1 ns=a pods");
-        check(Method::GET, "/api/v1/namespaces/a/pods/b/status", "get /v1 ns=a pods b status");
-        check(Method::GET, "/api/v1/namespaces/a", "get /v1 ns=a namespaces a");
-        check(Method::PUT, "/api/v1/namespaces/a/finalize", "update /v1 ns=a namespaces a finalize");
-        check(Method::GET, "/api/v1/namespaces", "list /v1 ns=- namespaces");
-        check(Method::DELETE, "/apis/apps/v1/namespaces/a/deployments", "deletecollection apps/v1 ns=a deployments");
-        check(Method::PATCH, "/apis/apps/v1/namespaces/a/deployments/d", "patch apps/v1 ns=a deployments d");
-        check(Method::GET, "/clusters/root/apis/apps/v1/deployments", "list apps/v1 ns=- deployments");
-        check(Method::GET, "/apis/apps/v1", "get /apis/apps/v1");
-        check(Method::GET, "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Aadmin",
-            "get rbac.authorization.k8s.io/v1 ns=- clusterroles system:admin");
+        check(&Method::GET, "/api/v1/pods", "list /v1 ns=- pods");
+        check(&Method::GET, "/api/v1/pods?watch=true", "watch /v1 ns=- pods");
+        check(
+            &Method::GET,
+            "/api/v1/watch/namespaces/a/pods",
+            "watch /v1 ns=a pods",
+        );
+        check(
+            &Method::GET,
+            "/api/v1/namespaces/a/pods/b/status",
+            "get /v1 ns=a pods b status",
+        );
+        check(&Method::GET, "/api/v1/namespaces/a", "get /v1 ns=a namespaces a");
+        check(
+            &Method::PUT,
+            "/api/v1/namespaces/a/finalize",
+            "update /v1 ns=a namespaces a finalize",
+        );
+        check(&Method::GET, "/api/v1/namespaces", "list /v1 ns=- namespaces");
+        check(
+            &Method::DELETE,
+            "/apis/apps/v1/namespaces/a/deployments",
+            "deletecollection apps/v1 ns=a deployments",
+        );
+        check(
+            &Method::PATCH,
+            "/apis/apps/v1/namespaces/a/deployments/d",
+            "patch apps/v1 ns=a deployments d",
+        );
+        check(
+            &Method::GET,
+            "/clusters/root/apis/apps/v1/deployments",
+            "list apps/v1 ns=- deployments",
+        );
+        check(&Method::GET, "/apis/apps/v1", "get /apis/apps/v1");
+        check(
+            &Method::GET,
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Aadmin",
+            "get rbac.authorization.k8s.io/v1 ns=- clusterroles system:admin",
+        );
     }
 
     #[test]

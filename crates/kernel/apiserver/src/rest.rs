@@ -1,15 +1,15 @@
 //! The verbs of a resource, each in its own file, all on the same [`call::Call`].
 
-pub mod call;
-pub mod create;
-pub mod delete;
-pub mod delete_collection;
-pub mod get;
-pub mod list;
-pub mod patch;
-pub mod present;
-pub mod update;
-pub mod watch;
+pub(crate) mod call;
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod delete_collection;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod patch;
+pub(crate) mod present;
+pub(crate) mod update;
+pub(crate) mod watch;
 mod write;
 
 use serde_json::Value;
@@ -28,11 +28,16 @@ pub(crate) async fn write_update(
     name: &str,
     change: &mut (dyn FnMut(&Value) -> Result<Value, ApiError> + Send),
 ) -> Result<Value, ApiError> {
-    let update = write::Update { name, change, owned: false, conditional: false };
+    let update = write::Update {
+        name,
+        change,
+        owned: false,
+        conditional: false,
+    };
     match write::update(call, options, update).await? {
-        write::Written::Created(object) | write::Written::Updated(object) | write::Written::Deleted(object) => {
-            present::value(&call.def, &object)
-        }
+        write::Written::Created(object)
+        | write::Written::Updated(object)
+        | write::Written::Deleted(object) => present::value(&call.def, &object),
         write::Written::DryRun { object, .. } => Ok(object),
     }
 }

@@ -12,14 +12,20 @@ use crate::service::Admitted;
 use crate::status::{About, ApiError};
 
 /// Whether a resource is a question rather than a thing.
-pub fn is_review(def: &ResourceDef) -> bool {
-    matches!(def.group.as_str(), "authentication.k8s.io" | "authorization.k8s.io")
+pub(crate) fn is_review(def: &ResourceDef) -> bool {
+    matches!(
+        def.group.as_str(),
+        "authentication.k8s.io" | "authorization.k8s.io"
+    )
 }
 
 /// Answers a question.
-pub fn answer(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
+pub(crate) fn answer(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
     if request.info.verb != "create" {
-        return Err(ApiError::method_not_allowed(&call.def.resource, request.info.verb));
+        return Err(ApiError::method_not_allowed(
+            &call.def.resource,
+            request.info.verb,
+        ));
     }
     let mut review = call.parse_body(&request.body)?.value;
     crate::rest::check_kind(call, &mut review)?;
@@ -63,13 +69,21 @@ fn user_info(user: &UserInfo) -> Value {
 fn texts(value: &Value) -> Vec<String> {
     value
         .as_array()
-        .map(|list| list.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect())
+        .map(|list| {
+            list.iter()
+                .filter_map(|v| v.as_str().map(str::to_owned))
+                .collect()
+        })
         .unwrap_or_default()
 }
 
 fn token_review(call: &Call<'_>, spec: &Value) -> Value {
     let token = spec["token"].as_str().unwrap_or("");
-    match call.kernel.tokens.authenticate(call.kernel, token, &texts(&spec["audiences"])) {
+    match call
+        .kernel
+        .tokens
+        .authenticate(call.kernel, token, &texts(&spec["audiences"]))
+    {
         Ok(verified) => {
             let mut user = verified.user;
             user.groups.push(crate::authn::AUTHENTICATED.to_owned());
@@ -89,7 +103,14 @@ fn subject(spec: &Value) -> Result<UserInfo, ApiError> {
         let path = Path::new("spec").child("user");
         let error = FieldError::invalid(&path, "", "at least one of user or group must be specified");
         // Upstream's answer names no kind here.
-        return Err(ApiError::invalid(About { group: "", resource: "", name: "" }, &[error]));
+        return Err(ApiError::invalid(
+            About {
+                group: "",
+                resource: "",
+                name: "",
+            },
+            &[error],
+        ));
     }
     user.uid = spec["uid"].as_str().unwrap_or("").to_owned();
     for (key, values) in spec["extra"].as_object().into_iter().flatten() {
@@ -101,7 +122,12 @@ fn subject(spec: &Value) -> Result<UserInfo, ApiError> {
 fn access(call: &Call<'_>, user: &UserInfo, spec: &Value) -> Result<Value, ApiError> {
     let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     let text = |value: &'_ Value, field: &str| value[field].as_str().unwrap_or("").to_owned();
-    let invalid = |why: &str| ApiError::unprocessable(format!("{}.{} \"\" is invalid: {why}", call.def.kind, call.def.group));
+    let invalid = |why: &str| {
+        ApiError::unprocessable(format!(
+            "{}.{} \"\" is invalid: {why}",
+            call.def.kind, call.def.group
+        ))
+    };
     let decision = match (resource.is_object(), other.is_object()) {
         (true, true) | (false, false) => {
             return Err(invalid(
@@ -110,12 +136,27 @@ fn access(call: &Call<'_>, user: &UserInfo, spec: &Value) -> Result<Value, ApiEr
         }
         (false, true) => {
             let (path, verb) = (text(other, "path"), text(other, "verb"));
-            let attributes = Attributes { user, verb: &verb, resource: None, path: &path };
-            call.kernel.authorizer.with(|policy| policy.authorize(&attributes))
+            let attributes = Attributes {
+                user,
+                verb: &verb,
+                resource: None,
+                path: &path,
+            };
+            call.kernel
+                .authorizer
+                .with(|policy| policy.authorize(&attributes))
         }
         (true, false) => {
-            let parts = ["group", "version", "resource", "subresource", "namespace", "name", "verb"]
-                .map(|field| text(resource, field));
+            let parts = [
+                "group",
+                "version",
+                "resource",
+                "subresource",
+                "namespace",
+                "name",
+                "verb",
+            ]
+            .map(|field| text(resource, field));
             let [group, version, resource, subresource, namespace, name, verb] = &parts;
             let attributes = Attributes {
                 user,
@@ -131,7 +172,9 @@ fn access(call: &Call<'_>, user: &UserInfo, spec: &Value) -> Result<Value, ApiEr
                     ..ResourceAttributes::default()
                 }),
             };
-            call.kernel.authorizer.with(|policy| policy.authorize(&attributes))
+            call.kernel
+                .authorizer
+                .with(|policy| policy.authorize(&attributes))
         }
     };
     Ok(status(&decision))
@@ -150,7 +193,10 @@ fn status(decision: &Decision) -> Value {
 
 fn rules(call: &Call<'_>, spec: &Value) -> Value {
     let namespace = spec["namespace"].as_str().unwrap_or("");
-    let rules = call.kernel.authorizer.with(|policy| policy.rules_for(call.user, namespace));
+    let rules = call
+        .kernel
+        .authorizer
+        .with(|policy| policy.rules_for(call.user, namespace));
     let mut status = json!({
         "resourceRules": rules.resource_rules,
         "nonResourceRules": rules.non_resource_rules,

@@ -4,7 +4,7 @@ use crate::status::ApiError;
 
 /// All requirements must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LabelSelector(Vec<Requirement>);
+pub(crate) struct LabelSelector(Vec<Requirement>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Requirement {
@@ -24,7 +24,7 @@ enum Test {
 
 impl LabelSelector {
     /// Reads `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`.
-    pub fn parse(text: &str) -> Result<Self, ApiError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
         let mut reader = Reader { rest: text };
         let mut requirements = Vec::new();
         reader.skip_space();
@@ -45,47 +45,13 @@ impl LabelSelector {
         Ok(Self(requirements))
     }
 
-    /// The selector of a `metav1.LabelSelector` object (`matchLabels`, `matchExpressions`).
-    pub fn from_object(selector: &serde_json::Value) -> Result<Self, ApiError> {
-        let mut requirements = Vec::new();
-        if let Some(labels) = selector["matchLabels"].as_object() {
-            for (key, value) in labels {
-                let value = value.as_str().unwrap_or_default().to_owned();
-                requirements.push(Requirement { key: key.clone(), test: Test::In(vec![value]) });
-            }
-        }
-        for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
-            let values = || {
-                expression["values"]
-                    .as_array()
-                    .map(|v| v.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect())
-                    .unwrap_or_default()
-            };
-            let test = match expression["operator"].as_str() {
-                Some("In") => Test::In(values()),
-                Some("NotIn") => Test::NotIn(values()),
-                Some("Exists") => Test::Exists,
-                Some("DoesNotExist") => Test::Absent,
-                other => {
-                    return Err(ApiError::bad_request(format!(
-                        "{:?} is not a valid label selector operator",
-                        other.unwrap_or_default()
-                    )));
-                }
-            };
-            let key = expression["key"].as_str().unwrap_or_default().to_owned();
-            requirements.push(Requirement { key, test });
-        }
-        Ok(Self(requirements))
-    }
-
     /// Whether it selects everything.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Whether an object with these labels is selected.
-    pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+    pub(crate) fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.0.iter().all(|r| {
             let value = label(&r.key);
             match &r.test {
@@ -93,8 +59,12 @@ impl LabelSelector {
                 Test::NotIn(values) => value.is_none_or(|v| values.iter().all(|w| w != v)),
                 Test::Exists => value.is_some(),
                 Test::Absent => value.is_none(),
-                Test::Greater(bound) => value.and_then(|v| v.parse::<i64>().ok()).is_some_and(|v| v > *bound),
-                Test::Less(bound) => value.and_then(|v| v.parse::<i64>().ok()).is_some_and(|v| v < *bound),
+                Test::Greater(bound) => value
+                    .and_then(|v| v.parse::<i64>().ok())
+                    .is_some_and(|v| v > *bound),
+                Test::Less(bound) => value
+                    .and_then(|v| v.parse::<i64>().ok())
+                    .is_some_and(|v| v < *bound),
             }
         })
     }
@@ -121,7 +91,9 @@ impl<'a> Reader<'a> {
 
     fn unexpected(&self, wanted: &str) -> ApiError {
         let found: String = self.rest.chars().take(20).collect();
-        ApiError::bad_request(format!("unable to parse requirement: found '{found}', expected: {wanted}"))
+        ApiError::bad_request(format!(
+            "unable to parse requirement: found '{found}', expected: {wanted}"
+        ))
     }
 
     fn word(&mut self) -> &'a str {
@@ -142,7 +114,10 @@ impl<'a> Reader<'a> {
         let key = key.to_owned();
         self.skip_space();
         if absent {
-            return Ok(Requirement { key, test: Test::Absent });
+            return Ok(Requirement {
+                key,
+                test: Test::Absent,
+            });
         }
         let test = if self.rest.is_empty() || self.rest.starts_with(',') {
             Test::Exists
@@ -179,7 +154,9 @@ impl<'a> Reader<'a> {
     fn bound(&mut self) -> Result<i64, ApiError> {
         let text = self.value()?;
         text.parse().map_err(|_| {
-            ApiError::bad_request(format!("for 'Gt', 'Lt' operators, the value must be an integer, found {text:?}"))
+            ApiError::bad_request(format!(
+                "for 'Gt', 'Lt' operators, the value must be an integer, found {text:?}"
+            ))
         })
     }
 
@@ -213,7 +190,8 @@ fn check_key(key: &str) -> Result<(), ApiError> {
             && prefix.len() <= 253
             && prefix.split('.').all(|p| {
                 !p.is_empty()
-                    && p.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+                    && p.bytes()
+                        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
                     && !p.starts_with('-')
                     && !p.ends_with('-')
             }));
@@ -243,16 +221,18 @@ fn is_label_word(text: &str) -> bool {
     let ends = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_alphanumeric());
     ends(text.bytes().next())
         && ends(text.bytes().last())
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
 /// `metadata.name=a,spec.nodeName!=b`: all terms must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FieldSelector(Vec<FieldTerm>);
+pub(crate) struct FieldSelector(Vec<FieldTerm>);
 
 /// One term of a [`FieldSelector`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldTerm {
+pub(crate) struct FieldTerm {
     /// Path of the field.
     pub field: String,
     /// The value that it must, or must not, have.
@@ -263,13 +243,14 @@ pub struct FieldTerm {
 
 impl FieldSelector {
     /// Reads the text form; `\` escapes `,`, `=` and itself in values.
-    pub fn parse(text: &str) -> Result<Self, ApiError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
         let mut terms = Vec::new();
         for term in split_unescaped(text) {
             if term.is_empty() {
                 continue;
             }
-            let invalid = || ApiError::bad_request(format!("invalid selector: {text:?}; can't understand {term:?}"));
+            let invalid =
+                || ApiError::bad_request(format!("invalid selector: {text:?}; can't understand {term:?}"));
             let at = term.find(['=', '!']).ok_or_else(invalid)?;
             let (field, operator) = term.split_at(at);
             let (equal, value) = if let Some(value) = operator.strip_prefix("!=") {
@@ -279,38 +260,47 @@ impl FieldSelector {
             } else {
                 return Err(invalid());
             };
-            terms.push(FieldTerm { field: field.to_owned(), value: unescape(value).ok_or_else(invalid)?, equal });
+            terms.push(FieldTerm {
+                field: field.to_owned(),
+                value: unescape(value).ok_or_else(invalid)?,
+                equal,
+            });
         }
         Ok(Self(terms))
     }
 
     /// Whether it selects everything.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The terms.
-    pub fn terms(&self) -> &[FieldTerm] {
+    pub(crate) fn terms(&self) -> &[FieldTerm] {
         &self.0
     }
 
     /// The only name that can match, if there is one.
-    pub fn name(&self) -> Option<&str> {
+    pub(crate) fn name(&self) -> Option<&str> {
         self.exact("metadata.name")
     }
 
     /// The only namespace that can match, if there is one.
-    pub fn namespace(&self) -> Option<&str> {
+    pub(crate) fn namespace(&self) -> Option<&str> {
         self.exact("metadata.namespace")
     }
 
     fn exact(&self, field: &str) -> Option<&str> {
-        self.0.iter().find(|t| t.equal && t.field == field).map(|t| t.value.as_str())
+        self.0
+            .iter()
+            .find(|t| t.equal && t.field == field)
+            .map(|t| t.value.as_str())
     }
 
     /// Whether an object with these fields is selected; a field that is not there counts as empty.
-    pub fn matches(&self, field: impl Fn(&str) -> Option<String>) -> bool {
-        self.0.iter().all(|t| (field(&t.field).unwrap_or_default() == t.value) == t.equal)
+    pub(crate) fn matches(&self, field: impl Fn(&str) -> Option<String>) -> bool {
+        self.0
+            .iter()
+            .all(|t| (field(&t.field).unwrap_or_default() == t.value) == t.equal)
     }
 }
 
@@ -380,8 +370,14 @@ mod tests {
 
     #[test]
     fn wrong_label_selectors_are_refused() {
-        for wrong in ["a=b,", "=b", "a in b", "a in (b", "a b", "a=b c", "-x=1", "a>z", "x/y/z=1", "a=-b"] {
-            assert_eq!(LabelSelector::parse(wrong).map_err(|e| e.code), Err(400), "{wrong}");
+        for wrong in [
+            "a=b,", "=b", "a in b", "a in (b", "a b", "a=b c", "-x=1", "a>z", "x/y/z=1", "a=-b",
+        ] {
+            assert_eq!(
+                LabelSelector::parse(wrong).map_err(|e| e.code),
+                Err(400),
+                "{wrong}"
+            );
         }
     }
 
@@ -392,7 +388,11 @@ mod tests {
         assert!(selector.matches(|f| Some(if f == "metadata.name" { "a" } else { "z" }.to_owned())));
         assert!(!selector.matches(|f| Some(if f == "metadata.name" { "a" } else { "b,c" }.to_owned())));
         for wrong in ["a", "a=b=c", "a!b", "a=b\\x"] {
-            assert_eq!(FieldSelector::parse(wrong).map_err(|e| e.code), Err(400), "{wrong}");
+            assert_eq!(
+                FieldSelector::parse(wrong).map_err(|e| e.code),
+                Err(400),
+                "{wrong}"
+            );
         }
     }
 }

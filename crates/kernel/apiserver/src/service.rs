@@ -51,7 +51,11 @@ struct Trace {
 }
 
 /// Answers a request.
-pub async fn serve(kernel: &Arc<Kernel>, request: Request<RequestBody>, peer: &Peer) -> Response<ResponseBody> {
+pub async fn serve(
+    kernel: &Arc<Kernel>,
+    request: Request<RequestBody>,
+    peer: &Peer,
+) -> Response<ResponseBody> {
     let started = Instant::now();
     let received = kernel.clock.rfc3339_micros();
     let (parts, body) = request.into_parts();
@@ -68,11 +72,23 @@ pub async fn serve(kernel: &Arc<Kernel>, request: Request<RequestBody>, peer: &P
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert("audit-id", value);
     }
-    finish(kernel, &parts, peer, &trace, response.status().as_u16(), &id, &received, started);
+    finish(
+        kernel,
+        &parts,
+        peer,
+        &trace,
+        response.status().as_u16(),
+        &id,
+        &received,
+        started,
+    );
     response
 }
 
-#[allow(clippy::too_many_arguments, reason = "all of it goes into one line of the log")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "all of it goes into one line of the log"
+)]
 fn finish(
     kernel: &Kernel,
     parts: &http::request::Parts,
@@ -85,18 +101,29 @@ fn finish(
 ) {
     let Some(info) = &trace.info else { return };
     let known = info.resource.as_ref().is_some_and(|r| {
-        kernel.registry.load().find(&r.group, &r.version, &r.resource).is_some()
+        kernel
+            .registry
+            .load()
+            .find(&r.group, &r.version, &r.resource)
+            .is_some()
     });
     kernel.metrics.count(info, known, code, started.elapsed());
     if kernel.audit.is_on() && !is_probe(&info.path) {
         kernel.audit.record(&Entry {
             id,
             info,
-            uri: parts.uri.path_and_query().map_or("", http::uri::PathAndQuery::as_str),
+            uri: parts
+                .uri
+                .path_and_query()
+                .map_or("", http::uri::PathAndQuery::as_str),
             user: trace.user.as_ref(),
             impersonated: trace.impersonated.as_ref(),
             peer,
-            user_agent: parts.headers.get(http::header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or(""),
+            user_agent: parts
+                .headers
+                .get(http::header::USER_AGENT)
+                .and_then(|v| v.to_str().ok())
+                .unwrap_or(""),
             code,
             received,
             answered: &kernel.clock.rfc3339_micros(),
@@ -106,7 +133,9 @@ fn finish(
 }
 
 fn is_probe(path: &str) -> bool {
-    ["/livez", "/readyz", "/healthz"].iter().any(|p| path.starts_with(p))
+    ["/livez", "/readyz", "/healthz"]
+        .iter()
+        .any(|p| path.starts_with(p))
 }
 
 async fn answer(
@@ -117,7 +146,7 @@ async fn answer(
     trace: &mut Trace,
 ) -> Result<Response<ResponseBody>, ApiError> {
     let query = Query::parse(parts.uri.query().unwrap_or(""))?;
-    let info = RequestInfo::read(&parts.method, parts.uri.path(), &query).map_err(path_error)?;
+    let info = RequestInfo::read(&parts.method, parts.uri.path(), &query).map_err(|e| path_error(&e))?;
     let info = trace.info.insert(info).clone();
     let accept = Accept::read(&parts.headers, &query);
     let format = accept.as_ref().map_or(Format::Json, |a| a.format);
@@ -148,7 +177,14 @@ async fn answer(
             Err(refused) if info.resource.is_some() => return Err(refused),
             other => other.unwrap_or(Accept::JSON),
         };
-        let admitted = Admitted { parts, body, info: &info, query: &query, user: &user, accept };
+        let admitted = Admitted {
+            parts,
+            body,
+            info: &info,
+            query: &query,
+            user: &user,
+            accept,
+        };
         dispatch::dispatch(kernel, admitted).await
     };
     let answered = match tokio::time::timeout(REQUEST_TIMEOUT, work).await {
@@ -161,12 +197,13 @@ async fn answer(
     Ok(answered.unwrap_or_else(|error| respond::error(format, &error)))
 }
 
-fn path_error(error: crate::request::PathError) -> ApiError {
+fn path_error(error: &crate::request::PathError) -> ApiError {
     match error {
         crate::request::PathError::Encoding => ApiError::bad_request(error.to_string()),
-        crate::request::PathError::NoSuchWorkspace(_) => {
-            ApiError { message: error.to_string(), ..ApiError::no_such_path() }
-        }
+        crate::request::PathError::NoSuchWorkspace(_) => ApiError {
+            message: error.to_string(),
+            ..ApiError::no_such_path()
+        },
     }
 }
 

@@ -62,7 +62,11 @@ pub struct About<'a> {
 impl About<'_> {
     /// `deployments.apps`, `configmaps`.
     pub fn qualified(&self) -> String {
-        if self.group.is_empty() { self.resource.to_owned() } else { format!("{}.{}", self.resource, self.group) }
+        if self.group.is_empty() {
+            self.resource.to_owned()
+        } else {
+            format!("{}.{}", self.resource, self.group)
+        }
     }
 
     fn details(&self) -> Option<Details> {
@@ -77,7 +81,13 @@ impl About<'_> {
 
 impl ApiError {
     fn plain(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, continue_token: None }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            continue_token: None,
+        }
     }
 
     /// 400.
@@ -97,32 +107,54 @@ impl ApiError {
         } else {
             format!("{} \"{}\" is forbidden: {why}", about.qualified(), about.name)
         };
-        Self { code: 403, reason: "Forbidden", message, details: about.details(), continue_token: None }
+        Self {
+            code: 403,
+            reason: "Forbidden",
+            message,
+            details: about.details(),
+            continue_token: None,
+        }
     }
 
     /// 403 with a ready sentence (non-resource URLs).
     pub fn forbidden_text(message: impl Into<String>) -> Self {
-        Self { details: Some(Details::default()), ..Self::plain(403, "Forbidden", message) }
+        Self {
+            details: Some(Details::default()),
+            ..Self::plain(403, "Forbidden", message)
+        }
     }
 
     /// 404, about an object.
     pub fn not_found(about: About<'_>) -> Self {
         let message = format!("{} \"{}\" not found", about.qualified(), about.name);
-        Self { code: 404, reason: "NotFound", message, details: about.details(), continue_token: None }
+        Self {
+            code: 404,
+            reason: "NotFound",
+            message,
+            details: about.details(),
+            continue_token: None,
+        }
     }
 
     /// 404, for a path that leads nowhere.
     pub fn no_such_path() -> Self {
         Self {
             details: Some(Details::default()),
-            ..Self::plain(404, "NotFound", "the server could not find the requested resource")
+            ..Self::plain(
+                404,
+                "NotFound",
+                "the server could not find the requested resource",
+            )
         }
     }
 
     /// 405.
     pub fn method_not_allowed(resource: &str, verb: &str) -> Self {
         Self {
-            details: Some(Details { kind: resource.to_owned(), ..Details::default() }),
+            details: Some(Details {
+                kind: resource.to_owned(),
+                ..Details::default()
+            }),
             ..Self::plain(
                 405,
                 "MethodNotAllowed",
@@ -133,19 +165,39 @@ impl ApiError {
 
     /// 406.
     pub fn not_acceptable(offered: &str) -> Self {
-        Self::plain(406, "NotAcceptable", format!("only the following media types are accepted: {offered}"))
+        Self::plain(
+            406,
+            "NotAcceptable",
+            format!("only the following media types are accepted: {offered}"),
+        )
     }
 
     /// 409 because the object is there already.
     pub fn already_exists(about: About<'_>) -> Self {
         let message = format!("{} \"{}\" already exists", about.qualified(), about.name);
-        Self { code: 409, reason: "AlreadyExists", message, details: about.details(), continue_token: None }
+        Self {
+            code: 409,
+            reason: "AlreadyExists",
+            message,
+            details: about.details(),
+            continue_token: None,
+        }
     }
 
     /// 409.
     pub fn conflict(about: About<'_>, why: impl std::fmt::Display) -> Self {
-        let message = format!("Operation cannot be fulfilled on {} \"{}\": {why}", about.qualified(), about.name);
-        Self { code: 409, reason: "Conflict", message, details: about.details(), continue_token: None }
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{}\": {why}",
+            about.qualified(),
+            about.name
+        );
+        Self {
+            code: 409,
+            reason: "Conflict",
+            message,
+            details: about.details(),
+            continue_token: None,
+        }
     }
 
     /// 409 because somebody else wrote first.
@@ -158,7 +210,13 @@ impl ApiError {
 
     /// 409 of server-side apply.
     pub fn apply_conflict(message: String, causes: Vec<Cause>) -> Self {
-        Self { details: Some(Details { causes, ..Details::default() }), ..Self::plain(409, "Conflict", message) }
+        Self {
+            details: Some(Details {
+                causes,
+                ..Details::default()
+            }),
+            ..Self::plain(409, "Conflict", message)
+        }
     }
 
     /// 410: the past that was asked for is gone.
@@ -168,7 +226,11 @@ impl ApiError {
 
     /// 413.
     pub fn too_large(limit: usize) -> Self {
-        Self::plain(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {limit}"))
+        Self::plain(
+            413,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: limit is {limit}"),
+        )
     }
 
     /// 415.
@@ -176,7 +238,9 @@ impl ApiError {
         Self::plain(
             415,
             "UnsupportedMediaType",
-            format!("the body of the request was in an unknown format - accepted media types include: {accepted}"),
+            format!(
+                "the body of the request was in an unknown format - accepted media types include: {accepted}"
+            ),
         )
     }
 
@@ -200,12 +264,25 @@ impl ApiError {
             details.causes = causes;
         }
         let message = format!("{} \"{}\" is invalid: {listed}", about.qualified(), about.name);
-        Self { code: 422, reason: "Invalid", message, details, continue_token: None }
+        Self {
+            code: 422,
+            reason: "Invalid",
+            message,
+            details,
+            continue_token: None,
+        }
     }
 
     /// 422 about the options of a request.
     pub fn invalid_options(kind: &str, error: FieldError) -> Self {
-        Self::invalid(About { group: "meta.k8s.io", resource: kind, name: "" }, &[error])
+        Self::invalid(
+            About {
+                group: "meta.k8s.io",
+                resource: kind,
+                name: "",
+            },
+            &[error],
+        )
     }
 
     /// 500 without a reason, as upstream answers errors that it did not foresee.
@@ -221,7 +298,10 @@ impl ApiError {
     /// 429.
     pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Self {
         Self {
-            details: Some(Details { retry_after_seconds, ..Details::default() }),
+            details: Some(Details {
+                retry_after_seconds,
+                ..Details::default()
+            }),
             ..Self::plain(429, "TooManyRequests", message)
         }
     }
@@ -231,10 +311,17 @@ impl ApiError {
         let message = message.to_string();
         Self {
             details: Some(Details {
-                causes: vec![Cause { message: message.clone(), ..Cause::default() }],
+                causes: vec![Cause {
+                    message: message.clone(),
+                    ..Cause::default()
+                }],
                 ..Details::default()
             }),
-            ..Self::plain(500, "InternalError", format!("Internal error occurred: {message}"))
+            ..Self::plain(
+                500,
+                "InternalError",
+                format!("Internal error occurred: {message}"),
+            )
         }
     }
 
@@ -251,7 +338,10 @@ impl ApiError {
     /// 504.
     pub fn timeout(message: impl Into<String>, retry_after_seconds: u32) -> Self {
         Self {
-            details: Some(Details { retry_after_seconds, ..Details::default() }),
+            details: Some(Details {
+                retry_after_seconds,
+                ..Details::default()
+            }),
             ..Self::plain(504, "Timeout", message)
         }
     }
@@ -290,7 +380,10 @@ impl Details {
             }
         }
         if !self.causes.is_empty() {
-            map.insert("causes".to_owned(), self.causes.iter().map(Cause::to_value).collect());
+            map.insert(
+                "causes".to_owned(),
+                self.causes.iter().map(Cause::to_value).collect(),
+            );
         }
         if self.retry_after_seconds > 0 {
             map.insert("retryAfterSeconds".to_owned(), self.retry_after_seconds.into());
@@ -302,7 +395,11 @@ impl Details {
 impl Cause {
     fn to_value(&self) -> Value {
         let mut map = Map::new();
-        for (field, text) in [("reason", &self.reason), ("message", &self.message), ("field", &self.field)] {
+        for (field, text) in [
+            ("reason", &self.reason),
+            ("message", &self.message),
+            ("field", &self.field),
+        ] {
             if !text.is_empty() {
                 map.insert(field.to_owned(), text.as_str().into());
             }
@@ -314,9 +411,12 @@ impl Cause {
 /// A `Status` that reports success, as deletions answer.
 pub fn success(about: About<'_>, uid: &str) -> Value {
     let mut details = Map::new();
-    for (field, text) in
-        [("name", about.name), ("group", about.group), ("kind", about.resource), ("uid", uid)]
-    {
+    for (field, text) in [
+        ("name", about.name),
+        ("group", about.group),
+        ("kind", about.resource),
+        ("uid", uid),
+    ] {
         if !text.is_empty() {
             details.insert(field.to_owned(), text.into());
         }
@@ -332,9 +432,10 @@ impl From<StoreError> for ApiError {
                  list without the continue parameter.",
             ),
             StoreError::Future { .. } => Self::timeout(format!("Too large resource version: {error}"), 1),
-            StoreError::TooLarge { .. } => {
-                Self { reason: "RequestEntityTooLarge", ..Self::plain(413, "", format!("the object is too large to be stored: {error}")) }
-            }
+            StoreError::TooLarge { .. } => Self {
+                reason: "RequestEntityTooLarge",
+                ..Self::plain(413, "", format!("the object is too large to be stored: {error}"))
+            },
             StoreError::DiskFull(_) | StoreError::Closed(_) => Self::unavailable(error.to_string()),
             other => Self::internal(other),
         }

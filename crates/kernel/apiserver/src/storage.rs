@@ -48,7 +48,11 @@ impl Storage {
     }
 
     /// The object as it is now, every acknowledged write included.
-    pub async fn get(&self, def: &ResourceDef, suffix: &ObjectSuffix) -> Result<Option<Arc<Object>>, ApiError> {
+    pub async fn get(
+        &self,
+        def: &ResourceDef,
+        suffix: &ObjectSuffix,
+    ) -> Result<Option<Arc<Object>>, ApiError> {
         self.cache.fresh().await?;
         Ok(self.kind(def).get(suffix.as_str()))
     }
@@ -69,10 +73,16 @@ impl Storage {
         } else {
             value::plain(&encoded)
         };
-        let put = Op::Put { key: key.clone(), value: stored, lease: None };
-        let Some(revision) = self.commit(key, expected, put, reservations).await? else { return Ok(Outcome::Lost) };
-        let object =
-            Object::decode(&encoded, revision).ok_or_else(|| ApiError::internal("an encoded object is damaged"))?;
+        let put = Op::Put {
+            key: key.clone(),
+            value: stored,
+            lease: None,
+        };
+        let Some(revision) = self.commit(key, expected, put, reservations).await? else {
+            return Ok(Outcome::Lost);
+        };
+        let object = Object::decode(&encoded, revision)
+            .ok_or_else(|| ApiError::internal("an encoded object is damaged"))?;
         Ok(Outcome::Done(Arc::new(object)))
     }
 
@@ -100,13 +110,23 @@ impl Storage {
         reservations: Reservations,
     ) -> Result<Option<u64>, ApiError> {
         let mut txn = Txn {
-            compare: vec![Compare { key, target: CompareTarget::ModRevision(Revision(expected)) }],
+            compare: vec![Compare {
+                key,
+                target: CompareTarget::ModRevision(Revision(expected)),
+            }],
             success: vec![op],
             failure: Vec::new(),
         };
         for (key, value) in reservations.take {
-            txn.compare.push(Compare { key: key.clone(), target: CompareTarget::ModRevision(Revision(0)) });
-            txn.success.push(Op::Put { key, value, lease: None });
+            txn.compare.push(Compare {
+                key: key.clone(),
+                target: CompareTarget::ModRevision(Revision(0)),
+            });
+            txn.success.push(Op::Put {
+                key,
+                value,
+                lease: None,
+            });
         }
         for key in reservations.release {
             txn.success.push(Op::Delete(exactly(key)));
@@ -124,5 +144,8 @@ impl Storage {
 
 fn exactly(key: Bytes) -> KeyRange {
     let end = [&key[..], b"\0"].concat();
-    KeyRange { start: key, end: end.into() }
+    KeyRange {
+        start: key,
+        end: end.into(),
+    }
 }

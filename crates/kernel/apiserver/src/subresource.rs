@@ -10,12 +10,17 @@ use crate::service::Admitted;
 use crate::status::ApiError;
 
 /// Answers a request on a subresource.
-pub async fn dispatch(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
+pub(crate) async fn dispatch(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
     let verb = request.info.verb;
     let name = call.path.subresource.as_str();
-    let Some(sub) = call.def.subresource(name) else { return Err(ApiError::no_such_path()) };
+    let Some(sub) = call.def.subresource(name) else {
+        return Err(ApiError::no_such_path());
+    };
     if !sub.verbs.iter().any(|v| v == verb) {
-        return Err(ApiError::method_not_allowed(&format!("{}/{name}", call.def.resource), verb));
+        return Err(ApiError::method_not_allowed(
+            &format!("{}/{name}", call.def.resource),
+            verb,
+        ));
     }
     let body = request.body.clone();
     match (call.def.resource.as_str(), name, verb) {
@@ -24,7 +29,9 @@ pub async fn dispatch(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
         (_, "scale", "update") => scale::update(call, &body).await,
         (_, "scale", "patch") => scale::patch(call, &body).await,
         // The same object, with other rules on what may change: the kind's strategy knows them.
-        (_, "status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", "get") => get::get(call).await,
+        (_, "status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", "get") => {
+            get::get(call).await
+        }
         (_, "status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", "update") => {
             update::update(call, body).await
         }
@@ -35,7 +42,10 @@ pub async fn dispatch(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
             "{}/{name} needs a node that runs pods, and no node here runs pods",
             call.def.resource
         ))),
-        _ => Err(ApiError::not_implemented(format!("{}/{name} is not served", call.def.resource))),
+        _ => Err(ApiError::not_implemented(format!(
+            "{}/{name} is not served",
+            call.def.resource
+        ))),
     }
 }
 
@@ -43,4 +53,3 @@ pub async fn dispatch(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
 fn other(call: &Call<'_>, code: u16, value: &serde_json::Value) -> Answer {
     Ok(respond::value(code, call.accept.format, value))
 }
-

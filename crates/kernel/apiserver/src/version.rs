@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 pub const GIT_VERSION: &str = concat!("v1.36.3+fairway-", env!("CARGO_PKG_VERSION"));
 
 /// The `version.Info` document.
-pub fn version() -> Value {
+pub(crate) fn version() -> Value {
     json!({
         "major": "1",
         "minor": "36",

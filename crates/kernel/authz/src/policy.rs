@@ -71,7 +71,10 @@ pub struct EffectiveRules {
 /// A rule on API resources.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs, reason = "the fields are those of the review that they are sent in")]
+#[allow(
+    missing_docs,
+    reason = "the fields are those of the review that they are sent in"
+)]
 pub struct ResourceRule {
     pub verbs: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -84,7 +87,10 @@ pub struct ResourceRule {
 
 /// A rule on paths.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-#[allow(missing_docs, reason = "the fields are those of the review that they are sent in")]
+#[allow(
+    missing_docs,
+    reason = "the fields are those of the review that they are sent in"
+)]
 pub struct NonResourceRule {
     pub verbs: Vec<String>,
     #[serde(rename = "nonResourceURLs", skip_serializing_if = "Vec::is_empty")]

@@ -11,7 +11,9 @@ pub fn confirm(call: &Call<'_>, object: &Value, old: Option<&Value>) -> Result<(
     if call.def.group != RBAC_GROUP {
         return Ok(());
     }
-    let Some(kind) = Kind::from_resource(&call.def.resource) else { return Ok(()) };
+    let Some(kind) = Kind::from_resource(&call.def.resource) else {
+        return Ok(());
+    };
     let (namespace, name) = (call.namespace(), meta(object, "name"));
     let unchanged = |field: &str| old.is_some_and(|old| old.get(field) == object.get(field));
     let outcome = match kind {
@@ -29,14 +31,22 @@ pub fn confirm(call: &Call<'_>, object: &Value, old: Option<&Value>) -> Result<(
             if unchanged("roleRef") && unchanged("subjects") {
                 return Ok(());
             }
-            let Some(binding) = Binding::from_object(object) else { return Ok(()) };
-            call.kernel.authorizer.with(|policy| policy.may_bind(call.user, &binding.role_ref, namespace))
+            let Some(binding) = Binding::from_object(object) else {
+                return Ok(());
+            };
+            call.kernel
+                .authorizer
+                .with(|policy| policy.may_bind(call.user, &binding.role_ref, namespace))
         }
     };
     outcome.map_err(|error| match error {
         EscalationError::RoleNotFound(role) => ApiError {
             message: role.to_string(),
-            ..ApiError::not_found(About { group: RBAC_GROUP, resource: "clusterroles", name })
+            ..ApiError::not_found(About {
+                group: RBAC_GROUP,
+                resource: "clusterroles",
+                name,
+            })
         },
         other => ApiError::forbidden(call.about(name), other),
     })

@@ -30,7 +30,12 @@ pub struct ServiceNetwork {
 
 impl Default for ServiceNetwork {
     fn default() -> Self {
-        Self { base: Ipv4Addr::new(10, 96, 0, 0), bits: 12, first_port: 30_000, ports: 2_768 }
+        Self {
+            base: Ipv4Addr::new(10, 96, 0, 0),
+            bits: 12,
+            first_port: 30_000,
+            ports: 2_768,
+        }
     }
 }
 
@@ -66,7 +71,12 @@ pub struct Reserve {
 }
 
 /// Completes a Service and decides what it needs.
-pub fn reserve(call: &Call<'_>, object: &mut Value, old: Option<&Value>, dry_run: bool) -> Result<Reserve, ApiError> {
+pub fn reserve(
+    call: &Call<'_>,
+    object: &mut Value,
+    old: Option<&Value>,
+    dry_run: bool,
+) -> Result<Reserve, ApiError> {
     refuse_impossible_ports(call, object)?;
     let plan = plan_allocation(object, old, &["IPv4"])
         .map_err(|errors| ApiError::invalid(call.about_kind(meta(object, "name")), &errors))?;
@@ -75,8 +85,15 @@ pub fn reserve(call: &Call<'_>, object: &mut Value, old: Option<&Value>, dry_run
 
 /// A number that is no port at all must not be taken for the wish to be given one.
 fn refuse_impossible_ports(call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
-    for (index, port) in object["spec"]["ports"].as_array().into_iter().flatten().enumerate() {
-        let Some(wanted) = port["nodePort"].as_i64().filter(|p| u16::try_from(*p).is_err()) else { continue };
+    for (index, port) in object["spec"]["ports"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
+        let Some(wanted) = port["nodePort"].as_i64().filter(|p| u16::try_from(*p).is_err()) else {
+            continue;
+        };
         let path = Path::new("spec").child("ports").index(index).child("nodePort");
         let why = out_of_range(&call.kernel.service_network);
         return Err(ApiError::invalid(
@@ -89,13 +106,19 @@ fn refuse_impossible_ports(call: &Call<'_>, object: &Value) -> Result<(), ApiErr
 
 fn out_of_range(network: &ServiceNetwork) -> String {
     let last = network.first_port + (network.ports - 1);
-    format!("provided port is not in the valid range. The range of valid ports is {}-{last}", network.first_port)
+    format!(
+        "provided port is not in the valid range. The range of valid ports is {}-{last}",
+        network.first_port
+    )
 }
 
 /// What a deleted Service gives back.
 pub fn release(object: &Value) -> Reservations {
     let plan = plan_release(object);
-    Reservations { take: Vec::new(), release: released(&plan) }
+    Reservations {
+        take: Vec::new(),
+        release: released(&plan),
+    }
 }
 
 fn address_key(address: &str) -> Bytes {
@@ -108,18 +131,28 @@ fn port_key(port: u16) -> Bytes {
 
 fn released(plan: &AllocationPlan) -> Vec<Bytes> {
     let addresses = plan.released_ips.iter().map(|ip| address_key(ip));
-    addresses.chain(plan.released_ports.iter().map(|port| port_key(*port))).collect()
+    addresses
+        .chain(plan.released_ports.iter().map(|port| port_key(*port)))
+        .collect()
 }
 
 impl Reserve {
     /// Chooses addresses and ports that are free, and writes them into the object. The keys must be taken in the
     /// transaction that stores it; if somebody else took one meanwhile, call this again.
     pub async fn assign(&self, call: &Call<'_>, object: &mut Value) -> Result<Reservations, ApiError> {
-        let mut keys = Reservations { take: Vec::new(), release: released(&self.plan) };
+        let mut keys = Reservations {
+            take: Vec::new(),
+            release: released(&self.plan),
+        };
         if self.plan.is_empty() {
             return Ok(keys);
         }
-        let owner = Bytes::from(format!("{}/{}/{}", call.cluster, call.namespace(), meta(object, "name")));
+        let owner = Bytes::from(format!(
+            "{}/{}/{}",
+            call.cluster,
+            call.namespace(),
+            meta(object, "name")
+        ));
         for need in &self.plan.cluster_ips {
             let address = match &need.requested {
                 Some(address) => self.requested_address(call, object, address).await?,
@@ -130,7 +163,10 @@ impl Reserve {
         }
         let mut chosen: Vec<(usize, u16)> = Vec::new();
         for need in &self.plan.node_ports {
-            let shared = need.same_as.and_then(|at| chosen.iter().find(|(i, _)| *i == at)).map(|(_, p)| *p);
+            let shared = need
+                .same_as
+                .and_then(|at| chosen.iter().find(|(i, _)| *i == at))
+                .map(|(_, p)| *p);
             let port = match (shared, need.requested) {
                 (Some(port), _) => port,
                 (None, Some(port)) => self.requested_port(call, object, port).await?,
@@ -156,12 +192,20 @@ impl Reserve {
         Ok(keys)
     }
 
-    async fn requested_address(&self, call: &Call<'_>, object: &Value, address: &str) -> Result<String, ApiError> {
+    async fn requested_address(
+        &self,
+        call: &Call<'_>,
+        object: &Value,
+        address: &str,
+    ) -> Result<String, ApiError> {
         let network = &call.kernel.service_network;
         let path = Path::new("spec").child("clusterIPs");
         let shown = object["spec"]["clusterIPs"].clone();
         let invalid = |why: String| {
-            ApiError::invalid(call.about_kind(meta(object, "name")), &[FieldError::invalid(&path, shown, why)])
+            ApiError::invalid(
+                call.about_kind(meta(object, "name")),
+                &[FieldError::invalid(&path, shown, why)],
+            )
         };
         match address.parse::<Ipv4Addr>() {
             Ok(parsed) if network.contains(parsed) => {}
@@ -175,7 +219,9 @@ impl Reserve {
             }
         }
         if is_taken(call, address_key(address)).await? {
-            return Err(invalid(format!("failed to allocate IP {address}: provided IP is already allocated")));
+            return Err(invalid(format!(
+                "failed to allocate IP {address}: provided IP is already allocated"
+            )));
         }
         Ok(address.to_owned())
     }
@@ -184,7 +230,10 @@ impl Reserve {
         let network = &call.kernel.service_network;
         let path = Path::new("spec").child("ports").index(0).child("nodePort");
         let invalid = |why: &str| {
-            ApiError::invalid(call.about_kind(meta(object, "name")), &[FieldError::invalid(&path, port, why)])
+            ApiError::invalid(
+                call.about_kind(meta(object, "name")),
+                &[FieldError::invalid(&path, port, why)],
+            )
         };
         if port < network.first_port || port - network.first_port >= network.ports {
             return Err(invalid(&out_of_range(network)));
@@ -211,7 +260,9 @@ impl Reserve {
                 return Ok(candidate);
             }
         }
-        Err(ApiError::internal("failed to allocate a serviceIP: range is full"))
+        Err(ApiError::internal(
+            "failed to allocate a serviceIP: range is full",
+        ))
     }
 
     async fn free_port(&self, call: &Call<'_>, so_far: &Reservations) -> Result<u16, ApiError> {
@@ -231,7 +282,10 @@ impl Reserve {
 async fn is_taken(call: &Call<'_>, key: Bytes) -> Result<bool, ApiError> {
     let end = [&key[..], b"\0"].concat();
     let range = Range {
-        keys: KeyRange { start: key, end: end.into() },
+        keys: KeyRange {
+            start: key,
+            end: end.into(),
+        },
         revision: None,
         limit: 1,
         keys_only: true,

@@ -15,7 +15,13 @@ pub fn impersonate(
     requestor: &UserInfo,
     headers: &HeaderMap,
 ) -> Result<Option<UserInfo>, ApiError> {
-    let text = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or("").to_owned();
+    let text = |name: &str| {
+        headers
+            .get(name)
+            .and_then(|v| v.to_str().ok())
+            .unwrap_or("")
+            .to_owned()
+    };
     let (name, uid) = (text("impersonate-user"), text("impersonate-uid"));
     let groups: Vec<String> = headers
         .get_all("impersonate-group")
@@ -59,8 +65,10 @@ pub fn impersonate(
     if let Some((namespace, account)) = service_account(&name) {
         check("", "serviceaccounts", "", namespace, account)?;
         if groups.is_empty() {
-            user.groups =
-                vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
+            user.groups = vec![
+                "system:serviceaccounts".to_owned(),
+                format!("system:serviceaccounts:{namespace}"),
+            ];
         }
     } else {
         check("", "users", "", "", &name)?;

@@ -8,7 +8,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use fairway_kernel_authz::UserInfo;
 use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, UnparsedPublicKey};
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, UnparsedPublicKey,
+};
 use serde_json::{Value, json};
 
 use crate::kernel::Kernel;
@@ -91,7 +93,13 @@ impl Tokens {
             .map_err(|e| format!("the service-account signing key cannot be used: {e}"))?;
         let digest = ring::digest::digest(&ring::digest::SHA256, key.public_key().as_ref());
         let key_id = B64.encode(digest.as_ref());
-        Ok(Self { key, key_id, issuer: issuer.into(), jwks_uri: jwks_uri.into(), random })
+        Ok(Self {
+            key,
+            key_id,
+            issuer: issuer.into(),
+            jwks_uri: jwks_uri.into(),
+            random,
+        })
     }
 
     /// A new key, as PKCS#8.
@@ -115,8 +123,11 @@ impl Tokens {
         if let Some((kind, name, uid)) = grant.bound {
             kubernetes[kind.to_lowercase()] = json!({"name": name, "uid": uid});
         }
-        let audiences =
-            if grant.audiences.is_empty() { vec![self.issuer.clone()] } else { grant.audiences.clone() };
+        let audiences = if grant.audiences.is_empty() {
+            vec![self.issuer.clone()]
+        } else {
+            grant.audiences.clone()
+        };
         let claims = json!({
             "aud": audiences,
             "exp": grant.now + grant.lifetime,
@@ -128,9 +139,15 @@ impl Tokens {
             "kubernetes.io": kubernetes,
         });
         let header = json!({"alg": "ES256", "kid": self.key_id, "typ": "JWT"});
-        let signed = format!("{}.{}", B64.encode(header.to_string()), B64.encode(claims.to_string()));
-        let signature =
-            self.key.sign(&self.random, signed.as_bytes()).map_err(|e| format!("the token could not be signed: {e}"))?;
+        let signed = format!(
+            "{}.{}",
+            B64.encode(header.to_string()),
+            B64.encode(claims.to_string())
+        );
+        let signature = self
+            .key
+            .sign(&self.random, signed.as_bytes())
+            .map_err(|e| format!("the token could not be signed: {e}"))?;
         Ok(format!("{signed}.{}", B64.encode(signature.as_ref())))
     }
 
@@ -165,7 +182,12 @@ impl Tokens {
     }
 
     /// Accepts a token for one of these audiences (none: for this API).
-    pub fn authenticate(&self, kernel: &Kernel, token: &str, wanted: &[String]) -> Result<Verified, TokenError> {
+    pub fn authenticate(
+        &self,
+        kernel: &Kernel,
+        token: &str,
+        wanted: &[String],
+    ) -> Result<Verified, TokenError> {
         let claims = self.verify(token, kernel.clock.unix())?;
         let given: Vec<String> = claims["aud"]
             .as_array()
@@ -177,7 +199,10 @@ impl Tokens {
         if audiences.is_empty() {
             return Err(TokenError::Audience(given));
         }
-        Ok(Verified { user: self.bound_user(kernel, &claims)?, audiences })
+        Ok(Verified {
+            user: self.bound_user(kernel, &claims)?,
+            audiences,
+        })
     }
 
     fn bound_user(&self, kernel: &Kernel, claims: &Value) -> Result<UserInfo, TokenError> {
@@ -189,21 +214,32 @@ impl Tokens {
         must_exist(kernel, "serviceaccounts", &namespace, &account, &uid)?;
         let mut user = UserInfo::new(
             format!("system:serviceaccount:{namespace}:{account}"),
-            ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")],
+            [
+                "system:serviceaccounts".to_owned(),
+                format!("system:serviceaccounts:{namespace}"),
+            ],
         );
         user.uid = uid;
-        for (claim, resource, key) in [("pod", "pods", "pod-name"), ("secret", "secrets", "secret-name"), ("node", "nodes", "node-name")] {
+        for (claim, resource, key) in [
+            ("pod", "pods", "pod-name"),
+            ("secret", "secrets", "secret-name"),
+            ("node", "nodes", "node-name"),
+        ] {
             let bound = &private[claim];
             if bound.is_object() {
                 let (name, uid) = (text(&bound["name"]), text(&bound["uid"]));
                 let namespace = if claim == "node" { "" } else { namespace.as_str() };
                 must_exist(kernel, resource, namespace, &name, &uid)?;
-                user.extra.insert(format!("authentication.kubernetes.io/{key}"), vec![name]);
+                user.extra
+                    .insert(format!("authentication.kubernetes.io/{key}"), vec![name]);
             }
         }
         let id = text(&claims["jti"]);
         if !id.is_empty() {
-            user.extra.insert("authentication.kubernetes.io/credential-id".to_owned(), vec![format!("JTI={id}")]);
+            user.extra.insert(
+                "authentication.kubernetes.io/credential-id".to_owned(),
+                vec![format!("JTI={id}")],
+            );
         }
         Ok(user)
     }
@@ -212,7 +248,10 @@ impl Tokens {
     pub fn jwks(&self) -> Value {
         // An uncompressed point: 0x04, x, y.
         let point = self.key.public_key().as_ref();
-        let (x, y) = point.get(1..).unwrap_or_default().split_at(point.len().saturating_sub(1) / 2);
+        let (x, y) = point
+            .get(1..)
+            .unwrap_or_default()
+            .split_at(point.len().saturating_sub(1) / 2);
         json!({"keys": [{
             "use": "sig", "kty": "EC", "kid": self.key_id, "crv": "P-256", "alg": "ES256",
             "x": B64.encode(x), "y": B64.encode(y),
@@ -231,14 +270,26 @@ impl Tokens {
     }
 }
 
-fn must_exist(kernel: &Kernel, resource: &str, namespace: &str, name: &str, uid: &str) -> Result<(), TokenError> {
+fn must_exist(
+    kernel: &Kernel,
+    resource: &str,
+    namespace: &str,
+    name: &str,
+    uid: &str,
+) -> Result<(), TokenError> {
     let prefix = KindPrefix::new("", resource, BUILTIN_IDENTITY);
     let suffix = ObjectSuffix::new(ROOT_CLUSTER, namespace, name);
     let found = kernel.storage.cache.kind(prefix.as_str()).get(suffix.as_str());
-    let same = found.and_then(|object| object.value().ok()).is_some_and(|object| {
-        object["metadata"]["uid"] == uid && object["metadata"]["deletionTimestamp"].is_null()
-    });
-    if same { Ok(()) } else { Err(TokenError::Unbound(format!("{resource} {namespace}/{name}"))) }
+    let same = found
+        .and_then(|object| object.value().ok())
+        .is_some_and(|object| {
+            object["metadata"]["uid"] == uid && object["metadata"]["deletionTimestamp"].is_null()
+        });
+    if same {
+        Ok(())
+    } else {
+        Err(TokenError::Unbound(format!("{resource} {namespace}/{name}")))
+    }
 }
 
 #[cfg(test)]
@@ -246,7 +297,12 @@ mod tests {
     use super::*;
 
     fn tokens() -> Tokens {
-        Tokens::new(&Tokens::generate_key().unwrap(), "https://issuer", "https://issuer/jwks").unwrap()
+        Tokens::new(
+            &Tokens::generate_key().unwrap(),
+            "https://issuer",
+            "https://issuer/jwks",
+        )
+        .unwrap()
     }
 
     fn tokens_of_somebody_else() -> Tokens {
@@ -255,7 +311,13 @@ mod tests {
 
     fn grant<'a>() -> Grant<'a> {
         Grant {
-            namespace: "n", account: "a", uid: "u", audiences: Vec::new(), now: 1_000, lifetime: 600, bound: None,
+            namespace: "n",
+            account: "a",
+            uid: "u",
+            audiences: Vec::new(),
+            now: 1_000,
+            lifetime: 600,
+            bound: None,
             id: "i",
         }
     }
@@ -264,7 +326,10 @@ mod tests {
     fn a_token_is_good_until_it_expires() {
         let tokens = tokens();
         let token = tokens.issue(&grant()).unwrap();
-        assert_eq!(tokens.verify(&token, 1_599).unwrap()["sub"], "system:serviceaccount:n:a");
+        assert_eq!(
+            tokens.verify(&token, 1_599).unwrap()["sub"],
+            "system:serviceaccount:n:a"
+        );
         assert_eq!(tokens.verify(&token, 1_600), Err(TokenError::Time));
         assert_eq!(tokens.verify(&token, 900), Err(TokenError::Time));
     }
@@ -275,7 +340,10 @@ mod tests {
         let token = tokens.issue(&grant()).unwrap();
         let (signed, signature) = token.rsplit_once('.').unwrap();
         let (header, _) = signed.split_once('.').unwrap();
-        let forged = format!("{header}.{}.{signature}", B64.encode("{\"iss\":\"https://issuer\"}"));
+        let forged = format!(
+            "{header}.{}.{signature}",
+            B64.encode("{\"iss\":\"https://issuer\"}")
+        );
         assert_eq!(tokens.verify(&forged, 1_000), Err(TokenError::Signature));
         let none = format!("{}.{}.", B64.encode("{\"alg\":\"none\"}"), B64.encode("{}"));
         assert_eq!(tokens.verify(&none, 1_000), Err(TokenError::Signature));

@@ -29,7 +29,11 @@ impl Cache {
         let keys = prefix_range(format!("{}{within}", kind.prefix()).into_bytes());
         let stream = self
             .store
-            .watch(WatchRequest { keys, from: Some(Revision(from + 1)), prev: true })
+            .watch(WatchRequest {
+                keys,
+                from: Some(Revision(from + 1)),
+                prev: true,
+            })
             .await?;
         let prefix = kind.prefix().len();
         let cache = Arc::clone(self);
@@ -56,7 +60,11 @@ impl Cache {
         let prev = event.prev.as_ref().and_then(read);
         Some(match event.kind {
             EventKind::Put => {
-                let kind = if event.kv.version == 1 { ChangeKind::Added } else { ChangeKind::Modified };
+                let kind = if event.kv.version == 1 {
+                    ChangeKind::Added
+                } else {
+                    ChangeKind::Modified
+                };
                 Change::new(kind, suffix, read(&event.kv)?, prev)
             }
             EventKind::Delete => {
@@ -91,16 +99,31 @@ impl Cache {
         }
         let found = self
             .store
-            .range(Range { keys, revision: Some(Revision(revision)), limit, keys_only: false, count_only: false })
+            .range(Range {
+                keys,
+                revision: Some(Revision(revision)),
+                limit,
+                keys_only: false,
+                count_only: false,
+            })
             .await?;
         let mut objects = Vec::with_capacity(found.kvs.len());
         for kv in &found.kvs {
-            let Some(Ok(suffix)) = kv.key.get(kind.prefix().len()..).map(std::str::from_utf8) else { continue };
+            let Some(Ok(suffix)) = kv.key.get(kind.prefix().len()..).map(std::str::from_utf8) else {
+                continue;
+            };
             if scope.contains(suffix) {
-                objects.push((suffix.into(), Arc::new(self.decode(kv).map_err(ApiError::internal)?)));
+                objects.push((
+                    suffix.into(),
+                    Arc::new(self.decode(kv).map_err(ApiError::internal)?),
+                ));
             }
         }
-        let more = if found.more { found.count.saturating_sub(found.kvs.len()) } else { 0 };
+        let more = if found.more {
+            found.count.saturating_sub(found.kvs.len())
+        } else {
+            0
+        };
         Ok((Listing { objects, revision }, more))
     }
 }

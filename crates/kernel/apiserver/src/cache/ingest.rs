@@ -68,7 +68,10 @@ impl Cache {
             let page = self
                 .store
                 .range(Range {
-                    keys: KeyRange { start, end: after_prefix(b"/").into() },
+                    keys: KeyRange {
+                        start,
+                        end: after_prefix(b"/").into(),
+                    },
                     revision: Some(Revision(at)),
                     limit: LOAD_PAGE,
                     keys_only: false,
@@ -77,8 +80,13 @@ impl Cache {
                 .await
                 .map_err(LoadError::Store)?;
             for kv in &page.kvs {
-                let Some((kind, suffix)) = self.place(kv) else { continue };
-                let object = self.decode(kv).map_err(|why| LoadError::Value { key: key_text(&kv.key), why })?;
+                let Some((kind, suffix)) = self.place(kv) else {
+                    continue;
+                };
+                let object = self.decode(kv).map_err(|why| LoadError::Value {
+                    key: key_text(&kv.key),
+                    why,
+                })?;
                 kind.load(&suffix, Arc::new(object));
             }
             match page.kvs.last() {
@@ -91,7 +99,10 @@ impl Cache {
     async fn follow(&self, from: u64) -> Result<WatchStream, StoreError> {
         self.store
             .watch(WatchRequest {
-                keys: KeyRange { start: Bytes::from_static(b"/"), end: after_prefix(b"/").into() },
+                keys: KeyRange {
+                    start: Bytes::from_static(b"/"),
+                    end: after_prefix(b"/").into(),
+                },
                 from: Some(Revision(from)),
                 prev: false,
             })
@@ -105,17 +116,23 @@ impl Cache {
 
     pub(super) fn decode(&self, kv: &KeyValue) -> Result<Object, String> {
         let plain = self.keys.open(&kv.key, &kv.value).map_err(|e| e.to_string())?;
-        let object = Object::decode(&plain, kv.mod_revision.0).ok_or_else(|| "its frame is damaged".to_owned())?;
+        let object =
+            Object::decode(&plain, kv.mod_revision.0).ok_or_else(|| "its frame is damaged".to_owned())?;
         Ok(object.with_identity(hash(&kv.key)))
     }
 
     fn take_in(&self, event: &Event) {
-        let Some((kind, suffix)) = self.place(&event.kv) else { return };
+        let Some((kind, suffix)) = self.place(&event.kv) else {
+            return;
+        };
         match event.kind {
             EventKind::Delete => kind.delete(&suffix, event.kv.mod_revision.0),
             EventKind::Put => match self.decode(&event.kv) {
                 Ok(object) => kind.put(&suffix, Arc::new(object)),
-                Err(why) => error!(key = key_text(&event.kv.key), why, "a stored object cannot be decoded"),
+                Err(why) => error!(
+                    key = key_text(&event.kv.key),
+                    why, "a stored object cannot be decoded"
+                ),
             },
         }
     }
@@ -123,7 +140,9 @@ impl Cache {
 
 /// FNV-1a: short, and the same in every process.
 fn hash(key: &[u8]) -> u64 {
-    key.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
+    key.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| {
+        (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 fn key_text(key: &[u8]) -> String {

@@ -56,17 +56,26 @@ impl ChangeKind {
 impl Change {
     /// A change that nobody has seen yet.
     pub fn new(kind: ChangeKind, suffix: Box<str>, object: Arc<Object>, prev: Option<Arc<Object>>) -> Self {
-        Self { kind, suffix, object, prev, frame: OnceLock::new(), metadata_frame: OnceLock::new() }
+        Self {
+            kind,
+            suffix,
+            object,
+            prev,
+            frame: OnceLock::new(),
+            metadata_frame: OnceLock::new(),
+        }
     }
 
     /// The line that plain watchers of the stored version are sent, made once for all of them.
     pub fn frame(&self) -> &Bytes {
-        self.frame.get_or_init(|| watch_frame(self.kind.word(), self.object.bytes()))
+        self.frame
+            .get_or_init(|| watch_frame(self.kind.word(), self.object.bytes()))
     }
 
     /// The same for watchers that read only metadata.
     pub fn metadata_frame(&self) -> &Bytes {
-        self.metadata_frame.get_or_init(|| watch_frame(self.kind.word(), &self.object.partial_metadata()))
+        self.metadata_frame
+            .get_or_init(|| watch_frame(self.kind.word(), &self.object.partial_metadata()))
     }
 
     fn weight(&self) -> usize {
@@ -230,8 +239,10 @@ impl KindCache {
                     Some(after) => Bound::Excluded(after),
                     None => Bound::Included(&**prefix),
                 };
-                for (suffix, object) in
-                    state.objects.range::<str, _>((start, Bound::Unbounded)).take_while(|(s, _)| s.starts_with(&**prefix))
+                for (suffix, object) in state
+                    .objects
+                    .range::<str, _>((start, Bound::Unbounded))
+                    .take_while(|(s, _)| s.starts_with(&**prefix))
                 {
                     if limit > 0 && objects.len() == limit {
                         more += 1;
@@ -267,8 +278,16 @@ impl KindCache {
             return None;
         }
         let first = state.window.partition_point(|c| c.object.revision() <= from);
-        let replay = state.window.range(first..).filter(|c| scope.contains(&c.suffix)).cloned().collect();
-        Some(Subscription { replay, live: state.add_watcher(scope) })
+        let replay = state
+            .window
+            .range(first..)
+            .filter(|c| scope.contains(&c.suffix))
+            .cloned()
+            .collect();
+        Some(Subscription {
+            replay,
+            live: state.add_watcher(scope),
+        })
     }
 
     /// What there is, and everything that follows, without a gap.
@@ -297,7 +316,12 @@ impl KindCache {
     pub fn observe(&self, observer: Observer) {
         let mut state = self.write();
         for (suffix, object) in &state.objects {
-            observer(&Change::new(ChangeKind::Added, suffix.clone(), Arc::clone(object), None));
+            observer(&Change::new(
+                ChangeKind::Added,
+                suffix.clone(),
+                Arc::clone(object),
+                None,
+            ));
         }
         state.observers.push(observer);
     }
@@ -311,7 +335,11 @@ impl KindCache {
     pub(super) fn put(&self, suffix: &str, object: Arc<Object>) {
         let mut state = self.write();
         let prev = state.objects.insert(suffix.into(), Arc::clone(&object));
-        let kind = if prev.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
+        let kind = if prev.is_some() {
+            ChangeKind::Modified
+        } else {
+            ChangeKind::Added
+        };
         let change = Arc::new(Change::new(kind, suffix.into(), object, prev));
         state.record(&change);
     }
@@ -319,7 +347,9 @@ impl KindCache {
     /// Takes in a deletion.
     pub(super) fn delete(&self, suffix: &str, revision: u64) {
         let mut state = self.write();
-        let Some(prev) = state.objects.remove(suffix) else { return };
+        let Some(prev) = state.objects.remove(suffix) else {
+            return;
+        };
         let last = Arc::new(prev.deleted_at(revision));
         let change = Arc::new(Change::new(ChangeKind::Deleted, suffix.into(), last, Some(prev)));
         state.record(&change);
@@ -328,10 +358,12 @@ impl KindCache {
     /// Tells every watcher how far it is.
     pub(super) fn progress(&self, revision: u64) {
         let mut state = self.write();
-        state.watchers.retain(|w| match w.queue.try_send(Signal::Progress(revision)) {
-            Ok(()) | Err(mpsc::error::TrySendError::Full(_)) => true,
-            Err(mpsc::error::TrySendError::Closed(_)) => false,
-        });
+        state
+            .watchers
+            .retain(|w| match w.queue.try_send(Signal::Progress(revision)) {
+                Ok(()) | Err(mpsc::error::TrySendError::Full(_)) => true,
+                Err(mpsc::error::TrySendError::Closed(_)) => false,
+            });
     }
 
     pub(super) fn close_watchers(&self) {
@@ -351,7 +383,9 @@ impl State {
         self.observers.iter().for_each(|observe| observe(change));
         self.window_bytes += change.weight();
         self.window.push_back(Arc::clone(change));
-        while self.window.len() > WINDOW_CHANGES || (self.window_bytes > WINDOW_BYTES && self.window.len() > 1) {
+        while self.window.len() > WINDOW_CHANGES
+            || (self.window_bytes > WINDOW_BYTES && self.window.len() > 1)
+        {
             if let Some(oldest) = self.window.pop_front() {
                 self.window_bytes -= oldest.weight();
                 self.window_from = oldest.object.revision();
@@ -390,7 +424,9 @@ mod tests {
         assert_eq!(watch.replay.len(), 1);
         kind.delete("root/b/y", 13);
         kind.put("root/a/x", object("x", 14));
-        let Ok(Signal::Change(change)) = watch.live.try_recv() else { panic!("a change") };
+        let Ok(Signal::Change(change)) = watch.live.try_recv() else {
+            panic!("a change")
+        };
         assert_eq!((change.kind, change.object.revision()), (ChangeKind::Deleted, 13));
         assert!(watch.live.try_recv().is_err(), "other namespaces are not sent");
     }
@@ -402,7 +438,10 @@ mod tests {
             kind.put("root//x", object("x", revision));
         }
         assert!(kind.subscribe(everything(), 4).is_none(), "revision 5 is gone");
-        assert_eq!(kind.subscribe(everything(), 5).unwrap().replay.len(), WINDOW_CHANGES);
+        assert_eq!(
+            kind.subscribe(everything(), 5).unwrap().replay.len(),
+            WINDOW_CHANGES
+        );
     }
 
     #[test]

@@ -21,14 +21,23 @@ use crate::rest::call::{Call, meta, metadata_mut};
 use crate::status::ApiError;
 
 /// The group of CRDs.
-pub const GROUP: &str = "apiextensions.k8s.io";
+pub(super) const GROUP: &str = "apiextensions.k8s.io";
 /// The resource of CRDs.
-pub const RESOURCE: &str = "customresourcedefinitions";
+pub(super) const RESOURCE: &str = "customresourcedefinitions";
 
-const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+const VERBS: [&str; 8] = [
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "create",
+    "update",
+    "watch",
+];
 
 /// Where CRDs are stored.
-pub fn prefix() -> KindPrefix {
+pub(super) fn prefix() -> KindPrefix {
     KindPrefix::new(GROUP, RESOURCE, BUILTIN_IDENTITY)
 }
 
@@ -47,7 +56,10 @@ pub struct Definitions {
 impl Definitions {
     /// Compiles the CRDs that there are, and every change from then on.
     pub fn follow(kernel: &Arc<Kernel>) {
-        let definitions = Self { kernel: Arc::downgrade(kernel), known: Mutex::default() };
+        let definitions = Self {
+            kernel: Arc::downgrade(kernel),
+            known: Mutex::default(),
+        };
         kernel
             .storage
             .cache
@@ -56,7 +68,9 @@ impl Definitions {
     }
 
     fn take(&self, change: &Change) {
-        let Some(kernel) = self.kernel.upgrade() else { return };
+        let Some(kernel) = self.kernel.upgrade() else {
+            return;
+        };
         let (_, _, name) = split_suffix(&change.suffix);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if change.kind == ChangeKind::Deleted {
@@ -67,7 +81,7 @@ impl Definitions {
             }
         } else if let Ok(object) = change.object.value() {
             let before = known.remove(name);
-            known.insert(name.to_owned(), compile(object, &change.object, before));
+            known.insert(name.to_owned(), compile(&object, &change.object, before));
         }
         let defs = known.values().flat_map(|k| k.defs.iter().cloned());
         kernel.registry.store(Arc::new(Registry::new(defs)));
@@ -81,9 +95,12 @@ fn columns(object: &Value, version: &str) -> CustomColumns {
     CustomColumns::new(found.and_then(|v| v.get("additionalPrinterColumns")))
 }
 
-fn compile(object: Value, stored: &Object, before: Option<Known>) -> Known {
-    if !Condition::holds(&object, "Established") {
-        return Known { spec: object["spec"].clone(), defs: Vec::new() };
+fn compile(object: &Value, stored: &Object, before: Option<Known>) -> Known {
+    if !Condition::holds(object, "Established") {
+        return Known {
+            spec: object["spec"].clone(),
+            defs: Vec::new(),
+        };
     }
     if let Some(before) = before
         && before.spec == object["spec"]
@@ -91,12 +108,12 @@ fn compile(object: Value, stored: &Object, before: Option<Known>) -> Known {
     {
         return before;
     }
-    let name = meta(&object, "name");
-    let defs = match CrdSpec::parse(&object) {
+    let name = meta(object, "name");
+    let defs = match CrdSpec::parse(object) {
         Ok(spec) => spec
             .served_versions()
             .into_iter()
-            .filter_map(|version| definition(&object, &spec, version, stored.revision()))
+            .filter_map(|version| definition(object, &spec, version, stored.revision()))
             .map(Arc::new)
             .collect(),
         Err(errors) => {
@@ -104,16 +121,26 @@ fn compile(object: Value, stored: &Object, before: Option<Known>) -> Known {
             Vec::new()
         }
     };
-    Known { spec: object["spec"].clone(), defs }
+    Known {
+        spec: object["spec"].clone(),
+        defs,
+    }
 }
 
 fn definition(object: &Value, spec: &CrdSpec, version: &Version, revision: u64) -> Option<ResourceDef> {
     let uid = meta(object, "uid");
     let columns = columns(object, &version.name);
-    let paths = columns.columns().iter().skip(1).map(|c| JsonPath::parse(&c.json_path).ok()).collect();
+    let paths = columns
+        .columns()
+        .iter()
+        .skip(1)
+        .map(|c| JsonPath::parse(&c.json_path).ok())
+        .collect();
     let structural = version.schema.clone()?;
     let (shapes, shape) = structural.shapes();
-    let storage = spec.storage_version().map_or(version.name.as_str(), |v| v.name.as_str());
+    let storage = spec
+        .storage_version()
+        .map_or(version.name.as_str(), |v| v.name.as_str());
     let hash = crate::openapi::hash(format!("{}/{storage}/{}", spec.group, spec.names.kind).as_bytes());
     let names = &spec.names;
     Some(ResourceDef {
@@ -181,7 +208,10 @@ pub fn settle(crd: &mut Value, others: &[Value], now: &str) -> bool {
     }
     for (condition, name) in [
         (conditions::non_structural_schema(crd), "NonStructuralSchema"),
-        (conditions::api_approval(crd), "KubernetesAPIApprovalPolicyConformant"),
+        (
+            conditions::api_approval(crd),
+            "KubernetesAPIApprovalPolicyConformant",
+        ),
         (conditions::conversion_supported(crd), "ConversionSupported"),
     ] {
         match condition {
@@ -199,8 +229,15 @@ pub fn settle(crd: &mut Value, others: &[Value], now: &str) -> bool {
 /// Every other CRD that there is.
 pub fn others(kernel: &Kernel, name: &str) -> Vec<Value> {
     let everything = cache::Scope::Within("".into());
-    let (all, _) = kernel.storage.cache.kind(prefix().as_str()).snapshot(&everything, 0);
-    all.iter().filter_map(|o| o.value().ok()).filter(|o| meta(o, "name") != name).collect()
+    let (all, _) = kernel
+        .storage
+        .cache
+        .kind(prefix().as_str())
+        .snapshot(&everything, 0);
+    all.iter()
+        .filter_map(|o| o.value().ok())
+        .filter(|o| meta(o, "name") != name)
+        .collect()
 }
 
 /// Completes a CRD that is being written: its finalizer, names and conditions. They are part of the same write, so a CRD is
@@ -229,7 +266,9 @@ pub fn openapi_document(
     group: &str,
     version: &str,
 ) -> Result<Value, ApiError> {
-    let found = with_schemas(kernel, registry, |def| def.group == group && def.version == version)?;
+    let found = with_schemas(kernel, registry, |def| {
+        def.group == group && def.version == version
+    })?;
     let kinds: Vec<CrdKind<'_>> = found.iter().map(crd_kind).collect();
     Ok(v3_crd_document(group, version, &kinds))
 }
@@ -240,9 +279,16 @@ pub fn openapi_v2_document(kernel: &Kernel, registry: &Registry, form: V2Form) -
     let mut versions: Vec<CrdVersion<'_>> = Vec::new();
     for pair in &found {
         let (group, version) = (pair.0.group.as_str(), pair.0.version.as_str());
-        match versions.iter_mut().find(|v| v.group == group && v.version == version) {
+        match versions
+            .iter_mut()
+            .find(|v| v.group == group && v.version == version)
+        {
             Some(known) => known.kinds.push(crd_kind(pair)),
-            None => versions.push(CrdVersion { group, version, kinds: vec![crd_kind(pair)] }),
+            None => versions.push(CrdVersion {
+                group,
+                version,
+                kinds: vec![crd_kind(pair)],
+            }),
         }
     }
     Ok(v2_document(form, &versions))
@@ -256,9 +302,14 @@ fn with_schemas(
 ) -> Result<Vec<(Arc<ResourceDef>, Value)>, ApiError> {
     let crds = kernel.storage.cache.kind(prefix().as_str());
     let mut found = Vec::new();
-    for def in registry.iter().filter(|d| matches!(d.nature, Nature::Custom(_)) && wanted(d)) {
+    for def in registry
+        .iter()
+        .filter(|d| matches!(d.nature, Nature::Custom(_)) && wanted(d))
+    {
         let name = format!("{}.{}", def.resource, def.group);
-        let Some(object) = crds.get(&format!("{}//{name}", crate::key::ROOT_CLUSTER)) else { continue };
+        let Some(object) = crds.get(&format!("{}//{name}", crate::key::ROOT_CLUSTER)) else {
+            continue;
+        };
         let object = object.value()?;
         let schema = object["spec"]["versions"]
             .as_array()

@@ -52,7 +52,10 @@ impl CustomVersion {
     /// Drops what the schema does not have; returns the paths.
     pub fn prune(&self, object: &mut Value) -> Result<Vec<String>, ApiError> {
         let mut unknown = self.structural.prune(object);
-        let coerced = self.structural.coerce(object).map_err(|e| ApiError::bad_request(e.to_string()))?;
+        let coerced = self
+            .structural
+            .coerce(object)
+            .map_err(|e| ApiError::bad_request(e.to_string()))?;
         unknown.extend(coerced);
         self.structural.drop_nulls(object);
         Ok(unknown)
@@ -127,7 +130,12 @@ impl CustomVersion {
         let fields = |object: &Value| -> Vec<(String, Value)> {
             object
                 .as_object()
-                .map(|o| o.iter().filter(|(k, _)| counted(k)).map(|(k, v)| (k.clone(), v.clone())).collect())
+                .map(|o| {
+                    o.iter()
+                        .filter(|(k, _)| counted(k))
+                        .map(|(k, v)| (k.clone(), v.clone()))
+                        .collect()
+                })
                 .unwrap_or_default()
         };
         let (mut new, mut old) = (fields(new), fields(old));
@@ -168,7 +176,10 @@ impl CustomVersion {
     /// What is wrong with the fields that `scale` reads stands before the remark that rules were not checked.
     fn with_scale_errors(&self, mut found: Vec<FieldError>, object: &Value, status: bool) -> Vec<FieldError> {
         if let Some(scale) = &self.version.subresources.scale {
-            let at = found.iter().position(|e| e.path.as_str().is_empty()).unwrap_or(found.len());
+            let at = found
+                .iter()
+                .position(|e| e.path.as_str().is_empty())
+                .unwrap_or(found.len());
             found.splice(at..at, scale.validate(object, status));
         }
         found
@@ -190,14 +201,29 @@ impl CustomVersion {
 
     /// The fields that selectors may use, with their values.
     pub fn selectable_fields(&self, object: &Value) -> Vec<(String, String)> {
-        self.version.selectable_fields.iter().map(|field| (field.name.clone(), field.value(object))).collect()
+        self.version
+            .selectable_fields
+            .iter()
+            .map(|field| (field.name.clone(), field.value(object)))
+            .collect()
     }
 
     /// The object as a `Scale`.
     pub fn scale(&self, object: &Value) -> Result<Value, ApiError> {
-        let paths = self.version.subresources.scale.as_ref().ok_or_else(ApiError::no_such_path)?;
-        let replicas = paths.spec_replicas(object).map_err(ApiError::internal)?.unwrap_or(0);
-        let observed = paths.status_replicas(object).map_err(ApiError::internal)?.unwrap_or(0);
+        let paths = self
+            .version
+            .subresources
+            .scale
+            .as_ref()
+            .ok_or_else(ApiError::no_such_path)?;
+        let replicas = paths
+            .spec_replicas(object)
+            .map_err(ApiError::internal)?
+            .unwrap_or(0);
+        let observed = paths
+            .status_replicas(object)
+            .map_err(ApiError::internal)?
+            .unwrap_or(0);
         let mut meta = serde_json::Map::new();
         for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
             if let Some(value) = object["metadata"].get(field) {
@@ -216,7 +242,14 @@ impl CustomVersion {
 
     /// Sets the number of replicas.
     pub fn set_replicas(&self, object: &mut Value, replicas: i64) -> Result<(), ApiError> {
-        let paths = self.version.subresources.scale.as_ref().ok_or_else(ApiError::no_such_path)?;
-        paths.set_spec_replicas(object, replicas).map_err(ApiError::internal)
+        let paths = self
+            .version
+            .subresources
+            .scale
+            .as_ref()
+            .ok_or_else(ApiError::no_such_path)?;
+        paths
+            .set_spec_replicas(object, replicas)
+            .map_err(ApiError::internal)
     }
 }

@@ -22,7 +22,9 @@ pub const MAX_DEPTH: usize = 100;
 
 /// A body that is there already.
 pub fn full(bytes: impl Into<Bytes>) -> ResponseBody {
-    Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
+    Full::new(bytes.into())
+        .map_err(|never| match never {})
+        .boxed_unsync()
 }
 
 /// Reads a whole body, up to the limit.
@@ -30,8 +32,7 @@ pub async fn read(mut body: RequestBody) -> Result<Bytes, ApiError> {
     let mut collected = BytesMut::new();
     let mut first: Option<Bytes> = None;
     while let Some(frame) = body.frame().await {
-        let frame =
-            frame.map_err(|e| ApiError::bad_request(format!("the request's body broke off: {e}")))?;
+        let frame = frame.map_err(|e| ApiError::bad_request(format!("the request's body broke off: {e}")))?;
         let Ok(data) = frame.into_data() else { continue };
         let so_far = first.as_ref().map_or(0, Bytes::len) + collected.len();
         if so_far + data.len() > MAX_BODY {
@@ -97,11 +98,17 @@ pub struct Parsed {
 pub fn parse(bytes: &[u8], format: BodyFormat) -> Result<Parsed, ApiError> {
     match format {
         BodyFormat::Json => fairway_text_yaml::parse_json(bytes, MAX_DEPTH)
-            .map(|(value, duplicates)| Parsed { value, duplicates: duplicates.into_iter().map(|d| d.path).collect() })
+            .map(|(value, duplicates)| Parsed {
+                value,
+                duplicates: duplicates.into_iter().map(|d| d.path).collect(),
+            })
             .map_err(|e| ApiError::bad_request(format!("the body of the request is not valid JSON: {e}"))),
         BodyFormat::Yaml => parse_yaml(bytes),
         BodyFormat::Protobuf => fairway_kernel_protobuf::decode(bytes)
-            .map(|value| Parsed { value, duplicates: Vec::new() })
+            .map(|value| Parsed {
+                value,
+                duplicates: Vec::new(),
+            })
             .map_err(|e| ApiError::bad_request(e.to_string())),
     }
 }
@@ -109,11 +116,17 @@ pub fn parse(bytes: &[u8], format: BodyFormat) -> Result<Parsed, ApiError> {
 fn parse_yaml(bytes: &[u8]) -> Result<Parsed, ApiError> {
     let wrong = |e: &dyn std::fmt::Display| ApiError::bad_request(format!("error parsing YAML: {e}"));
     let text = std::str::from_utf8(bytes).map_err(|e| wrong(&e))?;
-    let limits = fairway_text_yaml::Limits { depth: MAX_DEPTH, ..fairway_text_yaml::Limits::default() };
+    let limits = fairway_text_yaml::Limits {
+        depth: MAX_DEPTH,
+        ..fairway_text_yaml::Limits::default()
+    };
     let document = fairway_text_yaml::from_str_with(text, limits, fairway_text_yaml::Resolution::Yaml11)
         .map_err(|e| wrong(&e))?;
     let duplicates = document.duplicates.iter().map(|d| d.key.clone()).collect();
-    Ok(Parsed { value: document.value, duplicates })
+    Ok(Parsed {
+        value: document.value,
+        duplicates,
+    })
 }
 
 #[cfg(test)]
@@ -132,7 +145,10 @@ mod tests {
     fn formats_go_by_the_media_type() {
         assert_eq!(format(&HeaderMap::new()).ok(), Some(BodyFormat::Json));
         assert_eq!(format_of("application/json; charset=utf-8"), Ok(BodyFormat::Json));
-        assert_eq!(format_of("application/vnd.kubernetes.protobuf"), Ok(BodyFormat::Protobuf));
+        assert_eq!(
+            format_of("application/vnd.kubernetes.protobuf"),
+            Ok(BodyFormat::Protobuf)
+        );
         assert_eq!(format_of("application/cbor"), Err(415));
     }
 
@@ -140,7 +156,8 @@ mod tests {
     fn protobuf_is_read_as_json() {
         let body = b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x05\x0a\x03\x0a\x01x";
         let parsed = parse(body, BodyFormat::Protobuf).unwrap();
-        let expected = serde_json::json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}});
+        let expected =
+            serde_json::json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}});
         assert_eq!(parsed.value, expected);
         assert_eq!(parse(b"{}", BodyFormat::Protobuf).unwrap_err().code, 400);
     }

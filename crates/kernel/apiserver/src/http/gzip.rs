@@ -47,7 +47,10 @@ impl Pieces {
     }
 
     fn put(&self, id: u128, piece: &Arc<Piece>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(id, piece);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .add(id, piece);
     }
 }
 
@@ -102,7 +105,10 @@ struct Stream {
 impl Stream {
     fn new() -> Self {
         // Magic, deflate, no flags, no time, fastest, unknown system.
-        Self { out: vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255], crc: Crc::new() }
+        Self {
+            out: vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255],
+            crc: Crc::new(),
+        }
     }
 
     fn push(&mut self, piece: &Piece) {
@@ -134,7 +140,10 @@ pub fn list(pieces: &Pieces, head: &[u8], objects: &[Arc<Object>], untyped: bool
     let mut rest = objects;
     let mut first = true;
     while !rest.is_empty() {
-        let end = rest.iter().position(|o| ends_segment(o)).map_or(rest.len(), |at| at + 1);
+        let end = rest
+            .iter()
+            .position(|o| ends_segment(o))
+            .map_or(rest.len(), |at| at + 1);
         let (segment, after) = rest.split_at(end);
         rest = after;
         if !std::mem::take(&mut first) {
@@ -173,7 +182,11 @@ fn identity(objects: &[Arc<Object>]) -> u128 {
     // Two independent FNV-1a hashes over the revisions.
     let hash = |seed: u64| {
         objects.iter().fold(seed, |hash, object| {
-            object.revision().to_le_bytes().iter().fold(hash, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
+            object
+                .revision()
+                .to_le_bytes()
+                .iter()
+                .fold(hash, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
         })
     };
     (u128::from(hash(0xcbf2_9ce4_8422_2325)) << 64) | u128::from(hash(0x9ae1_6a3b_2f90_404f))
@@ -202,8 +215,14 @@ mod tests {
 
     fn object(index: u64, revision: u64) -> Arc<Object> {
         let name = format!("object-{index}");
-        let stored = encode(&json!({"metadata": {"name": name, "uid": format!("u{index}")}, "data": {"k": "v"}})).unwrap();
-        Arc::new(Object::decode(&stored, revision).unwrap().with_identity(index * 7_919))
+        let stored =
+            encode(&json!({"metadata": {"name": name, "uid": format!("u{index}")}, "data": {"k": "v"}}))
+                .unwrap();
+        Arc::new(
+            Object::decode(&stored, revision)
+                .unwrap()
+                .with_identity(index * 7_919),
+        )
     }
 
     fn unzip(bytes: &[u8]) -> Vec<u8> {
@@ -240,7 +259,9 @@ mod tests {
 
     #[test]
     fn incompressible_and_long_input_survives() {
-        let bytes: Vec<u8> = (0..300_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        let bytes: Vec<u8> = (0..300_000_u32)
+            .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
+            .collect();
         assert_eq!(unzip(&once(&bytes)), bytes);
     }
 }

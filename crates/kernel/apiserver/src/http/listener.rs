@@ -66,7 +66,9 @@ pub fn tls(serving: &Pair, client_authority: &str) -> Result<Arc<ServerConfig>, 
     let key = PrivateKeyDer::from_pem_slice(serving.key.as_bytes()).map_err(pem("serving key"))?;
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(client_authority.as_bytes()) {
-        roots.add(certificate.map_err(pem("client certificate authority"))?).map_err(TlsError::Config)?;
+        roots
+            .add(certificate.map_err(pem("client certificate authority"))?)
+            .map_err(TlsError::Config)?;
     }
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
         .allow_unauthenticated()
@@ -110,13 +112,17 @@ pub async fn serve(kernel: Arc<Kernel>, listener: TcpListener, tls: Arc<ServerCo
         let watcher = graceful.watcher();
         tokio::spawn(async move {
             let _place = place;
-            let Some((stream, peer)) = handshake(&acceptor, stream, address).await else { return };
+            let Some((stream, peer)) = handshake(&acceptor, stream, address).await else {
+                return;
+            };
             let peer = Arc::new(peer);
             let service = service_fn(move |request| {
                 let (kernel, peer) = (Arc::clone(&kernel), Arc::clone(&peer));
                 async move { Ok::<_, std::convert::Infallible>(handle(&kernel, request, &peer).await) }
             });
-            let connection = server.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
+            let connection = server
+                .serve_connection_with_upgrades(TokioIo::new(stream), service)
+                .into_owned();
             if let Err(error) = watcher.watch(connection).await {
                 debug!(%address, %error, "a connection ended with an error");
             }
@@ -135,7 +141,11 @@ async fn ended(shutdown: &mut tokio::sync::watch::Receiver<bool>) {
 
 fn builder() -> auto::Builder<TokioExecutor> {
     let mut server = auto::Builder::new(TokioExecutor::new());
-    server.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(MAX_HEAD);
+    server
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS)
+        .max_buf_size(MAX_HEAD);
     server
         .http2()
         .timer(TokioTimer::new())
@@ -159,7 +169,13 @@ async fn handshake(
         Ok(Ok(stream)) => {
             let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
             let identity = certificate.and_then(|c| x509::user(c));
-            Some((stream, Peer { identity, address: Some(address.ip()) }))
+            Some((
+                stream,
+                Peer {
+                    identity,
+                    address: Some(address.ip()),
+                },
+            ))
         }
         Ok(Err(error)) => {
             debug!(%address, %error, "a TLS handshake failed");
@@ -173,8 +189,6 @@ async fn handshake(
 }
 
 async fn handle(kernel: &Arc<Kernel>, request: Request<Incoming>, peer: &Peer) -> Response<ResponseBody> {
-    let request = request.map(|body: Incoming| {
-        body.map_err(Into::into).boxed_unsync()
-    });
+    let request = request.map(|body: Incoming| body.map_err(Into::into).boxed_unsync());
     service::serve(kernel, request, peer).await
 }

@@ -40,18 +40,27 @@ const OFFERED: &str = "application/json, application/yaml";
 
 impl Accept {
     /// Plain JSON.
-    pub const JSON: Self = Self { format: Format::Json, form: Form::Object };
+    pub const JSON: Self = Self {
+        format: Format::Json,
+        form: Form::Object,
+    };
 
     /// Chooses among what the client accepts. Protobuf is not offered; clients that prefer it say what else will do.
     pub fn read(headers: &HeaderMap, query: &Query) -> Result<Self, ApiError> {
         let pretty = wants_pretty(headers, query);
         let json = if pretty { Format::PrettyJson } else { Format::Json };
         let Some(accept) = headers.get(http::header::ACCEPT) else {
-            return Ok(Self { format: json, form: Form::Object });
+            return Ok(Self {
+                format: json,
+                form: Form::Object,
+            });
         };
         let accept = accept.to_str().map_err(|_| ApiError::not_acceptable(OFFERED))?;
         if accept.trim().is_empty() {
-            return Ok(Self { format: json, form: Form::Object });
+            return Ok(Self {
+                format: json,
+                form: Form::Object,
+            });
         }
         for clause in accept.split(',') {
             let mut parts = clause.split(';').map(str::trim);
@@ -91,17 +100,25 @@ fn wants_pretty(headers: &HeaderMap, query: &Query) -> bool {
     headers
         .get(http::header::USER_AGENT)
         .and_then(|v| v.to_str().ok())
-        .is_some_and(|agent| ["curl", "Wget", "Mozilla/5.0"].iter().any(|p| agent.starts_with(p)))
+        .is_some_and(|agent| {
+            ["curl", "Wget", "Mozilla/5.0"]
+                .iter()
+                .any(|p| agent.starts_with(p))
+        })
 }
 
 /// Whether the client takes gzip.
 pub fn takes_gzip(headers: &HeaderMap) -> bool {
-    headers.get_all(http::header::ACCEPT_ENCODING).iter().filter_map(|v| v.to_str().ok()).any(|value| {
-        value.split(',').any(|coding| {
-            let mut parts = coding.split(';').map(str::trim);
-            parts.next() == Some("gzip") && !parts.any(|p| p == "q=0")
+    headers
+        .get_all(http::header::ACCEPT_ENCODING)
+        .iter()
+        .filter_map(|v| v.to_str().ok())
+        .any(|value| {
+            value.split(',').any(|coding| {
+                let mut parts = coding.split(';').map(str::trim);
+                parts.next() == Some("gzip") && !parts.any(|p| p == "q=0")
+            })
         })
-    })
 }
 
 #[cfg(test)]
@@ -111,13 +128,18 @@ mod tests {
     fn check(accept: &str) -> Result<(Format, Form), u16> {
         let mut headers = HeaderMap::new();
         headers.insert(http::header::ACCEPT, accept.parse().unwrap());
-        Accept::read(&headers, &Query::default()).map(|a| (a.format, a.form)).map_err(|e| e.code)
+        Accept::read(&headers, &Query::default())
+            .map(|a| (a.format, a.form))
+            .map_err(|e| e.code)
     }
 
     #[test]
     fn the_first_offer_that_we_have_is_taken() {
         assert_eq!(check("application/json"), Ok((Format::Json, Form::Object)));
-        assert_eq!(check("application/vnd.kubernetes.protobuf, */*"), Ok((Format::Json, Form::Object)));
+        assert_eq!(
+            check("application/vnd.kubernetes.protobuf, */*"),
+            Ok((Format::Json, Form::Object))
+        );
         assert_eq!(check("application/yaml"), Ok((Format::Yaml, Form::Object)));
         assert_eq!(
             check("application/json;as=Table;v=v1;g=meta.k8s.io,application/json"),

@@ -62,7 +62,9 @@ pub fn error(format: Format, error: &ApiError) -> Response<ResponseBody> {
     if let Some(details) = &error.details
         && details.retry_after_seconds > 0
     {
-        response.headers_mut().insert(RETRY_AFTER, details.retry_after_seconds.into());
+        response
+            .headers_mut()
+            .insert(RETRY_AFTER, details.retry_after_seconds.into());
     }
     response
 }

@@ -40,14 +40,17 @@ pub struct Call<'a> {
 }
 
 /// What verbs return.
-pub type Answer = Result<Response<ResponseBody>, ApiError>;
+pub(crate) type Answer = Result<Response<ResponseBody>, ApiError>;
 
 /// The most warnings, and bytes of warnings, that an answer carries.
 const MAX_WARNINGS: usize = 32;
 
 impl<'a> Call<'a> {
     /// A call at `now`.
-    #[allow(clippy::too_many_arguments, reason = "each is a part of the request, and there is one caller")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "each is a part of the request, and there is one caller"
+    )]
     pub fn new(
         kernel: &'a Arc<Kernel>,
         def: Arc<ResourceDef>,
@@ -59,22 +62,45 @@ impl<'a> Call<'a> {
         accept: Accept,
     ) -> Self {
         let now = kernel.clock.rfc3339();
-        Self { kernel, def, cluster, path, query, headers, user, accept, now, warnings: Mutex::default() }
+        Self {
+            kernel,
+            def,
+            cluster,
+            path,
+            query,
+            headers,
+            user,
+            accept,
+            now,
+            warnings: Mutex::default(),
+        }
     }
 
     /// What an error about the named object is about.
     pub fn about<'b>(&'b self, name: &'b str) -> About<'b> {
-        About { group: &self.def.group, resource: &self.def.resource, name }
+        About {
+            group: &self.def.group,
+            resource: &self.def.resource,
+            name,
+        }
     }
 
     /// The same, with the kind in place of the resource, as validation errors have it.
     pub fn about_kind<'b>(&'b self, name: &'b str) -> About<'b> {
-        About { group: &self.def.group, resource: &self.def.kind, name }
+        About {
+            group: &self.def.group,
+            resource: &self.def.kind,
+            name,
+        }
     }
 
     /// The namespace part of keys: empty for cluster-scoped kinds.
     pub fn namespace(&self) -> &str {
-        if self.def.namespaced { self.path.namespace.as_deref().unwrap_or("") } else { "" }
+        if self.def.namespaced {
+            self.path.namespace.as_deref().unwrap_or("")
+        } else {
+            ""
+        }
     }
 
     /// The key of the object of that name.
@@ -94,7 +120,9 @@ impl<'a> Call<'a> {
 
     /// The named object as it is now, or 404.
     pub async fn existing(&self, name: &str) -> Result<Arc<Object>, ApiError> {
-        self.current(name).await?.ok_or_else(|| ApiError::not_found(self.about(name)))
+        self.current(name)
+            .await?
+            .ok_or_else(|| ApiError::not_found(self.about(name)))
     }
 
     /// Tells the client something that does not stop the request.
@@ -115,11 +143,16 @@ impl<'a> Call<'a> {
     pub fn parse_body(&self, bytes: &[u8]) -> Result<Parsed, ApiError> {
         let format = body::format(self.headers)?;
         // There are no messages for kinds that came later; a scale is Kubernetes' own whatever it scales.
-        if format == BodyFormat::Protobuf && self.def.custom().is_some() && self.subresource() != Some("scale") {
+        if format == BodyFormat::Protobuf
+            && self.def.custom().is_some()
+            && self.subresource() != Some("scale")
+        {
             return Err(ApiError::unsupported_media_type(body::ACCEPTED_OF_CUSTOM));
         }
         if bytes.iter().all(u8::is_ascii_whitespace) {
-            return Err(ApiError::bad_request("the request has no body; an object is needed"));
+            return Err(ApiError::bad_request(
+                "the request has no body; an object is needed",
+            ));
         }
         let parsed = body::parse(bytes, format)?;
         if !parsed.value.is_object() {
@@ -130,17 +163,24 @@ impl<'a> Call<'a> {
 
     /// The `User-Agent`.
     pub fn user_agent(&self) -> &str {
-        self.headers.get(http::header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or("")
+        self.headers
+            .get(http::header::USER_AGENT)
+            .and_then(|v| v.to_str().ok())
+            .unwrap_or("")
     }
 }
 
 /// A string inside `metadata`.
-pub fn meta<'v>(object: &'v Value, field: &str) -> &'v str {
-    object.get("metadata").and_then(|m| m.get(field)).and_then(Value::as_str).unwrap_or("")
+pub(crate) fn meta<'v>(object: &'v Value, field: &str) -> &'v str {
+    object
+        .get("metadata")
+        .and_then(|m| m.get(field))
+        .and_then(Value::as_str)
+        .unwrap_or("")
 }
 
 /// Whether a list inside `metadata` has elements.
-pub fn has_items(object: &Value, field: &str) -> bool {
+pub(crate) fn has_items(object: &Value, field: &str) -> bool {
     object
         .get("metadata")
         .and_then(|m| m.get(field))
@@ -149,7 +189,7 @@ pub fn has_items(object: &Value, field: &str) -> bool {
 }
 
 /// `metadata`, made if it is missing.
-pub fn metadata_mut(object: &mut Value) -> &mut serde_json::Map<String, Value> {
+pub(crate) fn metadata_mut(object: &mut Value) -> &mut serde_json::Map<String, Value> {
     if !object.get("metadata").is_some_and(Value::is_object) {
         object["metadata"] = Value::Object(serde_json::Map::new());
     }

@@ -7,7 +7,7 @@ use super::write;
 use crate::query::WriteOptions;
 
 /// Stores the object in the body.
-pub async fn create(call: &Call<'_>, body: Bytes) -> Answer {
+pub(crate) async fn create(call: &Call<'_>, body: Bytes) -> Answer {
     let options = WriteOptions::read(call.query)?;
     let parsed = call.parse_body(&body)?;
     let object = write::decode(call, parsed, options.field_validation)?;

@@ -33,7 +33,7 @@ enum Propagation {
 
 /// `DeleteOptions`.
 #[derive(Clone, Debug, Default)]
-pub struct DeleteOptions {
+pub(crate) struct DeleteOptions {
     dry_run: bool,
     uid: Option<String>,
     resource_version: Option<String>,
@@ -43,20 +43,31 @@ pub struct DeleteOptions {
 
 impl DeleteOptions {
     /// Reads them from the body, or else from the query.
-    pub fn read(call: &Call<'_>, bytes: &[u8], query: &Query) -> Result<Self, ApiError> {
+    pub(crate) fn read(call: &Call<'_>, bytes: &[u8], query: &Query) -> Result<Self, ApiError> {
         let mut options = Self::default();
         let body = if bytes.iter().all(u8::is_ascii_whitespace) {
             Value::Null
         } else {
             let mut body = body::parse(bytes, body::format(call.headers)?)?.value;
-            check_type("DeleteOptions", "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions", &mut body)?;
+            check_type(
+                "DeleteOptions",
+                "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
+                &mut body,
+            )?;
             body
         };
         let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
         if kind != "DeleteOptions" {
-            return Err(ApiError::bad_request(format!("the body of a delete must be DeleteOptions, not {kind}")));
+            return Err(ApiError::bad_request(format!(
+                "the body of a delete must be DeleteOptions, not {kind}"
+            )));
         }
-        let given: Vec<&str> = body["dryRun"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let given: Vec<&str> = body["dryRun"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         options.dry_run = dry_run(given.into_iter().chain(query.all("dryRun")))?;
         let text = |v: &Value| v.as_str().filter(|s| !s.is_empty()).map(str::to_owned);
         options.uid = text(&body["preconditions"]["uid"]);
@@ -65,10 +76,14 @@ impl DeleteOptions {
             Some(seconds) => Some(seconds),
             None => query.integer("gracePeriodSeconds")?,
         };
-        let policy = body["propagationPolicy"].as_str().or_else(|| query.get("propagationPolicy"));
-        let orphan = body["orphanDependents"]
-            .as_bool()
-            .or_else(|| query.get("orphanDependents").map(|_| query.flag("orphanDependents")));
+        let policy = body["propagationPolicy"]
+            .as_str()
+            .or_else(|| query.get("propagationPolicy"));
+        let orphan = body["orphanDependents"].as_bool().or_else(|| {
+            query
+                .get("orphanDependents")
+                .map(|_| query.flag("orphanDependents"))
+        });
         options.propagation = match (policy.filter(|p| !p.is_empty()), orphan) {
             (Some(_), Some(_)) => {
                 return Err(ApiError::invalid_options(
@@ -110,7 +125,7 @@ pub(crate) enum Deletion {
 }
 
 /// Deletes the object that the URL names.
-pub async fn delete(call: &Call<'_>, body: Bytes) -> Answer {
+pub(crate) async fn delete(call: &Call<'_>, body: Bytes) -> Answer {
     let options = DeleteOptions::read(call, &body, call.query)?;
     match delete_named(call, &call.path.name, &options).await? {
         Deletion::Marked(object) => present::answer(call, 200, &object),
@@ -144,7 +159,12 @@ pub(crate) async fn delete_named(
         }
         if at_once {
             let release = admission::release(call, &old);
-            match call.kernel.storage.delete(&call.def, &call.suffix(name), &current, release).await? {
+            match call
+                .kernel
+                .storage
+                .delete(&call.def, &call.suffix(name), &current, release)
+                .await?
+            {
                 Outcome::Done(last) => return Ok(Deletion::Gone(last)),
                 Outcome::Lost => continue,
             }
@@ -192,14 +212,25 @@ fn check_preconditions(
 fn mark(call: &Call<'_>, object: &mut Value, options: &DeleteOptions) -> bool {
     set_propagation(object, options.propagation);
     let is_namespace = call.def.is("", "namespaces");
-    let grace = if call.def.is("", "pods") { pod::delete_grace_period(object, options.grace_period) } else { 0 };
+    let grace = if call.def.is("", "pods") {
+        pod::delete_grace_period(object, options.grace_period)
+    } else {
+        0
+    };
     let held = has_items(object, "finalizers")
-        || (is_namespace && object["spec"]["finalizers"].as_array().is_some_and(|f| !f.is_empty()));
+        || (is_namespace
+            && object["spec"]["finalizers"]
+                .as_array()
+                .is_some_and(|f| !f.is_empty()));
     if !held && grace == 0 {
         return true;
     }
     let marked = !meta(object, "deletionTimestamp").is_empty();
-    if marked && object["metadata"]["deletionGracePeriodSeconds"].as_i64().is_some_and(|left| grace < left) {
+    if marked
+        && object["metadata"]["deletionGracePeriodSeconds"]
+            .as_i64()
+            .is_some_and(|left| grace < left)
+    {
         // Who is impatient may shorten the grace, never lengthen it.
         set_grace(call, object, grace);
     }
@@ -222,7 +253,11 @@ fn mark(call: &Call<'_>, object: &mut Value, options: &DeleteOptions) -> bool {
 
 /// The moment at which the object may go, and how long that is from now.
 fn set_grace(call: &Call<'_>, object: &mut Value, grace: i64) {
-    let at = if grace == 0 { call.now.clone() } else { rfc3339(call.kernel.clock.unix() + grace) };
+    let at = if grace == 0 {
+        call.now.clone()
+    } else {
+        rfc3339(call.kernel.clock.unix() + grace)
+    };
     let metadata = metadata_mut(object);
     metadata.insert("deletionTimestamp".to_owned(), at.into());
     metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
@@ -236,8 +271,11 @@ fn set_propagation(object: &mut Value, propagation: Option<Propagation>) {
         Propagation::Background => None,
     };
     let metadata = metadata_mut(object);
-    let mut finalizers: Vec<Value> =
-        metadata.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut finalizers: Vec<Value> = metadata
+        .get("finalizers")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     finalizers.retain(|f| f != ORPHAN && f != FOREGROUND);
     finalizers.extend(wanted.map(Value::from));
     if finalizers.is_empty() {

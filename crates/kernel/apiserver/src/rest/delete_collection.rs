@@ -11,7 +11,7 @@ use crate::http::respond;
 use crate::query::ListOptions;
 
 /// Deletes what the URL and its selectors name, and answers with what that was.
-pub async fn delete_collection(call: &Call<'_>, body: Bytes) -> Answer {
+pub(crate) async fn delete_collection(call: &Call<'_>, body: Bytes) -> Answer {
     let options = ListOptions::read(call.query, false)?;
     let filter = Filter::read(call, &options.label_selector, &options.field_selector)?;
     let delete_options = DeleteOptions::read(call, &body, call.query)?;

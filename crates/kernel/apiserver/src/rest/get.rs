@@ -5,7 +5,7 @@ use super::present;
 use crate::status::ApiError;
 
 /// Answers with the object that the URL names.
-pub async fn get(call: &Call<'_>) -> Answer {
+pub(crate) async fn get(call: &Call<'_>) -> Answer {
     let wanted = call.query.get("resourceVersion").unwrap_or("");
     if !wanted.is_empty() && wanted != "0" {
         let revision = wanted

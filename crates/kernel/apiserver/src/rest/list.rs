@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use serde_json::{Map, Value, json};
 
-pub use continuation::Continuation;
+pub(crate) use continuation::Continuation;
 
 use super::call::{Answer, Call};
 use super::present::{self, Table};
@@ -24,7 +24,7 @@ use crate::registry::api_version;
 use crate::status::ApiError;
 
 /// A page, and what its `ListMeta` says.
-pub struct Page {
+pub(crate) struct Page {
     /// The objects, with their suffixes where pages are cut.
     pub objects: Vec<Arc<Object>>,
     /// Their revision.
@@ -36,7 +36,7 @@ pub struct Page {
 }
 
 /// Answers with the objects that the URL and its selectors name.
-pub async fn list(call: &Call<'_>) -> Answer {
+pub(crate) async fn list(call: &Call<'_>) -> Answer {
     let options = ListOptions::read(call.query, false)?;
     let filter = Filter::read(call, &options.label_selector, &options.field_selector)?;
     let page = page(call, &options, &filter).await?;
@@ -45,7 +45,7 @@ pub async fn list(call: &Call<'_>) -> Answer {
 
 /// The scope of a list or watch: everything below the workspace or namespace, or the one object that a
 /// `metadata.name` selector leaves.
-pub fn scope(call: &Call<'_>, filter: &Filter) -> Scope {
+pub(crate) fn scope(call: &Call<'_>, filter: &Filter) -> Scope {
     let namespace = match (&call.path.namespace, call.def.namespaced) {
         (_, false) => Some(""),
         (Some(namespace), true) => Some(namespace.as_str()),
@@ -60,7 +60,7 @@ pub fn scope(call: &Call<'_>, filter: &Filter) -> Scope {
 }
 
 /// Finds a page.
-pub async fn page(call: &Call<'_>, options: &ListOptions, filter: &Filter) -> Result<Page, ApiError> {
+pub(crate) async fn page(call: &Call<'_>, options: &ListOptions, filter: &Filter) -> Result<Page, ApiError> {
     let scope = scope(call, filter);
     let kind = call.kernel.storage.kind(&call.def);
     let cache = &call.kernel.storage.cache;
@@ -68,7 +68,12 @@ pub async fn page(call: &Call<'_>, options: &ListOptions, filter: &Filter) -> Re
     if options.limit == 0 && exact.is_none() && after.is_none() {
         let (mut objects, revision) = kind.snapshot(&scope, cache.applied());
         filter.retain(&call.def, &mut objects);
-        return Ok(Page { objects, revision, next: None, remaining: None });
+        return Ok(Page {
+            objects,
+            revision,
+            next: None,
+            remaining: None,
+        });
     }
     // With a selector, matches may be thin: read everything and cut afterwards.
     let limit = if filter.is_empty() { options.limit } else { 0 };
@@ -91,7 +96,13 @@ fn way_on(error: ApiError, after: Option<Box<str>>) -> ApiError {
         return ApiError::expired("The resourceVersion for the provided list is too old.");
     };
     ApiError {
-        continue_token: Some(Continuation { revision: None, after }.encode()),
+        continue_token: Some(
+            Continuation {
+                revision: None,
+                after,
+            }
+            .encode(),
+        ),
         ..ApiError::expired(
             "The provided continue parameter is too old to display a consistent list result. You can start a new list \
              without the continue parameter, or use the continue token in this response to retrieve the remainder of \
@@ -102,7 +113,10 @@ fn way_on(error: ApiError, after: Option<Box<str>>) -> ApiError {
 }
 
 fn cut(call: &Call<'_>, options: &ListOptions, filter: &Filter, listing: Listing, more: usize) -> Page {
-    let Listing { mut objects, revision } = listing;
+    let Listing {
+        mut objects,
+        revision,
+    } = listing;
     let mut more_matches = more > 0;
     if !filter.is_empty() {
         objects.retain(|(_, object)| filter.matches(&call.def, object));
@@ -112,11 +126,19 @@ fn cut(call: &Call<'_>, options: &ListOptions, filter: &Filter, listing: Listing
         }
     }
     let next = match objects.last() {
-        Some((suffix, _)) if more_matches => Some(Continuation { revision: Some(revision), after: suffix.clone() }),
+        Some((suffix, _)) if more_matches => Some(Continuation {
+            revision: Some(revision),
+            after: suffix.clone(),
+        }),
         _ => None,
     };
     let remaining = (next.is_some() && filter.is_empty()).then_some(more);
-    Page { objects: objects.into_iter().map(|(_, object)| object).collect(), revision, next, remaining }
+    Page {
+        objects: objects.into_iter().map(|(_, object)| object).collect(),
+        revision,
+        next,
+        remaining,
+    }
 }
 
 /// At which revision, and after which key, a list begins.
@@ -142,9 +164,11 @@ async fn position(
         cache.fresh().await?;
         return Ok((None, None));
     }
-    let revision: u64 = version
-        .parse()
-        .map_err(|_| ApiError::bad_request(format!("resourceVersion: Invalid value: {version:?}: invalid format")))?;
+    let revision: u64 = version.parse().map_err(|_| {
+        ApiError::bad_request(format!(
+            "resourceVersion: Invalid value: {version:?}: invalid format"
+        ))
+    })?;
     // A page of a list at a revision, without a match rule, has always meant exactly that revision.
     let exact = options.version_match == Some(VersionMatch::Exact)
         || (options.version_match.is_none() && options.limit > 0 && revision > 0);
@@ -165,7 +189,7 @@ fn list_meta(page: &Page) -> Map<String, Value> {
 }
 
 /// Answers with a page in the form that the client asked for.
-pub fn answer(call: &Call<'_>, page: Page) -> Answer {
+pub(crate) fn answer(call: &Call<'_>, page: Page) -> Answer {
     let def = &call.def;
     let meta = Value::Object(list_meta(&page));
     match call.accept.form {
@@ -190,12 +214,19 @@ pub fn answer(call: &Call<'_>, page: Page) -> Answer {
             let head = format!(
                 "{{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{meta},\"items\":["
             );
-            let items = page.objects.iter().map(|object| object.partial_metadata()).collect();
+            let items = page
+                .objects
+                .iter()
+                .map(|object| object.partial_metadata())
+                .collect();
             let gzip = takes_gzip(call.headers).then_some(&call.kernel.gzip);
             Ok(body::response(Bytes::from(head), body::Items::Own(items), gzip))
         }
         Form::Metadata => {
-            let items: Vec<Value> = values(call, &page.objects)?.iter().map(present::metadata).collect();
+            let items: Vec<Value> = values(call, &page.objects)?
+                .iter()
+                .map(present::metadata)
+                .collect();
             let list = json!({
                 "kind": "PartialObjectMetadataList", "apiVersion": api_version("meta.k8s.io", "v1"),
                 "metadata": meta, "items": items,
@@ -213,15 +244,23 @@ pub fn answer(call: &Call<'_>, page: Page) -> Answer {
 }
 
 fn values(call: &Call<'_>, objects: &[Arc<Object>]) -> Result<Vec<Value>, ApiError> {
-    objects.iter().map(|object| present::value(&call.def, object)).collect()
+    objects
+        .iter()
+        .map(|object| present::value(&call.def, object))
+        .collect()
 }
 
 fn items(call: &Call<'_>, objects: Vec<Arc<Object>>) -> Result<body::Items, ApiError> {
     if objects.iter().all(|object| present::is_ready(&call.def, object)) {
-        return Ok(body::Items::Shared { objects, untyped: call.def.custom().is_none() });
+        return Ok(body::Items::Shared {
+            objects,
+            untyped: call.def.custom().is_none(),
+        });
     }
-    let converted: Result<Vec<Bytes>, ApiError> =
-        objects.iter().map(|object| present::bytes(&call.def, object)).collect();
+    let converted: Result<Vec<Bytes>, ApiError> = objects
+        .iter()
+        .map(|object| present::bytes(&call.def, object))
+        .collect();
     Ok(body::Items::Own(converted?))
 }
 

@@ -23,7 +23,8 @@ enum PatchKind {
     Apply,
 }
 
-const CUSTOM_KINDS: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+const CUSTOM_KINDS: &str =
+    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 const ALL_KINDS: &str = "application/json-patch+json, application/merge-patch+json, \
                          application/strategic-merge-patch+json, application/apply-patch+yaml";
 
@@ -34,12 +35,16 @@ fn patch_kind(call: &Call<'_>) -> Result<PatchKind, ApiError> {
         "application/merge-patch+json" => Ok(PatchKind::Merge),
         "application/apply-patch+yaml" => Ok(PatchKind::Apply),
         "application/strategic-merge-patch+json" if !custom => Ok(PatchKind::Strategic),
-        _ => Err(ApiError::unsupported_media_type(if custom { CUSTOM_KINDS } else { ALL_KINDS })),
+        _ => Err(ApiError::unsupported_media_type(if custom {
+            CUSTOM_KINDS
+        } else {
+            ALL_KINDS
+        })),
     }
 }
 
 /// Changes the object that the URL names.
-pub async fn patch(call: &Call<'_>, body: Bytes) -> Answer {
+pub(crate) async fn patch(call: &Call<'_>, body: Bytes) -> Answer {
     let options = WriteOptions::read(call.query)?;
     let kind = patch_kind(call)?;
     if kind == PatchKind::Apply {
@@ -56,12 +61,23 @@ pub async fn patch(call: &Call<'_>, body: Bytes) -> Answer {
         .value;
     let mut change = |old: &Value| {
         let patched = run(call, kind, old, &patch)?;
-        write::decode(call, Parsed { value: patched, duplicates: Vec::new() }, options.field_validation)
-            .map_err(|error| unfit(&body, &error))
+        write::decode(
+            call,
+            Parsed {
+                value: patched,
+                duplicates: Vec::new(),
+            },
+            options.field_validation,
+        )
+        .map_err(|error| unfit(&body, &error))
     };
     let pinned = names_version(kind, &patch);
-    let update =
-        Update { name: &call.path.name, change: &mut change, owned: false, conditional: pinned };
+    let update = Update {
+        name: &call.path.name,
+        change: &mut change,
+        owned: false,
+        conditional: pinned,
+    };
     write::update(call, &options, update).await?.answer(call)
 }
 
@@ -72,7 +88,11 @@ fn unfit(patch: &[u8], error: &ApiError) -> ApiError {
         || error.message.clone(),
         |(_, fields)| format!("strict decoding error: {fields}"),
     );
-    let about = About { group: "", resource: "", name: "" };
+    let about = About {
+        group: "",
+        resource: "",
+        name: "",
+    };
     ApiError::invalid(about, &[FieldError::invalid(&Path::new("patch"), shown, detail)])
 }
 
@@ -80,7 +100,8 @@ fn unfit(patch: &[u8], error: &ApiError) -> ApiError {
 fn names_version(kind: PatchKind, patch: &Value) -> bool {
     match kind {
         PatchKind::Json => patch.as_array().is_some_and(|ops| {
-            ops.iter().any(|op| op["path"] == "/metadata/resourceVersion" && op["op"] != "test")
+            ops.iter()
+                .any(|op| op["path"] == "/metadata/resourceVersion" && op["op"] != "test")
         }),
         _ => !meta(patch, "resourceVersion").is_empty(),
     }
@@ -102,7 +123,10 @@ fn run(call: &Call<'_>, kind: PatchKind, old: &Value, patch: &Value) -> Result<V
 pub(crate) fn patch_error(error: PatchError) -> ApiError {
     match error {
         PatchError::BadRequest(message) => ApiError::bad_request(message),
-        PatchError::TooLarge(message) => ApiError { message, ..ApiError::too_large(0) },
+        PatchError::TooLarge(message) => ApiError {
+            message,
+            ..ApiError::too_large(0)
+        },
         PatchError::Unprocessable(message) => ApiError::unprocessable(message),
         // Upstream answers 500 here, but a patch is computed from nothing but what the client sent.
         PatchError::Internal(message) => ApiError::bad_request(message),
@@ -134,8 +158,10 @@ async fn server_side_apply(call: &Call<'_>, body: &[u8], options: &WriteOptions)
         if !meta(&applied, "uid").is_empty() {
             return Err(ApiError::conflict(
                 call.about(name),
-                format!("uid mismatch: the provided object specified uid {}, and no existing object was found",
-                    meta(&applied, "uid")),
+                format!(
+                    "uid mismatch: the provided object specified uid {}, and no existing object was found",
+                    meta(&applied, "uid")
+                ),
             ));
         }
         if !meta(&applied, "resourceVersion").is_empty() {
@@ -151,12 +177,18 @@ async fn server_side_apply(call: &Call<'_>, body: &[u8], options: &WriteOptions)
         }
     }
     let mut change = |old: &Value| {
-        let mut object = behaviour::own_apply(call, Some(old), &applied, manager, force).map_err(apply_error)?;
+        let mut object =
+            behaviour::own_apply(call, Some(old), &applied, manager, force).map_err(apply_error)?;
         behaviour::default(&call.def, &mut object);
         Ok(object)
     };
     let pinned = !meta(&applied, "resourceVersion").is_empty();
-    let update = Update { name, change: &mut change, owned: true, conditional: pinned };
+    let update = Update {
+        name,
+        change: &mut change,
+        owned: true,
+        conditional: pinned,
+    };
     write::update(call, options, update).await?.answer(call)
 }
 
@@ -167,11 +199,15 @@ fn parsed_apply(call: &Call<'_>, parsed: Parsed, options: &WriteOptions) -> Resu
     }
     for field in ["apiVersion", "kind"] {
         if applied[field].as_str().unwrap_or("").is_empty() {
-            return Err(ApiError::bad_request(format!("Object '{field}' is missing in the applied configuration")));
+            return Err(ApiError::bad_request(format!(
+                "Object '{field}' is missing in the applied configuration"
+            )));
         }
     }
     if meta(applied, "name").is_empty() && !call.path.name.is_empty() {
-        return Err(ApiError::bad_request("metadata.name is required in an applied configuration"));
+        return Err(ApiError::bad_request(
+            "metadata.name is required in an applied configuration",
+        ));
     }
     // Unknown fields need no word here: they have no owner, so apply itself refuses them.
     let mut parsed = parsed;
@@ -185,8 +221,11 @@ fn apply_error(error: ApplyError) -> ApiError {
         ApplyError::Conflicts(conflicts) => {
             let causes = conflicts
                 .causes()
-                .into_iter()
-                .map(|(message, field)| Cause { reason: "FieldManagerConflict".to_owned(), message, field: field.to_owned() })
+                .map(|(message, field)| Cause {
+                    reason: "FieldManagerConflict".to_owned(),
+                    message,
+                    field: field.to_owned(),
+                })
                 .collect();
             ApiError::apply_conflict(conflicts.to_string(), causes)
         }

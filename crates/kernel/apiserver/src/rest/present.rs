@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::Response;
 use serde_json::{Value, json};
 
-pub use table::Table;
+pub(crate) use table::Table;
 
 use super::call::{Answer, Call};
 use crate::convert;
@@ -20,12 +20,12 @@ use crate::registry::ResourceDef;
 use crate::status::ApiError;
 
 /// Whether the stored bytes are what clients of this version read.
-pub fn is_ready(def: &ResourceDef, object: &Object) -> bool {
+pub(crate) fn is_ready(def: &ResourceDef, object: &Object) -> bool {
     def.is_storage_version() && !def.custom().is_some_and(|c| c.predates_schema(object.revision()))
 }
 
 /// The object in the version of the request.
-pub fn value(def: &ResourceDef, object: &Object) -> Result<Value, ApiError> {
+pub(crate) fn value(def: &ResourceDef, object: &Object) -> Result<Value, ApiError> {
     let mut value = object.value()?;
     if !is_ready(def, object) {
         convert::to_request(def, &mut value);
@@ -34,7 +34,7 @@ pub fn value(def: &ResourceDef, object: &Object) -> Result<Value, ApiError> {
 }
 
 /// The object's JSON in the version of the request.
-pub fn bytes(def: &ResourceDef, object: &Object) -> Result<Bytes, ApiError> {
+pub(crate) fn bytes(def: &ResourceDef, object: &Object) -> Result<Bytes, ApiError> {
     if is_ready(def, object) {
         return Ok(object.bytes().clone());
     }
@@ -42,7 +42,7 @@ pub fn bytes(def: &ResourceDef, object: &Object) -> Result<Bytes, ApiError> {
 }
 
 /// Only `metadata`, as metadata-only clients read it.
-pub fn metadata(object: &Value) -> Value {
+pub(crate) fn metadata(object: &Value) -> Value {
     json!({
         "kind": "PartialObjectMetadata",
         "apiVersion": "meta.k8s.io/v1",
@@ -51,7 +51,7 @@ pub fn metadata(object: &Value) -> Value {
 }
 
 /// Answers with a stored object.
-pub fn answer(call: &Call<'_>, code: u16, object: &Arc<Object>) -> Answer {
+pub(crate) fn answer(call: &Call<'_>, code: u16, object: &Arc<Object>) -> Answer {
     if call.accept.form == Form::Object && call.accept.format == Format::Json {
         return Ok(respond::json_bytes(code, bytes(&call.def, object)?));
     }
@@ -59,7 +59,7 @@ pub fn answer(call: &Call<'_>, code: u16, object: &Arc<Object>) -> Answer {
 }
 
 /// Answers with an object that need not be stored (dry runs, subresources).
-pub fn answer_value(call: &Call<'_>, code: u16, object: &Value) -> Answer {
+pub(crate) fn answer_value(call: &Call<'_>, code: u16, object: &Value) -> Answer {
     let shown = match call.accept.form {
         Form::Object => return Ok(respond::value(code, call.accept.format, object)),
         Form::Metadata => metadata(object),
@@ -74,6 +74,6 @@ pub fn answer_value(call: &Call<'_>, code: u16, object: &Value) -> Answer {
 }
 
 /// Answers with something that is not an object of the resource (a `Status`, a review).
-pub fn answer_other(call: &Call<'_>, code: u16, value: &Value) -> Response<ResponseBody> {
+pub(crate) fn answer_other(call: &Call<'_>, code: u16, value: &Value) -> Response<ResponseBody> {
     respond::value(code, call.accept.format, value)
 }

@@ -10,7 +10,7 @@ use crate::query::WriteOptions;
 use crate::status::ApiError;
 
 /// Replaces the object that the URL names.
-pub async fn update(call: &Call<'_>, body: Bytes) -> Answer {
+pub(crate) async fn update(call: &Call<'_>, body: Bytes) -> Answer {
     let options = WriteOptions::read(call.query)?;
     let parsed = call.parse_body(&body)?;
     let mut object = write::decode(call, parsed, options.field_validation)?;
@@ -19,7 +19,9 @@ pub async fn update(call: &Call<'_>, body: Bytes) -> Answer {
         if behaviour::allows_unconditional_update(&call.def) {
             metadata_mut(&mut object).insert("name".to_owned(), name.into());
         } else {
-            return Err(ApiError::bad_request("the name of the object must be given in the body of an update"));
+            return Err(ApiError::bad_request(
+                "the name of the object must be given in the body of an update",
+            ));
         }
     }
     if call.current(name).await?.is_none()
@@ -37,6 +39,11 @@ pub async fn update(call: &Call<'_>, body: Bytes) -> Answer {
         metadata_mut(&mut object).shift_remove("resourceVersion");
         return write::create(call, object, &options, false).await?.answer(call);
     }
-    let change = Update { name, change: &mut |_| Ok(object.clone()), owned: false, conditional: true };
+    let change = Update {
+        name,
+        change: &mut |_| Ok(object.clone()),
+        owned: false,
+        conditional: true,
+    };
     write::update(call, &options, change).await?.answer(call)
 }

@@ -19,7 +19,7 @@ use crate::status::ApiError;
 use stream::{Events, Source};
 
 /// Answers with the stream of changes that the URL and its selectors name.
-pub async fn watch(call: &Call<'_>) -> Answer {
+pub(crate) async fn watch(call: &Call<'_>) -> Answer {
     let options = ListOptions::read(call.query, true)?;
     let filter = Filter::read(call, &options.label_selector, &options.field_selector)?;
     let scope = scope(call, &filter);
@@ -29,9 +29,11 @@ pub async fn watch(call: &Call<'_>) -> Answer {
     let from: u64 = if version.is_empty() {
         0
     } else {
-        version
-            .parse()
-            .map_err(|_| ApiError::bad_request(format!("resourceVersion: Invalid value: {version:?}: invalid format")))?
+        version.parse().map_err(|_| {
+            ApiError::bad_request(format!(
+                "resourceVersion: Invalid value: {version:?}: invalid format"
+            ))
+        })?
     };
     let begin_with_state = options.send_initial_events.unwrap_or(from == 0);
     let mut events = Events::new(call, filter, &options);
@@ -46,7 +48,11 @@ pub async fn watch(call: &Call<'_>) -> Answer {
         events.begin_with(listing, options.send_initial_events == Some(true));
         return Ok(respond(events, Source::Live(live)));
     }
-    let from = if from == 0 { storage.cache.fresh().await? } else { from };
+    let from = if from == 0 {
+        storage.cache.fresh().await?
+    } else {
+        from
+    };
     events.after(from);
     if let Some(subscription) = kind.subscribe(scope.clone(), from) {
         events.replay(subscription.replay);

@@ -65,8 +65,15 @@ impl Written {
 }
 
 /// Reads an object of the call's kind: right kind and version, no unknown fields, defaults filled in.
-pub(crate) fn decode(call: &Call<'_>, parsed: Parsed, strictness: FieldValidation) -> Result<Value, ApiError> {
-    let Parsed { value: mut object, duplicates } = parsed;
+pub(crate) fn decode(
+    call: &Call<'_>,
+    parsed: Parsed,
+    strictness: FieldValidation,
+) -> Result<Value, ApiError> {
+    let Parsed {
+        value: mut object,
+        duplicates,
+    } = parsed;
     check_kind(call, &mut object)?;
     let unknown = behaviour::prune(&call.def, &mut object)?;
     complain(call, &duplicates, &unknown, strictness)?;
@@ -153,7 +160,9 @@ pub(crate) async fn create(
     object_meta::match_namespace(&mut object, Some(namespace).filter(|n| !n.is_empty()))
         .map_err(ApiError::bad_request)?;
     if !meta(&object, "resourceVersion").is_empty() && !applied {
-        return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+        return Err(ApiError::bad_request(
+            "resourceVersion should not be set on objects to be created",
+        ));
     }
     admission::mutate(call, Operation::Create, &mut object)?;
     if !applied {
@@ -186,7 +195,10 @@ async fn dry_run_create(call: &Call<'_>, mut new: Value, name: &str) -> Result<W
         return Err(ApiError::already_exists(call.about(name)));
     }
     metadata_mut(&mut new).shift_remove("resourceVersion");
-    Ok(Written::DryRun { object: new, created: true })
+    Ok(Written::DryRun {
+        object: new,
+        created: true,
+    })
 }
 
 /// Stores it; `None` if the name is taken. A reservation that somebody else took meanwhile is chosen anew.
@@ -209,7 +221,10 @@ async fn store_new(
             Outcome::Lost => return Ok(None),
         }
     }
-    Err(ApiError::conflict(call.about(meta(&object, "name")), "too many writers want the same addresses"))
+    Err(ApiError::conflict(
+        call.about(meta(&object, "name")),
+        "too many writers want the same addresses",
+    ))
 }
 
 async fn prepare_new(
@@ -221,7 +236,11 @@ async fn prepare_new(
     let (uid, name_suffix) = (random.uuid(), random.name_suffix());
     object_meta::prepare_create(
         object,
-        &object_meta::Birth { now: &call.now, uid: &uid, name_suffix: &name_suffix },
+        &object_meta::Birth {
+            now: &call.now,
+            uid: &uid,
+            name_suffix: &name_suffix,
+        },
     );
     let reserve = admission::reserve(call, object, None, dry_run)?;
     let keys = reserve.assign(call, object).await?;
@@ -296,15 +315,22 @@ fn check_preconditions(
         metadata_mut(new).insert("name".to_owned(), name.into());
     }
     let namespace = call.namespace();
-    object_meta::match_namespace(new, Some(namespace).filter(|n| !n.is_empty())).map_err(ApiError::bad_request)?;
+    object_meta::match_namespace(new, Some(namespace).filter(|n| !n.is_empty()))
+        .map_err(ApiError::bad_request)?;
     let uid = meta(new, "uid");
     if !uid.is_empty() && uid != meta(old, "uid") {
         return Err(ApiError::conflict(
             call.about(name),
-            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", meta(old, "uid")),
+            format!(
+                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                meta(old, "uid")
+            ),
         ));
     }
-    let (wanted, have) = (meta(new, "resourceVersion"), meta(old, "resourceVersion").to_owned());
+    let (wanted, have) = (
+        meta(new, "resourceVersion"),
+        meta(old, "resourceVersion").to_owned(),
+    );
     if wanted.is_empty() || wanted == "0" {
         if !behaviour::allows_unconditional_update(&call.def) && conditional {
             let errors = [FieldError::invalid(
@@ -333,7 +359,9 @@ async fn commit(
 ) -> Result<Option<Written>, ApiError> {
     let name = meta(old, "name");
     object_meta::prepare_update(&mut new, old);
-    let keys = admission::reserve(call, &mut new, Some(old), options.dry_run)?.assign(call, &mut new).await?;
+    let keys = admission::reserve(call, &mut new, Some(old), options.dry_run)?
+        .assign(call, &mut new)
+        .await?;
     behaviour::prepare_update(call, &mut new, old);
     admission::complete(call, Operation::Update, &mut new);
     let errors = behaviour::validate_update(call, &new, old);
@@ -347,25 +375,35 @@ async fn commit(
     behaviour::encode(&call.def, &mut new);
     managed_fields::keep_unchanged_timestamps(&mut new, old);
     if options.dry_run {
-        return Ok(Some(Written::DryRun { object: new, created: false }));
+        return Ok(Some(Written::DryRun {
+            object: new,
+            created: false,
+        }));
     }
     let suffix = call.suffix(name);
     let storage = &call.kernel.storage;
     if is_finished(&new) {
         let release = admission::release(call, &new);
-        return Ok(match storage.delete(&call.def, &suffix, current, release).await? {
-            Outcome::Done(last) => Some(Written::Deleted(last)),
-            Outcome::Lost => None,
-        });
+        return Ok(
+            match storage.delete(&call.def, &suffix, current, release).await? {
+                Outcome::Done(last) => Some(Written::Deleted(last)),
+                Outcome::Lost => None,
+            },
+        );
     }
     if same_but_version(&new, old) {
         return Ok(Some(Written::Updated(Arc::clone(current))));
     }
     convert::to_storage(&call.def, &mut new);
-    Ok(match storage.put(&call.def, &suffix, &new, current.revision(), keys).await? {
-        Outcome::Done(stored) => Some(Written::Updated(stored)),
-        Outcome::Lost => None,
-    })
+    Ok(
+        match storage
+            .put(&call.def, &suffix, &new, current.revision(), keys)
+            .await?
+        {
+            Outcome::Done(stored) => Some(Written::Updated(stored)),
+            Outcome::Lost => None,
+        },
+    )
 }
 
 fn same_but_version(new: &Value, old: &Value) -> bool {
@@ -377,11 +415,16 @@ fn same_but_version(new: &Value, old: &Value) -> bool {
 pub(crate) fn is_finished(object: &Value) -> bool {
     let held_by_namespace = object["kind"] == "Namespace"
         && object["apiVersion"] == "v1"
-        && object["spec"]["finalizers"].as_array().is_some_and(|f| !f.is_empty());
+        && object["spec"]["finalizers"]
+            .as_array()
+            .is_some_and(|f| !f.is_empty());
     !meta(object, "deletionTimestamp").is_empty()
         && !has_items(object, "finalizers")
         && !held_by_namespace
-        && object["metadata"]["deletionGracePeriodSeconds"].as_u64().unwrap_or(0) == 0
+        && object["metadata"]["deletionGracePeriodSeconds"]
+            .as_u64()
+            .unwrap_or(0)
+            == 0
 }
 
 /// Writes an object that the kernel itself has changed (deletion marks), as it is.
@@ -393,8 +436,19 @@ pub(crate) async fn put_as_is(
     let suffix = call.suffix(meta(&object, "name"));
     convert::to_storage(&call.def, &mut object);
     let storage = &call.kernel.storage;
-    Ok(match storage.put(&call.def, &suffix, &object, current.revision(), Reservations::default()).await? {
-        Outcome::Done(stored) => Some(stored),
-        Outcome::Lost => None,
-    })
+    Ok(
+        match storage
+            .put(
+                &call.def,
+                &suffix,
+                &object,
+                current.revision(),
+                Reservations::default(),
+            )
+            .await?
+        {
+            Outcome::Done(stored) => Some(stored),
+            Outcome::Lost => None,
+        },
+    )
 }

@@ -19,22 +19,26 @@ fn view(call: &Call<'_>, object: &Value) -> Result<Value, ApiError> {
 }
 
 /// The scale of the object that the URL names.
-pub async fn get(call: &Call<'_>) -> Answer {
+pub(super) async fn get(call: &Call<'_>) -> Answer {
     let object = call.existing(&call.path.name).await?;
     let object = present::value(&call.def, &object)?;
     other(call, 200, &view(call, &object)?)
 }
 
 /// Sets the number of replicas from a whole `Scale`.
-pub async fn update(call: &Call<'_>, body: &[u8]) -> Answer {
+pub(super) async fn update(call: &Call<'_>, body: &[u8]) -> Answer {
     let wanted = call.parse_body(body)?.value;
     change(call, &mut |_| Ok(wanted.clone())).await
 }
 
 /// Sets the number of replicas by a patch of the `Scale`.
-pub async fn patch(call: &Call<'_>, body: &[u8]) -> Answer {
+pub(super) async fn patch(call: &Call<'_>, body: &[u8]) -> Answer {
     let kind = body::media_type(call.headers).to_owned();
-    let format = if kind == "application/apply-patch+yaml" { BodyFormat::Yaml } else { BodyFormat::Json };
+    let format = if kind == "application/apply-patch+yaml" {
+        BodyFormat::Yaml
+    } else {
+        BodyFormat::Json
+    };
     let patch = body::parse(body, format)?.value;
     change(call, &mut |scale| {
         let scale = scale.clone();
@@ -62,7 +66,9 @@ async fn change(call: &Call<'_>, wish: &mut (dyn FnMut(&Value) -> Result<Value, 
             number => number
                 .as_i64()
                 .filter(|n| i32::try_from(*n).is_ok())
-                .ok_or_else(|| ApiError::bad_request("spec.replicas of a Scale must be a whole number of 32 bits"))?,
+                .ok_or_else(|| {
+                    ApiError::bad_request("spec.replicas of a Scale must be a whole number of 32 bits")
+                })?,
         };
         if replicas < 0 {
             return Err(ApiError::invalid(

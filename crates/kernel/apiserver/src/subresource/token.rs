@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::other;
-use crate::behaviour::check_type;
 use crate::authn::token::{DEFAULT_LIFETIME, Grant, LIFETIMES};
+use crate::behaviour::check_type;
 use crate::chance::rfc3339;
 use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix};
 use crate::rest::call::{Answer, Call, meta};
@@ -12,9 +12,13 @@ use crate::rest::present;
 use crate::status::{About, ApiError};
 
 /// Issues a token as a `TokenRequest` asks for it.
-pub async fn create(call: &Call<'_>, body: &[u8]) -> Answer {
+pub(super) async fn create(call: &Call<'_>, body: &[u8]) -> Answer {
     let mut request = call.parse_body(body)?.value;
-    check_type("TokenRequest", "io.k8s.api.authentication.v1.TokenRequest", &mut request)?;
+    check_type(
+        "TokenRequest",
+        "io.k8s.api.authentication.v1.TokenRequest",
+        &mut request,
+    )?;
     let account = call.existing(&call.path.name).await?;
     let account = present::value(&call.def, &account)?;
     let spec = request["spec"].clone();
@@ -26,7 +30,11 @@ pub async fn create(call: &Call<'_>, body: &[u8]) -> Answer {
             "may not specify a duration larger than 2^32 seconds"
         };
         return Err(ApiError::invalid(
-            About { group: "authentication.k8s.io", resource: "TokenRequest", name: "" },
+            About {
+                group: "authentication.k8s.io",
+                resource: "TokenRequest",
+                name: "",
+            },
             &[fairway_kernel_schema::field::FieldError::invalid(
                 &fairway_kernel_schema::field::Path::new("spec").child("expirationSeconds"),
                 lifetime,
@@ -50,7 +58,9 @@ pub async fn create(call: &Call<'_>, body: &[u8]) -> Answer {
             audiences: audiences.clone(),
             now,
             lifetime,
-            bound: bound.as_ref().map(|(kind, name, uid)| (kind.as_str(), name.as_str(), uid.as_str())),
+            bound: bound
+                .as_ref()
+                .map(|(kind, name, uid)| (kind.as_str(), name.as_str(), uid.as_str())),
             id: &id,
         })
         .map_err(ApiError::internal)?;
@@ -60,8 +70,11 @@ pub async fn create(call: &Call<'_>, body: &[u8]) -> Answer {
         "name": call.path.name, "namespace": call.namespace(), "creationTimestamp": call.now,
     });
     request["spec"]["expirationSeconds"] = lifetime.into();
-    request["spec"]["audiences"] =
-        if audiences.is_empty() { json!([tokens.issuer()]) } else { json!(audiences) };
+    request["spec"]["audiences"] = if audiences.is_empty() {
+        json!([tokens.issuer()])
+    } else {
+        json!(audiences)
+    };
     request["spec"]["boundObjectRef"] = spec["boundObjectRef"].clone();
     request["status"] = json!({"token": token, "expirationTimestamp": rfc3339(now + lifetime)});
     other(call, 201, &request)
@@ -84,7 +97,11 @@ fn bound_object(call: &Call<'_>, reference: &Value) -> Result<Option<(String, St
             )));
         }
     };
-    let about = About { group: "", resource, name: &name };
+    let about = About {
+        group: "",
+        resource,
+        name: &name,
+    };
     let found = call
         .kernel
         .storage
@@ -96,7 +113,9 @@ fn bound_object(call: &Call<'_>, reference: &Value) -> Result<Option<(String, St
     if !uid.is_empty() && uid != meta(&found, "uid") {
         return Err(ApiError::conflict(
             about,
-            format!("the UID in the bound object reference ({uid}) does not match the UID in record. The object might have been deleted and then recreated"),
+            format!(
+                "the UID in the bound object reference ({uid}) does not match the UID in record. The object might have been deleted and then recreated"
+            ),
         ));
     }
     let uid = meta(&found, "uid").to_owned();

@@ -240,7 +240,10 @@ impl<'a> Walk<'a> {
         below.finish()
     }
 
-    #[allow(clippy::too_many_arguments, reason = "one call per way in which a field can be on one side or both")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "one call per way in which a field can be on one side or both"
+    )]
     fn field(
         &mut self,
         shape: &MapShape,

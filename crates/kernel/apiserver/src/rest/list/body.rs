@@ -24,7 +24,7 @@ const CHUNK: usize = 256 * 1024;
 const GZIP_FROM: usize = 128 * 1024;
 
 /// The objects of a list.
-pub enum Items {
+pub(super) enum Items {
     /// As the cache has them.
     Shared {
         /// The objects.
@@ -47,14 +47,23 @@ impl Items {
     /// An item, in two parts that follow each other.
     fn get(&self, index: usize) -> Option<(&'static [u8], &[u8])> {
         match self {
-            Self::Shared { objects, untyped: true } => objects.get(index).map(|o| (&b"{"[..], o.untyped())),
-            Self::Shared { objects, untyped: false } => objects.get(index).map(|o| (&b""[..], &o.bytes()[..])),
+            Self::Shared {
+                objects,
+                untyped: true,
+            } => objects.get(index).map(|o| (&b"{"[..], o.untyped())),
+            Self::Shared {
+                objects,
+                untyped: false,
+            } => objects.get(index).map(|o| (&b""[..], &o.bytes()[..])),
             Self::Own(objects) => objects.get(index).map(|o| (&b""[..], &o[..])),
         }
     }
 
     fn total(&self) -> usize {
-        (0..self.len()).filter_map(|i| self.get(i)).map(|(a, b)| a.len() + b.len()).sum()
+        (0..self.len())
+            .filter_map(|i| self.get(i))
+            .map(|(a, b)| a.len() + b.len())
+            .sum()
     }
 }
 
@@ -73,7 +82,14 @@ impl ListBody {
     fn new(head: Bytes, items: Items) -> Self {
         let commas = items.len().saturating_sub(1);
         let left = head.len() + items.total() + commas + TAIL.len();
-        Self { head, items, next: 0, left, started: false, done: false }
+        Self {
+            head,
+            items,
+            next: 0,
+            left,
+            started: false,
+            done: false,
+        }
     }
 
     fn compress(mut self, pieces: &gzip::Pieces) -> Vec<u8> {
@@ -136,13 +152,15 @@ impl Body for ListBody {
 }
 
 /// The response of a list.
-pub fn response(head: Bytes, items: Items, gzip: Option<&gzip::Pieces>) -> Response<ResponseBody> {
+pub(super) fn response(head: Bytes, items: Items, gzip: Option<&gzip::Pieces>) -> Response<ResponseBody> {
     let body = ListBody::new(head, items);
     let mut response = if let Some(pieces) = gzip.filter(|_| body.left >= GZIP_FROM) {
         let compressed = body.compress(pieces);
         let length = HeaderValue::from(compressed.len());
         let mut response = Response::new(full(compressed));
-        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        response
+            .headers_mut()
+            .insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         response.headers_mut().insert(CONTENT_LENGTH, length);
         response
     } else {
@@ -165,7 +183,11 @@ mod tests {
 
     #[test]
     fn the_length_is_known_before_and_right_after() {
-        let items = Items::Own((0..5_000).map(|i| Bytes::from(format!("{{\"n\":{i}}}"))).collect());
+        let items = Items::Own(
+            (0..5_000)
+                .map(|i| Bytes::from(format!("{{\"n\":{i}}}")))
+                .collect(),
+        );
         let mut body = ListBody::new(Bytes::from_static(b"{\"items\":["), items);
         let promised = body.left;
         let sent: Vec<u8> = std::iter::from_fn(|| body.chunk()).flatten().collect();

@@ -12,7 +12,7 @@ use crate::status::ApiError;
 
 /// A place in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Continuation {
+pub(crate) struct Continuation {
     /// The revision of the first page; `None`: an inconsistent continuation.
     pub revision: Option<u64>,
     /// The last key that has been sent.
@@ -21,13 +21,14 @@ pub struct Continuation {
 
 impl Continuation {
     /// As a token.
-    pub fn encode(&self) -> String {
+    pub(crate) fn encode(&self) -> String {
         let revision: Value = self.revision.map_or_else(|| json!(-1), |r| json!(r));
-        URL_SAFE_NO_PAD.encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": self.after}).to_string())
+        URL_SAFE_NO_PAD
+            .encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": self.after}).to_string())
     }
 
     /// From a token.
-    pub fn decode(token: &str) -> Result<Self, ApiError> {
+    pub(crate) fn decode(token: &str) -> Result<Self, ApiError> {
         let invalid = || ApiError::bad_request("invalid continue token: continue key is not valid");
         let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| invalid())?;
         let value: Value = serde_json::from_slice(&bytes).map_err(|_| invalid())?;
@@ -36,13 +37,19 @@ impl Continuation {
                 "invalid continue token: continue key is not valid: server does not recognize this encoded version",
             ));
         }
-        let after = value["start"].as_str().filter(|s| !s.is_empty()).ok_or_else(invalid)?;
+        let after = value["start"]
+            .as_str()
+            .filter(|s| !s.is_empty())
+            .ok_or_else(invalid)?;
         let revision = match value["rv"].as_i64() {
             Some(-1) => None,
             Some(revision) if revision > 0 => Some(revision.unsigned_abs()),
             _ => return Err(invalid()),
         };
-        Ok(Self { revision, after: after.into() })
+        Ok(Self {
+            revision,
+            after: after.into(),
+        })
     }
 }
 
@@ -53,11 +60,18 @@ mod tests {
     #[test]
     fn tokens_come_back_and_garbage_does_not() {
         for revision in [Some(7), None] {
-            let token = Continuation { revision, after: "root/a/b".into() };
+            let token = Continuation {
+                revision,
+                after: "root/a/b".into(),
+            };
             assert_eq!(Continuation::decode(&token.encode()), Ok(token));
         }
         for wrong in ["", "!", "e30", "bnVsbA"] {
-            assert_eq!(Continuation::decode(wrong).map_err(|e| e.code), Err(400), "{wrong}");
+            assert_eq!(
+                Continuation::decode(wrong).map_err(|e| e.code),
+                Err(400),
+                "{wrong}"
+            );
         }
     }
 }

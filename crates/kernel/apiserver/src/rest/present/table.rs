@@ -19,7 +19,7 @@ enum Include {
 }
 
 /// A table that is being filled.
-pub struct Table {
+pub(crate) struct Table {
     def: Arc<ResourceDef>,
     include: Include,
     clock: Clock,
@@ -29,7 +29,7 @@ pub struct Table {
 
 impl Table {
     /// An empty table of the call's kind.
-    pub fn new(call: &Call<'_>) -> Result<Self, ApiError> {
+    pub(crate) fn new(call: &Call<'_>) -> Result<Self, ApiError> {
         let include = match call.query.get("includeObject").unwrap_or("") {
             "" | "Metadata" => Include::Metadata,
             "None" => Include::Nothing,
@@ -50,7 +50,7 @@ impl Table {
     }
 
     /// Adds a row.
-    pub fn add(&mut self, object: &Value) {
+    pub(crate) fn add(&mut self, object: &Value) {
         let row = self.row(object);
         self.rows.push(row);
     }
@@ -63,7 +63,11 @@ impl Table {
                 fairway_kernel_table::row(&self.def.group, &self.def.resource, object, now)
             }
             Nature::Custom(custom) => custom.columns.row(object, now, |column, object| {
-                let at = custom.columns.columns().iter().position(|c| std::ptr::eq(c, column))?;
+                let at = custom
+                    .columns
+                    .columns()
+                    .iter()
+                    .position(|c| std::ptr::eq(c, column))?;
                 custom.paths.get(at - 1)?.as_ref()?.first(object)
             }),
         };
@@ -104,7 +108,7 @@ impl Table {
     }
 
     /// The table, with the list's metadata.
-    pub fn finish(self, meta: &Value) -> Value {
+    pub(crate) fn finish(self, meta: &Value) -> Value {
         json!({
             "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": meta,
             "columnDefinitions": self.headings(), "rows": self.rows,
@@ -112,8 +116,12 @@ impl Table {
     }
 
     /// One row as the object of a watch event; the headings come with the first.
-    pub fn event(&mut self, object: &Value) -> Value {
-        let headings = if self.headings_sent { Value::Null } else { self.headings() };
+    pub(crate) fn event(&mut self, object: &Value) -> Value {
+        let headings = if self.headings_sent {
+            Value::Null
+        } else {
+            self.headings()
+        };
         self.headings_sent = true;
         let version = object["metadata"]["resourceVersion"].as_str().unwrap_or("");
         json!({

@@ -63,7 +63,11 @@ impl Events {
             Some(seconds) if seconds > 0 => Duration::from_secs(seconds.min(LONGEST)),
             _ => SHORTEST + call.kernel.random.spread(SHORTEST),
         };
-        let table = if call.accept.form == Form::Table { Table::new(call).ok() } else { None };
+        let table = if call.accept.form == Form::Table {
+            Table::new(call).ok()
+        } else {
+            None
+        };
         Self {
             def: Arc::clone(&call.def),
             accept: call.accept,
@@ -108,7 +112,10 @@ impl Events {
             return;
         }
         let now = change.kind != ChangeKind::Deleted && self.filter.matches(&self.def, &change.object);
-        let before = change.prev.as_ref().is_some_and(|p| self.filter.matches(&self.def, p));
+        let before = change
+            .prev
+            .as_ref()
+            .is_some_and(|p| self.filter.matches(&self.def, p));
         match (before, now) {
             (false, false) => {}
             (false, true) => self.push_change(change, ChangeKind::Added, &change.object),
@@ -131,7 +138,9 @@ impl Events {
             return self.push(seen_as.word(), object);
         }
         match self.accept.form {
-            Form::Object if present::is_ready(&self.def, object) => self.queue.push_back(change.frame().clone()),
+            Form::Object if present::is_ready(&self.def, object) => {
+                self.queue.push_back(change.frame().clone());
+            }
             Form::Metadata => self.queue.push_back(change.metadata_frame().clone()),
             _ => self.push(seen_as.word(), object),
         }
@@ -145,10 +154,13 @@ impl Events {
             return;
         }
         if self.accept.form == Form::Metadata && self.accept.format != Format::Yaml {
-            self.queue.push_back(watch_frame(word, &object.partial_metadata()));
+            self.queue
+                .push_back(watch_frame(word, &object.partial_metadata()));
             return;
         }
-        let Ok(value) = present::value(&self.def, object) else { return };
+        let Ok(value) = present::value(&self.def, object) else {
+            return;
+        };
         self.push_value(word, &value);
     }
 
@@ -163,9 +175,7 @@ impl Events {
                 let event = json!({"type": word, "object": shown});
                 format!("---\n{}", fairway_text_yaml::to_string(&event)).into()
             }
-            Format::Json | Format::PrettyJson => {
-                watch_frame(word, &respond::encode(Format::Json, &shown).1)
-            }
+            Format::Json | Format::PrettyJson => watch_frame(word, &respond::encode(Format::Json, &shown).1),
         };
         self.queue.push_back(line);
     }
@@ -193,12 +203,16 @@ impl Events {
     /// Moves some of the initial objects into the queue; `false` when there are none left.
     fn fill_from_initial(&mut self) -> bool {
         for _ in 0..BATCH {
-            let Some(object) = self.initial.pop_front() else { break };
+            let Some(object) = self.initial.pop_front() else {
+                break;
+            };
             if self.filter.matches(&self.def, &object) {
                 self.push(ChangeKind::Added.word(), &object);
             }
         }
-        if self.initial.is_empty() && let Some(revision) = self.end_of_initial.take() {
+        if self.initial.is_empty()
+            && let Some(revision) = self.end_of_initial.take()
+        {
             self.bookmark(revision, true);
         }
         !self.queue.is_empty() || !self.initial.is_empty()
@@ -250,7 +264,9 @@ impl Events {
         match source {
             Source::Ended => false,
             Source::Live(live) => {
-                let Some(signal) = live.recv().await else { return false };
+                let Some(signal) = live.recv().await else {
+                    return false;
+                };
                 self.signal(signal);
                 // Whatever else is there already goes out in the same frame.
                 while self.queue.len() < BATCH {
@@ -279,9 +295,10 @@ impl Events {
 
 pub(super) fn watch_error(error: &StoreError) -> ApiError {
     match error {
-        StoreError::Compacted { requested, oldest } => {
-            ApiError::expired(format!("too old resource version: {} ({})", requested.0, oldest.0))
-        }
+        StoreError::Compacted { requested, oldest } => ApiError::expired(format!(
+            "too old resource version: {} ({})",
+            requested.0, oldest.0
+        )),
         other => other.clone().into(),
     }
 }
