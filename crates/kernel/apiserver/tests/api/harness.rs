@@ -7,9 +7,9 @@ mod reply;
 mod server;
 mod watch;
 
-pub use reply::{Reply, names, version};
-pub use server::{Client, Server};
-pub use watch::shown;
+pub(crate) use reply::{Reply, names, version};
+pub(crate) use server::{Client, Server};
+pub(crate) use watch::shown;
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 const UPSTREAMS_500: [&str; 1] = ["failed to create typed patch object"];
 
 /// Whether an answer refuses a request as the client's fault.
-pub fn is_refusal(reply: &Reply) -> bool {
+pub(crate) fn is_refusal(reply: &Reply) -> bool {
     match reply.code {
         400..=499 => true,
         500 => {
@@ -34,22 +34,22 @@ pub fn is_refusal(reply: &Reply) -> bool {
 }
 
 /// The path of ConfigMaps in `default`: the kind with the fewest rules of its own.
-pub const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+pub(crate) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// A ConfigMap.
-pub fn config_map(name: &str) -> Value {
+pub(crate) fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}})
 }
 
 /// A ConfigMap with a label.
-pub fn labelled(name: &str, key: &str, value: &str) -> Value {
+pub(crate) fn labelled(name: &str, key: &str, value: &str) -> Value {
     let mut object = config_map(name);
     object["metadata"]["labels"] = json!({key: value});
     object
 }
 
 /// A Deployment of two replicas.
-pub fn deployment(name: &str) -> Value {
+pub(crate) fn deployment(name: &str) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
         "spec": {
@@ -64,7 +64,7 @@ pub fn deployment(name: &str) -> Value {
 }
 
 /// A namespaced CRD `<plural>.test.dev` with one version and this schema of `spec`.
-pub fn definition(plural: &str, kind: &str, spec: &Value) -> Value {
+pub(crate) fn definition(plural: &str, kind: &str, spec: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("{plural}.test.dev")},
@@ -86,11 +86,11 @@ pub fn definition(plural: &str, kind: &str, spec: &Value) -> Value {
 }
 
 /// Where CRDs are.
-pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// Writes so many bytes elsewhere that the window of ConfigMaps in memory forgets everything before: what is older can
 /// then be served by the store alone.
-pub async fn push_out_of_window(admin: &Client) {
+pub(crate) async fn push_out_of_window(admin: &Client) {
     let elsewhere = "/api/v1/namespaces/kube-public/configmaps";
     admin.post(elsewhere, &config_map("ballast")).await.expect(201);
     for i in 0..12 {

@@ -80,8 +80,7 @@ async fn objects_that_the_store_cannot_take_are_refused_clearly() {
     admin.get(&format!("{path}/b")).await.expect(404);
     let many: String = (0..200_000).map(|i| format!("\"f{i}\":{i},")).collect();
     let wide = format!(
-        r#"{{"apiVersion":"test.dev/v1","kind":"Blob","metadata":{{"name":"w"}},"spec":{{{}"z":0}}}}"#,
-        many
+        r#"{{"apiVersion":"test.dev/v1","kind":"Blob","metadata":{{"name":"w"}},"spec":{{{many}"z":0}}}}"#
     );
     let reply = timed(&admin, Method::POST, path, "application/json", wide).await;
     assert!(

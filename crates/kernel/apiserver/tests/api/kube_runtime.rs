@@ -151,13 +151,11 @@ async fn a_watcher_starts_anew_after_its_version_is_gone() {
     server.compact(server.revision().await).await;
     let last = timeout(PATIENCE, async {
         loop {
-            match events.next().await.unwrap() {
-                Ok(watcher::Event::Apply(map) | watcher::Event::InitApply(map)) => {
-                    if map.data.as_ref().unwrap()["k"] == "49" {
-                        return map;
-                    }
-                }
-                Ok(_) | Err(_) => {}
+            if let Ok(watcher::Event::Apply(map) | watcher::Event::InitApply(map)) =
+                events.next().await.unwrap()
+                && map.data.as_ref().unwrap()["k"] == "49"
+            {
+                return map;
             }
         }
     });

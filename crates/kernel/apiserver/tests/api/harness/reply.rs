@@ -6,40 +6,40 @@ use serde_json::Value;
 
 /// A whole answer.
 #[derive(Debug)]
-pub struct Reply {
+pub(crate) struct Reply {
     /// Method and path, for messages.
-    pub request: String,
+    pub(crate) request: String,
     /// HTTP code.
-    pub code: u16,
+    pub(crate) code: u16,
     /// Headers.
-    pub headers: HeaderMap,
+    pub(crate) headers: HeaderMap,
     /// Body.
-    pub body: Bytes,
+    pub(crate) body: Bytes,
 }
 
 impl Reply {
     /// The body as JSON.
     #[track_caller]
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|e| panic!("{}: {e}: {}", self.request, String::from_utf8_lossy(&self.body)))
     }
 
     /// The body as text.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
     /// The body as JSON, of an answer that must have this code.
     #[track_caller]
-    pub fn expect(&self, code: u16) -> Value {
+    pub(crate) fn expect(&self, code: u16) -> Value {
         assert_eq!(self.code, code, "{}: {}", self.request, self.text());
         self.json()
     }
 
     /// A refusal that must have this code and reason, and these words in its message.
     #[track_caller]
-    pub fn refused(&self, code: u16, reason: &str, words: &str) -> Value {
+    pub(crate) fn refused(&self, code: u16, reason: &str, words: &str) -> Value {
         let status = self.expect(code);
         assert_eq!(status["kind"], "Status", "{}: {status}", self.request);
         assert_eq!(status["code"], code, "{}: {status}", self.request);
@@ -54,12 +54,12 @@ impl Reply {
     }
 
     /// A header, or nothing.
-    pub fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or("")
     }
 
     /// All warnings.
-    pub fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<String> {
         self.headers
             .get_all("warning")
             .iter()
@@ -70,7 +70,7 @@ impl Reply {
 
 /// The resourceVersion of an object or list.
 #[track_caller]
-pub fn version(object: &Value) -> String {
+pub(crate) fn version(object: &Value) -> String {
     object["metadata"]["resourceVersion"]
         .as_str()
         .expect("a resourceVersion")
@@ -79,7 +79,7 @@ pub fn version(object: &Value) -> String {
 
 /// The names of a list's items.
 #[track_caller]
-pub fn names(list: &Value) -> Vec<String> {
+pub(crate) fn names(list: &Value) -> Vec<String> {
     list["items"]
         .as_array()
         .unwrap_or_else(|| panic!("a list: {list}"))

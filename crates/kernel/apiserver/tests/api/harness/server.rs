@@ -23,25 +23,25 @@ use super::reply::Reply;
 use super::watch::Watch;
 
 /// How long any single answer may take: nothing here waits for a clock.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server in this process.
-pub struct Server {
+pub(crate) struct Server {
     /// The kernel.
-    pub kernel: Arc<Kernel>,
+    pub(crate) kernel: Arc<Kernel>,
     /// Its store.
-    pub store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     keys: tempfile::TempDir,
 }
 
 impl Server {
     /// A fresh one, with its default objects.
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::with_store(Options::default()).await
     }
 
     /// The same, on a store with these options.
-    pub async fn with_store(options: Options) -> Self {
+    pub(crate) async fn with_store(options: Options) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::with_options(&options).unwrap());
         let kernel = Self::kernel_on(&store, directory.path()).await;
@@ -67,17 +67,17 @@ impl Server {
     }
 
     /// A second kernel on the same store and keys: what a restart finds.
-    pub async fn restarted(&self) -> Arc<Kernel> {
+    pub(crate) async fn restarted(&self) -> Arc<Kernel> {
         Self::kernel_on(&self.store, self.keys.path()).await
     }
 
     /// Who may do everything.
-    pub fn admin(&self) -> Client {
+    pub(crate) fn admin(&self) -> Client {
         self.user("admin", &["system:masters"])
     }
 
     /// Somebody, with what RBAC gives him.
-    pub fn user(&self, name: &str, groups: &[&str]) -> Client {
+    pub(crate) fn user(&self, name: &str, groups: &[&str]) -> Client {
         let user = UserInfo::new(name, groups.iter().map(|g| (*g).to_owned()));
         Client {
             kernel: Arc::clone(&self.kernel),
@@ -87,7 +87,7 @@ impl Server {
     }
 
     /// Nobody in particular.
-    pub fn anonymous(&self) -> Client {
+    pub(crate) fn anonymous(&self) -> Client {
         Client {
             kernel: Arc::clone(&self.kernel),
             user: None,
@@ -96,17 +96,17 @@ impl Server {
     }
 
     /// The store's revision.
-    pub async fn revision(&self) -> u64 {
+    pub(crate) async fn revision(&self) -> u64 {
         self.store.revision().await.unwrap().0
     }
 
     /// Forgets history before this revision.
-    pub async fn compact(&self, before: u64) {
+    pub(crate) async fn compact(&self, before: u64) {
         self.store.compact(Revision(before)).await.unwrap();
     }
 
     /// Creates a namespace.
-    pub async fn namespace(&self, name: &str) {
+    pub(crate) async fn namespace(&self, name: &str) {
         self.admin()
             .post("/api/v1/namespaces", &json!({"metadata": {"name": name}}))
             .await
@@ -116,7 +116,7 @@ impl Server {
 
 /// The server, as one user sees it.
 #[derive(Clone)]
-pub struct Client {
+pub(crate) struct Client {
     kernel: Arc<Kernel>,
     user: Option<UserInfo>,
     headers: Vec<(String, String)>,
@@ -125,14 +125,14 @@ pub struct Client {
 impl Client {
     /// The same user with one more header on every request.
     #[must_use]
-    pub fn with(&self, name: &str, value: &str) -> Self {
+    pub(crate) fn with(&self, name: &str, value: &str) -> Self {
         let mut client = self.clone();
         client.headers.push((name.to_owned(), value.to_owned()));
         client
     }
 
     /// Sends a request and returns the head of the answer, its body unread.
-    pub fn open(
+    pub(crate) fn open(
         &self,
         method: Method,
         path: &str,
@@ -164,7 +164,7 @@ impl Client {
     }
 
     /// Sends a request and reads the whole answer.
-    pub fn send(
+    pub(crate) fn send(
         &self,
         method: Method,
         path: &str,
@@ -190,24 +190,24 @@ impl Client {
     }
 
     /// `GET`.
-    pub async fn get(&self, path: &str) -> Reply {
+    pub(crate) async fn get(&self, path: &str) -> Reply {
         self.send(Method::GET, path, "", Bytes::new()).await
     }
 
     /// `POST` of JSON.
-    pub async fn post(&self, path: &str, body: &Value) -> Reply {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Reply {
         self.send(Method::POST, path, "application/json", body.to_string())
             .await
     }
 
     /// `PUT` of JSON.
-    pub async fn put(&self, path: &str, body: &Value) -> Reply {
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Reply {
         self.send(Method::PUT, path, "application/json", body.to_string())
             .await
     }
 
     /// `PATCH`; the kind is `json`, `merge`, `strategic` or `apply`.
-    pub async fn patch(&self, kind: &str, path: &str, body: &Value) -> Reply {
+    pub(crate) async fn patch(&self, kind: &str, path: &str, body: &Value) -> Reply {
         let media = match kind {
             "json" => "application/json-patch+json",
             "merge" => "application/merge-patch+json",
@@ -219,18 +219,18 @@ impl Client {
     }
 
     /// `DELETE` without options.
-    pub async fn delete(&self, path: &str) -> Reply {
+    pub(crate) async fn delete(&self, path: &str) -> Reply {
         self.send(Method::DELETE, path, "", Bytes::new()).await
     }
 
     /// `DELETE` with `DeleteOptions`.
-    pub async fn delete_with(&self, path: &str, options: &Value) -> Reply {
+    pub(crate) async fn delete_with(&self, path: &str, options: &Value) -> Reply {
         self.send(Method::DELETE, path, "application/json", options.to_string())
             .await
     }
 
     /// Opens a watch; the path carries its parameters.
-    pub async fn watch(&self, path: &str) -> Watch {
+    pub(crate) async fn watch(&self, path: &str) -> Watch {
         let response = self.open(Method::GET, path, "", Bytes::new()).await;
         assert_eq!(response.status().as_u16(), 200, "{path}");
         Watch::new(response.into_body())

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::server::PATIENCE;
 
 /// An open watch.
-pub struct Watch {
+pub(crate) struct Watch {
     body: ResponseBody,
     rest: Vec<u8>,
     lines: VecDeque<Value>,
@@ -26,14 +26,14 @@ impl Watch {
     }
 
     /// The next event; `None` when the watch has ended. Fails if neither comes.
-    pub async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next(&mut self) -> Option<Value> {
         self.next_within(PATIENCE)
             .await
             .expect("an event or the end in time")
     }
 
     /// The same, or an error if nothing comes in this time.
-    pub async fn next_within(
+    pub(crate) async fn next_within(
         &mut self,
         time: Duration,
     ) -> Result<Option<Value>, tokio::time::error::Elapsed> {
@@ -62,7 +62,7 @@ impl Watch {
     }
 
     /// The next event as `TYPE name`.
-    pub async fn step(&mut self) -> String {
+    pub(crate) async fn step(&mut self) -> String {
         match self.next().await {
             Some(event) => shown(&event),
             None => "END".to_owned(),
@@ -70,7 +70,7 @@ impl Watch {
     }
 
     /// As many events, each as `TYPE name`.
-    pub async fn steps(&mut self, count: usize) -> Vec<String> {
+    pub(crate) async fn steps(&mut self, count: usize) -> Vec<String> {
         let mut steps = Vec::new();
         for _ in 0..count {
             steps.push(self.step().await);
@@ -79,13 +79,13 @@ impl Watch {
     }
 
     /// Whether nothing comes for a short while.
-    pub async fn is_quiet(&mut self) -> bool {
+    pub(crate) async fn is_quiet(&mut self) -> bool {
         self.next_within(Duration::from_millis(100)).await.is_err()
     }
 }
 
 /// `TYPE name`.
-pub fn shown(event: &Value) -> String {
+pub(crate) fn shown(event: &Value) -> String {
     let word = event["type"].as_str().unwrap();
     match event["object"]["metadata"]["name"].as_str() {
         Some(name) => format!("{word} {name}"),
