@@ -8,13 +8,13 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(crate) struct Reply {
     /// Method and path, for messages.
-    pub request: String,
+    pub(crate) request: String,
     /// HTTP code.
-    pub code: u16,
+    pub(crate) code: u16,
     /// Headers.
-    pub headers: HeaderMap,
+    pub(crate) headers: HeaderMap,
     /// Body.
-    pub body: Bytes,
+    pub(crate) body: Bytes,
 }
 
 impl Reply {

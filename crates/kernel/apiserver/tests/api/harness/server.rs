@@ -23,14 +23,14 @@ use super::reply::Reply;
 use super::watch::Watch;
 
 /// How long any single answer may take: nothing here waits for a clock.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server in this process.
 pub(crate) struct Server {
     /// The kernel.
-    pub kernel: Arc<Kernel>,
+    pub(crate) kernel: Arc<Kernel>,
     /// Its store.
-    pub store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     keys: tempfile::TempDir,
 }
 
