@@ -27,7 +27,7 @@ pub use v2::{CrdVersion, Form as V2Form, v2_document, v2_hash};
 
 /// Raised when the documents change for another reason than the data or the version of this crate: clients cache them
 /// by hash.
-const LAYOUT: u64 = 1;
+const LAYOUT: u64 = 2;
 
 /// A document that the index lists beside the built-in ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
