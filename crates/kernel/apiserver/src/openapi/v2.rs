@@ -31,7 +31,8 @@ static MAKING: Semaphore = Semaphore::const_new(1);
 /// Answers `/openapi/v2`.
 pub async fn answer(kernel: &Arc<Kernel>, request: &Admitted<'_>) -> Answer {
     let headers = &request.parts.headers;
-    let (form, content_type) = accepted(headers).ok_or_else(|| ApiError::not_acceptable(&[JSON, PROTOBUF].join(", ")))?;
+    let (form, content_type) =
+        accepted(headers).ok_or_else(|| ApiError::not_acceptable(&[JSON, PROTOBUF].join(", ")))?;
     let registry = kernel.registry.load_full();
     let etag = format!("\"{}\"", v2_hash(&state(&registry)));
     let content_type = HeaderValue::from_static(content_type);
@@ -43,13 +44,19 @@ pub async fn answer(kernel: &Arc<Kernel>, request: &Admitted<'_>) -> Answer {
     let making = Arc::clone(kernel);
     let body = tokio::task::spawn_blocking(move || {
         let document = crate::custom::openapi_v2_document(&making, &registry, form)?;
-        Ok::<_, ApiError>(if compressed { gzip::once(&document) } else { document })
+        Ok::<_, ApiError>(if compressed {
+            gzip::once(&document)
+        } else {
+            document
+        })
     })
     .await
     .map_err(ApiError::internal)??;
     let mut response = respond::bytes(200, content_type, Bytes::from(body));
     if compressed {
-        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        response
+            .headers_mut()
+            .insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     Ok(tagged(response, &etag))
 }
@@ -76,8 +83,13 @@ fn state(registry: &Registry) -> String {
 }
 
 fn is_known(headers: &HeaderMap, etag: &str) -> bool {
-    let known = headers.get(IF_NONE_MATCH).and_then(|v| v.to_str().ok()).unwrap_or_default();
-    known.split(',').any(|tag| tag.trim().trim_start_matches("W/") == etag)
+    let known = headers
+        .get(IF_NONE_MATCH)
+        .and_then(|v| v.to_str().ok())
+        .unwrap_or_default();
+    known
+        .split(',')
+        .any(|tag| tag.trim().trim_start_matches("W/") == etag)
 }
 
 /// The first form that the client takes, and how it is named.
@@ -100,7 +112,9 @@ fn accepted(headers: &HeaderMap) -> Option<(V2Form, &'static str)> {
 fn clause(text: &str) -> (&str, f32) {
     let mut parts = text.split(';').map(str::trim);
     let media = parts.next().unwrap_or_default();
-    let quality = parts.find_map(|p| p.strip_prefix("q=")).and_then(|q| q.parse().ok());
+    let quality = parts
+        .find_map(|p| p.strip_prefix("q="))
+        .and_then(|q| q.parse().ok());
     (media, quality.unwrap_or(1.0))
 }
 
@@ -122,7 +136,12 @@ mod tests {
         assert_eq!(check(Some("*/*")), Some(JSON));
         assert_eq!(check(Some(PROTOBUF_BEFORE)), Some(PROTOBUF));
         assert_eq!(check(Some(PROTOBUF)), Some(PROTOBUF));
-        assert_eq!(check(Some("application/json;q=0.5, application/com.github.proto-openapi.spec.v2@v1.0+protobuf")), Some(PROTOBUF));
+        assert_eq!(
+            check(Some(
+                "application/json;q=0.5, application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+            )),
+            Some(PROTOBUF)
+        );
         assert_eq!(check(Some("image/png, application/json")), Some(JSON));
         assert_eq!(check(Some("application/json;q=0")), None);
         assert_eq!(check(Some("image/png")), None);
