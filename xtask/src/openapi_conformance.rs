@@ -105,8 +105,10 @@ fn without_enumeration(property: &mut Map<String, Value>) {
     {
         text.truncate(at);
     }
-    if let Some(items) = property.get_mut("items").and_then(Value::as_object_mut) {
-        items.shift_remove("enum");
+    for keyword in ["items", "additionalProperties"] {
+        if let Some(elements) = property.get_mut(keyword).and_then(Value::as_object_mut) {
+            elements.shift_remove("enum");
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod schemas;
 mod v2;
 
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 use serde_json::{Map, Value, json};
 
@@ -27,7 +28,7 @@ pub use v2::{CrdVersion, Form as V2Form, v2_document, v2_hash};
 
 /// Raised when the documents change for another reason than the data or the version of this crate: clients cache them
 /// by hash.
-const LAYOUT: u64 = 1;
+const LAYOUT: u64 = 2;
 
 /// A document that the index lists beside the built-in ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,16 +76,25 @@ fn path_of(group: &str, version: &str) -> String {
 
 /// What the document of a built-in group-version depends on, as a hash. It is known without making the document.
 pub fn v3_hash(group: &str, version: &str) -> String {
-    let layout = LAYOUT.to_le_bytes();
-    let parts = [
-        builtin::FACTS.as_bytes(),
-        DATA,
-        env!("CARGO_PKG_VERSION").as_bytes(),
-        &layout,
+    content_hash(&[
+        built_in_hash().as_bytes(),
         group.as_bytes(),
+        b"/",
         version.as_bytes(),
-    ];
-    content_hash(&parts)
+    ])
+}
+
+/// What all documents of built-in kinds depend on. It cannot change while the program runs, and is large.
+fn built_in_hash() -> &'static str {
+    static HASH: OnceLock<String> = OnceLock::new();
+    HASH.get_or_init(|| {
+        content_hash(&[
+            builtin::FACTS.as_bytes(),
+            DATA,
+            env!("CARGO_PKG_VERSION").as_bytes(),
+            &LAYOUT.to_le_bytes(),
+        ])
+    })
 }
 
 /// A hash for URLs and ETags; 128 bits of FNV-1a are enough to tell documents of one server apart.

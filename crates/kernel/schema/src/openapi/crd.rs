@@ -74,7 +74,6 @@ pub fn v3_crd_document(group: &str, version: &str, kinds: &[CrdKind<'_>]) -> Val
         let resource = resource(group, version, kind, object, list);
         paths::resource(&resource, &schemas, &mut roots, &mut sink);
     }
-    paths::discovery(group, version, &mut roots, &mut sink);
     for name in schemas.closure(&roots) {
         if let Some((name, schema)) = schemas.schema(name) {
             components.insert(name.to_owned(), schema);
@@ -106,17 +105,12 @@ pub(super) fn resource<'a>(
         version,
         kind: kind.kind,
     };
-    let scale = Gvk {
-        group: "autoscaling",
-        version: "v1",
-        kind: "Scale",
-    };
     let mut subresources = Vec::new();
     if kind.scale {
-        subresources.push(("scale", scale, SCALE.to_owned()));
+        subresources.push(("scale", SCALE.to_owned()));
     }
     if kind.status {
-        subresources.push(("status", own, object.clone()));
+        subresources.push(("status", object.clone()));
     }
     Resource {
         group,
@@ -131,9 +125,10 @@ pub(super) fn resource<'a>(
         built_in: false,
         subresources: subresources
             .into_iter()
-            .map(|(name, gvk, object)| Subresource {
+            .map(|(name, object)| Subresource {
                 name,
-                gvk,
+                // Also for scale, though what is read and written is of another kind.
+                gvk: own,
                 verbs: &SUBRESOURCE_VERBS,
                 object: Some(object),
                 query: &[],

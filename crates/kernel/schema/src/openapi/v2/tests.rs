@@ -271,7 +271,7 @@ fn protocol_buffers_carry_what_a_schema_says() {
     assert_eq!(one(one(spec, 22), 1), b"integer");
     assert_eq!(one(spec, 9), 0.5f64.to_le_bytes());
     let numbers: Vec<u64> = fields(spec).into_iter().map(|(n, _)| n).collect();
-    assert_eq!(numbers, [22, 12, 9, 10, 20, 31]);
+    assert_eq!(numbers, [9, 10, 12, 20, 22, 31]);
     assert!(
         spec.windows(3).any(|w| w == [12 << 3, 0xac, 0x02]),
         "300 takes two bytes"
