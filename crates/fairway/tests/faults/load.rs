@@ -12,22 +12,22 @@ use serde_json::json;
 
 /// What one writer knows of its own writes.
 #[derive(Clone, Debug, Default)]
-pub struct Writer {
+pub(crate) struct Writer {
     /// Steps whose creation was acknowledged, with the version that was acknowledged.
-    pub created: BTreeMap<u64, u64>,
+    pub(crate) created: BTreeMap<u64, u64>,
     /// Steps whose counter was acknowledged, with the version that was acknowledged.
-    pub counted: BTreeMap<u64, u64>,
+    pub(crate) counted: BTreeMap<u64, u64>,
     /// The first step that has not been tried.
-    pub next: u64,
+    pub(crate) next: u64,
 }
 
 /// The text of a step: long enough to span pages, different in every step.
-pub fn filler(writer: usize, step: u64) -> String {
+pub(crate) fn filler(writer: usize, step: u64) -> String {
     format!("{writer}/{step};").repeat(60 + usize::try_from(step % 300).unwrap_or(0))
 }
 
 /// Version of an object as a number.
-pub fn version(object: &ConfigMap) -> u64 {
+pub(crate) fn version(object: &ConfigMap) -> u64 {
     object
         .metadata
         .resource_version
@@ -45,7 +45,7 @@ fn data(writer: usize, step: u64) -> BTreeMap<String, String> {
 }
 
 /// Checks that an object is whole and returns its step.
-pub fn step_of(object: &ConfigMap, writer: usize) -> u64 {
+pub(crate) fn step_of(object: &ConfigMap, writer: usize) -> u64 {
     let data = object.data.as_ref().unwrap();
     let step: u64 = data["n"].parse().unwrap();
     assert_eq!(
@@ -59,7 +59,7 @@ pub fn step_of(object: &ConfigMap, writer: usize) -> u64 {
 
 impl Writer {
     /// Writes until the server is gone, and counts what is acknowledged.
-    pub async fn run(&mut self, api: &Api<ConfigMap>, writer: usize, acknowledged: &AtomicU64) {
+    pub(crate) async fn run(&mut self, api: &Api<ConfigMap>, writer: usize, acknowledged: &AtomicU64) {
         loop {
             let step = self.next;
             self.next += 1;

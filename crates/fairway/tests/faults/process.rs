@@ -11,24 +11,24 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 const START: Duration = Duration::from_secs(60);
 
 /// A server that runs.
-pub struct Process {
+pub(crate) struct Process {
     child: Child,
     data: PathBuf,
 }
 
 impl Process {
     /// Starts one and waits until it is ready.
-    pub fn start(data: &Path) -> Self {
+    pub(crate) fn start(data: &Path) -> Self {
         Self::wait(Self::spawn(data, None), data)
     }
 
     /// Starts one whose files cannot grow beyond this many bytes.
-    pub fn start_limited(data: &Path, bytes: u64) -> Self {
+    pub(crate) fn start_limited(data: &Path, bytes: u64) -> Self {
         Self::wait(Self::spawn(data, Some(bytes)), data)
     }
 
     /// Starts one and does not wait.
-    pub fn spawn(data: &Path, limit: Option<u64>) -> Child {
+    pub(crate) fn spawn(data: &Path, limit: Option<u64>) -> Child {
         let program = env!("CARGO_BIN_EXE_fairway");
         let mut command = match limit {
             None => Command::new(program),
@@ -80,7 +80,7 @@ impl Process {
     }
 
     /// A client with the administrator's rights.
-    pub async fn client(&self) -> kube::Client {
+    pub(crate) async fn client(&self) -> kube::Client {
         let file = Kubeconfig::read_from(self.data.join("kubeconfig")).unwrap();
         let mut config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
             .await
@@ -91,12 +91,12 @@ impl Process {
     }
 
     /// Its process id.
-    pub fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// `kill -9`, and wait until it is gone.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
