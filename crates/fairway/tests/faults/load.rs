@@ -14,11 +14,11 @@ use serde_json::json;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Writer {
     /// Steps whose creation was acknowledged, with the version that was acknowledged.
-    pub created: BTreeMap<u64, u64>,
+    pub(crate) created: BTreeMap<u64, u64>,
     /// Steps whose counter was acknowledged, with the version that was acknowledged.
-    pub counted: BTreeMap<u64, u64>,
+    pub(crate) counted: BTreeMap<u64, u64>,
     /// The first step that has not been tried.
-    pub next: u64,
+    pub(crate) next: u64,
 }
 
 /// The text of a step: long enough to span pages, different in every step.

@@ -263,3 +263,24 @@ fn copies_do_not_add_up_without_end() {
         "{error}"
     );
 }
+
+#[test]
+fn operations_cannot_stack_values_without_end() {
+    let nested = (0..60).fold(json!(1), |inner, _| json!({"a": inner}));
+    let document = json!({"spec": nested, "other": nested});
+    let below = format!("/spec{}", "/a".repeat(60));
+    for operation in [
+        json!({"op": "add", "path": below, "value": nested}),
+        json!({"op": "replace", "path": below, "value": nested}),
+        json!({"op": "copy", "from": "/spec", "path": below}),
+        json!({"op": "move", "from": "/other", "path": below}),
+    ] {
+        let refused = json_patch(document.clone(), &json!([operation]));
+        assert!(
+            matches!(&refused, Err(PatchError::Unprocessable(why)) if why.contains("nest deeper")),
+            "{operation}: {refused:?}"
+        );
+    }
+    let shallow = json!([{"op": "copy", "from": "/other", "path": "/spec/b"}]);
+    assert!(json_patch(document, &shallow).is_ok());
+}
