@@ -14,24 +14,26 @@ mod write;
 
 use serde_json::Value;
 
-pub(crate) use patch::patch_error;
+pub(crate) use patch::{apply_error, apply_manager, patch_error};
 pub(crate) use write::check_kind;
 
 use crate::query::WriteOptions;
 use crate::status::ApiError;
 use call::Call;
 
-/// Changes an object on behalf of a subresource, and returns it as it is afterwards.
+/// Changes an object on behalf of a subresource, and returns it as it is afterwards. `owned`: the change has recorded
+/// who owns what itself.
 pub(crate) async fn write_update(
     call: &Call<'_>,
     options: &WriteOptions,
     name: &str,
     change: &mut (dyn FnMut(&Value) -> Result<Value, ApiError> + Send),
+    owned: bool,
 ) -> Result<Value, ApiError> {
     let update = write::Update {
         name,
         change,
-        owned: false,
+        owned,
         conditional: false,
     };
     match write::update(call, options, update).await? {

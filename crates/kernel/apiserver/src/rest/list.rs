@@ -204,7 +204,13 @@ pub(crate) fn answer(call: &Call<'_>, page: Page) -> Answer {
             Ok(body::response(Bytes::from(head), items, gzip))
         }
         Form::Object => {
-            let items = values(call, &page.objects)?;
+            let mut items = values(call, &page.objects)?;
+            if def.custom().is_none() {
+                for item in items.iter_mut().filter_map(Value::as_object_mut) {
+                    item.shift_remove("kind");
+                    item.shift_remove("apiVersion");
+                }
+            }
             let list = json!({
                 "kind": def.list_kind, "apiVersion": def.api_version(), "metadata": meta, "items": items,
             });

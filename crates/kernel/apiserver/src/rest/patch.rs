@@ -133,13 +133,18 @@ pub(crate) fn patch_error(error: PatchError) -> ApiError {
     }
 }
 
-async fn server_side_apply(call: &Call<'_>, body: &[u8], options: &WriteOptions) -> Answer {
-    let Some(manager) = options.field_manager.as_deref() else {
-        return Err(ApiError::invalid_options(
+/// Who applies. Without a name there is nobody to own the fields.
+pub(crate) fn apply_manager(options: &WriteOptions) -> Result<&str, ApiError> {
+    options.field_manager.as_deref().ok_or_else(|| {
+        ApiError::invalid_options(
             "PatchOptions",
             FieldError::required(&Path::new("fieldManager"), "is required for apply patch"),
-        ));
-    };
+        )
+    })
+}
+
+async fn server_side_apply(call: &Call<'_>, body: &[u8], options: &WriteOptions) -> Answer {
+    let manager = apply_manager(options)?;
     let parsed = body::parse(body, BodyFormat::Yaml)
         .map_err(|e| ApiError::bad_request(format!("error decoding YAML: {}", e.message)))?;
     let applied = parsed_apply(call, parsed, options)?;
@@ -216,7 +221,7 @@ fn parsed_apply(call: &Call<'_>, parsed: Parsed, options: &WriteOptions) -> Resu
     Ok(parsed.value)
 }
 
-fn apply_error(error: ApplyError) -> ApiError {
+pub(crate) fn apply_error(error: ApplyError) -> ApiError {
     match error {
         ApplyError::Conflicts(conflicts) => {
             let causes = conflicts
