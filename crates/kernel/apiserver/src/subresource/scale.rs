@@ -73,7 +73,9 @@ async fn apply(call: &Call<'_>, scale: &Value) -> Answer {
     let options = WriteOptions::read(call.query)?;
     let manager = apply_manager(&options)?;
     if scale["kind"] != "Scale" || scale["apiVersion"] != "autoscaling/v1" {
-        return Err(ApiError::bad_request("an applied Scale must have apiVersion autoscaling/v1 and kind Scale"));
+        return Err(ApiError::bad_request(
+            "an applied Scale must have apiVersion autoscaling/v1 and kind Scale",
+        ));
     }
     let wanted = replicas(call, scale)?;
     let mut run = |old: &Value| {

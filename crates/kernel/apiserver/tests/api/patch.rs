@@ -483,3 +483,41 @@ async fn a_patch_that_changes_nothing_writes_nothing() {
     admin.patch("json", &path, &json!([])).await.expect(200);
     assert_eq!(server.revision().await, before);
 }
+
+#[tokio::test]
+async fn who_applies_a_scale_owns_the_replicas_behind_it() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    admin.post(DEPLOYMENTS, &deployment("d")).await.expect(201);
+    let path = format!("{DEPLOYMENTS}/d/scale");
+    let scale = |replicas: i64| {
+        json!({
+            "apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "d"},
+            "spec": {"replicas": replicas},
+        })
+    };
+    admin.patch("apply", &path, &scale(5)).await.expect(422);
+    let forced = format!("{}&force=true", applied(&path, "scaler"));
+    let seen = admin.patch("apply", &forced, &scale(5)).await.expect(200);
+    assert_eq!(seen["spec"]["replicas"], 5);
+    let stored = admin.get(&format!("{DEPLOYMENTS}/d")).await.expect(200);
+    let entry = stored["metadata"]["managedFields"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|m| m["manager"] == "scaler")
+        .expect("an entry of its own");
+    assert_eq!(
+        (&entry["operation"], &entry["subresource"]),
+        (&json!("Apply"), &json!("scale"))
+    );
+    assert_eq!(entry["fieldsV1"], json!({"f:spec": {"f:replicas": {}}}));
+    admin
+        .patch("apply", &applied(&path, "rival"), &scale(6))
+        .await
+        .expect(409);
+    admin
+        .patch("apply", &applied(&path, "scaler"), &scale(7))
+        .await
+        .expect(200);
+}
