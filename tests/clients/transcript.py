@@ -39,6 +39,8 @@ CHANGING = [
     (r":3[0-2]\d{3}/", ":NODE-PORT/"),
     # Ages stand in columns; elsewhere `100m` is a tenth of a core.
     (r"(?:(?<=  )|^|(?<= over ))(\d+[smhd])+(?=  |\)|$| \(x)", "AGE"),
+    # Helm prints warnings through its log.
+    (r"^W\d{4} [\d:.]+ +\d+ warnings\.go:\d+\] ", "Warning: "),
     # Fairway's notice names the object; transcripts have only its beginning.
     (r"(no node here runs pods): .*", r"\1"),
     (r" +\t", "\t"),

@@ -59,6 +59,11 @@ pub(crate) async fn patch(call: &Call<'_>, body: Bytes) -> Answer {
     let patch = body::parse(&body, BodyFormat::Json)
         .map_err(|e| ApiError::bad_request(format!("error decoding patch: {}", e.message)))?
         .value;
+    if kind != PatchKind::Json && !patch.is_object() {
+        return Err(ApiError::bad_request(
+            "error decoding patch: it must be an object",
+        ));
+    }
     let mut change = |old: &Value| {
         let patched = run(call, kind, old, &patch)?;
         write::decode(
