@@ -9,6 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
 
 use fairway_kernel_authz::UserInfo;
 use serde_json::{Value, json};
@@ -17,6 +18,8 @@ use crate::authn::Peer;
 use crate::request::RequestInfo;
 
 const QUEUE: usize = 8_192;
+/// Between two batches of lines.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The audit log.
 pub struct Audit {
@@ -109,6 +112,8 @@ fn write_lines(file: File, queue: &Receiver<Value>) {
         if let Err(error) = out.flush() {
             tracing::error!(%error, "the audit log cannot be written");
         }
+        // Under load, waking for every line would cost more than writing it.
+        std::thread::sleep(PAUSE);
     }
 }
 

@@ -42,6 +42,8 @@ pub struct Random(SystemRandom);
 /// Letters of generated names: no vowels and nothing that looks like something else, so that no words come out.
 const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
 impl Default for Random {
     fn default() -> Self {
         Self(SystemRandom::new())
@@ -73,15 +75,15 @@ impl Random {
         self.fill(&mut b);
         b[6] = (b[6] & 0x0f) | 0x40;
         b[8] = (b[8] & 0x3f) | 0x80;
-        let hex: String = b.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!(
-            "{}-{}-{}-{}-{}",
-            &hex[..8],
-            &hex[8..12],
-            &hex[12..16],
-            &hex[16..20],
-            &hex[20..]
-        )
+        let mut text = String::with_capacity(36);
+        for (i, byte) in b.iter().enumerate() {
+            if matches!(i, 4 | 6 | 8 | 10) {
+                text.push('-');
+            }
+            text.push(char::from(HEX[usize::from(byte >> 4)]));
+            text.push(char::from(HEX[usize::from(byte & 0xf)]));
+        }
+        text
     }
 
     /// Five letters for `generateName`.

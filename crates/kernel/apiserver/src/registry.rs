@@ -83,7 +83,11 @@ impl ResourceDef {
 
     /// Whether objects are stored as this version, so that stored bytes can be sent as they are.
     pub fn is_storage_version(&self) -> bool {
-        self.stored_as == self.api_version()
+        // Asked for every object of every list, so it must not make strings.
+        match self.stored_as.rsplit_once('/') {
+            Some((group, version)) => group == self.group && version == self.version,
+            None => self.group.is_empty() && self.stored_as == self.version,
+        }
     }
 
     /// The shape for apply and pruning.
@@ -133,7 +137,8 @@ pub fn api_version(group: &str, version: &str) -> String {
 /// All resources at one moment.
 #[derive(Default)]
 pub struct Registry {
-    defs: HashMap<(String, String, String), Arc<ResourceDef>>,
+    /// By plural name, which few groups share.
+    defs: HashMap<String, Vec<Arc<ResourceDef>>>,
     order: Vec<Arc<ResourceDef>>,
 }
 
@@ -151,17 +156,19 @@ impl Registry {
     }
 
     fn add(&mut self, def: Arc<ResourceDef>) {
-        self.defs.insert(
-            (def.group.clone(), def.version.clone(), def.resource.clone()),
-            Arc::clone(&def),
-        );
+        self.defs
+            .entry(def.resource.clone())
+            .or_default()
+            .push(Arc::clone(&def));
         self.order.push(def);
     }
 
     /// The resource of a path.
     pub fn find(&self, group: &str, version: &str, resource: &str) -> Option<&Arc<ResourceDef>> {
         self.defs
-            .get(&(group.to_owned(), version.to_owned(), resource.to_owned()))
+            .get(resource)?
+            .iter()
+            .find(|d| d.group == group && d.version == version)
     }
 
     /// Any served version of a resource.

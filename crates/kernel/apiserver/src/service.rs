@@ -44,7 +44,7 @@ pub struct Admitted<'a> {
 /// What is known of a request when it has been answered, for the log.
 #[derive(Default)]
 struct Trace {
-    info: Option<RequestInfo>,
+    info: Option<Arc<RequestInfo>>,
     user: Option<UserInfo>,
     impersonated: Option<UserInfo>,
     decision: Option<(&'static str, String)>,
@@ -147,7 +147,7 @@ async fn answer(
 ) -> Result<Response<ResponseBody>, ApiError> {
     let query = Query::parse(parts.uri.query().unwrap_or(""))?;
     let info = RequestInfo::read(&parts.method, parts.uri.path(), &query).map_err(|e| path_error(&e))?;
-    let info = trace.info.insert(info).clone();
+    let info = Arc::clone(trace.info.insert(Arc::new(info)));
     let accept = Accept::read(&parts.headers, &query);
     let format = accept.as_ref().map_or(Format::Json, |a| a.format);
     let work = async {

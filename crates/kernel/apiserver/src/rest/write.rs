@@ -171,7 +171,12 @@ pub(crate) async fn create(
     let generated = meta(&object, "name").is_empty() && !meta(&object, "generateName").is_empty();
     let tries = if generated { MAX_NAMES } else { 1 };
     for attempt in 1..=tries {
-        let mut new = object.clone();
+        // The last try needs no copy, and nearly always it is the first.
+        let mut new = if attempt == tries {
+            std::mem::take(&mut object)
+        } else {
+            object.clone()
+        };
         let (reserve, keys) = prepare_new(call, &mut new, options.dry_run).await?;
         let name = meta(&new, "name").to_owned();
         admission::validate(call, Operation::Create, &new, None).await?;
