@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::key::split_suffix;
 use crate::object::Object;
 use crate::registry::ResourceDef;
 use crate::rest::call::Call;
@@ -73,9 +74,26 @@ impl Filter {
         }
     }
 
+    /// Whether an object is selected, whose key says its namespace and name: most field selectors ask for nothing else, and
+    /// a watch asks for every change of its kind.
+    pub(crate) fn matches_key(&self, def: &ResourceDef, suffix: &str, object: &Object) -> bool {
+        if self.needs_value || self.fields.is_empty() {
+            return self.matches(def, object);
+        }
+        let (_, namespace, name) = split_suffix(suffix);
+        let selected = self
+            .fields
+            .matches(|path| Some(if path == "metadata.name" { name } else { namespace }.to_owned()));
+        selected && self.labels_match(object)
+    }
+
+    fn labels_match(&self, object: &Object) -> bool {
+        self.labels.is_empty() || self.labels.matches(|key| object.label(key))
+    }
+
     /// Whether an object is selected.
     pub(crate) fn matches(&self, def: &ResourceDef, object: &Object) -> bool {
-        if !self.labels.is_empty() && !self.labels.matches(|key| object.label(key)) {
+        if !self.labels_match(object) {
             return false;
         }
         if self.fields.is_empty() {

@@ -18,8 +18,8 @@ use crate::http::body::{BoxError, ResponseBody, full};
 use crate::http::gzip;
 use crate::object::Object;
 
-/// Bytes given to the connection at once.
-const CHUNK: usize = 256 * 1024;
+/// Bytes given to the connection at once. Larger blocks would each be mapped anew by the allocator and leave the caches.
+const CHUNK: usize = 64 * 1024;
 /// Below this, compressing costs more than it saves; upstream has the same limit.
 const GZIP_FROM: usize = 128 * 1024;
 

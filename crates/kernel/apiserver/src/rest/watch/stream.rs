@@ -111,11 +111,12 @@ impl Events {
         if change.object.revision() <= self.after {
             return;
         }
-        let now = change.kind != ChangeKind::Deleted && self.filter.matches(&self.def, &change.object);
+        let now = change.kind != ChangeKind::Deleted
+            && self.filter.matches_key(&self.def, &change.suffix, &change.object);
         let before = change
             .prev
             .as_ref()
-            .is_some_and(|p| self.filter.matches(&self.def, p));
+            .is_some_and(|p| self.filter.matches_key(&self.def, &change.suffix, p));
         match (before, now) {
             (false, false) => {}
             (false, true) => self.push_change(change, ChangeKind::Added, &change.object),
