@@ -6,7 +6,6 @@
 //! namespace is empty.
 
 use bytes::Bytes;
-use fairway_kernel_store::KeyRange;
 
 /// The logical cluster of requests that name no workspace.
 pub const ROOT_CLUSTER: &str = "root";
@@ -41,32 +40,6 @@ impl KindPrefix {
     pub fn object(&self, suffix: &ObjectSuffix) -> Bytes {
         Bytes::from(format!("{}{}", self.0, suffix.0))
     }
-
-    /// The store's range of everything below `within`.
-    pub fn range(&self, within: &str) -> KeyRange {
-        prefix_range(format!("{}{within}", self.0).into_bytes())
-    }
-}
-
-/// All keys that begin with `prefix`.
-pub fn prefix_range(prefix: Vec<u8>) -> KeyRange {
-    let end = after_prefix(&prefix);
-    KeyRange {
-        start: prefix.into(),
-        end: end.into(),
-    }
-}
-
-/// The first key after all those with this prefix; empty where there is none.
-pub fn after_prefix(prefix: &[u8]) -> Vec<u8> {
-    let mut end = prefix.to_vec();
-    while let Some(last) = end.pop() {
-        if last < 0xff {
-            end.push(last + 1);
-            return end;
-        }
-    }
-    end
 }
 
 /// `<logical-cluster id>/<namespace>/<name>`: an object within its kind.
@@ -105,6 +78,8 @@ pub fn split_suffix(suffix: &str) -> (&str, &str, &str) {
 
 #[cfg(test)]
 mod tests {
+    use fairway_kernel_store::KeyRange;
+
     use super::*;
 
     #[test]
@@ -122,8 +97,11 @@ mod tests {
 
     #[test]
     fn a_prefix_range_ends_where_the_prefix_does() {
-        assert_eq!(after_prefix(b"/a/"), b"/a0");
-        assert_eq!(after_prefix(&[b'a', 0xff]), b"b");
-        assert!(after_prefix(&[0xff]).is_empty(), "no key is above: open end");
+        assert_eq!(&KeyRange::prefix(b"/a/").end[..], b"/a0");
+        assert_eq!(&KeyRange::prefix(&[b'a', 0xff]).end[..], b"b");
+        assert!(
+            KeyRange::prefix(&[0xff]).end.is_empty(),
+            "no key is above: open end"
+        );
     }
 }

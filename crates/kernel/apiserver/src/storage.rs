@@ -95,7 +95,7 @@ impl Storage {
         reservations: Reservations,
     ) -> Result<Outcome, ApiError> {
         let key = def.prefix.object(suffix);
-        let delete = Op::Delete(exactly(key.clone()));
+        let delete = Op::Delete(KeyRange::single(&key));
         match self.commit(key, last.revision(), delete, reservations).await? {
             Some(revision) => Ok(Outcome::Done(Arc::new(last.deleted_at(revision)))),
             None => Ok(Outcome::Lost),
@@ -129,7 +129,7 @@ impl Storage {
             });
         }
         for key in reservations.release {
-            txn.success.push(Op::Delete(exactly(key)));
+            txn.success.push(Op::Delete(KeyRange::single(&key)));
         }
         let answer = self.store.txn(txn).await?;
         if !answer.succeeded {
@@ -139,13 +139,5 @@ impl Storage {
         }
         self.cache.wait_for(answer.revision.0).await?;
         Ok(Some(answer.revision.0))
-    }
-}
-
-fn exactly(key: Bytes) -> KeyRange {
-    let end = [&key[..], b"\0"].concat();
-    KeyRange {
-        start: key,
-        end: end.into(),
     }
 }

@@ -1,29 +1,13 @@
 //! Kubernetes' escaping of field names into CEL identifiers.
 
-/// Words that the CEL grammar keeps to itself.
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
+use crate::parser::RESERVED;
+
+/// Words that the CEL grammar keeps to itself, beside the parser's reserved ones.
+const LITERALS: [&str; 4] = ["true", "false", "null", "in"];
+
+fn is_kept(word: &str) -> bool {
+    LITERALS.contains(&word) || RESERVED.contains(&word)
+}
 
 /// The CEL identifier for a field name: `namespace` becomes `__namespace__`, `a-b` becomes `a__dash__b`.
 /// `None` for names that CEL cannot reach.
@@ -31,7 +15,7 @@ pub fn escape(field: &str) -> Option<String> {
     if field.is_empty() || field.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    if RESERVED.contains(&field) {
+    if is_kept(field) {
         return Some(format!("__{field}__"));
     }
     let mut out = String::with_capacity(field.len());
@@ -70,7 +54,7 @@ pub fn unescape(identifier: &str) -> Option<String> {
             "dot" => out.push('.'),
             "dash" => out.push('-'),
             "slash" => out.push('/'),
-            word if RESERVED.contains(&word) && word.len() + 4 == identifier.len() => out.push_str(word),
+            word if is_kept(word) && word.len() + 4 == identifier.len() => out.push_str(word),
             _ => return None,
         }
         rest = &inner[length + 2..];

@@ -110,7 +110,8 @@ const MAX_NODES: u32 = 200_000;
 /// How many operands may be open at once; brackets alone take one each, operators of rising precedence more.
 const MAX_FRAMES: usize = 2 * MAX_NESTING;
 
-const RESERVED: [&str; 17] = [
+/// Words that may not be identifiers, now or later.
+pub(crate) const RESERVED: [&str; 17] = [
     "as",
     "break",
     "const",

@@ -280,12 +280,8 @@ impl Reserve {
 }
 
 async fn is_taken(call: &Call<'_>, key: Bytes) -> Result<bool, ApiError> {
-    let end = [&key[..], b"\0"].concat();
     let range = Range {
-        keys: KeyRange {
-            start: key,
-            end: end.into(),
-        },
+        keys: KeyRange::single(&key),
         revision: None,
         limit: 1,
         keys_only: true,

@@ -6,12 +6,11 @@
 
 use std::sync::Arc;
 
-use fairway_kernel_store::{Event, EventKind, KeyValue, Range, Revision, StoreError, WatchRequest};
+use fairway_kernel_store::{Event, EventKind, KeyRange, KeyValue, Range, Revision, StoreError, WatchRequest};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 
 use super::{Cache, Change, ChangeKind, KindCache, Listing, Scope, Signal};
-use crate::key::prefix_range;
 use crate::object::Object;
 use crate::status::ApiError;
 
@@ -26,7 +25,7 @@ impl Cache {
         let within = match &scope {
             Scope::Within(text) | Scope::One(text) => text,
         };
-        let keys = prefix_range(format!("{}{within}", kind.prefix()).into_bytes());
+        let keys = KeyRange::prefix(format!("{}{within}", kind.prefix()).as_bytes());
         let stream = self
             .store
             .watch(WatchRequest {
@@ -93,7 +92,7 @@ impl Cache {
         let within = match scope {
             Scope::Within(text) | Scope::One(text) => text,
         };
-        let mut keys = prefix_range(format!("{}{within}", kind.prefix()).into_bytes());
+        let mut keys = KeyRange::prefix(format!("{}{within}", kind.prefix()).as_bytes());
         if let Some(after) = after {
             keys.start = format!("{}{after}\0", kind.prefix()).into_bytes().into();
         }

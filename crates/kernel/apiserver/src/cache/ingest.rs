@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tracing::{error, warn};
 
 use super::{Cache, KindCache};
-use crate::key::{KindPrefix, after_prefix};
+use crate::key::KindPrefix;
 use crate::object::Object;
 
 /// Keys read at once while loading.
@@ -70,7 +70,7 @@ impl Cache {
                 .range(Range {
                     keys: KeyRange {
                         start,
-                        end: after_prefix(b"/").into(),
+                        end: everything().end,
                     },
                     revision: Some(Revision(at)),
                     limit: LOAD_PAGE,
@@ -99,10 +99,7 @@ impl Cache {
     async fn follow(&self, from: u64) -> Result<WatchStream, StoreError> {
         self.store
             .watch(WatchRequest {
-                keys: KeyRange {
-                    start: Bytes::from_static(b"/"),
-                    end: after_prefix(b"/").into(),
-                },
+                keys: everything(),
                 from: Some(Revision(from)),
                 prev: false,
             })
@@ -136,6 +133,11 @@ impl Cache {
             },
         }
     }
+}
+
+/// The keys of all objects; reservations live outside.
+fn everything() -> KeyRange {
+    KeyRange::prefix(b"/")
 }
 
 /// FNV-1a: short, and the same in every process.
