@@ -29,6 +29,8 @@ use crate::status::ApiError;
 const SHORTEST: Duration = Duration::from_secs(30 * 60);
 /// The longest that a client may ask for: a year. Beyond it the clock could not hold the sum.
 const LONGEST: u64 = 366 * 86_400;
+/// How old a watch must be for bookmarks from time to time.
+const SETTLED: Duration = Duration::from_secs(5);
 /// Lines that are handed to the connection at once.
 const BATCH: usize = 64;
 
@@ -49,6 +51,8 @@ pub(super) struct Events {
     table: Option<Table>,
     filter: Filter,
     bookmarks: bool,
+    /// A watch that has just begun knows where it is.
+    no_bookmark_before: Instant,
     after: u64,
     queue: VecDeque<Bytes>,
     initial: VecDeque<Arc<Object>>,
@@ -74,6 +78,7 @@ impl Events {
             table,
             filter,
             bookmarks: options.allow_bookmarks,
+            no_bookmark_before: Instant::now() + SETTLED,
             after: 0,
             queue: VecDeque::new(),
             initial: VecDeque::new(),
@@ -194,7 +199,9 @@ impl Events {
     fn signal(&mut self, signal: Signal) {
         match signal {
             Signal::Change(change) => self.take(&change),
-            Signal::Progress(revision) if self.bookmarks && revision >= self.after => {
+            Signal::Progress(revision)
+                if self.bookmarks && revision >= self.after && Instant::now() >= self.no_bookmark_before =>
+            {
                 self.bookmark(revision, false);
             }
             Signal::Progress(_) => {}
