@@ -3,6 +3,8 @@
 //! Requests hand their line to a thread that writes; nobody waits for the disk. The queue is bounded: if the disk does not
 //! keep up, lines are dropped and counted, and the next line that is written says how many.
 
+mod line;
+
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,7 +14,6 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use fairway_kernel_authz::UserInfo;
-use serde_json::{Value, json};
 
 use crate::authn::Peer;
 use crate::request::RequestInfo;
@@ -23,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// The audit log.
 pub struct Audit {
-    lines: Option<SyncSender<Value>>,
+    lines: Option<SyncSender<String>>,
     dropped: AtomicU64,
 }
 
@@ -92,19 +93,18 @@ impl Audit {
     /// Writes an entry, soon.
     pub fn record(&self, entry: &Entry<'_>) {
         let Some(lines) = &self.lines else { return };
-        if let Err(TrySendError::Full(_)) = lines.try_send(entry.to_value()) {
+        if let Err(TrySendError::Full(_)) = lines.try_send(line::write(entry)) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-fn write_lines(file: File, queue: &Receiver<Value>) {
+fn write_lines(file: File, queue: &Receiver<String>) {
     let mut out = BufWriter::with_capacity(64 * 1024, file);
     while let Ok(line) = queue.recv() {
         let mut line = Some(line);
-        while let Some(value) = line {
-            let written = serde_json::to_writer(&mut out, &value).map_err(std::io::Error::from);
-            if let Err(error) = written.and_then(|()| out.write_all(b"\n")) {
+        while let Some(text) = line {
+            if let Err(error) = out.write_all(text.as_bytes()) {
                 tracing::error!(%error, "the audit log cannot be written");
             }
             line = queue.try_recv().ok();
@@ -114,57 +114,5 @@ fn write_lines(file: File, queue: &Receiver<Value>) {
         }
         // Under load, waking for every line would cost more than writing it.
         std::thread::sleep(PAUSE);
-    }
-}
-
-fn user(user: &UserInfo) -> Value {
-    let mut value = json!({"username": user.name, "groups": user.groups});
-    if !user.uid.is_empty() {
-        value["uid"] = user.uid.as_str().into();
-    }
-    if !user.extra.is_empty() {
-        value["extra"] = json!(user.extra);
-    }
-    value
-}
-
-impl Entry<'_> {
-    fn to_value(&self) -> Value {
-        let mut event = json!({
-            "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata", "auditID": self.id,
-            "stage": "ResponseComplete", "requestURI": self.uri, "verb": self.info.verb,
-            "user": self.user.map_or(Value::Null, user),
-        });
-        if let Some(impersonated) = self.impersonated {
-            event["impersonatedUser"] = user(impersonated);
-        }
-        event["sourceIPs"] = self
-            .peer
-            .address
-            .map_or_else(|| json!([]), |a| json!([a.to_string()]));
-        event["userAgent"] = self.user_agent.into();
-        if let Some(resource) = &self.info.resource {
-            let mut object = json!({"resource": resource.resource, "apiVersion": resource.version});
-            for (field, text) in [
-                ("apiGroup", resource.group.as_str()),
-                ("namespace", resource.namespace.as_deref().unwrap_or("")),
-                ("name", &resource.name),
-                ("subresource", &resource.subresource),
-            ] {
-                if !text.is_empty() {
-                    object[field] = text.into();
-                }
-            }
-            event["objectRef"] = object;
-        }
-        event["responseStatus"] = json!({"metadata": {}, "code": self.code});
-        event["requestReceivedTimestamp"] = self.received.into();
-        event["stageTimestamp"] = self.answered.into();
-        if let Some((decision, reason)) = self.decision {
-            event["annotations"] = json!({
-                "authorization.k8s.io/decision": decision, "authorization.k8s.io/reason": reason,
-            });
-        }
-        event
     }
 }

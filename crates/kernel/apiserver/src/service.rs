@@ -45,8 +45,8 @@ pub struct Admitted<'a> {
 #[derive(Default)]
 struct Trace {
     info: Option<Arc<RequestInfo>>,
-    user: Option<UserInfo>,
-    impersonated: Option<UserInfo>,
+    user: Option<Arc<UserInfo>>,
+    impersonated: Option<Arc<UserInfo>>,
     decision: Option<(&'static str, String)>,
 }
 
@@ -116,8 +116,8 @@ fn finish(
                 .uri
                 .path_and_query()
                 .map_or("", http::uri::PathAndQuery::as_str),
-            user: trace.user.as_ref(),
-            impersonated: trace.impersonated.as_ref(),
+            user: trace.user.as_deref(),
+            impersonated: trace.impersonated.as_deref(),
             peer,
             user_agent: parts
                 .headers
@@ -151,10 +151,10 @@ async fn answer(
     let accept = Accept::read(&parts.headers, &query);
     let format = accept.as_ref().map_or(Format::Json, |a| a.format);
     let work = async {
-        let requestor = authn::authenticate(kernel, peer, &parts.headers)?;
-        let impersonated = authn::impersonate::impersonate(kernel, &requestor, &parts.headers);
-        trace.user = Some(requestor.clone());
-        trace.impersonated.clone_from(&impersonated?);
+        let requestor = Arc::new(authn::authenticate(kernel, peer, &parts.headers)?);
+        trace.user = Some(Arc::clone(&requestor));
+        trace.impersonated =
+            authn::impersonate::impersonate(kernel, &requestor, &parts.headers)?.map(Arc::new);
         let user = trace.impersonated.clone().unwrap_or(requestor);
         let _place = match info.verb {
             "watch" => None,

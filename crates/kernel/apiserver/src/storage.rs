@@ -81,6 +81,12 @@ impl Storage {
         let Some(revision) = self.commit(key, expected, put, reservations).await? else {
             return Ok(Outcome::Lost);
         };
+        // The cache has decoded it already, unless somebody has written it again since.
+        if let Some(cached) = self.kind(def).get(suffix.as_str())
+            && cached.revision() == revision
+        {
+            return Ok(Outcome::Done(cached));
+        }
         let object = Object::decode(&encoded, revision)
             .ok_or_else(|| ApiError::internal("an encoded object is damaged"))?;
         Ok(Outcome::Done(Arc::new(object)))

@@ -267,7 +267,7 @@ impl<'a> Ctx<'a> {
             .update(&live, &new, self.api_version, owners, SELF)
             .map_err(|error| error.to_string())?;
         if let Some(mut owned) = owners.remove(SELF) {
-            owned.set = owned.set.difference(&UNTRACKED);
+            owned.set.subtract(&UNTRACKED);
             if !owned.set.is_empty() {
                 let identity = self.identity(manager, UPDATE);
                 let id = identity.to_id();

@@ -136,14 +136,12 @@ impl<'s> Updater<'_, 's> {
     ) -> Result<Managers, UpdateError> {
         let managers = self.reconcile_all(live, managers)?;
         let (mut managers, changes) = self.hand_over(live, new, api_version, managers, manager, true)?;
-        let owned = managers
+        let mut owned = managers
             .remove(manager)
             .map(|owned| owned.set)
             .unwrap_or_default();
-        let mut set = owned
-            .difference(&changes.removed)
-            .union(&changes.modified)
-            .union(&changes.added);
+        owned.subtract(&changes.removed);
+        let mut set = owned.joined(changes.modified).joined(changes.added);
         if let Some(filter) = self.reset_fields.of(api_version) {
             set = filter.filter(&set);
         }

@@ -238,7 +238,12 @@ async fn prepare_new(
     dry_run: bool,
 ) -> Result<(admission::Reserve, Reservations), ApiError> {
     let random = &call.kernel.random;
-    let (uid, name_suffix) = (random.uuid(), random.name_suffix());
+    let uid = random.uuid();
+    let name_suffix = if meta(object, "generateName").is_empty() {
+        String::new()
+    } else {
+        random.name_suffix()
+    };
     object_meta::prepare_create(
         object,
         &object_meta::Birth {

@@ -159,6 +159,29 @@ impl Set {
         })
     }
 
+    /// Like [`Set::union`], for sets of which one is often empty.
+    #[must_use]
+    pub fn joined(self, other: Self) -> Self {
+        match (self.is_empty(), other.is_empty()) {
+            (true, _) => other,
+            (_, true) => self,
+            _ => self.union(&other),
+        }
+    }
+
+    /// Like [`Set::difference`], in place.
+    pub fn subtract(&mut self, other: &Self) {
+        let mut taken = other.nodes.iter().peekable();
+        self.nodes.retain_mut(|node| {
+            while taken.next_if(|t| t.element < node.element).is_some() {}
+            if let Some(t) = taken.next_if(|t| t.element == node.element) {
+                node.member &= !t.member;
+                node.children.subtract(&t.children);
+            }
+            !node.is_empty()
+        });
+    }
+
     /// Paths in this set that are neither in the other nor below one that is.
     pub fn recursive_difference(&self, other: &Self) -> Self {
         if other.is_empty() {
