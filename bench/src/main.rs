@@ -5,7 +5,7 @@
 //! latencies stand beside it. Every round starts every server with an empty data directory, and the servers take turns,
 //! never run at the same time. What the machine could do at best is measured in the same round.
 //!
-//! - `run` measures and writes a report; `load` puts the load on a server that runs already.
+//! - `run` measures and writes a report; `scale` does so at growing sizes, with a plot; `load` puts the load on a server that runs already.
 //! - `peer` starts etcd and kube-apiserver (and, if asked, the controllers that Fairway has too) and keeps them until
 //!   interrupted: the client transcripts under `tests/clients` are recorded against it.
 #![expect(
@@ -23,6 +23,7 @@ mod load;
 mod peer;
 mod process;
 mod report;
+mod scale;
 mod server;
 mod workloads;
 
@@ -46,6 +47,8 @@ struct Cli {
 enum Command {
     /// Measure both servers in turns and write bench/results/DATE-COMMIT.md.
     Run(Run),
+    /// Measure both servers at growing sizes and write bench/results/scale-DATE-COMMIT.md with a plot.
+    Scale(scale::Options),
     /// Put the load once on a server that runs already, and print the figures.
     Load {
         #[arg(long)]
@@ -102,6 +105,7 @@ fn main() -> Result<()> {
     runtime.block_on(async {
         match cli.command {
             Command::Run(options) => run(&options).await,
+            Command::Scale(options) => scale::run(&options).await,
             Command::Load {
                 kubeconfig,
                 pids,

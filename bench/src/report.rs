@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-pub(crate) use self::circumstances::Circumstances;
+pub(crate) use self::circumstances::{Circumstances, commit};
 use crate::figures::{Figures, Key, Rounds, over_rounds};
 
 /// Operations with a rate, latencies and CPU time, in the order of the table.
@@ -199,7 +199,7 @@ fn ratio(above: Option<f64>, below: Option<f64>) -> Option<f64> {
 }
 
 /// Three significant digits: more would pretend a precision that the machine does not have.
-fn number(value: Option<f64>) -> String {
+pub(crate) fn number(value: Option<f64>) -> String {
     match value {
         None => "–".to_owned(),
         Some(value) if value.abs() >= 100.0 => format!("{value:.0}"),
@@ -213,7 +213,7 @@ fn number(value: Option<f64>) -> String {
 pub(crate) fn write(folder: &Path, text: &str) -> Result<PathBuf> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
-    let path = folder.join(format!("{date}-{}.md", circumstances::commit()));
+    let path = folder.join(format!("{date}-{}.md", commit()));
     std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
 }

@@ -20,8 +20,8 @@ pub(crate) struct Server {
     pids: Vec<u32>,
     /// From the start of the first process until `/readyz` answered; unknown when it ran already.
     pub(crate) ready_after: Option<Duration>,
-    /// Held for their end: each is killed when the server is dropped.
-    _children: Vec<Child>,
+    /// Each is killed when the server is dropped.
+    children: Vec<Child>,
 }
 
 impl Server {
@@ -31,7 +31,7 @@ impl Server {
             endpoint,
             pids,
             ready_after: Some(ready_after),
-            _children: children,
+            children,
         }
     }
 
@@ -42,8 +42,16 @@ impl Server {
             endpoint,
             pids: pids.to_vec(),
             ready_after: None,
-            _children: Vec::new(),
+            children: Vec::new(),
         })
+    }
+
+    /// Ends its processes without a farewell, and waits until they are gone: their data can then be started on again.
+    pub(crate) async fn stop(mut self) -> Result<()> {
+        for child in &mut self.children {
+            child.kill().await.context("cannot end a server")?;
+        }
+        Ok(())
     }
 
     /// CPU time that all of its processes have used so far.

@@ -1,7 +1,7 @@
 //! What is measured, in order: an idle server, then objects created, read, applied, listed and watched, then CRDs.
 //! The order matters: memory after 10,000 objects is read when there are exactly so many, and lists run on those.
 
-mod crds;
+pub(crate) mod crds;
 mod watching;
 
 use std::io::Read;
@@ -15,7 +15,7 @@ use crate::figures::{Figures, Load, milliseconds};
 use crate::load;
 use crate::server::Server;
 
-const MEBIBYTE: f64 = (1 << 20) as f64;
+pub(crate) const MEBIBYTE: f64 = (1 << 20) as f64;
 
 /// How many operations each measurement makes.
 pub(crate) struct Sizes {
@@ -188,7 +188,7 @@ fn count_items(body: &[u8], gzip: bool) -> Result<usize> {
     Ok(list["items"].as_array().map_or(0, Vec::len))
 }
 
-async fn make_namespace(server: &Server, name: &str) -> Result<()> {
+pub(crate) async fn make_namespace(server: &Server, name: &str) -> Result<()> {
     let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}).to_string();
     let client = Client::connect(&server.endpoint).await?;
     client
@@ -198,16 +198,16 @@ async fn make_namespace(server: &Server, name: &str) -> Result<()> {
     Ok(())
 }
 
-fn collection(namespace: &str) -> String {
+pub(crate) fn collection(namespace: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/configmaps")
 }
 
-fn name(number: usize) -> String {
+pub(crate) fn name(number: usize) -> String {
     format!("object-{number:06}")
 }
 
 /// A small object like most that a cluster holds: a label, two keys.
-fn config_map(number: usize, value: &str) -> String {
+pub(crate) fn config_map(number: usize, value: &str) -> String {
     json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -46,24 +46,33 @@ impl Circumstances {
 
     pub(super) fn heading(&self) -> String {
         format!(
-            "# Fairway beside etcd and kube-apiserver\n\n\
-             {}, commit {}. {} cores of {}, {} GiB, Linux {}; load average at the end {}. \
-             Medians of {} rounds, sizes times {}; every round on empty data directories, servers in turns; fsync on.\n",
-            self.date,
-            self.commit,
-            self.cores,
-            self.cpu,
-            self.memory_gib,
-            self.kernel,
-            self.load,
+            "# Fairway beside etcd and kube-apiserver\n\n{} Medians of {} rounds, sizes times {}; every round on empty \
+             data directories, servers in turns; fsync on.\n",
+            self.machine(),
             self.rounds,
             self.scale
+        )
+    }
+
+    /// The heading of a scale run.
+    pub(crate) fn scale_heading(&self) -> String {
+        format!(
+            "# How cost grows with size: Fairway beside etcd and kube-apiserver\n\n{} One run, each server on an empty data \
+             directory; fsync on.\n",
+            self.machine()
+        )
+    }
+
+    fn machine(&self) -> String {
+        format!(
+            "{}, commit {}. {} cores of {}, {} GiB, Linux {}; load average at the end {}.",
+            self.date, self.commit, self.cores, self.cpu, self.memory_gib, self.kernel, self.load
         )
     }
 }
 
 /// The commit that was measured, marked when the tree had changes.
-pub(super) fn commit() -> String {
+pub(crate) fn commit() -> String {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).output().ok()?;
         output

@@ -19,15 +19,7 @@ pub(super) async fn measure(server: &Server, figures: &mut Figures) -> Result<()
     let client = Client::connect(&server.endpoint).await?;
     let memory = server.resident()?;
     let (cpu, started) = (server.cpu()?, Instant::now());
-    for number in 0..COUNT {
-        client
-            .send(Call::create(CRDS, definition(number)))
-            .await?
-            .success()?;
-    }
-    for number in 0..COUNT {
-        wait_until_established(&client, number, started).await?;
-    }
+    create(&client, COUNT).await?;
     figures.set("50 CRDs, established", "wall", milliseconds(started.elapsed()));
     for number in 0..COUNT {
         list(&client, number, started).await?;
@@ -38,6 +30,21 @@ pub(super) async fn measure(server: &Server, figures: &mut Figures) -> Result<()
     figures.set("50 CRDs", "cpu", milliseconds(server.cpu()? - cpu) / COUNT as f64);
     let grown = server.resident()?.saturating_sub(memory) as f64 / MEBIBYTE;
     figures.set("50 CRDs", "kilobytes each", grown * 1024.0 / COUNT as f64);
+    Ok(())
+}
+
+/// Creates so many definitions and waits until all are established.
+pub(crate) async fn create(client: &Client, count: usize) -> Result<()> {
+    for number in 0..count {
+        client
+            .send(Call::create(CRDS, definition(number)))
+            .await?
+            .success()?;
+    }
+    let created = Instant::now();
+    for number in 0..count {
+        wait_until_established(client, number, created).await?;
+    }
     Ok(())
 }
 
