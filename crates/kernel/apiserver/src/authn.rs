@@ -15,6 +15,8 @@ use crate::status::ApiError;
 pub struct Peer {
     /// The identity of a verified client certificate, or of a caller inside the process.
     pub identity: Option<UserInfo>,
+    /// Whether it came with a certificate that stands for nobody: then it is not anonymous either.
+    pub refused: bool,
     /// Where it came from, for the audit log.
     pub address: Option<std::net::IpAddr>,
 }
@@ -42,6 +44,9 @@ pub fn authenticate(kernel: &Kernel, peer: &Peer, headers: &HeaderMap) -> Result
                 Err(ApiError::unauthorized())
             }
         };
+    }
+    if peer.refused {
+        return Err(ApiError::unauthorized());
     }
     Ok(UserInfo::new("system:anonymous", [UNAUTHENTICATED]))
 }

@@ -1,11 +1,12 @@
 //! What must exist before the first user comes: namespaces and default roles.
 //!
-//! It runs at every start. Missing objects are created; roles that carry the `autoupdate` annotation get the rules and
-//! subjects that they lack, and keep what an administrator has added.
+//! It runs at every start. Missing objects are created; roles and bindings get the rules and subjects that they lack, and
+//! keep what an administrator has added, unless their `autoupdate` annotation says false.
 
 use std::sync::Arc;
 
-use fairway_kernel_authz::{Kind, PolicyRule, RBAC_GROUP, UserInfo, bootstrap, covers};
+use fairway_kernel_authz::bootstrap::{self, BootstrapObject, Reconciliation, reconcile};
+use fairway_kernel_authz::{Kind, RBAC_GROUP, UserInfo};
 use futures::future::try_join_all;
 use http::{Method, Request};
 use http_body_util::BodyExt;
@@ -19,7 +20,6 @@ use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix, ROOT_CLUSTER};
 
 /// Namespaces that are always there.
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
-const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
 /// Why a default object could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -44,34 +44,32 @@ pub async fn run(kernel: &Arc<Kernel>) -> Result<(), BootstrapError> {
         .iter()
         .filter(|n| !exists(kernel, "", "namespaces", "", name(n)));
     try_join_all(missing.map(|n| send(&client, Method::POST, "/api/v1/namespaces".to_owned(), n))).await?;
-    let mut writes = Vec::new();
     let objects = bootstrap::objects();
-    for default in &objects {
-        let path = collection(default.kind, default.namespace);
-        match current(
-            kernel,
-            RBAC_GROUP,
-            default.kind.resource(),
-            default.namespace,
-            default.name,
-        ) {
-            None => writes.push((Method::POST, path, default.object.clone())),
-            Some(live) => {
-                if let Some(completed) = complete(default.kind, &live, &default.object) {
-                    writes.push((Method::PUT, format!("{path}/{}", default.name), completed));
-                }
-            }
-        }
-    }
-    try_join_all(
-        writes
-            .iter()
-            .map(|(method, path, object)| send(&client, method.clone(), path.clone(), object)),
-    )
-    .await?;
+    try_join_all(objects.iter().map(|default| bring_up(kernel, &client, default))).await?;
     aggregate(kernel, &client).await?;
     kernel.ready.store(true, std::sync::atomic::Ordering::Release);
     Ok(())
+}
+
+/// Makes a default role or binding grant what this version expects.
+async fn bring_up(
+    kernel: &Kernel,
+    client: &InProcess,
+    default: &BootstrapObject,
+) -> Result<(), BootstrapError> {
+    let path = collection(default.kind, default.namespace);
+    let named = format!("{path}/{}", default.name);
+    let resource = default.kind.resource();
+    let live = current(kernel, RBAC_GROUP, resource, default.namespace, default.name);
+    match reconcile(live.as_ref(), &default.object) {
+        Reconciliation::Nothing => Ok(()),
+        Reconciliation::Create => send(client, Method::POST, path, &default.object).await,
+        Reconciliation::Update(object) => send(client, Method::PUT, named, &object).await,
+        Reconciliation::Recreate => {
+            send(client, Method::DELETE, named, &json!({})).await?;
+            send(client, Method::POST, path, &default.object).await
+        }
+    }
 }
 
 /// Fills the roles that are made of others (admin, edit, view), so that they are right from the first request on.
@@ -122,50 +120,6 @@ fn exists(kernel: &Kernel, group: &str, resource: &str, namespace: &str, name: &
     current(kernel, group, resource, namespace, name).is_some()
 }
 
-/// The live object with what it lacks of the default; `None` if it lacks nothing, or is not to be touched.
-fn complete(kind: Kind, live: &Value, default: &Value) -> Option<Value> {
-    if live["metadata"]["annotations"][AUTOUPDATE] != "true" {
-        return None;
-    }
-    let mut completed = live.clone();
-    match kind {
-        Kind::Role | Kind::ClusterRole => {
-            if !default["aggregationRule"].is_null() {
-                return None;
-            }
-            let have = PolicyRule::list_from(live.get("rules"));
-            let want = PolicyRule::list_from(default.get("rules"));
-            let missing = want
-                .iter()
-                .any(|rule| !covers(&have, std::slice::from_ref(rule)).is_empty());
-            if !missing {
-                return None;
-            }
-            completed["rules"] = default["rules"].clone();
-            for extra in live["rules"].as_array().into_iter().flatten() {
-                let added = PolicyRule::list_from(Some(&json!([extra])));
-                if !covers(&want, &added).is_empty() {
-                    completed["rules"].as_array_mut()?.push(extra.clone());
-                }
-            }
-        }
-        Kind::RoleBinding | Kind::ClusterRoleBinding => {
-            let mut subjects = live["subjects"].as_array().cloned().unwrap_or_default();
-            let before = subjects.len();
-            for subject in default["subjects"].as_array().into_iter().flatten() {
-                if !subjects.contains(subject) {
-                    subjects.push(subject.clone());
-                }
-            }
-            if subjects.len() == before {
-                return None;
-            }
-            completed["subjects"] = subjects.into();
-        }
-    }
-    Some(completed)
-}
-
 async fn send(
     client: &InProcess,
     method: Method,
@@ -185,7 +139,7 @@ async fn send(
     };
     let code = response.status().as_u16();
     // Another replica may have been quicker.
-    if code < 400 || code == 409 {
+    if code < 400 || code == 409 || (code == 404 && method == Method::DELETE) {
         return Ok(());
     }
     let body = response

@@ -33,7 +33,7 @@ impl InProcess {
             kernel,
             peer: Arc::new(Peer {
                 identity: Some(user),
-                address: None,
+                ..Peer::default()
             }),
         }
     }

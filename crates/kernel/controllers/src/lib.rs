@@ -12,6 +12,7 @@
 //! | `expired_events` | events last an hour |
 //! | `root_ca` | every namespace has `kube-root-ca.crt` |
 //! | `default_accounts` | every namespace has the service account `default` |
+//! | `token_secrets` | Secrets for tokens of accounts hold one, and go with the account |
 //! | `role_aggregation` | aggregated cluster roles hold the rules of those that they select |
 //! | `kubernetes_service` | `default/kubernetes` leads to this server |
 //! | `failing_jobs` | a Job fails at once and says why: no node here runs pods |
@@ -25,6 +26,7 @@ mod kubernetes_service;
 mod namespace_deletion;
 mod role_aggregation;
 mod root_ca;
+mod token_secrets;
 mod users;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -96,6 +98,7 @@ const CONTROLLERS: &[Register] = &[
     role_aggregation::register,
     kubernetes_service::register,
     failing_jobs::register,
+    token_secrets::register,
 ];
 
 /// Runs every controller until the end. Returns when what was under way is finished.

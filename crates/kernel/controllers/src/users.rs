@@ -17,6 +17,8 @@ pub(crate) const EVENT_TTL_CONTROLLER: &str =
 /// Upstream writes the Service inside the server, with the rights of `system:masters`.
 pub(crate) const SERVICE_PUBLISHER: &str =
     "system:serviceaccount:kube-system:fairway-kubernetes-service-publisher";
+/// Upstream's tokens controller holds the signing key and the rights of `system:kube-controller-manager`.
+pub(crate) const TOKEN_CONTROLLER: &str = "system:serviceaccount:kube-system:fairway-token-controller";
 /// Upstream's controllers share the watches of `system:kube-controller-manager`, which may see everything.
 pub(crate) const INFORMER: &str = "system:serviceaccount:kube-system:fairway-informer";
 
@@ -31,6 +33,7 @@ pub const USERS: &[&str] = &[
     DEFINITION_CONTROLLER,
     EVENT_TTL_CONTROLLER,
     SERVICE_PUBLISHER,
+    TOKEN_CONTROLLER,
     INFORMER,
 ];
 
@@ -41,7 +44,7 @@ mod tests {
     use super::{
         DEFINITION_CONTROLLER, EVENT_TTL_CONTROLLER, GARBAGE_COLLECTOR, INFORMER, JOB_CONTROLLER,
         NAMESPACE_CONTROLLER, ROLE_AGGREGATOR, ROOT_CA_PUBLISHER, SERVICE_ACCOUNT_CONTROLLER,
-        SERVICE_PUBLISHER,
+        SERVICE_PUBLISHER, TOKEN_CONTROLLER,
     };
 
     #[test]
@@ -138,6 +141,11 @@ mod tests {
                 true,
             ),
             (SERVICE_PUBLISHER, "delete", "", "services", "", false),
+            (TOKEN_CONTROLLER, "create", "", "serviceaccounts", "token", true),
+            (TOKEN_CONTROLLER, "patch", "", "secrets", "", true),
+            (TOKEN_CONTROLLER, "delete", "", "secrets", "", true),
+            (TOKEN_CONTROLLER, "create", "", "secrets", "", false),
+            (TOKEN_CONTROLLER, "patch", "", "serviceaccounts", "", false),
             (INFORMER, "watch", "", "namespaces", "", true),
             (INFORMER, "watch", "", "secrets", "", false),
         ] {

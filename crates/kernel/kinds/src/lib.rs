@@ -25,7 +25,7 @@ pub mod scale;
 pub mod selector;
 pub mod service;
 pub mod strategy;
-pub mod validation;
+pub use fairway_kernel_scalar::names as validation;
 
 mod admissionregistration;
 mod apiregistration;

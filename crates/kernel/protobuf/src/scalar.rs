@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use fairway_kernel_schema::quantity;
+use fairway_kernel_scalar::quantity;
 use jiff::Timestamp;
 use serde_json::Value;
 

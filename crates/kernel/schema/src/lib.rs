@@ -6,8 +6,6 @@ pub mod builtin;
 pub mod crd;
 pub mod field;
 pub mod jsonpath;
-pub mod names;
 pub mod openapi;
-pub mod quantity;
 pub mod shape;
 pub mod structural;

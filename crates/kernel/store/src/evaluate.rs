@@ -342,11 +342,13 @@ impl Evaluator<'_> {
     }
 
     fn range(&mut self, range: &Range, changes: &Changes) -> Result<RangeResponse, StoreError> {
+        // Who only counts needs no values.
+        let limit = if range.count_only { 1 } else { range.limit };
         let (mut kvs, count) = match range.revision {
-            None => self.now(&range.keys, range.limit)?,
+            None => self.now(&range.keys, limit)?,
             Some(revision) => {
                 check_revision(self.index, self.draft.revision, revision)?;
-                self.at(&range.keys, revision, range.limit)?
+                self.at(&range.keys, revision, limit)?
             }
         };
         if range.count_only {

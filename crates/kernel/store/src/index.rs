@@ -4,11 +4,16 @@
 //! whole, as etcd keeps its own; a hundred thousand keys take some 20 MB. Older versions are held only as long as
 //! history reaches back, and compaction costs time in proportion to what changed, not to what is stored.
 
-use std::collections::{BTreeMap, VecDeque};
+mod tally;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::ops::Bound;
 
 use bytes::Bytes;
 
+use self::tally::Tally;
 use crate::api::{KeyRange, KeyValue, LeaseId, Revision};
 use crate::engine::{RecordHeader, RecordId};
 
@@ -75,6 +80,10 @@ pub(crate) struct Index {
     compacted: Revision,
     /// Changes that left something behind for compaction: an older version or a deletion, in order of time.
     superseding: VecDeque<(RecordId, Bytes)>,
+    /// Keys that were new, since the oldest revision that can be shown: with `superseding`, all that has changed.
+    births: VecDeque<(RecordId, Bytes)>,
+    /// How many keys exist now.
+    tally: Tally,
 }
 
 impl Index {
@@ -97,13 +106,21 @@ impl Index {
         self.revision = self.revision.max(record.id.revision());
         if let Some((key, history)) = get_with_key(&mut self.keys, record.key) {
             self.superseding.push_back((record.id, key));
-            history.older.push(std::mem::replace(&mut history.newest, newest));
+            let before = std::mem::replace(&mut history.newest, newest);
+            history.older.push(before);
+            match (before.is_deleted(), newest.is_deleted()) {
+                (true, false) => self.count_in(record.key),
+                (false, true) => self.tally.remove(record.key),
+                _ => {}
+            }
             return;
         }
         // A copy of its own: the caller's key may be a slice of a large buffer.
         let key = Bytes::copy_from_slice(record.key);
         if newest.is_deleted() {
             self.superseding.push_back((record.id, key.clone()));
+        } else {
+            self.births.push_back((record.id, key.clone()));
         }
         self.keys.insert(
             key,
@@ -112,6 +129,27 @@ impl Index {
                 newest,
             },
         );
+        if !newest.is_deleted() {
+            self.count_in(record.key);
+        }
+    }
+
+    /// Counts a key that has come to exist.
+    fn count_in(&mut self, key: &[u8]) {
+        let Some(overflow) = self.tally.add(key) else {
+            return;
+        };
+        let section = KeyRange {
+            start: overflow.start.clone(),
+            end: overflow.end.clone(),
+        };
+        let middle = range(&self.keys, &section)
+            .filter(|(_, history)| !history.newest.is_deleted())
+            .nth(overflow.half)
+            .map(|(key, _)| key.clone());
+        if let Some(middle) = middle {
+            self.tally.cut(&overflow, middle);
+        }
     }
 
     /// The key as it is now, if it exists.
@@ -141,12 +179,55 @@ impl Index {
             let Some(version) = history.at(revision).filter(|version| !version.is_deleted()) else {
                 continue;
             };
-            if selection.found.len() < limit {
-                selection.found.push((key.clone(), *version));
+            if selection.found.len() == limit {
+                selection.count = self.count(keys, revision);
+                return selection;
             }
-            selection.count += 1;
+            selection.found.push((key.clone(), *version));
         }
+        selection.count = selection.found.len();
         selection
+    }
+
+    /// How many keys of a range existed at a revision: those that exist now, and what has changed since.
+    fn count(&self, keys: &KeyRange, revision: Revision) -> usize {
+        let looked_at = |start: &[u8], end: &[u8]| {
+            let part = KeyRange {
+                start: Bytes::copy_from_slice(start),
+                end: Bytes::copy_from_slice(end),
+            };
+            range(&self.keys, &part)
+                .filter(|(_, history)| !history.newest.is_deleted())
+                .count()
+        };
+        let now = self.tally.count(&keys.start, &keys.end, looked_at);
+        let since = [&self.superseding, &self.births]
+            .map(|log| (log, log.partition_point(|(id, _)| id.revision() <= revision)));
+        let changes: usize = since.iter().map(|(log, first)| log.len() - first).sum();
+        if changes > now {
+            let existed = |history: &History| history.at(revision).is_some_and(|v| !v.is_deleted());
+            return range(&self.keys, keys)
+                .filter(|(_, history)| existed(history))
+                .count();
+        }
+        let mut changed = HashSet::new();
+        for (log, first) in since {
+            changed.extend(
+                log.range(first..)
+                    .map(|(_, key)| key)
+                    .filter(|key| keys.contains(key)),
+            );
+        }
+        let (mut came, mut went) = (0, 0);
+        for history in changed.into_iter().filter_map(|key| self.keys.get(key)) {
+            let before = history.at(revision).is_some_and(|version| !version.is_deleted());
+            match (before, !history.newest.is_deleted()) {
+                (false, true) => came += 1,
+                (true, false) => went += 1,
+                _ => {}
+            }
+        }
+        now + went - came
     }
 
     /// Every key that exists, with its lease: for rebuilding what leases hold.
@@ -159,6 +240,10 @@ impl Index {
     /// From now on nothing before this revision can be asked for. The versions themselves go in `trim`.
     pub(crate) fn forget_before(&mut self, revision: Revision) {
         self.compacted = self.compacted.max(revision);
+        let gone = self
+            .births
+            .partition_point(|(id, _)| id.revision() <= self.compacted);
+        self.births.drain(..gone);
     }
 
     /// Drops versions that no read can reach any more, after looking at no more than `budget` changes; returns their

@@ -127,7 +127,8 @@ impl Shared {
         let current = index.revision();
         let at = range.revision.unwrap_or(current);
         check_revision(&index, current, at)?;
-        Ok((index.select(&range.keys, at, range.limit), current))
+        let limit = if range.count_only { 1 } else { range.limit };
+        Ok((index.select(&range.keys, at, limit), current))
     }
 
     /// Fetches the values of a selection; `None` if a compaction has taken one away in the meantime.

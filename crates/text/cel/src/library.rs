@@ -19,12 +19,13 @@ mod strings;
 mod timestamps;
 mod url;
 
+use fairway_kernel_scalar::quantity::Quantity;
+
 use crate::functions::{Library, Registry};
 use crate::types::OpaqueType;
 use authorizer::{AuthorizerValue, Decision, GroupCheck, PathCheck, ResourceCheck};
 use named_format::NamedFormat;
 use network::Cidr;
-use quantity::Quantity;
 use semver::Semver;
 use url::Url;
 
@@ -92,7 +93,7 @@ impl Opaque {
             (Opaque::Ip(a), Opaque::Ip(b)) => a == b,
             (Opaque::Cidr(a), Opaque::Cidr(b)) => a == b,
             (Opaque::Url(a), Opaque::Url(b)) => a == b,
-            (Opaque::Quantity(a), Opaque::Quantity(b)) => a.compare(b).is_eq(),
+            (Opaque::Quantity(a), Opaque::Quantity(b)) => a == b,
             (Opaque::Semver(a), Opaque::Semver(b)) => a.precedence(b).is_eq(),
             (Opaque::Format(a), Opaque::Format(b)) => a.name == b.name,
             (Opaque::PathCheck(a), Opaque::PathCheck(b)) => a == b,

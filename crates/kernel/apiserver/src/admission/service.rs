@@ -169,7 +169,19 @@ impl Reserve {
                 .map(|(_, p)| *p);
             let port = match (shared, need.requested) {
                 (Some(port), _) => port,
-                (None, Some(port)) => self.requested_port(call, object, port).await?,
+                (None, Some(port)) => match self.refusal_of_port(call, port).await? {
+                    None => port,
+                    Some(why) => {
+                        let path = Path::new("spec")
+                            .child("ports")
+                            .index(need.index)
+                            .child("nodePort");
+                        return Err(ApiError::invalid(
+                            call.about_kind(meta(object, "name")),
+                            &[FieldError::invalid(&path, port, why)],
+                        ));
+                    }
+                },
                 (None, None) => self.free_port(call, &keys).await?,
             };
             if shared.is_none() {
@@ -180,7 +192,15 @@ impl Reserve {
         }
         if let Some(wanted) = self.plan.health_check_port {
             let port = match wanted {
-                Some(port) => self.requested_port(call, object, port).await?,
+                Some(port) => match self.refusal_of_port(call, port).await? {
+                    None => port,
+                    // Upstream names no field here.
+                    Some(why) => {
+                        return Err(ApiError::unforeseen(format!(
+                            "failed to allocate requested HealthCheck NodePort {port}: {why}"
+                        )));
+                    }
+                },
                 None => self.free_port(call, &keys).await?,
             };
             keys.take.push((port_key(port), owner));
@@ -226,22 +246,14 @@ impl Reserve {
         Ok(address.to_owned())
     }
 
-    async fn requested_port(&self, call: &Call<'_>, object: &Value, port: u16) -> Result<u16, ApiError> {
+    /// Why a port that was asked for cannot be had.
+    async fn refusal_of_port(&self, call: &Call<'_>, port: u16) -> Result<Option<String>, ApiError> {
         let network = &call.kernel.service_network;
-        let path = Path::new("spec").child("ports").index(0).child("nodePort");
-        let invalid = |why: &str| {
-            ApiError::invalid(
-                call.about_kind(meta(object, "name")),
-                &[FieldError::invalid(&path, port, why)],
-            )
-        };
         if port < network.first_port || port - network.first_port >= network.ports {
-            return Err(invalid(&out_of_range(network)));
+            return Ok(Some(out_of_range(network)));
         }
-        if is_taken(call, port_key(port)).await? {
-            return Err(invalid("provided port is already allocated"));
-        }
-        Ok(port)
+        let taken = is_taken(call, port_key(port)).await?;
+        Ok(taken.then(|| "provided port is already allocated".to_owned()))
     }
 
     async fn free_address(&self, call: &Call<'_>) -> Result<String, ApiError> {

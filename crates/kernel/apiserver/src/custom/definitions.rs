@@ -25,13 +25,14 @@ pub(super) const GROUP: &str = "apiextensions.k8s.io";
 /// The resource of CRDs.
 pub(super) const RESOURCE: &str = "customresourcedefinitions";
 
+const CREATE: &str = "create";
 const VERBS: [&str; 8] = [
     "delete",
     "deletecollection",
     "get",
     "list",
     "patch",
-    "create",
+    CREATE,
     "update",
     "watch",
 ];
@@ -110,12 +111,17 @@ fn compile(object: &Value, stored: &Object, before: Option<Known>) -> Known {
     }
     let name = meta(object, "name");
     let defs = match CrdSpec::parse(object) {
-        Ok(spec) => spec
-            .served_versions()
-            .into_iter()
-            .filter_map(|version| definition(object, &spec, version, stored.revision()))
-            .map(Arc::new)
-            .collect(),
+        Ok(spec) => {
+            let mut defs: Vec<ResourceDef> = spec
+                .served_versions()
+                .into_iter()
+                .filter_map(|version| definition(object, &spec, version, stored.revision()))
+                .collect();
+            if defs.is_empty() && !meta(object, "deletionTimestamp").is_empty() {
+                defs.extend(for_removal(object, &spec, stored.revision()));
+            }
+            defs.into_iter().map(Arc::new).collect()
+        }
         Err(errors) => {
             warn!(crd = name, ?errors, "a CRD cannot be served");
             Vec::new()
@@ -125,6 +131,14 @@ fn compile(object: &Value, stored: &Object, before: Option<Known>) -> Known {
         spec: object["spec"].clone(),
         defs,
     }
+}
+
+/// A CRD that serves no version and is being deleted is reached through its stored one, so that its objects can be deleted
+/// and their finalizers be removed; nothing else could ever reach them again.
+fn for_removal(object: &Value, spec: &CrdSpec, revision: u64) -> Option<ResourceDef> {
+    let mut def = definition(object, spec, spec.storage_version()?, revision)?;
+    def.verbs.retain(|verb| verb != CREATE);
+    Some(def)
 }
 
 fn definition(object: &Value, spec: &CrdSpec, version: &Version, revision: u64) -> Option<ResourceDef> {

@@ -13,6 +13,7 @@ use hyper_util::server::conn::auto;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -20,6 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
 
 use super::body::ResponseBody;
+use super::client_certificate::{Requested, is_trusted};
 use crate::authn::{Peer, x509};
 use crate::kernel::Kernel;
 use crate::pki::Pair;
@@ -56,8 +58,14 @@ pub enum TlsError {
     ClientAuthority(#[source] rustls::server::VerifierBuilderError),
 }
 
+/// What a connection is served with, and whose certificates are believed on it.
+pub struct Tls {
+    config: Arc<ServerConfig>,
+    trusted: Arc<dyn ClientCertVerifier>,
+}
+
 /// TLS with this serving certificate; clients may show a certificate of `client_authority`.
-pub fn tls(serving: &Pair, client_authority: &str) -> Result<Arc<ServerConfig>, TlsError> {
+pub fn tls(serving: &Pair, client_authority: &str) -> Result<Arc<Tls>, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let pem = |what| move |source| TlsError::Pem { what, source };
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(serving.certificate.as_bytes())
@@ -70,23 +78,25 @@ pub fn tls(serving: &Pair, client_authority: &str) -> Result<Arc<ServerConfig>, 
             .add(certificate.map_err(pem("client certificate authority"))?)
             .map_err(TlsError::Config)?;
     }
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+    let trusted = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
         .allow_unauthenticated()
         .build()
         .map_err(TlsError::ClientAuthority)?;
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Config)?
-        .with_client_cert_verifier(verifier)
+        .with_client_cert_verifier(Arc::new(Requested(Arc::clone(&trusted))))
         .with_single_cert(chain, key)
         .map_err(TlsError::Config)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    Ok(Arc::new(Tls {
+        config: Arc::new(config),
+        trusted,
+    }))
 }
 
 /// Serves until the kernel shuts down, then lets requests under way finish.
-pub async fn serve(kernel: Arc<Kernel>, listener: TcpListener, tls: Arc<ServerConfig>) {
-    let acceptor = TlsAcceptor::from(tls);
+pub async fn serve(kernel: Arc<Kernel>, listener: TcpListener, tls: Arc<Tls>) {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let graceful = hyper_util::server::graceful::GracefulShutdown::new();
     let mut shutdown = kernel.shutdown.subscribe();
@@ -108,11 +118,11 @@ pub async fn serve(kernel: Arc<Kernel>, listener: TcpListener, tls: Arc<ServerCo
             debug!(%address, "too many connections");
             continue;
         };
-        let (kernel, acceptor, server) = (Arc::clone(&kernel), acceptor.clone(), Arc::clone(&server));
+        let (kernel, tls, server) = (Arc::clone(&kernel), Arc::clone(&tls), Arc::clone(&server));
         let watcher = graceful.watcher();
         tokio::spawn(async move {
             let _place = place;
-            let Some((stream, peer)) = handshake(&acceptor, stream, address).await else {
+            let Some((stream, peer)) = handshake(&tls, stream, address).await else {
                 return;
             };
             let peer = Arc::new(peer);
@@ -160,19 +170,27 @@ fn builder() -> auto::Builder<TokioExecutor> {
 }
 
 async fn handshake(
-    acceptor: &TlsAcceptor,
+    tls: &Tls,
     stream: TcpStream,
     address: SocketAddr,
 ) -> Option<(tokio_rustls::server::TlsStream<TcpStream>, Peer)> {
     let _ = stream.set_nodelay(true);
-    match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
+    match tokio::time::timeout(
+        HANDSHAKE,
+        TlsAcceptor::from(Arc::clone(&tls.config)).accept(stream),
+    )
+    .await
+    {
         Ok(Ok(stream)) => {
-            let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+            let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+            let certificate = chain.first().filter(|_| is_trusted(&*tls.trusted, chain));
             let identity = certificate.and_then(|c| x509::user(c));
+            let refused = !chain.is_empty() && identity.is_none();
             Some((
                 stream,
                 Peer {
                     identity,
+                    refused,
                     address: Some(address.ip()),
                 },
             ))

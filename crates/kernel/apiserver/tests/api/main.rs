@@ -10,6 +10,7 @@
 )]
 
 mod access;
+mod bootstrap;
 mod custom;
 mod delete;
 mod encryption;
@@ -21,5 +22,6 @@ mod patch;
 mod random;
 mod reviews;
 mod services;
+mod tls;
 mod verbs;
 mod watch;

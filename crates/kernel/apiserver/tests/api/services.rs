@@ -127,6 +127,23 @@ async fn requested_ones_are_checked() {
         println!("{why}");
     }
     admin.get(&format!("{SERVICES}/x")).await.expect(404);
+    let mut second = service("x", "NodePort");
+    second["spec"]["ports"] =
+        json!([{"name": "a", "port": 80, "nodePort": 30_501}, {"name": "b", "port": 81, "nodePort": 30_500}]);
+    let refused = admin.post(SERVICES, &second).await;
+    refused.refused(422, "Invalid", "provided port is already allocated");
+    let cause = &refused.json()["details"]["causes"][0];
+    assert_eq!(cause["field"], "spec.ports[1].nodePort", "{cause}");
+    let mut health = service("x", "LoadBalancer");
+    health["spec"]["externalTrafficPolicy"] = "Local".into();
+    health["spec"]["healthCheckNodePort"] = 30_500.into();
+    let refused = admin.post(SERVICES, &health).await;
+    assert_eq!(refused.code, 500, "{}", refused.text());
+    assert!(
+        refused.text().contains("HealthCheck NodePort 30500"),
+        "{}",
+        refused.text()
+    );
     let mut twice = service("twice", "NodePort");
     twice["spec"]["ports"] =
         json!([{"name": "a", "port": 80, "nodePort": 30_600}, {"name": "b", "port": 81, "nodePort": 30_600}]);

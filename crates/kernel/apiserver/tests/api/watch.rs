@@ -446,3 +446,34 @@ async fn many_watchers_see_the_same() {
         assert_eq!(watcher.steps(100).await, expected);
     }
 }
+
+/// Bookmarks come every twenty seconds, and these pass for real: the store's threads know no other clock.
+#[tokio::test]
+async fn a_settled_watch_is_told_how_far_it_is() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    let mut told = admin.watch(&watch_path("&allowWatchBookmarks=true")).await;
+    let mut untold = admin.watch(&watch_path("")).await;
+    // Changes of other kinds move the store on, and nothing of these watches shows it but bookmarks.
+    let elsewhere = "/api/v1/namespaces/default/serviceaccounts";
+    admin
+        .post(elsewhere, &json!({"metadata": {"name": "s"}}))
+        .await
+        .expect(201);
+    let moved_on = server.revision().await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let bookmark = told.next().await.unwrap();
+    assert_eq!(bookmark["type"], "BOOKMARK");
+    assert_eq!(bookmark["object"]["kind"], "ConfigMap");
+    assert!(
+        bookmark["object"]["metadata"]["annotations"].is_null(),
+        "{bookmark}"
+    );
+    let revision: u64 = version(&bookmark["object"]).parse().unwrap();
+    assert!(revision >= moved_on, "{revision} is before {moved_on}");
+    // A watch can begin where a bookmark says.
+    admin.post(CONFIG_MAPS, &config_map("late")).await.expect(201);
+    let query = format!("&resourceVersion={revision}");
+    assert_eq!(admin.watch(&watch_path(&query)).await.step().await, "ADDED late");
+    assert_eq!(untold.step().await, "ADDED late", "who does not ask is not told");
+}

@@ -1,7 +1,7 @@
 //! Roles of Fairway's own controllers, for what upstream does inside the server, in etcd, or with watches that may see
 //! everything.
 
-use super::{CORE, READ_UPDATE, Role, on};
+use super::{CORE, READ, READ_UPDATE, Role, on};
 
 pub(super) const FAIRWAY_ROLES: &[Role] = &[
     Role {
@@ -54,6 +54,15 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
                 &["endpointslices"],
             ),
             on(&["create"], &["discovery.k8s.io"], &["endpointslices/restricted"]),
+        ],
+        ..Role::NONE
+    },
+    Role {
+        name: "system:controller:fairway-token-controller",
+        rules: &[
+            on(&["delete", "get", "list", "patch", "watch"], CORE, &["secrets"]),
+            on(READ, CORE, &["serviceaccounts"]),
+            on(&["create"], CORE, &["serviceaccounts/token"]),
         ],
         ..Role::NONE
     },

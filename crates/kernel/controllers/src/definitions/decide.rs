@@ -25,12 +25,17 @@ pub(super) enum Step {
 
 /// What the decisions need of a CRD: its schemas may be large, and are not among it.
 pub(super) fn summary(meta: &ObjectMeta, crd: &Value) -> Value {
-    let served = crd
+    let reached = crd
         .pointer("/spec/versions")
         .and_then(Value::as_array)
         .and_then(|versions| {
-            let served = versions.iter().find(|v| v["served"] == true)?;
-            served.get("name").cloned()
+            // While a CRD that serves nothing is deleted, the server offers its stored version for this.
+            let is = |mark: &'static str| move |v: &&Value| v[mark] == true;
+            let found = versions.iter().find(is("served"));
+            found
+                .or_else(|| versions.iter().find(is("storage")))?
+                .get("name")
+                .cloned()
         });
     let field = |pointer: &str| crd.pointer(pointer).cloned().unwrap_or(Value::Null);
     json!({
@@ -39,7 +44,7 @@ pub(super) fn summary(meta: &ObjectMeta, crd: &Value) -> Value {
             "cleanup": meta.finalizers.iter().flatten().any(|f| f == CLEANUP_FINALIZER),
         },
         "spec": {
-            "group": field("/spec/group"), "names": field("/spec/names"), "scope": field("/spec/scope"), "served": served,
+            "group": field("/spec/group"), "names": field("/spec/names"), "scope": field("/spec/scope"), "reached": reached,
         },
         "status": {"acceptedNames": field("/status/acceptedNames"), "conditions": field("/status/conditions")},
     })
@@ -69,9 +74,9 @@ pub(super) fn decide(crd: &Value) -> Step {
             .unwrap_or_default()
             .to_owned()
     };
-    let (group, version) = (text("/spec/group"), text("/spec/served"));
+    let (group, version) = (text("/spec/group"), text("/spec/reached"));
     if version.is_empty() {
-        // No version is served, so no object can be reached.
+        // No version at all: there never was an object.
         return Step::Release(Removal::Completed);
     }
     let resource = ApiResource {
@@ -117,7 +122,7 @@ mod tests {
         let object = json!({
             "spec": {
                 "group": "e.x", "scope": "Namespaced", "names": names,
-                "versions": [{"name": "v2", "served": false}, {"name": "v1", "served": served, "schema": {"large": true}}],
+                "versions": [{"name": "v2", "served": false, "storage": true}, {"name": "v1", "served": served, "schema": {"large": true}}],
             },
             "status": {"acceptedNames": names, "conditions": conditions},
         });
@@ -152,7 +157,7 @@ mod tests {
                 crd(going.clone(), true, &[("NamesAccepted", "False")]),
                 "Release(NeverEstablished)",
             ),
-            ("not served now", crd(going, false, &told), "Release(Completed)"),
+            ("not served now", crd(going, false, &told), "Empty"),
             ("held by others", crd(held, true, &told), "Nothing"),
         ] {
             let step = format!("{:?}", decide(&crd));
@@ -165,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_reached_through_a_served_version() {
+    fn objects_are_reached_through_a_served_version_or_the_stored_one() {
         let going = json!({
             "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["customresourcecleanup.apiextensions.k8s.io"],
         });
@@ -174,14 +179,16 @@ mod tests {
             ("Established", "True"),
             ("Terminating", "True"),
         ];
-        let Step::Empty { resource, namespaced } = decide(&crd(going, true, &told)) else {
-            panic!("not emptied")
-        };
-        assert_eq!(
-            (resource.api_version.as_str(), resource.plural.as_str()),
-            ("e.x/v1", "widgets")
-        );
-        assert!(namespaced);
+        for (served, version) in [(true, "e.x/v1"), (false, "e.x/v2")] {
+            let Step::Empty { resource, namespaced } = decide(&crd(going.clone(), served, &told)) else {
+                panic!("not emptied")
+            };
+            assert_eq!(
+                (resource.api_version.as_str(), resource.plural.as_str()),
+                (version, "widgets")
+            );
+            assert!(namespaced);
+        }
     }
 
     #[test]

@@ -136,3 +136,26 @@ async fn names_that_become_free_are_given_away() {
     .await;
     cluster.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_that_no_version_serves_are_removed_too() {
+    let cluster = Cluster::start().await;
+    let crds = definitions(&cluster);
+    create(&crds, definition("widgets", "Widget", "Namespaced")).await;
+    let widgets = cluster.api("example.com/v1", "Widget", "widgets", "default");
+    create(&widgets, json!({"metadata": {"name": "w"}})).await;
+    let mut hidden = definition("widgets", "Widget", "Namespaced")["spec"]["versions"].clone();
+    hidden[0]["served"] = false.into();
+    let patch = Patch::Merge(json!({"spec": {"versions": hidden}}));
+    crds.patch("widgets.example.com", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+    assert!(widgets.get("w").await.is_err(), "it is not served any more");
+    assert_eq!(cluster.stored_below("/example.com/widgets/").await, 1);
+    crds.delete("widgets.example.com", &DeleteParams::default())
+        .await
+        .unwrap();
+    gone(&crds, "widgets.example.com").await;
+    assert_eq!(cluster.stored_below("/example.com/widgets/").await, 0);
+    cluster.stop().await;
+}

@@ -10,8 +10,8 @@ use fairway_kernel_apiserver::client::InProcess;
 use fairway_kernel_apiserver::{Kernel, KernelOptions, bootstrap};
 use fairway_kernel_authz::UserInfo;
 use fairway_kernel_controllers::{Options, run};
-use fairway_kernel_store::MemoryStore;
 use fairway_kernel_store::value::KeyRing;
+use fairway_kernel_store::{KeyRange, MemoryStore, Range};
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -127,6 +127,24 @@ impl Cluster {
         } else {
             Api::namespaced_with(self.client.clone(), namespace, &resource)
         }
+    }
+
+    /// Who a token stands for, if it is accepted.
+    pub(crate) fn user_of(&self, token: &str) -> Option<String> {
+        let verified = self.kernel.tokens.authenticate(&self.kernel, token, &[]).ok()?;
+        Some(verified.user.name)
+    }
+
+    /// How many keys the store has below this prefix.
+    pub(crate) async fn stored_below(&self, prefix: &str) -> usize {
+        let range = Range {
+            keys: KeyRange::prefix(prefix.as_bytes()),
+            revision: None,
+            limit: 0,
+            keys_only: true,
+            count_only: true,
+        };
+        self.kernel.storage.store.range(range).await.unwrap().count
     }
 
     pub(crate) fn namespaces(&self) -> Api<DynamicObject> {

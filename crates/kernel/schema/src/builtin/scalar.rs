@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Number, Value};
 
 use super::table::Format;
-use crate::quantity::stored_form;
+use fairway_kernel_scalar::quantity::stored_form;
 
 /// Why a value cannot be decoded.
 pub(super) enum Refusal {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{list, text};
 use crate::field::{FieldError, Path};
-use crate::names::dns1035_label;
+use fairway_kernel_scalar::names::is_dns1035_label;
 
 /// Names that have to be there: in `spec`, but not in the status.
 pub(super) fn required(names: &Value, path: &Path, errors: &mut Vec<FieldError>) {
@@ -19,14 +19,14 @@ pub(super) fn required(names: &Value, path: &Path, errors: &mut Vec<FieldError>)
 pub(super) fn check(names: &Value, path: &Path, errors: &mut Vec<FieldError>) {
     for field in ["plural", "singular"] {
         let name = text(names, field);
-        let wrong = dns1035_label(name);
+        let wrong = is_dns1035_label(name);
         if !name.is_empty() && !wrong.is_empty() {
             errors.push(FieldError::invalid(&path.child(field), name, wrong.join(",")));
         }
     }
     for field in ["kind", "listKind"] {
         let name = text(names, field);
-        let wrong = dns1035_label(&name.to_lowercase());
+        let wrong = is_dns1035_label(&name.to_lowercase());
         if !name.is_empty() && !wrong.is_empty() {
             let detail = format!(
                 "may have mixed case, but should otherwise match: {}",
@@ -38,7 +38,7 @@ pub(super) fn check(names: &Value, path: &Path, errors: &mut Vec<FieldError>) {
     let each = |field: &str, errors: &mut Vec<FieldError>| {
         let at = path.child(field);
         for (i, name) in list(names, field).iter().enumerate() {
-            let wrong = dns1035_label(name.as_str().unwrap_or(""));
+            let wrong = is_dns1035_label(name.as_str().unwrap_or(""));
             if !wrong.is_empty() {
                 errors.push(FieldError::invalid(&at.index(i), name.clone(), wrong.join(",")));
             }

@@ -9,8 +9,8 @@ use super::conditions::{self, Approval, Condition};
 use super::version_check::{self, Hoisted};
 use super::{APPROVAL_ANNOTATION, flag, list, names_check, present, text, webhook_check};
 use crate::field::{FieldError, Path};
-use crate::names;
 use crate::structural::{validate_object_meta, validate_object_meta_update};
+use fairway_kernel_scalar::names;
 
 pub(super) const WEBHOOK_WARNING: &str = "conversion webhooks are not supported yet: objects are converted as with \
                                           strategy None, by changing apiVersion only";
@@ -46,7 +46,7 @@ pub fn validate(crd: &Value) -> Vec<FieldError> {
         } else {
             None
         };
-        let mut wrong = names::dns1123_subdomain(masked.as_deref().unwrap_or(name));
+        let mut wrong = names::is_dns1123_subdomain(masked.as_deref().unwrap_or(name));
         if name != required {
             wrong.push("must be spec.names.plural+\".\"+spec.group".to_owned());
         }
@@ -208,7 +208,7 @@ fn api_approval(crd: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) 
 fn validate_spec(spec: &Value, leniency: &Leniency<'_>, errors: &mut Vec<FieldError>) {
     let path = Path::new("spec");
     let group = text(spec, "group");
-    let wrong = names::dns1123_subdomain(group);
+    let wrong = names::is_dns1123_subdomain(group);
     if group.is_empty() {
         errors.push(FieldError::required(&path.child("group"), ""));
     } else if !wrong.is_empty() {
@@ -258,7 +258,7 @@ fn validate_spec(spec: &Value, leniency: &Leniency<'_>, errors: &mut Vec<FieldEr
     }
     version_names(versions, &versions_path, errors);
     if let Some(first) = versions.first() {
-        let wrong = names::dns1035_label(text(first, "name"));
+        let wrong = names::is_dns1035_label(text(first, "name"));
         if !text(first, "name").is_empty() && !wrong.is_empty() {
             let at = path.child("version");
             errors.push(FieldError::invalid(&at, text(first, "name"), wrong.join(",")));
@@ -317,7 +317,7 @@ fn validate_version(
     path: &Path,
     errors: &mut Vec<FieldError>,
 ) {
-    let wrong = names::dns1035_label(text(version, "name"));
+    let wrong = names::is_dns1035_label(text(version, "name"));
     if !wrong.is_empty() {
         errors.push(FieldError::invalid(
             &path.child("name"),

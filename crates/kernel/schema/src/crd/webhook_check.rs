@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{list, present, text};
 use crate::field::{FieldError, Path};
-use crate::names;
+use fairway_kernel_scalar::names;
 
 /// Checks the conversion; `recognized` asks for a review version that this server knows.
 pub(super) fn check(conversion: &Value, recognized: bool, path: &Path, errors: &mut Vec<FieldError>) {
@@ -136,7 +136,7 @@ fn service(service: &Value, path: &Path, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::invalid(&at, url_path, detail));
             continue;
         }
-        for wrong in names::dns1123_subdomain(segment) {
+        for wrong in names::is_dns1123_subdomain(segment) {
             errors.push(FieldError::invalid(
                 &at,
                 url_path,
@@ -158,7 +158,7 @@ fn review_versions(versions: &[Value], recognized: bool, path: &Path, errors: &m
             errors.push(FieldError::invalid(&path.index(i), name, "duplicate version"));
             continue;
         }
-        for wrong in names::dns1035_label(name) {
+        for wrong in names::is_dns1035_label(name) {
             errors.push(FieldError::invalid(&path.index(i), name, wrong));
         }
         known |= is_recognized(name);

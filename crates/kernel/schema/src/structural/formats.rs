@@ -9,6 +9,8 @@ mod mail;
 mod net;
 mod numbers;
 
+use fairway_kernel_scalar::names;
+
 use super::node::Type;
 
 /// A known format.
@@ -172,8 +174,8 @@ impl Format {
             Self::Date => dates::is_date(text),
             Self::Duration => dates::is_duration(text),
             Self::DateTime | Self::DateTimeBare => dates::is_date_time(text),
-            Self::ShortName => text.len() <= 63 && crate::names::dns1123_label(text).is_empty(),
-            Self::LongName => crate::names::dns1123_subdomain(text).is_empty(),
+            Self::ShortName => text.len() <= 63 && names::is_dns1123_label(text).is_empty(),
+            Self::LongName => names::is_dns1123_subdomain(text).is_empty(),
         }
     }
 }

@@ -5,6 +5,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use fairway_kernel_scalar::names;
+
 use super::{Opaque, arg, opaque};
 use crate::cost::Cost;
 use crate::error::Error;
@@ -264,10 +266,10 @@ fn narrow<'a>(args: &[Value<'a>], set: fn(&mut ResourceAttributes, Arc<str>)) ->
 
 fn service_account<'a>(_: &Meter, args: &[Value<'a>]) -> Result<Value<'a>, Error> {
     let (namespace, name) = (text(args, 1)?, text(args, 2)?);
-    if !super::named_format::is_dns1123_subdomain(&name) {
+    if !names::is_dns1123_subdomain(&name).is_empty() {
         return Err(Error::invalid("Invalid service account name"));
     }
-    if !super::named_format::is_dns1123_label(&namespace) {
+    if !names::is_dns1123_label(&namespace).is_empty() {
         return Err(Error::invalid("Invalid service account namespace"));
     }
     let authorizer = opaque!(args, 0, Authorizer).authorizer.clone();

@@ -1,5 +1,9 @@
 //! Named formats: `format.dns1123Label().validate(name)` gives the reasons why a name is not valid.
 
+use fairway_kernel_scalar::names::{
+    is_dns1035_label, is_dns1123_label, is_dns1123_subdomain, is_label_value, is_qualified_name,
+};
+
 use super::{Opaque, arg, base64, opaque, url};
 use crate::cost::Cost;
 use crate::error::Error;
@@ -16,14 +20,6 @@ pub struct NamedFormat {
     pub(crate) regex_size: u64,
 }
 
-const LABEL_MAX: usize = 63;
-const SUBDOMAIN_MAX: usize = 253;
-const DNS1123_LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
-const DNS1123_SUBDOMAIN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
-const DNS1035_LABEL: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
-const LABEL_KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
-const LABEL_VALUE: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
-
 const fn format(
     name: &'static str,
     function: &'static str,
@@ -39,28 +35,28 @@ const fn format(
 }
 
 static FORMATS: [NamedFormat; 13] = [
-    format("DNS1123Label", "format.dns1123Label", 30, dns1123_label),
+    format("DNS1123Label", "format.dns1123Label", 30, is_dns1123_label),
     format(
         "DNS1123Subdomain",
         "format.dns1123Subdomain",
         60,
-        dns1123_subdomain,
+        is_dns1123_subdomain,
     ),
-    format("DNS1035Label", "format.dns1035Label", 30, dns1035_label),
-    format("QualifiedName", "format.qualifiedName", 60, qualified_name),
+    format("DNS1035Label", "format.dns1035Label", 30, is_dns1035_label),
+    format("QualifiedName", "format.qualifiedName", 60, is_qualified_name),
     format("DNS1123LabelPrefix", "format.dns1123LabelPrefix", 30, |s| {
-        dns1123_label(&mask_trailing_dash(s))
+        is_dns1123_label(&mask_trailing_dash(s))
     }),
     format(
         "DNS1123SubdomainPrefix",
         "format.dns1123SubdomainPrefix",
         60,
-        |s| dns1123_subdomain(&mask_trailing_dash(s)),
+        |s| is_dns1123_subdomain(&mask_trailing_dash(s)),
     ),
     format("DNS1035LabelPrefix", "format.dns1035LabelPrefix", 30, |s| {
-        dns1035_label(&mask_trailing_dash(s))
+        is_dns1035_label(&mask_trailing_dash(s))
     }),
-    format("LabelValue", "format.labelValue", 40, label_value),
+    format("LabelValue", "format.labelValue", 40, is_label_value),
     format("URI", "format.uri", 1103, |s| {
         url::validate(s).err().into_iter().collect()
     }),
@@ -147,131 +143,6 @@ fn mask_trailing_dash(name: &str) -> String {
     }
 }
 
-fn mismatch(what: &str, regex: &str, examples: &[&str]) -> String {
-    let examples: Vec<String> = examples.iter().map(|example| format!("'{example}', ")).collect();
-    format!(
-        "{what} (e.g. {}regex used for validation is '{regex}')",
-        examples.join(" or ")
-    )
-}
-
-/// The shape that the DNS formats share: inner dashes, alphanumeric ends.
-fn is_label(text: &str, first: fn(u8) -> bool) -> bool {
-    let lower = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let bytes = text.as_bytes();
-    let (Some(&start), Some(&end)) = (bytes.first(), bytes.last()) else {
-        return false;
-    };
-    first(start) && lower(end) && bytes.iter().all(|b| lower(*b) || *b == b'-')
-}
-
-fn lower_or_digit(byte: u8) -> bool {
-    byte.is_ascii_lowercase() || byte.is_ascii_digit()
-}
-
-fn is_subdomain(text: &str) -> bool {
-    text.split('.').all(|label| is_label(label, lower_or_digit))
-}
-
-fn too_long(text: &str, limit: usize, unit: &str) -> Option<String> {
-    (text.len() > limit).then(|| format!("must be no more than {limit} {unit}"))
-}
-
-fn dns1123_label(text: &str) -> Vec<String> {
-    let mut reasons: Vec<String> = too_long(text, LABEL_MAX, "characters").into_iter().collect();
-    if !is_label(text, lower_or_digit) {
-        reasons.push(if is_subdomain(text) {
-            "must not contain dots".to_owned()
-        } else {
-            let what = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
-                        start and end with an alphanumeric character";
-            mismatch(what, DNS1123_LABEL, &["my-name", "123-abc"])
-        });
-    }
-    reasons
-}
-
-fn dns1123_subdomain(text: &str) -> Vec<String> {
-    let mut reasons: Vec<String> = too_long(text, SUBDOMAIN_MAX, "characters").into_iter().collect();
-    if !is_subdomain(text) {
-        let what = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and \
-                    must start and end with an alphanumeric character";
-        reasons.push(mismatch(what, DNS1123_SUBDOMAIN, &["example.com"]));
-    }
-    reasons
-}
-
-fn dns1035_label(text: &str) -> Vec<String> {
-    let mut reasons: Vec<String> = too_long(text, LABEL_MAX, "characters").into_iter().collect();
-    if !is_label(text, |b| b.is_ascii_lowercase()) {
-        let what = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
-                    alphabetic character, and end with an alphanumeric character";
-        reasons.push(mismatch(what, DNS1035_LABEL, &["my-name", "abc-123"]));
-    }
-    reasons
-}
-
-fn is_name(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let (Some(start), Some(end)) = (bytes.first(), bytes.last()) else {
-        return false;
-    };
-    let inner = |b: &u8| b.is_ascii_alphanumeric() || b"-_.".contains(b);
-    start.is_ascii_alphanumeric() && end.is_ascii_alphanumeric() && bytes.iter().all(inner)
-}
-
-const NAME_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
-                         alphanumeric character";
-const NAME_EXAMPLES: [&str; 3] = ["MyName", "my.name", "123-abc"];
-
-fn qualified_name(text: &str) -> Vec<String> {
-    let parts: Vec<&str> = text.split('/').collect();
-    let mut reasons = Vec::new();
-    let name = match parts[..] {
-        [name] => name,
-        ["", name] => {
-            reasons.push("prefix part must be non-empty".to_owned());
-            name
-        }
-        [prefix, name] => {
-            reasons.extend(
-                dns1123_subdomain(prefix)
-                    .into_iter()
-                    .map(|why| format!("prefix part {why}")),
-            );
-            name
-        }
-        _ => {
-            let rule = mismatch(NAME_RULE, LABEL_KEY, &NAME_EXAMPLES);
-            return vec![format!(
-                "a valid label key {rule} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-            )];
-        }
-    };
-    if name.is_empty() {
-        reasons.push("name part must be non-empty".to_owned());
-    } else if let Some(why) = too_long(name, LABEL_MAX, "bytes") {
-        reasons.push(format!("name part {why}"));
-    }
-    if !is_name(name) {
-        reasons.push(format!(
-            "name part {}",
-            mismatch(NAME_RULE, LABEL_KEY, &NAME_EXAMPLES)
-        ));
-    }
-    reasons
-}
-
-fn label_value(text: &str) -> Vec<String> {
-    let mut reasons: Vec<String> = too_long(text, LABEL_MAX, "bytes").into_iter().collect();
-    if !text.is_empty() && !is_name(text) {
-        let what = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and \
-                    must start and end with an alphanumeric character";
-        reasons.push(mismatch(what, LABEL_VALUE, &["MyValue", "my_value", "12345"]));
-    }
-    reasons
-}
-
 /// Eight, four, four, four and twelve hexadecimal digits; each dash may be missing.
 fn is_uuid(text: &str) -> bool {
     let mut rest = text;
@@ -299,12 +170,4 @@ fn is_date_time(text: &str) -> bool {
             .and_then(|at| time.get(at..))
             .is_some_and(|t| t.starts_with(['+', '-']));
     zoned && Timestamp::parse_date(date).is_some() && Timestamp::parse_lenient(&lower).is_some()
-}
-
-pub(super) fn is_dns1123_label(text: &str) -> bool {
-    dns1123_label(text).is_empty()
-}
-
-pub(super) fn is_dns1123_subdomain(text: &str) -> bool {
-    dns1123_subdomain(text).is_empty()
 }

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::{coerce_object_meta, json_type};
 use crate::field::{FieldError, Path};
-use crate::names;
 use crate::structural::canonical;
+use fairway_kernel_scalar::names;
 
 /// All annotations of an object together.
 const TOTAL_ANNOTATION_SIZE_LIMIT: usize = 256 << 10;
@@ -32,7 +32,7 @@ pub(super) fn validate_resource(object: &Map<String, Value>, path: &Path, errors
             }
             ("apiVersion", Value::String(_)) => {}
             ("kind", Value::String(text)) => {
-                let wrong = names::dns1035_label(&text.to_lowercase());
+                let wrong = names::is_dns1035_label(&text.to_lowercase());
                 if !wrong.is_empty() {
                     let detail = format!(
                         "may have mixed case, but should otherwise match: {}",
@@ -62,7 +62,7 @@ pub(super) fn validate_resource(object: &Map<String, Value>, path: &Path, errors
                             object.insert("name".to_owned(), "fakename".into());
                         }
                         let namespaced = decoded.get("namespace").is_some();
-                        errors.extend(validate(&decoded, namespaced, &names::path_segment, &here()));
+                        errors.extend(validate(&decoded, namespaced, &names::is_path_segment, &here()));
                     }
                 }
             }
@@ -108,7 +108,7 @@ pub(crate) fn validate(
     match (namespaced, namespace.is_empty()) {
         (true, true) => errors.push(FieldError::required(&path.child("namespace"), "")),
         (true, false) => {
-            for wrong in names::dns1123_label(namespace) {
+            for wrong in names::is_dns1123_label(namespace) {
                 errors.push(FieldError::invalid(&path.child("namespace"), namespace, wrong));
             }
         }
@@ -130,7 +130,7 @@ pub(crate) fn validate(
     let finalizers: Vec<&str> = texts(metadata, "finalizers").collect();
     let at = path.child("finalizers");
     for finalizer in &finalizers {
-        for wrong in names::label_key(finalizer) {
+        for wrong in names::is_qualified_name(finalizer) {
             errors.push(FieldError::invalid(&at, *finalizer, wrong));
         }
     }
@@ -223,12 +223,12 @@ fn validate_details(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>)
     for (key, value) in map("labels") {
         let value = value.as_str().unwrap_or("");
         errors.extend(
-            names::label_key(key)
+            names::is_qualified_name(key)
                 .into_iter()
                 .map(|e| FieldError::invalid(&labels, key.as_str(), e)),
         );
         errors.extend(
-            names::label_value(value)
+            names::is_label_value(value)
                 .into_iter()
                 .map(|e| FieldError::invalid(&labels, value, e)),
         );
@@ -237,7 +237,7 @@ fn validate_details(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>)
     let mut size = 0_usize;
     for (key, value) in map("annotations") {
         size += key.len() + value.as_str().map_or(0, str::len);
-        let wrong = names::label_key(&key.to_lowercase());
+        let wrong = names::is_qualified_name(&key.to_lowercase());
         errors.extend(
             wrong
                 .into_iter()

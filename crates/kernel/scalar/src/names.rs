@@ -223,6 +223,15 @@ pub fn is_label_value(value: &str) -> Vec<String> {
     faults
 }
 
+/// A name that can stand as one segment of a URL path, or with `prefix` the beginning of one (`generateName`).
+pub fn is_path_segment(name: &str, prefix: bool) -> Vec<String> {
+    if prefix {
+        is_path_segment_prefix(name)
+    } else {
+        is_path_segment_name(name)
+    }
+}
+
 /// A name that can stand as one segment of a URL path.
 pub fn is_path_segment_name(name: &str) -> Vec<String> {
     if name == "." || name == ".." {
