@@ -14,6 +14,7 @@
 //! | `default_accounts` | every namespace has the service account `default` |
 //! | `role_aggregation` | aggregated cluster roles hold the rules of those that they select |
 //! | `kubernetes_service` | `default/kubernetes` leads to this server |
+//! | `resource_quota` | a quota's status tells what is enforced and what is used |
 //! | `failing_jobs` | a Job fails at once and says why: no node here runs pods |
 
 mod default_accounts;
@@ -23,6 +24,7 @@ mod failing_jobs;
 mod garbage;
 mod kubernetes_service;
 mod namespace_deletion;
+mod resource_quota;
 mod role_aggregation;
 mod root_ca;
 mod users;
@@ -96,6 +98,7 @@ const CONTROLLERS: &[Register] = &[
     role_aggregation::register,
     kubernetes_service::register,
     failing_jobs::register,
+    resource_quota::register,
 ];
 
 /// Runs every controller until the end. Returns when what was under way is finished.

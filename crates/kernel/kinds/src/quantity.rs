@@ -178,6 +178,29 @@ impl Quantity {
         }
     }
 
+    /// What is left when another amount is taken away, written as the first unless that is nothing.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        let format = if self.nanos == 0 {
+            other.format
+        } else {
+            self.format
+        };
+        Self {
+            nanos: (self.nanos - other.nanos).clamp(-LARGEST, LARGEST),
+            format,
+        }
+    }
+
+    /// The amount rounded up to a whole number.
+    #[must_use]
+    pub fn round_up(self) -> Self {
+        Self {
+            nanos: away_div(self.nanos, NANO) * NANO,
+            format: self.format,
+        }
+    }
+
     /// The canonical text.
     pub fn canonical(self) -> String {
         if self.nanos == 0 {
