@@ -11,3 +11,4 @@ mod garbage;
 mod harness;
 mod jobs;
 mod namespaces;
+mod quotas;
