@@ -20,7 +20,7 @@ fn pod(resources: Value) -> Value {
 fn quota(hard: Value, used: Value) -> Value {
     json!({
         "metadata": {"name": "q"},
-        "spec": {"hard": hard.clone()},
+        "spec": {"hard": hard},
         "status": {"hard": hard, "used": used},
     })
 }

@@ -2,6 +2,8 @@
 //!
 //! No controller runs here, so the tests write the status that it would.
 
+#![allow(clippy::needless_pass_by_value, reason = "the tests hand over JSON literals")]
+
 use fairway_kernel_apiserver::client::InProcess;
 use fairway_kernel_authz::UserInfo;
 use serde_json::{Value, json};
@@ -14,7 +16,7 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 
 /// Creates a quota whose status says that this is used.
 async fn quota(admin: &Client, name: &str, hard: Value, used: Value) {
-    let made = json!({"metadata": {"name": name}, "spec": {"hard": hard.clone()}});
+    let made = json!({"metadata": {"name": name}, "spec": {"hard": hard}});
     let mut made = admin.post(QUOTAS, &made).await.expect(201);
     made["status"] = json!({"hard": hard, "used": used});
     admin

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::choose;
 use super::quotas::Quotas;
 
+#[allow(clippy::needless_pass_by_value, reason = "the tests hand over JSON literals")]
 fn quota(name: &str, wanted: Value, hard: Value, used: Value) -> DynamicObject {
     let object = json!({
         "metadata": {"name": name, "namespace": "n"}, "spec": {"hard": wanted}, "status": {"hard": hard, "used": used},

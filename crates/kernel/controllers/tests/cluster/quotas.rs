@@ -1,5 +1,7 @@
 //! A quota's status tells what is used, soon after it has changed.
 
+#![allow(clippy::needless_pass_by_value, reason = "the tests hand over JSON literals")]
+
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 

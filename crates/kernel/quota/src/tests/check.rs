@@ -33,15 +33,22 @@ fn decide(
     Ok(charges.first().map(|charge| charge.used.to_value()))
 }
 
-const PODS: (&str, &str) = ("", "pods");
-const CONFIG_MAPS: (&str, &str) = ("", "configmaps");
+type Kind = (&'static str, &'static str);
+/// What will be used; `None`: nothing is charged.
+type Want = Result<Option<Value>, &'static str>;
+/// Reason, quota, kind, object.
+type Creation = (&'static str, Value, Kind, Value, Want);
+/// Reason, quota, kind, subresource, before, after.
+type Change = (&'static str, Value, Kind, &'static str, Value, Value, Want);
+
+const PODS: Kind = ("", "pods");
+const CONFIG_MAPS: Kind = ("", "configmaps");
 
 #[test]
 fn new_objects() {
     let cpu = |request: &str| pod(json!({"requests": {"cpu": request}, "limits": {"cpu": request}}));
     let thing = json!({"metadata": {"name": "t"}});
-    type Want<'a> = Result<Option<Value>, &'a str>;
-    let cases: Vec<(&str, Value, (&str, &str), Value, Want<'_>)> = vec![
+    let cases: Vec<Creation> = vec![
         (
             "there is room",
             quota(json!({"configmaps": "2"}), json!({"configmaps": "1"})),
@@ -203,8 +210,7 @@ fn changed_objects() {
     let cpu = |cpu: &str| pod(json!({"requests": {"cpu": cpu}}));
     let one_cpu = quota(json!({"requests.cpu": "2"}), json!({"requests.cpu": "1"}));
     let (services, claims) = (("", "services"), ("", "persistentvolumeclaims"));
-    type Want<'a> = Result<Option<Value>, &'a str>;
-    let cases: Vec<(&str, Value, (&str, &str), &str, Value, Value, Want<'_>)> = vec![
+    let cases: Vec<Change> = vec![
         (
             "a Service gets a port more",
             ports.clone(),
