@@ -1,13 +1,24 @@
-//! What must hold beyond the object itself: its namespace, the rights of who writes it, the addresses it needs.
+//! What must hold beyond the object itself: its namespace, the rights of who writes it, the limits of its namespace, the
+//! addresses it needs.
 //!
-//! `mutate` may still change the object; `validate` only says yes or no; `reserve` takes addresses and ports together with
-//! the write. Quota, webhooks and policies will join the same three steps.
+//! A write passes four steps, and inside each the order is upstream's:
+//!
+//! 1. [`mutate`] may still change the object: NamespaceLifecycle, LimitRanger's defaults. Mutating policies and then
+//!    webhooks belong at its end, so that they see what the server has filled in.
+//! 2. The kind prepares and validates; [`reserve`] chooses addresses and ports, [`complete`] adds what the server contributes.
+//! 3. [`validate`] only says yes or no: rights, LimitRanger's bounds. Validating policies and then webhooks belong at its end.
+//! 4. [`charge`] is last, because nothing may be refused any more once a quota has been charged: ResourceQuota. Its
+//!    charges and the reservations are part of the transaction that stores the object.
 
+pub mod limits;
+mod quota;
 pub mod rbac;
 pub mod service;
 
 use serde_json::Value;
 
+pub use limits::Limits;
+pub(crate) use quota::charge;
 pub use service::Reserve;
 
 use crate::cache::Cache;
@@ -30,11 +41,17 @@ pub enum Operation {
 /// Namespaces that cannot be deleted: the cluster needs them.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// Completes an object before it is owned and validated.
-pub fn mutate(call: &Call<'_>, operation: Operation, object: &mut Value) -> Result<(), ApiError> {
+/// Completes an object before it is prepared and validated. What is set here has no field owner.
+pub async fn mutate(
+    call: &Call<'_>,
+    operation: Operation,
+    object: &mut Value,
+    old: Option<&Value>,
+) -> Result<(), ApiError> {
     if operation == Operation::Create {
         namespace_lives(call, object)?;
     }
+    limits::complete(call, operation, object, old);
     Ok(())
 }
 
@@ -67,6 +84,7 @@ pub async fn validate(
     }
     if operation != Operation::Delete {
         rbac::confirm(call, object, old)?;
+        limits::confirm(call, operation, object, old)?;
     }
     Ok(())
 }

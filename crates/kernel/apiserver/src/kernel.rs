@@ -8,6 +8,7 @@ use fairway_kernel_store::Store;
 use fairway_kernel_store::value::KeyRing;
 use tokio::sync::watch;
 
+use crate::admission::Limits;
 use crate::audit::Audit;
 use crate::authn::token::Tokens;
 use crate::authorize::Authorizer;
@@ -27,6 +28,8 @@ pub struct Kernel {
     pub registry: ArcSwap<Registry>,
     /// Who may do what.
     pub authorizer: Arc<Authorizer>,
+    /// What limits each namespace.
+    pub limits: Arc<Limits>,
     /// Service-account tokens.
     pub tokens: Tokens,
     /// Who did what.
@@ -105,10 +108,12 @@ impl Kernel {
         };
         let cache = Cache::load(Arc::clone(&store), Arc::clone(&keys)).await?;
         let authorizer = Authorizer::follow(&cache);
+        let limits = Limits::follow(&cache);
         let kernel = Arc::new(Self {
             storage: Storage { store, cache, keys },
             registry: ArcSwap::from_pointee(Registry::new([])),
             authorizer,
+            limits,
             tokens,
             audit,
             metrics: Metrics::default(),

@@ -23,13 +23,26 @@ pub struct Storage {
     pub keys: Arc<KeyRing>,
 }
 
-/// Keys that are reserved or released together with an object (addresses, ports): all or nothing.
+/// What changes together with an object (addresses, ports, the use of quotas): all or nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Reservations {
     /// Keys that must be free, and who takes them.
     pub take: Vec<(Bytes, Bytes)>,
     /// Keys that become free.
     pub release: Vec<Bytes>,
+    /// Other objects that change with this one.
+    pub replace: Vec<Replacement>,
+}
+
+/// An object that is rewritten together with another one, if nobody else has changed it.
+#[derive(Clone, Debug)]
+pub struct Replacement {
+    /// Where it is.
+    pub key: Bytes,
+    /// The revision that it must still have.
+    pub expected: u64,
+    /// What is stored.
+    pub value: Bytes,
 }
 
 /// How a write ended.
@@ -136,6 +149,17 @@ impl Storage {
         }
         for key in reservations.release {
             txn.success.push(Op::Delete(KeyRange::single(&key)));
+        }
+        for replacement in reservations.replace {
+            txn.compare.push(Compare {
+                key: replacement.key.clone(),
+                target: CompareTarget::ModRevision(Revision(replacement.expected)),
+            });
+            txn.success.push(Op::Put {
+                key: replacement.key,
+                value: replacement.value,
+                lease: None,
+            });
         }
         let answer = self.store.txn(txn).await?;
         if !answer.succeeded {

@@ -15,6 +15,7 @@
 //! | `token_secrets` | Secrets for tokens of accounts hold one, and go with the account |
 //! | `role_aggregation` | aggregated cluster roles hold the rules of those that they select |
 //! | `kubernetes_service` | `default/kubernetes` leads to this server |
+//! | `resource_quota` | a quota's status tells what is enforced and what is used |
 //! | `failing_jobs` | a Job fails at once and says why: no node here runs pods |
 
 mod default_accounts;
@@ -24,6 +25,7 @@ mod failing_jobs;
 mod garbage;
 mod kubernetes_service;
 mod namespace_deletion;
+mod resource_quota;
 mod role_aggregation;
 mod root_ca;
 mod token_secrets;
@@ -99,6 +101,7 @@ const CONTROLLERS: &[Register] = &[
     kubernetes_service::register,
     failing_jobs::register,
     token_secrets::register,
+    resource_quota::register,
 ];
 
 /// Runs every controller until the end. Returns when what was under way is finished.

@@ -7,6 +7,8 @@ pub(crate) const SERVICE_ACCOUNT_CONTROLLER: &str =
     "system:serviceaccount:kube-system:service-account-controller";
 pub(crate) const ROLE_AGGREGATOR: &str =
     "system:serviceaccount:kube-system:clusterrole-aggregation-controller";
+pub(crate) const RESOURCE_QUOTA_CONTROLLER: &str =
+    "system:serviceaccount:kube-system:resourcequota-controller";
 pub(crate) const JOB_CONTROLLER: &str = "system:serviceaccount:kube-system:job-controller";
 /// Upstream finalizes CRDs inside the server, with the rights of `system:masters`.
 pub(crate) const DEFINITION_CONTROLLER: &str =
@@ -29,6 +31,7 @@ pub const USERS: &[&str] = &[
     ROOT_CA_PUBLISHER,
     SERVICE_ACCOUNT_CONTROLLER,
     ROLE_AGGREGATOR,
+    RESOURCE_QUOTA_CONTROLLER,
     JOB_CONTROLLER,
     DEFINITION_CONTROLLER,
     EVENT_TTL_CONTROLLER,
@@ -43,8 +46,8 @@ mod tests {
 
     use super::{
         DEFINITION_CONTROLLER, EVENT_TTL_CONTROLLER, GARBAGE_COLLECTOR, INFORMER, JOB_CONTROLLER,
-        NAMESPACE_CONTROLLER, ROLE_AGGREGATOR, ROOT_CA_PUBLISHER, SERVICE_ACCOUNT_CONTROLLER,
-        SERVICE_PUBLISHER, TOKEN_CONTROLLER,
+        NAMESPACE_CONTROLLER, RESOURCE_QUOTA_CONTROLLER, ROLE_AGGREGATOR, ROOT_CA_PUBLISHER,
+        SERVICE_ACCOUNT_CONTROLLER, SERVICE_PUBLISHER, TOKEN_CONTROLLER,
     };
 
     #[test]
@@ -110,6 +113,31 @@ mod tests {
                 "",
                 true,
             ),
+            (
+                RESOURCE_QUOTA_CONTROLLER,
+                "update",
+                "",
+                "resourcequotas",
+                "status",
+                true,
+            ),
+            (
+                RESOURCE_QUOTA_CONTROLLER,
+                "list",
+                "example.com",
+                "widgets",
+                "",
+                true,
+            ),
+            (
+                RESOURCE_QUOTA_CONTROLLER,
+                "update",
+                "",
+                "resourcequotas",
+                "",
+                false,
+            ),
+            (RESOURCE_QUOTA_CONTROLLER, "delete", "", "pods", "", false),
             (JOB_CONTROLLER, "update", "batch", "jobs", "status", true),
             (DEFINITION_CONTROLLER, "patch", crds.0, crds.1, "status", true),
             (DEFINITION_CONTROLLER, "patch", crds.0, crds.1, "", true),

@@ -219,10 +219,20 @@ impl Quantity {
     /// The amount rounded away from zero to thousandths, as the API does with resource lists.
     #[must_use]
     pub fn round_up_milli(self) -> Self {
-        match self.at(MILLI) {
-            Some((mantissa, _)) if self.exponent < MILLI => Self {
+        self.rounded_up(MILLI)
+    }
+
+    /// The amount rounded away from zero to a whole number.
+    #[must_use]
+    pub fn round_up(self) -> Self {
+        self.rounded_up(0)
+    }
+
+    fn rounded_up(self, scale: i32) -> Self {
+        match self.at(scale) {
+            Some((mantissa, _)) if self.exponent < scale => Self {
                 mantissa,
-                exponent: MILLI,
+                exponent: scale,
                 ..self
             },
             _ => self,

@@ -116,8 +116,8 @@ fn out_of_range(network: &ServiceNetwork) -> String {
 pub fn release(object: &Value) -> Reservations {
     let plan = plan_release(object);
     Reservations {
-        take: Vec::new(),
         release: released(&plan),
+        ..Reservations::default()
     }
 }
 
@@ -141,8 +141,8 @@ impl Reserve {
     /// transaction that stores it; if somebody else took one meanwhile, call this again.
     pub async fn assign(&self, call: &Call<'_>, object: &mut Value) -> Result<Reservations, ApiError> {
         let mut keys = Reservations {
-            take: Vec::new(),
             release: released(&self.plan),
+            ..Reservations::default()
         };
         if self.plan.is_empty() {
             return Ok(keys);

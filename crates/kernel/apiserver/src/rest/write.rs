@@ -22,7 +22,7 @@ use crate::key::ObjectSuffix;
 use crate::object::Object;
 use crate::query::{FieldValidation, WriteOptions};
 use crate::status::ApiError;
-use crate::storage::{Outcome, Reservations};
+use crate::storage::{Outcome, Reservations, Storage};
 
 /// Tries of a write that others keep overtaking in the same addresses.
 const MAX_TRIES: usize = 16;
@@ -164,10 +164,10 @@ pub(crate) async fn create(
             "resourceVersion should not be set on objects to be created",
         ));
     }
-    admission::mutate(call, Operation::Create, &mut object)?;
     if !applied {
         object = behaviour::own_update(call, None, object, &manager(call, options));
     }
+    admission::mutate(call, Operation::Create, &mut object, None).await?;
     let generated = meta(&object, "name").is_empty() && !meta(&object, "generateName").is_empty();
     let tries = if generated { MAX_NAMES } else { 1 };
     for attempt in 1..=tries {
@@ -182,6 +182,7 @@ pub(crate) async fn create(
         admission::validate(call, Operation::Create, &new, None).await?;
         behaviour::encode(&call.def, &mut new);
         if options.dry_run {
+            admission::charge(call, Operation::Create, &new, None, true).await?;
             return dry_run_create(call, new, &name).await;
         }
         convert::to_storage(&call.def, &mut new);
@@ -216,10 +217,12 @@ async fn store_new(
 ) -> Result<Option<Arc<Object>>, ApiError> {
     let storage = &call.kernel.storage;
     for _ in 0..MAX_TRIES {
+        let mut charged = admission::charge(call, Operation::Create, &object, None, false).await?;
         if storage.kind(&call.def).get(suffix.as_str()).is_some() {
             return Ok(None);
         }
-        let contended = !keys.take.is_empty();
+        keys.replace = std::mem::take(&mut charged.replacements);
+        let contended = !keys.take.is_empty() || !keys.replace.is_empty();
         match storage.put(&call.def, suffix, &object, 0, keys).await? {
             Outcome::Done(stored) => return Ok(Some(stored)),
             Outcome::Lost if contended => keys = reserve.assign(call, &mut object).await?,
@@ -228,7 +231,7 @@ async fn store_new(
     }
     Err(ApiError::conflict(
         call.about(meta(&object, "name")),
-        "too many writers want the same addresses",
+        "too many writers want the same addresses or charge the same quota",
     ))
 }
 
@@ -294,10 +297,10 @@ pub(crate) async fn update(
         let old = present::value(&call.def, &current)?;
         let mut new = (update.change)(&old)?;
         let pinned = check_preconditions(call, update.name, &old, &mut new, update.conditional)?;
-        admission::mutate(call, Operation::Update, &mut new)?;
         if !update.owned {
             new = behaviour::own_update(call, Some(&old), new, &manager(call, options));
         }
+        admission::mutate(call, Operation::Update, &mut new, Some(&old)).await?;
         match commit(call, options, &current, &old, new).await? {
             Some(written) => return Ok(written),
             None if pinned => return Err(ApiError::modified(call.about(update.name))),
@@ -369,7 +372,7 @@ async fn commit(
 ) -> Result<Option<Written>, ApiError> {
     let name = meta(old, "name");
     object_meta::prepare_update(&mut new, old);
-    let keys = admission::reserve(call, &mut new, Some(old), options.dry_run)?
+    let mut keys = admission::reserve(call, &mut new, Some(old), options.dry_run)?
         .assign(call, &mut new)
         .await?;
     behaviour::prepare_update(call, &mut new, old);
@@ -385,6 +388,7 @@ async fn commit(
     behaviour::encode(&call.def, &mut new);
     managed_fields::keep_unchanged_timestamps(&mut new, old);
     if options.dry_run {
+        admission::charge(call, Operation::Update, &new, Some(old), true).await?;
         return Ok(Some(Written::DryRun {
             object: new,
             created: false,
@@ -405,15 +409,27 @@ async fn commit(
         return Ok(Some(Written::Updated(Arc::clone(current))));
     }
     convert::to_storage(&call.def, &mut new);
-    Ok(
+    for _ in 0..MAX_TRIES {
+        let mut charged = admission::charge(call, Operation::Update, &new, Some(old), false).await?;
+        keys.replace = std::mem::take(&mut charged.replacements);
+        let charges = !keys.replace.is_empty();
         match storage
-            .put(&call.def, &suffix, &new, current.revision(), keys)
+            .put(&call.def, &suffix, &new, current.revision(), keys.clone())
             .await?
         {
-            Outcome::Done(stored) => Some(Written::Updated(stored)),
-            Outcome::Lost => None,
-        },
-    )
+            Outcome::Done(stored) => return Ok(Some(Written::Updated(stored))),
+            // Only the quota has changed: that is no conflict of the client's.
+            Outcome::Lost if charges && is_current(storage, call, &suffix, current) => {}
+            Outcome::Lost => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+/// Whether an object is still the one that was read.
+fn is_current(storage: &Storage, call: &Call<'_>, suffix: &ObjectSuffix, read: &Object) -> bool {
+    let now = storage.kind(&call.def).get(suffix.as_str());
+    now.is_some_and(|now| now.revision() == read.revision())
 }
 
 fn same_but_version(new: &Value, old: &Value) -> bool {

@@ -19,6 +19,7 @@ mod hostile;
 mod kube_runtime;
 mod list;
 mod patch;
+mod quota;
 mod random;
 mod reviews;
 mod services;

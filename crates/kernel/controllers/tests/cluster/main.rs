@@ -12,3 +12,4 @@ mod harness;
 mod jobs;
 mod namespaces;
 mod tokens;
+mod quotas;
