@@ -3,6 +3,7 @@
 //! `mutate` may still change the object; `validate` only says yes or no; `reserve` takes addresses and ports together with
 //! the write. Quota, webhooks and policies will join the same three steps.
 
+pub mod certificates;
 pub mod rbac;
 pub mod service;
 
@@ -67,6 +68,7 @@ pub async fn validate(
     }
     if operation != Operation::Delete {
         rbac::confirm(call, object, old)?;
+        certificates::confirm(call, operation, object, old)?;
     }
     Ok(())
 }

@@ -1,0 +1,94 @@
+//! How long certificates last, and when they are replaced.
+
+use std::ops::Range;
+
+/// What is signed for less than this ends exactly when it was asked to; what lasts longer gives up the few minutes by which
+/// its beginning is dated back.
+pub const SHORT_LIFE: i64 = 8 * 3_600;
+/// By how much the beginning is dated back, for clocks that are behind.
+const BACKDATE: i64 = 300;
+
+/// The authority itself is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the certificate authority has expired, at {0} seconds after 1970")]
+pub struct Expired(pub i64);
+
+/// From when until when (seconds since 1970) a certificate for `ttl` seconds is valid. It never outlives who signs it.
+pub fn window(now: i64, ttl: i64, issuer_ends: i64) -> Result<Range<i64>, Expired> {
+    if now >= issuer_ends {
+        return Err(Expired(issuer_ends));
+    }
+    let ends = if ttl < SHORT_LIFE {
+        now + ttl
+    } else {
+        now + ttl - BACKDATE
+    };
+    Ok(now - BACKDATE..ends.min(issuer_ends))
+}
+
+/// When a certificate is replaced: after 70 to 90 hundredths of its life, as a kubelet does. `chance` (any number) spreads
+/// installations that began together.
+pub fn renewal_moment(life: &Range<i64>, chance: u64) -> i64 {
+    let whole = life.end.saturating_sub(life.start).max(0);
+    let thousandths = 700 + i64::try_from(chance % 201).unwrap_or(0);
+    let share = i128::from(whole) * i128::from(thousandths) / 1_000;
+    life.start.saturating_add(i64::try_from(share).unwrap_or(whole))
+}
+
+/// Whether it is time. One that is not valid yet is left alone: the clock may be wrong.
+pub fn due(life: &Range<i64>, chance: u64, now: i64) -> bool {
+    now >= renewal_moment(life, chance)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Expired, due, renewal_moment, window};
+
+    #[test]
+    fn windows() {
+        let hour = 3_600;
+        for (name, now, ttl, issuer_ends, want) in [
+            ("short ends as asked", 10_000, 600, 1_000_000, Ok(9_700..10_600)),
+            (
+                "long gives up the back-dating",
+                10_000,
+                9 * hour,
+                1_000_000,
+                Ok(9_700..10_000 + 9 * hour - 300),
+            ),
+            (
+                "never longer than the authority",
+                10_000,
+                9 * hour,
+                10_500,
+                Ok(9_700..10_500),
+            ),
+            (
+                "an authority that is over",
+                10_000,
+                600,
+                10_000,
+                Err(Expired(10_000)),
+            ),
+        ] {
+            assert_eq!(window(now, ttl, issuer_ends), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn renewal_lies_between_seven_and_nine_tenths() {
+        for (life, chance, want) in [
+            (0..1_000, 0, 700),
+            (0..1_000, 100, 800),
+            (0..1_000, 200, 900),
+            (0..1_000, 201, 700),
+            (500..500, 7, 500),
+            (900..100, 7, 900),
+        ] {
+            assert_eq!(renewal_moment(&life, chance), want, "{life:?} {chance}");
+        }
+        for (now, want) in [(-5, false), (699, false), (700, true), (2_000, true)] {
+            assert_eq!(due(&(0..1_000), 0, now), want, "{now}");
+        }
+    }
+}
