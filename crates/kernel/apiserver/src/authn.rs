@@ -15,6 +15,8 @@ use crate::status::ApiError;
 pub struct Peer {
     /// The identity of a verified client certificate, or of a caller inside the process.
     pub identity: Option<UserInfo>,
+    /// Until when the certificate is valid, in seconds since 1970: a connection may outlive it.
+    pub until: Option<i64>,
     /// Where it came from, for the audit log.
     pub address: Option<std::net::IpAddr>,
 }
@@ -27,6 +29,10 @@ pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// Finds out who sent a request: by its certificate, else by its token, as upstream does. Without credentials it is the anonymous user; wrong credentials are refused.
 pub fn authenticate(kernel: &Kernel, peer: &Peer, headers: &HeaderMap) -> Result<UserInfo, ApiError> {
     if let Some(identity) = &peer.identity {
+        if peer.until.is_some_and(|end| kernel.clock.unix() > end) {
+            tracing::debug!(user = identity.name, "a client certificate has expired");
+            return Err(ApiError::unauthorized());
+        }
         let mut user = identity.clone();
         add_group(&mut user, AUTHENTICATED);
         return Ok(user);

@@ -32,6 +32,7 @@ impl InProcess {
         Self {
             kernel,
             peer: Arc::new(Peer {
+                until: None,
                 identity: Some(user),
                 address: None,
             }),

@@ -47,6 +47,8 @@ pub struct Certificate {
     pub is_authority: bool,
     /// The key identifier by which what it signs refers to it.
     pub key_id: Option<Vec<u8>>,
+    /// Its public key (a SubjectPublicKeyInfo).
+    pub public_key: Vec<u8>,
     pub(crate) subject_der: Vec<u8>,
     /// The certificate itself.
     pub der: Vec<u8>,
@@ -82,6 +84,7 @@ impl Certificate {
             serial: parsed.raw_serial().iter().map(|b| format!("{b:02x}")).collect(),
             is_authority: parsed.is_ca(),
             key_id,
+            public_key: parsed.public_key().raw.to_vec(),
             subject_der: parsed.subject().as_raw().to_vec(),
             names: names
                 .dns
@@ -93,6 +96,12 @@ impl Certificate {
                 .collect(),
             der: der.to_vec(),
         })
+    }
+
+    /// A number that is another one for each certificate and the same every time: what spreads renewals.
+    pub fn chance(&self) -> u64 {
+        let digits = self.serial.trim_start_matches('0');
+        u64::from_str_radix(&digits[..digits.len().min(8)], 16).unwrap_or(0)
     }
 
     /// Reads every certificate of a PEM text that may have nothing else in it.

@@ -15,7 +15,7 @@ mod template;
 mod usage;
 
 pub use certificate::{Certificate, CertificateError};
-pub use life::{Expired, SHORT_LIFE, due, renewal_moment, window};
+pub use life::{Expired, asked_for, due, renewal_moment, window};
 pub use pem::{Block, blocks, encode};
 pub use request::{MAX_REQUEST, Request, RequestError, Subject};
 pub use template::{Algorithm, Issuer, Template, subject};

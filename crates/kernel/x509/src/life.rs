@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// What is signed for less than this ends exactly when it was asked to; what lasts longer gives up the few minutes by which
 /// its beginning is dated back.
-pub const SHORT_LIFE: i64 = 8 * 3_600;
+const SHORT_LIFE: i64 = 8 * 3_600;
 /// By how much the beginning is dated back, for clocks that are behind.
 const BACKDATE: i64 = 300;
 
@@ -26,6 +26,13 @@ pub fn window(now: i64, ttl: i64, issuer_ends: i64) -> Result<Range<i64>, Expire
     Ok(now - BACKDATE..ends.min(issuer_ends))
 }
 
+/// The lifetime for which [`window`] was asked, so that a certificate can be replaced by one that lasts as long.
+pub fn asked_for(life: &Range<i64>) -> i64 {
+    let whole = life.end.saturating_sub(life.start);
+    let short = whole - BACKDATE;
+    if short < SHORT_LIFE { short } else { whole }
+}
+
 /// When a certificate is replaced: after 70 to 90 hundredths of its life, as a kubelet does. `chance` (any number) spreads
 /// installations that began together.
 pub fn renewal_moment(life: &Range<i64>, chance: u64) -> i64 {
@@ -42,7 +49,7 @@ pub fn due(life: &Range<i64>, chance: u64, now: i64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Expired, due, renewal_moment, window};
+    use super::{Expired, asked_for, due, renewal_moment, window};
 
     #[test]
     fn windows() {
@@ -72,6 +79,9 @@ mod tests {
             ),
         ] {
             assert_eq!(window(now, ttl, issuer_ends), want, "{name}");
+        }
+        for ttl in [10, 600, 24 * hour, 365 * 24 * hour] {
+            assert_eq!(asked_for(&window(50_000, ttl, i64::MAX).unwrap()), ttl);
         }
     }
 

@@ -1,9 +1,13 @@
 //! The TLS listener: HTTP/1.1 and HTTP/2 on one port, client certificates where they are offered.
+//!
+//! What is served and who is trusted may be exchanged while it runs: a connection keeps what it began with, the next one
+//! gets the new.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -85,8 +89,7 @@ pub fn tls(serving: &Pair, client_authority: &str) -> Result<Arc<ServerConfig>, 
 }
 
 /// Serves until the kernel shuts down, then lets requests under way finish.
-pub async fn serve(kernel: Arc<Kernel>, listener: TcpListener, tls: Arc<ServerConfig>) {
-    let acceptor = TlsAcceptor::from(tls);
+pub async fn serve(kernel: Arc<Kernel>, listener: TcpListener, tls: Arc<ArcSwap<ServerConfig>>) {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let graceful = hyper_util::server::graceful::GracefulShutdown::new();
     let mut shutdown = kernel.shutdown.subscribe();
@@ -108,7 +111,11 @@ pub async fn serve(kernel: Arc<Kernel>, listener: TcpListener, tls: Arc<ServerCo
             debug!(%address, "too many connections");
             continue;
         };
-        let (kernel, acceptor, server) = (Arc::clone(&kernel), acceptor.clone(), Arc::clone(&server));
+        let (kernel, acceptor, server) = (
+            Arc::clone(&kernel),
+            TlsAcceptor::from(tls.load_full()),
+            Arc::clone(&server),
+        );
         let watcher = graceful.watcher();
         tokio::spawn(async move {
             let _place = place;
@@ -169,10 +176,12 @@ async fn handshake(
         Ok(Ok(stream)) => {
             let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
             let identity = certificate.and_then(|c| x509::user(c));
+            let until = certificate.and_then(|c| x509::end(c));
             Some((
                 stream,
                 Peer {
                     identity,
+                    until,
                     address: Some(address.ip()),
                 },
             ))
