@@ -176,11 +176,14 @@ pub(crate) fn judge(
     let Some(certificate) = certificate else {
         return Some(Reason::Missing);
     };
-    let signed_by = |authority: &&Certificate| authority.subject_text == certificate.issuer_text;
     let known = match name {
         // Who trusts the former one believes the present one through the cross certificate.
-        Name::Serving => trusted.first().is_some_and(|present| signed_by(&present)),
-        Name::Admin => trusted.iter().any(|authority| signed_by(&authority)),
+        Name::Serving => trusted
+            .first()
+            .is_some_and(|present| certificate.is_signed_by(present)),
+        Name::Admin => trusted
+            .iter()
+            .any(|authority| certificate.is_signed_by(authority)),
     };
     if !known {
         return Some(Reason::Authority);

@@ -50,8 +50,10 @@ type Requests = Arc<Cache<CertificateSigningRequest>>;
 pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     let client = manager.client(&setup.workspace, users::CERTIFICATE_CONTROLLER);
     let requests: Requests = Arc::new(Cache::new(&setup.workspace));
-    let queues: [Queue<ObjectKey>; 3] = Default::default();
-    let [approving, signing, cleaning] = queues.clone();
+    let [approving, signing, cleaning]: [Queue<ObjectKey>; 3] = Default::default();
+    let mut queues = vec![approving.clone(), cleaning.clone()];
+    // A queue that nobody works on would only grow.
+    queues.extend(setup.options.signer.is_some().then(|| signing.clone()));
     manager.spawn(watch::follow_into(
         Api::<CertificateSigningRequest>::all(client.clone()),
         watcher::Config::default(),

@@ -98,6 +98,19 @@ impl Certificate {
         })
     }
 
+    /// Whether this authority has signed it. Names alone do not tell: a new authority may have the name of an old one.
+    pub fn is_signed_by(&self, authority: &Self) -> bool {
+        let own = X509Certificate::from_der(&self.der);
+        let signer = X509Certificate::from_der(&authority.der);
+        match (own, signer) {
+            (Ok((_, own)), Ok((_, signer))) => {
+                own.issuer().as_raw() == signer.subject().as_raw()
+                    && own.verify_signature(Some(signer.public_key())).is_ok()
+            }
+            _ => false,
+        }
+    }
+
     /// A number that is another one for each certificate and the same every time: what spreads renewals.
     pub fn chance(&self) -> u64 {
         let digits = self.serial.trim_start_matches('0');

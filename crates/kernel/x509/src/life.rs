@@ -33,13 +33,17 @@ pub fn asked_for(life: &Range<i64>) -> i64 {
     if short < SHORT_LIFE { short } else { whole }
 }
 
-/// When a certificate is replaced: after 70 to 90 hundredths of its life, as a kubelet does. `chance` (any number) spreads
+/// When a certificate is replaced: after 70 to 90 hundredths of its life, as a kubelet does, counted from when it was made
+/// (otherwise a short one would be due at once, because its beginning is dated back). `chance` (any number) spreads
 /// installations that began together.
 pub fn renewal_moment(life: &Range<i64>, chance: u64) -> i64 {
     let whole = life.end.saturating_sub(life.start).max(0);
+    let dated_back = if whole > BACKDATE { BACKDATE } else { 0 };
     let thousandths = 700 + i64::try_from(chance % 201).unwrap_or(0);
-    let share = i128::from(whole) * i128::from(thousandths) / 1_000;
-    life.start.saturating_add(i64::try_from(share).unwrap_or(whole))
+    let share = i128::from(whole - dated_back) * i128::from(thousandths) / 1_000;
+    life.start
+        .saturating_add(dated_back)
+        .saturating_add(i64::try_from(share).unwrap_or(whole))
 }
 
 /// Whether it is time. One that is not valid yet is left alone: the clock may be wrong.
@@ -88,17 +92,19 @@ mod tests {
     #[test]
     fn renewal_lies_between_seven_and_nine_tenths() {
         for (life, chance, want) in [
-            (0..1_000, 0, 700),
-            (0..1_000, 100, 800),
-            (0..1_000, 200, 900),
-            (0..1_000, 201, 700),
+            (0..1_300, 0, 1_000),
+            (0..1_300, 100, 1_100),
+            (0..1_300, 200, 1_200),
+            (0..1_300, 201, 1_000),
+            (0..310, 0, 307),
+            (0..100, 0, 70),
             (500..500, 7, 500),
             (900..100, 7, 900),
         ] {
             assert_eq!(renewal_moment(&life, chance), want, "{life:?} {chance}");
         }
-        for (now, want) in [(-5, false), (699, false), (700, true), (2_000, true)] {
-            assert_eq!(due(&(0..1_000), 0, now), want, "{now}");
+        for (now, want) in [(-5, false), (999, false), (1_000, true), (2_000, true)] {
+            assert_eq!(due(&(0..1_300), 0, now), want, "{now}");
         }
     }
 }

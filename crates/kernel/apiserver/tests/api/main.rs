@@ -10,6 +10,7 @@
 )]
 
 mod access;
+mod certificates;
 mod custom;
 mod delete;
 mod encryption;

@@ -84,7 +84,11 @@ impl Reconcile<ObjectKey> for Approver {
         let Some(csr) = self.requests.get(key) else {
             return Ok(Outcome::Done);
         };
-        for right in decide(&csr) {
+        let rights = decide(&csr);
+        if rights.is_empty() {
+            return Ok(Outcome::Done);
+        }
+        for right in rights {
             let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
             let review = review(&csr, right);
             let answer = reviews
@@ -110,7 +114,7 @@ impl Reconcile<ObjectKey> for Approver {
             return written(answer, "approve a node's certificate request");
         }
         // Rights may be given later, and no watch tells of that.
-        Ok(Outcome::Done)
+        Ok(Outcome::Poll)
     }
 }
 
