@@ -60,8 +60,9 @@ pub(crate) fn refresh(file: &mut Value, ours: &Value) {
         ("contexts", "context"),
     ] {
         for entry in ours[section].as_array().into_iter().flatten() {
-            let old = file[section]
-                .as_array_mut()
+            let old = file
+                .get_mut(section)
+                .and_then(Value::as_array_mut)
                 .and_then(|all| all.iter_mut().find(|e| e["name"] == entry["name"]));
             if let Some(Value::Object(old)) = old.map(|e| &mut e[body])
                 && let Some(new) = entry[body].as_object()
