@@ -17,9 +17,10 @@ use crate::kubeconfig::{self, Identity};
 use crate::server::{self, Server, free_port, spawn, until};
 
 /// What Fairway's kernel does too: namespaces and owners are cleaned up, accounts and the CA are handed out, quotas are
-/// counted, unused claims are let go, and aggregated roles are filled. The rest of upstream's controllers run pods or
-/// clouds.
-const CONTROLLERS: &str = "clusterrole-aggregation-controller,garbage-collector-controller,namespace-controller,\
+/// counted, unused claims are let go, requests for certificates are approved and signed, and aggregated roles are
+/// filled. The rest of upstream's controllers run pods or clouds.
+const CONTROLLERS: &str = "certificatesigningrequest-approving-controller,certificatesigningrequest-cleaner-controller,\
+                           certificatesigningrequest-signing-controller,clusterrole-aggregation-controller,garbage-collector-controller,namespace-controller,\
                            persistentvolumeclaim-protection-controller,resourcequota-controller,\
                            root-ca-certificate-publisher-controller,serviceaccount-controller";
 
@@ -132,6 +133,8 @@ fn start_controllers(bin: &Path, directory: &Path) -> Result<Child> {
     let arguments = [
         format!("--kubeconfig={}", file("kubeconfig")),
         format!("--root-ca-file={}", file("ca.crt")),
+        format!("--cluster-signing-cert-file={}", file("ca.crt")),
+        format!("--cluster-signing-key-file={}", file("ca.key")),
         format!("--service-account-private-key-file={}", file("accounts.key")),
         format!("--controllers={CONTROLLERS}"),
         "--leader-elect=false".to_owned(),
@@ -162,7 +165,7 @@ impl Pki {
         ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         ca.distinguished_name.push(DnType::CommonName, "peer-ca");
         ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let ca_pem = ca.self_signed(&ca_key)?.pem();
+        let (ca_pem, ca_key_pem) = (ca.self_signed(&ca_key)?.pem(), ca_key.serialize_pem());
         let issuer = Issuer::new(ca, ca_key);
 
         let names = ["127.0.0.1", "localhost", "kubernetes.default.svc"].map(str::to_owned);
@@ -180,6 +183,7 @@ impl Pki {
         let accounts = KeyPair::generate()?;
         for (name, content) in [
             ("ca.crt", &ca_pem),
+            ("ca.key", &ca_key_pem),
             ("server.crt", &server_certificate),
             ("server.key", &server_key),
             ("accounts.key", &accounts.serialize_pem()),

@@ -26,6 +26,8 @@ pub(crate) enum Command {
     Status(Status),
     /// Print the administrator's kubeconfig, or add it to a file of your own.
     Kubeconfig(Kubeconfig),
+    /// Show Fairway's own certificates, and replace them.
+    Certs(Certs),
     /// Show versions.
     Version(Version),
     /// Print a completion script for your shell.
@@ -66,6 +68,10 @@ pub(crate) struct Up {
         value_delimiter = ','
     )]
     pub tls_san: Vec<String>,
+    /// How long Fairway's own certificates are valid, and the longest that it signs for others, such as 720h [default:
+    /// 8760h].
+    #[arg(long, value_name = "TIME", env = "FAIRWAY_CERT_DURATION")]
+    pub cert_duration: Option<String>,
     /// Do not keep an audit log (DIR/audit.log).
     #[arg(long, env = "FAIRWAY_NO_AUDIT")]
     pub no_audit: bool,
@@ -105,6 +111,82 @@ pub(crate) struct Kubeconfig {
     /// Add the `fairway` context to this file instead of printing. Everything else in the file stays as it is.
     #[arg(long, value_name = "FILE")]
     pub merge: Option<PathBuf>,
+}
+
+/// Options of `certs`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Certs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: CertsCommand,
+}
+
+/// The commands of `certs`.
+#[derive(Subcommand, Clone, Debug)]
+pub(crate) enum CertsCommand {
+    /// Show every certificate: for whom, by whom, until when.
+    List(CertsList),
+    /// Make new certificates in place of the server's or the administrator's. A running server takes them up by itself.
+    Renew(CertsRenew),
+    /// Replace the certificate authority. The former one stays trusted until you forget it.
+    RotateCa(CertsRotate),
+    /// Trust the present certificate authority alone.
+    ForgetOldCa(CertsForget),
+}
+
+/// Options of `certs list`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CertsList {
+    /// State.
+    #[command(flatten)]
+    pub data: Data,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Options of `certs renew`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CertsRenew {
+    /// State.
+    #[command(flatten)]
+    pub data: Data,
+    /// Which one.
+    #[arg(value_enum, conflicts_with = "all")]
+    pub name: Option<CertsName>,
+    /// All of them.
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// Certificates by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CertsName {
+    /// The server's.
+    Serving,
+    /// The administrator's.
+    Admin,
+    /// The certificate authority's; it is replaced by `rotate-ca`.
+    Ca,
+}
+
+/// Options of `certs rotate-ca`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CertsRotate {
+    /// State.
+    #[command(flatten)]
+    pub data: Data,
+    /// Trust nothing that the former one has signed, from now on: for when its key may have been read by others.
+    #[arg(long)]
+    pub forget_old: bool,
+}
+
+/// Options of `certs forget-old-ca`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CertsForget {
+    /// State.
+    #[command(flatten)]
+    pub data: Data,
 }
 
 /// Options of `version`.

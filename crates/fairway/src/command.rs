@@ -1,5 +1,6 @@
 //! One module per command.
 
+pub(crate) mod certs;
 pub(crate) mod completion;
 pub(crate) mod down;
 pub(crate) mod kubeconfig;

@@ -18,6 +18,7 @@ struct File {
     tls_key: Option<PathBuf>,
     #[serde(default)]
     tls_san: Vec<String>,
+    cert_duration: Option<String>,
     audit: Option<bool>,
     log: Option<String>,
 }
@@ -31,6 +32,8 @@ pub(crate) struct Config {
     pub tls: Option<(PathBuf, PathBuf)>,
     /// More names for our own certificate.
     pub tls_san: Vec<String>,
+    /// Seconds that our own certificates are valid, and the most for which others' are signed.
+    pub cert_duration: i64,
     /// Whether an audit log is kept.
     pub audit: bool,
     /// What is logged.
@@ -59,7 +62,12 @@ impl Config {
         };
         let mut tls_san = file.tls_san;
         tls_san.extend(flags.tls_san.iter().cloned());
+        let cert_duration = match flags.cert_duration.clone().or(file.cert_duration) {
+            None => fairway_kernel_apiserver::pki::LEAF_SECONDS,
+            Some(text) => duration(&text)?,
+        };
         Ok(Self {
+            cert_duration,
             listen: flags.listen.or(file.listen).unwrap_or(DEFAULT_LISTEN),
             tls,
             tls_san,
@@ -73,6 +81,44 @@ impl Config {
     }
 }
 
+/// The shortest life of our own certificates: below this, renewal would be all that the server does.
+const SHORTEST_LIFE: i64 = 10;
+
+/// A span such as `720h`, `1h30m` or `45s`, in seconds.
+fn duration(text: &str) -> anyhow::Result<i64> {
+    let mut seconds: i64 = 0;
+    let mut digits = String::new();
+    for letter in text.chars() {
+        let unit: i64 = match letter {
+            '0'..='9' => {
+                digits.push(letter);
+                continue;
+            }
+            'h' => 3_600,
+            'm' => 60,
+            's' => 1,
+            _ => bail!("{text:?} is not a time; write hours, minutes and seconds, such as 720h or 1h30m"),
+        };
+        let number: i64 = std::mem::take(&mut digits)
+            .parse()
+            .with_context(|| format!("{text:?} is not a time such as 720h or 1h30m"))?;
+        seconds = number
+            .checked_mul(unit)
+            .and_then(|more| seconds.checked_add(more))
+            .with_context(|| format!("{text:?} is too long"))?;
+    }
+    if !digits.is_empty() {
+        bail!("{text:?} lacks a unit; write hours, minutes and seconds, such as 720h or 1h30m");
+    }
+    // Longer than the authority itself is no use, and far below what dates can tell.
+    if !(SHORTEST_LIFE..=10 * fairway_kernel_apiserver::pki::LEAF_SECONDS).contains(&seconds) {
+        bail!(
+            "the life of certificates must be between {SHORTEST_LIFE} seconds and ten years, and {text:?} is not"
+        );
+    }
+    Ok(seconds)
+}
+
 fn parse(content: &[u8]) -> anyhow::Result<File> {
     let value = fairway_text_yaml::from_slice(content, fairway_text_yaml::Limits::default())?;
     if value.is_null() {
@@ -84,6 +130,24 @@ fn parse(content: &[u8]) -> anyhow::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_read() {
+        for (text, want) in [
+            ("8760h", Some(31_536_000)),
+            ("1h30m", Some(5_400)),
+            ("45s", Some(45)),
+            ("5s", None),
+            ("90", None),
+            ("", None),
+            ("h", None),
+            ("1d", None),
+            ("99999999999999999h", None),
+            ("-1h", None),
+        ] {
+            assert_eq!(duration(text).ok(), want, "{text}");
+        }
+    }
 
     #[test]
     fn a_file_is_read_and_typing_errors_are_told() {

@@ -65,6 +65,11 @@ impl DataDir {
         self.0.join("keys/service-account.pk8")
     }
 
+    /// Held by whoever works on the certificates.
+    pub(crate) fn pki_lock(&self) -> PathBuf {
+        self.0.join("pki/lock")
+    }
+
     /// Certificate and key of a name (`ca`, `serving`, `admin`).
     pub(crate) fn pki(&self, name: &str) -> (PathBuf, PathBuf) {
         (

@@ -51,9 +51,85 @@ pub(crate) fn merge(into: &mut Value, ours: &Value) {
     }
 }
 
+/// Puts our entries right and leaves everything else as it is: other entries, and what somebody has added to ours (a
+/// namespace in the context, a proxy). The current context is set only where there is none.
+pub(crate) fn refresh(file: &mut Value, ours: &Value) {
+    for (section, body) in [
+        ("clusters", "cluster"),
+        ("users", "user"),
+        ("contexts", "context"),
+    ] {
+        for entry in ours[section].as_array().into_iter().flatten() {
+            let old = file
+                .get_mut(section)
+                .and_then(Value::as_array_mut)
+                .and_then(|all| all.iter_mut().find(|e| e["name"] == entry["name"]));
+            if let Some(Value::Object(old)) = old.map(|e| &mut e[body])
+                && let Some(new) = entry[body].as_object()
+            {
+                for (key, value) in new {
+                    old.insert(key.clone(), value.clone());
+                }
+                // A file beside the data would be taken in its stead.
+                for file in ["certificate-authority", "client-certificate", "client-key"] {
+                    if new.contains_key(&format!("{file}-data")) {
+                        old.shift_remove(file);
+                    }
+                }
+            }
+        }
+    }
+    let missing = missing(file, ours);
+    merge(file, &missing);
+}
+
+/// Those of our entries that a file lacks.
+fn missing(file: &Value, ours: &Value) -> Value {
+    let mut left = ours.clone();
+    for section in ["clusters", "users", "contexts"] {
+        let there = file[section].as_array().cloned().unwrap_or_default();
+        if let Some(entries) = left[section].as_array_mut() {
+            entries.retain(|e| !there.iter().any(|t| t["name"] == e["name"]));
+        }
+    }
+    left
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn refreshing_changes_our_fields_only() {
+        let pair = |text: &str| Pair {
+            certificate: text.to_owned(),
+            key: text.to_owned(),
+        };
+        let mut file = make("https://a", "old", &pair("old"));
+        file["contexts"][0]["context"]["namespace"] = json!("harbour");
+        file["clusters"][0]["cluster"]["certificate-authority"] = json!("/a/file");
+        let other = json!({"name": "work", "user": {"token": "t"}});
+        file["users"].as_array_mut().unwrap().insert(0, other.clone());
+        file["current-context"] = json!("work");
+        refresh(&mut file, &make("https://b", "new", &pair("new")));
+        assert_eq!(file["users"][0], other);
+        assert_eq!(
+            file["users"][1]["user"]["client-key-data"],
+            STANDARD.encode("new")
+        );
+        assert_eq!(file["clusters"][0]["cluster"]["server"], "https://b");
+        assert!(
+            file["clusters"][0]["cluster"]
+                .get("certificate-authority")
+                .is_none()
+        );
+        assert_eq!(file["contexts"][0]["context"]["namespace"], "harbour");
+        assert_eq!(file["current-context"], "work");
+        let mut none = Value::Null;
+        let ours = make("https://b", "new", &pair("new"));
+        refresh(&mut none, &ours);
+        assert_eq!(none, ours);
+    }
 
     #[test]
     fn merging_leaves_what_is_there() {

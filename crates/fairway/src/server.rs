@@ -2,12 +2,14 @@
 
 mod controllers;
 mod identity;
+mod rotation;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use anyhow::Context;
 use fairway_kernel_apiserver::bootstrap;
+use fairway_kernel_apiserver::chance::Clock;
 use fairway_kernel_apiserver::http::listener;
 use fairway_kernel_apiserver::{Kernel, KernelOptions};
 use fairway_kernel_store::value::KeyRing;
@@ -18,8 +20,7 @@ use tracing::info;
 
 use crate::command::running::Running;
 use crate::config::Config;
-use crate::data_dir::{DataDir, write_private};
-use crate::kubeconfig;
+use crate::data_dir::DataDir;
 
 /// The issuer of service-account tokens: a name, not an address, so that tokens survive a change of the address.
 const TOKEN_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
@@ -46,13 +47,15 @@ pub(crate) async fn run(
         EmbeddedStore::open(&data.store(), &Options::default())
             .with_context(|| format!("the state in {} could not be opened", data.store().display()))?,
     );
-    let identity = identity::load(data, config, listen)?;
+    let server = format!("https://{}", kubeconfig_host(listen));
+    let source = identity::Source::new(data, config, listen, server);
+    let identity = source.load(Clock.unix())?;
     let keys =
         KeyRing::load_or_create(&data.encryption_keys()).context("the encryption keys cannot be used")?;
     let kernel = Kernel::start(KernelOptions {
         store: Arc::clone(&store),
         keys: Arc::new(keys),
-        token_key: identity.token_key.clone(),
+        token_key: identity::token_key(data)?,
         issuer: TOKEN_ISSUER.to_owned(),
         jwks_uri: format!("https://{}/openid/v1/jwks", kubeconfig_host(listen)),
         audit_log: config.audit.then(|| data.audit_log()),
@@ -62,16 +65,15 @@ pub(crate) async fn run(
     bootstrap::run(&kernel)
         .await
         .context("the default objects could not be created")?;
-    let tls = listener::tls(&identity.serving, &identity.authority.certificate)?;
-    let serving = tokio::spawn(listener::serve(Arc::clone(&kernel), socket, tls));
+    let live = rotation::Live::new(&identity);
+    let serving = tokio::spawn(listener::serve(
+        Arc::clone(&kernel),
+        socket,
+        Arc::clone(&live.tls),
+    ));
     let (stop, shutdown) = fairway_controller::Shutdown::new();
-    let controllers = controllers::start(&kernel, &identity.trust, kubeconfig_host(listen), shutdown);
-    let server = format!("https://{}", kubeconfig_host(listen));
-    let admin = kubeconfig::make(&server, &identity.trust, &identity.admin);
-    write_private(
-        &data.kubeconfig(),
-        fairway_text_yaml::to_string(&admin).as_bytes(),
-    )?;
+    let rotation = rotation::start(source, &identity, live.clone(), shutdown.clone());
+    let controllers = controllers::start(&kernel, &live, config, kubeconfig_host(listen), shutdown);
     let running = Running::this(listen, kernel.clock.rfc3339());
     running.write(data)?;
     info!(%listen, "the Kubernetes API is ready");
@@ -85,6 +87,7 @@ pub(crate) async fn run(
     // Controllers first, while they can still write what they have begun.
     stop.shut_down();
     controllers.await.context("the controllers failed")?;
+    rotation.await.context("the rotation of certificates failed")?;
     kernel.shut_down();
     serving.await.context("the listener failed")?;
     store.close().await.context("the store could not be closed")?;

@@ -76,6 +76,9 @@ fn detach(options: &Up, data: &DataDir) -> anyhow::Result<ExitCode> {
     for name in &options.tls_san {
         command.arg("--tls-san").arg(name);
     }
+    if let Some(duration) = &options.cert_duration {
+        command.arg("--cert-duration").arg(duration);
+    }
     if options.no_audit {
         command.arg("--no-audit");
     }

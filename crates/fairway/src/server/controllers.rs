@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fairway_controller::{Metrics, Shutdown};
 use fairway_kernel_apiserver::Kernel;
@@ -10,13 +11,17 @@ use fairway_kernel_apiserver::client::InProcess;
 use fairway_kernel_controllers::Options;
 use tokio::task::JoinHandle;
 
+use super::rotation::Live;
+use crate::config::Config;
+
 /// Groups of every service account of the control plane. None of them is privileged by itself.
 const GROUPS: [&str; 2] = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
 
 /// Starts them; the task ends when `shutdown` has been given and everything under way is finished.
 pub(super) fn start(
     kernel: &Arc<Kernel>,
-    root_ca: &str,
+    live: &Live,
+    config: &Config,
     advertise: SocketAddr,
     shutdown: Shutdown,
 ) -> JoinHandle<()> {
@@ -26,10 +31,17 @@ pub(super) fn start(
         kube::Client::new(service, "default")
     };
     let service_ip = kernel.service_network.api_address();
-    let options = Options::new(client_for, root_ca.to_owned(), service_ip, advertise);
+    let options = Options {
+        root_ca: live.trust.subscribe(),
+        signer: Some(Arc::new(live.clone())),
+        signing_duration: Duration::from_secs(u64::try_from(config.cert_duration).unwrap_or(0)),
+        ..Options::new(client_for, "", service_ip, advertise)
+    };
     let metrics = Arc::new(Metrics::default());
-    let shown = Arc::clone(&metrics);
+    let (shown, certificates) = (Arc::clone(&metrics), live.clone());
     // Set once: there is one set of controllers in a process.
-    let _ = kernel.more_metrics.set(Box::new(move || shown.render()));
+    let _ = kernel
+        .more_metrics
+        .set(Box::new(move || shown.render() + &certificates.figures()));
     tokio::spawn(fairway_kernel_controllers::run(options, metrics, shutdown))
 }

@@ -12,6 +12,7 @@
 
 pub mod limits;
 mod quota;
+pub mod certificates;
 pub mod rbac;
 pub mod service;
 
@@ -85,6 +86,7 @@ pub async fn validate(
     if operation != Operation::Delete {
         rbac::confirm(call, object, old)?;
         limits::confirm(call, operation, object, old)?;
+        certificates::confirm(call, operation, object, old)?;
     }
     Ok(())
 }

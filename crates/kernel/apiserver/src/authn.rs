@@ -17,6 +17,8 @@ pub struct Peer {
     pub identity: Option<UserInfo>,
     /// Whether it came with a certificate that stands for nobody: then it is not anonymous either.
     pub refused: bool,
+    /// Until when the certificate is valid, in seconds since 1970: a connection may outlive it.
+    pub until: Option<i64>,
     /// Where it came from, for the audit log.
     pub address: Option<std::net::IpAddr>,
 }
@@ -29,6 +31,10 @@ pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// Finds out who sent a request: by its certificate, else by its token, as upstream does. Without credentials it is the anonymous user; wrong credentials are refused.
 pub fn authenticate(kernel: &Kernel, peer: &Peer, headers: &HeaderMap) -> Result<UserInfo, ApiError> {
     if let Some(identity) = &peer.identity {
+        if peer.until.is_some_and(|end| kernel.clock.unix() > end) {
+            tracing::debug!(user = identity.name, "a client certificate has expired");
+            return Err(ApiError::unauthorized());
+        }
         let mut user = identity.clone();
         add_group(&mut user, AUTHENTICATED);
         return Ok(user);

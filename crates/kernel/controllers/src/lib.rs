@@ -16,8 +16,10 @@
 //! | `role_aggregation` | aggregated cluster roles hold the rules of those that they select |
 //! | `kubernetes_service` | `default/kubernetes` leads to this server |
 //! | `resource_quota` | a quota's status tells what is enforced and what is used |
+//! | `certificates` | requests for certificates are approved, signed and removed as upstream does |
 //! | `failing_jobs` | a Job fails at once and says why: no node here runs pods |
 
+mod certificates;
 mod default_accounts;
 mod definitions;
 mod expired_events;
@@ -41,6 +43,7 @@ use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::watch;
 
+pub use certificates::{CertificateSigner, SIGNING_DURATION, SigningJob};
 pub use users::USERS;
 
 /// Upstream's `--event-ttl`.
@@ -51,14 +54,18 @@ const EVENT_TTL: Duration = Duration::from_secs(3600);
 pub struct Options {
     /// Makes the client of a user. A kubeconfig's client may serve all of them.
     pub client_for: Arc<dyn Fn(&str) -> Client + Send + Sync>,
-    /// The certificates by which this server can be trusted, in PEM.
-    pub root_ca: String,
+    /// The certificates by which this server can be trusted, in PEM. They may change while the controllers run.
+    pub root_ca: watch::Receiver<Arc<str>>,
     /// The address of the Service `default/kubernetes`.
     pub service_ip: Ipv4Addr,
     /// Where the API can be reached from outside the process.
     pub advertise: SocketAddr,
     /// How long an event is kept after its last change.
     pub event_ttl: Duration,
+    /// Signs what is approved; without one, requests for certificates are not signed.
+    pub signer: Option<Arc<dyn CertificateSigner>>,
+    /// How long a signed certificate lasts at most.
+    pub signing_duration: Duration,
 }
 
 impl Options {
@@ -71,10 +78,12 @@ impl Options {
     ) -> Self {
         Self {
             client_for: Arc::new(client_for),
-            root_ca: root_ca.into(),
+            root_ca: watch::channel(Arc::from(root_ca.into())).1,
             service_ip,
             advertise,
             event_ttl: EVENT_TTL,
+            signer: None,
+            signing_duration: SIGNING_DURATION,
         }
     }
 }
@@ -99,6 +108,7 @@ const CONTROLLERS: &[Register] = &[
     default_accounts::register,
     role_aggregation::register,
     kubernetes_service::register,
+    certificates::register,
     failing_jobs::register,
     token_secrets::register,
     resource_quota::register,

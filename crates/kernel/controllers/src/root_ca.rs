@@ -1,5 +1,5 @@
 //! Every namespace has the ConfigMap `kube-root-ca.crt`, by which its workloads trust this server. What others change in
-//! it is put right.
+//! it is put right, and when the certificates change, all of them follow.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use fairway_controller::cache::Cache;
 use fairway_controller::error::{is_already_exists, is_namespace_terminating, is_not_found};
 use fairway_controller::{
-    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
+    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, Shutdown, watch,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Client;
@@ -31,12 +31,15 @@ const WORKERS: usize = 4;
 struct Seen {
     labels: Option<BTreeMap<String, String>>,
     annotations: Option<BTreeMap<String, String>>,
-    right: bool,
+    /// The certificates for which it is right as it is.
+    right_for: Option<Arc<str>>,
 }
+
+type Certificates = tokio::sync::watch::Receiver<Arc<str>>;
 
 struct RootCa {
     client: Client,
-    certificates: String,
+    certificates: Certificates,
     /// Whether each namespace lives.
     namespaces: Arc<Cache<bool>>,
     config_maps: Arc<Cache<Seen>>,
@@ -64,8 +67,14 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
         watcher::Config::default().fields(&format!("metadata.name={CONFIG_MAP}")),
         manager.shutdown(),
         Arc::clone(&config_maps),
-        move |config_map| see(config_map, &expected),
+        move |config_map| see(config_map, &expected.borrow()),
         move |key| sink.add(ObjectKey::new(&workspace, "", &key.namespace)),
+    ));
+    manager.spawn(follow_changes(
+        certificates.clone(),
+        Arc::clone(&namespaces),
+        queue.clone(),
+        manager.shutdown(),
     ));
     let reconciler = RootCa {
         client: manager.client(&setup.workspace, users::ROOT_CA_PUBLISHER),
@@ -77,16 +86,37 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
 }
 
-fn see(config_map: &ConfigMap, certificates: &str) -> Seen {
+/// Looks at every namespace again when there are other certificates.
+async fn follow_changes(
+    mut certificates: Certificates,
+    namespaces: Arc<Cache<bool>>,
+    queue: Queue<ObjectKey>,
+    mut shutdown: Shutdown,
+) {
+    loop {
+        tokio::select! {
+            () = shutdown.wait() => return,
+            // Whoever wired us will never change them.
+            changed = certificates.changed() => if changed.is_err() { return },
+        }
+        certificates.mark_unchanged();
+        for (key, _) in namespaces.all() {
+            queue.add(key);
+        }
+    }
+}
+
+fn see(config_map: &ConfigMap, certificates: &Arc<str>) -> Seen {
     let data = config_map.data.as_ref();
     let annotations = config_map.metadata.annotations.as_ref();
-    let right = data.is_some_and(|data| data.len() == 1 && data.get(KEY).is_some_and(|v| v == certificates))
+    let right = data
+        .is_some_and(|data| data.len() == 1 && data.get(KEY).is_some_and(|v| **v == **certificates))
         && config_map.binary_data.as_ref().is_none_or(BTreeMap::is_empty)
         && annotations.is_some_and(|a| a.contains_key(DESCRIPTION.0));
     Seen {
         labels: config_map.metadata.labels.clone(),
         annotations: annotations.cloned(),
-        right,
+        right_for: right.then(|| Arc::clone(certificates)),
     }
 }
 
@@ -99,7 +129,9 @@ enum Step {
 }
 
 fn decide(namespace_lives: Option<bool>, seen: Option<&Seen>, certificates: &str) -> Step {
-    if namespace_lives != Some(true) || seen.is_some_and(|seen| seen.right) {
+    if namespace_lives != Some(true)
+        || seen.is_some_and(|seen| seen.right_for.as_deref() == Some(certificates))
+    {
         return Step::Nothing;
     }
     let before = seen.cloned().unwrap_or_default();
@@ -132,7 +164,8 @@ impl Reconcile<ObjectKey> for RootCa {
         let lives = self.namespaces.get(key).as_deref().copied();
         let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &key.name);
         let params = PostParams::default();
-        let (answer, doing) = match decide(lives, seen.as_deref(), &self.certificates) {
+        let certificates = Arc::clone(&self.certificates.borrow());
+        let (answer, doing) = match decide(lives, seen.as_deref(), &certificates) {
             Step::Nothing => return Ok(Outcome::Done),
             Step::Create(config_map) => (
                 api.create(&params, &config_map).await,
@@ -175,20 +208,28 @@ mod tests {
             (json!({"ca.crt": "PEM", "more": ""}), false),
             (json!({}), false),
         ] {
-            assert_eq!(see(&written(&data), "PEM").right, want, "{data}");
+            assert_eq!(
+                see(&written(&data), &"PEM".into()).right_for.is_some(),
+                want,
+                "{data}"
+            );
         }
         let undescribed = ConfigMap {
             metadata: kube::api::ObjectMeta::default(),
             ..written(&json!({"ca.crt": "PEM"}))
         };
-        assert!(!see(&undescribed, "PEM").right);
+        assert!(see(&undescribed, &"PEM".into()).right_for.is_none());
     }
 
     #[test]
     fn steps() {
-        let right = see(&written(&json!({"ca.crt": "PEM"})), "PEM");
-        let wrong = see(&written(&json!({"ca.crt": "X"})), "PEM");
+        let right = see(&written(&json!({"ca.crt": "PEM"})), &"PEM".into());
+        let wrong = see(&written(&json!({"ca.crt": "X"})), &"PEM".into());
         assert_eq!(decide(Some(true), Some(&right), "PEM"), Step::Nothing);
+        assert!(
+            matches!(decide(Some(true), Some(&right), "NEW"), Step::Replace(_)),
+            "certificates change"
+        );
         assert_eq!(decide(Some(false), None, "PEM"), Step::Nothing);
         assert_eq!(decide(None, Some(&wrong), "PEM"), Step::Nothing);
         let Step::Create(new) = decide(Some(true), None, "PEM") else {

@@ -10,6 +10,7 @@ pub(crate) const ROLE_AGGREGATOR: &str =
 pub(crate) const RESOURCE_QUOTA_CONTROLLER: &str =
     "system:serviceaccount:kube-system:resourcequota-controller";
 pub(crate) const JOB_CONTROLLER: &str = "system:serviceaccount:kube-system:job-controller";
+pub(crate) const CERTIFICATE_CONTROLLER: &str = "system:serviceaccount:kube-system:certificate-controller";
 /// Upstream finalizes CRDs inside the server, with the rights of `system:masters`.
 pub(crate) const DEFINITION_CONTROLLER: &str =
     "system:serviceaccount:kube-system:fairway-definition-controller";
@@ -33,6 +34,7 @@ pub const USERS: &[&str] = &[
     ROLE_AGGREGATOR,
     RESOURCE_QUOTA_CONTROLLER,
     JOB_CONTROLLER,
+    CERTIFICATE_CONTROLLER,
     DEFINITION_CONTROLLER,
     EVENT_TTL_CONTROLLER,
     SERVICE_PUBLISHER,
@@ -45,8 +47,8 @@ mod tests {
     use fairway_kernel_authz::{Attributes, Policy, ResourceAttributes, UserInfo, bootstrap};
 
     use super::{
-        DEFINITION_CONTROLLER, EVENT_TTL_CONTROLLER, GARBAGE_COLLECTOR, INFORMER, JOB_CONTROLLER,
-        NAMESPACE_CONTROLLER, RESOURCE_QUOTA_CONTROLLER, ROLE_AGGREGATOR, ROOT_CA_PUBLISHER,
+        CERTIFICATE_CONTROLLER, DEFINITION_CONTROLLER, EVENT_TTL_CONTROLLER, GARBAGE_COLLECTOR, INFORMER,
+        JOB_CONTROLLER, NAMESPACE_CONTROLLER, RESOURCE_QUOTA_CONTROLLER, ROLE_AGGREGATOR, ROOT_CA_PUBLISHER,
         SERVICE_ACCOUNT_CONTROLLER, SERVICE_PUBLISHER, TOKEN_CONTROLLER,
     };
 
@@ -74,6 +76,7 @@ mod tests {
             policy.authorize(&attributes).is_allowed()
         };
         let crds = ("apiextensions.k8s.io", "customresourcedefinitions");
+        let csrs = ("certificates.k8s.io", "certificatesigningrequests");
         for (user, verb, group, resource, subresource, want) in [
             (
                 NAMESPACE_CONTROLLER,
@@ -139,6 +142,12 @@ mod tests {
             ),
             (RESOURCE_QUOTA_CONTROLLER, "delete", "", "pods", "", false),
             (JOB_CONTROLLER, "update", "batch", "jobs", "status", true),
+            (CERTIFICATE_CONTROLLER, "update", csrs.0, csrs.1, "approval", true),
+            (CERTIFICATE_CONTROLLER, "update", csrs.0, csrs.1, "status", true),
+            (CERTIFICATE_CONTROLLER, "delete", csrs.0, csrs.1, "", true),
+            (CERTIFICATE_CONTROLLER, "create", csrs.0, csrs.1, "", false),
+            (CERTIFICATE_CONTROLLER, "approve", csrs.0, "signers", "", false),
+            (CERTIFICATE_CONTROLLER, "get", "", "secrets", "", false),
             (DEFINITION_CONTROLLER, "patch", crds.0, crds.1, "status", true),
             (DEFINITION_CONTROLLER, "patch", crds.0, crds.1, "", true),
             (DEFINITION_CONTROLLER, "delete", crds.0, crds.1, "", true),

@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use fairway_kernel_x509::{Certificate, CertificateError, Request};
 use serde_json::{Value, json};
 
 use crate::at::{At, Errors};
@@ -83,21 +84,23 @@ fn validate_signer_name(errs: &mut Errors, at: &At<'_>, name: &str) {
     }
 }
 
-fn pem_blocks(encoded: &str, title: &str) -> Result<usize, String> {
+/// What is wrong with a list of certificates in base64, if anything.
+fn certificate_fault(encoded: &str) -> Option<String> {
     let text = STANDARD
         .decode(encoded)
         .ok()
         .and_then(|bytes| String::from_utf8(bytes).ok())
         .unwrap_or_default();
-    let mut count = 0;
-    for line in text.lines().filter_map(|l| l.trim().strip_prefix("-----BEGIN ")) {
-        let found = line.trim_end_matches('-');
-        if found != title {
-            return Err(format!("only {title} PEM blocks are allowed, found {found:?}"));
-        }
-        count += 1;
-    }
-    Ok(count)
+    Certificate::all_from_pem(&text).err().map(|e| e.to_string())
+}
+
+/// What is wrong with a request in base64: it must be one, and be signed by its own key.
+fn request_fault(encoded: &str) -> Option<String> {
+    let pem = STANDARD.decode(encoded).unwrap_or_default();
+    Request::from_pem(&pem)
+        .and_then(|request| request.check_signature())
+        .err()
+        .map(|e| e.to_string())
 }
 
 /// Writes who asked into a request. Run it after `prepare_create`, which forgets what the client claimed.
@@ -135,6 +138,7 @@ impl Strategy for CertificateSigningRequest {
         match ctx.subresource {
             Some("status") => {
                 keep_all_but_status(obj, old);
+                keep_verdict(obj, old);
                 stamp_conditions(obj, old, ctx.now);
             }
             Some("approval") => {
@@ -174,14 +178,8 @@ impl Strategy for CertificateSigningRequest {
             } else if !old.is_empty() {
                 errs.forbidden(&at, "updates may not modify existing certificate content");
             }
-            match pem_blocks(new, "CERTIFICATE") {
-                Err(why) => errs.invalid(&at, "<certificate data>", why),
-                Ok(0) if !new.is_empty() => errs.invalid(
-                    &at,
-                    "<certificate data>",
-                    "must contain at least one CERTIFICATE PEM block",
-                ),
-                Ok(_) => {}
+            if let Some(why) = certificate_fault(new).filter(|_| !new.is_empty()) {
+                errs.invalid(&at, "<certificate data>", why);
             }
         }
     }
@@ -197,7 +195,7 @@ impl Strategy for CertificateSigningRequest {
         match subresource {
             None => &["spec", "status"],
             Some("approval") => &["spec", "status.certificate"],
-            _ => &["spec"],
+            _ => &["spec", "status.conditions"],
         }
     }
 }
@@ -205,12 +203,8 @@ impl Strategy for CertificateSigningRequest {
 fn validate_request(errs: &mut Errors, spec: &Value) {
     let at = At::new("spec");
     let request = text(spec, "request");
-    if !matches!(pem_blocks(request, "CERTIFICATE REQUEST"), Ok(count) if count > 0) {
-        errs.invalid(
-            &at.field("request"),
-            request,
-            "PEM block type must be CERTIFICATE REQUEST",
-        );
+    if let Some(why) = request_fault(request) {
+        errs.invalid(&at.field("request"), request, why);
     }
     let usages: Vec<&str> = texts(spec, "usages").collect();
     let usages_at = at.field("usages");
@@ -248,6 +242,28 @@ fn of_kind<'a>(obj: &'a Value, kind: &str) -> Vec<&'a Value> {
         .iter()
         .filter(|c| text(c, "type") == kind)
         .collect()
+}
+
+/// A verdict is not for the signer to change: as long as it is there, it stays as it was. Where one was added or removed,
+/// validation says so.
+fn keep_verdict(obj: &mut Value, old: &Value) {
+    for kind in ["Approved", "Denied"] {
+        let before: Vec<Value> = of_kind(old, kind).into_iter().cloned().collect();
+        if of_kind(obj, kind).len() != before.len() {
+            continue;
+        }
+        let Some(status) = obj.get_mut("status") else {
+            return;
+        };
+        let mut kept = before.into_iter();
+        for condition in each_mut(status, "conditions") {
+            if text(condition, "type") == kind
+                && let Some(before) = kept.next()
+            {
+                *condition = before;
+            }
+        }
+    }
 }
 
 /// Conditions get the times that the client left out.
@@ -349,13 +365,13 @@ impl Strategy for ClusterTrustBundle {
         }
         let bundle = text(spec, "trustBundle");
         let at = At::new("spec.trustBundle");
-        match pem_blocks(&STANDARD.encode(bundle), "CERTIFICATE") {
-            Err(why) => errs.invalid(&at, "<value omitted>", why),
-            Ok(0) => errs.invalid(
+        match Certificate::all_from_pem(bundle) {
+            Err(CertificateError::None) => errs.invalid(
                 &at,
                 "<value omitted>",
                 "at least one trust anchor must be provided",
             ),
+            Err(why) => errs.invalid(&at, "<value omitted>", why.to_string()),
             Ok(_) => {}
         }
     }

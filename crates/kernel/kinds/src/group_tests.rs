@@ -487,8 +487,15 @@ fn admission_group() {
 
 #[test]
 fn certificate_requests_are_what_they_were() {
-    // base64 of a PEM block of the right type; its content is checked where certificates are parsed.
-    let request = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KQUEKLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVTVC0tLS0tCg==";
+    // Made by `openssl req -new` for /O=developers/O=pilots/CN=anna; its key is thrown away.
+    let request = concat!(
+        "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIeE1JR1hBZ0VBTURVeEV6QVJCZ05WQkFvTUNtUmxkbVZzYjNC",
+        "bGNuTXhEekFOQmdOVkJBb01CbkJwYkc5MApjekVOTUFzR0ExVUVBd3dFWVc1dVlUQlpNQk1HQnlxR1NNNDlBZ0VHQ0NxR1NNNDlB",
+        "d0VIQTBJQUJKNVVHNXF2ClBHaVJPaERlSDBSZEhzRkxuc1Rka2UydmNiZjAyUHZrTUw2WjNlUFB5THMwMzIrUGZVMGRqRVVTMHFN",
+        "VlFGTUQKa0ZwM05XRi81ZDZRVWdHZ0FEQUtCZ2dxaGtqT1BRUURBZ05KQURCR0FpRUFsY014RDRjZ05VbnVZeUJXSm9TRgpNNndz",
+        "OURraldHalhOdjdoTXc1eDhJb0NJUURKVWw2Z2hOUVBlZldzcm00WldiOHQ5d2orK0RCcGJoNklBMGpLCk9vZUo4UT09Ci0tLS0t",
+        "RU5EIENFUlRJRklDQVRFIFJFUVVFU1QtLS0tLQo=",
+    );
     let csrs = ("certificates.k8s.io", "certificatesigningrequests");
     let body = json!({"spec": {"request": request, "signerName": "x.io/s", "usages": ["client auth"], "username": "forged"}});
     let old = stored(csrs.0, csrs.1, named(&body));
@@ -508,14 +515,47 @@ fn certificate_requests_are_what_they_were() {
         approved["status"]["conditions"][0]["lastUpdateTime"],
         crate::check::NOW
     );
-    check(vec![case(
-        csrs,
-        "an empty request",
-        json!({"spec": {}}),
-        &[
-            "spec.request: Invalid value: \"\": PEM block type must be CERTIFICATE REQUEST",
-            "spec.usages: Required value",
-            "spec.signerName: Required value",
-        ],
-    )]);
+    let issue = |o: &mut Value| o["status"]["certificate"] = json!("bm90aGluZw==");
+    update_through(csrs.0, csrs.1, Some("status"), &approved, issue).fails(&[
+        "status.certificate: Invalid value: \"<certificate data>\": must contain at least one CERTIFICATE PEM block",
+    ]);
+    let reword = |o: &mut Value| o["status"]["conditions"][0]["reason"] = json!("Other");
+    let kept = update_through(csrs.0, csrs.1, Some("status"), &approved, reword).ok();
+    assert_eq!(
+        kept["status"], approved["status"],
+        "a signer does not change the verdict"
+    );
+    check(vec![
+        case(
+            csrs,
+            "an empty request",
+            json!({"spec": {}}),
+            &[
+                "spec.request: Invalid value: \"\": PEM block type must be CERTIFICATE REQUEST",
+                "spec.usages: Required value",
+                "spec.signerName: Required value",
+            ],
+        ),
+        case(
+            csrs,
+            "a request that has been changed",
+            json!({"spec": {"request": changed_key(request), "signerName": "x.io/s", "usages": ["client auth"]}}),
+            Vec::leak(vec![&*String::leak(format!(
+                "spec.request: Invalid value: \"{}\": x509: ECDSA verification failure",
+                changed_key(request)
+            ))]),
+        ),
+    ]);
+}
+
+/// The same request with another letter in its subject, so that its signature does not fit.
+fn changed_key(request: &str) -> String {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    let pem = String::from_utf8(STANDARD.decode(request).unwrap()).unwrap();
+    let body: String = pem.lines().filter(|l| !l.starts_with('-')).collect();
+    let mut der = STANDARD.decode(body).unwrap();
+    let place = der.windows(4).position(|w| w == b"anna").unwrap();
+    der[place] = b'e';
+    STANDARD.encode(fairway_kernel_x509::encode("CERTIFICATE REQUEST", &der))
 }

@@ -169,8 +169,8 @@ mod tests {
             user: Some(user),
             impersonated,
             peer: &Peer {
-                identity: None,
                 address: Some([127, 0, 0, 1].into()),
+                ..Peer::default()
             },
             user_agent: "kubectl/\"v1\" \\ \u{1}ü",
             code: 200,

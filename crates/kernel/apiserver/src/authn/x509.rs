@@ -1,23 +1,30 @@
 //! Client certificates: the common name is the user, the organisations are the groups.
 
 use fairway_kernel_authz::UserInfo;
-use x509_parser::prelude::{FromDer, X509Certificate};
+use fairway_kernel_x509::Certificate;
+use ring::digest::{SHA256, digest};
+
+/// Which credential was shown, so that the audit log can tell one of a user's certificates from another.
+const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 
 /// The user that a certificate stands for. The chain has been verified by TLS.
 pub fn user(certificate: &[u8]) -> Option<UserInfo> {
-    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
-    let subject = certificate.subject();
-    let name = subject
-        .iter_common_name()
-        .next()?
-        .as_str()
-        .ok()
-        .filter(|name| !name.is_empty())?
-        .to_owned();
-    let groups: Vec<String> = subject
-        .iter_organization()
-        .filter_map(|o| o.as_str().ok())
-        .map(str::to_owned)
+    let subject = Certificate::from_der(certificate).ok()?.subject;
+    if subject.common_name.is_empty() {
+        return None;
+    }
+    let fingerprint: String = digest(&SHA256, certificate)
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
         .collect();
-    Some(UserInfo::new(name, groups))
+    let mut user = UserInfo::new(subject.common_name, subject.organisations);
+    user.extra
+        .insert(CREDENTIAL.to_owned(), vec![format!("X509SHA256={fingerprint}")]);
+    Some(user)
+}
+
+/// Until when a certificate is valid, in seconds since 1970.
+pub fn end(certificate: &[u8]) -> Option<i64> {
+    Certificate::from_der(certificate).ok().map(|c| c.life.end)
 }

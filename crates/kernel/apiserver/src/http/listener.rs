@@ -1,9 +1,13 @@
 //! The TLS listener: HTTP/1.1 and HTTP/2 on one port, client certificates where they are offered.
+//!
+//! What is served and who is trusted may be exchanged while it runs: a connection keeps what it began with, the next one
+//! gets the new.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -96,7 +100,7 @@ pub fn tls(serving: &Pair, client_authority: &str) -> Result<Arc<Tls>, TlsError>
 }
 
 /// Serves until the kernel shuts down, then lets requests under way finish.
-pub async fn serve(kernel: Arc<Kernel>, listener: TcpListener, tls: Arc<Tls>) {
+pub async fn serve(kernel: Arc<Kernel>, listener: TcpListener, tls: Arc<ArcSwap<Tls>>) {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let graceful = hyper_util::server::graceful::GracefulShutdown::new();
     let mut shutdown = kernel.shutdown.subscribe();
@@ -118,7 +122,7 @@ pub async fn serve(kernel: Arc<Kernel>, listener: TcpListener, tls: Arc<Tls>) {
             debug!(%address, "too many connections");
             continue;
         };
-        let (kernel, tls, server) = (Arc::clone(&kernel), Arc::clone(&tls), Arc::clone(&server));
+        let (kernel, tls, server) = (Arc::clone(&kernel), tls.load_full(), Arc::clone(&server));
         let watcher = graceful.watcher();
         tokio::spawn(async move {
             let _place = place;
@@ -186,11 +190,13 @@ async fn handshake(
             let certificate = chain.first().filter(|_| is_trusted(&*tls.trusted, chain));
             let identity = certificate.and_then(|c| x509::user(c));
             let refused = !chain.is_empty() && identity.is_none();
+            let until = certificate.and_then(|c| x509::end(c));
             Some((
                 stream,
                 Peer {
                     identity,
                     refused,
+                    until,
                     address: Some(address.ip()),
                 },
             ))

@@ -497,18 +497,20 @@ async fn an_expired_token_is_refused() {
 #[tokio::test]
 async fn client_certificates_name_their_user() {
     use fairway_kernel_apiserver::{authn::x509, pki};
-    let authority = pki::new_authority(1_700_000_000).unwrap();
-    let pair = pki::client(&authority, "alice", &["staff"], 1_700_000_000).unwrap();
+    let authority = pki::Authority::load(&pki::new_authority(1_700_000_000).unwrap()).unwrap();
+    let pair = authority
+        .client("alice", &["staff", "pilots"], 3_600, 1_700_000_000)
+        .unwrap();
     let der = pem_body(&pair.certificate);
     let user = x509::user(&der).expect("a user");
     assert_eq!(
         (user.name.as_str(), user.groups.as_slice()),
-        ("alice", &["staff".to_owned()][..])
+        ("alice", &["staff".to_owned(), "pilots".to_owned()][..])
     );
     for cut in [0, 1, 10, der.len() / 2, der.len() - 1] {
         let _ = x509::user(&der[..cut]);
     }
-    let nameless = pki::client(&authority, "", &["staff"], 1_700_000_000).unwrap();
+    let nameless = authority.client("", &["staff"], 3_600, 1_700_000_000).unwrap();
     assert!(
         x509::user(&pem_body(&nameless.certificate)).is_none(),
         "a certificate without a name names nobody"

@@ -11,6 +11,7 @@
 
 mod access;
 mod bootstrap;
+mod certificates;
 mod custom;
 mod delete;
 mod encryption;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use fairway_kernel_apiserver::http::listener;
 use fairway_kernel_apiserver::pki::Pair;
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
@@ -97,7 +98,7 @@ async fn certificates_of_strangers_are_answered_401() {
     let tls = listener::tls(&serving, &ours.certificate).unwrap();
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = socket.local_addr().unwrap().port();
-    tokio::spawn(listener::serve(Arc::clone(&server.kernel), socket, tls));
+    tokio::spawn(listener::serve(Arc::clone(&server.kernel), socket, Arc::new(ArcSwap::from(tls))));
     let admin = server.admin();
     admin
         .post(

@@ -1,7 +1,7 @@
 //! A kernel in this process with its controllers, and an administrator's client.
 
 use std::net::Ipv4Addr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use fairway_controller::{Metrics, Shutdown, ShutdownTrigger};
@@ -9,13 +9,14 @@ use fairway_kernel_apiserver::authn::token::Tokens;
 use fairway_kernel_apiserver::client::InProcess;
 use fairway_kernel_apiserver::{Kernel, KernelOptions, bootstrap};
 use fairway_kernel_authz::UserInfo;
-use fairway_kernel_controllers::{Options, run};
+use fairway_kernel_controllers::{CertificateSigner, Options, SigningJob, run};
 use fairway_kernel_store::value::KeyRing;
 use fairway_kernel_store::{KeyRange, MemoryStore, Range};
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// What nothing here should take, even on a busy machine.
@@ -23,8 +24,31 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) const ROOT_CA: &str = "-----BEGIN CERTIFICATE-----\n";
 
+/// Signs with any key at hand, and remembers what was asked for.
+#[derive(Default)]
+pub(crate) struct FakeSigner {
+    pub(crate) jobs: Mutex<Vec<SigningJob>>,
+    pub(crate) broken: Mutex<bool>,
+}
+
+impl CertificateSigner for FakeSigner {
+    fn sign(&self, job: &SigningJob) -> Result<String, String> {
+        self.jobs.lock().unwrap().push(job.clone());
+        if *self.broken.lock().unwrap() {
+            return Err("the authority is on holiday".to_owned());
+        }
+        let key = rcgen::KeyPair::generate().unwrap();
+        Ok(rcgen::CertificateParams::default()
+            .self_signed(&key)
+            .unwrap()
+            .pem())
+    }
+}
+
 pub(crate) struct Cluster {
     pub(crate) client: Client,
+    pub(crate) signer: Arc<FakeSigner>,
+    pub(crate) root_ca: watch::Sender<Arc<str>>,
     kernel: Arc<Kernel>,
     metrics: Arc<Metrics>,
     event_ttl: Duration,
@@ -55,6 +79,8 @@ impl Cluster {
         let client = Client::new(InProcess::new(Arc::clone(&kernel), admin), "default");
         let mut cluster = Self {
             client,
+            signer: Arc::default(),
+            root_ca: watch::channel(ROOT_CA.into()).0,
             kernel,
             metrics: Arc::default(),
             event_ttl,
@@ -81,6 +107,8 @@ impl Cluster {
         let address = "192.0.2.7:6443".parse().unwrap();
         let options = Options {
             event_ttl: self.event_ttl,
+            signer: Some(Arc::clone(&self.signer) as _),
+            root_ca: self.root_ca.subscribe(),
             ..Options::new(client_for, ROOT_CA, Ipv4Addr::new(10, 96, 0, 1), address)
         };
         let (end, shutdown) = Shutdown::new();
@@ -145,6 +173,23 @@ impl Cluster {
             count_only: true,
         };
         self.kernel.storage.store.range(range).await.unwrap().count
+    }
+
+    pub(crate) fn requests(&self) -> Api<DynamicObject> {
+        self.api(
+            "certificates.k8s.io/v1",
+            "CertificateSigningRequest",
+            "certificatesigningrequests",
+            "",
+        )
+    }
+
+    /// Requests for certificates as somebody else sees them.
+    pub(crate) fn as_user(&self, name: &str, groups: &[&str]) -> Api<DynamicObject> {
+        let user = UserInfo::new(name, groups.iter().map(|g| (*g).to_owned()));
+        let client = Client::new(InProcess::new(Arc::clone(&self.kernel), user), "default");
+        let names = GroupVersionKind::gvk("certificates.k8s.io", "v1", "CertificateSigningRequest");
+        Api::all_with(client, &ApiResource::from_gvk(&names))
     }
 
     pub(crate) fn namespaces(&self) -> Api<DynamicObject> {

@@ -5,6 +5,7 @@
     reason = "helpers of tests may fail as tests do"
 )]
 
+mod certificates;
 mod content;
 mod definitions;
 mod garbage;
