@@ -1,5 +1,7 @@
 //! What can be typed.
 
+pub(crate) mod backup;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -26,6 +28,8 @@ pub(crate) enum Command {
     Status(Status),
     /// Print the administrator's kubeconfig, or add it to a file of your own.
     Kubeconfig(Kubeconfig),
+    /// Save the whole state as one file, and bring it back.
+    Backup(backup::Backup),
     /// Show versions.
     Version(Version),
     /// Print a completion script for your shell.

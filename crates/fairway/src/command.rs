@@ -1,5 +1,6 @@
 //! One module per command.
 
+pub(crate) mod backup;
 pub(crate) mod completion;
 pub(crate) mod down;
 pub(crate) mod kubeconfig;

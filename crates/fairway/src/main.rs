@@ -8,6 +8,7 @@
     reason = "a command line program talks to its user"
 )]
 
+mod backup;
 mod cli;
 mod command;
 mod config;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Down(options) => command::down::run(options),
         Command::Status(options) => command::status::run(options),
         Command::Kubeconfig(options) => command::kubeconfig::run(options),
+        Command::Backup(options) => command::backup::run(options),
         Command::Version(options) => command::version::run(options),
         Command::Completion(options) => {
             command::completion::run(options);

@@ -1,5 +1,6 @@
 //! The one place where parts are wired: store, keys, certificates, kernel, controllers, listener.
 
+mod control;
 mod controllers;
 mod identity;
 
@@ -64,6 +65,7 @@ pub(crate) async fn run(
         .context("the default objects could not be created")?;
     let tls = listener::tls(&identity.serving, &identity.authority.certificate)?;
     let serving = tokio::spawn(listener::serve(Arc::clone(&kernel), socket, tls));
+    let control = control::start(data, &store);
     let (stop, shutdown) = fairway_controller::Shutdown::new();
     let controllers = controllers::start(&kernel, &identity.trust, kubeconfig_host(listen), shutdown);
     let server = format!("https://{}", kubeconfig_host(listen));
@@ -85,6 +87,7 @@ pub(crate) async fn run(
     // Controllers first, while they can still write what they have begun.
     stop.shut_down();
     controllers.await.context("the controllers failed")?;
+    control.end().await;
     kernel.shut_down();
     serving.await.context("the listener failed")?;
     store.close().await.context("the store could not be closed")?;
