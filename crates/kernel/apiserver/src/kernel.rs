@@ -25,6 +25,8 @@ pub struct Kernel {
     pub storage: Storage,
     /// Which resources there are.
     pub registry: ArcSwap<Registry>,
+    /// What domains serve.
+    pub api_services: ArcSwap<crate::api_services::ApiServices>,
     /// Who may do what.
     pub authorizer: Arc<Authorizer>,
     /// Service-account tokens.
@@ -108,6 +110,7 @@ impl Kernel {
         let kernel = Arc::new(Self {
             storage: Storage { store, cache, keys },
             registry: ArcSwap::from_pointee(Registry::new([])),
+            api_services: ArcSwap::default(),
             authorizer,
             tokens,
             audit,

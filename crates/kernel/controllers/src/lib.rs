@@ -14,6 +14,7 @@
 //! | `default_accounts` | every namespace has the service account `default` |
 //! | `role_aggregation` | aggregated cluster roles hold the rules of those that they select |
 //! | `kubernetes_service` | `default/kubernetes` leads to this server |
+//! | `local_api_services` | every group and version that is served has its APIService |
 //! | `failing_jobs` | a Job fails at once and says why: no node here runs pods |
 
 mod default_accounts;
@@ -22,6 +23,7 @@ mod expired_events;
 mod failing_jobs;
 mod garbage;
 mod kubernetes_service;
+mod local_api_services;
 mod namespace_deletion;
 mod role_aggregation;
 mod root_ca;
@@ -95,6 +97,7 @@ const CONTROLLERS: &[Register] = &[
     default_accounts::register,
     role_aggregation::register,
     kubernetes_service::register,
+    local_api_services::register,
     failing_jobs::register,
 ];
 

@@ -17,6 +17,9 @@ pub(crate) const EVENT_TTL_CONTROLLER: &str =
 /// Upstream writes the Service inside the server, with the rights of `system:masters`.
 pub(crate) const SERVICE_PUBLISHER: &str =
     "system:serviceaccount:kube-system:fairway-kubernetes-service-publisher";
+/// Upstream registers what it serves inside the server, with the rights of `system:masters`.
+pub(crate) const API_SERVICE_REGISTRAR: &str =
+    "system:serviceaccount:kube-system:fairway-local-apiservice-registrar";
 /// Upstream's controllers share the watches of `system:kube-controller-manager`, which may see everything.
 pub(crate) const INFORMER: &str = "system:serviceaccount:kube-system:fairway-informer";
 
@@ -31,6 +34,7 @@ pub const USERS: &[&str] = &[
     DEFINITION_CONTROLLER,
     EVENT_TTL_CONTROLLER,
     SERVICE_PUBLISHER,
+    API_SERVICE_REGISTRAR,
     INFORMER,
 ];
 
@@ -138,6 +142,23 @@ mod tests {
                 true,
             ),
             (SERVICE_PUBLISHER, "delete", "", "services", "", false),
+            (
+                super::API_SERVICE_REGISTRAR,
+                "delete",
+                "apiregistration.k8s.io",
+                "apiservices",
+                "",
+                true,
+            ),
+            (
+                super::API_SERVICE_REGISTRAR,
+                "patch",
+                "apiregistration.k8s.io",
+                "apiservices",
+                "status",
+                true,
+            ),
+            (super::API_SERVICE_REGISTRAR, "list", "", "services", "", false),
             (INFORMER, "watch", "", "namespaces", "", true),
             (INFORMER, "watch", "", "secrets", "", false),
         ] {

@@ -10,6 +10,7 @@
 )]
 
 mod access;
+mod apiservice;
 mod custom;
 mod delete;
 mod encryption;
