@@ -445,7 +445,7 @@ async fn damaged_files_are_refused_and_leave_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_restore_is_not_taken_for_an_installation() {
-    let kills: u32 = std::env::var("FAIRWAY_RESTORE_KILLS").map_or(25, |n| n.parse().unwrap());
+    let kills: u32 = std::env::var("FAIRWAY_RESTORE_KILLS").map_or(12, |n| n.parse().unwrap());
     let place = Place::new();
     let (data, file) = (place.path("data"), place.path("state"));
     let process = Process::start(&data);

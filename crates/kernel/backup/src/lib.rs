@@ -67,20 +67,20 @@ struct Chain([u8; DIGEST_BYTES]);
 
 impl Chain {
     fn start(format: u32) -> Self {
-        use sha2::Digest;
-        let mut hash = sha2::Sha256::new();
-        hash.update(MAGIC);
-        hash.update(format.to_be_bytes());
-        Self(hash.finalize().into())
+        Self::of(&[MAGIC, &format.to_be_bytes()])
     }
 
     fn next(self, tag: u8, payload: &[u8]) -> Self {
-        use sha2::Digest;
-        let mut hash = sha2::Sha256::new();
-        hash.update(self.0);
-        hash.update([tag]);
-        hash.update((payload.len() as u64).to_be_bytes());
-        hash.update(payload);
-        Self(hash.finalize().into())
+        Self::of(&[&self.0, &[tag], &(payload.len() as u64).to_be_bytes(), payload])
+    }
+
+    fn of(parts: &[&[u8]]) -> Self {
+        let mut hash = ring::digest::Context::new(&ring::digest::SHA256);
+        for part in parts {
+            hash.update(part);
+        }
+        let mut digest = [0; DIGEST_BYTES];
+        digest.copy_from_slice(hash.finish().as_ref());
+        Self(digest)
     }
 }

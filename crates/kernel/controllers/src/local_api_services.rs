@@ -43,7 +43,6 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     manager.spawn(async move {
         let follow = async {
             while kinds.changed().await.is_ok() {
-                kinds.mark_unchanged();
                 sink.add(key.clone());
             }
         };

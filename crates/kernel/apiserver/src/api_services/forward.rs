@@ -12,7 +12,7 @@ use futures::FutureExt;
 use http::header::AUTHORIZATION;
 use http::{Request, Response};
 use http_body::{Frame, SizeHint};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -89,6 +89,7 @@ impl Route {
                 "{} is not available: {error}",
                 named()
             ))),
+            Ok(Err((false, error))) if error.is::<LengthLimitError>() => Err(ApiError::too_large(MAX_BODY)),
             Ok(Err((false, error))) => Err(ApiError::internal(format!("{} failed: {error}", named()))),
             Err(_) => {
                 tracing::error!(resource = named(), "an API service panicked");

@@ -239,7 +239,7 @@ async fn its_failures_are_its_own() {
             large.clone(),
         )
         .await;
-    assert_eq!(refused.code, 500, "{}", refused.text());
+    assert_eq!(refused.code, 413, "{}", refused.text());
     let streamed = admin
         .send(
             Method::POST,

@@ -5,6 +5,7 @@
     reason = "helpers of tests may fail as tests do"
 )]
 
+mod api_services;
 mod content;
 mod definitions;
 mod garbage;
