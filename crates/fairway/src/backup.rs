@@ -43,7 +43,7 @@ pub(crate) fn check(path: &Path) -> anyhow::Result<Checked> {
     let mut keys = None;
     loop {
         let part = reader
-            .next()
+            .next_part()
             .with_context(|| format!("{} cannot be used", path.display()))?;
         match part {
             Some(Part::Entry(_)) => {}

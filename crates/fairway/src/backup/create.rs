@@ -119,7 +119,7 @@ fn copy(input: impl Read, file: &File, keys: Option<&Keys>) -> anyhow::Result<(H
     let header = reader.header().clone();
     let mut writer = Writer::new(BufWriter::with_capacity(256 * 1024, file), &header)?;
     loop {
-        match reader.next()? {
+        match reader.next_part()? {
             Some(Part::Entry(entry)) => writer.entry(&entry, is_sealed(&entry.key, &entry.value))?,
             Some(Part::End(totals)) => {
                 writer.left_out(totals.leased);

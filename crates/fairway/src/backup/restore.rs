@@ -204,7 +204,7 @@ fn write_store(directory: &Path, backup: &Path, ring: Option<&KeyRing>) -> anyho
     let (mut batch, mut bytes) = (Vec::new(), 0);
     loop {
         match reader
-            .next()
+            .next_part()
             .with_context(|| format!("{} cannot be used", backup.display()))?
         {
             // The mark of an earlier restore makes way for ours.

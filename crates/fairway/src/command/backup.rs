@@ -58,7 +58,7 @@ fn create(options: &Create) -> anyhow::Result<()> {
     }
     match keys {
         Some(_) => {
-            println!("The installation's keys and certificates are in it, wrapped by your passphrase.")
+            println!("The installation's keys and certificates are in it, wrapped by your passphrase.");
         }
         None => println!(
             "The installation's keys and certificates are NOT in it: {} encrypted objects (Secrets) can be read only beside \
@@ -97,7 +97,7 @@ fn restore(options: &Restore) -> anyhow::Result<()> {
     );
     match sealed {
         SealedObjects::Open(_) => {
-            println!("Keys and certificates are those of the old installation; kubeconfigs stay valid.")
+            println!("Keys and certificates are those of the old installation; kubeconfigs stay valid.");
         }
         SealedObjects::Drop => println!(
             "{} encrypted objects (Secrets) were left out. New keys and certificates are made at the next start: take the new \

@@ -98,7 +98,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// The next part; nothing follows [`Part::End`].
-    pub fn next(&mut self) -> Result<Option<Part>, BackupError> {
+    pub fn next_part(&mut self) -> Result<Option<Part>, BackupError> {
         loop {
             if self.ended {
                 return Ok(None);

@@ -58,7 +58,7 @@ type All = (Vec<Entry>, Option<SealedKeys>, Totals);
 fn read(bytes: &[u8]) -> Result<All, BackupError> {
     let mut reader = Reader::new(bytes)?;
     let (mut entries, mut keys) = (Vec::new(), None);
-    while let Some(part) = reader.next()? {
+    while let Some(part) = reader.next_part()? {
         match part {
             Part::Entry(entry) => entries.push(entry),
             Part::Keys(sealed) => keys = Some(sealed),

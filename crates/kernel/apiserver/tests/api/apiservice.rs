@@ -504,7 +504,7 @@ async fn websockets_pass_through_tls() {
         let stream = listening.connect(user, groups).await;
         match tokio_tungstenite::client_async(listening.request(ON_CONFIG_MAP, protocol), stream).await {
             Err(tokio_tungstenite::tungstenite::Error::Http(response)) => {
-                assert_eq!(response.status(), code, "{user}")
+                assert_eq!(response.status(), code, "{user}");
             }
             other => panic!("{user}: {other:?}"),
         }
