@@ -90,6 +90,11 @@ impl Kinds {
         self.by_resource.get(resource)
     }
 
+    /// Every group-version (`v1`, `apps/v1`) in which something is served.
+    pub fn group_versions(&self) -> BTreeSet<&str> {
+        self.by_kind.keys().map(|(version, _)| version.as_str()).collect()
+    }
+
     /// Group-versions that could not be read: what they serve is unknown.
     pub fn failed(&self) -> impl Iterator<Item = &str> {
         self.failed.iter().map(String::as_str)

@@ -1,5 +1,7 @@
 //! What can be typed.
 
+pub(crate) mod backup;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -28,6 +30,8 @@ pub(crate) enum Command {
     Kubeconfig(Kubeconfig),
     /// Show Fairway's own certificates, and replace them.
     Certs(Certs),
+    /// Save the whole state as one file, and bring it back.
+    Backup(backup::Backup),
     /// Show versions.
     Version(Version),
     /// Print a completion script for your shell.

@@ -88,9 +88,35 @@ impl DataDir {
         self.0.join("fairway.log")
     }
 
+    /// Where other commands talk to the running server.
+    pub(crate) fn control(&self) -> ControlSocket<'_> {
+        ControlSocket(&self.0)
+    }
+
+    /// There while a restore is under way; what is in the directory is then not whole.
+    pub(crate) fn unfinished_restore(&self) -> PathBuf {
+        self.0.join("restore.unfinished")
+    }
+
     /// What the running server says of itself.
     pub(crate) fn running(&self) -> PathBuf {
         self.0.join("running.json")
+    }
+}
+
+/// The socket of a running server in its directory.
+pub(crate) struct ControlSocket<'a>(&'a Path);
+
+impl ControlSocket<'_> {
+    /// Calls `with` with a path of it. A socket's path may have some hundred bytes only, and a data directory may lie deep, so
+    /// it is named through the open directory.
+    pub(crate) fn with_path<T>(&self, with: impl FnOnce(&Path) -> std::io::Result<T>) -> std::io::Result<T> {
+        use std::os::fd::AsRawFd;
+        let directory = fs::File::open(self.0)?;
+        with(Path::new(&format!(
+            "/proc/self/fd/{}/control.sock",
+            directory.as_raw_fd()
+        )))
     }
 }
 

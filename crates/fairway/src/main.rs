@@ -9,6 +9,7 @@
 )]
 
 mod certs;
+mod backup;
 mod cli;
 mod command;
 mod config;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Command::Status(options) => command::status::run(options),
         Command::Kubeconfig(options) => command::kubeconfig::run(options),
         Command::Certs(options) => command::certs::run(options),
+        Command::Backup(options) => command::backup::run(options),
         Command::Version(options) => command::version::run(options),
         Command::Completion(options) => {
             command::completion::run(options);

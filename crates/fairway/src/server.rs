@@ -1,5 +1,6 @@
 //! The one place where parts are wired: store, keys, certificates, kernel, controllers, listener.
 
+mod control;
 mod controllers;
 mod identity;
 mod rotation;
@@ -71,6 +72,7 @@ pub(crate) async fn run(
         socket,
         Arc::clone(&live.tls),
     ));
+    let control = control::start(data, &store);
     let (stop, shutdown) = fairway_controller::Shutdown::new();
     let rotation = rotation::start(source, &identity, live.clone(), shutdown.clone());
     let controllers = controllers::start(&kernel, &live, config, kubeconfig_host(listen), shutdown);
@@ -88,6 +90,7 @@ pub(crate) async fn run(
     stop.shut_down();
     controllers.await.context("the controllers failed")?;
     rotation.await.context("the rotation of certificates failed")?;
+    control.end().await;
     kernel.shut_down();
     serving.await.context("the listener failed")?;
     store.close().await.context("the store could not be closed")?;

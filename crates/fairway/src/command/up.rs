@@ -27,6 +27,7 @@ pub(crate) fn run(options: &Up) -> anyhow::Result<ExitCode> {
         print_welcome(&data, &running);
         return Ok(ExitCode::SUCCESS);
     }
+    crate::backup::refuse_unfinished(&data)?;
     let config = Config::read(&data, options)?;
     data.create()?;
     if options.detach {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
 
+use crate::api_services::ApiServices;
 use crate::http::respond;
 use crate::kernel::Kernel;
 use crate::registry::{Registry, ResourceDef, api_version};
@@ -15,19 +16,24 @@ use crate::status::ApiError;
 /// Answers a path that names no resource.
 pub(crate) fn answer(kernel: &Kernel, path: &str, request: &Admitted<'_>) -> Answer {
     let registry = kernel.registry.load_full();
+    let services = kernel.api_services.load_full();
     let headers = &request.parts.headers;
     let segments: Vec<&str> = path.split('/').filter(|s| !s.is_empty()).collect();
     let document = match segments.as_slice() {
-        [] => paths(&registry),
-        ["api"] if wants_aggregated(headers) => return aggregated(&registry, request, true),
-        ["apis"] if wants_aggregated(headers) => return aggregated(&registry, request, false),
+        [] => paths(&registry, &services),
+        ["api"] if wants_aggregated(headers) => return aggregated(&registry, &services, request, true),
+        ["apis"] if wants_aggregated(headers) => return aggregated(&registry, &services, request, false),
         ["api"] => json!({
             "kind": "APIVersions", "versions": ["v1"],
             "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": host(headers)}],
         }),
-        ["apis"] => json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups(&registry)}),
-        ["api", version] => resource_list(&registry, "", version).ok_or_else(ApiError::no_such_path)?,
-        ["apis", group] => groups(&registry)
+        ["apis"] => {
+            json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups(&registry, &services)})
+        }
+        ["api", version] => {
+            resource_list(&registry, &services, "", version).ok_or_else(ApiError::no_such_path)?
+        }
+        ["apis", group] => groups(&registry, &services)
             .into_iter()
             .find(|g| g["name"] == *group)
             .map(|mut g| {
@@ -39,7 +45,7 @@ pub(crate) fn answer(kernel: &Kernel, path: &str, request: &Admitted<'_>) -> Ans
             })
             .ok_or_else(ApiError::no_such_path)?,
         ["apis", group, version] => {
-            resource_list(&registry, group, version).ok_or_else(ApiError::no_such_path)?
+            resource_list(&registry, &services, group, version).ok_or_else(ApiError::no_such_path)?
         }
         _ => return Err(ApiError::no_such_path()),
     };
@@ -61,7 +67,7 @@ fn wants_aggregated(headers: &HeaderMap) -> bool {
 }
 
 /// Groups in discovery order, each with its versions, best first.
-pub(crate) fn group_versions(registry: &Registry) -> Vec<(String, Vec<String>)> {
+pub(crate) fn group_versions(registry: &Registry, services: &ApiServices) -> Vec<(String, Vec<String>)> {
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     let mut place: BTreeMap<String, usize> = BTreeMap::new();
     for def in registry.iter() {
@@ -74,14 +80,24 @@ pub(crate) fn group_versions(registry: &Registry) -> Vec<(String, Vec<String>)> 
             versions.push(def.version.clone());
         }
     }
+    for service in services.iter() {
+        let (group, version) = (&service.group, &service.version);
+        let at = *place.entry(group.clone()).or_insert_with(|| {
+            found.push((group.clone(), Vec::new()));
+            found.len() - 1
+        });
+        if !found[at].1.contains(version) {
+            found[at].1.push(version.clone());
+        }
+    }
     for (_, versions) in &mut found {
         versions.sort_by(|a, b| fairway_kernel_schema::crd::versions::compare(b, a));
     }
     found
 }
 
-fn groups(registry: &Registry) -> Vec<Value> {
-    group_versions(registry)
+fn groups(registry: &Registry, services: &ApiServices) -> Vec<Value> {
+    group_versions(registry, services)
         .into_iter()
         .filter(|(group, _)| !group.is_empty())
         .map(|(group, versions)| {
@@ -94,7 +110,7 @@ fn groups(registry: &Registry) -> Vec<Value> {
         .collect()
 }
 
-fn paths(registry: &Registry) -> Value {
+fn paths(registry: &Registry, services: &ApiServices) -> Value {
     let mut paths: Vec<String> = [
         "/.well-known/openid-configuration",
         "/api",
@@ -111,7 +127,7 @@ fn paths(registry: &Registry) -> Value {
     ]
     .map(str::to_owned)
     .to_vec();
-    for (group, versions) in group_versions(registry)
+    for (group, versions) in group_versions(registry, services)
         .into_iter()
         .filter(|(g, _)| !g.is_empty())
     {
@@ -122,7 +138,7 @@ fn paths(registry: &Registry) -> Value {
     json!({ "paths": paths })
 }
 
-fn resource_list(registry: &Registry, group: &str, version: &str) -> Option<Value> {
+fn resource_list(registry: &Registry, services: &ApiServices, group: &str, version: &str) -> Option<Value> {
     let mut resources = Vec::new();
     for def in registry
         .iter()
@@ -150,6 +166,7 @@ fn resource_list(registry: &Registry, group: &str, version: &str) -> Option<Valu
             resources.push(entry);
         }
     }
+    resources.extend(services.legacy(group, version));
     if resources.is_empty() {
         return None;
     }
@@ -174,14 +191,14 @@ fn set_list(entry: &mut Value, field: &str, list: &[String]) {
     }
 }
 
-fn aggregated(registry: &Registry, request: &Admitted<'_>, core: bool) -> Answer {
-    let items: Vec<Value> = group_versions(registry)
+fn aggregated(registry: &Registry, services: &ApiServices, request: &Admitted<'_>, core: bool) -> Answer {
+    let items: Vec<Value> = group_versions(registry, services)
         .into_iter()
         .filter(|(group, _)| group.is_empty() == core)
         .map(|(group, versions)| {
             let versions: Vec<Value> = versions
                 .iter()
-                .map(|v| version_discovery(registry, &group, v))
+                .map(|v| version_discovery(registry, services, &group, v))
                 .collect();
             let metadata = if core { json!({}) } else { json!({"name": group}) };
             json!({"metadata": metadata, "versions": versions})
@@ -216,8 +233,8 @@ fn aggregated(registry: &Registry, request: &Admitted<'_>, core: bool) -> Answer
     Ok(response)
 }
 
-fn version_discovery(registry: &Registry, group: &str, version: &str) -> Value {
-    let resources: Vec<Value> = registry
+fn version_discovery(registry: &Registry, services: &ApiServices, group: &str, version: &str) -> Value {
+    let mut resources: Vec<Value> = registry
         .iter()
         .filter(|d| d.group == group && d.version == version)
         .map(|def| {
@@ -251,5 +268,6 @@ fn version_discovery(registry: &Registry, group: &str, version: &str) -> Value {
             entry
         })
         .collect();
+    services.aggregate(group, version, &mut resources);
     json!({"version": version, "freshness": "Current", "resources": resources})
 }

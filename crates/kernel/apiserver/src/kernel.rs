@@ -26,6 +26,8 @@ pub struct Kernel {
     pub storage: Storage,
     /// Which resources there are.
     pub registry: ArcSwap<Registry>,
+    /// What domains serve.
+    pub api_services: ArcSwap<crate::api_services::ApiServices>,
     /// Who may do what.
     pub authorizer: Arc<Authorizer>,
     /// What limits each namespace.
@@ -112,6 +114,7 @@ impl Kernel {
         let kernel = Arc::new(Self {
             storage: Storage { store, cache, keys },
             registry: ArcSwap::from_pointee(Registry::new([])),
+            api_services: ArcSwap::default(),
             authorizer,
             limits,
             tokens,

@@ -8,6 +8,7 @@
 //! audit log. Everything else happens in the task of the request.
 
 pub mod admission;
+pub mod api_services;
 pub mod audit;
 pub mod authn;
 pub mod authorize;

@@ -10,6 +10,7 @@ use http::HeaderValue;
 use http::header::{CACHE_CONTROL, ETAG, VARY};
 use serde_json::{Map, Value, json};
 
+use crate::api_services::ApiServices;
 use crate::discovery::group_versions;
 use crate::http::respond;
 use crate::kernel::Kernel;
@@ -32,12 +33,13 @@ pub(crate) fn hash(bytes: &[u8]) -> String {
 /// Answers a path below `/openapi/v3`.
 pub(crate) fn answer(kernel: &Kernel, path: &str, request: &Admitted<'_>) -> Answer {
     let registry = kernel.registry.load_full();
+    let services = kernel.api_services.load_full();
     let Some(name) = path.strip_prefix("/openapi/v3/") else {
         let mut paths = Map::new();
-        for (group, versions) in group_versions(&registry) {
+        for (group, versions) in group_versions(&registry, &services) {
             for version in versions {
                 let name = document_name(&group, &version);
-                let hash = document_hash(&registry, &group, &version);
+                let hash = document_hash(&registry, &services, &group, &version);
                 paths.insert(
                     name.clone(),
                     json!({"serverRelativeURL": format!("/openapi/v3/{name}?hash={hash}")}),
@@ -55,10 +57,10 @@ pub(crate) fn answer(kernel: &Kernel, path: &str, request: &Admitted<'_>) -> Ans
         ["apis", group, version] => ((*group).to_owned(), (*version).to_owned()),
         _ => return Err(ApiError::no_such_path()),
     };
-    if !registry.serves(&group, &version) {
+    if !registry.serves(&group, &version) && services.of(&group, &version).next().is_none() {
         return Err(ApiError::no_such_path());
     }
-    let current = document_hash(&registry, &group, &version);
+    let current = document_hash(&registry, &services, &group, &version);
     let etag = format!("\"{current}\"");
     let headers = &request.parts.headers;
     if headers
@@ -68,7 +70,7 @@ pub(crate) fn answer(kernel: &Kernel, path: &str, request: &Admitted<'_>) -> Ans
     {
         return Ok(respond::json_bytes(304, Bytes::new()));
     }
-    let body = document(kernel, &registry, &group, &version)?;
+    let body = document(kernel, &registry, &services, &group, &version)?;
     let mut response = respond::json_bytes(200, body);
     let headers = response.headers_mut();
     headers.insert(VARY, HeaderValue::from_static("Accept-Encoding, Accept"));
@@ -96,13 +98,19 @@ fn is_builtin(registry: &Registry, group: &str, version: &str) -> bool {
         .any(|d| d.group == group && d.version == version && matches!(d.nature, Nature::BuiltIn { .. }))
 }
 
-fn document_hash(registry: &Registry, group: &str, version: &str) -> String {
+fn document_hash(registry: &Registry, services: &ApiServices, group: &str, version: &str) -> String {
     let name = document_name(group, version);
+    let served = services.state(group, version);
     if is_builtin(registry, group, version) {
         // The built-in documents are a function of this program.
-        return fairway_kernel_schema::openapi::v3_hash(group, version);
+        let built_in = fairway_kernel_schema::openapi::v3_hash(group, version);
+        return if served.is_empty() {
+            built_in
+        } else {
+            hash(format!("{built_in}{served}").as_bytes())
+        };
     }
-    let mut state = name;
+    let mut state = name + &served;
     for def in registry
         .iter()
         .filter(|d| d.group == group && d.version == version)
@@ -114,12 +122,27 @@ fn document_hash(registry: &Registry, group: &str, version: &str) -> String {
     hash(state.as_bytes())
 }
 
-fn document(kernel: &Kernel, registry: &Registry, group: &str, version: &str) -> Result<Bytes, ApiError> {
-    if is_builtin(registry, group, version) {
-        return fairway_kernel_schema::openapi::v3_document(group, version)
-            .map(Bytes::from)
-            .ok_or_else(ApiError::no_such_path);
-    }
-    let document: Value = crate::custom::openapi_document(kernel, registry, group, version)?;
+fn document(
+    kernel: &Kernel,
+    registry: &Registry,
+    services: &ApiServices,
+    group: &str,
+    version: &str,
+) -> Result<Bytes, ApiError> {
+    let served = services.of(group, version).next().is_some();
+    let mut document: Value = if is_builtin(registry, group, version) {
+        let built_in =
+            fairway_kernel_schema::openapi::v3_document(group, version).ok_or_else(ApiError::no_such_path)?;
+        if !served {
+            return Ok(Bytes::from(built_in));
+        }
+        serde_json::from_slice(&built_in).map_err(ApiError::internal)?
+    } else if registry.serves(group, version) {
+        crate::custom::openapi_document(kernel, registry, group, version)?
+    } else {
+        let (title, version) = ("Kubernetes", crate::version::GIT_VERSION);
+        json!({"openapi": "3.0.0", "info": {"title": title, "version": version}, "paths": {}})
+    };
+    services.add_openapi(group, version, &mut document);
     Ok(respond::encode(crate::http::negotiate::Format::Json, &document).1)
 }

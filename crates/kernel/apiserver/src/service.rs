@@ -100,13 +100,15 @@ fn finish(
     started: Instant,
 ) {
     let Some(info) = &trace.info else { return };
-    let known = info.resource.as_ref().is_some_and(|r| {
-        kernel
-            .registry
-            .load()
-            .find(&r.group, &r.version, &r.resource)
-            .is_some()
-    });
+    let served = kernel.api_services.load().route(info).is_some();
+    let known = served
+        || info.resource.as_ref().is_some_and(|r| {
+            kernel
+                .registry
+                .load()
+                .find(&r.group, &r.version, &r.resource)
+                .is_some()
+        });
     kernel.metrics.count(info, known, code, started.elapsed());
     if kernel.audit.is_on() && !is_probe(&info.path) {
         kernel.audit.record(&Entry {
@@ -150,6 +152,8 @@ async fn answer(
     let info = Arc::clone(trace.info.insert(Arc::new(info)));
     let accept = Accept::read(&parts.headers, &query);
     let format = accept.as_ref().map_or(Format::Json, |a| a.format);
+    let routed = kernel.api_services.load().route(&info);
+    let is_long = routed.as_ref().is_some_and(|route| route.resource.long_running);
     let work = async {
         let requestor = Arc::new(authn::authenticate(kernel, peer, &parts.headers)?);
         trace.user = Some(Arc::clone(&requestor));
@@ -158,6 +162,7 @@ async fn answer(
         let user = trace.impersonated.clone().unwrap_or(requestor);
         let _place = match info.verb {
             "watch" => None,
+            _ if is_long => None,
             _ => Some(kernel.inflight.enter(info.is_mutating())?),
         };
         let only_name = authorize::selected_name(&info, &query);
@@ -170,6 +175,9 @@ async fn answer(
         }
         if *kernel.shutdown.borrow() && info.is_mutating() {
             return Err(ApiError::unavailable("the server is shutting down"));
+        }
+        if let Some(route) = &routed {
+            return route.forward(parts, body, &info, &user).await;
         }
         let body = body::read(body).await?;
         // Discovery and health are read in whatever form they have; only resources are negotiated strictly.
@@ -187,7 +195,8 @@ async fn answer(
         };
         dispatch::dispatch(kernel, admitted).await
     };
-    let answered = match tokio::time::timeout(REQUEST_TIMEOUT, work).await {
+    let limit = if is_long { Duration::MAX } else { REQUEST_TIMEOUT };
+    let answered = match tokio::time::timeout(limit, work).await {
         Ok(answered) => answered,
         Err(_) => Err(ApiError::timeout(
             "request did not complete within the allotted timeout; it may or may not have been carried out",

@@ -17,6 +17,7 @@
 //! | `kubernetes_service` | `default/kubernetes` leads to this server |
 //! | `resource_quota` | a quota's status tells what is enforced and what is used |
 //! | `certificates` | requests for certificates are approved, signed and removed as upstream does |
+//! | `local_api_services` | every group and version that is served has its APIService |
 //! | `failing_jobs` | a Job fails at once and says why: no node here runs pods |
 
 mod certificates;
@@ -26,6 +27,7 @@ mod expired_events;
 mod failing_jobs;
 mod garbage;
 mod kubernetes_service;
+mod local_api_services;
 mod namespace_deletion;
 mod resource_quota;
 mod role_aggregation;
@@ -109,6 +111,7 @@ const CONTROLLERS: &[Register] = &[
     role_aggregation::register,
     kubernetes_service::register,
     certificates::register,
+    local_api_services::register,
     failing_jobs::register,
     token_secrets::register,
     resource_quota::register,

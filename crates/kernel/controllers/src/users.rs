@@ -22,6 +22,9 @@ pub(crate) const SERVICE_PUBLISHER: &str =
     "system:serviceaccount:kube-system:fairway-kubernetes-service-publisher";
 /// Upstream's tokens controller holds the signing key and the rights of `system:kube-controller-manager`.
 pub(crate) const TOKEN_CONTROLLER: &str = "system:serviceaccount:kube-system:fairway-token-controller";
+/// Upstream registers what it serves inside the server, with the rights of `system:masters`.
+pub(crate) const API_SERVICE_REGISTRAR: &str =
+    "system:serviceaccount:kube-system:fairway-local-apiservice-registrar";
 /// Upstream's controllers share the watches of `system:kube-controller-manager`, which may see everything.
 pub(crate) const INFORMER: &str = "system:serviceaccount:kube-system:fairway-informer";
 
@@ -39,6 +42,7 @@ pub const USERS: &[&str] = &[
     EVENT_TTL_CONTROLLER,
     SERVICE_PUBLISHER,
     TOKEN_CONTROLLER,
+    API_SERVICE_REGISTRAR,
     INFORMER,
 ];
 
@@ -183,6 +187,23 @@ mod tests {
             (TOKEN_CONTROLLER, "delete", "", "secrets", "", true),
             (TOKEN_CONTROLLER, "create", "", "secrets", "", false),
             (TOKEN_CONTROLLER, "patch", "", "serviceaccounts", "", false),
+            (
+                super::API_SERVICE_REGISTRAR,
+                "delete",
+                "apiregistration.k8s.io",
+                "apiservices",
+                "",
+                true,
+            ),
+            (
+                super::API_SERVICE_REGISTRAR,
+                "patch",
+                "apiregistration.k8s.io",
+                "apiservices",
+                "status",
+                true,
+            ),
+            (super::API_SERVICE_REGISTRAR, "list", "", "services", "", false),
             (INFORMER, "watch", "", "namespaces", "", true),
             (INFORMER, "watch", "", "secrets", "", false),
         ] {

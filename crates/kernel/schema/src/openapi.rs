@@ -24,7 +24,7 @@ use paths::{Resource, Subresource};
 use schemas::Schemas;
 
 pub use crd::{CrdKind, v3_crd_document};
-pub use v2::{CrdVersion, Form as V2Form, v2_document, v2_hash};
+pub use v2::{CrdVersion, Form as V2Form, Served, v2_document, v2_hash};
 
 /// Raised when the documents change for another reason than the data or the version of this crate: clients cache them
 /// by hash.

@@ -25,6 +25,7 @@ pub use clock::{Clock, ManualClock, MonotonicClock, OnSet};
 pub use compaction::{CompactionSchedule, DEFAULT_RETENTION};
 pub use crash_test::CrashTestStore;
 pub use embedded::EmbeddedStore;
+pub use engine::sqlite::import::Import;
 pub use limits::MAX_TXN_BYTES;
 pub use log_store::{LogStore, Options};
 pub use memory::MemoryStore;

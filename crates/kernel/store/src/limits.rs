@@ -34,6 +34,13 @@ pub(crate) fn check(txn: &Txn) -> Result<usize, StoreError> {
     Ok(total)
 }
 
+/// Refuses a key or value that no transaction could have written.
+pub(crate) fn check_pair(key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+    key_size(key)?;
+    value_size(value)?;
+    Ok(())
+}
+
 fn within(what: &'static str, size: usize, limit: usize) -> Result<(), StoreError> {
     if size > limit {
         Err(StoreError::TooLarge { what, size, limit })

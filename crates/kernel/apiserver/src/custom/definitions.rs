@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use fairway_kernel_schema::crd::conditions::{self, Condition};
 use fairway_kernel_schema::crd::{self, CrdSpec, Scope, Version, naming};
 use fairway_kernel_schema::jsonpath::JsonPath;
-use fairway_kernel_schema::openapi::{CrdKind, CrdVersion, V2Form, v2_document, v3_crd_document};
+use fairway_kernel_schema::openapi::{CrdKind, CrdVersion, Served, V2Form, v2_document, v3_crd_document};
 use fairway_kernel_table::CustomColumns;
 use serde_json::{Value, json};
 use tracing::warn;
@@ -305,7 +305,13 @@ pub fn openapi_v2_document(kernel: &Kernel, registry: &Registry, form: V2Form) -
             }),
         }
     }
-    Ok(v2_document(form, &versions))
+    let mut served = Served::default();
+    for service in kernel.api_services.load().iter() {
+        let (paths, schemas) = service.openapi_parts();
+        served.paths.extend(paths);
+        served.schemas.extend(schemas);
+    }
+    Ok(v2_document(form, &versions, served))
 }
 
 /// The custom kinds that are wanted, each with the schema that its CRD has for its version.

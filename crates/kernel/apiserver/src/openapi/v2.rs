@@ -34,7 +34,9 @@ pub(crate) async fn answer(kernel: &Arc<Kernel>, request: &Admitted<'_>) -> Answ
     let (form, content_type) =
         accepted(headers).ok_or_else(|| ApiError::not_acceptable(&[JSON, PROTOBUF].join(", ")))?;
     let registry = kernel.registry.load_full();
-    let etag = format!("\"{}\"", v2_hash(&state(&registry)));
+    let services = kernel.api_services.load_full();
+    let state = state(&registry) + &services.whole_state();
+    let etag = format!("\"{}\"", v2_hash(&state));
     let content_type = HeaderValue::from_static(content_type);
     if is_known(headers, &etag) {
         return Ok(tagged(respond::bytes(304, content_type, Bytes::new()), &etag));

@@ -12,6 +12,7 @@
 mod access;
 mod bootstrap;
 mod certificates;
+mod apiservice;
 mod custom;
 mod delete;
 mod encryption;

@@ -40,6 +40,18 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
         ..Role::NONE
     },
     Role {
+        name: "system:controller:fairway-local-apiservice-registrar",
+        rules: &[
+            on(
+                &["create", "delete", "get", "list", "patch", "watch"],
+                &["apiregistration.k8s.io"],
+                &["apiservices"],
+            ),
+            on(&["patch"], &["apiregistration.k8s.io"], &["apiservices/status"]),
+        ],
+        ..Role::NONE
+    },
+    Role {
         name: "system:controller:fairway-kubernetes-service-publisher",
         rules: &[
             on(

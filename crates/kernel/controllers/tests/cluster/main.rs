@@ -6,6 +6,7 @@
 )]
 
 mod certificates;
+mod api_services;
 mod content;
 mod definitions;
 mod garbage;

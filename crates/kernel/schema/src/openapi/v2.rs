@@ -37,13 +37,22 @@ pub struct CrdVersion<'a> {
     pub kinds: Vec<CrdKind<'a>>,
 }
 
+/// Paths and schemas of APIs that are neither built in nor custom, as OpenAPI v3 has them.
+#[derive(Clone, Debug, Default)]
+pub struct Served {
+    /// Path items by path.
+    pub paths: serde_json::Map<String, Value>,
+    /// Schemas by name.
+    pub schemas: serde_json::Map<String, Value>,
+}
+
 /// What the built-in part of the document depends on, and `custom`, which tells the state of all CRDs, as a hash.
 pub fn v2_hash(custom: &str) -> String {
     content_hash(&[b"v2 ", built_in_hash().as_bytes(), custom.as_bytes()])
 }
 
-/// The document, served at `/openapi/v2`: all built-in kinds, and the given custom ones.
-pub fn v2_document(form: Form, custom: &[CrdVersion<'_>]) -> Vec<u8> {
+/// The document, served at `/openapi/v2`: all built-in kinds, the given custom ones, and what else is served.
+pub fn v2_document(form: Form, custom: &[CrdVersion<'_>], more: Served) -> Vec<u8> {
     let table = builtin::facts();
     let text = descriptions::text();
     let schemas = Schemas::new(&table, Descriptions::new(&text), "", "v1");
@@ -82,6 +91,9 @@ pub fn v2_document(form: Form, custom: &[CrdVersion<'_>]) -> Vec<u8> {
             paths::resource(&resource, &schemas, &mut roots, &mut sink);
         }
     }
+    for (path, item) in more.paths {
+        output.entry(&path, &convert::path_item(item, false, &mut shared));
+    }
     output.end();
 
     output.begin(Section::Definitions);
@@ -113,6 +125,11 @@ pub fn v2_document(form: Form, custom: &[CrdVersion<'_>]) -> Vec<u8> {
             if names.insert(list.clone()) {
                 output.entry(&list, &convert::schema(list_schema));
             }
+        }
+    }
+    for (name, schema) in more.schemas {
+        if names.insert(name.clone()) {
+            output.entry(&name, &convert::schema(schema));
         }
     }
     output.end();

@@ -29,6 +29,7 @@ use super::{Batch, Engine, EngineReader, LeaseChange, Loaded, Record, RecordHead
 use crate::api::{KeyValue, LeaseId, Revision, StoreError};
 
 mod files;
+pub mod import;
 
 /// The format that this code writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;

@@ -44,7 +44,7 @@ impl Server {
     pub(crate) async fn with_store(options: Options) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::with_options(&options).unwrap());
-        let kernel = Self::kernel_on(&store, directory.path()).await;
+        let kernel = Self::kernel_on(&store, directory.path(), None).await;
         bootstrap::run(&kernel).await.unwrap();
         Self {
             kernel,
@@ -53,7 +53,24 @@ impl Server {
         }
     }
 
-    async fn kernel_on(store: &Arc<dyn Store>, directory: &std::path::Path) -> Arc<Kernel> {
+    /// The same, with an audit log.
+    pub(crate) async fn start_audited(log: &std::path::Path) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::with_options(&Options::default()).unwrap());
+        let kernel = Self::kernel_on(&store, directory.path(), Some(log.to_owned())).await;
+        bootstrap::run(&kernel).await.unwrap();
+        Self {
+            kernel,
+            store,
+            keys: directory,
+        }
+    }
+
+    async fn kernel_on(
+        store: &Arc<dyn Store>,
+        directory: &std::path::Path,
+        audit_log: Option<std::path::PathBuf>,
+    ) -> Arc<Kernel> {
         let keys = KeyRing::load_or_create(&directory.join("keys")).unwrap();
         Kernel::start(KernelOptions {
             store: Arc::clone(store),
@@ -61,7 +78,7 @@ impl Server {
             token_key: Tokens::generate_key().unwrap(),
             issuer: "https://kernel.test".to_owned(),
             jwks_uri: "https://issuer/jwks".to_owned(),
-            audit_log: None,
+            audit_log,
         })
         .await
         .unwrap()
@@ -69,7 +86,7 @@ impl Server {
 
     /// A second kernel on the same store and keys: what a restart finds.
     pub(crate) async fn restarted(&self) -> Arc<Kernel> {
-        Self::kernel_on(&self.store, self.keys.path()).await
+        Self::kernel_on(&self.store, self.keys.path(), None).await
     }
 
     /// Who may do everything.

@@ -6,7 +6,7 @@ use super::super::tests::assert_closed;
 use super::*;
 
 fn document(custom: &[CrdVersion<'_>]) -> Value {
-    serde_json::from_slice(&v2_document(Form::Json, custom)).unwrap()
+    serde_json::from_slice(&v2_document(Form::Json, custom, Served::default())).unwrap()
 }
 
 fn kind(schema: &Value) -> CrdKind<'_> {
@@ -181,7 +181,7 @@ fn a_custom_kind_cannot_take_the_place_of_a_built_in_type() {
             ..kind(&schema)
         }],
     }];
-    let bytes = v2_document(Form::Json, &custom);
+    let bytes = v2_document(Form::Json, &custom, Served::default());
     let text = String::from_utf8(bytes).unwrap();
     assert_eq!(text.matches("\"io.k8s.api.core.v1.Pod\":{").count(), 1);
     assert!(!text.contains("Not that one."));
@@ -236,7 +236,7 @@ fn named(bytes: &[u8], number: u64) -> Vec<(&str, &[u8])> {
 #[test]
 fn protocol_buffers_have_the_same_entries_as_json() {
     let document = document(&[]);
-    let bytes = v2_document(Form::Protobuf, &[]);
+    let bytes = v2_document(Form::Protobuf, &[], Served::default());
     for (key, number, entry) in [("paths", 8, 2), ("definitions", 9, 1), ("parameters", 10, 1)] {
         let expected: Vec<&str> = document[key]
             .as_object()
@@ -259,7 +259,7 @@ fn protocol_buffers_carry_what_a_schema_says() {
         "type": "integer", "minLength": 300, "minimum": 0.5, "exclusiveMinimum": true,
         "enum": ["a\u{7f}\u{2028}b"], "x-kubernetes-int-or-string": true,
     }}});
-    let bytes = v2_document(Form::Protobuf, &crontabs(&schema));
+    let bytes = v2_document(Form::Protobuf, &crontabs(&schema), Served::default());
     let definitions = named(one(&bytes, 9), 1);
     let crontab = definitions
         .iter()

@@ -1,0 +1,105 @@
+//! Every group and version that this server serves has an APIService that says so: `kubectl get apiservices` lists them as
+//! `Local` and available. They come and go with CRDs.
+
+mod decide;
+
+use std::collections::BTreeSet;
+
+use fairway_controller::apply::Applier;
+use fairway_controller::{
+    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch as following,
+};
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
+use kube::Client;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, PartialObjectMeta};
+use kube::core::ApiResource;
+use kube::runtime::watcher::{self, Event};
+
+use crate::{Setup, now, users};
+use decide::{Step, decide};
+
+const NAME: &str = "local-apiservices";
+const APPLIER: Applier = Applier::new("fairway-local-apiservices");
+
+struct LocalApiServices {
+    client: Client,
+    kinds: tokio::sync::watch::Receiver<std::sync::Arc<fairway_controller::kinds::Kinds>>,
+}
+
+pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
+    let client = manager.client(&setup.workspace, users::API_SERVICE_REGISTRAR);
+    let queue = Queue::default();
+    // All of them are one piece of work: what is served is known only as a whole.
+    let key = ObjectKey::new(&setup.workspace, "", NAME);
+    let api: Api<PartialObjectMeta<APIService>> = Api::all(client.clone());
+    let (sink, all) = (queue.clone(), key.clone());
+    let config = watcher::Config::default();
+    manager.spawn(following::follow(api, config, manager.shutdown(), move |event| {
+        if matches!(event, Event::Apply(_) | Event::Delete(_)) {
+            sink.add(all.clone());
+        }
+    }));
+    let (sink, mut kinds, mut shutdown) = (queue.clone(), setup.kinds.clone(), manager.shutdown());
+    manager.spawn(async move {
+        let follow = async {
+            while kinds.changed().await.is_ok() {
+                sink.add(key.clone());
+            }
+        };
+        tokio::select! {
+            () = follow => {}
+            () = shutdown.wait() => {}
+        }
+    });
+    let registrar = LocalApiServices {
+        client,
+        kinds: setup.kinds.clone(),
+    };
+    let controller = Controller::new(NAME, queue, registrar);
+    manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
+}
+
+impl Reconcile<ObjectKey> for LocalApiServices {
+    async fn reconcile(&self, _: &ObjectKey) -> Result<Outcome, Failure> {
+        let api: Api<DynamicObject> =
+            Api::all_with(self.client.clone(), &ApiResource::erase::<APIService>(&()));
+        let found = api
+            .list(&ListParams::default())
+            .await
+            .attempting("list the APIServices")?;
+        let found: Vec<serde_json::Value> = found
+            .items
+            .iter()
+            .filter_map(|item| serde_json::to_value(item).ok())
+            .collect();
+        let steps = {
+            let kinds = self.kinds.borrow();
+            let served: BTreeSet<&str> = kinds.group_versions();
+            let unknown: BTreeSet<&str> = kinds.failed().collect();
+            decide(&served, &unknown, &found, &now())
+        };
+        for step in steps {
+            match step {
+                Step::Apply { name, object } => {
+                    APPLIER
+                        .apply(&api, &name, &object)
+                        .await
+                        .attempting(format!("apply the APIService {name}"))?;
+                }
+                Step::ApplyStatus { name, object } => {
+                    APPLIER
+                        .apply_status(&api, &name, &object)
+                        .await
+                        .attempting(format!("apply the status of the APIService {name}"))?;
+                }
+                Step::Delete { name } => match api.delete(&name, &DeleteParams::default()).await {
+                    Err(kube::Error::Api(status)) if status.code == 404 => {}
+                    other => {
+                        other.attempting(format!("delete the APIService {name}"))?;
+                    }
+                },
+            }
+        }
+        Ok(Outcome::Done)
+    }
+}
