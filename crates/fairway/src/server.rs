@@ -65,7 +65,13 @@ pub(crate) async fn run(
     let tls = listener::tls(&identity.serving, &identity.authority.certificate)?;
     let serving = tokio::spawn(listener::serve(Arc::clone(&kernel), socket, tls));
     let (stop, shutdown) = fairway_controller::Shutdown::new();
-    let controllers = controllers::start(&kernel, &identity.trust, kubeconfig_host(listen), shutdown);
+    let controllers = controllers::start(
+        &kernel,
+        &identity.trust,
+        &identity.authority.certificate,
+        kubeconfig_host(listen),
+        shutdown,
+    );
     let server = format!("https://{}", kubeconfig_host(listen));
     let admin = kubeconfig::make(&server, &identity.trust, &identity.admin);
     write_private(

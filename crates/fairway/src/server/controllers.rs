@@ -17,6 +17,7 @@ const GROUPS: [&str; 2] = ["system:serviceaccounts", "system:serviceaccounts:kub
 pub(super) fn start(
     kernel: &Arc<Kernel>,
     root_ca: &str,
+    client_ca: &str,
     advertise: SocketAddr,
     shutdown: Shutdown,
 ) -> JoinHandle<()> {
@@ -26,7 +27,10 @@ pub(super) fn start(
         kube::Client::new(service, "default")
     };
     let service_ip = kernel.service_network.api_address();
-    let options = Options::new(client_for, root_ca.to_owned(), service_ip, advertise);
+    let options = Options {
+        client_ca: client_ca.to_owned(),
+        ..Options::new(client_for, root_ca.to_owned(), service_ip, advertise)
+    };
     let metrics = Arc::new(Metrics::default());
     let shown = Arc::clone(&metrics);
     // Set once: there is one set of controllers in a process.

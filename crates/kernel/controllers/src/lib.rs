@@ -14,8 +14,10 @@
 //! | `default_accounts` | every namespace has the service account `default` |
 //! | `role_aggregation` | aggregated cluster roles hold the rules of those that they select |
 //! | `kubernetes_service` | `default/kubernetes` leads to this server |
+//! | `authentication_trust` | extension servers find in `extension-apiserver-authentication` whose certificates to trust |
 //! | `failing_jobs` | a Job fails at once and says why: no node here runs pods |
 
+mod authentication_trust;
 mod default_accounts;
 mod definitions;
 mod expired_events;
@@ -49,6 +51,8 @@ pub struct Options {
     pub client_for: Arc<dyn Fn(&str) -> Client + Send + Sync>,
     /// The certificates by which this server can be trusted, in PEM.
     pub root_ca: String,
+    /// The authority of client certificates, in PEM; [`Options::new`] takes the root's.
+    pub client_ca: String,
     /// The address of the Service `default/kubernetes`.
     pub service_ip: Ipv4Addr,
     /// Where the API can be reached from outside the process.
@@ -65,9 +69,11 @@ impl Options {
         service_ip: Ipv4Addr,
         advertise: SocketAddr,
     ) -> Self {
+        let root_ca = root_ca.into();
         Self {
             client_for: Arc::new(client_for),
-            root_ca: root_ca.into(),
+            client_ca: root_ca.clone(),
+            root_ca,
             service_ip,
             advertise,
             event_ttl: EVENT_TTL,
@@ -95,6 +101,7 @@ const CONTROLLERS: &[Register] = &[
     default_accounts::register,
     role_aggregation::register,
     kubernetes_service::register,
+    authentication_trust::register,
     failing_jobs::register,
 ];
 

@@ -17,6 +17,9 @@ pub(crate) const EVENT_TTL_CONTROLLER: &str =
 /// Upstream writes the Service inside the server, with the rights of `system:masters`.
 pub(crate) const SERVICE_PUBLISHER: &str =
     "system:serviceaccount:kube-system:fairway-kubernetes-service-publisher";
+/// Upstream writes the ConfigMap inside the server, with the rights of `system:masters`.
+pub(crate) const AUTHENTICATION_PUBLISHER: &str =
+    "system:serviceaccount:kube-system:fairway-authentication-publisher";
 /// Upstream's controllers share the watches of `system:kube-controller-manager`, which may see everything.
 pub(crate) const INFORMER: &str = "system:serviceaccount:kube-system:fairway-informer";
 
@@ -31,6 +34,7 @@ pub const USERS: &[&str] = &[
     DEFINITION_CONTROLLER,
     EVENT_TTL_CONTROLLER,
     SERVICE_PUBLISHER,
+    AUTHENTICATION_PUBLISHER,
     INFORMER,
 ];
 
@@ -39,8 +43,8 @@ mod tests {
     use fairway_kernel_authz::{Attributes, Policy, ResourceAttributes, UserInfo, bootstrap};
 
     use super::{
-        DEFINITION_CONTROLLER, EVENT_TTL_CONTROLLER, GARBAGE_COLLECTOR, INFORMER, JOB_CONTROLLER,
-        NAMESPACE_CONTROLLER, ROLE_AGGREGATOR, ROOT_CA_PUBLISHER, SERVICE_ACCOUNT_CONTROLLER,
+        AUTHENTICATION_PUBLISHER, DEFINITION_CONTROLLER, EVENT_TTL_CONTROLLER, GARBAGE_COLLECTOR, INFORMER,
+        JOB_CONTROLLER, NAMESPACE_CONTROLLER, ROLE_AGGREGATOR, ROOT_CA_PUBLISHER, SERVICE_ACCOUNT_CONTROLLER,
         SERVICE_PUBLISHER,
     };
 
@@ -138,6 +142,8 @@ mod tests {
                 true,
             ),
             (SERVICE_PUBLISHER, "delete", "", "services", "", false),
+            (AUTHENTICATION_PUBLISHER, "create", "", "configmaps", "", false),
+            (INFORMER, "watch", "coordination.k8s.io", "leases", "", false),
             (INFORMER, "watch", "", "namespaces", "", true),
             (INFORMER, "watch", "", "secrets", "", false),
         ] {

@@ -1,0 +1,67 @@
+//! The ConfigMap `kube-system/extension-apiserver-authentication` tells servers that ask this one who a caller is (and
+//! kube-controller-manager and kube-scheduler on their own ports) whose client certificates to trust.
+//!
+//! Only that key is ours. There are no front-proxy keys, because requests are not forwarded to other servers.
+
+use fairway_controller::apply::Applier;
+use fairway_controller::{
+    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, PartialObjectMeta};
+use kube::runtime::watcher::{self, Event};
+use serde_json::{Value, json};
+
+use crate::{Setup, users};
+
+const NAME: &str = "authentication-trust";
+const APPLIER: Applier = Applier::new("fairway-authentication-trust");
+const CONFIG_MAP: &str = "extension-apiserver-authentication";
+const NAMESPACE: &str = "kube-system";
+
+struct AuthenticationTrust {
+    api: Api<ConfigMap>,
+    desired: Value,
+}
+
+pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
+    let client = manager.client(&setup.workspace, users::AUTHENTICATION_PUBLISHER);
+    let queue = Queue::default();
+    let key = ObjectKey::new(&setup.workspace, NAMESPACE, CONFIG_MAP);
+    queue.add(key.clone());
+    let sink = queue.clone();
+    manager.spawn(watch::follow(
+        Api::<PartialObjectMeta<ConfigMap>>::namespaced(client.clone(), NAMESPACE),
+        watcher::Config::default().fields(&format!("metadata.name={CONFIG_MAP}")),
+        manager.shutdown(),
+        move |event| {
+            if matches!(event, Event::Apply(_) | Event::Delete(_)) {
+                sink.add(key.clone());
+            }
+        },
+    ));
+    let reconciler = AuthenticationTrust {
+        api: Api::namespaced(client, NAMESPACE),
+        desired: desired(&setup.options.client_ca),
+    };
+    manager.spawn(Controller::new(NAME, queue, reconciler).run(manager.metrics(), manager.shutdown()));
+}
+
+/// Applying what is there already changes nothing, so the watch comes to rest.
+fn desired(client_ca: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": CONFIG_MAP, "namespace": NAMESPACE},
+        "data": {"client-ca-file": client_ca},
+    })
+}
+
+impl Reconcile<ObjectKey> for AuthenticationTrust {
+    async fn reconcile(&self, _: &ObjectKey) -> Result<Outcome, Failure> {
+        APPLIER
+            .apply(&self.api, CONFIG_MAP, &self.desired)
+            .await
+            .attempting("apply the ConfigMap with the authority of client certificates")?;
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,3 @@
+PROGRAM="x"
+LISTENS_EVERYWHERE=True
+def prepare(): pass
