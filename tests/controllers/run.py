@@ -7,11 +7,8 @@ that Fairway, in a network namespace that has nothing but loopback; where none c
 """
 
 import argparse
-import os
 import pathlib
-import subprocess
 import sys
-import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "clients"))

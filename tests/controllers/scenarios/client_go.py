@@ -1,5 +1,6 @@
 """client-go and controller-runtime: a Go test module of our own, in client-go/."""
 
+import os
 import re
 import subprocess
 
@@ -14,7 +15,7 @@ LIMIT = 300
 
 def prepare():
     command = ["go", "test", "-c", "-o", str(BINARY), "."]
-    subprocess.run(command, cwd=MODULE, check=True, env={**harness.os.environ, "CGO_ENABLED": "0"})
+    subprocess.run(command, cwd=MODULE, check=True, env={**os.environ, "CGO_ENABLED": "0"})
 
 
 def run(fairway):
