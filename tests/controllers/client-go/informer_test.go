@@ -166,7 +166,8 @@ func TestDynamicInformersOfNewKinds(t *testing.T) {
 	if _, err := in.Create(ctx, buoy("early"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	short := int64(1)
+	// Longer than a second: client-go takes a shorter watch for a fault and lists again.
+	short := int64(2)
 	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(dynamicClient, time.Minute, place,
 		func(options *metav1.ListOptions) { options.TimeoutSeconds = &short })
 	informer := factory.ForResource(kind).Informer()
