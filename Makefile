@@ -63,6 +63,14 @@ conformance: ## the client transcripts against the real kube-apiserver, then eve
 	$(PYTHON) tests/clients/run.py --upstream "$(BENCH) peer --controllers"
 	$(PYTHON) tests/clients/run.py --fairway $(FAIRWAY)
 	$(XTASK) conformance apply
+	@$(MAKE) --no-print-directory controllers
+
+.PHONY: controllers
+controllers: ## Crossplane, Argo CD, kube-controller-manager and client-go against the debug binary; slow to build
+	@scripts/tools.sh python kubectl redis
+	@scripts/peers.sh kube-controller-manager crossplane argocd
+	cargo build $(TESTED)
+	$(PYTHON) tests/controllers/run.py --fairway $(FAIRWAY) --report docs/conformance/controllers.md
 
 .PHONY: bench
 bench: ## Fairway beside etcd and kube-apiserver; writes bench/results/DATE-COMMIT.md (ARGS=...)

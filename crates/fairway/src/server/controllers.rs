@@ -33,6 +33,7 @@ pub(super) fn start(
     let service_ip = kernel.service_network.api_address();
     let options = Options {
         root_ca: live.trust.subscribe(),
+        client_ca: live.client_trust.subscribe(),
         signer: Some(Arc::new(live.clone())),
         signing_duration: Duration::from_secs(u64::try_from(config.cert_duration).unwrap_or(0)),
         ..Options::new(client_for, "", service_ip, advertise)

@@ -44,6 +44,8 @@ pub(super) struct Identity {
     pub tls: Arc<Tls>,
     /// What clients must trust to believe it.
     pub trust: Arc<str>,
+    /// Whose client certificates it believes.
+    pub client_trust: Arc<str>,
     /// When each certificate ends, in seconds since 1970.
     pub ends: Vec<(&'static str, i64)>,
     /// When to look at the certificates again, even if no file changes.
@@ -130,6 +132,7 @@ impl Source {
             authority: Arc::new(authority),
             tls,
             trust: trust.into(),
+            client_trust: files.pair.certificate.into(),
             ends,
             next_renewal,
         })

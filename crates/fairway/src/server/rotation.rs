@@ -33,6 +33,8 @@ pub(super) struct Live {
     pub tls: Arc<ArcSwap<Tls>>,
     /// For `kube-root-ca.crt`.
     pub trust: watch::Sender<Arc<str>>,
+    /// For `extension-apiserver-authentication`.
+    pub client_trust: watch::Sender<Arc<str>>,
     authority: Arc<ArcSwap<Authority>>,
     ends: Arc<ArcSwap<Vec<(&'static str, i64)>>>,
 }
@@ -42,6 +44,7 @@ impl Live {
         Self {
             tls: Arc::new(ArcSwap::from(Arc::clone(&identity.tls))),
             trust: watch::channel(Arc::clone(&identity.trust)).0,
+            client_trust: watch::channel(Arc::clone(&identity.client_trust)).0,
             authority: Arc::new(ArcSwap::from(Arc::clone(&identity.authority))),
             ends: Arc::new(ArcSwap::from_pointee(identity.ends.clone())),
         }
@@ -51,11 +54,16 @@ impl Live {
         self.tls.store(Arc::clone(&identity.tls));
         self.authority.store(Arc::clone(&identity.authority));
         self.ends.store(Arc::new(identity.ends.clone()));
-        self.trust.send_if_modified(|trust| {
-            let changed = **trust != *identity.trust;
-            *trust = Arc::clone(&identity.trust);
-            changed
-        });
+        for (sender, certificates) in [
+            (&self.trust, &identity.trust),
+            (&self.client_trust, &identity.client_trust),
+        ] {
+            sender.send_if_modified(|before| {
+                let changed = *before != *certificates;
+                *before = Arc::clone(certificates);
+                changed
+            });
+        }
     }
 
     /// When each certificate ends, for who is called at night.

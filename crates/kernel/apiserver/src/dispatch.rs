@@ -120,6 +120,11 @@ fn check_scope(def: &ResourceDef, path: &ResourcePath, verb: &str) -> Result<(),
         return Err(ApiError::no_such_path());
     }
     if def.namespaced && !in_namespace && !matches!(verb, "list" | "watch") {
+        // Upstream serves the two by different handlers, and clients tell their answers apart: Crossplane takes "not
+        // found" for "nothing to delete".
+        if def.custom().is_some() {
+            return Err(ApiError::no_such_path());
+        }
         return Err(ApiError::method_not_allowed(&def.resource, verb));
     }
     Ok(())

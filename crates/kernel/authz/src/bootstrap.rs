@@ -167,7 +167,7 @@ pub fn objects() -> Vec<BootstrapObject> {
 fn controller_binding(role: &Role) -> BootstrapObject {
     let account = role.name.strip_prefix(CONTROLLER_PREFIX).unwrap_or(role.name);
     let subjects = json!([{"kind": "ServiceAccount", "name": account, "namespace": "kube-system"}]);
-    binding("", role.name, role.name, &subjects)
+    binding(role.namespace, role.name, role.name, &subjects)
 }
 
 fn metadata(namespace: &str, name: &str) -> Value {

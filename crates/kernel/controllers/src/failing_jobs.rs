@@ -1,9 +1,11 @@
 //! A Job fails at once and says why: no node here runs pods. Whoever waits for it, such as a Helm hook, hears so.
 //!
 //! Left alone are Jobs that have ended, are suspended, are being deleted, or belong to another controller
-//! (`spec.managedBy`).
+//! (`spec.managedBy`). A kube-controller-manager that holds its Lease brings the real Job controller: as long as it does,
+//! all Jobs are left to it, or a Job could be failed here while its pods are made there.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fairway_controller::cache::Cache;
 use fairway_controller::error::is_not_found;
@@ -12,6 +14,8 @@ use fairway_controller::{
     Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
 };
 use fairway_kernel_kinds::job;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
@@ -25,11 +29,18 @@ const NAME: &str = "job-controller";
 /// The value of `spec.managedBy` that means the cluster's own controller.
 const OURS: &str = "kubernetes.io/job-controller";
 const WORKERS: usize = 4;
+/// The Lease of upstream's controllers, in `kube-system`.
+const MANAGER_LEASE: &str = "kube-controller-manager";
+/// How soon after its start this controller looks again whether the Lease is held.
+const UNTIL_KNOWN: Duration = Duration::from_millis(20);
 
 struct FailingJobs {
     client: Client,
     /// Whether each Job shall fail.
     jobs: Arc<Cache<bool>>,
+    /// Until when the Lease is held.
+    leases: Arc<Cache<Timestamp>>,
+    lease: ObjectKey,
     recorder: Recorder,
 }
 
@@ -45,6 +56,15 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
         |job: &DynamicObject| job.metadata.deletion_timestamp.is_none() && decide(&job.data, "").is_some(),
         move |key| sink.add(key),
     ));
+    let leases = Arc::new(Cache::new(&setup.workspace));
+    manager.spawn(watch::follow_into(
+        Api::<Lease>::namespaced(manager.client(&setup.workspace, users::INFORMER), "kube-system"),
+        watcher::Config::default().fields(&format!("metadata.name={MANAGER_LEASE}")),
+        manager.shutdown(),
+        Arc::clone(&leases),
+        held_until,
+        |_| {},
+    ));
     let recorder = Recorder::new(client.clone(), NAME);
     let controller = Controller::new(
         NAME,
@@ -52,6 +72,8 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
         FailingJobs {
             client,
             jobs,
+            leases,
+            lease: ObjectKey::new(&setup.workspace, "kube-system", MANAGER_LEASE),
             recorder,
         },
     )
@@ -67,6 +89,29 @@ fn resource() -> ApiResource {
         kind: "Job".to_owned(),
         plural: "jobs".to_owned(),
     }
+}
+
+/// The end of a Lease's time; the beginning of time if nobody holds it.
+fn held_until(lease: &Lease) -> Timestamp {
+    let spec = lease.spec.as_ref();
+    let holder = spec
+        .and_then(|spec| spec.holder_identity.as_deref())
+        .unwrap_or("");
+    let renewed = spec.and_then(|spec| spec.renew_time.as_ref());
+    let seconds = spec.and_then(|spec| spec.lease_duration_seconds).unwrap_or(0);
+    match renewed {
+        Some(renewed) if !holder.is_empty() => renewed
+            .0
+            .checked_add(SignedDuration::from_secs(seconds.into()))
+            .unwrap_or(Timestamp::MAX),
+        _ => Timestamp::MIN,
+    }
+}
+
+/// How long the Jobs are somebody else's, if they are.
+fn left_to_another(held_until: Option<Timestamp>, now: Timestamp) -> Option<Duration> {
+    let rest = held_until?.duration_since(now);
+    (rest > SignedDuration::ZERO).then(|| rest.unsigned_abs())
 }
 
 /// The status that a Job shall have; `None`: it is left alone.
@@ -102,6 +147,13 @@ impl Reconcile<ObjectKey> for FailingJobs {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
         if self.jobs.get(key).as_deref() != Some(&true) {
             return Ok(Outcome::Done);
+        }
+        if !self.leases.is_synced() {
+            return Ok(Outcome::Again(UNTIL_KNOWN));
+        }
+        let held_until = self.leases.get(&self.lease).as_deref().copied();
+        if let Some(rest) = left_to_another(held_until, Timestamp::now()) {
+            return Ok(Outcome::Again(rest));
         }
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, &resource());
         let Some(mut job) = api.get_opt(&key.name).await.attempting("read the Job")? else {
@@ -141,9 +193,46 @@ impl Reconcile<ObjectKey> for FailingJobs {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use jiff::Timestamp;
     use serde_json::{Value, json};
 
-    use super::decide;
+    use super::{decide, held_until, left_to_another};
+
+    #[test]
+    fn jobs_are_left_to_who_holds_the_lease() {
+        let now: Timestamp = "2026-11-16T12:00:00Z".parse().unwrap();
+        let lease = |spec: Value| Some(json!({"metadata": {}, "spec": spec}));
+        let renewed =
+            |time: &str| lease(json!({"holderIdentity": "a", "renewTime": time, "leaseDurationSeconds": 15}));
+        for (name, lease, want) in [
+            ("no lease", None, None),
+            (
+                "held",
+                renewed("2026-11-16T11:59:55.000000Z"),
+                Some(Duration::from_secs(10)),
+            ),
+            ("over", renewed("2026-11-16T11:59:40.000000Z"), None),
+            ("over just now", renewed("2026-11-16T11:59:45.000000Z"), None),
+            (
+                "given back",
+                lease(
+                    json!({"holderIdentity": "", "renewTime": "2026-11-16T12:00:00.000000Z", "leaseDurationSeconds": 1}),
+                ),
+                None,
+            ),
+            (
+                "never renewed",
+                lease(json!({"holderIdentity": "a", "leaseDurationSeconds": 15})),
+                None,
+            ),
+            ("empty", lease(json!({})), None),
+        ] {
+            let lease = lease.map(|lease| held_until(&serde_json::from_value(lease).unwrap()));
+            assert_eq!(left_to_another(lease, now), want, "{name}");
+        }
+    }
 
     #[test]
     fn a_job_fails_unless_it_is_not_ours_to_fail() {

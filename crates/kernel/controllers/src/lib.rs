@@ -18,8 +18,10 @@
 //! | `resource_quota` | a quota's status tells what is enforced and what is used |
 //! | `certificates` | requests for certificates are approved, signed and removed as upstream does |
 //! | `local_api_services` | every group and version that is served has its APIService |
+//! | `authentication_trust` | extension servers find in `extension-apiserver-authentication` whose certificates to trust |
 //! | `failing_jobs` | a Job fails at once and says why: no node here runs pods |
 
+mod authentication_trust;
 mod certificates;
 mod default_accounts;
 mod definitions;
@@ -58,6 +60,8 @@ pub struct Options {
     pub client_for: Arc<dyn Fn(&str) -> Client + Send + Sync>,
     /// The certificates by which this server can be trusted, in PEM. They may change while the controllers run.
     pub root_ca: watch::Receiver<Arc<str>>,
+    /// The authority of client certificates, in PEM; [`Options::new`] takes the root's. It may change too.
+    pub client_ca: watch::Receiver<Arc<str>>,
     /// The address of the Service `default/kubernetes`.
     pub service_ip: Ipv4Addr,
     /// Where the API can be reached from outside the process.
@@ -78,9 +82,11 @@ impl Options {
         service_ip: Ipv4Addr,
         advertise: SocketAddr,
     ) -> Self {
+        let root_ca = watch::channel(Arc::from(root_ca.into())).1;
         Self {
             client_for: Arc::new(client_for),
-            root_ca: watch::channel(Arc::from(root_ca.into())).1,
+            client_ca: root_ca.clone(),
+            root_ca,
             service_ip,
             advertise,
             event_ttl: EVENT_TTL,
@@ -112,6 +118,7 @@ const CONTROLLERS: &[Register] = &[
     kubernetes_service::register,
     certificates::register,
     local_api_services::register,
+    authentication_trust::register,
     failing_jobs::register,
     token_secrets::register,
     resource_quota::register,

@@ -25,6 +25,9 @@ pub(crate) const TOKEN_CONTROLLER: &str = "system:serviceaccount:kube-system:fai
 /// Upstream registers what it serves inside the server, with the rights of `system:masters`.
 pub(crate) const API_SERVICE_REGISTRAR: &str =
     "system:serviceaccount:kube-system:fairway-local-apiservice-registrar";
+/// Upstream writes the ConfigMap inside the server, with the rights of `system:masters`.
+pub(crate) const AUTHENTICATION_PUBLISHER: &str =
+    "system:serviceaccount:kube-system:fairway-authentication-publisher";
 /// Upstream's controllers share the watches of `system:kube-controller-manager`, which may see everything.
 pub(crate) const INFORMER: &str = "system:serviceaccount:kube-system:fairway-informer";
 
@@ -43,6 +46,7 @@ pub const USERS: &[&str] = &[
     SERVICE_PUBLISHER,
     TOKEN_CONTROLLER,
     API_SERVICE_REGISTRAR,
+    AUTHENTICATION_PUBLISHER,
     INFORMER,
 ];
 
@@ -51,9 +55,9 @@ mod tests {
     use fairway_kernel_authz::{Attributes, Policy, ResourceAttributes, UserInfo, bootstrap};
 
     use super::{
-        CERTIFICATE_CONTROLLER, DEFINITION_CONTROLLER, EVENT_TTL_CONTROLLER, GARBAGE_COLLECTOR, INFORMER,
-        JOB_CONTROLLER, NAMESPACE_CONTROLLER, RESOURCE_QUOTA_CONTROLLER, ROLE_AGGREGATOR, ROOT_CA_PUBLISHER,
-        SERVICE_ACCOUNT_CONTROLLER, SERVICE_PUBLISHER, TOKEN_CONTROLLER,
+        AUTHENTICATION_PUBLISHER, CERTIFICATE_CONTROLLER, DEFINITION_CONTROLLER, EVENT_TTL_CONTROLLER,
+        GARBAGE_COLLECTOR, INFORMER, JOB_CONTROLLER, NAMESPACE_CONTROLLER, RESOURCE_QUOTA_CONTROLLER,
+        ROLE_AGGREGATOR, ROOT_CA_PUBLISHER, SERVICE_ACCOUNT_CONTROLLER, SERVICE_PUBLISHER, TOKEN_CONTROLLER,
     };
 
     #[test]
@@ -204,6 +208,8 @@ mod tests {
                 true,
             ),
             (super::API_SERVICE_REGISTRAR, "list", "", "services", "", false),
+            (AUTHENTICATION_PUBLISHER, "create", "", "configmaps", "", false),
+            (INFORMER, "watch", "coordination.k8s.io", "leases", "", false),
             (INFORMER, "watch", "", "namespaces", "", true),
             (INFORMER, "watch", "", "secrets", "", false),
         ] {

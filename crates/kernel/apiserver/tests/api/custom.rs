@@ -549,3 +549,15 @@ async fn rules_in_cel_are_asked() {
         .await;
     refused.refused(422, "Invalid", "low must not be above high");
 }
+
+#[tokio::test]
+async fn objects_of_a_namespaced_definition_are_not_written_across_namespaces() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    define(&admin, &json!({"type": "object"})).await;
+    let everywhere = "/apis/test.dev/v1/widgets";
+    admin.get(everywhere).await.expect(200);
+    // Not 405, as for built-in kinds.
+    admin.delete(everywhere).await.expect(404);
+    admin.post(everywhere, &widget("w", &json!({}))).await.expect(404);
+}

@@ -1,9 +1,23 @@
 //! Roles of Fairway's own controllers, for what upstream does inside the server, in etcd, or with watches that may see
 //! everything.
 
-use super::{CORE, READ, READ_UPDATE, Role, on};
+use super::{CORE, READ, READ_UPDATE, Role, named, on};
 
 pub(super) const FAIRWAY_ROLES: &[Role] = &[
+    Role {
+        name: "system:controller:fairway-authentication-publisher",
+        namespace: "kube-system",
+        rules: &[
+            on(&["create"], CORE, &["configmaps"]),
+            named(
+                READ_UPDATE,
+                CORE,
+                &["configmaps"],
+                &["extension-apiserver-authentication"],
+            ),
+        ],
+        ..Role::NONE
+    },
     Role {
         name: "system:controller:fairway-definition-controller",
         rules: &[
@@ -49,6 +63,17 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
             ),
             on(&["patch"], &["apiregistration.k8s.io"], &["apiservices/status"]),
         ],
+        ..Role::NONE
+    },
+    Role {
+        name: "system:controller:fairway-informer",
+        namespace: "kube-system",
+        rules: &[named(
+            READ,
+            &["coordination.k8s.io"],
+            &["leases"],
+            &["kube-controller-manager"],
+        )],
         ..Role::NONE
     },
     Role {

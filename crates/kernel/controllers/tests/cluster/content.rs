@@ -136,3 +136,24 @@ async fn events_end() {
     gone(&events, "e").await;
     cluster.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn extension_servers_find_whom_to_trust() {
+    let cluster = Cluster::start().await;
+    let config_maps = cluster.config_maps("kube-system");
+    let name = "extension-apiserver-authentication";
+    there(&config_maps, name).await;
+    let wrong = json!({"data": {"client-ca-file": "wrong", "requestheader-client-ca-file": "theirs"}});
+    config_maps
+        .patch(name, &PatchParams::default(), &Patch::Merge(wrong))
+        .await
+        .unwrap();
+    eventually("our key is put right, and others' stay", || async {
+        let data = config_maps.get(name).await.unwrap().data["data"].clone();
+        data == json!({"client-ca-file": ROOT_CA, "requestheader-client-ca-file": "theirs"})
+    })
+    .await;
+    config_maps.delete(name, &DeleteParams::default()).await.unwrap();
+    there(&config_maps, name).await;
+    cluster.stop().await;
+}

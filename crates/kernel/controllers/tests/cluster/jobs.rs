@@ -45,3 +45,30 @@ async fn a_job_fails_and_says_why() {
     assert_eq!(suspended.data.pointer("/status/conditions"), None);
     cluster.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_is_left_to_a_manager_that_lives() {
+    let cluster = Cluster::start().await;
+    let leases = cluster.api("coordination.k8s.io/v1", "Lease", "leases", "kube-system");
+    let now = jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%S.000000Z")
+        .to_string();
+    let spec = json!({"holderIdentity": "a", "renewTime": now, "leaseDurationSeconds": 3});
+    create(
+        &leases,
+        json!({"metadata": {"name": "kube-controller-manager"}, "spec": spec}),
+    )
+    .await;
+    a_while().await;
+    let jobs = cluster.api("batch/v1", "Job", "jobs", "default");
+    create(&jobs, job("j", false)).await;
+    a_while().await;
+    let untouched = jobs.get("j").await.unwrap();
+    assert_eq!(untouched.data.pointer("/status/conditions"), None);
+    eventually("the Job fails when the Lease is over", || async {
+        let job = jobs.get("j").await.unwrap();
+        job.data.pointer("/status/conditions/1/type") == Some(&json!("Failed"))
+    })
+    .await;
+    cluster.stop().await;
+}

@@ -1,0 +1,94 @@
+//! The ConfigMap `kube-system/extension-apiserver-authentication` tells servers that ask this one who a caller is (and
+//! kube-controller-manager and kube-scheduler on their own ports) whose client certificates to trust.
+//!
+//! Only that key is ours. There are no front-proxy keys, because requests are not forwarded to other servers.
+
+use std::sync::Arc;
+
+use fairway_controller::apply::Applier;
+use fairway_controller::{
+    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, Shutdown, watch,
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, PartialObjectMeta};
+use kube::runtime::watcher::{self, Event};
+use serde_json::{Value, json};
+
+use crate::{Setup, users};
+
+const NAME: &str = "authentication-trust";
+const APPLIER: Applier = Applier::new("fairway-authentication-trust");
+const CONFIG_MAP: &str = "extension-apiserver-authentication";
+const NAMESPACE: &str = "kube-system";
+
+struct AuthenticationTrust {
+    api: Api<ConfigMap>,
+    client_ca: tokio::sync::watch::Receiver<Arc<str>>,
+}
+
+pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
+    let client = manager.client(&setup.workspace, users::AUTHENTICATION_PUBLISHER);
+    let queue = Queue::default();
+    let key = ObjectKey::new(&setup.workspace, NAMESPACE, CONFIG_MAP);
+    queue.add(key.clone());
+    manager.spawn(follow_changes(
+        setup.options.client_ca.clone(),
+        key.clone(),
+        queue.clone(),
+        manager.shutdown(),
+    ));
+    let sink = queue.clone();
+    manager.spawn(watch::follow(
+        Api::<PartialObjectMeta<ConfigMap>>::namespaced(client.clone(), NAMESPACE),
+        watcher::Config::default().fields(&format!("metadata.name={CONFIG_MAP}")),
+        manager.shutdown(),
+        move |event| {
+            if matches!(event, Event::Apply(_) | Event::Delete(_)) {
+                sink.add(key.clone());
+            }
+        },
+    ));
+    let reconciler = AuthenticationTrust {
+        api: Api::namespaced(client, NAMESPACE),
+        client_ca: setup.options.client_ca.clone(),
+    };
+    manager.spawn(Controller::new(NAME, queue, reconciler).run(manager.metrics(), manager.shutdown()));
+}
+
+/// A new authority of client certificates is published as soon as it is trusted here.
+async fn follow_changes(
+    mut client_ca: tokio::sync::watch::Receiver<Arc<str>>,
+    key: ObjectKey,
+    queue: Queue<ObjectKey>,
+    mut shutdown: Shutdown,
+) {
+    loop {
+        tokio::select! {
+            changed = client_ca.changed() => match changed {
+                Ok(()) => queue.add(key.clone()),
+                Err(_) => return,
+            },
+            () = shutdown.wait() => return,
+        }
+    }
+}
+
+/// Applying what is there already changes nothing, so the watch comes to rest.
+fn desired(client_ca: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": CONFIG_MAP, "namespace": NAMESPACE},
+        "data": {"client-ca-file": client_ca},
+    })
+}
+
+impl Reconcile<ObjectKey> for AuthenticationTrust {
+    async fn reconcile(&self, _: &ObjectKey) -> Result<Outcome, Failure> {
+        let desired = desired(&self.client_ca.borrow());
+        APPLIER
+            .apply(&self.api, CONFIG_MAP, &desired)
+            .await
+            .attempting("apply the ConfigMap with the authority of client certificates")?;
+        Ok(Outcome::Done)
+    }
+}
