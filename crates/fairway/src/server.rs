@@ -3,7 +3,7 @@
 mod controllers;
 mod identity;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -65,7 +65,10 @@ pub(crate) async fn run(
     let tls = listener::tls(&identity.serving, &identity.authority.certificate)?;
     let serving = tokio::spawn(listener::serve(Arc::clone(&kernel), socket, tls));
     let (stop, shutdown) = fairway_controller::Shutdown::new();
-    let controllers = controllers::start(&kernel, &identity.trust, kubeconfig_host(listen), shutdown);
+    let advertise = config
+        .advertise
+        .map_or_else(|| kubeconfig_host(listen), |ip| SocketAddr::new(ip, listen.port()));
+    let controllers = controllers::start(&kernel, &identity.trust, advertise, shutdown);
     let server = format!("https://{}", kubeconfig_host(listen));
     let admin = kubeconfig::make(&server, &identity.trust, &identity.admin);
     write_private(
@@ -94,11 +97,11 @@ pub(crate) async fn run(
 }
 
 /// The address that clients on this machine use: an unspecified one means loopback to them.
-fn kubeconfig_host(listen: std::net::SocketAddr) -> std::net::SocketAddr {
+fn kubeconfig_host(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(std::net::Ipv6Addr::LOCALHOST),
         other => other,
     };
-    std::net::SocketAddr::new(ip, listen.port())
+    SocketAddr::new(ip, listen.port())
 }
