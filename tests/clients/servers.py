@@ -1,4 +1,4 @@
-"""Servers for the client tests: a Fairway of our own, the real peer, or one that runs already."""
+"""Servers for the tests with real clients: a Fairway of our own, the real peer, or one that runs already."""
 
 import contextlib
 import os

@@ -1,8 +1,10 @@
 //! What must hold beyond the object itself: its namespace, the rights of who writes it, the addresses it needs.
 //!
 //! `mutate` may still change the object; `validate` only says yes or no; `reserve` takes addresses and ports together with
-//! the write. Quota, webhooks and policies will join the same three steps.
+//! the write. Quota and webhooks will join the same three steps.
 
+pub mod account;
+pub mod policy;
 pub mod rbac;
 pub mod service;
 
@@ -67,8 +69,9 @@ pub async fn validate(
     }
     if operation != Operation::Delete {
         rbac::confirm(call, object, old)?;
+        policy::confirm(call, object, old)?;
     }
-    Ok(())
+    policy::judge(call, operation, object, old)
 }
 
 /// Objects can be created only in a namespace that exists and is not being deleted.

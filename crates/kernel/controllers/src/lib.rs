@@ -14,10 +14,14 @@
 //! | `default_accounts` | every namespace has the service account `default` |
 //! | `role_aggregation` | aggregated cluster roles hold the rules of those that they select |
 //! | `kubernetes_service` | `default/kubernetes` leads to this server |
+//! | `endpoint_mirroring` | Endpoints written by hand have EndpointSlices |
+//! | `disruption` | a PodDisruptionBudget knows how many pods may be disrupted |
 //! | `failing_jobs` | a Job fails at once and says why: no node here runs pods |
 
 mod default_accounts;
 mod definitions;
+mod disruption;
+mod endpoint_mirroring;
 mod expired_events;
 mod failing_jobs;
 mod garbage;
@@ -95,6 +99,8 @@ const CONTROLLERS: &[Register] = &[
     default_accounts::register,
     role_aggregation::register,
     kubernetes_service::register,
+    endpoint_mirroring::register,
+    disruption::register,
     failing_jobs::register,
 ];
 

@@ -7,6 +7,9 @@ pub(crate) const SERVICE_ACCOUNT_CONTROLLER: &str =
     "system:serviceaccount:kube-system:service-account-controller";
 pub(crate) const ROLE_AGGREGATOR: &str =
     "system:serviceaccount:kube-system:clusterrole-aggregation-controller";
+pub(crate) const MIRRORING_CONTROLLER: &str =
+    "system:serviceaccount:kube-system:endpointslicemirroring-controller";
+pub(crate) const DISRUPTION_CONTROLLER: &str = "system:serviceaccount:kube-system:disruption-controller";
 pub(crate) const JOB_CONTROLLER: &str = "system:serviceaccount:kube-system:job-controller";
 /// Upstream finalizes CRDs inside the server, with the rights of `system:masters`.
 pub(crate) const DEFINITION_CONTROLLER: &str =
@@ -27,6 +30,8 @@ pub const USERS: &[&str] = &[
     ROOT_CA_PUBLISHER,
     SERVICE_ACCOUNT_CONTROLLER,
     ROLE_AGGREGATOR,
+    MIRRORING_CONTROLLER,
+    DISRUPTION_CONTROLLER,
     JOB_CONTROLLER,
     DEFINITION_CONTROLLER,
     EVENT_TTL_CONTROLLER,
@@ -39,8 +44,8 @@ mod tests {
     use fairway_kernel_authz::{Attributes, Policy, ResourceAttributes, UserInfo, bootstrap};
 
     use super::{
-        DEFINITION_CONTROLLER, EVENT_TTL_CONTROLLER, GARBAGE_COLLECTOR, INFORMER, JOB_CONTROLLER,
-        NAMESPACE_CONTROLLER, ROLE_AGGREGATOR, ROOT_CA_PUBLISHER, SERVICE_ACCOUNT_CONTROLLER,
+        DEFINITION_CONTROLLER, DISRUPTION_CONTROLLER, EVENT_TTL_CONTROLLER, GARBAGE_COLLECTOR, INFORMER,
+        JOB_CONTROLLER, MIRRORING_CONTROLLER, NAMESPACE_CONTROLLER, ROLE_AGGREGATOR, ROOT_CA_PUBLISHER, SERVICE_ACCOUNT_CONTROLLER,
         SERVICE_PUBLISHER,
     };
 
@@ -107,6 +112,24 @@ mod tests {
                 "",
                 true,
             ),
+            (
+                MIRRORING_CONTROLLER,
+                "create",
+                "discovery.k8s.io",
+                "endpointslices",
+                "",
+                true,
+            ),
+            (MIRRORING_CONTROLLER, "update", "", "endpoints", "", false),
+            (
+                DISRUPTION_CONTROLLER,
+                "update",
+                "policy",
+                "poddisruptionbudgets",
+                "status",
+                true,
+            ),
+            (DISRUPTION_CONTROLLER, "delete", "", "pods", "", false),
             (JOB_CONTROLLER, "update", "batch", "jobs", "status", true),
             (DEFINITION_CONTROLLER, "patch", crds.0, crds.1, "status", true),
             (DEFINITION_CONTROLLER, "patch", crds.0, crds.1, "", true),
@@ -139,6 +162,7 @@ mod tests {
             ),
             (SERVICE_PUBLISHER, "delete", "", "services", "", false),
             (INFORMER, "watch", "", "namespaces", "", true),
+            (INFORMER, "list", "", "pods", "", true),
             (INFORMER, "watch", "", "secrets", "", false),
         ] {
             assert_eq!(

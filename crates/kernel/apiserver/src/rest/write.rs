@@ -165,6 +165,7 @@ pub(crate) async fn create(
         ));
     }
     admission::mutate(call, Operation::Create, &mut object)?;
+    admission::account::admit(call, Operation::Create, &mut object).await?;
     if !applied {
         object = behaviour::own_update(call, None, object, &manager(call, options));
     }
