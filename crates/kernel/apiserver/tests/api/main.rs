@@ -18,6 +18,7 @@ mod hostile;
 mod kube_runtime;
 mod list;
 mod patch;
+mod policies;
 mod random;
 mod reviews;
 mod services;

@@ -7,6 +7,7 @@
 
 mod content;
 mod definitions;
+mod endpoints;
 mod garbage;
 mod harness;
 mod jobs;
