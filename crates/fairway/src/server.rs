@@ -65,9 +65,10 @@ pub(crate) async fn run(
     let tls = listener::tls(&identity.serving, &identity.authority.certificate)?;
     let serving = tokio::spawn(listener::serve(Arc::clone(&kernel), socket, tls));
     let (stop, shutdown) = fairway_controller::Shutdown::new();
-    let advertise = config
-        .advertise
-        .map_or_else(|| kubeconfig_host(listen), |ip| SocketAddr::new(ip, listen.port()));
+    let advertise = config.advertise.map_or_else(
+        || kubeconfig_host(listen),
+        |ip| SocketAddr::new(ip, listen.port()),
+    );
     let controllers = controllers::start(&kernel, &identity.trust, advertise, shutdown);
     let server = format!("https://{}", kubeconfig_host(listen));
     let admin = kubeconfig::make(&server, &identity.trust, &identity.admin);

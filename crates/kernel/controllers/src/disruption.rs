@@ -65,7 +65,10 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
             // Which budgets select it, and selected it before, is found out when they are counted.
             let namespace = pod.metadata.namespace.unwrap_or_default();
             let all = budgets.all();
-            let near = all.into_iter().map(|(key, _)| key).filter(|key| key.namespace == namespace);
+            let near = all
+                .into_iter()
+                .map(|(key, _)| key)
+                .filter(|key| key.namespace == namespace);
             near.for_each(|key| sink.add(key));
         },
     ));
@@ -82,7 +85,10 @@ impl Disruption {
     async fn pods(&self, namespace: &str, wanted: &Value) -> Result<Vec<Value>, Failure> {
         let resource = ApiResource::erase::<Pod>(&());
         let api: Api<DynamicObject> = Api::namespaced_with(self.informer.clone(), namespace, &resource);
-        let pods = api.list(&ListParams::default()).await.attempting("list the pods")?;
+        let pods = api
+            .list(&ListParams::default())
+            .await
+            .attempting("list the pods")?;
         let pods = pods.items.into_iter().map(whole);
         Ok(pods
             .filter(|pod| selector::matches(wanted, part(part(pod, "metadata"), "labels")))
@@ -120,9 +126,15 @@ impl Disruption {
         };
         let api: Api<DynamicObject> = kind.api(self.client.clone(), namespace);
         if kind.resource.kind == "ReplicaSet" {
-            let set = api.get_opt(text(owner, "name")).await.attempting("read a ReplicaSet")?;
-            let Some(set) = set.map(whole) else { return Ok(None) };
-            if let Some(deployment) = controller_of(&set).filter(|owner| text(owner, "kind") == "Deployment") {
+            let set = api
+                .get_opt(text(owner, "name"))
+                .await
+                .attempting("read a ReplicaSet")?;
+            let Some(set) = set.map(whole) else {
+                return Ok(None);
+            };
+            if let Some(deployment) = controller_of(&set).filter(|owner| text(owner, "kind") == "Deployment")
+            {
                 return Box::pin(self.scale(namespace, deployment)).await;
             }
         }
@@ -171,14 +183,17 @@ impl Reconcile<ObjectKey> for Disruption {
         };
         let now = Timestamp::now().as_second();
         let decided = decide(&seen, &Observed { pods: &pods, scale }, now);
-        let outcome = decided
-            .again_in
-            .map_or(Outcome::Done, |seconds| Outcome::Again(Duration::from_secs(seconds)));
+        let outcome = decided.again_in.map_or(Outcome::Done, |seconds| {
+            Outcome::Again(Duration::from_secs(seconds))
+        });
         let Some(status) = decided.status else {
             return Ok(outcome);
         };
         budget.data["status"] = status;
-        match api.replace_status(&key.name, &PostParams::default(), &budget).await {
+        match api
+            .replace_status(&key.name, &PostParams::default(), &budget)
+            .await
+        {
             Err(error) if is_not_found(&error) => Ok(Outcome::Done),
             answer => {
                 answer.attempting("write the budget's status")?;

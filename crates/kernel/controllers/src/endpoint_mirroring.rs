@@ -34,8 +34,22 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     let own = watcher::Config::default().labels(&format!("{MANAGED_BY}={MANAGER}"));
     let by_name = |object: &kube::api::ObjectMeta| object.name.clone();
     let by_label = |slice: &kube::api::ObjectMeta| slice.labels.as_ref()?.get(SERVICE_NAME).cloned();
-    follow::<Endpoints>(manager, &client, &queue, &setup.workspace, watcher::Config::default(), by_name);
-    follow::<Service>(manager, &client, &queue, &setup.workspace, watcher::Config::default(), by_name);
+    follow::<Endpoints>(
+        manager,
+        &client,
+        &queue,
+        &setup.workspace,
+        watcher::Config::default(),
+        by_name,
+    );
+    follow::<Service>(
+        manager,
+        &client,
+        &queue,
+        &setup.workspace,
+        watcher::Config::default(),
+        by_name,
+    );
     follow::<EndpointSlice>(manager, &client, &queue, &setup.workspace, own, by_label);
     let controller = Controller::new(NAME, queue, Mirroring { client }).workers(WORKERS);
     manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
@@ -75,7 +89,10 @@ impl Mirroring {
         Api::namespaced_with(self.client.clone(), &key.namespace, &ApiResource::erase::<K>(&()))
     }
 
-    async fn read<K: kube::Resource<DynamicType = ()>>(&self, key: &ObjectKey) -> Result<Option<Value>, Failure> {
+    async fn read<K: kube::Resource<DynamicType = ()>>(
+        &self,
+        key: &ObjectKey,
+    ) -> Result<Option<Value>, Failure> {
         let found = self.api::<K>(key).get_opt(&key.name).await;
         Ok(found.attempting("read what is mirrored")?.map(whole))
     }
@@ -93,13 +110,16 @@ impl Reconcile<ObjectKey> for Mirroring {
         let endpoints = self.read::<Endpoints>(key).await?;
         let service = self.read::<Service>(key).await?;
         let slices = self.api::<EndpointSlice>(key);
-        let own = ListParams::default().labels(&format!("{SERVICE_NAME}={},{MANAGED_BY}={MANAGER}", key.name));
+        let own =
+            ListParams::default().labels(&format!("{SERVICE_NAME}={},{MANAGED_BY}={MANAGER}", key.name));
         let existing = slices.list(&own).await.attempting("list the mirrored slices")?;
         let existing: Vec<Value> = existing.items.into_iter().map(whole).collect();
         let plan = decide(endpoints.as_ref(), service.as_ref(), &existing);
         for slice in &plan.create {
             match create(&slices, slice).await {
-                Err(error) if is_namespace_terminating(&error) || is_not_found(&error) => return Ok(Outcome::Done),
+                Err(error) if is_namespace_terminating(&error) || is_not_found(&error) => {
+                    return Ok(Outcome::Done);
+                }
                 answer => answer.attempting("create a mirrored slice")?,
             }
         }

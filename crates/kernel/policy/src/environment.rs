@@ -55,13 +55,19 @@ pub(crate) fn compile(env: &Env, source: &str, results: &[Type]) -> Result<Progr
 
 fn request_type() -> Type {
     let object = |name: &str, fields: &[(&str, Type)]| {
-        Type::object(name, fields.iter().map(|(name, ty)| ((*name).to_owned(), ty.clone())))
+        Type::object(
+            name,
+            fields.iter().map(|(name, ty)| ((*name).to_owned(), ty.clone())),
+        )
     };
     let texts = |name: &str, names: &[&str]| {
         Type::object(name, names.iter().map(|name| ((*name).to_owned(), Type::String)))
     };
     let kind = texts("kubernetes.GroupVersionKind", &["group", "version", "kind"]);
-    let resource = texts("kubernetes.GroupVersionResource", &["group", "version", "resource"]);
+    let resource = texts(
+        "kubernetes.GroupVersionResource",
+        &["group", "version", "resource"],
+    );
     let user = object(
         "kubernetes.UserInfo",
         &[

@@ -53,7 +53,12 @@ pub fn expression_errors(policy: &Value) -> Vec<FieldError> {
         let path = at("validations", i, "expression");
         check(&env, &path, text(validation, "expression"), &[Type::Bool]);
         let path = at("validations", i, "messageExpression");
-        check(&message_env, &path, text(validation, "messageExpression"), &[Type::String]);
+        check(
+            &message_env,
+            &path,
+            text(validation, "messageExpression"),
+            &[Type::String],
+        );
     }
     for (i, annotation) in list(spec, "auditAnnotations").iter().enumerate() {
         let path = at("auditAnnotations", i, "valueExpression");

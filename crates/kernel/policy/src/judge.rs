@@ -215,8 +215,9 @@ impl<'a> Run<'a> {
             if let Ok(needed) = &expression.program {
                 self.bind_for(needed, index);
             }
-            let value = evaluate(expression, &self.activation, &mut self.budget)
-                .map_err(|why| Error::Invalid(format!("composited variable {name:?} fails to evaluate: {why}").into()));
+            let value = evaluate(expression, &self.activation, &mut self.budget).map_err(|why| {
+                Error::Invalid(format!("composited variable {name:?} fails to evaluate: {why}").into())
+            });
             let activation = std::mem::take(&mut self.activation);
             self.activation = activation.bind_result(name, value);
         }

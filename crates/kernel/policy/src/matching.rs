@@ -76,9 +76,9 @@ fn namespace_matches(wanted: &Value, target: &Target<'_>) -> bool {
 
 fn object_matches(wanted: &Value, target: &Target<'_>) -> bool {
     selector::is_empty(wanted)
-        || [target.object, target.old_object]
-            .into_iter()
-            .any(|object| !object.is_null() && selector::matches(wanted, part(part(object, "metadata"), "labels")))
+        || [target.object, target.old_object].into_iter().any(|object| {
+            !object.is_null() && selector::matches(wanted, part(part(object, "metadata"), "labels"))
+        })
 }
 
 fn by_rules<'t>(rules: &[Value], target: &'t Target<'_>, exact: bool) -> Option<&'t Resource> {
@@ -86,7 +86,10 @@ fn by_rules<'t>(rules: &[Value], target: &'t Target<'_>, exact: bool) -> Option<
     if find(&target.resource) {
         return Some(&target.resource);
     }
-    target.equivalents.iter().find(|resource| !exact && find(resource))
+    target
+        .equivalents
+        .iter()
+        .find(|resource| !exact && find(resource))
 }
 
 fn rule_matches(rule: &Value, target: &Target<'_>, resource: &Resource) -> bool {
@@ -106,7 +109,8 @@ fn rule_matches(rule: &Value, target: &Target<'_>, resource: &Resource) -> bool 
         && one_of("apiGroups", &resource.group)
         && one_of("apiVersions", &resource.version)
         && texts(rule, "resources").any(names_it)
-        && (list(rule, "resourceNames").is_empty() || texts(rule, "resourceNames").any(|name| name == target.name))
+        && (list(rule, "resourceNames").is_empty()
+            || texts(rule, "resourceNames").any(|name| name == target.name))
 }
 
 #[cfg(test)]
@@ -139,7 +143,10 @@ mod tests {
             object: &object,
             old_object: &null,
         };
-        let status = Target { subresource: "status", ..widget.clone() };
+        let status = Target {
+            subresource: "status",
+            ..widget.clone()
+        };
         let node = Target {
             resource: resource("", "v1", "nodes", "Node"),
             equivalents: Vec::new(),
@@ -153,9 +160,7 @@ mod tests {
             namespace: "n",
             ..widget.clone()
         };
-        let rule = |version: &str, resources: &[&str]| {
-            json!({"apiGroups": ["example.com"], "apiVersions": [version], "operations": ["CREATE"], "resources": resources})
-        };
+        let rule = |version: &str, resources: &[&str]| json!({"apiGroups": ["example.com"], "apiVersions": [version], "operations": ["CREATE"], "resources": resources});
         let all = json!({"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]});
         let with = |mut rule: Value, field: &str, value: Value| {
             rule[field] = value;
@@ -164,29 +169,144 @@ mod tests {
         for (name, criteria, target, want) in [
             ("nothing is asked", json!(null), &widget, Some("v2")),
             ("no rules", json!({}), &widget, Some("v2")),
-            ("by its version", json!({"resourceRules": [rule("v2", &["widgets"])]}), &widget, Some("v2")),
-            ("by another", json!({"resourceRules": [rule("v1", &["widgets"])]}), &widget, Some("v1")),
-            ("not by another", json!({"matchPolicy": "Exact", "resourceRules": [rule("v1", &["widgets"])]}), &widget, None),
-            ("by none", json!({"resourceRules": [rule("v3", &["widgets"])]}), &widget, None),
-            ("another resource", json!({"resourceRules": [rule("*", &["gadgets"])]}), &widget, None),
-            ("a resource is not its status", json!({"resourceRules": [rule("*", &["widgets"])]}), &status, None),
-            ("a status", json!({"resourceRules": [rule("*", &["widgets/status"])]}), &status, Some("v2")),
-            ("any subresource", json!({"resourceRules": [rule("*", &["widgets/*"])]}), &status, Some("v2")),
-            ("everything", json!({"resourceRules": [rule("*", &["*/*"])]}), &widget, Some("v2")),
-            ("excluded", json!({"resourceRules": [all], "excludeResourceRules": [rule("v1", &["widgets"])]}), &widget, None),
-            ("by name", json!({"resourceRules": [with(all.clone(), "resourceNames", json!(["w"]))]}), &widget, Some("v2")),
-            ("by another name", json!({"resourceRules": [with(all.clone(), "resourceNames", json!(["v"]))]}), &widget, None),
-            ("another operation", json!({"resourceRules": [with(all.clone(), "operations", json!(["DELETE"]))]}), &widget, None),
-            ("in a namespace", json!({"resourceRules": [with(all.clone(), "scope", json!("Namespaced"))]}), &widget, Some("v2")),
-            ("of the cluster", json!({"resourceRules": [with(all.clone(), "scope", json!("Cluster"))]}), &widget, None),
-            ("a node is of the cluster", json!({"resourceRules": [with(all.clone(), "scope", json!("Cluster"))]}), &node, Some("v1")),
-            ("so is a namespace", json!({"resourceRules": [with(all.clone(), "scope", json!("Namespaced"))]}), &namespace, None),
-            ("labels of the namespace", json!({"namespaceSelector": {"matchLabels": {"team": "a"}}}), &widget, Some("v2")),
-            ("other labels", json!({"namespaceSelector": {"matchLabels": {"team": "b"}}}), &widget, None),
-            ("a node has no namespace", json!({"namespaceSelector": {"matchLabels": {"team": "b"}}}), &node, Some("v1")),
-            ("a namespace is its own", json!({"namespaceSelector": {"matchLabels": {"team": "b"}}}), &namespace, None),
-            ("labels of the object", json!({"objectSelector": {"matchLabels": {"app": "x"}}}), &widget, Some("v2")),
-            ("other labels of it", json!({"objectSelector": {"matchLabels": {"app": "y"}}}), &widget, None),
+            (
+                "by its version",
+                json!({"resourceRules": [rule("v2", &["widgets"])]}),
+                &widget,
+                Some("v2"),
+            ),
+            (
+                "by another",
+                json!({"resourceRules": [rule("v1", &["widgets"])]}),
+                &widget,
+                Some("v1"),
+            ),
+            (
+                "not by another",
+                json!({"matchPolicy": "Exact", "resourceRules": [rule("v1", &["widgets"])]}),
+                &widget,
+                None,
+            ),
+            (
+                "by none",
+                json!({"resourceRules": [rule("v3", &["widgets"])]}),
+                &widget,
+                None,
+            ),
+            (
+                "another resource",
+                json!({"resourceRules": [rule("*", &["gadgets"])]}),
+                &widget,
+                None,
+            ),
+            (
+                "a resource is not its status",
+                json!({"resourceRules": [rule("*", &["widgets"])]}),
+                &status,
+                None,
+            ),
+            (
+                "a status",
+                json!({"resourceRules": [rule("*", &["widgets/status"])]}),
+                &status,
+                Some("v2"),
+            ),
+            (
+                "any subresource",
+                json!({"resourceRules": [rule("*", &["widgets/*"])]}),
+                &status,
+                Some("v2"),
+            ),
+            (
+                "everything",
+                json!({"resourceRules": [rule("*", &["*/*"])]}),
+                &widget,
+                Some("v2"),
+            ),
+            (
+                "excluded",
+                json!({"resourceRules": [all], "excludeResourceRules": [rule("v1", &["widgets"])]}),
+                &widget,
+                None,
+            ),
+            (
+                "by name",
+                json!({"resourceRules": [with(all.clone(), "resourceNames", json!(["w"]))]}),
+                &widget,
+                Some("v2"),
+            ),
+            (
+                "by another name",
+                json!({"resourceRules": [with(all.clone(), "resourceNames", json!(["v"]))]}),
+                &widget,
+                None,
+            ),
+            (
+                "another operation",
+                json!({"resourceRules": [with(all.clone(), "operations", json!(["DELETE"]))]}),
+                &widget,
+                None,
+            ),
+            (
+                "in a namespace",
+                json!({"resourceRules": [with(all.clone(), "scope", json!("Namespaced"))]}),
+                &widget,
+                Some("v2"),
+            ),
+            (
+                "of the cluster",
+                json!({"resourceRules": [with(all.clone(), "scope", json!("Cluster"))]}),
+                &widget,
+                None,
+            ),
+            (
+                "a node is of the cluster",
+                json!({"resourceRules": [with(all.clone(), "scope", json!("Cluster"))]}),
+                &node,
+                Some("v1"),
+            ),
+            (
+                "so is a namespace",
+                json!({"resourceRules": [with(all.clone(), "scope", json!("Namespaced"))]}),
+                &namespace,
+                None,
+            ),
+            (
+                "labels of the namespace",
+                json!({"namespaceSelector": {"matchLabels": {"team": "a"}}}),
+                &widget,
+                Some("v2"),
+            ),
+            (
+                "other labels",
+                json!({"namespaceSelector": {"matchLabels": {"team": "b"}}}),
+                &widget,
+                None,
+            ),
+            (
+                "a node has no namespace",
+                json!({"namespaceSelector": {"matchLabels": {"team": "b"}}}),
+                &node,
+                Some("v1"),
+            ),
+            (
+                "a namespace is its own",
+                json!({"namespaceSelector": {"matchLabels": {"team": "b"}}}),
+                &namespace,
+                None,
+            ),
+            (
+                "labels of the object",
+                json!({"objectSelector": {"matchLabels": {"app": "x"}}}),
+                &widget,
+                Some("v2"),
+            ),
+            (
+                "other labels of it",
+                json!({"objectSelector": {"matchLabels": {"app": "y"}}}),
+                &widget,
+                None,
+            ),
         ] {
             let found = matches(&criteria, target).map(|resource| resource.version.as_str());
             assert_eq!(found, want, "{name}");

@@ -101,7 +101,11 @@ impl Policy {
         let annotations = list(spec, "auditAnnotations")
             .iter()
             .map(|annotation| {
-                let expression = make(&env, text(annotation, "valueExpression"), &[Type::String, Type::Null]);
+                let expression = make(
+                    &env,
+                    text(annotation, "valueExpression"),
+                    &[Type::String, Type::Null],
+                );
                 (text(annotation, "key").to_owned(), expression)
             })
             .collect();

@@ -146,7 +146,11 @@ pub fn judge(
                 Ok(params) => params,
                 Err(why) => {
                     if policy.fails_closed {
-                        denials.push(denial(policy, Some(binding), format!("failed to configure binding: {why}")));
+                        denials.push(denial(
+                            policy,
+                            Some(binding),
+                            format!("failed to configure binding: {why}"),
+                        ));
                     }
                     continue;
                 }
@@ -166,7 +170,12 @@ pub fn judge(
             }
         }
         for (key, values) in annotations {
-            info!(policy = policy.name, key, value = values.join(", "), "an audit annotation of a policy");
+            info!(
+                policy = policy.name,
+                key,
+                value = values.join(", "),
+                "an audit annotation of a policy"
+            );
         }
     }
     match denials.into_iter().next() {
@@ -278,12 +287,15 @@ fn parameters(
         (true, false) => given,
         (true, true) if request_namespace.is_empty() => {
             return Err(
-                "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources".to_owned(),
+                "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+                    .to_owned(),
             );
         }
         (true, true) => request_namespace,
         (false, false) => {
-            return Err("paramRef.namespace must not be provided for a cluster-scoped `paramKind`".to_owned());
+            return Err(
+                "paramRef.namespace must not be provided for a cluster-scoped `paramKind`".to_owned(),
+            );
         }
         (false, true) => "",
     };
@@ -301,7 +313,10 @@ fn parameters(
         .filter_map(|object| present::value(def, object).ok())
         .filter(|object| {
             !name.is_empty()
-                || selector::matches(part(reference, "selector"), part(part(object, "metadata"), "labels"))
+                || selector::matches(
+                    part(reference, "selector"),
+                    part(part(object, "metadata"), "labels"),
+                )
         })
         .collect();
     if found.is_empty() && text(reference, "parameterNotFoundAction") == "Deny" {

@@ -22,7 +22,8 @@ fn policy(name: &str, validation: Value, more: Value) -> Value {
 
 async fn enforce(admin: &Client, policy: Value, actions: Value, more: Value) {
     let name = policy["metadata"]["name"].clone();
-    let mut binding = json!({"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": actions}});
+    let mut binding =
+        json!({"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": actions}});
     for (field, value) in more.as_object().unwrap() {
         binding["spec"][field] = value.clone();
     }
@@ -43,7 +44,8 @@ async fn a_policy_counts_from_the_moment_when_it_is_bound() {
     let size = policy("size", check, json!({}));
     admin.post(POLICIES, &size).await.expect(201);
     admin.post(MAPS, &map("unbound", "big")).await.expect(201);
-    let binding = json!({"metadata": {"name": "b"}, "spec": {"policyName": "size", "validationActions": ["Deny"]}});
+    let binding =
+        json!({"metadata": {"name": "b"}, "spec": {"policyName": "size", "validationActions": ["Deny"]}});
     admin.post(BINDINGS, &binding).await.expect(201);
     let answer = admin.post(MAPS, &map("a", "big")).await;
     let status = answer.refused(
@@ -58,10 +60,17 @@ async fn a_policy_counts_from_the_moment_when_it_is_bound() {
     admin.post(MAPS, &map("a", "small")).await.expect(201);
     let path = format!("{MAPS}/a");
     admin
-        .patch("application/merge-patch+json", &path, &json!({"data": {"size": "big"}}))
+        .patch(
+            "application/merge-patch+json",
+            &path,
+            &json!({"data": {"size": "big"}}),
+        )
         .await
         .refused(422, "Invalid", "too big");
-    admin.post(&format!("{MAPS}?dryRun=All"), &map("dry", "big")).await.refused(422, "Invalid", "too big");
+    admin
+        .post(&format!("{MAPS}?dryRun=All"), &map("dry", "big"))
+        .await
+        .refused(422, "Invalid", "too big");
     admin.delete(&path).await.expect(200);
     admin.delete(&format!("{BINDINGS}/b")).await.expect(200);
     admin.post(MAPS, &map("c", "big")).await.expect(201);
@@ -72,13 +81,32 @@ async fn bindings_say_what_becomes_of_a_failure() {
     let server = Server::start().await;
     let admin = server.admin();
     let never = |reason: &str| json!({"expression": "false", "message": "never", "reason": reason});
-    enforce(&admin, policy("warn", never("Invalid"), json!({})), json!(["Warn"]), json!({})).await;
+    enforce(
+        &admin,
+        policy("warn", never("Invalid"), json!({})),
+        json!(["Warn"]),
+        json!({}),
+    )
+    .await;
     let answer = admin.post(MAPS, &map("a", "x")).await;
     answer.expect(201);
     let warning = "Validation failed for ValidatingAdmissionPolicy 'warn' with binding 'warn': never";
-    assert!(answer.warnings().iter().any(|w| w == warning), "{:?}", answer.warnings());
-    enforce(&admin, policy("deny", never("Forbidden"), json!({})), json!(["Deny", "Audit"]), json!({})).await;
-    admin.delete(&format!("{MAPS}/a")).await.refused(403, "Forbidden", "never");
+    assert!(
+        answer.warnings().iter().any(|w| w == warning),
+        "{:?}",
+        answer.warnings()
+    );
+    enforce(
+        &admin,
+        policy("deny", never("Forbidden"), json!({})),
+        json!(["Deny", "Audit"]),
+        json!({}),
+    )
+    .await;
+    admin
+        .delete(&format!("{MAPS}/a"))
+        .await
+        .refused(403, "Forbidden", "never");
     // Nobody can lock himself out of the policies.
     admin.delete(&format!("{BINDINGS}/deny")).await.expect(200);
     admin.delete(&format!("{MAPS}/a")).await.expect(200);
@@ -92,18 +120,28 @@ async fn parameters_come_from_the_objects_that_the_binding_names() {
     let kind = json!({"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
         "matchConditions": [{"name": "sized", "expression": "has(object.data) && 'size' in object.data"}]});
     let check = json!({"expression": "object.data.size == params.data.allowed", "message": "not allowed"});
-    let reference = json!({"paramRef": {"name": "size", "namespace": "limits", "parameterNotFoundAction": "Deny"}});
+    let reference =
+        json!({"paramRef": {"name": "size", "namespace": "limits", "parameterNotFoundAction": "Deny"}});
     enforce(&admin, policy("p", check, kind), json!(["Deny"]), reference).await;
-    admin.post(MAPS, &map("a", "m")).await.refused(422, "Invalid", "no params found");
+    admin
+        .post(MAPS, &map("a", "m"))
+        .await
+        .refused(422, "Invalid", "no params found");
     let limits = json!({"metadata": {"name": "size"}, "data": {"allowed": "m"}});
     // The parameters themselves are a ConfigMap that the policy is about; its conditions leave them out.
     admin.delete(&format!("{BINDINGS}/p")).await.expect(200);
-    admin.post("/api/v1/namespaces/limits/configmaps", &limits).await.expect(201);
+    admin
+        .post("/api/v1/namespaces/limits/configmaps", &limits)
+        .await
+        .expect(201);
     let binding = json!({"metadata": {"name": "p"}, "spec": {"policyName": "p", "validationActions": ["Deny"],
         "paramRef": {"name": "size", "namespace": "limits", "parameterNotFoundAction": "Deny"}}});
     admin.post(BINDINGS, &binding).await.expect(201);
     admin.post(MAPS, &map("a", "m")).await.expect(201);
-    admin.post(MAPS, &map("b", "l")).await.refused(422, "Invalid", "not allowed");
+    admin
+        .post(MAPS, &map("b", "l"))
+        .await
+        .refused(422, "Invalid", "not allowed");
     let unsized_map = json!({"metadata": {"name": "c"}, "data": {"other": "x"}});
     admin.post(MAPS, &unsized_map).await.expect(201);
 }
@@ -113,10 +151,11 @@ async fn expressions_must_compile() {
     let server = Server::start().await;
     let admin = server.admin();
     let wrong = policy("w", json!({"expression": "object.data.size"}), json!({}));
-    admin
-        .post(POLICIES, &wrong)
-        .await
-        .refused(422, "Invalid", "spec.validations[0].expression: Invalid value: \"object.data.size\": must evaluate to bool");
+    admin.post(POLICIES, &wrong).await.refused(
+        422,
+        "Invalid",
+        "spec.validations[0].expression: Invalid value: \"object.data.size\": must evaluate to bool",
+    );
 }
 
 #[tokio::test]
@@ -134,7 +173,10 @@ async fn who_scales_is_judged_by_the_scale() {
     admin.post(deployments, &deployment).await.expect(201);
     let path = format!("{deployments}/d/scale");
     let merge = "application/merge-patch+json";
-    admin.patch(merge, &path, &json!({"spec": {"replicas": 4}})).await.expect(200);
+    admin
+        .patch(merge, &path, &json!({"spec": {"replicas": 4}}))
+        .await
+        .expect(200);
     admin
         .patch(merge, &path, &json!({"spec": {"replicas": 5}}))
         .await
@@ -147,13 +189,12 @@ async fn pods_run_as_an_account_that_exists() {
     let admin = server.admin();
     let accounts = "/api/v1/namespaces/default/serviceaccounts";
     let pods = "/api/v1/namespaces/default/pods";
-    let pod = |name: &str, account: &str| {
-        json!({"metadata": {"name": name}, "spec": {"serviceAccountName": account, "containers": [{"name": "c", "image": "i"}]}})
-    };
-    admin
-        .post(pods, &pod("p", "nobody"))
-        .await
-        .refused(403, "Forbidden", "error looking up service account default/nobody: serviceaccount \"nobody\" not found");
+    let pod = |name: &str, account: &str| json!({"metadata": {"name": name}, "spec": {"serviceAccountName": account, "containers": [{"name": "c", "image": "i"}]}});
+    admin.post(pods, &pod("p", "nobody")).await.refused(
+        403,
+        "Forbidden",
+        "error looking up service account default/nobody: serviceaccount \"nobody\" not found",
+    );
     let quiet = json!({"metadata": {"name": "quiet"}, "automountServiceAccountToken": false,
         "imagePullSecrets": [{"name": "pull"}]});
     admin.post(accounts, &quiet).await.expect(201);
@@ -163,13 +204,19 @@ async fn pods_run_as_an_account_that_exists() {
     // One that comes with its namespace waits for the default account.
     let late = async {
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-        admin.post(accounts, &json!({"metadata": {"name": "default"}})).await.expect(201)
+        admin
+            .post(accounts, &json!({"metadata": {"name": "default"}}))
+            .await
+            .expect(201)
     };
     let plain = pod("plain", "");
     let (made, _) = tokio::join!(admin.post(pods, &plain), late);
     let made = made.expect(201);
     assert_eq!(made["spec"]["serviceAccountName"], "default");
     let mount = &made["spec"]["containers"][0]["volumeMounts"][0];
-    assert_eq!(mount["mountPath"], "/var/run/secrets/kubernetes.io/serviceaccount");
+    assert_eq!(
+        mount["mountPath"],
+        "/var/run/secrets/kubernetes.io/serviceaccount"
+    );
     assert_eq!(mount["name"], made["spec"]["volumes"][0]["name"]);
 }

@@ -44,7 +44,11 @@ pub(super) fn decide(budget: &Value, observed: &Observed<'_>, now: i64) -> Decid
         .filter(|pod| is_healthy(pod) && !disrupted.contains_key(text(part(pod, "metadata"), "name")))
         .count();
     let healthy = i64::try_from(healthy).unwrap_or(i64::MAX);
-    let allowed = if expected <= 0 { 0 } else { (healthy - desired).max(0) };
+    let allowed = if expected <= 0 {
+        0
+    } else {
+        (healthy - desired).max(0)
+    };
     let (state, reason) = if allowed > 0 {
         ("True", "SufficientPods")
     } else {
@@ -117,8 +121,13 @@ fn still_disrupted(old: &Value, pods: &[Value], now: i64) -> (Map<String, Value>
             text(metadata, "name") == name && text(metadata, "deletionTimestamp").is_empty()
         });
         let since = at.as_str().and_then(|text| text.parse::<Timestamp>().ok());
-        let Some(since) = since.filter(|_| waiting) else { continue };
-        let left = since.as_second().saturating_add(DELETION_SECONDS).saturating_sub(now);
+        let Some(since) = since.filter(|_| waiting) else {
+            continue;
+        };
+        let left = since
+            .as_second()
+            .saturating_add(DELETION_SECONDS)
+            .saturating_sub(now);
         if let Ok(left) = u64::try_from(left) {
             next = Some(next.map_or(left + 1, |soonest| soonest.min(left + 1)));
             kept.insert(name.clone(), at.clone());
@@ -167,10 +176,14 @@ fn with_condition(old: &Value, state: &str, reason: &str, message: &str, generat
 
 /// Whether two statuses say the same, whatever the order of their fields.
 fn same(old: &Value, new: &Value) -> bool {
-    let zero = |value: &Value| value.is_null() || value == &json!(0) || value == &json!({}) || value == &json!("");
+    let zero =
+        |value: &Value| value.is_null() || value == &json!(0) || value == &json!({}) || value == &json!("");
     match (old, new) {
         (Value::Object(a), Value::Object(b)) => a.keys().chain(b.keys()).all(|key| {
-            let (a, b) = (a.get(key).unwrap_or(&Value::Null), b.get(key).unwrap_or(&Value::Null));
+            let (a, b) = (
+                a.get(key).unwrap_or(&Value::Null),
+                b.get(key).unwrap_or(&Value::Null),
+            );
             same(a, b) || (zero(a) && zero(b))
         }),
         (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
@@ -195,20 +208,74 @@ mod tests {
     fn budgets_are_counted() {
         let three = [pod("a", true), pod("b", true), pod("c", false)];
         for (name, spec, pods, scale, want) in [
-            ("no pods", json!({"minAvailable": 1}), &three[..0], 0, (0, 0, 1, 0)),
-            ("a number", json!({"minAvailable": 1}), &three[..], 0, (3, 2, 1, 1)),
+            (
+                "no pods",
+                json!({"minAvailable": 1}),
+                &three[..0],
+                0,
+                (0, 0, 1, 0),
+            ),
+            (
+                "a number",
+                json!({"minAvailable": 1}),
+                &three[..],
+                0,
+                (3, 2, 1, 1),
+            ),
             ("too few", json!({"minAvailable": 2}), &three[..], 0, (3, 2, 2, 0)),
-            ("a share of what should be", json!({"minAvailable": "50%"}), &three[..], 4, (4, 2, 2, 0)),
-            ("rounded up", json!({"minAvailable": "1%"}), &three[..], 4, (4, 2, 1, 1)),
-            ("the most that may be missing", json!({"maxUnavailable": 2}), &three[..], 3, (3, 2, 1, 1)),
-            ("a share of it", json!({"maxUnavailable": "50%"}), &three[..], 3, (3, 2, 1, 1)),
-            ("everything may", json!({"maxUnavailable": 9}), &three[..], 3, (3, 2, 0, 2)),
+            (
+                "a share of what should be",
+                json!({"minAvailable": "50%"}),
+                &three[..],
+                4,
+                (4, 2, 2, 0),
+            ),
+            (
+                "rounded up",
+                json!({"minAvailable": "1%"}),
+                &three[..],
+                4,
+                (4, 2, 1, 1),
+            ),
+            (
+                "the most that may be missing",
+                json!({"maxUnavailable": 2}),
+                &three[..],
+                3,
+                (3, 2, 1, 1),
+            ),
+            (
+                "a share of it",
+                json!({"maxUnavailable": "50%"}),
+                &three[..],
+                3,
+                (3, 2, 1, 1),
+            ),
+            (
+                "everything may",
+                json!({"maxUnavailable": 9}),
+                &three[..],
+                3,
+                (3, 2, 0, 2),
+            ),
         ] {
             let budget = json!({"metadata": {"generation": 2}, "spec": spec});
-            let decided = decide(&budget, &Observed { pods, scale: Ok(scale) }, NOW);
+            let decided = decide(
+                &budget,
+                &Observed {
+                    pods,
+                    scale: Ok(scale),
+                },
+                NOW,
+            );
             let status = decided.status.unwrap();
-            let found = ["expectedPods", "currentHealthy", "desiredHealthy", "disruptionsAllowed"]
-                .map(|field| status[field].as_i64().unwrap());
+            let found = [
+                "expectedPods",
+                "currentHealthy",
+                "desiredHealthy",
+                "disruptionsAllowed",
+            ]
+            .map(|field| status[field].as_i64().unwrap());
             assert_eq!((found[0], found[1], found[2], found[3]), want, "{name}");
             assert_eq!(status["observedGeneration"], 2, "{name}");
             let allowed = &status["conditions"][0];
@@ -216,7 +283,14 @@ mod tests {
             // Asked again, it has nothing to say.
             let mut settled = budget.clone();
             settled["status"] = status;
-            let again = decide(&settled, &Observed { pods, scale: Ok(scale) }, NOW + 60);
+            let again = decide(
+                &settled,
+                &Observed {
+                    pods,
+                    scale: Ok(scale),
+                },
+                NOW + 60,
+            );
             assert_eq!(again.status, None, "{name}");
         }
     }
@@ -226,16 +300,29 @@ mod tests {
         let pods = [pod("a", true), pod("b", true)];
         let budget = json!({"spec": {"minAvailable": 1}, "status": {"disruptedPods": {
             "a": "2027-01-15T07:59:00Z", "b": "2027-01-15T07:00:00Z", "gone": "2027-01-15T07:59:30Z"}}});
-        let decided = decide(&budget, &Observed { pods: &pods, scale: Ok(0) }, NOW);
+        let decided = decide(
+            &budget,
+            &Observed {
+                pods: &pods,
+                scale: Ok(0),
+            },
+            NOW,
+        );
         let status = decided.status.unwrap();
         assert_eq!(status["disruptedPods"], json!({"a": "2027-01-15T07:59:00Z"}));
-        assert_eq!((&status["currentHealthy"], decided.again_in), (&json!(1), Some(61)));
+        assert_eq!(
+            (&status["currentHealthy"], decided.again_in),
+            (&json!(1), Some(61))
+        );
     }
 
     #[test]
     fn what_cannot_be_counted_allows_nothing() {
         let budget = json!({"spec": {"minAvailable": "50%"}, "status": {"observedGeneration": 1, "disruptionsAllowed": 3}});
-        let observed = Observed { pods: &[], scale: Err("found no controllers".to_owned()) };
+        let observed = Observed {
+            pods: &[],
+            scale: Err("found no controllers".to_owned()),
+        };
         let status = decide(&budget, &observed, NOW).status.unwrap();
         assert_eq!(status["disruptionsAllowed"], 0);
         assert_eq!(status["conditions"][0]["reason"], "SyncFailed");

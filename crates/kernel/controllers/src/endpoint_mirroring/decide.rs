@@ -54,7 +54,8 @@ pub(super) fn decide(endpoints: Option<&Value>, service: Option<&Value>, existin
             }
         }
     }
-    plan.delete.extend(found.values().flatten().map(|slice| name_of(slice)));
+    plan.delete
+        .extend(found.values().flatten().map(|slice| name_of(slice)));
     plan
 }
 
@@ -71,7 +72,9 @@ fn name_of(slice: &Value) -> String {
 }
 
 fn port_of(port: &Value) -> Port {
-    let protocol = Some(text(port, "protocol")).filter(|p| !p.is_empty()).unwrap_or("TCP");
+    let protocol = Some(text(port, "protocol"))
+        .filter(|p| !p.is_empty())
+        .unwrap_or("TCP");
     (
         text(port, "name").to_owned(),
         port["port"].as_i64().unwrap_or(0),
@@ -81,7 +84,11 @@ fn port_of(port: &Value) -> Port {
 }
 
 fn key_of(slice: &Value) -> SliceKey {
-    let family = if text(slice, "addressType") == "IPv6" { "IPv6" } else { "IPv4" };
+    let family = if text(slice, "addressType") == "IPv6" {
+        "IPv6"
+    } else {
+        "IPv4"
+    };
     let mut ports: Vec<Port> = list(slice, "ports").iter().map(port_of).collect();
     ports.sort();
     (family, ports)
@@ -170,7 +177,11 @@ fn empty_slice(endpoints: &Value, family: &str, ports: &[Port]) -> Value {
             shown
         })
         .collect();
-    let prefix = if name.len() < MAX_NAME { format!("{name}-") } else { name.to_owned() };
+    let prefix = if name.len() < MAX_NAME {
+        format!("{name}-")
+    } else {
+        name.to_owned()
+    };
     let mut own = json!({
         "generateName": prefix, "namespace": text(metadata, "namespace"), "labels": labels,
         "ownerReferences": [{
@@ -189,7 +200,12 @@ fn empty_slice(endpoints: &Value, family: &str, ports: &[Port]) -> Value {
 
 /// Whether a slice says already what it should.
 fn same(existing: &Value, wanted: &Value) -> bool {
-    let map = |slice: &Value, field: &str| part(part(slice, "metadata"), field).as_object().cloned().unwrap_or_default();
+    let map = |slice: &Value, field: &str| {
+        part(part(slice, "metadata"), field)
+            .as_object()
+            .cloned()
+            .unwrap_or_default()
+    };
     let members = |slice: &Value| {
         let mut members: Vec<String> = list(slice, "endpoints").iter().map(canonical).collect();
         members.sort();
@@ -207,7 +223,10 @@ fn canonical(endpoint: &Value) -> String {
         Some(fields) => format!("{:?}", fields.iter().collect::<BTreeMap<_, _>>()),
         None => value.to_string(),
     };
-    sorted.iter().map(|(key, value)| format!("{key}={};", text(value))).collect()
+    sorted
+        .iter()
+        .map(|(key, value)| format!("{key}={};", text(value)))
+        .collect()
 }
 
 fn updated(existing: &Value, wanted: &Value) -> Value {
@@ -245,13 +264,20 @@ mod tests {
 
     #[test]
     fn a_slice_says_what_the_endpoints_say() {
-        let one = endpoints(json!([{"addresses": [{"ip": "10.1.2.3", "hostname": "h"}], "ports": [{"port": 80}]}]));
+        let one =
+            endpoints(json!([{"addresses": [{"ip": "10.1.2.3", "hostname": "h"}], "ports": [{"port": 80}]}]));
         let plan = decide(Some(&one), Some(&service()), &[]);
         let [slice] = plan.create.as_slice() else {
             panic!("{plan:?}")
         };
-        assert_eq!(slice["endpoints"], json!([{"addresses": ["10.1.2.3"], "conditions": {"ready": true}, "hostname": "h"}]));
-        assert_eq!(slice["ports"], json!([{"name": "", "port": 80, "protocol": "TCP"}]));
+        assert_eq!(
+            slice["endpoints"],
+            json!([{"addresses": ["10.1.2.3"], "conditions": {"ready": true}, "hostname": "h"}])
+        );
+        assert_eq!(
+            slice["ports"],
+            json!([{"name": "", "port": 80, "protocol": "TCP"}])
+        );
         assert_eq!(slice["addressType"], "IPv4");
         assert_eq!(slice["metadata"]["generateName"], "db-");
         assert_eq!(slice["metadata"]["annotations"], json!({"note": "kept"}));
@@ -262,18 +288,27 @@ mod tests {
         );
         // Nothing is left to do, then.
         let there = [stored(slice.clone(), "db-abc")];
-        assert_eq!(decide(Some(&one), Some(&service()), &there), super::Plan::default());
+        assert_eq!(
+            decide(Some(&one), Some(&service()), &there),
+            super::Plan::default()
+        );
         // Another address changes the slice in place.
         let other = endpoints(json!([{"addresses": [{"ip": "10.2.3.4"}], "ports": [{"port": 80}]}]));
         let plan = decide(Some(&other), Some(&service()), &there);
         assert_eq!((plan.create.len(), plan.delete.len()), (0, 0));
         let (name, slice) = &plan.update[0];
-        assert_eq!((name.as_str(), &slice["metadata"]["resourceVersion"]), ("db-abc", &json!("7")));
+        assert_eq!(
+            (name.as_str(), &slice["metadata"]["resourceVersion"]),
+            ("db-abc", &json!("7"))
+        );
         assert_eq!(slice["endpoints"][0]["addresses"], json!(["10.2.3.4"]));
         // Another port needs another slice.
         let moved = endpoints(json!([{"addresses": [{"ip": "10.1.2.3"}], "ports": [{"port": 81}]}]));
         let plan = decide(Some(&moved), Some(&service()), &there);
-        assert_eq!((plan.create.len(), plan.delete.as_slice()), (1, ["db-abc".to_owned()].as_slice()));
+        assert_eq!(
+            (plan.create.len(), plan.delete.as_slice()),
+            (1, ["db-abc".to_owned()].as_slice())
+        );
     }
 
     #[test]
@@ -304,7 +339,11 @@ mod tests {
                 .iter()
                 .map(|slice| {
                     let count = |field: &str| slice[field].as_array().map_or(0, Vec::len);
-                    (slice["addressType"].as_str().unwrap(), count("ports"), count("endpoints"))
+                    (
+                        slice["addressType"].as_str().unwrap(),
+                        count("ports"),
+                        count("endpoints"),
+                    )
                 })
                 .collect();
             assert_eq!(shown, want, "{name}");
@@ -321,8 +360,14 @@ mod tests {
             changed["metadata"][field] = value;
             changed
         };
-        let skipped = with("labels", json!({"endpointslice.kubernetes.io/skip-mirror": "true"}));
-        let lock = with("annotations", json!({"control-plane.alpha.kubernetes.io/leader": "{}"}));
+        let skipped = with(
+            "labels",
+            json!({"endpointslice.kubernetes.io/skip-mirror": "true"}),
+        );
+        let lock = with(
+            "annotations",
+            json!({"control-plane.alpha.kubernetes.io/leader": "{}"}),
+        );
         let selecting = json!({"spec": {"selector": {"app": "x"}}});
         for (name, endpoints, service, deleted) in [
             ("one too many", Some(&plain), Some(&service()), 1),

@@ -50,7 +50,11 @@ pub fn choose(pod: &mut Value) -> String {
 /// makes the volume's name unique.
 pub fn equip(pod: &mut Value, account: &Value, suffix: &str) {
     let spec = part_mut(pod, "spec");
-    let wanted = |object: &Value| object.get("automountServiceAccountToken").and_then(Value::as_bool);
+    let wanted = |object: &Value| {
+        object
+            .get("automountServiceAccountToken")
+            .and_then(Value::as_bool)
+    };
     if wanted(spec).or_else(|| wanted(account)).unwrap_or(true) {
         mount_token(spec, suffix);
     }
@@ -69,7 +73,9 @@ fn mount_token(spec: &mut Value, suffix: &str) {
         .map(|volume| text(volume, "name"))
         .find(|name| name.starts_with(VOLUME_PREFIX))
         .map(str::to_owned);
-    let name = existing.clone().unwrap_or_else(|| format!("{VOLUME_PREFIX}{suffix}"));
+    let name = existing
+        .clone()
+        .unwrap_or_else(|| format!("{VOLUME_PREFIX}{suffix}"));
     let mount = json!({"name": name, "readOnly": true, "mountPath": TOKEN_PATH});
     let mut needed = false;
     for (field, _) in CONTAINERS {
@@ -105,12 +111,18 @@ fn push(object: &mut Value, field: &str, item: Value) {
 /// The first secret that the pod refers to and that its account, which insists, does not list.
 pub fn forbidden_secret(pod: &Value, account: &Value) -> Option<String> {
     let annotations = part(part(account, "metadata"), "annotations");
-    if !matches!(text(annotations, ENFORCE_SECRETS), "1" | "t" | "T" | "true" | "TRUE" | "True") {
+    if !matches!(
+        text(annotations, ENFORCE_SECRETS),
+        "1" | "t" | "T" | "true" | "TRUE" | "True"
+    ) {
         return None;
     }
     let lists = |field: &str, name: &str| list(account, field).iter().any(|item| text(item, "name") == name);
     let (spec, who) = (part(pod, "spec"), text(part(account, "metadata"), "name"));
-    for volume in list(spec, "volumes").iter().filter(|volume| has(volume, "secret")) {
+    for volume in list(spec, "volumes")
+        .iter()
+        .filter(|volume| has(volume, "secret"))
+    {
         let secret = text(part(volume, "secret"), "secretName");
         if !lists("secrets", secret) {
             return Some(format!(
@@ -120,7 +132,8 @@ pub fn forbidden_secret(pod: &Value, account: &Value) -> Option<String> {
     }
     for (field, word) in CONTAINERS {
         for container in list(spec, field) {
-            if let Some((what, secret)) = secrets_of(container).find(|(_, secret)| !lists("secrets", secret)) {
+            if let Some((what, secret)) = secrets_of(container).find(|(_, secret)| !lists("secrets", secret))
+            {
                 return Some(format!(
                     "{word} {} with {what} referencing secret.secretName=\"{secret}\" is not allowed because service account \
                      {who} does not reference that secret",
@@ -151,7 +164,8 @@ fn secrets_of(container: &Value) -> impl Iterator<Item = (String, &str)> {
     });
     let whole = list(container, "envFrom").iter().filter_map(|source| {
         let from = part(source, "secretRef");
-        from.is_object().then(|| ("envFrom".to_owned(), text(from, "name")))
+        from.is_object()
+            .then(|| ("envFrom".to_owned(), text(from, "name")))
     });
     single.chain(whole)
 }
@@ -174,9 +188,18 @@ mod tests {
     fn a_token_is_mounted_unless_somebody_objects() {
         let mounts = |of_pod: Value, of_account: Value| {
             let mut pod = pod(json!({"automountServiceAccountToken": of_pod}));
-            equip(&mut pod, &json!({"automountServiceAccountToken": of_account}), "abcde");
+            equip(
+                &mut pod,
+                &json!({"automountServiceAccountToken": of_account}),
+                "abcde",
+            );
             let volumes = pod["spec"]["volumes"].as_array().map_or(0, Vec::len);
-            assert_eq!(volumes, pod["spec"]["containers"][0]["volumeMounts"].as_array().map_or(0, Vec::len));
+            assert_eq!(
+                volumes,
+                pod["spec"]["containers"][0]["volumeMounts"]
+                    .as_array()
+                    .map_or(0, Vec::len)
+            );
             volumes == 1
         };
         for (of_pod, of_account, want) in [
@@ -186,7 +209,11 @@ mod tests {
             (json!(true), json!(false), true),
             (json!(false), json!(true), false),
         ] {
-            assert_eq!(mounts(of_pod.clone(), of_account.clone()), want, "{of_pod} {of_account}");
+            assert_eq!(
+                mounts(of_pod.clone(), of_account.clone()),
+                want,
+                "{of_pod} {of_account}"
+            );
         }
     }
 
@@ -197,10 +224,14 @@ mod tests {
         equip(&mut own, &json!({}), "abcde");
         assert!(own["spec"]["volumes"].is_null(), "no container needs it: {own}");
 
-        let mut named = pod(json!({"volumes": [{"name": "kube-api-access-own"}], "imagePullSecrets": [{"name": "a"}]}));
+        let mut named =
+            pod(json!({"volumes": [{"name": "kube-api-access-own"}], "imagePullSecrets": [{"name": "a"}]}));
         equip(&mut named, &json!({"imagePullSecrets": [{"name": "b"}]}), "abcde");
         assert_eq!(named["spec"]["volumes"].as_array().map(Vec::len), Some(1));
-        assert_eq!(named["spec"]["containers"][0]["volumeMounts"][0]["name"], "kube-api-access-own");
+        assert_eq!(
+            named["spec"]["containers"][0]["volumeMounts"][0]["name"],
+            "kube-api-access-own"
+        );
         assert_eq!(named["spec"]["imagePullSecrets"], json!([{"name": "a"}]));
 
         let mut plain = pod(json!({}));
@@ -215,8 +246,14 @@ mod tests {
         let strict = json!({"metadata": {"name": "s", "annotations": {"kubernetes.io/enforce-mountable-secrets": "true"}},
             "secrets": [{"name": "ok"}], "imagePullSecrets": [{"name": "pull"}]});
         for (spec, fault) in [
-            (json!({"volumes": [{"name": "v", "secret": {"secretName": "ok"}}]}), None),
-            (json!({"volumes": [{"name": "v", "secret": {"secretName": "no"}}]}), Some("volume with")),
+            (
+                json!({"volumes": [{"name": "v", "secret": {"secretName": "ok"}}]}),
+                None,
+            ),
+            (
+                json!({"volumes": [{"name": "v", "secret": {"secretName": "no"}}]}),
+                Some("volume with"),
+            ),
             (
                 json!({"containers": [{"name": "c", "env": [{"name": "E", "valueFrom": {"secretKeyRef": {"name": "no"}}}]}]}),
                 Some("container c with envVar E"),
@@ -226,7 +263,10 @@ mod tests {
                 Some("init container i with envFrom"),
             ),
             (json!({"imagePullSecrets": [{"name": "pull"}]}), None),
-            (json!({"imagePullSecrets": [{"name": "no"}]}), Some("imagePullSecrets[0]")),
+            (
+                json!({"imagePullSecrets": [{"name": "no"}]}),
+                Some("imagePullSecrets[0]"),
+            ),
         ] {
             let found = forbidden_secret(&pod(spec.clone()), &strict);
             match (&found, fault) {
@@ -234,7 +274,10 @@ mod tests {
                 (Some(text), Some(start)) if text.starts_with(start) => {}
                 _ => panic!("{spec}: {found:?}"),
             }
-            assert_eq!(forbidden_secret(&pod(spec), &json!({"metadata": {"name": "s"}})), None);
+            assert_eq!(
+                forbidden_secret(&pod(spec), &json!({"metadata": {"name": "s"}})),
+                None
+            );
         }
     }
 
@@ -246,8 +289,14 @@ mod tests {
         for (spec, faulty) in [
             (json!({}), false),
             (json!({"serviceAccountName": "a"}), true),
-            (json!({"volumes": [{"name": "v", "secret": {"secretName": "s"}}]}), true),
-            (json!({"volumes": [{"name": "v", "projected": {"sources": [{"serviceAccountToken": {}}]}}]}), true),
+            (
+                json!({"volumes": [{"name": "v", "secret": {"secretName": "s"}}]}),
+                true,
+            ),
+            (
+                json!({"volumes": [{"name": "v", "projected": {"sources": [{"serviceAccountToken": {}}]}}]}),
+                true,
+            ),
         ] {
             assert_eq!(mirror_fault(&pod(spec.clone())).is_some(), faulty, "{spec}");
         }

@@ -107,13 +107,18 @@ fn validations_fail_with_the_best_message_there_is() {
 
 #[test]
 fn the_failure_policy_decides_about_errors() {
-    let spec = |policy: &str| json!({"failurePolicy": policy, "validations": [
-        {"expression": "object.spec.nothing > 1"}, {"expression": "false", "message": "no", "reason": "Forbidden"}]});
+    let spec = |policy: &str| {
+        json!({"failurePolicy": policy, "validations": [
+        {"expression": "object.spec.nothing > 1"}, {"expression": "false", "message": "no", "reason": "Forbidden"}]})
+    };
     let object = json!({"spec": {}});
     assert_eq!(judge(&spec("Fail"), &object, &Value::Null).failures.len(), 2);
     let ignoring = judge(&spec("Ignore"), &object, &Value::Null);
     assert_eq!(messages(&ignoring), ["no"]);
-    assert_eq!((ignoring.failures[0].index, ignoring.failures[0].reason.as_str()), (1, "Forbidden"));
+    assert_eq!(
+        (ignoring.failures[0].index, ignoring.failures[0].reason.as_str()),
+        (1, "Forbidden")
+    );
 }
 
 #[test]
@@ -137,15 +142,28 @@ fn variables_are_evaluated_where_they_are_needed() {
     let broken = json!({"variables": [{"name": "broken", "expression": "object.spec.nothing"}],
         "validations": [{"expression": "variables.broken == 1"}]});
     let verdict = judge(&broken, &json!({"spec": {}}), &Value::Null);
-    assert!(verdict.failures[0].message.contains("no such key: nothing"), "{verdict:?}");
+    assert!(
+        verdict.failures[0].message.contains("no such key: nothing"),
+        "{verdict:?}"
+    );
 }
 
 #[test]
 fn conditions_choose_what_is_judged() {
     let failing = json!([{"expression": "false", "message": "judged"}]);
     for (name, policy, conditions, want) in [
-        ("holds", "Fail", json!([{"name": "a", "expression": "true"}]), vec!["judged"]),
-        ("does not", "Fail", json!([{"name": "a", "expression": "object.a == 'c'"}]), vec![]),
+        (
+            "holds",
+            "Fail",
+            json!([{"name": "a", "expression": "true"}]),
+            vec!["judged"],
+        ),
+        (
+            "does not",
+            "Fail",
+            json!([{"name": "a", "expression": "object.a == 'c'"}]),
+            vec![],
+        ),
         (
             "one that does not hold decides, whatever became of the others",
             "Fail",
@@ -158,7 +176,12 @@ fn conditions_choose_what_is_judged() {
             json!([{"name": "a", "expression": "object.nothing == 1"}]),
             vec!["expression 'object.nothing == 1' resulted in error: no such key: nothing"],
         ),
-        ("an error is ignored", "Ignore", json!([{"name": "a", "expression": "object.nothing == 1"}]), vec![]),
+        (
+            "an error is ignored",
+            "Ignore",
+            json!([{"name": "a", "expression": "object.nothing == 1"}]),
+            vec![],
+        ),
     ] {
         let spec = json!({"failurePolicy": policy, "matchConditions": conditions, "validations": failing});
         let verdict = judge(&spec, &json!({"a": "b"}), &Value::Null);
@@ -170,21 +193,35 @@ fn conditions_choose_what_is_judged() {
 fn parameters_are_seen() {
     let spec = json!({"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
         "validations": [{"expression": "params == null || object.n <= int(params.data.max)"}]});
-    for (params, want) in [(Value::Null, 0), (json!({"data": {"max": "3"}}), 1), (json!({"data": {"max": "5"}}), 0)] {
-        assert_eq!(judge(&spec, &json!({"n": 4}), &params).failures.len(), want, "{params}");
+    for (params, want) in [
+        (Value::Null, 0),
+        (json!({"data": {"max": "3"}}), 1),
+        (json!({"data": {"max": "5"}}), 0),
+    ] {
+        assert_eq!(
+            judge(&spec, &json!({"n": 4}), &params).failures.len(),
+            want,
+            "{params}"
+        );
     }
 }
 
 #[test]
 fn annotations_are_texts_or_nothing() {
-    let spec = |policy: &str| json!({"failurePolicy": policy, "auditAnnotations": [
+    let spec = |policy: &str| {
+        json!({"failurePolicy": policy, "auditAnnotations": [
         {"key": "name", "valueExpression": "'  ' + object.name + ' '"},
         {"key": "none", "valueExpression": "' '"},
-        {"key": "broken", "valueExpression": "'a' + object.nothing"}]});
+        {"key": "broken", "valueExpression": "'a' + object.nothing"}]})
+    };
     let verdict = judge(&spec("Fail"), &json!({"name": "x"}), &Value::Null);
     assert_eq!(verdict.annotations, [("name".to_owned(), "x".to_owned())]);
     assert_eq!(verdict.annotation_errors.len(), 1);
-    assert!(judge(&spec("Ignore"), &json!({"name": "x"}), &Value::Null).annotation_errors.is_empty());
+    assert!(
+        judge(&spec("Ignore"), &json!({"name": "x"}), &Value::Null)
+            .annotation_errors
+            .is_empty()
+    );
 }
 
 #[test]

@@ -89,7 +89,9 @@ impl<'a> Request<'a> {
                 .registry
                 .load()
                 .iter()
-                .filter(|other| other.prefix.as_str() == def.prefix.as_str() && other.api_version() != def.api_version())
+                .filter(|other| {
+                    other.prefix.as_str() == def.prefix.as_str() && other.api_version() != def.api_version()
+                })
                 .map(|other| resource_of(other))
                 .collect(),
             object: object_now,
@@ -131,8 +133,13 @@ impl<'a> Request<'a> {
             let registry = call.kernel.registry.load();
             let def = registry
                 .find(&resource.group, &resource.version, &resource.resource)
-                .ok_or_else(|| ApiError::internal(format!("unable to convert to {resource:?}: unknown kind")))?;
-            for value in [&mut object, &mut old_object].into_iter().filter(|v| !v.is_null()) {
+                .ok_or_else(|| {
+                    ApiError::internal(format!("unable to convert to {resource:?}: unknown kind"))
+                })?;
+            for value in [&mut object, &mut old_object]
+                .into_iter()
+                .filter(|v| !v.is_null())
+            {
                 convert::to_storage(&call.def, value);
                 convert::to_request(def, value);
             }
@@ -143,9 +150,7 @@ impl<'a> Request<'a> {
             }
             _ => json!({"group": resource.group, "version": resource.version, "kind": resource.kind}),
         };
-        let plural = |resource: &Resource| {
-            json!({"group": resource.group, "version": resource.version, "resource": resource.resource})
-        };
+        let plural = |resource: &Resource| json!({"group": resource.group, "version": resource.version, "resource": resource.resource});
         let options = match self.operation {
             "CREATE" => "CreateOptions",
             "UPDATE" => "UpdateOptions",
@@ -245,7 +250,10 @@ impl Authorizer for Rights {
             path,
             resource,
         };
-        let decision = self.kernel.authorizer.with(|policy| policy.authorize(&attributes));
+        let decision = self
+            .kernel
+            .authorizer
+            .with(|policy| policy.authorize(&attributes));
         Decision {
             allowed: decision.is_allowed(),
             reason: decision.reason().to_owned(),
