@@ -23,7 +23,7 @@ BENCH := $(TARGET_DIR)/release/fairway-bench
 
 .PHONY: help
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: up
 up: ## build Fairway and start it in the background (DATA=DIR, LISTEN=ADDR:PORT)
@@ -55,7 +55,7 @@ clients: ## kubectl, helm and the Python client against the debug binary
 	$(PYTHON) tests/clients/run.py --fairway $(FAIRWAY)
 
 .PHONY: conformance
-conformance: ## the client transcripts against the real kube-apiserver, then everything against Fairway
+conformance: ## the client transcripts against the real kube-apiserver, then everything against Fairway, and Kubernetes' tests
 	@scripts/tools.sh cc python kubectl
 	@scripts/peers.sh etcd kube-apiserver kube-controller-manager
 	cargo build --release -p fairway-bench
@@ -64,6 +64,7 @@ conformance: ## the client transcripts against the real kube-apiserver, then eve
 	$(PYTHON) tests/clients/run.py --fairway $(FAIRWAY)
 	$(XTASK) conformance apply
 	@$(MAKE) --no-print-directory controllers
+	@$(MAKE) --no-print-directory kubernetes-e2e
 
 .PHONY: controllers
 controllers: ## Crossplane, Argo CD, kube-controller-manager and client-go against the debug binary; slow to build
@@ -71,6 +72,12 @@ controllers: ## Crossplane, Argo CD, kube-controller-manager and client-go again
 	@scripts/peers.sh kube-controller-manager crossplane argocd
 	cargo build $(TESTED)
 	$(PYTHON) tests/controllers/run.py --fairway $(FAIRWAY) --report docs/conformance/controllers.md
+
+.PHONY: kubernetes-e2e
+kubernetes-e2e: ## Kubernetes' own conformance tests against the debug binary (NAMES=... for some of them)
+	@scripts/tools.sh python kubectl
+	@scripts/peers.sh kubernetes-e2e
+	$(PYTHON) tests/kubernetes-e2e/run.py --fairway $(FAIRWAY) --program $(TOOLS)/bin/kubernetes-e2e $(NAMES)
 
 .PHONY: bench
 bench: ## Fairway beside etcd and kube-apiserver; writes bench/results/DATE-COMMIT.md (ARGS=...)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds programs of other projects that Fairway is tested and measured against, from the Go tool modules
-# committed under bench/peers, into .tools/bin. A program is built again only when its module or its flags
+# committed under bench/peers and tests, into .tools/bin. A program is built again only when its module or its flags
 # change. One module per program: each gets the dependency versions that its own project released it with.
 #
 #   scripts/peers.sh kubectl etcd kube-apiserver
@@ -18,10 +18,19 @@ package_of() {
         etcd) echo go.etcd.io/etcd/server/v3 ;;
         crossplane) echo github.com/crossplane/crossplane/v2/cmd/crossplane ;;
         argocd) echo github.com/argoproj/argo-cd/v3/cmd ;;
+        # A program of our own, made of Kubernetes' tests.
+        kubernetes-e2e) echo . ;;
         *)
-            echo "peers.sh: unknown program '$1' (known: kubectl, etcd, kube-apiserver, kube-controller-manager, crossplane, argocd)" >&2
+            echo "peers.sh: unknown program '$1' (known: kubectl, etcd, kube-apiserver, kube-controller-manager, crossplane, argocd, kubernetes-e2e)" >&2
             return 1
             ;;
+    esac
+}
+
+module_of() {
+    case $1 in
+        kubernetes-e2e) echo "$root/tests/$1" ;;
+        *) echo "$root/bench/peers/$1" ;;
     esac
 }
 
@@ -30,7 +39,7 @@ package_of() {
 linker_flags_of() {
     local flags='-s -w' version major minor variable=k8s.io/component-base/version
     if [[ $1 == kube* ]]; then
-        version=$(cd "$root/bench/peers/$1" && go list -m -f '{{.Version}}' k8s.io/kubernetes)
+        version=$(cd "$(module_of "$1")" && go list -m -f '{{.Version}}' k8s.io/kubernetes)
         IFS=. read -r major minor _ <<<"${version#v}"
         flags+=" -X $variable.gitVersion=$version -X $variable.gitMajor=$major -X $variable.gitMinor=$minor"
         flags+=" -X $variable.gitTreeState=clean"
@@ -39,10 +48,11 @@ linker_flags_of() {
 }
 
 build() {
-    local name=$1 module="$root/bench/peers/$1" package flags stamp
+    local name=$1 module package flags stamp
+    module=$(module_of "$name")
     package=$(package_of "$name")
     flags=$(linker_flags_of "$name")
-    stamp=$( (cat "$module/go.mod" "$module/go.sum" && echo "$package $flags") | sha256sum | cut -d' ' -f1)
+    stamp=$( (find "$module" -maxdepth 1 \( -name 'go.*' -o -name '*.go' \) -print0 | sort -z | xargs -0 cat && echo "$package $flags") | sha256sum | cut -d' ' -f1)
     if [[ -x $bin/$name && $(cat "$bin/.$name.stamp" 2>/dev/null) == "$stamp" ]]; then
         return
     fi

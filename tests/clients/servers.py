@@ -1,4 +1,4 @@
-"""Servers for the client tests: a Fairway of our own, the real peer, or one that runs already."""
+"""Servers for the tests with real clients: a Fairway of our own, the real peer, or one that runs already."""
 
 import contextlib
 import os
@@ -20,10 +20,10 @@ def free_port():
 
 
 @contextlib.contextmanager
-def fairway(binary, directory):
+def fairway(binary, directory, *options):
     """`fairway up` with an empty data directory; yields its kubeconfig."""
     data = directory / "data"
-    command = [str(binary.resolve()), "up", "--data", str(data), "--listen", f"127.0.0.1:{free_port()}"]
+    command = [str(binary.resolve()), "up", "--data", str(data), "--listen", f"127.0.0.1:{free_port()}", *options]
     with process(command, directory / "fairway.log") as running:
         yield wait_until_ready(running, data / "kubeconfig", directory / "fairway.log")
 
@@ -34,6 +34,12 @@ def upstream(command, directory):
     data = directory / "data"
     with process([*shlex.split(command), "--data", str(data)], directory / "upstream.log") as running:
         yield wait_until_ready(running, data / "kubeconfig", directory / "upstream.log")
+
+
+@contextlib.contextmanager
+def running(kubeconfig):
+    """A server that runs already."""
+    yield kubeconfig.resolve()
 
 
 @contextlib.contextmanager

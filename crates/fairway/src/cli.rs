@@ -2,7 +2,7 @@
 
 pub(crate) mod backup;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -55,6 +55,10 @@ pub(crate) struct Up {
     /// Address of the Kubernetes API [default: 127.0.0.1:6443].
     #[arg(long, value_name = "ADDR:PORT", env = "FAIRWAY_LISTEN")]
     pub listen: Option<SocketAddr>,
+    /// Address at which others reach the Kubernetes API, for the endpoints of the Service `kubernetes` [default: the
+    /// address of --listen].
+    #[arg(long, value_name = "ADDR", env = "FAIRWAY_ADVERTISE_ADDRESS")]
+    pub advertise_address: Option<IpAddr>,
     /// Return as soon as Fairway is ready, and leave it running.
     #[arg(long)]
     pub detach: bool,

@@ -1,6 +1,6 @@
 //! Settings: the file `DIR/config.yaml`, `FAIRWAY_*` variables, flags, in rising order.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
@@ -14,6 +14,7 @@ use crate::data_dir::{DataDir, read_if_there};
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct File {
     listen: Option<SocketAddr>,
+    advertise_address: Option<IpAddr>,
     tls_cert: Option<PathBuf>,
     tls_key: Option<PathBuf>,
     #[serde(default)]
@@ -28,6 +29,8 @@ struct File {
 pub(crate) struct Config {
     /// Address of the Kubernetes API.
     pub listen: SocketAddr,
+    /// Where others reach it; `None`: there.
+    pub advertise: Option<IpAddr>,
     /// A serving certificate of the user's own, and its key.
     pub tls: Option<(PathBuf, PathBuf)>,
     /// More names for our own certificate.
@@ -40,7 +43,7 @@ pub(crate) struct Config {
     pub log: String,
 }
 
-const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 6443);
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 6443);
 
 impl Config {
     /// Reads them all. Flags and environment have been merged by the command line already.
@@ -69,6 +72,7 @@ impl Config {
         Ok(Self {
             cert_duration,
             listen: flags.listen.or(file.listen).unwrap_or(DEFAULT_LISTEN),
+            advertise: flags.advertise_address.or(file.advertise_address),
             tls,
             tls_san,
             audit: !flags.no_audit && file.audit.unwrap_or(true),

@@ -5,7 +5,7 @@ mod controllers;
 mod identity;
 mod rotation;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -75,7 +75,11 @@ pub(crate) async fn run(
     let control = control::start(data, &store);
     let (stop, shutdown) = fairway_controller::Shutdown::new();
     let rotation = rotation::start(source, &identity, live.clone(), shutdown.clone());
-    let controllers = controllers::start(&kernel, &live, config, kubeconfig_host(listen), shutdown);
+    let advertise = config.advertise.map_or_else(
+        || kubeconfig_host(listen),
+        |ip| SocketAddr::new(ip, listen.port()),
+    );
+    let controllers = controllers::start(&kernel, &live, config, advertise, shutdown);
     let running = Running::this(listen, kernel.clock.rfc3339());
     running.write(data)?;
     info!(%listen, "the Kubernetes API is ready");
@@ -100,11 +104,11 @@ pub(crate) async fn run(
 }
 
 /// The address that clients on this machine use: an unspecified one means loopback to them.
-fn kubeconfig_host(listen: std::net::SocketAddr) -> std::net::SocketAddr {
+fn kubeconfig_host(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(std::net::Ipv6Addr::LOCALHOST),
         other => other,
     };
-    std::net::SocketAddr::new(ip, listen.port())
+    SocketAddr::new(ip, listen.port())
 }

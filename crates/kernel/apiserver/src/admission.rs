@@ -3,16 +3,18 @@
 //!
 //! A write passes four steps, and inside each the order is upstream's:
 //!
-//! 1. [`mutate`] may still change the object: NamespaceLifecycle, LimitRanger's defaults. Mutating policies and then
-//!    webhooks belong at its end, so that they see what the server has filled in.
+//! 1. [`mutate`] may still change the object: NamespaceLifecycle, LimitRanger's defaults, ServiceAccount. Mutating policies and
+//!    then webhooks belong at its end, so that they see what the server has filled in.
 //! 2. The kind prepares and validates; [`reserve`] chooses addresses and ports, [`complete`] adds what the server contributes.
-//! 3. [`validate`] only says yes or no: rights, LimitRanger's bounds. Validating policies and then webhooks belong at its end.
+//! 3. [`validate`] only says yes or no: rights, LimitRanger's bounds, signers, validating policies. Webhooks belong at its end.
 //! 4. [`charge`] is last, because nothing may be refused any more once a quota has been charged: ResourceQuota. Its
 //!    charges and the reservations are part of the transaction that stores the object.
 
-pub mod limits;
-mod quota;
+pub mod account;
 pub mod certificates;
+pub mod limits;
+pub mod policy;
+mod quota;
 pub mod rbac;
 pub mod service;
 
@@ -53,7 +55,7 @@ pub async fn mutate(
         namespace_lives(call, object)?;
     }
     limits::complete(call, operation, object, old);
-    Ok(())
+    account::admit(call, operation, object).await
 }
 
 /// Adds what the server itself contributes to an object of this kind.
@@ -87,8 +89,9 @@ pub async fn validate(
         rbac::confirm(call, object, old)?;
         limits::confirm(call, operation, object, old)?;
         certificates::confirm(call, operation, object, old)?;
+        policy::confirm(call, object, old)?;
     }
-    Ok(())
+    policy::judge(call, operation, object, old)
 }
 
 /// Objects can be created only in a namespace that exists and is not being deleted.

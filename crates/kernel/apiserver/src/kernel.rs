@@ -46,6 +46,8 @@ pub struct Kernel {
     pub random: Random,
     /// Becomes true when the server ends; watches end with it.
     pub shutdown: watch::Sender<bool>,
+    /// Which policies judge writes.
+    pub policies: Arc<crate::admission::policy::Policies>,
     /// Where Services get their addresses and ports.
     pub service_network: crate::admission::service::ServiceNetwork,
     /// Figures of what runs beside the kernel, in the same text form.
@@ -111,6 +113,7 @@ impl Kernel {
         let cache = Cache::load(Arc::clone(&store), Arc::clone(&keys)).await?;
         let authorizer = Authorizer::follow(&cache);
         let limits = Limits::follow(&cache);
+        let policies = crate::admission::policy::Policies::follow(&cache);
         let kernel = Arc::new(Self {
             storage: Storage { store, cache, keys },
             registry: ArcSwap::from_pointee(Registry::new([])),
@@ -124,6 +127,7 @@ impl Kernel {
             clock: Clock,
             random: Random::default(),
             shutdown: watch::channel(false).0,
+            policies,
             service_network: crate::admission::service::ServiceNetwork::default(),
             more_metrics: std::sync::OnceLock::new(),
             gzip: crate::http::gzip::Pieces::default(),

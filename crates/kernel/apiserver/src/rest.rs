@@ -8,6 +8,7 @@ pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod patch;
 pub(crate) mod present;
+mod strict;
 pub(crate) mod update;
 pub(crate) mod watch;
 mod write;

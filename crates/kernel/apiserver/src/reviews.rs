@@ -5,6 +5,7 @@ use fairway_kernel_schema::field::{FieldError, Path};
 use serde_json::{Value, json};
 
 use crate::behaviour;
+use crate::http::negotiate::Accept;
 use crate::http::respond;
 use crate::registry::ResourceDef;
 use crate::rest::call::{Answer, Call};
@@ -27,6 +28,7 @@ pub(crate) fn answer(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
             request.info.verb,
         ));
     }
+    let accept = Accept::read_without_table(call.headers, call.query)?;
     let mut review = call.parse_body(&request.body)?.value;
     crate::rest::check_kind(call, &mut review)?;
     behaviour::prune(&call.def, &mut review)?;
@@ -52,7 +54,7 @@ pub(crate) fn answer(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
         }
         _ => return Err(ApiError::no_such_path()),
     };
-    Ok(respond::value(201, call.accept.format, &review))
+    Ok(respond::value(201, accept.format, &review))
 }
 
 fn user_info(user: &UserInfo) -> Value {

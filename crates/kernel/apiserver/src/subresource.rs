@@ -3,6 +3,8 @@
 mod scale;
 mod token;
 
+pub(crate) use scale::view as scale_of;
+
 use crate::http::respond;
 use crate::rest::call::{Answer, Call};
 use crate::rest::{get, patch, update};

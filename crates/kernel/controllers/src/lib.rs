@@ -19,12 +19,16 @@
 //! | `certificates` | requests for certificates are approved, signed and removed as upstream does |
 //! | `local_api_services` | every group and version that is served has its APIService |
 //! | `authentication_trust` | extension servers find in `extension-apiserver-authentication` whose certificates to trust |
+//! | `endpoint_mirroring` | Endpoints written by hand have EndpointSlices |
+//! | `disruption` | a PodDisruptionBudget knows how many pods may be disrupted |
 //! | `failing_jobs` | a Job fails at once and says why: no node here runs pods |
 
 mod authentication_trust;
 mod certificates;
 mod default_accounts;
 mod definitions;
+mod disruption;
+mod endpoint_mirroring;
 mod expired_events;
 mod failing_jobs;
 mod garbage;
@@ -119,6 +123,8 @@ const CONTROLLERS: &[Register] = &[
     certificates::register,
     local_api_services::register,
     authentication_trust::register,
+    endpoint_mirroring::register,
+    disruption::register,
     failing_jobs::register,
     token_secrets::register,
     resource_quota::register,

@@ -9,6 +9,9 @@ pub(crate) const ROLE_AGGREGATOR: &str =
     "system:serviceaccount:kube-system:clusterrole-aggregation-controller";
 pub(crate) const RESOURCE_QUOTA_CONTROLLER: &str =
     "system:serviceaccount:kube-system:resourcequota-controller";
+pub(crate) const MIRRORING_CONTROLLER: &str =
+    "system:serviceaccount:kube-system:endpointslicemirroring-controller";
+pub(crate) const DISRUPTION_CONTROLLER: &str = "system:serviceaccount:kube-system:disruption-controller";
 pub(crate) const JOB_CONTROLLER: &str = "system:serviceaccount:kube-system:job-controller";
 pub(crate) const CERTIFICATE_CONTROLLER: &str = "system:serviceaccount:kube-system:certificate-controller";
 /// Upstream finalizes CRDs inside the server, with the rights of `system:masters`.
@@ -39,6 +42,8 @@ pub const USERS: &[&str] = &[
     SERVICE_ACCOUNT_CONTROLLER,
     ROLE_AGGREGATOR,
     RESOURCE_QUOTA_CONTROLLER,
+    MIRRORING_CONTROLLER,
+    DISRUPTION_CONTROLLER,
     JOB_CONTROLLER,
     CERTIFICATE_CONTROLLER,
     DEFINITION_CONTROLLER,
@@ -55,9 +60,10 @@ mod tests {
     use fairway_kernel_authz::{Attributes, Policy, ResourceAttributes, UserInfo, bootstrap};
 
     use super::{
-        AUTHENTICATION_PUBLISHER, CERTIFICATE_CONTROLLER, DEFINITION_CONTROLLER, EVENT_TTL_CONTROLLER,
-        GARBAGE_COLLECTOR, INFORMER, JOB_CONTROLLER, NAMESPACE_CONTROLLER, RESOURCE_QUOTA_CONTROLLER,
-        ROLE_AGGREGATOR, ROOT_CA_PUBLISHER, SERVICE_ACCOUNT_CONTROLLER, SERVICE_PUBLISHER, TOKEN_CONTROLLER,
+        AUTHENTICATION_PUBLISHER, CERTIFICATE_CONTROLLER, DEFINITION_CONTROLLER, DISRUPTION_CONTROLLER,
+        EVENT_TTL_CONTROLLER, GARBAGE_COLLECTOR, INFORMER, JOB_CONTROLLER, MIRRORING_CONTROLLER,
+        NAMESPACE_CONTROLLER, RESOURCE_QUOTA_CONTROLLER, ROLE_AGGREGATOR, ROOT_CA_PUBLISHER,
+        SERVICE_ACCOUNT_CONTROLLER, SERVICE_PUBLISHER, TOKEN_CONTROLLER,
     };
 
     #[test]
@@ -149,6 +155,24 @@ mod tests {
                 false,
             ),
             (RESOURCE_QUOTA_CONTROLLER, "delete", "", "pods", "", false),
+            (
+                MIRRORING_CONTROLLER,
+                "create",
+                "discovery.k8s.io",
+                "endpointslices",
+                "",
+                true,
+            ),
+            (MIRRORING_CONTROLLER, "update", "", "endpoints", "", false),
+            (
+                DISRUPTION_CONTROLLER,
+                "update",
+                "policy",
+                "poddisruptionbudgets",
+                "status",
+                true,
+            ),
+            (DISRUPTION_CONTROLLER, "delete", "", "pods", "", false),
             (JOB_CONTROLLER, "update", "batch", "jobs", "status", true),
             (CERTIFICATE_CONTROLLER, "update", csrs.0, csrs.1, "approval", true),
             (CERTIFICATE_CONTROLLER, "update", csrs.0, csrs.1, "status", true),
@@ -211,6 +235,7 @@ mod tests {
             (AUTHENTICATION_PUBLISHER, "create", "", "configmaps", "", false),
             (INFORMER, "watch", "coordination.k8s.io", "leases", "", false),
             (INFORMER, "watch", "", "namespaces", "", true),
+            (INFORMER, "list", "", "pods", "", true),
             (INFORMER, "watch", "", "secrets", "", false),
         ] {
             assert_eq!(

@@ -10,6 +10,7 @@ use crate::read::{self, entries, filled, flag, int, list, part, part_mut, text};
 use crate::strategy::{Profile, Strategy, WriteContext, count_generation, keep_all_but_status};
 use crate::{meta, validation};
 
+pub mod account;
 mod containers;
 pub(crate) mod defaults;
 mod environment;

@@ -54,6 +54,12 @@ impl<'a> Activation<'a> {
         self
     }
 
+    /// Gives a variable what its own evaluation came to; an error is the error of every expression that reads it.
+    pub fn bind_result(mut self, name: &'a str, value: Result<Value<'a>, Error>) -> Activation<'a> {
+        self.bindings.push((name, value));
+        self
+    }
+
     pub(crate) fn get(&self, name: &str) -> Result<Value<'a>, Error> {
         match self.bindings.iter().rev().find(|(bound, _)| *bound == name) {
             Some((_, value)) => value.clone(),

@@ -85,12 +85,12 @@ pub fn media_type(headers: &HeaderMap) -> &str {
         .map_or("", |v| v.split(';').next().unwrap_or("").trim())
 }
 
-/// A body, parsed, and the paths of keys that occur twice in it.
+/// A body, parsed, and what is to be said of keys that occur twice in it.
 #[derive(Debug)]
 pub struct Parsed {
     /// The value.
     pub value: Value,
-    /// `metadata.name` where `name` was given twice.
+    /// Complaints, as strict clients hear them.
     pub duplicates: Vec<String>,
 }
 
@@ -100,7 +100,7 @@ pub fn parse(bytes: &[u8], format: BodyFormat) -> Result<Parsed, ApiError> {
         BodyFormat::Json => fairway_text_yaml::parse_json(bytes, MAX_DEPTH)
             .map(|(value, duplicates)| Parsed {
                 value,
-                duplicates: duplicates.into_iter().map(|d| d.path).collect(),
+                duplicates: duplicates.iter().map(ToString::to_string).collect(),
             })
             .map_err(|e| ApiError::bad_request(format!("the body of the request is not valid JSON: {e}"))),
         BodyFormat::Yaml => parse_yaml(bytes),
@@ -122,10 +122,12 @@ fn parse_yaml(bytes: &[u8]) -> Result<Parsed, ApiError> {
     };
     let document = fairway_text_yaml::from_str_with(text, limits, fairway_text_yaml::Resolution::Yaml11)
         .map_err(|e| wrong(&e))?;
-    let duplicates = document.duplicates.iter().map(|d| d.key.clone()).collect();
+    // Go's library has one error for all of them.
+    let lines: String = document.duplicates.iter().map(|d| format!("\n  {d}")).collect();
+    let complaint = (!lines.is_empty()).then(|| format!("yaml: unmarshal errors:{lines}"));
     Ok(Parsed {
         value: document.value,
-        duplicates,
+        duplicates: complaint.into_iter().collect(),
     })
 }
 

@@ -47,6 +47,15 @@ impl Accept {
 
     /// Chooses among what the client accepts. Protobuf is not offered; clients that prefer it say what else will do.
     pub fn read(headers: &HeaderMap, query: &Query) -> Result<Self, ApiError> {
+        Self::choose(headers, query, true)
+    }
+
+    /// The same for what has no rows and columns, such as the answer to a review.
+    pub fn read_without_table(headers: &HeaderMap, query: &Query) -> Result<Self, ApiError> {
+        Self::choose(headers, query, false)
+    }
+
+    fn choose(headers: &HeaderMap, query: &Query, tables: bool) -> Result<Self, ApiError> {
         let pretty = wants_pretty(headers, query);
         let json = if pretty { Format::PrettyJson } else { Format::Json };
         let Some(accept) = headers.get(http::header::ACCEPT) else {
@@ -80,7 +89,7 @@ impl Accept {
             }
             let form = match (kind, group, version) {
                 ("", _, _) => Form::Object,
-                ("Table", "meta.k8s.io", "v1" | "v1beta1") => Form::Table,
+                ("Table", "meta.k8s.io", "v1" | "v1beta1") if tables => Form::Table,
                 ("PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io", "v1" | "v1beta1") => {
                     Form::Metadata
                 }

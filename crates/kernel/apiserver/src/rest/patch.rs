@@ -11,7 +11,7 @@ use super::write::{self, Update};
 use crate::authorize;
 use crate::behaviour;
 use crate::http::body::{self, BodyFormat, Parsed};
-use crate::query::WriteOptions;
+use crate::query::{FieldValidation, WriteOptions};
 use crate::status::{About, ApiError, Cause};
 
 /// The kind of a patch, from its media type.
@@ -221,7 +221,18 @@ fn parsed_apply(call: &Call<'_>, parsed: Parsed, options: &WriteOptions) -> Resu
     }
     // Unknown fields need no word here: they have no owner, so apply itself refuses them.
     let mut parsed = parsed;
-    write::complain(call, &parsed.duplicates, &[], options.field_validation)?;
+    for complaint in std::mem::take(&mut parsed.duplicates) {
+        let complaint = format!("error converting YAML to JSON: {complaint}");
+        match options.field_validation {
+            FieldValidation::Ignore => {}
+            FieldValidation::Warn => call.warn(complaint),
+            FieldValidation::Strict => {
+                return Err(ApiError::bad_request(format!(
+                    "error strict decoding YAML: {complaint}"
+                )));
+            }
+        }
+    }
     write::check_kind(call, &mut parsed.value)?;
     Ok(parsed.value)
 }

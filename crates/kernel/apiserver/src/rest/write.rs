@@ -13,7 +13,7 @@ use fairway_kernel_schema::field::{FieldError, Path};
 use serde_json::Value;
 
 use super::call::{Call, has_items, meta, metadata_mut};
-use super::present;
+use super::{present, strict};
 use crate::admission::{self, Operation};
 use crate::behaviour;
 use crate::convert;
@@ -75,28 +75,20 @@ pub(crate) fn decode(
         duplicates,
     } = parsed;
     check_kind(call, &mut object)?;
+    let document = (!duplicates.is_empty() && call.def.custom().is_none()).then(|| object.clone());
     let unknown = behaviour::prune(&call.def, &mut object)?;
-    complain(call, &duplicates, &unknown, strictness)?;
+    let complaints = strict::complaints(document.as_ref(), duplicates, &unknown);
+    complain(call, complaints, strictness)?;
     behaviour::default(&call.def, &mut object);
     Ok(object)
 }
 
 /// Deals with fields that occur twice or that nobody knows, as the client wishes.
-pub(crate) fn complain(
-    call: &Call<'_>,
-    duplicates: &[String],
-    unknown: &[String],
-    strictness: FieldValidation,
-) -> Result<(), ApiError> {
-    let complaints = duplicates
-        .iter()
-        .map(|path| format!("duplicate field {path:?}"))
-        .chain(unknown.iter().map(|path| format!("unknown field {path:?}")));
+fn complain(call: &Call<'_>, all: Vec<String>, strictness: FieldValidation) -> Result<(), ApiError> {
     match strictness {
         FieldValidation::Ignore => {}
-        FieldValidation::Warn => complaints.for_each(|c| call.warn(c)),
+        FieldValidation::Warn => all.into_iter().for_each(|c| call.warn(c)),
         FieldValidation::Strict => {
-            let all: Vec<String> = complaints.collect();
             if !all.is_empty() {
                 let def = &call.def;
                 return Err(ApiError::bad_request(format!(

@@ -13,7 +13,8 @@ use crate::rest::present;
 use crate::rest::{apply_error, apply_manager, patch_error, write_update};
 use crate::status::ApiError;
 
-fn view(call: &Call<'_>, object: &Value) -> Result<Value, ApiError> {
+/// The scale of an object.
+pub(crate) fn view(call: &Call<'_>, object: &Value) -> Result<Value, ApiError> {
     match call.def.custom() {
         Some(custom) => custom.scale(object),
         None => Ok(workload::get(&call.def.resource, object)),

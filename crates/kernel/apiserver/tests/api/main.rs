@@ -22,6 +22,7 @@ mod kube_runtime;
 mod list;
 mod patch;
 mod quota;
+mod policies;
 mod random;
 mod reviews;
 mod services;

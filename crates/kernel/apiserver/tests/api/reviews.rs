@@ -249,3 +249,19 @@ async fn token_reviews_judge_tokens() {
         .await
         .refused(403, "Forbidden", "tokenreviews");
 }
+
+#[tokio::test]
+async fn an_answer_has_no_rows() {
+    let server = Server::start().await;
+    let review = json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}});
+    let path = format!("{AUTHORIZATION}/selfsubjectaccessreviews");
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let admin = server.admin();
+    admin.with("accept", table).post(&path, &review).await.refused(
+        406,
+        "NotAcceptable",
+        "only the following media types are accepted",
+    );
+    let both = format!("{table},application/json");
+    admin.with("accept", &both).post(&path, &review).await.expect(201);
+}

@@ -49,7 +49,7 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
         rules: &[on(
             &["list", "watch"],
             CORE,
-            &["configmaps", "namespaces", "serviceaccounts"],
+            &["configmaps", "namespaces", "pods", "serviceaccounts"],
         )],
         ..Role::NONE
     },

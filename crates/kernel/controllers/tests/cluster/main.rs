@@ -9,6 +9,7 @@ mod certificates;
 mod api_services;
 mod content;
 mod definitions;
+mod endpoints;
 mod garbage;
 mod harness;
 mod jobs;
