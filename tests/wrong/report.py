@@ -36,13 +36,24 @@ def print_differences(results, reasons, brief):
             print(f"\n{result.theme.stem}: {name}")
             if not brief:
                 for key in sorted(set(expected) | set(actual)):
-                    if expected.get(key) != actual.get(key):
+                    if key == "causes" and expected.get(key) and actual.get(key):
+                        show_causes(expected[key], actual[key])
+                    elif expected.get(key) != actual.get(key):
                         print(f"    {key}: expected {show(expected.get(key))}")
                         print(f"    {' ' * len(key)}  answered {show(actual.get(key))}")
         for name in sorted(result.same & set(reasons)):
             problems += 1
             print(f"\n{result.theme.stem}: {name}: differences.yaml explains a difference that is gone; remove it there")
     return problems
+
+
+def show_causes(expected, actual):
+    for cause in expected:
+        if cause not in actual or expected.count(cause) > actual.count(cause):
+            print(f"    cause missing   {show(cause)}")
+    for cause in actual:
+        if cause not in expected or actual.count(cause) > expected.count(cause):
+            print(f"    cause too many  {show(cause)}")
 
 
 def show(value):

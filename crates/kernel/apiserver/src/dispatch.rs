@@ -8,7 +8,7 @@ use crate::http::negotiate::Format;
 use crate::http::respond;
 use crate::kernel::Kernel;
 use crate::metrics;
-use crate::registry::ResourceDef;
+use crate::registry::{Registry, ResourceDef};
 use crate::request::ResourcePath;
 use crate::rest::call::{Answer, Call};
 use crate::rest::{create, delete, delete_collection, get, list, patch, update, watch};
@@ -28,10 +28,7 @@ pub(crate) async fn dispatch(kernel: &Arc<Kernel>, request: Admitted<'_>) -> Ans
 
 async fn other(kernel: &Arc<Kernel>, request: &Admitted<'_>) -> Answer {
     if !matches!(request.info.verb, "get" | "head") {
-        return Err(ApiError::method_not_allowed(
-            &request.info.path,
-            request.info.verb,
-        ));
+        return Err(ApiError::method_not_allowed());
     }
     let format = request.accept.format;
     match request.info.path.trim_end_matches('/') {
@@ -54,7 +51,7 @@ async fn resource(kernel: &Arc<Kernel>, request: &Admitted<'_>, path: &ResourceP
     let def = registry
         .find(&path.group, &path.version, &path.resource)
         .cloned()
-        .ok_or_else(ApiError::no_such_path)?;
+        .ok_or_else(|| no_such_resource(&registry, path))?;
     check_scope(&def, path, request.info.verb)?;
     let call = Call::new(
         kernel,
@@ -92,7 +89,7 @@ async fn resource(kernel: &Arc<Kernel>, request: &Admitted<'_>, path: &ResourceP
 pub(crate) async fn verb(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
     let verb = request.info.verb;
     if !call.def.verbs.iter().any(|v| v == verb) {
-        return Err(ApiError::method_not_allowed(&call.def.resource, verb));
+        return Err(ApiError::method_not_allowed());
     }
     let named = !call.path.name.is_empty();
     let body = request.body.clone();
@@ -105,7 +102,17 @@ pub(crate) async fn verb(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
         "patch" if named => patch::patch(call, body).await,
         "delete" => delete::delete(call, body).await,
         "deletecollection" => delete_collection::delete_collection(call, body).await,
-        _ => Err(ApiError::method_not_allowed(&call.def.resource, verb)),
+        _ => Err(ApiError::method_not_allowed()),
+    }
+}
+
+/// Groups of Kubernetes answer for themselves what they do not have; what no group claims is not a page.
+fn no_such_resource(registry: &Registry, path: &ResourcePath) -> ApiError {
+    let built_in = registry.iter().any(|def| def.group == path.group && def.custom().is_none());
+    if built_in {
+        ApiError::no_such_path()
+    } else {
+        ApiError::page_not_found()
     }
 }
 
@@ -120,7 +127,10 @@ fn check_scope(def: &ResourceDef, path: &ResourcePath, verb: &str) -> Result<(),
         return Err(ApiError::no_such_path());
     }
     if def.namespaced && !in_namespace && !matches!(verb, "list" | "watch") {
-        return Err(ApiError::method_not_allowed(&def.resource, verb));
+        if def.custom().is_some() {
+            return Err(ApiError::page_not_found());
+        }
+        return Err(ApiError::method_not_allowed());
     }
     Ok(())
 }

@@ -35,6 +35,7 @@ mod query;
 pub mod registry;
 mod request;
 mod rest;
+mod review_check;
 mod reviews;
 mod selector;
 pub mod service;

@@ -17,10 +17,7 @@ pub(crate) async fn dispatch(call: &Call<'_>, request: &Admitted<'_>) -> Answer 
         return Err(ApiError::no_such_path());
     };
     if !sub.verbs.iter().any(|v| v == verb) {
-        return Err(ApiError::method_not_allowed(
-            &format!("{}/{name}", call.def.resource),
-            verb,
-        ));
+        return Err(ApiError::method_not_allowed());
     }
     let body = request.body.clone();
     match (call.def.resource.as_str(), name, verb) {

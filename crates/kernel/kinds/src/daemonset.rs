@@ -94,7 +94,7 @@ impl Strategy for DaemonSet {
             ),
             _ => errs.not_supported(
                 &strategy_at,
-                read::internal(strategy),
+                read::go_strategy(strategy),
                 &["RollingUpdate", "OnDelete"],
             ),
         }

@@ -69,7 +69,7 @@ impl Strategy for Deployment {
             }
             _ => errs.not_supported(
                 &strategy_at,
-                read::internal(strategy),
+                read::go_strategy(strategy),
                 &["Recreate", "RollingUpdate"],
             ),
         }

@@ -170,7 +170,7 @@ fn validate_spec(errs: &mut Errors, spec: &Value, new: bool) {
         }
         _ => errs.invalid(
             &strategy_at,
-            read::internal(strategy),
+            read::go_strategy(strategy),
             "must be 'RollingUpdate' or 'OnDelete'",
         ),
     }

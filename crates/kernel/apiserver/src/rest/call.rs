@@ -149,16 +149,18 @@ impl<'a> Call<'a> {
         {
             return Err(ApiError::unsupported_media_type(body::ACCEPTED_OF_CUSTOM));
         }
-        if bytes.iter().all(u8::is_ascii_whitespace) {
-            return Err(ApiError::bad_request(
-                "the request has no body; an object is needed",
-            ));
+        let unrecognized = |why: &str| {
+            ApiError::bad_request(format!(
+                "the object provided is unrecognized (must be of type {}): {why} ({})",
+                self.def.kind,
+                body::summary(bytes)
+            ))
+        };
+        let parsed = body::parse(bytes, format).map_err(|e| unrecognized(&e.message))?;
+        match body::identity_fault(&parsed.value) {
+            Some(fault) => Err(unrecognized(&fault)),
+            None => Ok(parsed),
         }
-        let parsed = body::parse(bytes, format)?;
-        if !parsed.value.is_object() {
-            return Err(ApiError::bad_request("the body of the request must be an object"));
-        }
-        Ok(parsed)
     }
 
     /// The `User-Agent`.

@@ -14,7 +14,7 @@ use super::call::{Answer, Call};
 use super::list::{json_type, scope};
 use crate::filter::Filter;
 use crate::http::body::ResponseBody;
-use crate::query::ListOptions;
+use crate::query::{ListOptions, number_fault};
 use crate::status::ApiError;
 use stream::{Events, Source};
 
@@ -30,8 +30,9 @@ pub(crate) async fn watch(call: &Call<'_>) -> Answer {
         0
     } else {
         version.parse().map_err(|_| {
-            ApiError::bad_request(format!(
-                "resourceVersion: Invalid value: {version:?}: invalid format"
+            ApiError::unforeseen(format!(
+                "resourceVersion: Invalid value: {version:?}: {}",
+                number_fault("ParseUint", version)
             ))
         })?
     };

@@ -53,7 +53,7 @@ pub(super) async fn patch(call: &Call<'_>, body: &[u8]) -> Answer {
 }
 
 async fn change(call: &Call<'_>, wish: &mut (dyn FnMut(&Value) -> Result<Value, ApiError> + Send)) -> Answer {
-    let options = WriteOptions::read(call.query)?;
+    let options = WriteOptions::read("UpdateOptions", call.query)?;
     let mut run = |old: &Value| {
         let scale = wish(&view(call, old)?)?;
         let mut new = old.clone();
@@ -70,7 +70,7 @@ async fn change(call: &Call<'_>, wish: &mut (dyn FnMut(&Value) -> Result<Value, 
 
 /// Server-side apply: who applies a Scale owns the replicas of the object behind it, and nothing else of it.
 async fn apply(call: &Call<'_>, scale: &Value) -> Answer {
-    let options = WriteOptions::read(call.query)?;
+    let options = WriteOptions::read("PatchOptions", call.query)?;
     let manager = apply_manager(&options)?;
     if scale["kind"] != "Scale" || scale["apiVersion"] != "autoscaling/v1" {
         return Err(ApiError::bad_request(

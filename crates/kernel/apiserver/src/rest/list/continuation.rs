@@ -29,13 +29,21 @@ impl Continuation {
 
     /// From a token.
     pub(crate) fn decode(token: &str) -> Result<Self, ApiError> {
-        let invalid = || ApiError::bad_request("invalid continue token: continue key is not valid");
+        let refuse = |why: &str| {
+            ApiError::bad_request(format!(
+                "invalid continue token: continue key is not valid{}{why}",
+                if why.is_empty() { "" } else { ": " }
+            ))
+        };
+        let invalid = || refuse("");
         let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| invalid())?;
-        let value: Value = serde_json::from_slice(&bytes).map_err(|_| invalid())?;
+        let value: Value = serde_json::from_slice(&bytes)
+            .map_err(|_| refuse(&fairway_text_yaml::json_fault(&bytes).unwrap_or_default()))?;
         if value["v"] != "meta.k8s.io/v1" {
-            return Err(ApiError::bad_request(
-                "invalid continue token: continue key is not valid: server does not recognize this encoded version",
-            ));
+            return Err(refuse(&format!(
+                "server does not recognize this encoded version {}",
+                value["v"].as_str().unwrap_or("")
+            )));
         }
         let after = value["start"]
             .as_str()
