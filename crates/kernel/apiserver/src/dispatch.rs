@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use fairway_kernel_kinds::validation;
+use http::Method;
+
 use crate::discovery;
 use crate::health;
 use crate::http::negotiate::Format;
@@ -27,7 +30,9 @@ pub(crate) async fn dispatch(kernel: &Arc<Kernel>, request: Admitted<'_>) -> Ans
 }
 
 async fn other(kernel: &Arc<Kernel>, request: &Admitted<'_>) -> Answer {
-    if !matches!(request.info.verb, "get" | "head") {
+    // Upstream asks for no method here.
+    let any_method = |path: &str| health::is_health(path) || path == "/apis" || path.starts_with("/openapi/");
+    if !matches!(request.info.verb, "get" | "head") && !any_method(&request.info.path) {
         return Err(ApiError::method_not_allowed());
     }
     let format = request.accept.format;
@@ -53,6 +58,17 @@ async fn resource(kernel: &Arc<Kernel>, request: &Admitted<'_>, path: &ResourceP
         .cloned()
         .ok_or_else(|| no_such_resource(&registry, path))?;
     check_scope(&def, path, request.info.verb)?;
+    if request.info.verb == "watch" && !matches!(request.parts.method, Method::GET | Method::HEAD) {
+        return Err(ApiError::method_not_allowed());
+    }
+    let faults = validation::is_path_segment_name(&path.name);
+    if !faults.is_empty() && !path.name.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "Name parameter invalid: {:?}: {}",
+            path.name,
+            faults.join(";")
+        )));
+    }
     let call = Call::new(
         kernel,
         def,

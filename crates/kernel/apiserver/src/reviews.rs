@@ -21,6 +21,9 @@ pub(crate) fn is_review(def: &ResourceDef) -> bool {
 
 /// Answers a question.
 pub(crate) fn answer(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
+    if !call.path.name.is_empty() {
+        return Err(ApiError::no_such_path());
+    }
     if request.info.verb != "create" {
         return Err(ApiError::method_not_allowed());
     }

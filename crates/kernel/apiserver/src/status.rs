@@ -365,6 +365,22 @@ impl ApiError {
         }
     }
 
+    /// 504: the version that was asked for has not come yet.
+    pub fn future_version(wanted: u64, current: u64) -> Self {
+        let mut error = Self::timeout(
+            format!("Timeout: Too large resource version: {wanted}, current: {current}"),
+            1,
+        );
+        if let Some(details) = &mut error.details {
+            details.causes.push(Cause {
+                reason: "ResourceVersionTooLarge".to_owned(),
+                message: "Too large resource version".to_owned(),
+                field: String::new(),
+            });
+        }
+        error
+    }
+
     /// The `Status` object.
     pub fn to_status(&self) -> Value {
         let mut status = json!({

@@ -14,7 +14,11 @@ pub(crate) async fn dispatch(call: &Call<'_>, request: &Admitted<'_>) -> Answer 
     let verb = request.info.verb;
     let name = call.path.subresource.as_str();
     let Some(sub) = call.def.subresource(name) else {
-        return Err(ApiError::no_such_path());
+        return Err(if call.def.custom().is_some() {
+            ApiError::not_found(call.about(&call.path.name))
+        } else {
+            ApiError::no_such_path()
+        });
     };
     if !sub.verbs.iter().any(|v| v == verb) {
         return Err(ApiError::method_not_allowed());

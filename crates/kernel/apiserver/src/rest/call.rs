@@ -88,7 +88,8 @@ impl<'a> Call<'a> {
     /// The same, with the kind in place of the resource, as validation errors have it.
     pub fn about_kind<'b>(&'b self, name: &'b str) -> About<'b> {
         About {
-            group: &self.def.group,
+            // Events have two doors and one kind.
+            group: if self.def.is("events.k8s.io", "events") { "" } else { &self.def.group },
             resource: &self.def.kind,
             name,
         }
@@ -157,10 +158,20 @@ impl<'a> Call<'a> {
             ))
         };
         let parsed = body::parse(bytes, format).map_err(|e| unrecognized(&e.message))?;
-        match body::identity_fault(&parsed.value) {
-            Some(fault) => Err(unrecognized(&fault)),
-            None => Ok(parsed),
+        if let Some(fault) = body::identity_fault(&parsed.value) {
+            return Err(unrecognized(&fault));
         }
+        // Nobody else knows what a custom object is.
+        for (field, name) in [("kind", "Kind"), ("apiVersion", "apiVersion")] {
+            if self.def.custom().is_some()
+                && self.subresource() != Some("scale")
+                && parsed.value[field].as_str().unwrap_or("").is_empty()
+            {
+                let shown = String::from_utf8_lossy(bytes);
+                return Err(unrecognized(&format!("Object '{name}' is missing in '{shown}'")));
+            }
+        }
+        Ok(parsed)
     }
 
     /// The `User-Agent`.

@@ -105,6 +105,9 @@ fn parse_patch(kind: PatchKind, bytes: &[u8]) -> Result<Value, ApiError> {
 /// A patch whose result cannot be decoded is an invalid patch. Shown is the result, or, where upstream patches Go
 /// values, the patch.
 fn unfit(kind: PatchKind, patch: &Value, patched: &Value, error: &ApiError) -> ApiError {
+    let mut ordered = patched.clone();
+    order_metadata(&mut ordered);
+    let patched = &ordered;
     let shown = match kind {
         PatchKind::Strategic => go_text(patch),
         PatchKind::Merge => sort_merged(patched, patch).to_string(),
@@ -120,6 +123,32 @@ fn unfit(kind: PatchKind, patch: &Value, patched: &Value, error: &ApiError) -> A
         name: "",
     };
     ApiError::invalid(about, &[FieldError::invalid(&Path::new("patch"), shown, detail)])
+}
+
+/// The fields of `metadata` in the order of Go's struct, in which upstream keeps them.
+fn order_metadata(object: &mut Value) {
+    const ORDER: [&str; 14] = [
+        "name",
+        "generateName",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "labels",
+        "annotations",
+        "ownerReferences",
+        "finalizers",
+        "managedFields",
+    ];
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        let place = |key: &str| ORDER.iter().position(|name| *name == key).unwrap_or(ORDER.len());
+        let mut fields: Vec<_> = std::mem::take(metadata).into_iter().collect();
+        fields.sort_by_key(|(key, _)| place(key));
+        metadata.extend(fields);
+    }
 }
 
 /// A value as Go prints maps and lists.

@@ -131,7 +131,12 @@ pub(crate) fn check_kind(call: &Call<'_>, object: &mut Value) -> Result<(), ApiE
         return Err(other_kind(&call.kernel.registry.load(), def, &version, &kind));
     }
     if def.custom().is_some() {
-        check_custom_kind(def, &version, &kind)?;
+        let name = fields
+            .get("metadata")
+            .and_then(|m| m.get("name"))
+            .and_then(Value::as_str)
+            .unwrap_or("");
+        check_custom_kind(def, &version, &kind, name)?;
     }
     if version.is_empty() || kind.is_empty() {
         let mut complete = serde_json::Map::with_capacity(fields.len() + 2);
@@ -143,6 +148,35 @@ pub(crate) fn check_kind(call: &Call<'_>, object: &mut Value) -> Result<(), ApiE
         *fields = complete;
     }
     Ok(())
+}
+
+/// An owner counts once; who names it twice is told so.
+fn merge_owners(call: &Call<'_>, object: &mut Value) {
+    let Some(Value::Array(owners)) = object.pointer_mut("/metadata/ownerReferences") else {
+        return;
+    };
+    if owners.len() < 2 {
+        return;
+    }
+    let uid = |owner: &Value| owner["uid"].as_str().unwrap_or("").to_owned();
+    let (mut kept, mut repeated): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
+    for owner in std::mem::take(owners) {
+        if kept.iter().any(|other| *other == owner) {
+            repeated.push(uid(&owner));
+        } else {
+            kept.push(owner);
+        }
+    }
+    *owners = kept;
+    if !repeated.is_empty() {
+        repeated.sort_unstable();
+        repeated.dedup();
+        call.warn(format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may \
+             reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            repeated.join(", ")
+        ));
+    }
 }
 
 /// What upstream's decoder says of an object of another kind.
@@ -175,7 +209,7 @@ pub(crate) fn not_registered(kind: &str, version: &str) -> String {
 }
 
 /// Custom objects say what they are.
-fn check_custom_kind(def: &ResourceDef, version: &str, kind: &str) -> Result<(), ApiError> {
+fn check_custom_kind(def: &ResourceDef, version: &str, kind: &str, name: &str) -> Result<(), ApiError> {
     let expected = def.api_version();
     if !version.is_empty() && version != expected {
         return Err(ApiError::bad_request(format!(
@@ -190,8 +224,8 @@ fn check_custom_kind(def: &ResourceDef, version: &str, kind: &str) -> Result<(),
         )];
         let about = crate::status::About {
             group: &def.group,
-            resource: &def.kind,
-            name: "",
+            resource: kind,
+            name,
         };
         return Err(ApiError::invalid(about, &errors));
     }
@@ -218,6 +252,7 @@ pub(crate) async fn create(
             "resourceVersion should not be set on objects to be created",
         ));
     }
+    merge_owners(call, &mut object);
     admission::mutate(call, Operation::Create, &mut object)?;
     if !applied {
         object = behaviour::own_update(call, None, object, &manager(call, options));
@@ -343,6 +378,7 @@ pub(crate) async fn update(
         let old = present::value(&call.def, &current)?;
         let mut new = (update.change)(&old)?;
         let pinned = check_preconditions(call, update.name, &old, &mut new, update.conditional)?;
+        merge_owners(call, &mut new);
         admission::mutate(call, Operation::Update, &mut new)?;
         if !update.owned {
             new = behaviour::own_update(call, Some(&old), new, &manager(call, options));
@@ -400,7 +436,9 @@ fn check_preconditions(
                 0,
                 "must be specified for an update",
             )];
-            return Err(ApiError::invalid(call.about_kind(name), &errors));
+            // Upstream names a custom resource here, and the kind of its own.
+            let about = if call.def.custom().is_some() { call.about(name) } else { call.about_kind(name) };
+            return Err(ApiError::invalid(about, &errors));
         }
         metadata_mut(new).insert("resourceVersion".to_owned(), have.into());
         return Ok(false);
