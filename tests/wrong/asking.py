@@ -1,7 +1,8 @@
 """Sends the requests of a theme to a server, and writes the answers so that two servers' can be compared.
 
 What differs from run to run (uids, times, versions) is replaced by a word. Where several causes are given, their order
-is left out: upstream's own differs from run to run where it walks a map.
+is left out: upstream's own differs from run to run where it walks a map. A cause that is told several times counts
+once: upstream judges metadata in several places, and how often it repeats itself differs by kind.
 """
 
 import base64
@@ -259,16 +260,18 @@ class Asker:
         details = dict(body.get("details") or {})
         causes = details.pop("causes", [])
         message = body.get("message", "")
+        unique = {(c.get("field", ""), c.get("reason", ""), c.get("message", "")) for c in causes}
         if len(causes) > 1:
             message = message.split(" is invalid: ")[0]
+            if len(unique) == 1:
+                field, _, text = next(iter(unique))
+                message += f" is invalid: {field}: {text}"
         return {
             "reason": body.get("reason"),
             "status": body.get("status"),
             "message": self.words(message),
             "details": {key: self.words(value) if isinstance(value, str) else value for key, value in details.items()},
-            "causes": sorted(
-                ([c.get("field", ""), c.get("reason", ""), self.words(c.get("message", ""))] for c in causes),
-            ),
+            "causes": sorted([field, reason, self.words(text)] for field, reason, text in unique),
         }
 
     def words(self, text):
@@ -283,6 +286,10 @@ class Asker:
         text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| \+0000 UTC( m=[+\d.]+)?)", "TIME", text)
         text = re.sub(r"(Too large resource version: \d+, current: )\d+", r"\1N", text)
         text = re.sub(r"10\.96\.0\.0/\d+", "10.96.0.0/SIZE", text)
+        for saved in self.saved.values():
+            address = (saved.get("spec") or {}).get("clusterIP") if isinstance(saved.get("spec"), dict) else None
+            if address and address != "None":
+                text = text.replace(f'"{address}"', '"ADDRESS"')
         text = re.sub(r'(resourceVersion\\*":\\*")\d+', r"\1N", text)
         text = re.sub(r"0x[0-9a-f]{8,}", "POINTER", text)
         text = re.sub(r"(ResourceVersion in (?:record \(|object meta: ))\d+", r"\1N", text)

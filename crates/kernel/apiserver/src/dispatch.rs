@@ -124,7 +124,9 @@ pub(crate) async fn verb(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
 
 /// Groups of Kubernetes answer for themselves what they do not have; what no group claims is not a page.
 fn no_such_resource(registry: &Registry, path: &ResourcePath) -> ApiError {
-    let built_in = registry.iter().any(|def| def.group == path.group && def.custom().is_none());
+    let built_in = registry
+        .iter()
+        .any(|def| def.group == path.group && def.custom().is_none());
     if built_in {
         ApiError::no_such_path()
     } else {

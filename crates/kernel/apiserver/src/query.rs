@@ -121,7 +121,9 @@ impl ListOptions {
             Some(other) => {
                 return Err(invalid(
                     "resourceVersionMatch",
-                    format!("Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""),
+                    format!(
+                        "Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""
+                    ),
                 ));
             }
         };

@@ -91,7 +91,10 @@ fn selectors(errors: &mut Errors, at: &At<'_>, attributes: &Value) {
             ),
             (true, true) => errors.required(
                 &at.field("requirements"),
-                format!("when {} is specified, requirements or rawSelector is required", at.path()),
+                format!(
+                    "when {} is specified, requirements or rawSelector is required",
+                    at.path()
+                ),
             ),
             _ => {}
         }
@@ -118,13 +121,19 @@ fn one_requirement(errors: &mut Errors, at: &At<'_>, requirement: &Value, labels
             "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
         ),
         "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+        // Upstream lets unknown operators pass in labels, for versions to come.
+        _ if labels => {}
         other => errors.invalid(&at.field("operator"), other, "not a valid selector operator"),
     }
     if labels {
         errors.all_invalid(&at.field("key"), key, validation::is_qualified_name(key));
         for (i, value) in requirement["values"].as_array().into_iter().flatten().enumerate() {
             let value = value.as_str().unwrap_or("");
-            errors.all_invalid(&at.field("values").index(i), value, validation::is_label_value(value));
+            errors.all_invalid(
+                &at.field("values").index(i),
+                value,
+                validation::is_label_value(value),
+            );
         }
     }
 }

@@ -7,8 +7,8 @@ use crate::behaviour;
 use crate::http::respond;
 use crate::registry::ResourceDef;
 use crate::rest::call::{Answer, Call};
-use crate::service::Admitted;
 use crate::review_check;
+use crate::service::Admitted;
 use crate::status::{About, ApiError};
 
 /// Whether a resource is a question rather than a thing.

@@ -223,7 +223,12 @@ impl<'a> Parser<'a> {
                 self.next();
                 return Ok(vec![String::new()]);
             }
-            other => return Err(format!("found '{}', expected: ',', ')' or identifier", other.text())),
+            other => {
+                return Err(format!(
+                    "found '{}', expected: ',', ')' or identifier",
+                    other.text()
+                ));
+            }
         }
         loop {
             match self.next() {

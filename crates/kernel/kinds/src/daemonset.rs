@@ -22,6 +22,7 @@ impl Strategy for DaemonSet {
 
     fn default(&self, obj: &mut Value) {
         let spec = part_mut(obj, "spec");
+        read::part_mut(spec, "template");
         defaults::template(spec);
         let strategy = part_mut(spec, "updateStrategy");
         read::set_default_text(strategy, "type", "RollingUpdate");

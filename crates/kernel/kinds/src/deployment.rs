@@ -20,6 +20,7 @@ impl Strategy for Deployment {
     fn default(&self, obj: &mut Value) {
         let spec = part_mut(obj, "spec");
         read::set_default(spec, "replicas", 1);
+        read::part_mut(spec, "template");
         defaults::template(spec);
         let strategy = part_mut(spec, "strategy");
         read::set_default_text(strategy, "type", "RollingUpdate");

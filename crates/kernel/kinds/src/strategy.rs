@@ -122,8 +122,6 @@ pub trait Strategy: Sync {
     fn validate_update(&self, ctx: &WriteContext<'_>, obj: &Value, old: &Value) -> Vec<FieldError> {
         let mut errs = Errors::new();
         meta::validate_update(&mut errs, obj, old);
-        // Upstream judges metadata once for all kinds and once more in the kind's own rules, and tells both.
-        meta::validate_update(&mut errs, obj, old);
         meta::validate_builtin_finalizers(&mut errs, obj);
         if ctx.subresource.is_some() {
             self.validate_subresource(ctx, obj, old, &mut errs);

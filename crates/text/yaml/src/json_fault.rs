@@ -200,10 +200,7 @@ impl Reader<'_> {
         for (i, expected) in word.bytes().enumerate() {
             let found = self.peek()?;
             if found != expected && i > 0 {
-                return wrong(&format!(
-                    "in literal {word} (expecting {})",
-                    quoted(expected)
-                ));
+                return wrong(&format!("in literal {word} (expecting {})", quoted(expected)));
             }
             self.at += 1;
         }
@@ -259,21 +256,48 @@ mod tests {
         let cases = [
             ("", Some("unexpected end of JSON input")),
             ("{", Some("unexpected end of JSON input")),
-            ("hello", Some("invalid character 'h' looking for beginning of value")),
+            (
+                "hello",
+                Some("invalid character 'h' looking for beginning of value"),
+            ),
             ("{} x", Some("invalid character 'x' after top-level value")),
-            ("{\"a\":1,}", Some("invalid character '}' looking for beginning of object key string")),
-            ("{'a':1}", Some("invalid character '\\'' looking for beginning of object key string")),
+            (
+                "{\"a\":1,}",
+                Some("invalid character '}' looking for beginning of object key string"),
+            ),
+            (
+                "{'a':1}",
+                Some("invalid character '\\'' looking for beginning of object key string"),
+            ),
             ("{\"a\" 1}", Some("invalid character '1' after object key")),
-            ("{\"a\":1 2}", Some("invalid character '2' after object key:value pair")),
+            (
+                "{\"a\":1 2}",
+                Some("invalid character '2' after object key:value pair"),
+            ),
             ("[1 2]", Some("invalid character '2' after array element")),
-            ("[1,]", Some("invalid character ']' looking for beginning of value")),
+            (
+                "[1,]",
+                Some("invalid character ']' looking for beginning of value"),
+            ),
             ("\"\\q\"", Some("invalid character 'q' in string escape code")),
-            ("\"\\u12x\"", Some("invalid character 'x' in \\u hexadecimal character escape")),
+            (
+                "\"\\u12x\"",
+                Some("invalid character 'x' in \\u hexadecimal character escape"),
+            ),
             ("\"\n\"", Some("invalid character '\\n' in string literal")),
-            ("trve", Some("invalid character 'v' in literal true (expecting 'u')")),
+            (
+                "trve",
+                Some("invalid character 'v' in literal true (expecting 'u')"),
+            ),
             ("-x", Some("invalid character 'x' in numeric literal")),
-            ("1.x", Some("invalid character 'x' after decimal point in numeric literal")),
-            ("1ex", Some("invalid character 'x' in exponent of numeric literal")),
+            (
+                "1.x",
+                Some("invalid character 'x' after decimal point in numeric literal"),
+            ),
+            (
+                "1ex",
+                Some("invalid character 'x' in exponent of numeric literal"),
+            ),
             ("01", Some("invalid character '1' after top-level value")),
             ("{\"a\":[1,{\"b\":null}],\"c\":{}}", None),
             ("[[],{},\"x\",true,1.5e3]", None),

@@ -135,4 +135,3 @@ fn go_user(uid: &str, groups: &[String], extra: &[(String, String)]) -> String {
         list(groups.iter().map(|g| quoted(g)).collect())
     )
 }
-

@@ -53,8 +53,6 @@ impl Strategy for Definition {
 
     fn validate_update(&self, ctx: &WriteContext<'_>, obj: &Value, old: &Value) -> Vec<FieldError> {
         let mut errors = Errors::new();
-        // Upstream judges metadata once for all kinds and once more for definitions, and tells both.
-        meta::validate_update(&mut errors, obj, old);
         meta::validate_update(&mut errors, obj, old);
         let mut errors = errors.into_vec();
         errors.extend(match ctx.subresource {

@@ -160,8 +160,6 @@ impl CustomVersion {
     /// Everything that is wrong with a changed object.
     pub fn validate_update(&self, subresource: Option<&str>, object: &Value, old: &Value) -> Vec<FieldError> {
         let mut errors = Errors::new();
-        // Upstream judges metadata once for all kinds and once more for custom ones, and tells both.
-        object_meta::validate_update(&mut errors, object, old);
         object_meta::validate_update(&mut errors, object, old);
         let mut errors = errors.into_vec();
         let mut budget = Budget::default();

@@ -125,7 +125,11 @@ pub fn summary(bytes: &[u8]) -> String {
         [b'{', ..] => String::from_utf8_lossy(bytes).into_owned(),
         _ => {
             let hex: String = bytes.iter().take(SHOWN).map(|b| format!("{b:02x}")).collect();
-            if bytes.len() > SHOWN { format!("{hex} ...") } else { hex }
+            if bytes.len() > SHOWN {
+                format!("{hex} ...")
+            } else {
+                hex
+            }
         }
     }
 }

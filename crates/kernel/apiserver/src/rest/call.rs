@@ -89,7 +89,11 @@ impl<'a> Call<'a> {
     pub fn about_kind<'b>(&'b self, name: &'b str) -> About<'b> {
         About {
             // Events have two doors and one kind.
-            group: if self.def.is("events.k8s.io", "events") { "" } else { &self.def.group },
+            group: if self.def.is("events.k8s.io", "events") {
+                ""
+            } else {
+                &self.def.group
+            },
             resource: &self.def.kind,
             name,
         }

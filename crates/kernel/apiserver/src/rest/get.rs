@@ -9,14 +9,12 @@ use crate::status::ApiError;
 pub(crate) async fn get(call: &Call<'_>) -> Answer {
     let wanted = call.query.get("resourceVersion").unwrap_or("");
     if !wanted.is_empty() && wanted != "0" {
-        let revision = wanted
-            .parse()
-            .map_err(|_| {
-                ApiError::unforeseen(format!(
-                    "resourceVersion: Invalid value: {wanted:?}: {}",
-                    number_fault("ParseUint", wanted)
-                ))
-            })?;
+        let revision = wanted.parse().map_err(|_| {
+            ApiError::unforeseen(format!(
+                "resourceVersion: Invalid value: {wanted:?}: {}",
+                number_fault("ParseUint", wanted)
+            ))
+        })?;
         call.kernel.storage.cache.wait_for(revision).await?;
     }
     let object = call.existing(&call.path.name).await?;

@@ -109,7 +109,7 @@ fn unfit(kind: PatchKind, patch: &Value, patched: &Value, error: &ApiError) -> A
     order_metadata(&mut ordered);
     let patched = &ordered;
     let shown = match kind {
-        PatchKind::Strategic => go_text(patch),
+        PatchKind::Strategic => apply::go_text(patch),
         PatchKind::Merge => sort_merged(patched, patch).to_string(),
         PatchKind::Json | PatchKind::Apply => sort_touched(patched, patch).to_string(),
     };
@@ -148,28 +148,6 @@ fn order_metadata(object: &mut Value) {
         let mut fields: Vec<_> = std::mem::take(metadata).into_iter().collect();
         fields.sort_by_key(|(key, _)| place(key));
         metadata.extend(fields);
-    }
-}
-
-/// A value as Go prints maps and lists.
-fn go_text(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(go_text).collect();
-            format!("[{}]", items.join(" "))
-        }
-        Value::Object(fields) => {
-            let mut fields: Vec<_> = fields.iter().collect();
-            fields.sort_unstable_by_key(|(key, _)| key.as_str());
-            let fields: Vec<String> = fields
-                .into_iter()
-                .map(|(key, value)| format!("{key}:{}", go_text(value)))
-                .collect();
-            format!("map[{}]", fields.join(" "))
-        }
-        other => other.to_string(),
     }
 }
 
@@ -282,8 +260,12 @@ pub(crate) fn apply_manager(options: &WriteOptions) -> Result<&str, ApiError> {
 
 async fn server_side_apply(call: &Call<'_>, body: &[u8], options: &WriteOptions) -> Answer {
     let manager = apply_manager(options)?;
-    let parsed = body::parse(body, BodyFormat::Yaml)
-        .map_err(|e| ApiError::bad_request(format!("error decoding YAML: error converting YAML to JSON: {}", e.message)))?;
+    let parsed = body::parse(body, BodyFormat::Yaml).map_err(|e| {
+        ApiError::bad_request(format!(
+            "error decoding YAML: error converting YAML to JSON: {}",
+            e.message
+        ))
+    })?;
     let applied = parsed_apply(call, parsed, options)?;
     let name = call.path.name.as_str();
     let given = meta(&applied, "name");

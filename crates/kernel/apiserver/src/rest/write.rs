@@ -190,10 +190,21 @@ fn other_kind(registry: &Registry, def: &ResourceDef, version: &str, kind: &str)
             .find_kind(group, short, kind)
             .is_some_and(|found| found.custom().is_none())
     };
-    let registered = known(kind) || kind.strip_suffix("List").is_some_and(|item| item.is_empty() || known(item));
+    let registered = known(kind)
+        || kind
+            .strip_suffix("List")
+            .is_some_and(|item| item.is_empty() || known(item));
     let why = if registered {
-        let package = def.group.split('.').next().filter(|p| !p.is_empty()).unwrap_or("core");
-        format!("converting ({short}.{kind}) to ({package}.{}): unknown conversion", def.kind)
+        let package = def
+            .group
+            .split('.')
+            .next()
+            .filter(|p| !p.is_empty())
+            .unwrap_or("core");
+        format!(
+            "converting ({short}.{kind}) to ({package}.{}): unknown conversion",
+            def.kind
+        )
     } else {
         not_registered(kind, version)
     };
@@ -437,7 +448,11 @@ fn check_preconditions(
                 "must be specified for an update",
             )];
             // Upstream names a custom resource here, and the kind of its own.
-            let about = if call.def.custom().is_some() { call.about(name) } else { call.about_kind(name) };
+            let about = if call.def.custom().is_some() {
+                call.about(name)
+            } else {
+                call.about_kind(name)
+            };
             return Err(ApiError::invalid(about, &errors));
         }
         metadata_mut(new).insert("resourceVersion".to_owned(), have.into());

@@ -36,7 +36,10 @@ pub(super) async fn update(call: &Call<'_>, body: &[u8]) -> Answer {
 
 /// A whole `Scale` must be one, and of this object.
 fn check_scale(call: &Call<'_>, scale: &Value) -> Result<(), ApiError> {
-    let kind = scale["kind"].as_str().filter(|k| !k.is_empty()).unwrap_or("Scale");
+    let kind = scale["kind"]
+        .as_str()
+        .filter(|k| !k.is_empty())
+        .unwrap_or("Scale");
     if kind != "Scale" {
         let version = scale["apiVersion"].as_str().unwrap_or("v1");
         let version = version.rsplit_once('/').map_or(version, |(_, version)| version);

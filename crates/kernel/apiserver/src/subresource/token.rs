@@ -14,10 +14,7 @@ use crate::status::{About, ApiError};
 /// Issues a token as a `TokenRequest` asks for it.
 pub(super) async fn create(call: &Call<'_>, body: &[u8]) -> Answer {
     let mut request = call.parse_body(body)?.value;
-    check_type(
-        "io.k8s.api.authentication.v1.TokenRequest",
-        &mut request,
-    )?;
+    check_type("io.k8s.api.authentication.v1.TokenRequest", &mut request)?;
     check_identity(call, &request)?;
     let account = call.existing(&call.path.name).await?;
     let account = present::value(&call.def, &account)?;

@@ -102,7 +102,10 @@ fn validate_url(errs: &mut Errors, at: &At<'_>, url: &str) {
     const FORM: &str = "; desired format: https://host[/path]";
     let (scheme, rest) = match url.split_once(':') {
         Some(("", _)) => {
-            let why = format!("url must be a valid URL: parse {}: missing protocol scheme{FORM}", quoted(url));
+            let why = format!(
+                "url must be a valid URL: parse {}: missing protocol scheme{FORM}",
+                quoted(url)
+            );
             errs.required(at, why);
             return;
         }

@@ -209,7 +209,11 @@ fn go_security_context(context: &Value) -> Value {
     }
     for key in ["seccompProfile", "appArmorProfile"] {
         if has(context, key) {
-            let name = if key == "seccompProfile" { "SeccompProfile" } else { "AppArmorProfile" };
+            let name = if key == "seccompProfile" {
+                "SeccompProfile"
+            } else {
+                "AppArmorProfile"
+            };
             let fields = [
                 ("Type", "type", read::Unset::Text),
                 ("LocalhostProfile", "localhostProfile", Null),

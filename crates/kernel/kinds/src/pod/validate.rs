@@ -335,7 +335,11 @@ fn go_claim(claim: &Value) -> Value {
     let fields = [
         ("Name", "name", read::Unset::Text),
         ("ResourceClaimName", "resourceClaimName", read::Unset::Null),
-        ("ResourceClaimTemplateName", "resourceClaimTemplateName", read::Unset::Null),
+        (
+            "ResourceClaimTemplateName",
+            "resourceClaimTemplateName",
+            read::Unset::Null,
+        ),
     ];
     read::go_struct(claim, &fields)
 }
