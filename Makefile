@@ -46,7 +46,13 @@ test: ## everything that must pass before a change lands
 	@scripts/timed.sh 'unit and integration tests' cargo test --workspace --exclude fairway-bench
 	@scripts/timed.sh 'apply conformance' $(XTASK) conformance apply
 	@scripts/timed.sh 'real clients' $(MAKE) --no-print-directory clients
+	@scripts/timed.sh 'wrong requests' $(MAKE) --no-print-directory wrong
 	@scripts/timed.sh --summary
+
+.PHONY: wrong
+wrong: ## wrong requests: Fairway's answers against those of the real kube-apiserver, as recorded
+	@scripts/tools.sh python kubectl
+	$(PYTHON) tests/wrong/run.py --fairway $(FAIRWAY)
 
 .PHONY: clients
 clients: ## kubectl, helm and the Python client against the debug binary
@@ -62,6 +68,8 @@ conformance: ## the client transcripts against the real kube-apiserver, then eve
 	cargo build $(TESTED)
 	$(PYTHON) tests/clients/run.py --upstream "$(BENCH) peer --controllers"
 	$(PYTHON) tests/clients/run.py --fairway $(FAIRWAY)
+	$(PYTHON) tests/wrong/run.py --upstream "$(BENCH) peer --controllers"
+	$(PYTHON) tests/wrong/run.py --fairway $(FAIRWAY)
 	$(XTASK) conformance apply
 	@$(MAKE) --no-print-directory controllers
 	@$(MAKE) --no-print-directory kubernetes-e2e

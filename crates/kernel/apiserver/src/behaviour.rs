@@ -34,7 +34,7 @@ pub(crate) fn prune(def: &ResourceDef, object: &mut Value) -> Result<Vec<String>
 
 /// Refuses a value that is not of this built-in type (what subresources, reviews and options take). Unknown fields are
 /// dropped.
-pub(crate) fn check_type(kind: &str, type_name: &str, value: &mut Value) -> Result<(), ApiError> {
+pub(crate) fn check_type(type_name: &str, value: &mut Value) -> Result<(), ApiError> {
     let Some(shape) = builtin::shape(type_name) else {
         return Ok(());
     };
@@ -43,9 +43,7 @@ pub(crate) fn check_type(kind: &str, type_name: &str, value: &mut Value) -> Resu
         .first()
     {
         None => Ok(()),
-        Some(error) => Err(ApiError::bad_request(format!(
-            "{kind} in version \"v1\" cannot be handled as a {kind}: {error}"
-        ))),
+        Some(error) => Err(ApiError::bad_request(error.to_string())),
     }
 }
 

@@ -96,13 +96,7 @@ impl Cache {
         match tokio::time::timeout(CATCH_UP, applied.wait_for(|at| *at >= revision)).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(_)) => Err(ApiError::unavailable("the server is shutting down")),
-            Err(_) => Err(ApiError::timeout(
-                format!(
-                    "Too large resource version: {revision}, current: {}",
-                    self.applied()
-                ),
-                1,
-            )),
+            Err(_) => Err(ApiError::future_version(revision, self.applied())),
         }
     }
 

@@ -43,11 +43,12 @@ pub(crate) fn answer(kernel: &Kernel, path: &str, request: &Admitted<'_>) -> Ans
                 }
                 head
             })
-            .ok_or_else(ApiError::no_such_path)?,
+            .ok_or_else(ApiError::page_not_found)?,
         ["apis", group, version] => {
             resource_list(&registry, &services, group, version).ok_or_else(ApiError::no_such_path)?
         }
-        _ => return Err(ApiError::no_such_path()),
+        ["api", ..] => return Err(ApiError::no_such_path()),
+        _ => return Err(ApiError::page_not_found()),
     };
     Ok(respond::value(200, request.accept.format, &document))
 }

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use fairway_kernel_kinds::validation;
+use http::Method;
+
 use crate::discovery;
 use crate::health;
 use crate::http::negotiate::Format;
 use crate::http::respond;
 use crate::kernel::Kernel;
 use crate::metrics;
-use crate::registry::ResourceDef;
+use crate::registry::{Registry, ResourceDef};
 use crate::request::ResourcePath;
 use crate::rest::call::{Answer, Call};
 use crate::rest::{create, delete, delete_collection, get, list, patch, update, watch};
@@ -27,11 +30,10 @@ pub(crate) async fn dispatch(kernel: &Arc<Kernel>, request: Admitted<'_>) -> Ans
 }
 
 async fn other(kernel: &Arc<Kernel>, request: &Admitted<'_>) -> Answer {
-    if !matches!(request.info.verb, "get" | "head") {
-        return Err(ApiError::method_not_allowed(
-            &request.info.path,
-            request.info.verb,
-        ));
+    // Upstream asks for no method here.
+    let any_method = |path: &str| health::is_health(path) || path == "/apis" || path.starts_with("/openapi/");
+    if !matches!(request.info.verb, "get" | "head") && !any_method(&request.info.path) {
+        return Err(ApiError::method_not_allowed());
     }
     let format = request.accept.format;
     match request.info.path.trim_end_matches('/') {
@@ -54,8 +56,19 @@ async fn resource(kernel: &Arc<Kernel>, request: &Admitted<'_>, path: &ResourceP
     let def = registry
         .find(&path.group, &path.version, &path.resource)
         .cloned()
-        .ok_or_else(ApiError::no_such_path)?;
+        .ok_or_else(|| no_such_resource(&registry, path))?;
     check_scope(&def, path, request.info.verb)?;
+    if request.info.verb == "watch" && !matches!(request.parts.method, Method::GET | Method::HEAD) {
+        return Err(ApiError::method_not_allowed());
+    }
+    let faults = validation::is_path_segment_name(&path.name);
+    if !faults.is_empty() && !path.name.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "Name parameter invalid: {:?}: {}",
+            path.name,
+            faults.join(";")
+        )));
+    }
     let call = Call::new(
         kernel,
         def,
@@ -92,7 +105,7 @@ async fn resource(kernel: &Arc<Kernel>, request: &Admitted<'_>, path: &ResourceP
 pub(crate) async fn verb(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
     let verb = request.info.verb;
     if !call.def.verbs.iter().any(|v| v == verb) {
-        return Err(ApiError::method_not_allowed(&call.def.resource, verb));
+        return Err(ApiError::method_not_allowed());
     }
     let named = !call.path.name.is_empty();
     let body = request.body.clone();
@@ -105,7 +118,19 @@ pub(crate) async fn verb(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
         "patch" if named => patch::patch(call, body).await,
         "delete" => delete::delete(call, body).await,
         "deletecollection" => delete_collection::delete_collection(call, body).await,
-        _ => Err(ApiError::method_not_allowed(&call.def.resource, verb)),
+        _ => Err(ApiError::method_not_allowed()),
+    }
+}
+
+/// Groups of Kubernetes answer for themselves what they do not have; what no group claims is not a page.
+fn no_such_resource(registry: &Registry, path: &ResourcePath) -> ApiError {
+    let built_in = registry
+        .iter()
+        .any(|def| def.group == path.group && def.custom().is_none());
+    if built_in {
+        ApiError::no_such_path()
+    } else {
+        ApiError::page_not_found()
     }
 }
 
@@ -123,9 +148,9 @@ fn check_scope(def: &ResourceDef, path: &ResourcePath, verb: &str) -> Result<(),
         // Upstream serves the two by different handlers, and clients tell their answers apart: Crossplane takes "not
         // found" for "nothing to delete".
         if def.custom().is_some() {
-            return Err(ApiError::no_such_path());
+            return Err(ApiError::page_not_found());
         }
-        return Err(ApiError::method_not_allowed(&def.resource, verb));
+        return Err(ApiError::method_not_allowed());
     }
     Ok(())
 }

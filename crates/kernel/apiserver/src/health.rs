@@ -53,7 +53,7 @@ pub(crate) fn answer(kernel: &Kernel, path: &str, query: &Query) -> Answer {
     if let Some(single) = single {
         checks.retain(|c| c.name == single);
         if checks.is_empty() {
-            return Err(ApiError::no_such_path());
+            return Err(ApiError::page_not_found());
         }
     }
     let excluded: Vec<&str> = query.all("exclude").collect();

@@ -36,6 +36,7 @@ mod query;
 pub mod registry;
 mod request;
 mod rest;
+mod review_check;
 mod reviews;
 mod selector;
 pub mod service;

@@ -55,10 +55,10 @@ pub(crate) fn answer(kernel: &Kernel, path: &str, request: &Admitted<'_>) -> Ans
     let (group, version) = match name.split('/').collect::<Vec<_>>().as_slice() {
         ["api", version] => (String::new(), (*version).to_owned()),
         ["apis", group, version] => ((*group).to_owned(), (*version).to_owned()),
-        _ => return Err(ApiError::no_such_path()),
+        _ => return Err(ApiError::page_not_found()),
     };
     if !registry.serves(&group, &version) && services.of(&group, &version).next().is_none() {
-        return Err(ApiError::no_such_path());
+        return Err(ApiError::page_not_found());
     }
     let current = document_hash(&registry, &services, &group, &version);
     let etag = format!("\"{current}\"");

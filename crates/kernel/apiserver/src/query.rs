@@ -1,6 +1,9 @@
 //! The query string, and the options that upstream defines for reads and writes.
 
+use fairway_kernel_kinds::at::{At, Errors};
+use fairway_kernel_kinds::meta;
 use fairway_kernel_schema::field::{FieldError, Path};
+use serde_json::Value;
 
 use crate::status::ApiError;
 
@@ -9,10 +12,13 @@ use crate::status::ApiError;
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Decodes `a=b&c=d`.
+    /// Decodes `a=b&c=d`. Like Go, drops the pairs that are not well encoded or that hold a semicolon.
     pub fn parse(raw: &str) -> Result<Self, ApiError> {
         Ok(Self(
-            form_urlencoded::parse(raw.as_bytes()).into_owned().collect(),
+            raw.split('&')
+                .filter(|pair| !pair.contains(';') && is_well_encoded(pair))
+                .flat_map(|pair| form_urlencoded::parse(pair.as_bytes()).into_owned())
+                .collect(),
         ))
     }
 
@@ -42,14 +48,35 @@ impl Query {
     pub fn integer<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, ApiError> {
         self.non_empty(name)
             .map(|text| {
-                text.parse().map_err(|_| {
-                    ApiError::bad_request(format!(
-                        "the query parameter {name}={text:?} is not a valid number"
-                    ))
-                })
+                text.parse()
+                    .map_err(|_| ApiError::bad_request(number_fault("ParseInt", text)))
             })
             .transpose()
     }
+}
+
+fn is_well_encoded(pair: &str) -> bool {
+    pair.split('%').skip(1).all(|after| {
+        let mut digits = after.bytes();
+        let hex = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_hexdigit());
+        hex(digits.next()) && hex(digits.next())
+    })
+}
+
+/// What Go says of a text that is not a number.
+pub(crate) fn number_fault(function: &str, text: &str) -> String {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let numeric = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    let signed = digits.len() != text.len();
+    let why = if numeric && !(signed && function == "ParseUint") {
+        "value out of range"
+    } else {
+        "invalid syntax"
+    };
+    format!(
+        "strconv.{function}: parsing {}: {why}",
+        fairway_kernel_schema::field::quoted(text)
+    )
 }
 
 /// How a `resourceVersion` of a list is to be taken.
@@ -94,7 +121,9 @@ impl ListOptions {
             Some(other) => {
                 return Err(invalid(
                     "resourceVersionMatch",
-                    format!("Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\""),
+                    format!(
+                        "Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""
+                    ),
                 ));
             }
         };
@@ -120,10 +149,17 @@ impl ListOptions {
         if watch {
             return match (self.send_initial_events, self.version_match) {
                 (Some(_), Some(VersionMatch::NotOlderThan)) | (None, None) => Ok(()),
-                (Some(_), _) => Err(invalid(
-                    "resourceVersionMatch",
-                    "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan".to_owned(),
-                )),
+                (Some(_), given) => {
+                    let path = Path::new("resourceVersionMatch");
+                    let mut errors = vec![FieldError::forbidden(
+                        &path,
+                        "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+                    )];
+                    if given == Some(VersionMatch::Exact) {
+                        errors.push(FieldError::not_supported(&path, "Exact", &["NotOlderThan"]));
+                    }
+                    Err(ApiError::invalid_options_all("ListOptions", &errors))
+                }
                 (None, Some(_)) => Err(invalid(
                     "resourceVersionMatch",
                     "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
@@ -214,38 +250,39 @@ pub(crate) struct WriteOptions {
 }
 
 impl WriteOptions {
-    /// Reads and checks them.
-    pub(crate) fn read(query: &Query) -> Result<Self, ApiError> {
+    /// Reads and checks the options of this kind: `CreateOptions`, `UpdateOptions` or `PatchOptions`.
+    pub(crate) fn read(kind: &str, query: &Query) -> Result<Self, ApiError> {
+        let mut errors = Errors::new();
+        let field_manager = query.non_empty("fieldManager").map(str::to_owned);
+        if let Some(manager) = &field_manager {
+            meta::validate_field_manager(&mut errors, &At::new("fieldManager"), manager);
+        }
+        let mut errors = errors.into_vec();
+        let dry_run = match dry_run(query.all("dryRun")) {
+            Ok(dry_run) => dry_run,
+            Err(error) => {
+                errors.push(error);
+                false
+            }
+        };
         let field_validation = match query.non_empty("fieldValidation") {
             None | Some("Warn") => FieldValidation::Warn,
             Some("Ignore") => FieldValidation::Ignore,
             Some("Strict") => FieldValidation::Strict,
             Some(other) => {
-                return Err(ApiError::invalid_options(
-                    "CreateOptions",
-                    FieldError::not_supported(
-                        &Path::new("fieldValidation"),
-                        other,
-                        &["", "Ignore", "Strict", "Warn"],
-                    ),
+                errors.push(FieldError::not_supported(
+                    &Path::new("fieldValidation"),
+                    other,
+                    &["", "Ignore", "Strict", "Warn"],
                 ));
+                FieldValidation::Warn
             }
         };
-        let field_manager = query.non_empty("fieldManager").map(str::to_owned);
-        if let Some(manager) = &field_manager
-            && (manager.len() > 128 || manager.chars().any(char::is_control))
-        {
-            return Err(ApiError::invalid_options(
-                "CreateOptions",
-                FieldError::invalid(
-                    &Path::new("fieldManager"),
-                    manager.as_str(),
-                    "it may be at most 128 printable characters long",
-                ),
-            ));
+        if !errors.is_empty() {
+            return Err(ApiError::invalid_options_all(kind, &errors));
         }
         Ok(Self {
-            dry_run: dry_run(query.all("dryRun"))?,
+            dry_run,
             field_manager,
             field_validation,
             force: query.get("force").map(|_| query.flag("force")),
@@ -254,18 +291,64 @@ impl WriteOptions {
 }
 
 /// Reads `dryRun`, of which upstream knows only `All`.
-pub(crate) fn dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Result<bool, ApiError> {
-    let mut dry = false;
-    for value in values.filter(|v| !v.is_empty()) {
-        if value != "All" {
-            return Err(ApiError::invalid_options(
-                "CreateOptions",
-                FieldError::not_supported(&Path::new("dryRun"), value, &["All"]),
-            ));
-        }
-        dry = true;
+pub(crate) fn dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Result<bool, FieldError> {
+    let values: Vec<&str> = values.filter(|v| !v.is_empty()).collect();
+    if values.iter().any(|value| *value != "All") {
+        return Err(FieldError::not_supported(
+            &Path::new("dryRun"),
+            Value::from(values),
+            &["All"],
+        ));
     }
-    Ok(dry)
+    Ok(!values.is_empty())
+}
+
+/// Refuses a `timeout` that Go could not read.
+pub(crate) fn check_timeout(query: &Query) -> Result<(), ApiError> {
+    let Some(text) = query.non_empty("timeout") else {
+        return Ok(());
+    };
+    match duration_fault(text) {
+        None => Ok(()),
+        Some(fault) => Err(ApiError::bad_request(format!(
+            "invalid timeout specified in the request URL - time: {fault}"
+        ))),
+    }
+}
+
+/// What Go says of a text that is not a duration such as `1h30m` or `1.5s`.
+fn duration_fault(text: &str) -> Option<String> {
+    let shown = fairway_kernel_schema::field::quoted(text);
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if rest == "0" {
+        return None;
+    }
+    if rest.is_empty() {
+        return Some(format!("invalid duration {shown}"));
+    }
+    while !rest.is_empty() {
+        let number = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(rest.len());
+        let (digits, after) = rest.split_at(number);
+        if !digits.bytes().any(|b| b.is_ascii_digit()) || digits.matches('.').count() > 1 {
+            return Some(format!("invalid duration {shown}"));
+        }
+        let unit = after
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(after.len());
+        let (unit, after) = after.split_at(unit);
+        match unit {
+            "" => return Some(format!("missing unit in duration {shown}")),
+            "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h" => {}
+            _ => {
+                let unit = fairway_kernel_schema::field::quoted(unit);
+                return Some(format!("unknown unit {unit} in duration {shown}"));
+            }
+        }
+        rest = after;
+    }
+    None
 }
 
 #[cfg(test)]
@@ -313,5 +396,19 @@ mod tests {
         assert_eq!(dry_run(["All"].into_iter()), Ok(true));
         assert_eq!(dry_run([""].into_iter()), Ok(false));
         assert!(dry_run(["Some"].into_iter()).is_err());
+    }
+
+    #[test]
+    fn durations_are_go_s() {
+        for (text, expected) in [
+            ("1h30m", None),
+            ("1.5s", None),
+            ("0", None),
+            ("soon", Some("invalid duration \"soon\"")),
+            ("5", Some("missing unit in duration \"5\"")),
+            ("5d", Some("unknown unit \"d\" in duration \"5d\"")),
+        ] {
+            assert_eq!(duration_fault(text).as_deref(), expected, "{text}");
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! Questions about tokens and rights: kinds that are asked, never stored.
 
 use fairway_kernel_authz::{Attributes, Decision, ResourceAttributes, UserInfo};
-use fairway_kernel_schema::field::{FieldError, Path};
 use serde_json::{Value, json};
 
 use crate::behaviour;
@@ -9,6 +8,7 @@ use crate::http::negotiate::Accept;
 use crate::http::respond;
 use crate::registry::ResourceDef;
 use crate::rest::call::{Answer, Call};
+use crate::review_check;
 use crate::service::Admitted;
 use crate::status::{About, ApiError};
 
@@ -22,11 +22,11 @@ pub(crate) fn is_review(def: &ResourceDef) -> bool {
 
 /// Answers a question.
 pub(crate) fn answer(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
+    if !call.path.name.is_empty() {
+        return Err(ApiError::no_such_path());
+    }
     if request.info.verb != "create" {
-        return Err(ApiError::method_not_allowed(
-            &call.def.resource,
-            request.info.verb,
-        ));
+        return Err(ApiError::method_not_allowed());
     }
     let accept = Accept::read_without_table(call.headers, call.query)?;
     let mut review = call.parse_body(&request.body)?.value;
@@ -36,22 +36,24 @@ pub(crate) fn answer(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
         review["metadata"] = json!({});
     }
     let spec = review["spec"].clone();
+    let errors = review_check::faults(&call.def.resource, &review, call.namespace());
+    if !errors.is_empty() {
+        // Upstream's answer names the group and no kind here.
+        let about = About {
+            group: &call.def.group,
+            resource: "",
+            name: "",
+        };
+        return Err(ApiError::invalid(about, &errors));
+    }
+    review_check::missing(&call.def.resource, &spec)?;
     review["status"] = match call.def.resource.as_str() {
         "selfsubjectreviews" => json!({"userInfo": user_info(call.user)}),
         "tokenreviews" => token_review(call, &spec),
-        "selfsubjectaccessreviews" => access(call, call.user, &spec)?,
+        "selfsubjectaccessreviews" => access(call, call.user, &spec),
         "selfsubjectrulesreviews" => rules(call, &spec),
-        "subjectaccessreviews" => access(call, &subject(&spec)?, &spec)?,
-        "localsubjectaccessreviews" => {
-            let wanted = spec["resourceAttributes"]["namespace"].as_str().unwrap_or("");
-            if wanted != call.namespace() {
-                return Err(ApiError::bad_request(format!(
-                    "spec.resourceAttributes.namespace must match metadata.namespace ({})",
-                    call.namespace()
-                )));
-            }
-            access(call, &subject(&spec)?, &spec)?
-        }
+        "subjectaccessreviews" => access(call, &subject(&spec), &spec),
+        "localsubjectaccessreviews" => access(call, &subject(&spec), &spec),
         _ => return Err(ApiError::no_such_path()),
     };
     Ok(respond::value(201, accept.format, &review))
@@ -99,87 +101,60 @@ fn token_review(call: &Call<'_>, spec: &Value) -> Value {
 }
 
 /// Whom the question is about.
-fn subject(spec: &Value) -> Result<UserInfo, ApiError> {
+fn subject(spec: &Value) -> UserInfo {
     let mut user = UserInfo::new(spec["user"].as_str().unwrap_or(""), texts(&spec["groups"]));
-    if user.name.is_empty() && user.groups.is_empty() {
-        let path = Path::new("spec").child("user");
-        let error = FieldError::invalid(&path, "", "at least one of user or group must be specified");
-        // Upstream's answer names no kind here.
-        return Err(ApiError::invalid(
-            About {
-                group: "",
-                resource: "",
-                name: "",
-            },
-            &[error],
-        ));
-    }
     user.uid = spec["uid"].as_str().unwrap_or("").to_owned();
     for (key, values) in spec["extra"].as_object().into_iter().flatten() {
         user.extra.insert(key.clone(), texts(values));
     }
-    Ok(user)
+    user
 }
 
-fn access(call: &Call<'_>, user: &UserInfo, spec: &Value) -> Result<Value, ApiError> {
+fn access(call: &Call<'_>, user: &UserInfo, spec: &Value) -> Value {
     let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     let text = |value: &'_ Value, field: &str| value[field].as_str().unwrap_or("").to_owned();
-    let invalid = |why: &str| {
-        ApiError::unprocessable(format!(
-            "{}.{} \"\" is invalid: {why}",
-            call.def.kind, call.def.group
-        ))
+    let decision = if resource.is_object() {
+        let parts = [
+            "group",
+            "version",
+            "resource",
+            "subresource",
+            "namespace",
+            "name",
+            "verb",
+        ]
+        .map(|field| text(resource, field));
+        let [group, version, resource, subresource, namespace, name, verb] = &parts;
+        let attributes = Attributes {
+            user,
+            verb,
+            path: "",
+            resource: Some(ResourceAttributes {
+                group,
+                version,
+                resource,
+                subresource,
+                namespace,
+                name,
+                ..ResourceAttributes::default()
+            }),
+        };
+        call.kernel
+            .authorizer
+            .with(|policy| policy.authorize(&attributes))
+    } else {
+        let (path, verb) = (text(other, "path"), text(other, "verb"));
+        let attributes = Attributes {
+            user,
+            verb: &verb,
+            resource: None,
+            path: &path,
+        };
+        call.kernel
+            .authorizer
+            .with(|policy| policy.authorize(&attributes))
     };
-    let decision = match (resource.is_object(), other.is_object()) {
-        (true, true) | (false, false) => {
-            return Err(invalid(
-                "spec: Invalid value: exactly one of nonResourceAttributes or resourceAttributes must be specified",
-            ));
-        }
-        (false, true) => {
-            let (path, verb) = (text(other, "path"), text(other, "verb"));
-            let attributes = Attributes {
-                user,
-                verb: &verb,
-                resource: None,
-                path: &path,
-            };
-            call.kernel
-                .authorizer
-                .with(|policy| policy.authorize(&attributes))
-        }
-        (true, false) => {
-            let parts = [
-                "group",
-                "version",
-                "resource",
-                "subresource",
-                "namespace",
-                "name",
-                "verb",
-            ]
-            .map(|field| text(resource, field));
-            let [group, version, resource, subresource, namespace, name, verb] = &parts;
-            let attributes = Attributes {
-                user,
-                verb,
-                path: "",
-                resource: Some(ResourceAttributes {
-                    group,
-                    version,
-                    resource,
-                    subresource,
-                    namespace,
-                    name,
-                    ..ResourceAttributes::default()
-                }),
-            };
-            call.kernel
-                .authorizer
-                .with(|policy| policy.authorize(&attributes))
-        }
-    };
-    Ok(status(&decision))
+    status(&decision)
 }
 
 fn status(decision: &Decision) -> Value {

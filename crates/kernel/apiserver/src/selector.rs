@@ -1,5 +1,8 @@
 //! Label and field selectors: parsed once per request, matched per object.
 
+use fairway_kernel_kinds::validation;
+use fairway_kernel_schema::field::quoted;
+
 use crate::status::ApiError;
 
 /// All requirements must hold.
@@ -23,26 +26,43 @@ enum Test {
 }
 
 impl LabelSelector {
-    /// Reads `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`.
+    /// Reads `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`, and refuses in the words of upstream's parser.
     pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
-        let mut reader = Reader { rest: text };
+        let mut parser = Parser { rest: text };
         let mut requirements = Vec::new();
-        reader.skip_space();
-        while !reader.rest.is_empty() {
-            requirements.push(reader.requirement()?);
-            reader.skip_space();
-            if reader.rest.is_empty() {
-                break;
+        loop {
+            match parser.peek() {
+                Token::End => return Ok(Self(requirements)),
+                Token::Word(_) | Token::Symbol("!") => {}
+                Token::Symbol(found) => {
+                    return Err(refuse(format!(
+                        "found '{found}', expected: !, identifier, or 'end of string'"
+                    )));
+                }
             }
-            if !reader.eat(",") {
-                return Err(reader.unexpected("',' or end of string"));
-            }
-            reader.skip_space();
-            if reader.rest.is_empty() {
-                return Err(reader.unexpected("an identifier after ','"));
+            let requirement = parser
+                .requirement()
+                .map_err(|why| refuse(format!("unable to parse requirement: {why}")))?;
+            requirements.push(requirement);
+            match parser.next() {
+                Token::End => return Ok(Self(requirements)),
+                Token::Symbol(",") => match parser.peek() {
+                    Token::Word(_) | Token::Symbol("!") => {}
+                    other => {
+                        return Err(refuse(format!(
+                            "found '{}', expected: identifier after ','",
+                            other.text()
+                        )));
+                    }
+                },
+                other => {
+                    return Err(refuse(format!(
+                        "found '{}', expected: ',' or 'end of string'",
+                        other.text()
+                    )));
+                }
             }
         }
-        Ok(Self(requirements))
     }
 
     /// Whether it selects everything.
@@ -70,160 +90,184 @@ impl LabelSelector {
     }
 }
 
-struct Reader<'a> {
+fn refuse(why: String) -> ApiError {
+    ApiError::bad_request(why)
+}
+
+/// What a label selector is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Token<'a> {
+    Word(&'a str),
+    Symbol(&'a str),
+    End,
+}
+
+impl<'a> Token<'a> {
+    fn text(self) -> &'a str {
+        match self {
+            Token::Word(text) | Token::Symbol(text) => text,
+            Token::End => "",
+        }
+    }
+}
+
+struct Parser<'a> {
     rest: &'a str,
 }
 
-impl<'a> Reader<'a> {
-    fn skip_space(&mut self) {
-        self.rest = self.rest.trim_start();
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Token<'a> {
+        Parser { rest: self.rest }.next()
     }
 
-    fn eat(&mut self, token: &str) -> bool {
-        match self.rest.strip_prefix(token) {
-            Some(rest) => {
-                self.rest = rest;
-                true
-            }
-            None => false,
-        }
-    }
-
-    fn unexpected(&self, wanted: &str) -> ApiError {
-        let found: String = self.rest.chars().take(20).collect();
-        ApiError::bad_request(format!(
-            "unable to parse requirement: found '{found}', expected: {wanted}"
-        ))
-    }
-
-    fn word(&mut self) -> &'a str {
-        let end = self
-            .rest
-            .find(|c: char| c.is_whitespace() || "=!,()<>".contains(c))
-            .unwrap_or(self.rest.len());
-        let (word, rest) = self.rest.split_at(end);
-        self.rest = rest;
-        word
-    }
-
-    fn requirement(&mut self) -> Result<Requirement, ApiError> {
-        let absent = self.eat("!");
-        self.skip_space();
-        let key = self.word();
-        check_key(key)?;
-        let key = key.to_owned();
-        self.skip_space();
-        if absent {
-            return Ok(Requirement {
-                key,
-                test: Test::Absent,
-            });
-        }
-        let test = if self.rest.is_empty() || self.rest.starts_with(',') {
-            Test::Exists
-        } else if self.eat("==") || self.eat("=") {
-            Test::In(vec![self.value()?])
-        } else if self.eat("!=") {
-            Test::NotIn(vec![self.value()?])
-        } else if self.eat(">") {
-            Test::Greater(self.bound()?)
-        } else if self.eat("<") {
-            Test::Less(self.bound()?)
-        } else {
-            match self.word() {
-                "in" => Test::In(self.values()?),
-                "notin" => Test::NotIn(self.values()?),
-                "" => return Err(self.unexpected("in, notin, =, ==, !=, gt, lt")),
-                other => {
-                    return Err(ApiError::bad_request(format!(
-                        "unable to parse requirement: found '{other}', expected: in, notin, =, ==, !=, gt, lt"
-                    )));
-                }
-            }
+    fn next(&mut self) -> Token<'a> {
+        self.rest = self.rest.trim_start_matches([' ', '\t', '\r', '\n']);
+        let end = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"]
+            .iter()
+            .find(|symbol| self.rest.starts_with(**symbol))
+            .map(|symbol| symbol.len());
+        let (length, is_word) = match end {
+            Some(length) => (length, false),
+            None => (
+                self.rest
+                    .find(|c: char| " \t\r\n=!(),<>".contains(c))
+                    .unwrap_or(self.rest.len()),
+                true,
+            ),
         };
-        Ok(Requirement { key, test })
+        let (token, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        match (token, is_word) {
+            ("", _) => Token::End,
+            (word, true) => Token::Word(word),
+            (symbol, false) => Token::Symbol(symbol),
+        }
     }
 
-    fn value(&mut self) -> Result<String, ApiError> {
-        self.skip_space();
-        let value = self.word();
-        check_value(value)?;
-        Ok(value.to_owned())
-    }
-
-    fn bound(&mut self) -> Result<i64, ApiError> {
-        let text = self.value()?;
-        text.parse().map_err(|_| {
-            ApiError::bad_request(format!(
-                "for 'Gt', 'Lt' operators, the value must be an integer, found {text:?}"
-            ))
+    fn requirement(&mut self) -> Result<Requirement, String> {
+        let mut token = self.next();
+        let absent = token == Token::Symbol("!");
+        if absent {
+            token = self.next();
+        }
+        let Token::Word(key) = token else {
+            return Err(format!("found '{}', expected: identifier", token.text()));
+        };
+        let faults = validation::is_qualified_name(key);
+        if !faults.is_empty() {
+            return Err(format!(
+                "<nil>: Invalid value: {}: {}",
+                quoted(key),
+                faults.join("; ")
+            ));
+        }
+        let test = match self.peek() {
+            _ if absent => Test::Absent,
+            Token::End | Token::Symbol(",") => Test::Exists,
+            _ => self.test(key)?,
+        };
+        Ok(Requirement {
+            key: key.to_owned(),
+            test,
         })
     }
 
-    fn values(&mut self) -> Result<Vec<String>, ApiError> {
-        self.skip_space();
-        if !self.eat("(") {
-            let found = self.word();
-            return Err(ApiError::bad_request(format!(
-                "unable to parse requirement: found '{found}' expected: '('"
-            )));
+    fn test(&mut self, key: &str) -> Result<Test, String> {
+        let operator = self.next();
+        match operator {
+            Token::Word("in") => Ok(Test::In(check_values(key, self.values()?)?)),
+            Token::Word("notin") => Ok(Test::NotIn(check_values(key, self.values()?)?)),
+            Token::Symbol("=" | "==") => Ok(Test::In(check_values(key, vec![self.value()?])?)),
+            Token::Symbol("!=") => Ok(Test::NotIn(check_values(key, vec![self.value()?])?)),
+            Token::Symbol(sign @ (">" | "<")) => {
+                let value = self.value()?;
+                let bound = value.parse().map_err(|_| {
+                    format!(
+                        "values[0]: Invalid value: {}: for 'Gt', 'Lt' operators, the value must be an integer",
+                        quoted(&value)
+                    )
+                })?;
+                Ok(if sign == ">" {
+                    Test::Greater(bound)
+                } else {
+                    Test::Less(bound)
+                })
+            }
+            other => Err(format!(
+                "found '{}', expected: in, notin, =, ==, !=, gt, lt",
+                other.text()
+            )),
+        }
+    }
+
+    fn value(&mut self) -> Result<String, String> {
+        match self.peek() {
+            Token::End | Token::Symbol(",") => Ok(String::new()),
+            Token::Word(value) => {
+                self.next();
+                Ok(value.to_owned())
+            }
+            Token::Symbol(found) => Err(format!("found '{found}', expected: identifier")),
+        }
+    }
+
+    fn values(&mut self) -> Result<Vec<String>, String> {
+        let open = self.next();
+        if open != Token::Symbol("(") {
+            return Err(format!("found '{}' expected: '('", open.text()));
         }
         let mut values = Vec::new();
-        loop {
-            values.push(self.value()?);
-            self.skip_space();
-            if self.eat(")") {
-                return Ok(values);
+        match self.peek() {
+            Token::Word(_) | Token::Symbol(",") => {}
+            Token::Symbol(")") => {
+                self.next();
+                return Ok(vec![String::new()]);
             }
-            if !self.eat(",") {
-                return Err(self.unexpected("',' or ')'"));
+            other => {
+                return Err(format!(
+                    "found '{}', expected: ',', ')' or identifier",
+                    other.text()
+                ));
+            }
+        }
+        loop {
+            match self.next() {
+                Token::Word(value) => {
+                    values.push(value.to_owned());
+                    match self.peek() {
+                        Token::Symbol("," | ")") => {}
+                        other => return Err(format!("found '{}', expected: ',' or ')'", other.text())),
+                    }
+                }
+                Token::Symbol(",") => {
+                    if values.is_empty() || matches!(self.peek(), Token::Symbol(")" | ",")) {
+                        values.push(String::new());
+                    }
+                }
+                Token::Symbol(")") => return Ok(values),
+                other => return Err(format!("found '{}', expected: ',', or identifier", other.text())),
             }
         }
     }
 }
 
-fn check_key(key: &str) -> Result<(), ApiError> {
-    let (prefix, name) = key.rsplit_once('/').unwrap_or(("", key));
-    let name_ok = !name.is_empty() && name.len() <= 63 && is_label_word(name);
-    let prefix_ok = key == name
-        || (!prefix.is_empty()
-            && prefix.len() <= 253
-            && prefix.split('.').all(|p| {
-                !p.is_empty()
-                    && p.bytes()
-                        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-                    && !p.starts_with('-')
-                    && !p.ends_with('-')
-            }));
-    if name_ok && prefix_ok {
-        Ok(())
-    } else {
-        Err(ApiError::bad_request(format!(
-            "unable to parse requirement: <nil>: Invalid value: {key:?}: name part must consist of alphanumeric \
-             characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or \
-             'my.name',  or '123-abc')"
-        )))
+fn check_values(key: &str, values: Vec<String>) -> Result<Vec<String>, String> {
+    let mut faults = Vec::new();
+    for (i, value) in values.iter().enumerate() {
+        let found = validation::is_label_value(value);
+        if !found.is_empty() {
+            faults.push(format!(
+                "values[{i}][{key}]: Invalid value: {}: {}",
+                quoted(value),
+                found.join("; ")
+            ));
+        }
     }
-}
-
-fn check_value(value: &str) -> Result<(), ApiError> {
-    if value.is_empty() || (value.len() <= 63 && is_label_word(value)) {
-        return Ok(());
+    match faults.as_slice() {
+        [] => Ok(values),
+        [one] => Err(one.clone()),
+        many => Err(format!("[{}]", many.join(", "))),
     }
-    Err(ApiError::bad_request(format!(
-        "unable to parse requirement: values[0][]: Invalid value: {value:?}: a valid label must be an empty string or \
-         consist of at most 63 alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
-         character"
-    )))
-}
-
-fn is_label_word(text: &str) -> bool {
-    let ends = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_alphanumeric());
-    ends(text.bytes().next())
-        && ends(text.bytes().last())
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
 /// `metadata.name=a,spec.nodeName!=b`: all terms must hold.
@@ -250,7 +294,7 @@ impl FieldSelector {
                 continue;
             }
             let invalid =
-                || ApiError::bad_request(format!("invalid selector: {text:?}; can't understand {term:?}"));
+                || ApiError::bad_request(format!("invalid selector: '{text}'; can't understand '{term}'"));
             let at = term.find(['=', '!']).ok_or_else(invalid)?;
             let (field, operator) = term.split_at(at);
             let (equal, value) = if let Some(value) = operator.strip_prefix("!=") {
@@ -262,7 +306,8 @@ impl FieldSelector {
             };
             terms.push(FieldTerm {
                 field: field.to_owned(),
-                value: unescape(value).ok_or_else(invalid)?,
+                value: unescape(value)
+                    .map_err(|why| ApiError::bad_request(format!("invalid field selector: {why}")))?,
                 equal,
             });
         }
@@ -322,20 +367,23 @@ fn split_unescaped(text: &str) -> Vec<&str> {
     parts
 }
 
-fn unescape(text: &str) -> Option<String> {
+fn unescape(text: &str) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
         match c {
-            '\\' => match chars.next()? {
-                escaped @ ('\\' | ',' | '=') => out.push(escaped),
-                _ => return None,
+            '\\' => match chars.next() {
+                Some(escaped @ ('\\' | ',' | '=')) => out.push(escaped),
+                other => {
+                    let other = other.map(String::from).unwrap_or_default();
+                    return Err(format!("invalid escape sequence: \\{other}"));
+                }
             },
-            '=' | ',' => return None,
+            '=' | ',' => return Err(format!("unescaped character in value: {}", u32::from(c))),
             _ => out.push(c),
         }
     }
-    Some(out)
+    Ok(out)
 }
 
 #[cfg(test)]

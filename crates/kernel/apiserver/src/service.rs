@@ -150,6 +150,7 @@ async fn answer(
     let query = Query::parse(parts.uri.query().unwrap_or(""))?;
     let info = RequestInfo::read(&parts.method, parts.uri.path(), &query).map_err(|e| path_error(&e))?;
     let info = Arc::clone(trace.info.insert(Arc::new(info)));
+    crate::query::check_timeout(&query)?;
     let accept = Accept::read(&parts.headers, &query);
     let format = accept.as_ref().map_or(Format::Json, |a| a.format);
     let routed = kernel.api_services.load().route(&info);

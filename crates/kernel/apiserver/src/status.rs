@@ -48,6 +48,9 @@ pub struct Cause {
     pub field: String,
 }
 
+/// The reason of answers that are no `Status`.
+const PLAIN_TEXT: &str = "\0text";
+
 /// Group and resource (or kind) with a name: what most refusals are about.
 #[derive(Clone, Copy, Debug)]
 pub struct About<'a> {
@@ -148,17 +151,24 @@ impl ApiError {
         }
     }
 
+    /// 404 of paths that no part of the API claims: a text, as upstream's outermost handler answers.
+    pub fn page_not_found() -> Self {
+        Self::plain(404, PLAIN_TEXT, "404 page not found\n")
+    }
+
+    /// Whether the message is the whole answer, without a `Status` around it.
+    pub fn is_plain_text(&self) -> bool {
+        self.reason == PLAIN_TEXT
+    }
+
     /// 405.
-    pub fn method_not_allowed(resource: &str, verb: &str) -> Self {
+    pub fn method_not_allowed() -> Self {
         Self {
-            details: Some(Details {
-                kind: resource.to_owned(),
-                ..Details::default()
-            }),
+            details: Some(Details::default()),
             ..Self::plain(
                 405,
                 "MethodNotAllowed",
-                format!("{verb} is not supported on resources of kind \"{resource}\""),
+                "the server does not allow this method on the requested resource",
             )
         }
     }
@@ -273,16 +283,21 @@ impl ApiError {
         }
     }
 
-    /// 422 about the options of a request.
-    pub fn invalid_options(kind: &str, error: FieldError) -> Self {
+    /// 422 about the options of a request, with all that is wrong with them.
+    pub fn invalid_options_all(kind: &str, errors: &[FieldError]) -> Self {
         Self::invalid(
             About {
                 group: "meta.k8s.io",
                 resource: kind,
                 name: "",
             },
-            &[error],
+            errors,
         )
+    }
+
+    /// 422 about the options of a request.
+    pub fn invalid_options(kind: &str, error: FieldError) -> Self {
+        Self::invalid_options_all(kind, &[error])
     }
 
     /// 500 without a reason, as upstream answers errors that it did not foresee.
@@ -290,9 +305,13 @@ impl ApiError {
         Self::plain(500, "", message)
     }
 
-    /// 422 without fields: a patch that cannot be applied.
-    pub fn unprocessable(message: impl Into<String>) -> Self {
-        Self::plain(422, "Invalid", message)
+    /// 422 of a JSON patch that does not fit. Upstream keeps to itself why.
+    pub fn unprocessable() -> Self {
+        Self::plain(
+            422,
+            "Invalid",
+            "the server rejected our request due to an error in our request",
+        )
     }
 
     /// 429.
@@ -344,6 +363,22 @@ impl ApiError {
             }),
             ..Self::plain(504, "Timeout", message)
         }
+    }
+
+    /// 504: the version that was asked for has not come yet.
+    pub fn future_version(wanted: u64, current: u64) -> Self {
+        let mut error = Self::timeout(
+            format!("Timeout: Too large resource version: {wanted}, current: {current}"),
+            1,
+        );
+        if let Some(details) = &mut error.details {
+            details.causes.push(Cause {
+                reason: "ResourceVersionTooLarge".to_owned(),
+                message: "Too large resource version".to_owned(),
+                field: String::new(),
+            });
+        }
+        error
     }
 
     /// The `Status` object.

@@ -16,13 +16,14 @@ pub(crate) async fn dispatch(call: &Call<'_>, request: &Admitted<'_>) -> Answer 
     let verb = request.info.verb;
     let name = call.path.subresource.as_str();
     let Some(sub) = call.def.subresource(name) else {
-        return Err(ApiError::no_such_path());
+        return Err(if call.def.custom().is_some() {
+            ApiError::not_found(call.about(&call.path.name))
+        } else {
+            ApiError::no_such_path()
+        });
     };
     if !sub.verbs.iter().any(|v| v == verb) {
-        return Err(ApiError::method_not_allowed(
-            &format!("{}/{name}", call.def.resource),
-            verb,
-        ));
+        return Err(ApiError::method_not_allowed());
     }
     let body = request.body.clone();
     match (call.def.resource.as_str(), name, verb) {

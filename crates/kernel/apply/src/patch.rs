@@ -13,6 +13,8 @@ pub use json_patch::json_patch;
 pub use merge_patch::merge_patch;
 pub use strategic::strategic_merge_patch;
 
+use serde_json::Value;
+
 /// Why a patch was not applied.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PatchError {
@@ -39,5 +41,27 @@ impl PatchError {
             Self::Unprocessable(_) => 422,
             Self::Internal(_) => 500,
         }
+    }
+}
+
+/// A value as Go prints maps and lists.
+pub fn go_text(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_text).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_unstable_by_key(|(key, _)| key.as_str());
+            let fields: Vec<String> = fields
+                .into_iter()
+                .map(|(key, value)| format!("{key}:{}", go_text(value)))
+                .collect();
+            format!("map[{}]", fields.join(" "))
+        }
+        other => other.to_string(),
     }
 }

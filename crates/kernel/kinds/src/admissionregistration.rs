@@ -1,12 +1,15 @@
-//! Admission webhooks and policies. Whether an expression compiles is for the one who has the CEL environment.
+//! Admission webhooks and policies, and whether their expressions compile.
 
+use fairway_text_cel::Type;
 use serde_json::{Value, json};
 
+use self::expressions::Expressions;
 use crate::at::{At, Errors};
 use crate::read::{self, each_mut, filled, has, list, part, part_mut, text, texts};
 use crate::strategy::{Profile, Strategy, WriteContext};
 use crate::{meta, selector, validation};
 
+mod expressions;
 mod rules;
 mod webhook;
 
@@ -71,14 +74,22 @@ fn default_match(resources: &mut Value) {
 }
 
 /// Match conditions of webhooks and policies.
-fn validate_match_conditions(errs: &mut Errors, at: &At<'_>, conditions: &[Value]) {
+fn validate_match_conditions(
+    errs: &mut Errors,
+    at: &At<'_>,
+    conditions: &[Value],
+    expressions: &Expressions,
+) {
     if conditions.len() > MATCH_CONDITIONS_MAX {
         errs.too_many(at, conditions.len(), MATCH_CONDITIONS_MAX);
     }
     for (i, condition) in conditions.iter().enumerate() {
         let at = at.index(i);
-        if text(condition, "expression").trim().is_empty() {
+        let expression = text(condition, "expression");
+        if expression.trim().is_empty() {
             errs.required(&at.field("expression"), "");
+        } else {
+            expressions.check(errs, &at.field("expression"), expression, &[Type::Bool]);
         }
         let name = text(condition, "name");
         if name.is_empty() {
@@ -207,7 +218,13 @@ impl Strategy for AdmissionPolicy {
         } else {
             errs.required(&match_at, "");
         }
-        validate_match_conditions(errs, &at.field("matchConditions"), list(spec, "matchConditions"));
+        let mut expressions = Expressions::new(has(spec, "paramKind"));
+        validate_match_conditions(
+            errs,
+            &at.field("matchConditions"),
+            list(spec, "matchConditions"),
+            &expressions,
+        );
         let variables = at.field("variables");
         for (i, variable) in list(spec, "variables").iter().enumerate() {
             let at = variables.index(i);
@@ -217,14 +234,19 @@ impl Strategy for AdmissionPolicy {
             } else if !validation::is_c_identifier(name).is_empty() {
                 errs.invalid(&at.field("name"), name, "must be a valid CEL identifier");
             }
-            if text(variable, "expression").trim().is_empty() {
+            let expression = text(variable, "expression");
+            if expression.trim().is_empty() {
                 errs.required(&at.field("expression"), "expression is not specified");
+            } else if self.mutating {
+                // Expressions of mutating policies may make objects, which ours cannot; they are not judged.
+            } else if let Some(found) = expressions.check(errs, &at.field("expression"), expression, &[]) {
+                expressions.add_variable(name, found);
             }
         }
         if self.mutating {
             validate_mutations(errs, &at, spec);
         } else {
-            validate_validations(errs, &at, spec, meta::name(obj));
+            validate_validations(errs, &at, spec, meta::name(obj), &expressions);
         }
     }
 }
@@ -253,21 +275,27 @@ fn validate_mutations(errs: &mut Errors, at: &At<'_>, spec: &Value) {
                 continue;
             }
         };
-        if text(part(mutation, used), "expression").trim().is_empty() {
+        let kind = text(mutation, "patchType");
+        if !has(mutation, used) {
+            errs.required(
+                &at.field(used),
+                format!("must be specified when patchType is {kind}"),
+            );
+        } else if text(part(mutation, used), "expression").trim().is_empty() {
             let used_at = at.field(used);
             errs.required(&used_at.field("expression"), "expression is not specified");
         }
         if has(mutation, other) {
             errs.invalid(
                 &at.field(other),
-                "{}",
-                format!("{other} is not allowed for this patchType"),
+                format!("{{{other}}}"),
+                format!("must not be specified when patchType is {kind}"),
             );
         }
     }
 }
 
-fn validate_validations(errs: &mut Errors, at: &At<'_>, spec: &Value, name: &str) {
+fn validate_validations(errs: &mut Errors, at: &At<'_>, spec: &Value, name: &str, expressions: &Expressions) {
     let (checks_at, audit_at) = (at.field("validations"), at.field("auditAnnotations"));
     if !filled(spec, "validations") && !filled(spec, "auditAnnotations") {
         let why = "validations or auditAnnotations must contain at least one item";
@@ -276,8 +304,15 @@ fn validate_validations(errs: &mut Errors, at: &At<'_>, spec: &Value, name: &str
     }
     for (i, check) in list(spec, "validations").iter().enumerate() {
         let at = checks_at.index(i);
-        if text(check, "expression").trim().is_empty() {
+        let expression = text(check, "expression");
+        if expression.trim().is_empty() {
             errs.required(&at.field("expression"), "expression is not specified");
+        } else {
+            expressions.check(errs, &at.field("expression"), expression, &[Type::Bool]);
+        }
+        let told = text(check, "messageExpression");
+        if !told.trim().is_empty() {
+            expressions.check(errs, &at.field("messageExpression"), told, &[Type::String]);
         }
         for key in ["messageExpression", "message"] {
             let value = text(check, key);
@@ -311,8 +346,12 @@ fn validate_validations(errs: &mut Errors, at: &At<'_>, spec: &Value, name: &str
         if audits[..i].iter().any(|a| text(a, "key") == key) {
             errs.duplicate(&at.field("key"), key);
         }
-        if text(audit, "valueExpression").trim().is_empty() {
-            errs.required(&at.field("valueExpression"), "");
+        let value = text(audit, "valueExpression");
+        if value.trim().is_empty() {
+            errs.required(&at.field("valueExpression"), "valueExpression is not specified");
+        } else {
+            let results = [Type::String, Type::Null];
+            expressions.check(errs, &at.field("valueExpression"), value, &results);
         }
     }
 }

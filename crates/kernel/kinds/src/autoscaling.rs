@@ -80,6 +80,13 @@ impl Strategy for HorizontalPodAutoscaler {
                 "must be greater than or equal to 1",
             );
         }
+        let to_zero = |metric: &Value| matches!(text(metric, "type"), "Object" | "External");
+        if min == Some(0) && !read::list(spec, "metrics").iter().any(to_zero) {
+            errs.forbidden(
+                &at.field("metrics"),
+                "must specify at least one Object or External metric to support scaling to zero replicas",
+            );
+        }
         let max_at = at.field("maxReplicas");
         if max == 0 {
             errs.required(&max_at, "must be set and greater than 0");

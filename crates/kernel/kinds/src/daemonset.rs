@@ -22,6 +22,7 @@ impl Strategy for DaemonSet {
 
     fn default(&self, obj: &mut Value) {
         let spec = part_mut(obj, "spec");
+        read::part_mut(spec, "template");
         defaults::template(spec);
         let strategy = part_mut(spec, "updateStrategy");
         read::set_default_text(strategy, "type", "RollingUpdate");
@@ -94,7 +95,7 @@ impl Strategy for DaemonSet {
             ),
             _ => errs.not_supported(
                 &strategy_at,
-                read::internal(strategy),
+                read::go_strategy(strategy),
                 &["RollingUpdate", "OnDelete"],
             ),
         }

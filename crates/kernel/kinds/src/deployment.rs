@@ -20,6 +20,7 @@ impl Strategy for Deployment {
     fn default(&self, obj: &mut Value) {
         let spec = part_mut(obj, "spec");
         read::set_default(spec, "replicas", 1);
+        read::part_mut(spec, "template");
         defaults::template(spec);
         let strategy = part_mut(spec, "strategy");
         read::set_default_text(strategy, "type", "RollingUpdate");
@@ -69,7 +70,7 @@ impl Strategy for Deployment {
             }
             _ => errs.not_supported(
                 &strategy_at,
-                read::internal(strategy),
+                read::go_strategy(strategy),
                 &["Recreate", "RollingUpdate"],
             ),
         }

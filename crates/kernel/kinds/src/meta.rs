@@ -122,8 +122,11 @@ pub fn prepare_create(obj: &mut Value, birth: &Birth<'_>) {
     }
     read::set(metadata, "uid", birth.uid);
     read::set(metadata, "creationTimestamp", birth.now);
-    // A generation comes from the strategy of kinds that count one; nobody may bring his own.
-    read::unset(metadata, "generation");
+    // A generation comes from the strategy of kinds that count one; nobody may bring his own. What cannot be one is
+    // kept, to be refused.
+    if read::int(metadata, "generation").unwrap_or(0) >= 0 {
+        read::unset(metadata, "generation");
+    }
 }
 
 /// Keeps what an update can never change. Run it before the strategy's own preparation.

@@ -352,7 +352,7 @@ impl Strategy for ServiceCidr {
         }
         let shown = || part(part(obj, "spec"), "cidrs").clone();
         if cidrs.len() > 2 {
-            errs.invalid(&at, shown(), "may only hold up to 2 values");
+            errs.invalid(&at, json!({"CIDRs": shown()}), "may only hold up to 2 values");
         }
         for (i, cidr) in cidrs.iter().enumerate() {
             ip::validate_cidr(errs, &at.index(i), cidr);

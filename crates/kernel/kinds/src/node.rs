@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use fairway_kernel_schema::field::FieldError;
 use serde_json::Value;
 
 use crate::at::{At, Errors};
@@ -143,7 +144,16 @@ fn validate_taints(errs: &mut Errors, taints: &[Value]) {
         }
         scheduling::taint_effect(errs, &at.field("effect"), effect);
         if !seen.insert((key, effect)) {
-            errs.duplicate(&at, taint.clone());
+            let fields = [
+                ("Key", "key", read::Unset::Text),
+                ("Value", "value", read::Unset::Text),
+                ("Effect", "effect", read::Unset::Text),
+                ("TimeAdded", "timeAdded", read::Unset::Null),
+            ];
+            errs.push(FieldError {
+                detail: "taints must be unique by key and effect pair".to_owned(),
+                ..FieldError::duplicate(&at.path(), read::go_struct(taint, &fields))
+            });
         }
     }
 }
@@ -161,7 +171,11 @@ fn validate_status(errs: &mut Errors, status: &Value) {
     let mut seen = HashSet::new();
     for (i, address) in addresses.iter().enumerate() {
         if !seen.insert((text(address, "type"), text(address, "address"))) {
-            errs.duplicate(&at.index(i), address.clone());
+            let fields = [
+                ("Type", "type", read::Unset::Text),
+                ("Address", "address", read::Unset::Text),
+            ];
+            errs.duplicate(&at.index(i), read::go_struct(address, &fields));
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::at::{At, Errors};
 use crate::quantity::Quantity;
 use crate::read::{self, entries, filled, flag, int, list, part, part_mut, text};
 use crate::strategy::{Profile, Strategy, WriteContext, count_generation, keep_all_but_status};
-use crate::{meta, validation};
+use crate::{ip, meta, validation};
 
 pub mod account;
 mod containers;
@@ -55,6 +55,19 @@ pub(crate) fn warnings(kind: &str, ctx: &WriteContext<'_>, obj: &Value, old: Opt
         ));
     }
     found
+}
+
+/// What of a status cannot be, or cannot change.
+fn validate_status(errs: &mut Errors, new: &Value, old: &Value) {
+    let at = At::new("status");
+    if !text(old, "qosClass").is_empty() {
+        errs.immutable(&at.field("qosClass"), new.get("qosClass"), old.get("qosClass"));
+    }
+    let addresses = at.field("podIPs");
+    for (i, address) in list(new, "podIPs").iter().enumerate() {
+        let before = list(old, "podIPs").iter().map(|a| text(a, "ip"));
+        ip::validate_legacy(errs, &addresses.index(i), text(address, "ip"), before);
+    }
 }
 
 impl Strategy for Pod {
@@ -169,10 +182,12 @@ impl Strategy for Pod {
             }
             Some("resize") => validate::spec(errs, &at, part(obj, "spec"), Some(obj)),
             _ => {
+                let old_obj = old;
                 let (new, old) = (part(obj, "spec"), part(old, "spec"));
                 if text(new, "nodeName") != text(old, "nodeName") {
                     errs.forbidden(&At::new("status.nodeName"), "may not be changed directly");
                 }
+                validate_status(errs, part(obj, "status"), part(old_obj, "status"));
             }
         }
     }

@@ -87,6 +87,29 @@ impl Strategy for ResourceQuota {
     }
 }
 
+/// What quotas count without being told of it by `count/`.
+const STANDARD: &[&str] = &[
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.storage",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "persistentvolumeclaims",
+    "configmaps",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+
 fn validate_scope_fits(errs: &mut Errors, at: &At<'_>, scope: &str, spec: &Value) {
     let fits = |name: &str| match scope {
         "Terminating"
@@ -104,7 +127,7 @@ fn validate_scope_fits(errs: &mut Errors, at: &At<'_>, scope: &str, spec: &Value
         _ => true,
     };
     for (name, _) in entries(spec, "hard") {
-        if !name.contains('/') && !resources::is_huge_page(name) && !fits(name) {
+        if STANDARD.contains(&name) && !fits(name) {
             let shown = part(spec, "scopes").clone();
             errs.invalid(at, shown, "unsupported scope applied to resource");
         }

@@ -99,6 +99,56 @@ pub fn internal(value: &Value) -> Value {
     }
 }
 
+/// What a field of a Go struct shows when it is not set.
+#[derive(Clone, Copy, Debug)]
+pub enum Unset {
+    /// A pointer, a list or a map.
+    Null,
+    /// A text.
+    Text,
+    /// A number.
+    Zero,
+}
+
+/// A struct as upstream prints its internal type: every field, in Go's order and under Go's names. `fields` are the
+/// names in Go and in JSON, and what stands for an absent one.
+pub fn go_struct(value: &Value, fields: &[(&str, &str, Unset)]) -> Value {
+    fields
+        .iter()
+        .map(|(name, key, unset)| {
+            let shown = match (value.get(key), unset) {
+                (Some(given), _) if !given.is_null() => internal(given),
+                (_, Unset::Null) => Value::Null,
+                (_, Unset::Text) => Value::from(""),
+                (_, Unset::Zero) => Value::from(0),
+            };
+            ((*name).to_owned(), shown)
+        })
+        .collect()
+}
+
+/// The `type` and `rollingUpdate` of the strategies of workloads.
+pub fn go_strategy(strategy: &Value) -> Value {
+    let fields = [
+        ("Type", "type", Unset::Text),
+        ("RollingUpdate", "rollingUpdate", Unset::Null),
+    ];
+    go_struct(strategy, &fields)
+}
+
+/// A map as Go writes it: in the order of its keys.
+pub fn sorted(map: &Value) -> Value {
+    let Value::Object(entries) = map else {
+        return map.clone();
+    };
+    let mut entries: Vec<_> = entries.iter().collect();
+    entries.sort_unstable_by_key(|(key, _)| key.as_str());
+    entries
+        .into_iter()
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
 /// Sets a field of an object; anything else becomes an object first.
 fn insert(obj: &mut Value, key: &str, value: Value) {
     if let Value::Object(map) = obj {

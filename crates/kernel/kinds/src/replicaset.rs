@@ -21,6 +21,7 @@ impl Strategy for ReplicaSet {
     fn default(&self, obj: &mut Value) {
         let spec = part_mut(obj, "spec");
         read::set_default(spec, "replicas", 1);
+        read::part_mut(spec, "template");
         defaults::template(spec);
     }
 

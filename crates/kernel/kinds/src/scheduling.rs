@@ -143,7 +143,7 @@ impl Strategy for PodDisruptionBudget {
         if has(spec, "minAvailable") && has(spec, "maxUnavailable") {
             errs.invalid(
                 &at,
-                spec.clone(),
+                go_budget(spec),
                 "minAvailable and maxUnavailable cannot be both set",
             );
         }
@@ -232,7 +232,14 @@ impl Strategy for RuntimeClass {
         };
         for (i, toleration) in tolerations.iter().enumerate() {
             if tolerations[..i].iter().any(|other| same(other, toleration)) {
-                errs.duplicate(&at.index(i), toleration.clone());
+                let fields = [
+                    ("Key", "key", read::Unset::Text),
+                    ("Operator", "operator", read::Unset::Text),
+                    ("Value", "value", read::Unset::Text),
+                    ("Effect", "effect", read::Unset::Text),
+                    ("TolerationSeconds", "tolerationSeconds", read::Unset::Null),
+                ];
+                errs.duplicate(&at.index(i), read::go_struct(toleration, &fields));
             }
         }
     }
@@ -240,4 +247,22 @@ impl Strategy for RuntimeClass {
     fn validate_change(&self, _ctx: &WriteContext<'_>, obj: &Value, old: &Value, errs: &mut Errors) {
         errs.immutable(&At::new("handler"), obj.get("handler"), old.get("handler"));
     }
+}
+
+/// The spec of a PodDisruptionBudget as upstream prints it; its selector is a type that has names in JSON.
+fn go_budget(spec: &Value) -> Value {
+    use read::Unset::Null;
+    let mut shown = read::go_struct(
+        spec,
+        &[
+            ("MinAvailable", "minAvailable", Null),
+            ("Selector", "selector", Null),
+            ("MaxUnavailable", "maxUnavailable", Null),
+            ("UnhealthyPodEvictionPolicy", "unhealthyPodEvictionPolicy", Null),
+        ],
+    );
+    if has(spec, "selector") {
+        shown["Selector"] = part(spec, "selector").clone();
+    }
+    shown
 }

@@ -137,6 +137,7 @@ fn validate_json(errs: &mut Errors, at: &At<'_>, data: &Value, key: &str) {
     if let Ok(bytes) = decode(encoded)
         && let Err(why) = serde_json::from_slice::<Map<String, Value>>(&bytes)
     {
-        errs.invalid(&at.key(key), REDACTED, why.to_string());
+        let fault = fairway_text_yaml::json_fault(&bytes).unwrap_or_else(|| why.to_string());
+        errs.invalid(&at.key(key), REDACTED, fault);
     }
 }

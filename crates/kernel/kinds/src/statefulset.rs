@@ -50,6 +50,7 @@ impl Strategy for StatefulSet {
         read::set_default_text(retention, "whenScaled", "Retain");
         read::set_default(spec, "replicas", 1);
         read::set_default(spec, "revisionHistoryLimit", 10);
+        read::part_mut(spec, "template");
         defaults::template(spec);
         for claim in each_mut(spec, "volumeClaimTemplates") {
             read::set_default_text(claim, "apiVersion", "v1");
@@ -170,7 +171,7 @@ fn validate_spec(errs: &mut Errors, spec: &Value, new: bool) {
         }
         _ => errs.invalid(
             &strategy_at,
-            read::internal(strategy),
+            read::go_strategy(strategy),
             "must be 'RollingUpdate' or 'OnDelete'",
         ),
     }

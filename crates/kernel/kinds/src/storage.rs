@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::at::{At, Errors};
+use crate::at::{At, Errors, FIELD_IMMUTABLE};
 use crate::persistentvolume;
 use crate::quantity;
 use crate::read::{self, entries, has, int, list, part, part_mut, text, texts};
@@ -397,7 +397,21 @@ impl Strategy for VolumeAttachment {
     }
 
     fn validate_change(&self, _ctx: &WriteContext<'_>, obj: &Value, old: &Value, errs: &mut Errors) {
-        errs.immutable(&At::new("spec"), obj.get("spec"), old.get("spec"));
+        let (new, old) = (part(obj, "spec"), part(old, "spec"));
+        if !read::same(Some(new), Some(old)) {
+            let source = [
+                ("PersistentVolumeName", "persistentVolumeName", read::Unset::Null),
+                ("InlineVolumeSpec", "inlineVolumeSpec", read::Unset::Null),
+            ];
+            let fields = [
+                ("Attacher", "attacher", read::Unset::Text),
+                ("Source", "source", read::Unset::Null),
+                ("NodeName", "nodeName", read::Unset::Text),
+            ];
+            let mut shown = read::go_struct(new, &fields);
+            shown["Source"] = read::go_struct(part(new, "source"), &source);
+            errs.invalid(&At::new("spec"), shown, FIELD_IMMUTABLE);
+        }
     }
 
     fn validate_subresource(&self, _ctx: &WriteContext<'_>, obj: &Value, _old: &Value, errs: &mut Errors) {

@@ -36,7 +36,7 @@ pub(crate) fn validate_selector_and_template(
         errs.invalid(&selector_at, label_selector.clone(), "invalid label selector");
         return;
     }
-    if !selector::is_empty(label_selector) {
+    if label_selector.is_null() || !selector::is_empty(label_selector) {
         validate::selector_matches(errs, &template_at, label_selector, template);
     }
     validate::template(errs, &template_at, template);

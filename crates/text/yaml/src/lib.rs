@@ -14,6 +14,7 @@ mod decode;
 mod emit;
 mod error;
 mod go_number;
+mod json_fault;
 mod json_strict;
 mod key_order;
 mod resolve;
@@ -22,6 +23,7 @@ mod tree;
 
 pub use emit::{EmitOptions, to_string, to_string_with};
 pub use error::{Error, Problem};
+pub use json_fault::json_fault;
 pub use json_strict::{DuplicateField, JsonError, MAX_REPORTED, parse_json};
 pub use resolve::Resolution;
 pub use stream::{

@@ -1,6 +1,7 @@
 //! Acting as somebody else: `Impersonate-*` headers, each part of which must be allowed.
 
 use fairway_kernel_authz::{Attributes, ResourceAttributes, UserInfo};
+use fairway_kernel_schema::field::quoted;
 use http::HeaderMap;
 
 use super::{AUTHENTICATED, UNAUTHENTICATED};
@@ -38,9 +39,10 @@ pub fn impersonate(
         .collect();
     if name.is_empty() {
         if !groups.is_empty() || !uid.is_empty() || !extra.is_empty() {
-            return Err(ApiError::bad_request(
-                "requested impersonation of groups, uid or extra without a user; set Impersonate-User too",
-            ));
+            return Err(ApiError::bad_request(format!(
+                "requested {} without impersonating a user name",
+                go_user(&uid, &groups, &extra)
+            )));
         }
         return Ok(None);
     }
@@ -104,4 +106,32 @@ fn decode(key: &str) -> String {
     form_urlencoded::parse(format!("k={}", key.replace('+', "%2B")).as_bytes())
         .next()
         .map_or_else(|| key.to_owned(), |(_, value)| value.to_lowercase())
+}
+/// The user as upstream prints it in its refusal.
+fn go_user(uid: &str, groups: &[String], extra: &[(String, String)]) -> String {
+    let list = |items: Vec<String>| {
+        if items.is_empty() {
+            "[]string(nil)".to_owned()
+        } else {
+            format!("[]string{{{}}}", items.join(", "))
+        }
+    };
+    let mut by_key: std::collections::BTreeMap<&str, Vec<String>> = std::collections::BTreeMap::new();
+    for (key, value) in extra {
+        by_key.entry(key).or_default().push(quoted(value));
+    }
+    let extra = if by_key.is_empty() {
+        "map[string][]string(nil)".to_owned()
+    } else {
+        let entries: Vec<String> = by_key
+            .into_iter()
+            .map(|(key, values)| format!("{}:{}", quoted(key), list(values)))
+            .collect();
+        format!("map[string][]string{{{}}}", entries.join(", "))
+    };
+    format!(
+        "&user.DefaultInfo{{Name:\"\", UID:{}, Groups:{}, Extra:{extra}}}",
+        quoted(uid),
+        list(groups.iter().map(|g| quoted(g)).collect())
+    )
 }

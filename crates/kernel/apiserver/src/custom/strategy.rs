@@ -4,7 +4,7 @@ use fairway_kernel_kinds::at::Errors;
 use fairway_kernel_kinds::meta::{self, NameRule};
 use fairway_kernel_kinds::{Profile, Strategy, WriteContext};
 use fairway_kernel_schema::crd;
-use fairway_kernel_schema::field::FieldError;
+use fairway_kernel_schema::field::{ErrorKind, FieldError};
 use serde_json::Value;
 
 /// The strategy of CRDs.
@@ -43,7 +43,11 @@ impl Strategy for Definition {
         let mut errors = Errors::new();
         meta::validate_create(&mut errors, obj, false, PROFILE.name);
         let mut errors = errors.into_vec();
+        // The one name that a definition may have follows from its spec, and is judged with it.
+        errors.retain(|e| e.path.as_str() != "metadata.name" || e.kind == ErrorKind::Required);
         errors.extend(crd::validate(obj));
+        // Accepted names are our own work here, and repeat what the spec says.
+        errors.retain(|e| !e.path.as_str().starts_with("status.acceptedNames"));
         errors
     }
 

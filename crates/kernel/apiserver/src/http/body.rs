@@ -102,7 +102,10 @@ pub fn parse(bytes: &[u8], format: BodyFormat) -> Result<Parsed, ApiError> {
                 value,
                 duplicates: duplicates.iter().map(ToString::to_string).collect(),
             })
-            .map_err(|e| ApiError::bad_request(format!("the body of the request is not valid JSON: {e}"))),
+            .map_err(|e| {
+                let fault = fairway_text_yaml::json_fault(bytes).unwrap_or_else(|| e.to_string());
+                ApiError::bad_request(format!("couldn't get version/kind; json parse error: {fault}"))
+            }),
         BodyFormat::Yaml => parse_yaml(bytes),
         BodyFormat::Protobuf => fairway_kernel_protobuf::decode(bytes)
             .map(|value| Parsed {
@@ -113,8 +116,66 @@ pub fn parse(bytes: &[u8], format: BodyFormat) -> Result<Parsed, ApiError> {
     }
 }
 
+/// The start of a body, for messages: as text if it looks like JSON, else in hexadecimal.
+pub fn summary(bytes: &[u8]) -> String {
+    const SHOWN: usize = 30;
+    match bytes {
+        [] => "<empty>".to_owned(),
+        [b'{', ..] if bytes.len() > SHOWN => format!("{} ...", String::from_utf8_lossy(&bytes[..SHOWN])),
+        [b'{', ..] => String::from_utf8_lossy(bytes).into_owned(),
+        _ => {
+            let hex: String = bytes.iter().take(SHOWN).map(|b| format!("{b:02x}")).collect();
+            if bytes.len() > SHOWN {
+                format!("{hex} ...")
+            } else {
+                hex
+            }
+        }
+    }
+}
+
+/// Why the kind and version of an object cannot be read off it.
+pub fn identity_fault(value: &Value) -> Option<String> {
+    const STRUCT: &str = "Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+                          Kind string \"json:\\\"kind,omitempty\\\"\" }";
+    let cannot = |found: &str, target: &str| {
+        Some(format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into {target}"
+        ))
+    };
+    let Value::Object(fields) = value else {
+        return match value {
+            Value::Null => None,
+            other => cannot(type_name(other), STRUCT),
+        };
+    };
+    for field in ["apiVersion", "kind"] {
+        match fields.get(field) {
+            None | Some(Value::Null | Value::String(_)) => {}
+            Some(other) => {
+                let target = format!("Go struct field .{field} of type string");
+                return cannot(type_name(other), &target);
+            }
+        }
+    }
+    let version = fields.get("apiVersion").and_then(Value::as_str).unwrap_or("");
+    (version.matches('/').count() > 1).then(|| format!("unexpected GroupVersion string: {version}"))
+}
+
+/// The type of a JSON value in the words of Go's decoder.
+pub fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 fn parse_yaml(bytes: &[u8]) -> Result<Parsed, ApiError> {
-    let wrong = |e: &dyn std::fmt::Display| ApiError::bad_request(format!("error parsing YAML: {e}"));
+    let wrong = |e: &dyn std::fmt::Display| ApiError::bad_request(e.to_string());
     let text = std::str::from_utf8(bytes).map_err(|e| wrong(&e))?;
     let limits = fairway_text_yaml::Limits {
         depth: MAX_DEPTH,

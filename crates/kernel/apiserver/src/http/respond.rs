@@ -58,6 +58,9 @@ fn to_bytes(encoded: serde_json::Result<Vec<u8>>) -> Bytes {
 
 /// A refusal.
 pub fn error(format: Format, error: &ApiError) -> Response<ResponseBody> {
+    if error.is_plain_text() {
+        return text(error.code, error.message.clone());
+    }
     let mut response = value(error.code, format, &error.to_status());
     if let Some(details) = &error.details
         && details.retry_after_seconds > 0

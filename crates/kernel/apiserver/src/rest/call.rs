@@ -88,7 +88,12 @@ impl<'a> Call<'a> {
     /// The same, with the kind in place of the resource, as validation errors have it.
     pub fn about_kind<'b>(&'b self, name: &'b str) -> About<'b> {
         About {
-            group: &self.def.group,
+            // Events have two doors and one kind.
+            group: if self.def.is("events.k8s.io", "events") {
+                ""
+            } else {
+                &self.def.group
+            },
             resource: &self.def.kind,
             name,
         }
@@ -149,14 +154,26 @@ impl<'a> Call<'a> {
         {
             return Err(ApiError::unsupported_media_type(body::ACCEPTED_OF_CUSTOM));
         }
-        if bytes.iter().all(u8::is_ascii_whitespace) {
-            return Err(ApiError::bad_request(
-                "the request has no body; an object is needed",
-            ));
+        let unrecognized = |why: &str| {
+            ApiError::bad_request(format!(
+                "the object provided is unrecognized (must be of type {}): {why} ({})",
+                self.def.kind,
+                body::summary(bytes)
+            ))
+        };
+        let parsed = body::parse(bytes, format).map_err(|e| unrecognized(&e.message))?;
+        if let Some(fault) = body::identity_fault(&parsed.value) {
+            return Err(unrecognized(&fault));
         }
-        let parsed = body::parse(bytes, format)?;
-        if !parsed.value.is_object() {
-            return Err(ApiError::bad_request("the body of the request must be an object"));
+        // Nobody else knows what a custom object is.
+        for (field, name) in [("kind", "Kind"), ("apiVersion", "apiVersion")] {
+            if self.def.custom().is_some()
+                && self.subresource() != Some("scale")
+                && parsed.value[field].as_str().unwrap_or("").is_empty()
+            {
+                let shown = String::from_utf8_lossy(bytes);
+                return Err(unrecognized(&format!("Object '{name}' is missing in '{shown}'")));
+            }
         }
         Ok(parsed)
     }

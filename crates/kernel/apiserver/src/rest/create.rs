@@ -8,7 +8,7 @@ use crate::query::WriteOptions;
 
 /// Stores the object in the body.
 pub(crate) async fn create(call: &Call<'_>, body: Bytes) -> Answer {
-    let options = WriteOptions::read(call.query)?;
+    let options = WriteOptions::read("CreateOptions", call.query)?;
     let parsed = call.parse_body(&body)?;
     let object = write::decode(call, parsed, options.field_validation)?;
     write::create(call, object, &options, false).await?.answer(call)

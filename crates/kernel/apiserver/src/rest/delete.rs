@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::call::{Answer, Call, has_items, meta, metadata_mut};
 use super::present;
-use super::write::{is_finished, put_as_is};
+use super::write::{self, is_finished, put_as_is};
 use crate::admission::{self, Operation};
 use crate::behaviour::check_type;
 use crate::chance::rfc3339;
@@ -48,27 +48,24 @@ impl DeleteOptions {
         let body = if bytes.iter().all(u8::is_ascii_whitespace) {
             Value::Null
         } else {
-            let mut body = body::parse(bytes, body::format(call.headers)?)?.value;
-            check_type(
-                "DeleteOptions",
-                "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
-                &mut body,
-            )?;
+            let format = body::format(call.headers)?;
+            let mut body = body::parse(bytes, format)?.value;
+            let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
+            if kind != "DeleteOptions" {
+                let version = body["apiVersion"].as_str().unwrap_or("");
+                return Err(ApiError::bad_request(write::not_registered(kind, version)));
+            }
+            check_type("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions", &mut body)?;
             body
         };
-        let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
-        if kind != "DeleteOptions" {
-            return Err(ApiError::bad_request(format!(
-                "the body of a delete must be DeleteOptions, not {kind}"
-            )));
-        }
         let given: Vec<&str> = body["dryRun"]
             .as_array()
             .into_iter()
             .flatten()
             .filter_map(Value::as_str)
             .collect();
-        options.dry_run = dry_run(given.into_iter().chain(query.all("dryRun")))?;
+        options.dry_run = dry_run(given.into_iter().chain(query.all("dryRun")))
+            .map_err(|error| ApiError::invalid_options("DeleteOptions", error))?;
         let text = |v: &Value| v.as_str().filter(|s| !s.is_empty()).map(str::to_owned);
         options.uid = text(&body["preconditions"]["uid"]);
         options.resource_version = text(&body["preconditions"]["resourceVersion"]);

@@ -19,7 +19,7 @@ use crate::http::negotiate::{Form, Format, takes_gzip};
 use crate::http::respond;
 use crate::key::scope_prefix;
 use crate::object::Object;
-use crate::query::{ListOptions, VersionMatch};
+use crate::query::{ListOptions, VersionMatch, number_fault};
 use crate::registry::api_version;
 use crate::status::ApiError;
 
@@ -166,7 +166,8 @@ async fn position(
     }
     let revision: u64 = version.parse().map_err(|_| {
         ApiError::bad_request(format!(
-            "resourceVersion: Invalid value: {version:?}: invalid format"
+            "invalid resource version: resourceVersion: Invalid value: {version:?}: {}",
+            number_fault("ParseUint", version)
         ))
     })?;
     // A page of a list at a revision, without a match rule, has always meant exactly that revision.

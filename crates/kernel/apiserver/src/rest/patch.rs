@@ -25,8 +25,6 @@ enum PatchKind {
 
 const CUSTOM_KINDS: &str =
     "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
-const ALL_KINDS: &str = "application/json-patch+json, application/merge-patch+json, \
-                         application/strategic-merge-patch+json, application/apply-patch+yaml";
 
 fn patch_kind(call: &Call<'_>) -> Result<PatchKind, ApiError> {
     let custom = call.def.custom().is_some();
@@ -35,17 +33,17 @@ fn patch_kind(call: &Call<'_>) -> Result<PatchKind, ApiError> {
         "application/merge-patch+json" => Ok(PatchKind::Merge),
         "application/apply-patch+yaml" => Ok(PatchKind::Apply),
         "application/strategic-merge-patch+json" if !custom => Ok(PatchKind::Strategic),
-        _ => Err(ApiError::unsupported_media_type(if custom {
-            CUSTOM_KINDS
-        } else {
-            ALL_KINDS
-        })),
+        _ if custom => Err(ApiError::unsupported_media_type(CUSTOM_KINDS)),
+        _ => Err(ApiError {
+            message: "415: Unsupported Media Type".to_owned(),
+            ..ApiError::unsupported_media_type("")
+        }),
     }
 }
 
 /// Changes the object that the URL names.
 pub(crate) async fn patch(call: &Call<'_>, body: Bytes) -> Answer {
-    let options = WriteOptions::read(call.query)?;
+    let options = WriteOptions::read("PatchOptions", call.query)?;
     let kind = patch_kind(call)?;
     if kind == PatchKind::Apply {
         return server_side_apply(call, &body, &options).await;
@@ -56,16 +54,10 @@ pub(crate) async fn patch(call: &Call<'_>, body: Bytes) -> Answer {
             FieldError::forbidden(&Path::new("force"), "may not be specified for non-apply patch"),
         ));
     }
-    let patch = body::parse(&body, BodyFormat::Json)
-        .map_err(|e| ApiError::bad_request(format!("error decoding patch: {}", e.message)))?
-        .value;
-    if kind != PatchKind::Json && !patch.is_object() {
-        return Err(ApiError::bad_request(
-            "error decoding patch: it must be an object",
-        ));
-    }
+    let patch = parse_patch(kind, &body)?;
     let mut change = |old: &Value| {
         let patched = run(call, kind, old, &patch)?;
+        let shown = patched.clone();
         write::decode(
             call,
             Parsed {
@@ -74,7 +66,7 @@ pub(crate) async fn patch(call: &Call<'_>, body: Bytes) -> Answer {
             },
             options.field_validation,
         )
-        .map_err(|error| unfit(&body, &error))
+        .map_err(|error| unfit(kind, &patch, &shown, &error))
     };
     let pinned = names_version(kind, &patch);
     let update = Update {
@@ -86,12 +78,44 @@ pub(crate) async fn patch(call: &Call<'_>, body: Bytes) -> Answer {
     write::update(call, &options, update).await?.answer(call)
 }
 
-/// A patch whose result cannot be decoded is an invalid patch.
-fn unfit(patch: &[u8], error: &ApiError) -> ApiError {
-    let shown = String::from_utf8_lossy(patch).into_owned();
-    let detail = error.message.split_once("strict decoding error: ").map_or_else(
+/// Reads a patch, and refuses what is no patch of its kind in the words of Go's decoder.
+fn parse_patch(kind: PatchKind, bytes: &[u8]) -> Result<Value, ApiError> {
+    let prefix = match kind {
+        PatchKind::Strategic => "",
+        _ => "error decoding patch: ",
+    };
+    let wrong = |why: &str| ApiError::bad_request(format!("{prefix}{why}"));
+    let patch = fairway_text_yaml::parse_json(bytes, body::MAX_DEPTH)
+        .map_err(|e| wrong(&fairway_text_yaml::json_fault(bytes).unwrap_or_else(|| e.to_string())))?
+        .0;
+    let (fits, wanted) = match kind {
+        PatchKind::Json => (patch.is_array() || patch.is_null(), "[]handlers.jsonPatchOp"),
+        _ => (patch.is_object() || patch.is_null(), "map[string]interface {}"),
+    };
+    if fits {
+        Ok(patch)
+    } else {
+        let found = body::type_name(&patch);
+        Err(wrong(&format!(
+            "json: cannot unmarshal {found} into Go value of type {wanted}"
+        )))
+    }
+}
+
+/// A patch whose result cannot be decoded is an invalid patch. Shown is the result, or, where upstream patches Go
+/// values, the patch.
+fn unfit(kind: PatchKind, patch: &Value, patched: &Value, error: &ApiError) -> ApiError {
+    let mut ordered = patched.clone();
+    order_metadata(&mut ordered);
+    let patched = &ordered;
+    let shown = match kind {
+        PatchKind::Strategic => apply::go_text(patch),
+        PatchKind::Merge => sort_merged(patched, patch).to_string(),
+        PatchKind::Json | PatchKind::Apply => sort_touched(patched, patch).to_string(),
+    };
+    let detail = error.message.split_once(" cannot be handled as a ").map_or_else(
         || error.message.clone(),
-        |(_, fields)| format!("strict decoding error: {fields}"),
+        |(_, why)| why.split_once(": ").map_or(why, |(_, why)| why).to_owned(),
     );
     let about = About {
         group: "",
@@ -99,6 +123,93 @@ fn unfit(patch: &[u8], error: &ApiError) -> ApiError {
         name: "",
     };
     ApiError::invalid(about, &[FieldError::invalid(&Path::new("patch"), shown, detail)])
+}
+
+/// The fields of `metadata` in the order of Go's struct, in which upstream keeps them.
+fn order_metadata(object: &mut Value) {
+    const ORDER: [&str; 14] = [
+        "name",
+        "generateName",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "labels",
+        "annotations",
+        "ownerReferences",
+        "finalizers",
+        "managedFields",
+    ];
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        let place = |key: &str| ORDER.iter().position(|name| *name == key).unwrap_or(ORDER.len());
+        let mut fields: Vec<_> = std::mem::take(metadata).into_iter().collect();
+        fields.sort_by_key(|(key, _)| place(key));
+        metadata.extend(fields);
+    }
+}
+
+/// A merged document as Go writes it: the objects that the patch went into come out in order of their keys.
+fn sort_merged(merged: &Value, patch: &Value) -> Value {
+    let (Value::Object(fields), Value::Object(changes)) = (merged, patch) else {
+        return merged.clone();
+    };
+    let mut sorted: Vec<_> = fields.iter().collect();
+    sorted.sort_unstable_by_key(|(key, _)| key.as_str());
+    sorted
+        .into_iter()
+        .map(|(key, value)| {
+            let value = changes
+                .get(key)
+                .map_or_else(|| value.clone(), |change| sort_merged(value, change));
+            (key.clone(), value)
+        })
+        .collect()
+}
+
+/// The same for the objects on the paths of a JSON patch.
+fn sort_touched(patched: &Value, operations: &Value) -> Value {
+    let mut touched = Value::Object(serde_json::Map::new());
+    for operation in operations.as_array().into_iter().flatten() {
+        let mut place = &mut touched;
+        for step in operation["path"].as_str().unwrap_or("").split('/').skip(1) {
+            let step = step.replace("~1", "/").replace("~0", "~");
+            if !place[step.as_str()].is_object() {
+                place[step.as_str()] = Value::Object(serde_json::Map::new());
+            }
+            place = &mut place[step];
+        }
+    }
+    sort_along(patched, &touched)
+}
+
+fn sort_along(value: &Value, touched: &Value) -> Value {
+    let Value::Object(steps) = touched else {
+        return value.clone();
+    };
+    if steps.is_empty() {
+        return value.clone();
+    }
+    match value {
+        Value::Object(_) => sort_merged_along(value, touched),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .map(|(i, item)| sort_along(item, &touched[i.to_string()]))
+            .collect(),
+        other => other.clone(),
+    }
+}
+
+fn sort_merged_along(value: &Value, touched: &Value) -> Value {
+    let mut sorted: Vec<_> = value.as_object().into_iter().flatten().collect();
+    sorted.sort_unstable_by_key(|(key, _)| key.as_str());
+    sorted
+        .into_iter()
+        .map(|(key, value)| (key.clone(), sort_along(value, &touched[key.as_str()])))
+        .collect()
 }
 
 /// Whether the patch itself states a resourceVersion, which is then a condition.
@@ -132,9 +243,8 @@ pub(crate) fn patch_error(error: PatchError) -> ApiError {
             message,
             ..ApiError::too_large(0)
         },
-        PatchError::Unprocessable(message) => ApiError::unprocessable(message),
-        // Upstream answers 500 here, but a patch is computed from nothing but what the client sent.
-        PatchError::Internal(message) => ApiError::bad_request(message),
+        PatchError::Unprocessable(_) => ApiError::unprocessable(),
+        PatchError::Internal(message) => ApiError::unforeseen(message),
     }
 }
 
@@ -150,12 +260,16 @@ pub(crate) fn apply_manager(options: &WriteOptions) -> Result<&str, ApiError> {
 
 async fn server_side_apply(call: &Call<'_>, body: &[u8], options: &WriteOptions) -> Answer {
     let manager = apply_manager(options)?;
-    let parsed = body::parse(body, BodyFormat::Yaml)
-        .map_err(|e| ApiError::bad_request(format!("error decoding YAML: {}", e.message)))?;
+    let parsed = body::parse(body, BodyFormat::Yaml).map_err(|e| {
+        ApiError::bad_request(format!(
+            "error decoding YAML: error converting YAML to JSON: {}",
+            e.message
+        ))
+    })?;
     let applied = parsed_apply(call, parsed, options)?;
     let name = call.path.name.as_str();
     let given = meta(&applied, "name");
-    if given != name {
+    if !given.is_empty() && given != name {
         return Err(ApiError::bad_request(format!(
             "the name of the object ({given}) does not match the name on the URL ({name})"
         )));
@@ -205,19 +319,19 @@ async fn server_side_apply(call: &Call<'_>, body: &[u8], options: &WriteOptions)
 fn parsed_apply(call: &Call<'_>, parsed: Parsed, options: &WriteOptions) -> Result<Value, ApiError> {
     let applied = &parsed.value;
     if !applied.is_object() {
-        return Err(ApiError::bad_request("the body of an apply must be an object"));
+        return Err(ApiError::bad_request(format!(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value \
+             of type map[string]interface {{}}",
+            body::type_name(applied)
+        )));
     }
-    for field in ["apiVersion", "kind"] {
-        if applied[field].as_str().unwrap_or("").is_empty() {
-            return Err(ApiError::bad_request(format!(
-                "Object '{field}' is missing in the applied configuration"
-            )));
-        }
-    }
-    if meta(applied, "name").is_empty() && !call.path.name.is_empty() {
-        return Err(ApiError::bad_request(
-            "metadata.name is required in an applied configuration",
-        ));
+    let text = |field: &str| applied[field].as_str().unwrap_or("");
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    if version != call.def.api_version() || kind != call.def.kind {
+        let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
+        return Err(ApiError::bad_request(format!(
+            "invalid object type: {group}/{version}, Kind={kind}"
+        )));
     }
     // Unknown fields need no word here: they have no owner, so apply itself refuses them.
     let mut parsed = parsed;

@@ -11,18 +11,14 @@ use crate::status::ApiError;
 
 /// Replaces the object that the URL names.
 pub(crate) async fn update(call: &Call<'_>, body: Bytes) -> Answer {
-    let options = WriteOptions::read(call.query)?;
+    let options = WriteOptions::read("UpdateOptions", call.query)?;
     let parsed = call.parse_body(&body)?;
     let mut object = write::decode(call, parsed, options.field_validation)?;
     let name = call.path.name.as_str();
     if meta(&object, "name").is_empty() {
-        if behaviour::allows_unconditional_update(&call.def) {
-            metadata_mut(&mut object).insert("name".to_owned(), name.into());
-        } else {
-            return Err(ApiError::bad_request(
-                "the name of the object must be given in the body of an update",
-            ));
-        }
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )));
     }
     if call.current(name).await?.is_none()
         && call.subresource().is_none()

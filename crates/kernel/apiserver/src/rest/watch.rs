@@ -14,7 +14,8 @@ use super::call::{Answer, Call};
 use super::list::{json_type, scope};
 use crate::filter::Filter;
 use crate::http::body::ResponseBody;
-use crate::query::ListOptions;
+use crate::query::{ListOptions, number_fault};
+use crate::selector::FieldSelector;
 use crate::status::ApiError;
 use stream::{Events, Source};
 
@@ -22,6 +23,12 @@ use stream::{Events, Source};
 pub(crate) async fn watch(call: &Call<'_>) -> Answer {
     let options = ListOptions::read(call.query, true)?;
     let filter = Filter::read(call, &options.label_selector, &options.field_selector)?;
+    let fields = FieldSelector::parse(&options.field_selector)?;
+    if !call.path.name.is_empty() && fields.name().is_some_and(|name| name != call.path.name) {
+        return Err(ApiError::bad_request(
+            "fieldSelector metadata.name doesn't match requested name",
+        ));
+    }
     let scope = scope(call, &filter);
     let storage = &call.kernel.storage;
     let kind = storage.kind(&call.def);
@@ -30,8 +37,9 @@ pub(crate) async fn watch(call: &Call<'_>) -> Answer {
         0
     } else {
         version.parse().map_err(|_| {
-            ApiError::bad_request(format!(
-                "resourceVersion: Invalid value: {version:?}: invalid format"
+            ApiError::unforeseen(format!(
+                "resourceVersion: Invalid value: {version:?}: {}",
+                number_fault("ParseUint", version)
             ))
         })?
     };

@@ -20,7 +20,8 @@ use crate::convert;
 use crate::http::body::Parsed;
 use crate::key::ObjectSuffix;
 use crate::object::Object;
-use crate::query::{FieldValidation, WriteOptions};
+use crate::query::{FieldValidation, WriteOptions, number_fault};
+use crate::registry::{Registry, ResourceDef};
 use crate::status::ApiError;
 use crate::storage::{Outcome, Reservations, Storage};
 
@@ -108,21 +109,26 @@ fn complain(call: &Call<'_>, all: Vec<String>, strictness: FieldValidation) -> R
 pub(crate) fn check_kind(call: &Call<'_>, object: &mut Value) -> Result<(), ApiError> {
     let def = &call.def;
     let expected = def.api_version();
+    if object.is_null() {
+        *object = Value::Object(serde_json::Map::new());
+    }
     let Some(fields) = object.as_object_mut() else {
         return Err(ApiError::bad_request("the body of the request must be an object"));
     };
     let given = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
     let (version, kind) = (given("apiVersion"), given("kind"));
-    if !version.is_empty() && version != expected {
-        return Err(ApiError::bad_request(format!(
-            "the API version in the data ({version}) does not match the expected API version ({expected})"
-        )));
+    if def.custom().is_none()
+        && ((!version.is_empty() && version != expected) || (!kind.is_empty() && kind != def.kind))
+    {
+        return Err(other_kind(&call.kernel.registry.load(), def, &version, &kind));
     }
-    if !kind.is_empty() && kind != def.kind {
-        return Err(ApiError::bad_request(format!(
-            "{kind} in version {:?} cannot be handled as a {}: the kinds do not match",
-            def.version, def.kind
-        )));
+    if def.custom().is_some() {
+        let name = fields
+            .get("metadata")
+            .and_then(|m| m.get("name"))
+            .and_then(Value::as_str)
+            .unwrap_or("");
+        check_custom_kind(def, &version, &kind, name)?;
     }
     if version.is_empty() || kind.is_empty() {
         let mut complete = serde_json::Map::with_capacity(fields.len() + 2);
@@ -132,6 +138,99 @@ pub(crate) fn check_kind(call: &Call<'_>, object: &mut Value) -> Result<(), ApiE
             complete.entry(name).or_insert(value);
         }
         *fields = complete;
+    }
+    Ok(())
+}
+
+/// An owner counts once; who names it twice is told so.
+fn merge_owners(call: &Call<'_>, object: &mut Value) {
+    let Some(Value::Array(owners)) = object.pointer_mut("/metadata/ownerReferences") else {
+        return;
+    };
+    if owners.len() < 2 {
+        return;
+    }
+    let uid = |owner: &Value| owner["uid"].as_str().unwrap_or("").to_owned();
+    let (mut kept, mut repeated): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
+    for owner in std::mem::take(owners) {
+        if kept.iter().any(|other| *other == owner) {
+            repeated.push(uid(&owner));
+        } else {
+            kept.push(owner);
+        }
+    }
+    *owners = kept;
+    if !repeated.is_empty() {
+        repeated.sort_unstable();
+        repeated.dedup();
+        call.warn(format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may \
+             reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            repeated.join(", ")
+        ));
+    }
+}
+
+/// What upstream's decoder says of an object of another kind.
+fn other_kind(registry: &Registry, def: &ResourceDef, version: &str, kind: &str) -> ApiError {
+    let own = def.api_version();
+    let version = if version.is_empty() { &own } else { version };
+    let kind = if kind.is_empty() { &def.kind } else { kind };
+    let (group, short) = version.rsplit_once('/').unwrap_or(("", version));
+    let known = |kind: &str| {
+        registry
+            .find_kind(group, short, kind)
+            .is_some_and(|found| found.custom().is_none())
+    };
+    let registered = known(kind)
+        || kind
+            .strip_suffix("List")
+            .is_some_and(|item| item.is_empty() || known(item));
+    let why = if registered {
+        let package = def
+            .group
+            .split('.')
+            .next()
+            .filter(|p| !p.is_empty())
+            .unwrap_or("core");
+        format!(
+            "converting ({short}.{kind}) to ({package}.{}): unknown conversion",
+            def.kind
+        )
+    } else {
+        not_registered(kind, version)
+    };
+    ApiError::bad_request(format!(
+        "{kind} in version {short:?} cannot be handled as a {}: {why}",
+        def.kind
+    ))
+}
+
+/// What upstream says of kinds that it does not have, down to the place in its source.
+pub(crate) fn not_registered(kind: &str, version: &str) -> String {
+    format!("no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\"")
+}
+
+/// Custom objects say what they are.
+fn check_custom_kind(def: &ResourceDef, version: &str, kind: &str, name: &str) -> Result<(), ApiError> {
+    let expected = def.api_version();
+    if !version.is_empty() && version != expected {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version ({expected})"
+        )));
+    }
+    if !kind.is_empty() && kind != def.kind {
+        let errors = [FieldError::invalid(
+            &Path::new("kind"),
+            kind,
+            format!("must be {}", def.kind),
+        )];
+        let about = crate::status::About {
+            group: &def.group,
+            resource: kind,
+            name,
+        };
+        return Err(ApiError::invalid(about, &errors));
     }
     Ok(())
 }
@@ -152,10 +251,11 @@ pub(crate) async fn create(
     object_meta::match_namespace(&mut object, Some(namespace).filter(|n| !n.is_empty()))
         .map_err(ApiError::bad_request)?;
     if !meta(&object, "resourceVersion").is_empty() && !applied {
-        return Err(ApiError::bad_request(
+        return Err(ApiError::unforeseen(
             "resourceVersion should not be set on objects to be created",
         ));
     }
+    merge_owners(call, &mut object);
     if !applied {
         object = behaviour::own_update(call, None, object, &manager(call, options));
     }
@@ -289,6 +389,7 @@ pub(crate) async fn update(
         let old = present::value(&call.def, &current)?;
         let mut new = (update.change)(&old)?;
         let pinned = check_preconditions(call, update.name, &old, &mut new, update.conditional)?;
+        merge_owners(call, &mut new);
         if !update.owned {
             new = behaviour::own_update(call, Some(&old), new, &manager(call, options));
         }
@@ -317,13 +418,16 @@ fn check_preconditions(
         )));
     }
     if given.is_empty() {
-        metadata_mut(new).insert("name".to_owned(), name.into());
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )));
     }
     let namespace = call.namespace();
     object_meta::match_namespace(new, Some(namespace).filter(|n| !n.is_empty()))
         .map_err(ApiError::bad_request)?;
     let uid = meta(new, "uid");
-    if !uid.is_empty() && uid != meta(old, "uid") {
+    // A patch states no conditions but its resourceVersion; its uid is judged like any field.
+    if conditional && !uid.is_empty() && uid != meta(old, "uid") {
         return Err(ApiError::conflict(
             call.about(name),
             format!(
@@ -343,10 +447,19 @@ fn check_preconditions(
                 0,
                 "must be specified for an update",
             )];
-            return Err(ApiError::invalid(call.about_kind(name), &errors));
+            // Upstream names a custom resource here, and the kind of its own.
+            let about = if call.def.custom().is_some() {
+                call.about(name)
+            } else {
+                call.about_kind(name)
+            };
+            return Err(ApiError::invalid(about, &errors));
         }
         metadata_mut(new).insert("resourceVersion".to_owned(), have.into());
         return Ok(false);
+    }
+    if wanted != have && wanted.parse::<u64>().is_err() {
+        return Err(ApiError::unforeseen(number_fault("ParseUint", wanted)));
     }
     if wanted != have {
         return Err(ApiError::modified(call.about(name)));

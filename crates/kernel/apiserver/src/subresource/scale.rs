@@ -31,7 +31,31 @@ pub(super) async fn get(call: &Call<'_>) -> Answer {
 /// Sets the number of replicas from a whole `Scale`.
 pub(super) async fn update(call: &Call<'_>, body: &[u8]) -> Answer {
     let wanted = call.parse_body(body)?.value;
+    check_scale(call, &wanted)?;
     change(call, &mut |_| Ok(wanted.clone())).await
+}
+
+/// A whole `Scale` must be one, and of this object.
+fn check_scale(call: &Call<'_>, scale: &Value) -> Result<(), ApiError> {
+    let kind = scale["kind"]
+        .as_str()
+        .filter(|k| !k.is_empty())
+        .unwrap_or("Scale");
+    if kind != "Scale" {
+        let version = scale["apiVersion"].as_str().unwrap_or("v1");
+        let version = version.rsplit_once('/').map_or(version, |(_, version)| version);
+        return Err(ApiError::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a Scale: converting ({version}.{kind}) to \
+             (autoscaling.Scale): unknown conversion"
+        )));
+    }
+    let (given, name) = (meta(scale, "name"), call.path.name.as_str());
+    if !given.is_empty() && given != name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        )));
+    }
+    Ok(())
 }
 
 /// Sets the number of replicas by a patch of the `Scale`.
@@ -54,7 +78,7 @@ pub(super) async fn patch(call: &Call<'_>, body: &[u8]) -> Answer {
 }
 
 async fn change(call: &Call<'_>, wish: &mut (dyn FnMut(&Value) -> Result<Value, ApiError> + Send)) -> Answer {
-    let options = WriteOptions::read(call.query)?;
+    let options = WriteOptions::read("UpdateOptions", call.query)?;
     let mut run = |old: &Value| {
         let scale = wish(&view(call, old)?)?;
         let mut new = old.clone();
@@ -71,7 +95,7 @@ async fn change(call: &Call<'_>, wish: &mut (dyn FnMut(&Value) -> Result<Value, 
 
 /// Server-side apply: who applies a Scale owns the replicas of the object behind it, and nothing else of it.
 async fn apply(call: &Call<'_>, scale: &Value) -> Answer {
-    let options = WriteOptions::read(call.query)?;
+    let options = WriteOptions::read("PatchOptions", call.query)?;
     let manager = apply_manager(&options)?;
     if scale["kind"] != "Scale" || scale["apiVersion"] != "autoscaling/v1" {
         return Err(ApiError::bad_request(
@@ -109,10 +133,15 @@ fn replicas(call: &Call<'_>, scale: &Value) -> Result<Option<i64>, ApiError> {
         .as_i64()
         .filter(|n| i32::try_from(*n).is_ok())
         .ok_or_else(|| ApiError::bad_request("spec.replicas of a Scale must be a whole number of 32 bits"))?;
-    if replicas < 0 {
+    if replicas < 0 && call.def.custom().is_none() {
         let path = Path::new("spec").child("replicas");
         let error = FieldError::invalid(&path, replicas, "must be greater than or equal to 0");
-        return Err(ApiError::invalid(call.about_kind(&call.path.name), &[error]));
+        let about = crate::status::About {
+            group: "autoscaling",
+            resource: "Scale",
+            name: &call.path.name,
+        };
+        return Err(ApiError::invalid(about, &[error]));
     }
     Ok(Some(replicas))
 }

@@ -14,11 +14,8 @@ use crate::status::{About, ApiError};
 /// Issues a token as a `TokenRequest` asks for it.
 pub(super) async fn create(call: &Call<'_>, body: &[u8]) -> Answer {
     let mut request = call.parse_body(body)?.value;
-    check_type(
-        "TokenRequest",
-        "io.k8s.api.authentication.v1.TokenRequest",
-        &mut request,
-    )?;
+    check_type("io.k8s.api.authentication.v1.TokenRequest", &mut request)?;
+    check_identity(call, &request)?;
     let account = call.existing(&call.path.name).await?;
     let account = present::value(&call.def, &account)?;
     let spec = request["spec"].clone();
@@ -80,6 +77,44 @@ pub(super) async fn create(call: &Call<'_>, body: &[u8]) -> Answer {
     other(call, 201, &request)
 }
 
+/// A request may say for whom it is, and must then be right.
+fn check_identity(call: &Call<'_>, request: &Value) -> Result<(), ApiError> {
+    let kind = request["kind"].as_str().unwrap_or("TokenRequest");
+    if kind != "TokenRequest" {
+        let (_, version) = group_of(request["apiVersion"].as_str().unwrap_or("v1"));
+        return Err(ApiError::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a TokenRequest: converting ({version}.{kind}) to \
+             (authentication.TokenRequest): unknown conversion"
+        )));
+    }
+    let name = meta(request, "name");
+    if !name.is_empty() && name != call.path.name {
+        let path = fairway_kernel_schema::field::Path::new("metadata").child("name");
+        let error = fairway_kernel_schema::field::FieldError::invalid(
+            &path,
+            name,
+            "must match the service account name if specified",
+        );
+        let about = About {
+            group: "authentication.k8s.io",
+            resource: "TokenRequest",
+            name: &call.path.name,
+        };
+        return Err(ApiError::invalid(about, &[error]));
+    }
+    let namespace = meta(request, "namespace");
+    if !namespace.is_empty() && namespace != call.namespace() {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}
+
+fn group_of(api_version: &str) -> (&str, &str) {
+    api_version.rsplit_once('/').unwrap_or(("", api_version))
+}
+
 /// Kind, name and UID of the object that the token shall live and die with.
 fn bound_object(call: &Call<'_>, reference: &Value) -> Result<Option<(String, String, String)>, ApiError> {
     if !reference.is_object() {
@@ -93,7 +128,9 @@ fn bound_object(call: &Call<'_>, reference: &Value) -> Result<Option<(String, St
         ("Node", "v1" | "") => ("nodes", ""),
         _ => {
             return Err(ApiError::bad_request(format!(
-                "cannot bind token for object of type {kind}; a Pod, a Secret or a Node can be bound"
+                "cannot bind token to object of type {}/{}, Kind={kind}",
+                group_of(&text("apiVersion")).0,
+                group_of(&text("apiVersion")).1
             )));
         }
     };

@@ -207,7 +207,7 @@ fn unknown_directive(directive: &Value, patch: &Object) -> PatchError {
         .map_or_else(|| directive.to_string(), str::to_owned);
     PatchError::Internal(format!(
         "unknown patch type: {directive} in map: {}",
-        Value::Object(patch.clone())
+        super::go_text(&Value::Object(patch.clone()))
     ))
 }
 

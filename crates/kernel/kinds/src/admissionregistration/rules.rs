@@ -83,7 +83,11 @@ fn validate_resources(errs: &mut Errors, at: &At<'_>, rule: &Value) {
             "if '*/*' is present, must not specify other resources",
         );
     }
-    let plain = resources.iter().any(|r| !r.contains('/') && *r != "*");
+    // Of those without a subresource, upstream remembers the last one only.
+    let plain = resources
+        .iter()
+        .rfind(|r| !r.contains('/'))
+        .is_some_and(|r| *r != "*");
     if resources.contains(&"*") && plain {
         errs.invalid(
             at,

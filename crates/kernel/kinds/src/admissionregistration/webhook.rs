@@ -1,7 +1,9 @@
 //! One admission webhook: name, rules, client, side effects.
 
+use fairway_kernel_schema::field::quoted;
 use serde_json::{Value, json};
 
+use super::expressions::Expressions;
 use super::{FAILURE_POLICIES, rules, validate_match_conditions};
 use crate::at::{At, Errors};
 use crate::read::{self, has, int, list, part, text, texts};
@@ -70,7 +72,12 @@ pub(super) fn validate(errs: &mut Errors, at: &At<'_>, hook: &Value, mutating: b
         (false, true) => validate_service(errs, &client_at.field("service"), part(client, "service")),
         _ => errs.required(&client_at, "exactly one of url or service is required"),
     }
-    validate_match_conditions(errs, &at.field("matchConditions"), list(hook, "matchConditions"));
+    validate_match_conditions(
+        errs,
+        &at.field("matchConditions"),
+        list(hook, "matchConditions"),
+        &Expressions::new(false),
+    );
     validate_review_versions(errs, &at.field("admissionReviewVersions"), hook);
 }
 
@@ -93,27 +100,40 @@ fn validate_name(errs: &mut Errors, at: &At<'_>, name: &str) {
 /// An https URL without user, query or fragment.
 fn validate_url(errs: &mut Errors, at: &At<'_>, url: &str) {
     const FORM: &str = "; desired format: https://host[/path]";
-    let Some(rest) = url.strip_prefix("https://") else {
-        let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    let (scheme, rest) = match url.split_once(':') {
+        Some(("", _)) => {
+            let why = format!(
+                "url must be a valid URL: parse {}: missing protocol scheme{FORM}",
+                quoted(url)
+            );
+            errs.required(at, why);
+            return;
+        }
+        Some((scheme, rest)) => (scheme, rest.strip_prefix("//").unwrap_or("")),
+        None => ("", ""),
+    };
+    if scheme != "https" {
         errs.invalid(
             at,
             scheme,
             format!("'https' is the only allowed URL scheme{FORM}"),
         );
-        return;
-    };
+    }
     let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
     let host = authority.rsplit('@').next().unwrap_or("");
     if host.is_empty() {
         errs.invalid(at, host, format!("host must be specified{FORM}"));
     }
-    if authority.contains('@') {
-        errs.invalid(at, authority, "user information is not permitted in the URL");
+    if let Some((user, _)) = authority.rsplit_once('@') {
+        errs.invalid(at, user, "user information is not permitted in the URL");
     }
-    if let Some((_, fragment)) = url.split_once('#') {
+    let (address, fragment) = url.split_once('#').unwrap_or((url, ""));
+    if !fragment.is_empty() {
         errs.invalid(at, fragment, "fragments are not permitted in the URL");
     }
-    if let Some((_, query)) = url.split_once('?') {
+    if let Some((_, query)) = address.split_once('?')
+        && !query.is_empty()
+    {
         errs.invalid(at, query, "query parameters are not permitted in the URL");
     }
 }
@@ -132,10 +152,13 @@ fn validate_service(errs: &mut Errors, at: &At<'_>, service: &Value) {
         return;
     }
     let at = at.field("path");
-    let Some(steps) = path.strip_prefix('/') else {
+    if !path.starts_with('/') {
         errs.invalid(&at, path, "must start with a '/'");
-        return;
-    };
+    }
+    // Upstream drops the first character whatever it is.
+    let mut characters = path.chars();
+    characters.next();
+    let steps = characters.as_str();
     for (i, step) in steps.strip_suffix('/').unwrap_or(steps).split('/').enumerate() {
         if step.is_empty() {
             errs.invalid(&at, path, format!("segment[{i}] may not be empty"));

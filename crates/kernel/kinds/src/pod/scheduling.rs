@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::at::{At, Errors, NOT_POSITIVE};
+use crate::at::{At, Errors, QUANTITY_NOT_POSITIVE};
 use crate::read::{filled, has, int, list, part, text, texts};
 use crate::{read, selector, validation};
 
@@ -200,7 +200,7 @@ pub(super) fn topology_spread(errs: &mut Errors, at: &At<'_>, constraints: &[Val
         let at = at.index(i);
         let skew = int(constraint, "maxSkew").unwrap_or(0);
         if skew <= 0 {
-            errs.invalid(&at.field("maxSkew"), skew, NOT_POSITIVE);
+            errs.invalid(&at.field("maxSkew"), skew, QUANTITY_NOT_POSITIVE);
         }
         let (key, action) = (
             text(constraint, "topologyKey"),
@@ -225,7 +225,7 @@ pub(super) fn topology_spread(errs: &mut Errors, at: &At<'_>, constraints: &[Val
         if let Some(domains) = int(constraint, "minDomains") {
             let at = at.field("minDomains");
             if domains <= 0 {
-                errs.invalid(&at, domains, NOT_POSITIVE);
+                errs.invalid(&at, domains, QUANTITY_NOT_POSITIVE);
             }
             if action != "DoNotSchedule" {
                 let detail =
@@ -237,6 +237,12 @@ pub(super) fn topology_spread(errs: &mut Errors, at: &At<'_>, constraints: &[Val
             if has(constraint, key) {
                 errs.one_of(&at.field(key), text(constraint, key), &["Honor", "Ignore"]);
             }
+        }
+        if read::filled(constraint, "matchLabelKeys") && !has(constraint, "labelSelector") {
+            errs.forbidden(
+                &at.field("matchLabelKeys"),
+                "must not be specified when labelSelector is not set",
+            );
         }
         selector::validate(
             errs,

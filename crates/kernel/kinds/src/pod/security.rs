@@ -95,14 +95,14 @@ pub(super) fn container(errs: &mut Errors, at: &At<'_>, context: &Value, host_us
         if flag(context, "privileged") {
             errs.invalid(
                 at,
-                context.clone(),
+                go_security_context(context),
                 "cannot set `allowPrivilegeEscalation` to false and `privileged` to true",
             );
         }
         if texts(part(context, "capabilities"), "add").any(|c| c == "CAP_SYS_ADMIN") {
             errs.invalid(
                 at,
-                context.clone(),
+                go_security_context(context),
                 "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN",
             );
         }
@@ -179,4 +179,47 @@ fn is_sysctl_segment(segment: &str) -> bool {
             edge(*first) && edge(*last) && middle.iter().all(|&b| edge(b) || b == b'-' || b == b'_')
         }
     }
+}
+
+/// A container's security context as upstream prints it.
+fn go_security_context(context: &Value) -> Value {
+    use read::Unset::Null;
+    let mut shown = read::go_struct(
+        context,
+        &[
+            ("Capabilities", "capabilities", Null),
+            ("Privileged", "privileged", Null),
+            ("SELinuxOptions", "seLinuxOptions", Null),
+            ("WindowsOptions", "windowsOptions", Null),
+            ("RunAsUser", "runAsUser", Null),
+            ("RunAsGroup", "runAsGroup", Null),
+            ("RunAsNonRoot", "runAsNonRoot", Null),
+            ("ReadOnlyRootFilesystem", "readOnlyRootFilesystem", Null),
+            ("AllowPrivilegeEscalation", "allowPrivilegeEscalation", Null),
+            ("ProcMount", "procMount", Null),
+            ("SeccompProfile", "seccompProfile", Null),
+            ("AppArmorProfile", "appArmorProfile", Null),
+        ],
+    );
+    if has(context, "capabilities") {
+        shown["Capabilities"] = read::go_struct(
+            part(context, "capabilities"),
+            &[("Add", "add", Null), ("Drop", "drop", Null)],
+        );
+    }
+    for key in ["seccompProfile", "appArmorProfile"] {
+        if has(context, key) {
+            let name = if key == "seccompProfile" {
+                "SeccompProfile"
+            } else {
+                "AppArmorProfile"
+            };
+            let fields = [
+                ("Type", "type", read::Unset::Text),
+                ("LocalhostProfile", "localhostProfile", Null),
+            ];
+            shown[name] = read::go_struct(part(context, key), &fields);
+        }
+    }
+    shown
 }

@@ -199,12 +199,12 @@ fn validate_claims(errs: &mut Errors, at: &At<'_>, claims: &[Value]) {
         ) {
             (true, true) => errs.invalid(
                 &at,
-                read::internal(claim),
+                go_claim(claim),
                 "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
             ),
             (false, false) => errs.invalid(
                 &at,
-                read::internal(claim),
+                go_claim(claim),
                 "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
             ),
             _ => {}
@@ -321,13 +321,27 @@ pub(crate) fn long_running(errs: &mut Errors, at: &At<'_>, template: &Value, kin
 /// The selector of a controller must choose the pods of its own template.
 pub(crate) fn selector_matches(errs: &mut Errors, at: &At<'_>, label_selector: &Value, template: &Value) {
     let labels = part(part(template, "metadata"), "labels");
-    if !selector::matches(label_selector, labels) {
+    // What is not there selects nothing.
+    if label_selector.is_null() || !selector::matches(label_selector, labels) {
         errs.invalid(
             &at.field("metadata.labels"),
-            labels.clone(),
+            read::sorted(labels),
             "`selector` does not match template `labels`",
         );
     }
+}
+
+fn go_claim(claim: &Value) -> Value {
+    let fields = [
+        ("Name", "name", read::Unset::Text),
+        ("ResourceClaimName", "resourceClaimName", read::Unset::Null),
+        (
+            "ResourceClaimTemplateName",
+            "resourceClaimTemplateName",
+            read::Unset::Null,
+        ),
+    ];
+    read::go_struct(claim, &fields)
 }
 
 /// What may change in the spec of a pod: images, deadline, tolerations, gates.

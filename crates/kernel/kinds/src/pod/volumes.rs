@@ -298,7 +298,8 @@ fn validate_projected(errs: &mut Errors, projected_at: &At<'_>, projected: &Valu
                             "may not specify a duration larger than 2^32 seconds",
                         );
                     }
-                    errs.require_text(&at, from, "path");
+                    // Upstream names the volume here, not the source.
+                    errs.require_text(projected_at, from, "path");
                     local_non_reserved_path(errs, &at.field("path"), text(from, "path"));
                 }
                 _ => {}

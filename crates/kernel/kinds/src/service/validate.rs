@@ -192,7 +192,10 @@ fn validate_port_clashes(errs: &mut Errors, at: &At<'_>, spec: &Value) {
     for (i, port) in ports.iter().enumerate() {
         let (protocol, number) = (text(port, "protocol"), int(port, "port").unwrap_or(0));
         if !used.insert((protocol, number)) {
-            errs.duplicate(&at.index(i), json!({"port": number, "protocol": protocol}));
+            let shown = json!({
+                "Name": "", "Protocol": protocol, "AppProtocol": null, "Port": number, "TargetPort": 0, "NodePort": 0,
+            });
+            errs.duplicate(&at.index(i), shown);
         }
     }
 }

@@ -121,10 +121,7 @@ impl Checker {
         match scalar::normalise(format, value) {
             Ok(()) => {}
             Err(Refusal::Type(found, wanted)) => self.mismatch(&found, wanted),
-            Err(Refusal::Text(reason)) => {
-                let path = self.indexed_path();
-                self.error(format!("{path}: {reason}"));
-            }
+            Err(Refusal::Text(reason)) => self.error(reason),
         }
     }
 

@@ -114,7 +114,7 @@ fn double(value: &mut Value) -> Result<(), Refusal> {
 
 /// Numbers are taken too, and become text.
 fn quantity(value: &mut Value) -> Result<(), Refusal> {
-    let stored = match value {
+    let stored = match &*value {
         Value::String(text) => {
             let trimmed = text.trim();
             stored_form(trimmed).map(|form| form.or_else(|| (trimmed != text).then(|| trimmed.to_owned())))
@@ -123,7 +123,8 @@ fn quantity(value: &mut Value) -> Result<(), Refusal> {
             let text = number.to_string();
             stored_form(&text).map(|form| Some(form.unwrap_or(text)))
         }
-        other => return expect(false, other, "resource.Quantity"),
+        // Go hands the text of whatever stands there to the parser of quantities.
+        other => stored_form(&other.to_string()),
     };
     match stored {
         Ok(None) => {}
@@ -131,6 +132,25 @@ fn quantity(value: &mut Value) -> Result<(), Refusal> {
         Err(error) => return Err(Refusal::Text(error.to_string())),
     }
     Ok(())
+}
+
+/// What Go says of a text that is no time: the rest that does not fit, and the part of the layout that it should be.
+fn time_fault(text: &str) -> String {
+    let mut rest = text;
+    for part in ["2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05"] {
+        let fits = rest.get(..part.len()).is_some_and(|head| {
+            if part.bytes().all(|b| b.is_ascii_digit()) {
+                head.bytes().all(|b| b.is_ascii_digit())
+            } else {
+                head == part
+            }
+        });
+        if !fits {
+            return format!("cannot parse {rest:?} as {part:?}");
+        }
+        rest = &rest[part.len()..];
+    }
+    format!("cannot parse {rest:?} as \"Z07:00\"")
 }
 
 /// Times are stored in UTC, in seconds or microseconds.
@@ -146,7 +166,8 @@ fn time(value: &mut Value, micro: bool) -> Result<(), Refusal> {
             "2006-01-02T15:04:05Z07:00"
         };
         return Err(Refusal::Text(format!(
-            "parsing time {text:?} as {layout:?}: cannot parse {text:?}"
+            "parsing time {text:?} as {layout:?}: {}",
+            time_fault(text)
         )));
     };
     let length = if micro {

@@ -5,10 +5,19 @@
 //! the first page has been compacted.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::alphabet::URL_SAFE;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
 use crate::status::ApiError;
+
+/// Like Go, lenient about the bits after the last byte.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &URL_SAFE,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(base64::engine::DecodePaddingMode::RequireNone),
+);
 
 /// A place in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,13 +38,21 @@ impl Continuation {
 
     /// From a token.
     pub(crate) fn decode(token: &str) -> Result<Self, ApiError> {
-        let invalid = || ApiError::bad_request("invalid continue token: continue key is not valid");
-        let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| invalid())?;
-        let value: Value = serde_json::from_slice(&bytes).map_err(|_| invalid())?;
+        let refuse = |why: &str| {
+            ApiError::bad_request(format!(
+                "invalid continue token: continue key is not valid{}{why}",
+                if why.is_empty() { "" } else { ": " }
+            ))
+        };
+        let invalid = || refuse("");
+        let bytes = LENIENT.decode(token).map_err(|_| invalid())?;
+        let value: Value = serde_json::from_slice(&bytes)
+            .map_err(|_| refuse(&fairway_text_yaml::json_fault(&bytes).unwrap_or_default()))?;
         if value["v"] != "meta.k8s.io/v1" {
-            return Err(ApiError::bad_request(
-                "invalid continue token: continue key is not valid: server does not recognize this encoded version",
-            ));
+            return Err(refuse(&format!(
+                "server does not recognize this encoded version {}",
+                value["v"].as_str().unwrap_or("")
+            )));
         }
         let after = value["start"]
             .as_str()

@@ -376,6 +376,6 @@ fn in_order(
 fn no_merge_key(fields: &Object, key: &str) -> PatchError {
     PatchError::Internal(format!(
         "map: {} does not contain declared merge key: {key}",
-        Value::Object(fields.clone())
+        crate::patch::go_text(&Value::Object(fields.clone()))
     ))
 }
