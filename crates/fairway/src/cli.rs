@@ -1,10 +1,14 @@
 //! What can be typed.
 
+pub(crate) mod audit;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+
+use audit::AuditFlags;
 
 /// A GitOps virtual-machine platform in one process.
 #[derive(Parser)]
@@ -66,9 +70,9 @@ pub(crate) struct Up {
         value_delimiter = ','
     )]
     pub tls_san: Vec<String>,
-    /// Do not keep an audit log (DIR/audit.log).
-    #[arg(long, env = "FAIRWAY_NO_AUDIT")]
-    pub no_audit: bool,
+    /// The audit log.
+    #[command(flatten)]
+    pub audit: AuditFlags,
     /// What to log: error, warn, info, debug, trace, or a filter such as info,fairway_kernel_store=debug [default: info].
     #[arg(long, value_name = "FILTER", env = "FAIRWAY_LOG")]
     pub log: Option<String>,

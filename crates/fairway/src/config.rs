@@ -1,10 +1,14 @@
 //! Settings: the file `DIR/config.yaml`, `FAIRWAY_*` variables, flags, in rising order.
 
+mod audit;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
+
+use audit::{AuditConfig, AuditSetting};
 
 use crate::cli::Up;
 use crate::data_dir::{DataDir, read_if_there};
@@ -18,7 +22,7 @@ struct File {
     tls_key: Option<PathBuf>,
     #[serde(default)]
     tls_san: Vec<String>,
-    audit: Option<bool>,
+    audit: Option<AuditSetting>,
     log: Option<String>,
 }
 
@@ -31,8 +35,8 @@ pub(crate) struct Config {
     pub tls: Option<(PathBuf, PathBuf)>,
     /// More names for our own certificate.
     pub tls_san: Vec<String>,
-    /// Whether an audit log is kept.
-    pub audit: bool,
+    /// How an audit log is kept, if it is.
+    pub audit: Option<AuditConfig>,
     /// What is logged.
     pub log: String,
 }
@@ -63,7 +67,7 @@ impl Config {
             listen: flags.listen.or(file.listen).unwrap_or(DEFAULT_LISTEN),
             tls,
             tls_san,
-            audit: !flags.no_audit && file.audit.unwrap_or(true),
+            audit: AuditConfig::merge(file.audit, &flags.audit)?,
             log: flags
                 .log
                 .clone()
@@ -89,7 +93,10 @@ mod tests {
     fn a_file_is_read_and_typing_errors_are_told() {
         let file = parse(b"listen: 127.0.0.1:7000\naudit: false\n").unwrap();
         assert_eq!(file.listen, Some("127.0.0.1:7000".parse().unwrap()));
-        assert_eq!(file.audit, Some(false));
+        assert!(matches!(file.audit, Some(AuditSetting::Kept(false))));
+        let file = parse(b"audit: {policyFile: p.yaml, logMaxage: 3}\n").unwrap();
+        assert!(matches!(file.audit, Some(AuditSetting::As(_))));
+        assert!(parse(b"audit: {policy: p.yaml}\n").is_err());
         assert!(parse(b"").unwrap().listen.is_none());
         let error = parse(b"lisen: 127.0.0.1:7000\n").unwrap_err().to_string();
         assert!(error.contains("lisen"), "{error}");

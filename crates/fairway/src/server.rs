@@ -55,7 +55,11 @@ pub(crate) async fn run(
         token_key: identity.token_key.clone(),
         issuer: TOKEN_ISSUER.to_owned(),
         jwks_uri: format!("https://{}/openid/v1/jwks", kubeconfig_host(listen)),
-        audit_log: config.audit.then(|| data.audit_log()),
+        audit_log: config
+            .audit
+            .as_ref()
+            .map(|audit| audit.options(data))
+            .transpose()?,
     })
     .await
     .context("the kernel could not be started")?;

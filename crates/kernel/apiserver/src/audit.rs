@@ -1,13 +1,17 @@
-//! Who did what, as JSON lines in the form of `audit.k8s.io/v1` at level Metadata.
+//! Who did what, as JSON lines in the form of `audit.k8s.io/v1`; how much of it, a [`policy`] says.
 //!
-//! Requests hand their line to a thread that writes; nobody waits for the disk. The queue is bounded: if the disk does not
-//! keep up, lines are dropped and counted, and the next line that is written says how many.
+//! Requests hand their line to a thread that writes; nobody waits for the disk. The queue is bounded in lines and bytes: if
+//! the disk does not keep up, lines are dropped and counted.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+pub mod capture;
+pub mod policy;
+pub mod rotation;
+pub(crate) mod trail;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
@@ -16,14 +20,47 @@ use serde_json::{Value, json};
 
 use crate::authn::Peer;
 use crate::request::RequestInfo;
+use capture::Outcome;
+use policy::{Level, Policy, Stage, Verdict};
+use rotation::RotatingFile;
 
 const QUEUE: usize = 8_192;
+/// Bytes of lines that wait to be written.
+const QUEUE_BYTES: usize = 32 << 20;
+/// Bytes that are written at once.
+const BATCH: usize = 64 * 1024;
+/// Upstream's limit on what is kept of a client's name for itself.
+const MAX_USER_AGENT: usize = 1024;
 /// Between two batches of lines.
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// How a log is kept.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The file; `-` is the standard output.
+    pub path: PathBuf,
+    /// What is kept.
+    pub policy: Policy,
+    /// For how long.
+    pub limits: rotation::Limits,
+}
+
+impl Options {
+    /// Metadata of everything, in this file.
+    pub fn standard(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            policy: Policy::standard(),
+            limits: rotation::Limits::default(),
+        }
+    }
+}
+
 /// The audit log.
 pub struct Audit {
-    lines: Option<SyncSender<Value>>,
+    policy: Policy,
+    lines: Option<SyncSender<Vec<u8>>>,
+    waiting: Arc<AtomicUsize>,
     dropped: AtomicU64,
 }
 
@@ -43,8 +80,14 @@ pub struct Entry<'a> {
     pub peer: &'a Peer,
     /// With what.
     pub user_agent: &'a str,
-    /// The answer's code.
-    pub code: u16,
+    /// How much is kept.
+    pub level: Level,
+    /// How far it has come.
+    pub stage: Stage,
+    /// How it was answered, once it was.
+    pub outcome: Option<&'a Outcome>,
+    /// What was sent.
+    pub sent: Option<Value>,
     /// When it came in.
     pub received: &'a str,
     /// When it was answered.
@@ -57,31 +100,39 @@ impl Audit {
     /// Keeps no log.
     pub fn off() -> Self {
         Self {
+            policy: Policy::default(),
             lines: None,
+            waiting: Arc::default(),
             dropped: AtomicU64::new(0),
         }
     }
 
     /// Appends to a file, which only its owner can read.
-    pub fn open(path: &Path) -> std::io::Result<Self> {
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .mode(0o600)
-            .open(path)?;
+    pub fn open(options: Options) -> std::io::Result<Self> {
+        let sink = match options.path.as_path() {
+            path if path == Path::new("-") => Sink::Output,
+            path => Sink::File(RotatingFile::open(path, options.limits)?),
+        };
         let (lines, queue) = sync_channel(QUEUE);
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let taken = Arc::clone(&waiting);
         std::thread::Builder::new()
             .name("audit".to_owned())
-            .spawn(move || write_lines(file, &queue))?;
+            .spawn(move || write_lines(sink, &queue, &taken))?;
         Ok(Self {
+            policy: options.policy,
             lines: Some(lines),
+            waiting,
             dropped: AtomicU64::new(0),
         })
     }
 
-    /// Whether anybody will read an entry.
-    pub fn is_on(&self) -> bool {
-        self.lines.is_some()
+    /// What is kept of a request by this user.
+    pub fn decide(&self, user: Option<&UserInfo>, info: &RequestInfo) -> Verdict {
+        match self.lines {
+            None => Verdict::default(),
+            Some(_) => self.policy.decide(user, info),
+        }
     }
 
     /// Lines that were dropped so far.
@@ -92,28 +143,53 @@ impl Audit {
     /// Writes an entry, soon.
     pub fn record(&self, entry: &Entry<'_>) {
         let Some(lines) = &self.lines else { return };
-        if let Err(TrySendError::Full(_)) = lines.try_send(entry.to_value()) {
+        let mut line = serde_json::to_vec(&entry.to_value()).unwrap_or_default();
+        line.push(b'\n');
+        let length = line.len();
+        let fits = self.waiting.fetch_add(length, Ordering::Relaxed) + length <= QUEUE_BYTES;
+        if !fits || matches!(lines.try_send(line), Err(TrySendError::Full(_))) {
+            self.waiting.fetch_sub(length, Ordering::Relaxed);
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-fn write_lines(file: File, queue: &Receiver<Value>) {
-    let mut out = BufWriter::with_capacity(64 * 1024, file);
-    while let Ok(line) = queue.recv() {
-        let mut line = Some(line);
-        while let Some(value) = line {
-            let written = serde_json::to_writer(&mut out, &value).map_err(std::io::Error::from);
-            if let Err(error) = written.and_then(|()| out.write_all(b"\n")) {
-                tracing::error!(%error, "the audit log cannot be written");
-            }
-            line = queue.try_recv().ok();
+/// Where lines go.
+enum Sink {
+    Output,
+    File(RotatingFile),
+}
+
+impl Sink {
+    fn write(&mut self, lines: &[u8]) -> std::io::Result<()> {
+        match self {
+            Self::Output => std::io::stdout().lock().write_all(lines),
+            Self::File(file) => file.write_lines(lines),
         }
-        if let Err(error) = out.flush() {
+    }
+}
+
+fn write_lines(mut sink: Sink, queue: &Receiver<Vec<u8>>, waiting: &AtomicUsize) {
+    let mut batch = Vec::with_capacity(BATCH);
+    while let Ok(first) = queue.recv() {
+        let mut line = Some(first);
+        while let Some(next) = line {
+            batch.extend_from_slice(&next);
+            line = if batch.len() < BATCH {
+                queue.try_recv().ok()
+            } else {
+                None
+            };
+        }
+        if let Err(error) = sink.write(&batch) {
             tracing::error!(%error, "the audit log cannot be written");
         }
+        waiting.fetch_sub(batch.len(), Ordering::Relaxed);
         // Under load, waking for every line would cost more than writing it.
-        std::thread::sleep(PAUSE);
+        if batch.len() < BATCH {
+            std::thread::sleep(PAUSE);
+        }
+        batch.clear();
     }
 }
 
@@ -131,9 +207,9 @@ fn user(user: &UserInfo) -> Value {
 impl Entry<'_> {
     fn to_value(&self) -> Value {
         let mut event = json!({
-            "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata", "auditID": self.id,
-            "stage": "ResponseComplete", "requestURI": self.uri, "verb": self.info.verb,
-            "user": self.user.map_or(Value::Null, user),
+            "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": self.level.as_str(), "auditID": self.id,
+            "stage": self.stage.as_str(), "requestURI": self.uri, "verb": self.info.verb,
+            "user": self.user.map_or_else(|| json!({}), user),
         });
         if let Some(impersonated) = self.impersonated {
             event["impersonatedUser"] = user(impersonated);
@@ -142,7 +218,10 @@ impl Entry<'_> {
             .peer
             .address
             .map_or_else(|| json!([]), |a| json!([a.to_string()]));
-        event["userAgent"] = self.user_agent.into();
+        event["userAgent"] = match self.user_agent.get(..MAX_USER_AGENT) {
+            Some(start) if start.len() < self.user_agent.len() => format!("{start}...TRUNCATED").into(),
+            _ => self.user_agent.into(),
+        };
         if let Some(resource) = &self.info.resource {
             let mut object = json!({"resource": resource.resource, "apiVersion": resource.version});
             for (field, text) in [
@@ -157,13 +236,24 @@ impl Entry<'_> {
             }
             event["objectRef"] = object;
         }
-        event["responseStatus"] = json!({"metadata": {}, "code": self.code});
+        if let Some(outcome) = self.outcome {
+            event["responseStatus"] = outcome.status();
+        }
+        if let Some(sent) = &self.sent {
+            event["requestObject"] = sent.clone();
+        }
+        if let Some(answer) = self.outcome.and_then(|o| o.object.as_ref()) {
+            event["responseObject"] = answer.clone();
+        }
         event["requestReceivedTimestamp"] = self.received.into();
         event["stageTimestamp"] = self.answered.into();
         if let Some((decision, reason)) = self.decision {
             event["annotations"] = json!({
                 "authorization.k8s.io/decision": decision, "authorization.k8s.io/reason": reason,
             });
+        }
+        if self.outcome.is_some_and(|o| o.truncated) {
+            event["annotations"]["audit.k8s.io/truncated"] = "true".into();
         }
         event
     }

@@ -10,6 +10,7 @@
 )]
 
 mod access;
+mod audit;
 mod custom;
 mod delete;
 mod encryption;
