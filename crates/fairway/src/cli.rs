@@ -1,6 +1,8 @@
 //! What can be typed.
 
 pub(crate) mod audit;
+pub(crate) mod keys;
+pub(crate) mod oidc;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use audit::AuditFlags;
+use oidc::OidcFlags;
 
 /// A GitOps virtual-machine platform in one process.
 #[derive(Parser)]
@@ -30,6 +33,8 @@ pub(crate) enum Command {
     Status(Status),
     /// Print the administrator's kubeconfig, or add it to a file of your own.
     Kubeconfig(Kubeconfig),
+    /// List, rotate and drop encryption and signing keys.
+    Keys(keys::Keys),
     /// Show versions.
     Version(Version),
     /// Print a completion script for your shell.
@@ -73,6 +78,9 @@ pub(crate) struct Up {
     /// The audit log.
     #[command(flatten)]
     pub audit: AuditFlags,
+    /// OIDC issuers.
+    #[command(flatten)]
+    pub oidc: OidcFlags,
     /// What to log: error, warn, info, debug, trace, or a filter such as info,fairway_kernel_store=debug [default: info].
     #[arg(long, value_name = "FILTER", env = "FAIRWAY_LOG")]
     pub log: Option<String>,

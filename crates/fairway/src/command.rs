@@ -2,6 +2,7 @@
 
 pub(crate) mod completion;
 pub(crate) mod down;
+pub(crate) mod keys;
 pub(crate) mod kubeconfig;
 pub(crate) mod running;
 pub(crate) mod status;

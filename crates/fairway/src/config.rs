@@ -11,6 +11,7 @@ use serde::Deserialize;
 use audit::{AuditConfig, AuditSetting};
 
 use crate::cli::Up;
+use crate::cli::oidc::OidcFlags;
 use crate::data_dir::{DataDir, read_if_there};
 
 /// What may stand in `config.yaml`. Unknown settings are refused: a typing error must not pass for a setting.
@@ -23,11 +24,12 @@ struct File {
     #[serde(default)]
     tls_san: Vec<String>,
     audit: Option<AuditSetting>,
+    authentication_config: Option<PathBuf>,
     log: Option<String>,
 }
 
 /// The settings of a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Config {
     /// Address of the Kubernetes API.
     pub listen: SocketAddr,
@@ -37,6 +39,8 @@ pub(crate) struct Config {
     pub tls_san: Vec<String>,
     /// How an audit log is kept, if it is.
     pub audit: Option<AuditConfig>,
+    /// Which OIDC issuers are trusted.
+    pub oidc: OidcFlags,
     /// What is logged.
     pub log: String,
 }
@@ -68,6 +72,7 @@ impl Config {
             tls,
             tls_san,
             audit: AuditConfig::merge(file.audit, &flags.audit)?,
+            oidc: oidc(&flags.oidc, file.authentication_config),
             log: flags
                 .log
                 .clone()
@@ -75,6 +80,15 @@ impl Config {
                 .unwrap_or_else(|| "info".to_owned()),
         })
     }
+}
+
+/// The file's issuers, unless flags name some.
+fn oidc(flags: &OidcFlags, file: Option<PathBuf>) -> OidcFlags {
+    let mut oidc = flags.clone();
+    if oidc.oidc_issuer_url.is_none() && oidc.authentication_config.is_none() {
+        oidc.authentication_config = file;
+    }
+    oidc
 }
 
 fn parse(content: &[u8]) -> anyhow::Result<File> {

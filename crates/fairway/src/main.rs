@@ -14,6 +14,7 @@ mod config;
 mod data_dir;
 mod kubeconfig;
 mod server;
+mod signing_keys;
 
 use std::process::ExitCode;
 
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Down(options) => command::down::run(options),
         Command::Status(options) => command::status::run(options),
         Command::Kubeconfig(options) => command::kubeconfig::run(options),
+        Command::Keys(options) => command::keys::run(options),
         Command::Version(options) => command::version::run(options),
         Command::Completion(options) => {
             command::completion::run(options);

@@ -2,6 +2,8 @@
 
 mod controllers;
 mod identity;
+pub(crate) mod keys;
+mod oidc;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -63,6 +65,8 @@ pub(crate) async fn run(
     })
     .await
     .context("the kernel could not be started")?;
+    keys::follow(&kernel, data)?;
+    oidc::follow(&kernel, &config.oidc)?;
     bootstrap::run(&kernel)
         .await
         .context("the default objects could not be created")?;

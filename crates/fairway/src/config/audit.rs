@@ -60,7 +60,10 @@ impl AuditConfig {
             log_path: flags.audit_log_path.clone().or(file.log_path),
             limits: Limits {
                 size: megabytes.map_or(standard.size, |mb| u64::from(mb) << 20),
-                days: flags.audit_log_maxage.or(file.log_maxage).unwrap_or(standard.days),
+                days: flags
+                    .audit_log_maxage
+                    .or(file.log_maxage)
+                    .unwrap_or(standard.days),
                 parts: flags
                     .audit_log_maxbackup
                     .or(file.log_maxbackup)

@@ -3,7 +3,6 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, anyhow};
-use fairway_kernel_apiserver::authn::token::Tokens;
 use fairway_kernel_apiserver::chance::Clock;
 use fairway_kernel_apiserver::pki::{self, Pair};
 
@@ -65,7 +64,7 @@ pub(super) fn load(data: &DataDir, config: &Config, listen: SocketAddr) -> anyho
         serving,
         trust,
         admin,
-        token_key: token_key(data)?,
+        token_key: crate::signing_keys::load_or_create(data)?,
     })
 }
 
@@ -112,14 +111,4 @@ fn pair(
             Ok(made)
         }
     }
-}
-
-fn token_key(data: &DataDir) -> anyhow::Result<Vec<u8>> {
-    let path = data.token_key();
-    if let Some(key) = read_if_there(&path)? {
-        return Ok(key);
-    }
-    let key = Tokens::generate_key().map_err(|e| anyhow!(e))?;
-    write_private(&path, &key)?;
-    Ok(key)
 }

@@ -29,6 +29,8 @@ pub struct Kernel {
     pub authorizer: Arc<Authorizer>,
     /// Service-account tokens.
     pub tokens: Tokens,
+    /// Whose tokens are trusted besides our own.
+    pub issuers: crate::authn::oidc::Issuers,
     /// Who did what.
     pub audit: Audit,
     /// Figures.
@@ -113,6 +115,7 @@ impl Kernel {
             registry: ArcSwap::from_pointee(Registry::new([])),
             authorizer,
             tokens,
+            issuers: crate::authn::oidc::Issuers::default(),
             audit,
             metrics: Metrics::default(),
             inflight: Inflight::default(),

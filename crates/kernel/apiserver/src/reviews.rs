@@ -4,6 +4,7 @@ use fairway_kernel_authz::{Attributes, Decision, ResourceAttributes, UserInfo};
 use fairway_kernel_schema::field::{FieldError, Path};
 use serde_json::{Value, json};
 
+use crate::authn::authenticate_token;
 use crate::behaviour;
 use crate::http::respond;
 use crate::registry::ResourceDef;
@@ -20,7 +21,7 @@ pub(crate) fn is_review(def: &ResourceDef) -> bool {
 }
 
 /// Answers a question.
-pub(crate) fn answer(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
+pub(crate) async fn answer(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
     if request.info.verb != "create" {
         return Err(ApiError::method_not_allowed(
             &call.def.resource,
@@ -36,7 +37,7 @@ pub(crate) fn answer(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
     let spec = review["spec"].clone();
     review["status"] = match call.def.resource.as_str() {
         "selfsubjectreviews" => json!({"userInfo": user_info(call.user)}),
-        "tokenreviews" => token_review(call, &spec),
+        "tokenreviews" => token_review(call, &spec).await,
         "selfsubjectaccessreviews" => access(call, call.user, &spec)?,
         "selfsubjectrulesreviews" => rules(call, &spec),
         "subjectaccessreviews" => access(call, &subject(&spec)?, &spec)?,
@@ -77,13 +78,9 @@ fn texts(value: &Value) -> Vec<String> {
         .unwrap_or_default()
 }
 
-fn token_review(call: &Call<'_>, spec: &Value) -> Value {
+async fn token_review(call: &Call<'_>, spec: &Value) -> Value {
     let token = spec["token"].as_str().unwrap_or("");
-    match call
-        .kernel
-        .tokens
-        .authenticate(call.kernel, token, &texts(&spec["audiences"]))
-    {
+    match authenticate_token(call.kernel, token, &texts(&spec["audiences"])).await {
         Ok(verified) => {
             let mut user = verified.user;
             user.groups.push(crate::authn::AUTHENTICATED.to_owned());

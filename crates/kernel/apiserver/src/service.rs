@@ -104,7 +104,7 @@ async fn answer(
     let accept = Accept::read(&parts.headers, &query);
     let format = accept.as_ref().map_or(Format::Json, |a| a.format);
     let work = async {
-        let requestor = authn::authenticate(kernel, peer, &parts.headers)?;
+        let requestor = authn::authenticate(kernel, peer, &parts.headers).await?;
         let impersonated = authn::impersonate::impersonate(kernel, &requestor, &parts.headers);
         trail.user = Some(requestor.clone());
         trail.begin(kernel, parts, peer);

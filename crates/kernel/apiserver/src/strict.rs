@@ -80,11 +80,6 @@ impl<'a> Node<'a> {
         Self { fields, path }
     }
 
-    /// Whether it is there at all.
-    pub(crate) fn is_present(&self) -> bool {
-        self.fields.is_some()
-    }
-
     /// The path of a field.
     pub(crate) fn at(&self, field: &str) -> Path {
         self.path.child(field)

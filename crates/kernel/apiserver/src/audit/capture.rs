@@ -71,7 +71,11 @@ pub(crate) async fn answer(response: &mut Response<ResponseBody>, verdict: Verdi
         return outcome;
     }
     // Only what is there already: a watch, or a list that is strung together while it is sent, has no exact size.
-    let small = response.body().size_hint().exact().is_some_and(|n| n <= MAX_OBJECT as u64);
+    let small = response
+        .body()
+        .size_hint()
+        .exact()
+        .is_some_and(|n| n <= MAX_OBJECT as u64);
     if !small {
         outcome.truncated = wanted;
         return outcome;
@@ -87,7 +91,9 @@ pub(crate) async fn answer(response: &mut Response<ResponseBody>, verdict: Verdi
     };
     if object["kind"] == "Status" && object["apiVersion"] == "v1" {
         let kept = ["status", "message", "reason", "details"];
-        let fields = kept.iter().filter_map(|f| Some(((*f).to_owned(), object.get(*f)?.clone())));
+        let fields = kept
+            .iter()
+            .filter_map(|f| Some(((*f).to_owned(), object.get(*f)?.clone())));
         outcome.details = Some(fields.collect());
     }
     if wanted {
@@ -147,10 +153,20 @@ fn drop_managed_fields(object: &mut Value) {
         }
     }
     from_one(object);
-    for item in object.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten() {
+    for item in object
+        .get_mut("items")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
         from_one(item);
     }
-    for row in object.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten() {
+    for row in object
+        .get_mut("rows")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
         if let Some(object) = row.get_mut("object") {
             from_one(object);
         }

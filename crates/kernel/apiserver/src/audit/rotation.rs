@@ -184,7 +184,10 @@ fn tidy_up(path: &Path, limits: Limits) -> io::Result<()> {
         remove_if_there(&directory.join(&part.file))?;
     }
     if limits.compress {
-        for part in parts.iter().filter(|p| !gone.contains(p) && !p.file.ends_with(".gz")) {
+        for part in parts
+            .iter()
+            .filter(|p| !gone.contains(p) && !p.file.ends_with(".gz"))
+        {
             compress(&directory.join(&part.file))?;
         }
     }
@@ -286,7 +289,10 @@ mod tests {
             .collect();
         names.sort();
         assert_eq!(names.len(), 3, "{names:?}");
-        assert!(names[0].ends_with(".log.gz") && names[1].ends_with(".log.gz"), "{names:?}");
+        assert!(
+            names[0].ends_with(".log.gz") && names[1].ends_with(".log.gz"),
+            "{names:?}"
+        );
         assert!(fs::read_to_string(&path).unwrap().ends_with("9\n"));
         let mut text = String::new();
         let newest = File::open(directory.path().join(&names[1])).unwrap();

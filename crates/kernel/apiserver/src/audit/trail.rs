@@ -81,7 +81,13 @@ impl Trail {
 
     /// The server failed on it.
     pub(crate) fn panicked(&self, kernel: &Kernel, parts: &Parts, peer: &Peer, reason: &str) {
-        self.line(kernel, parts, peer, Stage::Panic, Some(&mut Outcome::panicked(reason)));
+        self.line(
+            kernel,
+            parts,
+            peer,
+            Stage::Panic,
+            Some(&mut Outcome::panicked(reason)),
+        );
     }
 
     /// Writes what is left to write of an answered request, and gives the answer its id.
@@ -180,8 +186,13 @@ struct Ended {
 impl Drop for Ended {
     fn drop(&mut self) {
         let outcome = Some(&mut self.outcome);
-        self.trail
-            .line(&self.kernel, &self.parts, &self.peer, Stage::ResponseComplete, outcome);
+        self.trail.line(
+            &self.kernel,
+            &self.parts,
+            &self.peer,
+            Stage::ResponseComplete,
+            outcome,
+        );
     }
 }
 

@@ -71,13 +71,22 @@ async fn a_policy_says_how_much_is_kept() {
     assert_eq!(line["annotations"]["authorization.k8s.io/decision"], "allow");
 
     let patch = json!({"data": {"who": "me"}});
-    admin.patch("merge", &format!("{maps}/m"), &patch).await.expect(200);
+    admin
+        .patch("merge", &format!("{maps}/m"), &patch)
+        .await
+        .expect(200);
     let line = lines(&server, 2).remove(1);
-    assert_eq!((&line["level"], &line["requestObject"]), (&json!("Request"), &patch));
+    assert_eq!(
+        (&line["level"], &line["requestObject"]),
+        (&json!("Request"), &patch)
+    );
     assert!(line["responseObject"].is_null());
 
     let secret = json!({"metadata": {"name": "s"}, "stringData": {"password": "hunter2"}});
-    admin.post("/api/v1/namespaces/default/secrets", &secret).await.expect(201);
+    admin
+        .post("/api/v1/namespaces/default/secrets", &secret)
+        .await
+        .expect(201);
     let line = lines(&server, 3).remove(2);
     assert_eq!(line["level"], "Metadata");
     assert!(!line.to_string().contains("hunter2"));
@@ -93,7 +102,10 @@ async fn a_policy_says_how_much_is_kept() {
     let own = admin.with("audit-id", "my-own-id");
     own.get("/version").await.expect(200);
     let line = lines(&server, 5).remove(4);
-    assert_eq!((&line["auditID"], &line["stage"]), (&json!("my-own-id"), &json!("ResponseComplete")));
+    assert_eq!(
+        (&line["auditID"], &line["stage"]),
+        (&json!("my-own-id"), &json!("ResponseComplete"))
+    );
     // No rule matches this one.
     admin.get("/api/v1/namespaces").await.expect(200);
     let _ = lines(&server, 5);
@@ -108,7 +120,10 @@ async fn a_watch_has_a_line_when_it_begins_and_one_when_it_ends() {
         .watch("/api/v1/namespaces?watch=true")
         .await;
     let stages = |lines: Vec<Value>| -> Vec<String> {
-        lines.iter().map(|l| l["stage"].as_str().unwrap().to_owned()).collect()
+        lines
+            .iter()
+            .map(|l| l["stage"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert_eq!(stages(lines(&server, 2)), ["RequestReceived", "ResponseStarted"]);
     drop(watch);
@@ -127,7 +142,9 @@ async fn what_is_too_large_is_not_kept_and_said_so() {
     let server = Server::with_audit(policy).await;
     let map = json!({"metadata": {"name": "m"}, "data": {"large": "x".repeat(150 * 1024)}});
     let user = server.user("w", &["system:masters"]);
-    user.post("/api/v1/namespaces/default/configmaps", &map).await.expect(201);
+    user.post("/api/v1/namespaces/default/configmaps", &map)
+        .await
+        .expect(201);
     let line = lines(&server, 1).remove(0);
     assert_eq!(line["annotations"]["audit.k8s.io/truncated"], "true");
     assert!(line["requestObject"].is_null() && line["responseObject"].is_null());

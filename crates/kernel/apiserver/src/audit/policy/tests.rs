@@ -26,13 +26,13 @@ const MATCHES: &[(&str, &str, &str, bool)] = &[
     ("{verbs: [watch]}", "a", "GET /api/v1/pods?watch=1", true),
     ("{verbs: [watch]}", "a", "GET /api/v1/pods", false),
     (
-        "{namespaces: [n]}",
+        "{namespaces: [one]}",
         "a",
-        "GET /api/v1/namespaces/n/pods/p",
+        "GET /api/v1/namespaces/one/pods/p",
         true,
     ),
     (
-        "{namespaces: [n]}",
+        "{namespaces: [one]}",
         "a",
         "GET /api/v1/namespaces/m/pods/p",
         false,
@@ -87,10 +87,30 @@ const MATCHES: &[(&str, &str, &str, bool)] = &[
         "PUT /api/v1/namespaces/n/pods/p/status",
         true,
     ),
-    ("{resources: [{group: apps}]}", "a", "GET /apis/apps/v1/deployments", true),
-    ("{resources: [{group: apps}]}", "a", "GET /apis/batch/v1/jobs", false),
-    ("{resources: [{group: ''}]}", "a", "GET /apis/batch/v1/jobs", false),
-    ("{resources: [{group: '*'}]}", "a", "GET /apis/batch/v1/jobs", true),
+    (
+        "{resources: [{group: apps}]}",
+        "a",
+        "GET /apis/apps/v1/deployments",
+        true,
+    ),
+    (
+        "{resources: [{group: apps}]}",
+        "a",
+        "GET /apis/batch/v1/jobs",
+        false,
+    ),
+    (
+        "{resources: [{group: ''}]}",
+        "a",
+        "GET /apis/batch/v1/jobs",
+        false,
+    ),
+    (
+        "{resources: [{group: '*'}]}",
+        "a",
+        "GET /apis/batch/v1/jobs",
+        true,
+    ),
     (
         "{resources: [{group: '', resources: [configmaps], resourceNames: [c]}]}",
         "a",
@@ -149,11 +169,17 @@ rules:
     assert_eq!(quiet.level, Level::None);
     assert!(!quiet.wants(Stage::ResponseComplete));
     let create = decide(&policy, "a", "POST /api/v1/namespaces");
-    assert_eq!((create.level, create.omit_managed_fields), (Level::Request, false));
+    assert_eq!(
+        (create.level, create.omit_managed_fields),
+        (Level::Request, false)
+    );
     assert!(!create.wants(Stage::RequestReceived) && !create.wants(Stage::ResponseStarted));
     assert!(create.wants(Stage::ResponseComplete) && create.wants(Stage::Panic));
     let read = decide(&policy, "a", "GET /api/v1/namespaces");
-    assert_eq!((read.level, read.omit_managed_fields), (Level::RequestResponse, true));
+    assert_eq!(
+        (read.level, read.omit_managed_fields),
+        (Level::RequestResponse, true)
+    );
     assert!(read.wants(Stage::ResponseStarted));
     assert_eq!(decide(&policy, "a", "GET /version"), Verdict::default());
 }
@@ -173,7 +199,10 @@ fn without_a_file_everything_but_probes_is_kept_without_bodies() {
 fn wrong_policies_are_refused_with_the_place() {
     for (text, expected) in [
         ("rules: []", "without rules"),
-        ("rules: [{level: Metadat}]", "rules[0].level: Unsupported value: \"Metadat\""),
+        (
+            "rules: [{level: Metadat}]",
+            "rules[0].level: Unsupported value: \"Metadat\"",
+        ),
         ("rules: [{}]", "rules[0].level: Required value"),
         (
             "rules: [{level: None}, {level: None, user: [x]}]",
@@ -196,7 +225,7 @@ fn wrong_policies_are_refused_with_the_place() {
             "must be the final character",
         ),
         (
-            "rules: [{level: None, namespaces: [n], nonResourceURLs: [/a]}]",
+            "rules: [{level: None, namespaces: [one], nonResourceURLs: [/a]}]",
             "rules cannot apply to both",
         ),
         (
