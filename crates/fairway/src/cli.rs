@@ -1,12 +1,18 @@
 //! What can be typed.
 
+pub(crate) mod audit;
 pub(crate) mod backup;
+pub(crate) mod keys;
+pub(crate) mod oidc;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+
+use audit::AuditFlags;
+use oidc::OidcFlags;
 
 /// A GitOps virtual-machine platform in one process.
 #[derive(Parser)]
@@ -32,6 +38,8 @@ pub(crate) enum Command {
     Certs(Certs),
     /// Save the whole state as one file, and bring it back.
     Backup(backup::Backup),
+    /// List, rotate and drop encryption and signing keys.
+    Keys(keys::Keys),
     /// Show versions.
     Version(Version),
     /// Print a completion script for your shell.
@@ -80,9 +88,12 @@ pub(crate) struct Up {
     /// 8760h].
     #[arg(long, value_name = "TIME", env = "FAIRWAY_CERT_DURATION")]
     pub cert_duration: Option<String>,
-    /// Do not keep an audit log (DIR/audit.log).
-    #[arg(long, env = "FAIRWAY_NO_AUDIT")]
-    pub no_audit: bool,
+    /// The audit log.
+    #[command(flatten)]
+    pub audit: AuditFlags,
+    /// OIDC issuers.
+    #[command(flatten)]
+    pub oidc: OidcFlags,
     /// What to log: error, warn, info, debug, trace, or a filter such as info,fairway_kernel_store=debug [default: info].
     #[arg(long, value_name = "FILTER", env = "FAIRWAY_LOG")]
     pub log: Option<String>,

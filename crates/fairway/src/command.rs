@@ -4,6 +4,7 @@ pub(crate) mod certs;
 pub(crate) mod backup;
 pub(crate) mod completion;
 pub(crate) mod down;
+pub(crate) mod keys;
 pub(crate) mod kubeconfig;
 pub(crate) mod running;
 pub(crate) mod status;

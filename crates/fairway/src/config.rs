@@ -1,12 +1,17 @@
 //! Settings: the file `DIR/config.yaml`, `FAIRWAY_*` variables, flags, in rising order.
 
+mod audit;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
+use audit::{AuditConfig, AuditSetting};
+
 use crate::cli::Up;
+use crate::cli::oidc::OidcFlags;
 use crate::data_dir::{DataDir, read_if_there};
 
 /// What may stand in `config.yaml`. Unknown settings are refused: a typing error must not pass for a setting.
@@ -20,12 +25,13 @@ struct File {
     #[serde(default)]
     tls_san: Vec<String>,
     cert_duration: Option<String>,
-    audit: Option<bool>,
+    audit: Option<AuditSetting>,
+    authentication_config: Option<PathBuf>,
     log: Option<String>,
 }
 
 /// The settings of a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Config {
     /// Address of the Kubernetes API.
     pub listen: SocketAddr,
@@ -37,8 +43,10 @@ pub(crate) struct Config {
     pub tls_san: Vec<String>,
     /// Seconds that our own certificates are valid, and the most for which others' are signed.
     pub cert_duration: i64,
-    /// Whether an audit log is kept.
-    pub audit: bool,
+    /// How an audit log is kept, if it is.
+    pub audit: Option<AuditConfig>,
+    /// Which OIDC issuers are trusted.
+    pub oidc: OidcFlags,
     /// What is logged.
     pub log: String,
 }
@@ -75,7 +83,8 @@ impl Config {
             advertise: flags.advertise_address.or(file.advertise_address),
             tls,
             tls_san,
-            audit: !flags.no_audit && file.audit.unwrap_or(true),
+            audit: AuditConfig::merge(file.audit, &flags.audit)?,
+            oidc: oidc(&flags.oidc, file.authentication_config),
             log: flags
                 .log
                 .clone()
@@ -123,6 +132,15 @@ fn duration(text: &str) -> anyhow::Result<i64> {
     Ok(seconds)
 }
 
+/// The file's issuers, unless flags name some.
+fn oidc(flags: &OidcFlags, file: Option<PathBuf>) -> OidcFlags {
+    let mut oidc = flags.clone();
+    if oidc.oidc_issuer_url.is_none() && oidc.authentication_config.is_none() {
+        oidc.authentication_config = file;
+    }
+    oidc
+}
+
 fn parse(content: &[u8]) -> anyhow::Result<File> {
     let value = fairway_text_yaml::from_slice(content, fairway_text_yaml::Limits::default())?;
     if value.is_null() {
@@ -157,7 +175,10 @@ mod tests {
     fn a_file_is_read_and_typing_errors_are_told() {
         let file = parse(b"listen: 127.0.0.1:7000\naudit: false\n").unwrap();
         assert_eq!(file.listen, Some("127.0.0.1:7000".parse().unwrap()));
-        assert_eq!(file.audit, Some(false));
+        assert!(matches!(file.audit, Some(AuditSetting::Kept(false))));
+        let file = parse(b"audit: {policyFile: p.yaml, logMaxage: 3}\n").unwrap();
+        assert!(matches!(file.audit, Some(AuditSetting::As(_))));
+        assert!(parse(b"audit: {policy: p.yaml}\n").is_err());
         assert!(parse(b"").unwrap().listen.is_none());
         let error = parse(b"lisen: 127.0.0.1:7000\n").unwrap_err().to_string();
         assert!(error.contains("lisen"), "{error}");

@@ -70,6 +70,21 @@ impl DataDir {
         self.0.join("pki/lock")
     }
 
+    /// Public keys that signed service-account tokens before.
+    pub(crate) fn retired_token_keys(&self) -> PathBuf {
+        self.0.join("keys/service-account.retired.json")
+    }
+
+    /// Until when tokens of the signing key are valid at most.
+    pub(crate) fn token_key_until(&self) -> PathBuf {
+        self.0.join("keys/service-account.until.json")
+    }
+
+    /// How far the server is with a rotation of the encryption key.
+    pub(crate) fn rotation(&self) -> PathBuf {
+        self.0.join("keys/rotation.json")
+    }
+
     /// Certificate and key of a name (`ca`, `serving`, `admin`).
     pub(crate) fn pki(&self, name: &str) -> (PathBuf, PathBuf) {
         (
@@ -142,7 +157,10 @@ pub(crate) fn write_private(path: &Path, content: &[u8]) -> anyhow::Result<()> {
             .open(&temporary)?;
         file.write_all(content)?;
         file.sync_all()?;
-        fs::rename(&temporary, path)
+        fs::rename(&temporary, path)?;
+        // The new name must outlive a power cut, too.
+        path.parent()
+            .map_or(Ok(()), |directory| fs::File::open(directory)?.sync_all())
     };
     attempt().with_context(|| format!("{} could not be written", path.display()))
 }

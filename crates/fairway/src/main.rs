@@ -16,6 +16,7 @@ mod config;
 mod data_dir;
 mod kubeconfig;
 mod server;
+mod signing_keys;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Command::Kubeconfig(options) => command::kubeconfig::run(options),
         Command::Certs(options) => command::certs::run(options),
         Command::Backup(options) => command::backup::run(options),
+        Command::Keys(options) => command::keys::run(options),
         Command::Version(options) => command::version::run(options),
         Command::Completion(options) => {
             command::completion::run(options);

@@ -3,6 +3,8 @@
 mod control;
 mod controllers;
 mod identity;
+pub(crate) mod keys;
+mod oidc;
 mod rotation;
 
 use std::net::{IpAddr, SocketAddr};
@@ -56,13 +58,19 @@ pub(crate) async fn run(
     let kernel = Kernel::start(KernelOptions {
         store: Arc::clone(&store),
         keys: Arc::new(keys),
-        token_key: identity::token_key(data)?,
+        token_key: crate::signing_keys::load_or_create(data)?,
         issuer: TOKEN_ISSUER.to_owned(),
         jwks_uri: format!("https://{}/openid/v1/jwks", kubeconfig_host(listen)),
-        audit_log: config.audit.then(|| data.audit_log()),
+        audit_log: config
+            .audit
+            .as_ref()
+            .map(|audit| audit.options(data))
+            .transpose()?,
     })
     .await
     .context("the kernel could not be started")?;
+    keys::follow(&kernel, data)?;
+    oidc::follow(&kernel, &config.oidc)?;
     bootstrap::run(&kernel)
         .await
         .context("the default objects could not be created")?;

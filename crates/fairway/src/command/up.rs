@@ -31,7 +31,7 @@ pub(crate) fn run(options: &Up) -> anyhow::Result<ExitCode> {
     let config = Config::read(&data, options)?;
     data.create()?;
     if options.detach {
-        return detach(options, &data);
+        return detach(&data);
     }
     let filter = EnvFilter::try_new(&config.log)
         .with_context(|| format!("the log filter {:?} cannot be understood", config.log))?;
@@ -53,7 +53,7 @@ pub(crate) fn run(options: &Up) -> anyhow::Result<ExitCode> {
 }
 
 /// Starts this program again, on its own, and waits until it is ready.
-fn detach(options: &Up, data: &DataDir) -> anyhow::Result<ExitCode> {
+fn detach(data: &DataDir) -> anyhow::Result<ExitCode> {
     let log = data.server_log();
     let file = OpenOptions::new()
         .create(true)
@@ -63,29 +63,9 @@ fn detach(options: &Up, data: &DataDir) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("the log {} could not be opened", log.display()))?;
     let program = std::env::current_exe().context("the path of this program is not known")?;
     let mut command = Command::new(program);
-    command.arg("up").arg("--data").arg(data.path());
-    if let Some(listen) = options.listen {
-        command.arg("--listen").arg(listen.to_string());
-    }
-    if let (Some(certificate), Some(key)) = (&options.tls_cert, &options.tls_key) {
-        command
-            .arg("--tls-cert")
-            .arg(certificate)
-            .arg("--tls-key")
-            .arg(key);
-    }
-    for name in &options.tls_san {
-        command.arg("--tls-san").arg(name);
-    }
-    if let Some(duration) = &options.cert_duration {
-        command.arg("--cert-duration").arg(duration);
-    }
-    if options.no_audit {
-        command.arg("--no-audit");
-    }
-    if let Some(filter) = &options.log {
-        command.arg("--log").arg(filter);
-    }
+    // The same words again, but for the one that brought us here, and with a directory that no longer depends on anything.
+    let words = std::env::args_os().skip(1).filter(|word| word != "--detach");
+    command.args(words).env("FAIRWAY_DATA", data.path());
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
-use fairway_kernel_apiserver::authn::token::Tokens;
 use fairway_kernel_apiserver::http::listener::{self, Tls};
 use fairway_kernel_apiserver::pki::{Authority, Pair};
 use fairway_kernel_x509::Certificate;
@@ -183,15 +182,4 @@ fn wanted(config: &Config, listen: SocketAddr) -> Wanted {
         addresses,
         seconds: config.cert_duration,
     }
-}
-
-/// The key that signs service-account tokens (PKCS#8), made if there is none.
-pub(super) fn token_key(data: &DataDir) -> anyhow::Result<Vec<u8>> {
-    let path = data.token_key();
-    if let Some(key) = read_if_there(&path)? {
-        return Ok(key);
-    }
-    let key = Tokens::generate_key().map_err(|e| anyhow!(e))?;
-    write_private(&path, &key)?;
-    Ok(key)
 }

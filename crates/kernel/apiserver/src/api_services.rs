@@ -188,7 +188,7 @@ impl Route {
             return Err(ApiError::no_such_path());
         }
         if !resource.verbs.iter().any(|known| known == verb) {
-            return Err(ApiError::method_not_allowed(&resource.name, verb));
+            return Err(ApiError::method_not_allowed());
         }
         Ok(())
     }

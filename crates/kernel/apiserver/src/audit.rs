@@ -1,30 +1,67 @@
-//! Who did what, as JSON lines in the form of `audit.k8s.io/v1` at level Metadata.
+//! Who did what, as JSON lines in the form of `audit.k8s.io/v1`; how much of it, a [`policy`] says.
 //!
-//! Requests hand their line to a thread that writes; nobody waits for the disk. The queue is bounded: if the disk does not
-//! keep up, lines are dropped and counted, and the next line that is written says how many.
+//! Requests hand their line to a thread that writes; nobody waits for the disk. The queue is bounded in lines and bytes: if
+//! the disk does not keep up, lines are dropped and counted.
 
+pub mod capture;
 mod line;
+pub mod policy;
+pub mod rotation;
+pub(crate) mod trail;
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use fairway_kernel_authz::UserInfo;
+use serde_json::Value;
 
 use crate::authn::Peer;
 use crate::request::RequestInfo;
+use capture::Outcome;
+use policy::{Level, Policy, Stage, Verdict};
+use rotation::RotatingFile;
 
 const QUEUE: usize = 8_192;
+/// Bytes of lines that wait to be written.
+const QUEUE_BYTES: usize = 32 << 20;
+/// Bytes that are written at once.
+const BATCH: usize = 64 * 1024;
+/// Upstream's limit on what is kept of a client's name for itself.
+const MAX_USER_AGENT: usize = 1024;
 /// Between two batches of lines.
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// How a log is kept.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The file; `-` is the standard output.
+    pub path: PathBuf,
+    /// What is kept.
+    pub policy: Policy,
+    /// For how long.
+    pub limits: rotation::Limits,
+}
+
+impl Options {
+    /// Metadata of everything, in this file.
+    pub fn standard(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            policy: Policy::standard(),
+            limits: rotation::Limits::default(),
+        }
+    }
+}
+
 /// The audit log.
 pub struct Audit {
-    lines: Option<SyncSender<String>>,
+    policy: Policy,
+    lines: Option<SyncSender<Vec<u8>>>,
+    waiting: Arc<AtomicUsize>,
     dropped: AtomicU64,
 }
 
@@ -44,8 +81,14 @@ pub struct Entry<'a> {
     pub peer: &'a Peer,
     /// With what.
     pub user_agent: &'a str,
-    /// The answer's code.
-    pub code: u16,
+    /// How much is kept.
+    pub level: Level,
+    /// How far it has come.
+    pub stage: Stage,
+    /// How it was answered, once it was.
+    pub outcome: Option<&'a Outcome>,
+    /// What was sent.
+    pub sent: Option<Value>,
     /// When it came in.
     pub received: &'a str,
     /// When it was answered.
@@ -58,31 +101,39 @@ impl Audit {
     /// Keeps no log.
     pub fn off() -> Self {
         Self {
+            policy: Policy::default(),
             lines: None,
+            waiting: Arc::default(),
             dropped: AtomicU64::new(0),
         }
     }
 
     /// Appends to a file, which only its owner can read.
-    pub fn open(path: &Path) -> std::io::Result<Self> {
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .mode(0o600)
-            .open(path)?;
+    pub fn open(options: Options) -> std::io::Result<Self> {
+        let sink = match options.path.as_path() {
+            path if path == Path::new("-") => Sink::Output,
+            path => Sink::File(RotatingFile::open(path, options.limits)?),
+        };
         let (lines, queue) = sync_channel(QUEUE);
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let taken = Arc::clone(&waiting);
         std::thread::Builder::new()
             .name("audit".to_owned())
-            .spawn(move || write_lines(file, &queue))?;
+            .spawn(move || write_lines(sink, &queue, &taken))?;
         Ok(Self {
+            policy: options.policy,
             lines: Some(lines),
+            waiting,
             dropped: AtomicU64::new(0),
         })
     }
 
-    /// Whether anybody will read an entry.
-    pub fn is_on(&self) -> bool {
-        self.lines.is_some()
+    /// What is kept of a request by this user.
+    pub fn decide(&self, user: Option<&UserInfo>, info: &RequestInfo) -> Verdict {
+        match self.lines {
+            None => Verdict::default(),
+            Some(_) => self.policy.decide(user, info),
+        }
     }
 
     /// Lines that were dropped so far.
@@ -93,26 +144,51 @@ impl Audit {
     /// Writes an entry, soon.
     pub fn record(&self, entry: &Entry<'_>) {
         let Some(lines) = &self.lines else { return };
-        if let Err(TrySendError::Full(_)) = lines.try_send(line::write(entry)) {
+        let line = line::write(entry).into_bytes();
+        let length = line.len();
+        let fits = self.waiting.fetch_add(length, Ordering::Relaxed) + length <= QUEUE_BYTES;
+        if !fits || matches!(lines.try_send(line), Err(TrySendError::Full(_))) {
+            self.waiting.fetch_sub(length, Ordering::Relaxed);
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-fn write_lines(file: File, queue: &Receiver<String>) {
-    let mut out = BufWriter::with_capacity(64 * 1024, file);
-    while let Ok(line) = queue.recv() {
-        let mut line = Some(line);
-        while let Some(text) = line {
-            if let Err(error) = out.write_all(text.as_bytes()) {
-                tracing::error!(%error, "the audit log cannot be written");
-            }
-            line = queue.try_recv().ok();
+/// Where lines go.
+enum Sink {
+    Output,
+    File(RotatingFile),
+}
+
+impl Sink {
+    fn write(&mut self, lines: &[u8]) -> std::io::Result<()> {
+        match self {
+            Self::Output => std::io::stdout().lock().write_all(lines),
+            Self::File(file) => file.write_lines(lines),
         }
-        if let Err(error) = out.flush() {
+    }
+}
+
+fn write_lines(mut sink: Sink, queue: &Receiver<Vec<u8>>, waiting: &AtomicUsize) {
+    let mut batch = Vec::with_capacity(BATCH);
+    while let Ok(first) = queue.recv() {
+        let mut line = Some(first);
+        while let Some(next) = line {
+            batch.extend_from_slice(&next);
+            line = if batch.len() < BATCH {
+                queue.try_recv().ok()
+            } else {
+                None
+            };
+        }
+        if let Err(error) = sink.write(&batch) {
             tracing::error!(%error, "the audit log cannot be written");
         }
+        waiting.fetch_sub(batch.len(), Ordering::Relaxed);
         // Under load, waking for every line would cost more than writing it.
-        std::thread::sleep(PAUSE);
+        if batch.len() < BATCH {
+            std::thread::sleep(PAUSE);
+        }
+        batch.clear();
     }
 }

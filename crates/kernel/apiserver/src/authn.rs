@@ -1,11 +1,13 @@
-//! Who is asking: client certificates, service-account tokens, in-process identities, and who they act as.
+//! Who is asking: client certificates, service-account tokens, tokens of OIDC issuers, in-process identities, and who they act as.
 
 pub mod impersonate;
+pub mod oidc;
 pub mod token;
 pub mod x509;
 
 pub use fairway_kernel_authz::UserInfo;
 use http::HeaderMap;
+use token::Verified;
 
 use crate::kernel::Kernel;
 use crate::status::ApiError;
@@ -29,7 +31,7 @@ pub const AUTHENTICATED: &str = "system:authenticated";
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 /// Finds out who sent a request: by its certificate, else by its token, as upstream does. Without credentials it is the anonymous user; wrong credentials are refused.
-pub fn authenticate(kernel: &Kernel, peer: &Peer, headers: &HeaderMap) -> Result<UserInfo, ApiError> {
+pub async fn authenticate(kernel: &Kernel, peer: &Peer, headers: &HeaderMap) -> Result<UserInfo, ApiError> {
     if let Some(identity) = &peer.identity {
         if peer.until.is_some_and(|end| kernel.clock.unix() > end) {
             tracing::debug!(user = identity.name, "a client certificate has expired");
@@ -40,7 +42,7 @@ pub fn authenticate(kernel: &Kernel, peer: &Peer, headers: &HeaderMap) -> Result
         return Ok(user);
     }
     if let Some(bearer) = bearer(headers) {
-        return match kernel.tokens.authenticate(kernel, bearer, &[]) {
+        return match authenticate_token(kernel, bearer, &[]).await {
             Ok(mut verified) => {
                 add_group(&mut verified.user, AUTHENTICATED);
                 Ok(verified.user)
@@ -55,6 +57,28 @@ pub fn authenticate(kernel: &Kernel, peer: &Peer, headers: &HeaderMap) -> Result
         return Err(ApiError::unauthorized());
     }
     Ok(UserInfo::new("system:anonymous", [UNAUTHENTICATED]))
+}
+
+/// Accepts a token of ours, or of an issuer that is trusted, for one of these audiences (none: for this API).
+pub async fn authenticate_token(kernel: &Kernel, token: &str, wanted: &[String]) -> Result<Verified, String> {
+    match kernel.issuers.authenticate(token, kernel.clock.unix()).await {
+        None => kernel
+            .tokens
+            .authenticate(kernel, token, wanted)
+            .map_err(|error| error.to_string()),
+        Some(Err(reason)) => Err(reason),
+        Some(Ok(user)) => {
+            // Its own audience says which client it was made for; as far as our callers are concerned, it is for this API.
+            let own = kernel.tokens.issuer();
+            if !wanted.is_empty() && !wanted.iter().any(|audience| audience == own) {
+                return Err(format!("the token is for this API and not for {wanted:?}"));
+            }
+            Ok(Verified {
+                user,
+                audiences: vec![own.to_owned()],
+            })
+        }
+    }
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

@@ -82,7 +82,7 @@ async fn resource(kernel: &Arc<Kernel>, request: &Admitted<'_>, path: &ResourceP
     let answer = if !path.subresource.is_empty() {
         subresource::dispatch(&call, request).await
     } else if reviews::is_review(&call.def) {
-        reviews::answer(&call, request)
+        reviews::answer(&call, request).await
     } else {
         verb(&call, request).await
     };

@@ -34,6 +34,8 @@ pub struct Kernel {
     pub limits: Arc<Limits>,
     /// Service-account tokens.
     pub tokens: Tokens,
+    /// Whose tokens are trusted besides our own.
+    pub issuers: crate::authn::oidc::Issuers,
     /// Who did what.
     pub audit: Audit,
     /// Figures.
@@ -71,7 +73,7 @@ pub struct KernelOptions {
     /// Where the keys that verify tokens can be read.
     pub jwks_uri: String,
     /// The audit log; `None`: no log is kept.
-    pub audit_log: Option<PathBuf>,
+    pub audit_log: Option<crate::audit::Options>,
 }
 
 /// Why a kernel did not start.
@@ -108,7 +110,10 @@ impl Kernel {
         let tokens = Tokens::new(&token_key, issuer, jwks_uri).map_err(StartError::Key)?;
         let audit = match audit_log {
             None => Audit::off(),
-            Some(path) => Audit::open(&path).map_err(|source| StartError::Audit { path, source })?,
+            Some(options) => {
+                let path = options.path.clone();
+                Audit::open(options).map_err(|source| StartError::Audit { path, source })?
+            }
         };
         let cache = Cache::load(Arc::clone(&store), Arc::clone(&keys)).await?;
         let authorizer = Authorizer::follow(&cache);
@@ -121,6 +126,7 @@ impl Kernel {
             authorizer,
             limits,
             tokens,
+            issuers: crate::authn::oidc::Issuers::default(),
             audit,
             metrics: Metrics::default(),
             inflight: Inflight::default(),

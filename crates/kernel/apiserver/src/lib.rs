@@ -42,6 +42,7 @@ mod selector;
 pub mod service;
 pub mod status;
 pub mod storage;
+mod strict;
 mod subresource;
 mod version;
 

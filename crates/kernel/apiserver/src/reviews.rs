@@ -3,6 +3,7 @@
 use fairway_kernel_authz::{Attributes, Decision, ResourceAttributes, UserInfo};
 use serde_json::{Value, json};
 
+use crate::authn::authenticate_token;
 use crate::behaviour;
 use crate::http::negotiate::Accept;
 use crate::http::respond;
@@ -21,7 +22,7 @@ pub(crate) fn is_review(def: &ResourceDef) -> bool {
 }
 
 /// Answers a question.
-pub(crate) fn answer(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
+pub(crate) async fn answer(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
     if !call.path.name.is_empty() {
         return Err(ApiError::no_such_path());
     }
@@ -49,7 +50,7 @@ pub(crate) fn answer(call: &Call<'_>, request: &Admitted<'_>) -> Answer {
     review_check::missing(&call.def.resource, &spec)?;
     review["status"] = match call.def.resource.as_str() {
         "selfsubjectreviews" => json!({"userInfo": user_info(call.user)}),
-        "tokenreviews" => token_review(call, &spec),
+        "tokenreviews" => token_review(call, &spec).await,
         "selfsubjectaccessreviews" => access(call, call.user, &spec),
         "selfsubjectrulesreviews" => rules(call, &spec),
         "subjectaccessreviews" => access(call, &subject(&spec), &spec),
@@ -81,13 +82,9 @@ fn texts(value: &Value) -> Vec<String> {
         .unwrap_or_default()
 }
 
-fn token_review(call: &Call<'_>, spec: &Value) -> Value {
+async fn token_review(call: &Call<'_>, spec: &Value) -> Value {
     let token = spec["token"].as_str().unwrap_or("");
-    match call
-        .kernel
-        .tokens
-        .authenticate(call.kernel, token, &texts(&spec["audiences"]))
-    {
+    match authenticate_token(call.kernel, token, &texts(&spec["audiences"])).await {
         Ok(verified) => {
             let mut user = verified.user;
             user.groups.push(crate::authn::AUTHENTICATED.to_owned());

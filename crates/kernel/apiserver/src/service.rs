@@ -2,15 +2,17 @@
 //!
 //! The listener and the in-process client both enter here, so nothing is skipped for either.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fairway_kernel_authz::UserInfo;
-use http::{HeaderValue, Method, Request, Response};
+use futures::FutureExt;
+use http::{Method, Request, Response};
 
-use crate::audit::Entry;
+use crate::audit::trail::Trail;
 use crate::authn::{self, Peer};
 use crate::authorize;
 use crate::dispatch;
@@ -41,15 +43,6 @@ pub struct Admitted<'a> {
     pub accept: Accept,
 }
 
-/// What is known of a request when it has been answered, for the log.
-#[derive(Default)]
-struct Trace {
-    info: Option<Arc<RequestInfo>>,
-    user: Option<Arc<UserInfo>>,
-    impersonated: Option<Arc<UserInfo>>,
-    decision: Option<(&'static str, String)>,
-}
-
 /// Answers a request.
 pub async fn serve(
     kernel: &Arc<Kernel>,
@@ -57,87 +50,45 @@ pub async fn serve(
     peer: &Peer,
 ) -> Response<ResponseBody> {
     let started = Instant::now();
-    let received = kernel.clock.rfc3339_micros();
     let (parts, body) = request.into_parts();
-    let mut trace = Trace::default();
+    let mut trail = Trail::new(kernel, &parts.headers);
     let head = parts.method == Method::HEAD;
-    let mut response = match answer(kernel, &parts, body, peer, &mut trace).await {
-        Ok(response) => response,
-        Err(error) => respond::error(Format::Json, &error),
+    let answered = AssertUnwindSafe(answer(kernel, &parts, body, peer, &mut trail))
+        .catch_unwind()
+        .await;
+    let mut response = match answered {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => respond::error(Format::Json, &error),
+        Err(panic) => {
+            trail.panicked(kernel, &parts, peer, panic_reason(panic.as_ref()));
+            let error = "This request caused apiserver to panic. Look in the logs for details.";
+            respond::error(Format::Json, &ApiError::internal(error))
+        }
     };
     if head {
         *response.body_mut() = body::full(Bytes::new());
     }
-    let id = kernel.random.uuid();
-    if let Ok(value) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert("audit-id", value);
+    if let Some(info) = &trail.info {
+        count(kernel, info, response.status().as_u16(), started);
     }
-    finish(
-        kernel,
-        &parts,
-        peer,
-        &trace,
-        response.status().as_u16(),
-        &id,
-        &received,
-        started,
-    );
-    response
+    trail.end(kernel, parts, peer, response).await
 }
 
-#[allow(
-    clippy::too_many_arguments,
-    reason = "all of it goes into one line of the log"
-)]
-fn finish(
-    kernel: &Kernel,
-    parts: &http::request::Parts,
-    peer: &Peer,
-    trace: &Trace,
-    code: u16,
-    id: &str,
-    received: &str,
-    started: Instant,
-) {
-    let Some(info) = &trace.info else { return };
-    let served = kernel.api_services.load().route(info).is_some();
-    let known = served
-        || info.resource.as_ref().is_some_and(|r| {
-            kernel
-                .registry
-                .load()
-                .find(&r.group, &r.version, &r.resource)
-                .is_some()
-        });
+fn panic_reason(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("unknown")
+}
+
+fn count(kernel: &Kernel, info: &RequestInfo, code: u16, started: Instant) {
+    let known = info.resource.as_ref().is_some_and(|r| {
+        kernel
+            .registry
+            .load()
+            .find(&r.group, &r.version, &r.resource)
+            .is_some()
+    }) || kernel.api_services.load().route(info).is_some();
     kernel.metrics.count(info, known, code, started.elapsed());
-    if kernel.audit.is_on() && !is_probe(&info.path) {
-        kernel.audit.record(&Entry {
-            id,
-            info,
-            uri: parts
-                .uri
-                .path_and_query()
-                .map_or("", http::uri::PathAndQuery::as_str),
-            user: trace.user.as_deref(),
-            impersonated: trace.impersonated.as_deref(),
-            peer,
-            user_agent: parts
-                .headers
-                .get(http::header::USER_AGENT)
-                .and_then(|v| v.to_str().ok())
-                .unwrap_or(""),
-            code,
-            received,
-            answered: &kernel.clock.rfc3339_micros(),
-            decision: trace.decision.as_ref().map(|(d, r)| (*d, r.as_str())),
-        });
-    }
-}
-
-fn is_probe(path: &str) -> bool {
-    ["/livez", "/readyz", "/healthz"]
-        .iter()
-        .any(|p| path.starts_with(p))
 }
 
 async fn answer(
@@ -145,22 +96,23 @@ async fn answer(
     parts: &http::request::Parts,
     body: RequestBody,
     peer: &Peer,
-    trace: &mut Trace,
+    trail: &mut Trail,
 ) -> Result<Response<ResponseBody>, ApiError> {
     let query = Query::parse(parts.uri.query().unwrap_or(""))?;
     let info = RequestInfo::read(&parts.method, parts.uri.path(), &query).map_err(|e| path_error(&e))?;
-    let info = Arc::clone(trace.info.insert(Arc::new(info)));
+    let info = Arc::clone(trail.info.insert(Arc::new(info)));
     crate::query::check_timeout(&query)?;
     let accept = Accept::read(&parts.headers, &query);
     let format = accept.as_ref().map_or(Format::Json, |a| a.format);
     let routed = kernel.api_services.load().route(&info);
     let is_long = routed.as_ref().is_some_and(|route| route.resource.long_running);
     let work = async {
-        let requestor = Arc::new(authn::authenticate(kernel, peer, &parts.headers)?);
-        trace.user = Some(Arc::clone(&requestor));
-        trace.impersonated =
+        let requestor = Arc::new(authn::authenticate(kernel, peer, &parts.headers).await?);
+        trail.user = Some(Arc::clone(&requestor));
+        trail.begin(kernel, parts, peer);
+        trail.impersonated =
             authn::impersonate::impersonate(kernel, &requestor, &parts.headers)?.map(Arc::new);
-        let user = trace.impersonated.clone().unwrap_or(requestor);
+        let user = trail.impersonated.clone().unwrap_or(requestor);
         let _place = match info.verb {
             "watch" => None,
             _ if is_long => None,
@@ -168,9 +120,9 @@ async fn answer(
         };
         let only_name = authorize::selected_name(&info, &query);
         match kernel.authorize(&authorize::attributes(&user, &info, &only_name)) {
-            Ok(reason) => trace.decision = Some(("allow", reason)),
+            Ok(reason) => trail.decision = Some(("allow", reason)),
             Err(refused) => {
-                trace.decision = Some(("forbid", refused.message.clone()));
+                trail.decision = Some(("forbid", refused.message.clone()));
                 return Err(refused);
             }
         }
@@ -181,6 +133,7 @@ async fn answer(
             return route.forward(parts, body, &info, &user).await;
         }
         let body = body::read(body).await?;
+        trail.keep(&body);
         // Discovery and health are read in whatever form they have; only resources are negotiated strictly.
         let accept = match accept {
             Err(refused) if info.resource.is_some() => return Err(refused),

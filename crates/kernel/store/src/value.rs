@@ -15,13 +15,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use bytes::Bytes;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::SecureRandom;
 
 pub mod key_file;
+pub mod reseal;
 
 /// The tag of a plain value. Whoever serialises into a buffer of their own starts it with this, and saves the copy
 /// that [`plain`] makes.
@@ -81,13 +82,53 @@ pub fn plain(value: &[u8]) -> Bytes {
     Bytes::from(stored)
 }
 
-/// The keys that open values, one of which also seals them.
+/// The keys that open values, one of which also seals them. They can be replaced while values are sealed and opened.
 pub struct KeyRing {
-    keys: BTreeMap<u32, LessSafeKey>,
-    current: u32,
+    keys: RwLock<Arc<Keys>>,
     random: Arc<dyn SecureRandom + Send + Sync>,
-    sealing: Mutex<DataKey>,
     unwrapped: Mutex<HashMap<[u8; WRAPPED_BYTES], Arc<LessSafeKey>>>,
+}
+
+struct Keys {
+    all: BTreeMap<u32, LessSafeKey>,
+    current: u32,
+    sealing: Mutex<DataKey>,
+}
+
+impl Keys {
+    fn new(
+        keys: impl IntoIterator<Item = (u32, [u8; KEY_BYTES])>,
+        current: u32,
+        random: &dyn SecureRandom,
+    ) -> Result<Self, ValueError> {
+        let all = keys
+            .into_iter()
+            .map(|(id, bytes)| Ok((id, aes_key(&bytes)?)))
+            .collect::<Result<BTreeMap<_, _>, ValueError>>()?;
+        let wrapping = all.get(&current).ok_or(ValueError::NoSuchKey(current))?;
+        let sealing = Mutex::new(DataKey::create(wrapping, current, random)?);
+        Ok(Self {
+            all,
+            current,
+            sealing,
+        })
+    }
+
+    fn data_key(
+        &self,
+        random: &dyn SecureRandom,
+    ) -> Result<(Arc<LessSafeKey>, [u8; WRAPPED_BYTES]), ValueError> {
+        let mut sealing = locked(&self.sealing);
+        if sealing.uses_left == 0 {
+            let wrapping = self
+                .all
+                .get(&self.current)
+                .ok_or(ValueError::NoSuchKey(self.current))?;
+            *sealing = DataKey::create(wrapping, self.current, random)?;
+        }
+        sealing.uses_left -= 1;
+        Ok((Arc::clone(&sealing.key), sealing.wrapped))
+    }
 }
 
 /// The data key in use.
@@ -104,34 +145,50 @@ impl KeyRing {
         current: u32,
         random: Arc<dyn SecureRandom + Send + Sync>,
     ) -> Result<Self, ValueError> {
-        let keys = keys
-            .into_iter()
-            .map(|(id, bytes)| Ok((id, aes_key(&bytes)?)))
-            .collect::<Result<BTreeMap<_, _>, ValueError>>()?;
-        let wrapping = keys.get(&current).ok_or(ValueError::NoSuchKey(current))?;
-        let sealing = Mutex::new(DataKey::create(wrapping, current, random.as_ref())?);
+        let keys = Keys::new(keys, current, random.as_ref())?;
         Ok(Self {
-            keys,
-            current,
+            keys: RwLock::new(Arc::new(keys)),
             random,
-            sealing,
             unwrapped: Mutex::default(),
         })
+    }
+
+    /// From now on these keys open, and the current one seals. Values under a key that is not among them do not open any more.
+    pub fn replace(
+        &self,
+        keys: impl IntoIterator<Item = (u32, [u8; KEY_BYTES])>,
+        current: u32,
+    ) -> Result<(), ValueError> {
+        let keys = Keys::new(keys, current, self.random.as_ref())?;
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
+        locked(&self.unwrapped).clear();
+        Ok(())
+    }
+
+    fn keys(&self) -> Arc<Keys> {
+        Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The id of the key that seals.
     #[must_use]
     pub fn current(&self) -> u32 {
-        self.current
+        self.keys().current
+    }
+
+    /// The ids of all keys.
+    #[must_use]
+    pub fn ids(&self) -> Vec<u32> {
+        self.keys().all.keys().copied().collect()
     }
 
     /// Encrypts a value for one store key.
     pub fn seal(&self, store_key: &[u8], value: &[u8]) -> Result<Bytes, ValueError> {
-        let (key, wrapped) = self.data_key()?;
+        let keys = self.keys();
+        let (key, wrapped) = keys.data_key(self.random.as_ref())?;
         let nonce = random_nonce(self.random.as_ref())?;
         let mut stored = Vec::with_capacity(SEALED_OVERHEAD + value.len());
         stored.push(SEALED);
-        stored.extend_from_slice(&self.current.to_be_bytes());
+        stored.extend_from_slice(&keys.current.to_be_bytes());
         stored.extend_from_slice(&wrapped);
         stored.extend_from_slice(&nonce);
         let body = stored.len();
@@ -175,7 +232,8 @@ impl KeyRing {
     }
 
     fn open_sealed(&self, store_key: &[u8], id: u32, sealed: &[u8]) -> Result<Bytes, ValueError> {
-        let wrapping = self.keys.get(&id).ok_or(ValueError::UnknownKey(id))?;
+        let keys = self.keys();
+        let wrapping = keys.all.get(&id).ok_or(ValueError::UnknownKey(id))?;
         let short = || ValueError::Truncated(TAG_BYTES + sealed.len());
         let (wrapped, rest) = sealed.split_first_chunk::<WRAPPED_BYTES>().ok_or_else(short)?;
         let (nonce, ciphertext) = rest.split_first_chunk::<NONCE_LEN>().ok_or_else(short)?;
@@ -191,19 +249,6 @@ impl KeyRing {
             .len();
         value.truncate(length);
         Ok(Bytes::from(value))
-    }
-
-    fn data_key(&self) -> Result<(Arc<LessSafeKey>, [u8; WRAPPED_BYTES]), ValueError> {
-        let mut sealing = locked(&self.sealing);
-        if sealing.uses_left == 0 {
-            let wrapping = self
-                .keys
-                .get(&self.current)
-                .ok_or(ValueError::NoSuchKey(self.current))?;
-            *sealing = DataKey::create(wrapping, self.current, self.random.as_ref())?;
-        }
-        sealing.uses_left -= 1;
-        Ok((Arc::clone(&sealing.key), sealing.wrapped))
     }
 
     fn unwrap_data_key(
@@ -239,10 +284,9 @@ impl KeyRing {
 impl fmt::Debug for KeyRing {
     /// Ids only: keys never reach a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ids: Vec<&u32> = self.keys.keys().collect();
         f.debug_struct("KeyRing")
-            .field("keys", &ids)
-            .field("current", &self.current)
+            .field("keys", &self.ids())
+            .field("current", &self.current())
             .finish_non_exhaustive()
     }
 }

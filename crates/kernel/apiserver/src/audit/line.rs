@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use fairway_kernel_authz::UserInfo;
 
-use super::Entry;
+use super::{Entry, MAX_USER_AGENT};
 
 /// Longer than nearly every line, so that the buffer is allocated once.
 const USUAL: usize = 1024;
@@ -61,14 +61,14 @@ pub(super) fn write(entry: &Entry<'_>) -> String {
 fn write_event(event: &mut Fields<'_>, entry: &Entry<'_>) {
     event.string("kind", "Event");
     event.string("apiVersion", "audit.k8s.io/v1");
-    event.string("level", "Metadata");
+    event.string("level", entry.level.as_str());
     event.string("auditID", entry.id);
-    event.string("stage", "ResponseComplete");
+    event.string("stage", entry.stage.as_str());
     event.string("requestURI", entry.uri);
     event.string("verb", entry.info.verb);
     match entry.user {
         Some(user) => event.object("user", |fields| write_user(fields, user)),
-        None => event.name("user").push_str("null"),
+        None => event.object("user", |_| {}),
     }
     if let Some(user) = entry.impersonated {
         event.object("impersonatedUser", |fields| write_user(fields, user));
@@ -78,7 +78,12 @@ fn write_event(event: &mut Fields<'_>, entry: &Entry<'_>) {
         Some(address) => push_display(sources, format_args!("[\"{address}\"]")),
         None => sources.push_str("[]"),
     }
-    event.string("userAgent", entry.user_agent);
+    match entry.user_agent.get(..MAX_USER_AGENT) {
+        Some(start) if start.len() < entry.user_agent.len() => {
+            event.string("userAgent", &format!("{start}...TRUNCATED"));
+        }
+        _ => event.string("userAgent", entry.user_agent),
+    }
     if let Some(resource) = &entry.info.resource {
         event.object("objectRef", |fields| {
             fields.string("resource", &resource.resource);
@@ -89,16 +94,33 @@ fn write_event(event: &mut Fields<'_>, entry: &Entry<'_>) {
             fields.string_unless_empty("subresource", &resource.subresource);
         });
     }
-    event.object("responseStatus", |fields| {
-        fields.object("metadata", |_| {});
-        push_display(fields.name("code"), format_args!("{}", entry.code));
-    });
+    if let Some(outcome) = entry.outcome {
+        event.object("responseStatus", |fields| {
+            fields.object("metadata", |_| {});
+            for (name, value) in outcome.details.iter().flatten() {
+                push_display(fields.name(name), format_args!("{value}"));
+            }
+            push_display(fields.name("code"), format_args!("{}", outcome.code));
+        });
+    }
+    if let Some(sent) = &entry.sent {
+        push_display(event.name("requestObject"), format_args!("{sent}"));
+    }
+    if let Some(answer) = entry.outcome.and_then(|outcome| outcome.object.as_ref()) {
+        push_display(event.name("responseObject"), format_args!("{answer}"));
+    }
     event.string("requestReceivedTimestamp", entry.received);
     event.string("stageTimestamp", entry.answered);
-    if let Some((decision, reason)) = entry.decision {
+    let truncated = entry.outcome.is_some_and(|outcome| outcome.truncated);
+    if entry.decision.is_some() || truncated {
         event.object("annotations", |fields| {
-            fields.string("authorization.k8s.io/decision", decision);
-            fields.string("authorization.k8s.io/reason", reason);
+            if let Some((decision, reason)) = entry.decision {
+                fields.string("authorization.k8s.io/decision", decision);
+                fields.string("authorization.k8s.io/reason", reason);
+            }
+            if truncated {
+                fields.string("audit.k8s.io/truncated", "true");
+            }
         });
     }
 }
@@ -155,6 +177,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::audit::capture::Outcome;
+    use crate::audit::policy::{Level, Stage};
     use crate::authn::Peer;
     use crate::query::Query;
     use crate::request::RequestInfo;
@@ -173,7 +197,10 @@ mod tests {
                 ..Peer::default()
             },
             user_agent: "kubectl/\"v1\" \\ \u{1}ü",
-            code: 200,
+            level: Level::Metadata,
+            stage: Stage::ResponseComplete,
+            outcome: Some(&Outcome::of_code(200)),
+            sent: None,
             received: "then",
             answered: "now",
             decision: Some(("allow", "a \"reason\"\n")),

@@ -1,9 +1,13 @@
 //! Service-account tokens: signed JWTs, bound to their account and, if asked for, to an object.
 //!
 //! A token is valid only in the workspace of its account, until it expires, and as long as the account (same UID) and
-//! the object that it is bound to exist. Tokens are signed with ES256; the public key is published as a JWKS under the
-//! issuer's discovery document, so that others can verify them without asking.
+//! the object that it is bound to exist. Tokens are signed with ES256; the public keys are published as a JWKS under the
+//! issuer's discovery document, so that others can verify them without asking. One key signs; keys that signed before
+//! it verify until the last of their tokens has expired.
 
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use arc_swap::ArcSwap;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use fairway_kernel_authz::UserInfo;
@@ -23,13 +27,76 @@ pub const LIFETIMES: std::ops::RangeInclusive<i64> = 600..=(1 << 32);
 /// Longest token that is looked at.
 const MAX_TOKEN: usize = 16 * 1024;
 
+/// Expiries are remembered by the day, so that remembering is rare.
+const DAY: i64 = 86_400;
+
 /// Signs and verifies.
 pub struct Tokens {
-    key: EcdsaKeyPair,
-    key_id: String,
+    keys: ArcSwap<Keys>,
     issuer: String,
     jwks_uri: String,
     random: SystemRandom,
+    /// The key that signs, and when the last of its tokens expires at the latest.
+    longest: Mutex<(String, i64)>,
+    on_longer: OnceLock<OnLonger>,
+}
+
+/// Told, before a token is issued that lives longer than all before it, the id of its key and a time after which none of that
+/// key's tokens is valid. If it fails, the token is not issued.
+pub type OnLonger = Box<dyn Fn(&str, i64) -> Result<(), String> + Send + Sync>;
+
+struct Keys {
+    signing: EcdsaKeyPair,
+    /// Those that verify; the first is the one that signs.
+    verifying: Vec<PublicKey>,
+}
+
+/// A key that verifies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicKey {
+    /// How tokens name it: the digest of its point.
+    pub id: String,
+    /// An uncompressed point of P-256.
+    pub point: Vec<u8>,
+}
+
+impl PublicKey {
+    /// From an uncompressed point.
+    pub fn new(point: &[u8]) -> Self {
+        let digest = ring::digest::digest(&ring::digest::SHA256, point);
+        Self {
+            id: B64.encode(digest.as_ref()),
+            point: point.to_vec(),
+        }
+    }
+
+    /// Of a PKCS#8 key.
+    pub fn of(pkcs8: &[u8]) -> Result<Self, String> {
+        Ok(Self::new(key_pair(pkcs8)?.public_key().as_ref()))
+    }
+}
+
+fn key_pair(pkcs8: &[u8]) -> Result<EcdsaKeyPair, String> {
+    EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8, &SystemRandom::new())
+        .map_err(|e| format!("the service-account signing key cannot be used: {e}"))
+}
+
+impl Keys {
+    fn new(pkcs8: &[u8], retired: &[PublicKey]) -> Result<Self, String> {
+        let signing = key_pair(pkcs8)?;
+        let own = PublicKey::new(signing.public_key().as_ref());
+        let mut verifying = vec![own];
+        for key in retired {
+            if !verifying.contains(key) {
+                verifying.push(key.clone());
+            }
+        }
+        Ok(Self { signing, verifying })
+    }
+
+    fn signing_id(&self) -> &str {
+        self.verifying.first().map_or("", |key| &key.id)
+    }
 }
 
 /// Why a token is not accepted; for the log, not for the client.
@@ -88,18 +155,46 @@ pub struct Grant<'a> {
 impl Tokens {
     /// From a PKCS#8 key.
     pub fn new(pkcs8: &[u8], issuer: impl Into<String>, jwks_uri: impl Into<String>) -> Result<Self, String> {
-        let random = SystemRandom::new();
-        let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8, &random)
-            .map_err(|e| format!("the service-account signing key cannot be used: {e}"))?;
-        let digest = ring::digest::digest(&ring::digest::SHA256, key.public_key().as_ref());
-        let key_id = B64.encode(digest.as_ref());
         Ok(Self {
-            key,
-            key_id,
+            keys: ArcSwap::from_pointee(Keys::new(pkcs8, &[])?),
             issuer: issuer.into(),
             jwks_uri: jwks_uri.into(),
-            random,
+            random: SystemRandom::new(),
+            longest: Mutex::default(),
+            on_longer: OnceLock::new(),
         })
+    }
+
+    /// From now on this key (PKCS#8) signs, and it and the retired ones verify.
+    pub fn replace_keys(&self, pkcs8: &[u8], retired: &[PublicKey]) -> Result<(), String> {
+        self.keys.store(Arc::new(Keys::new(pkcs8, retired)?));
+        Ok(())
+    }
+
+    /// Sets who remembers how long tokens live, once.
+    pub fn remember_with(&self, on_longer: OnLonger) {
+        let _ = self.on_longer.set(on_longer);
+    }
+
+    /// The key that signs, and a time after which none of its tokens issued by this process is valid.
+    pub fn longest(&self) -> (String, i64) {
+        self.longest
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn remember(&self, key: &str, expiry: i64) -> Result<(), String> {
+        let mut longest = self.longest.lock().unwrap_or_else(PoisonError::into_inner);
+        if longest.0 == key && expiry <= longest.1 {
+            return Ok(());
+        }
+        let until = (expiry / DAY + 1).saturating_mul(DAY);
+        if let Some(on_longer) = self.on_longer.get() {
+            on_longer(key, until)?;
+        }
+        *longest = (key.to_owned(), until);
+        Ok(())
     }
 
     /// A new key, as PKCS#8.
@@ -138,14 +233,16 @@ impl Tokens {
             "sub": format!("system:serviceaccount:{}:{}", grant.namespace, grant.account),
             "kubernetes.io": kubernetes,
         });
-        let header = json!({"alg": "ES256", "kid": self.key_id, "typ": "JWT"});
+        let keys = self.keys.load();
+        self.remember(keys.signing_id(), grant.now.saturating_add(grant.lifetime))?;
+        let header = json!({"alg": "ES256", "kid": keys.signing_id(), "typ": "JWT"});
         let signed = format!(
             "{}.{}",
             B64.encode(header.to_string()),
             B64.encode(claims.to_string())
         );
-        let signature = self
-            .key
+        let signature = keys
+            .signing
             .sign(&self.random, signed.as_bytes())
             .map_err(|e| format!("the token could not be signed: {e}"))?;
         Ok(format!("{signed}.{}", B64.encode(signature.as_ref())))
@@ -162,11 +259,14 @@ impl Tokens {
             let bytes = B64.decode(part).map_err(|_| TokenError::Malformed)?;
             serde_json::from_slice(&bytes).map_err(|_| TokenError::Malformed)
         };
-        if json(header)?["alg"] != "ES256" {
+        let header = json(header)?;
+        let keys = self.keys.load();
+        let key = keys.verifying.iter().find(|key| header["kid"] == key.id.as_str());
+        let Some(key) = key.filter(|_| header["alg"] == "ES256") else {
             return Err(TokenError::Signature);
-        }
+        };
         let signature = B64.decode(signature).map_err(|_| TokenError::Malformed)?;
-        UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.key.public_key().as_ref())
+        UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, &key.point)
             .verify(signed.as_bytes(), &signature)
             .map_err(|_| TokenError::Signature)?;
         let claims = json(claims)?;
@@ -244,18 +344,18 @@ impl Tokens {
         Ok(user)
     }
 
-    /// The public key, as a JWKS.
+    /// The public keys, as a JWKS; the one that signs comes first.
     pub fn jwks(&self) -> Value {
-        // An uncompressed point: 0x04, x, y.
-        let point = self.key.public_key().as_ref();
-        let (x, y) = point
-            .get(1..)
-            .unwrap_or_default()
-            .split_at(point.len().saturating_sub(1) / 2);
-        json!({"keys": [{
-            "use": "sig", "kty": "EC", "kid": self.key_id, "crv": "P-256", "alg": "ES256",
-            "x": B64.encode(x), "y": B64.encode(y),
-        }]})
+        let jwk = |key: &PublicKey| {
+            // An uncompressed point: 0x04, x, y.
+            let coordinates = key.point.get(1..).unwrap_or_default();
+            let (x, y) = coordinates.split_at(coordinates.len() / 2);
+            json!({
+                "use": "sig", "kty": "EC", "kid": key.id, "crv": "P-256", "alg": "ES256",
+                "x": B64.encode(x), "y": B64.encode(y),
+            })
+        };
+        json!({"keys": self.keys.load().verifying.iter().map(jwk).collect::<Vec<_>>()})
     }
 
     /// The issuer's discovery document.
@@ -332,6 +432,48 @@ mod tests {
         );
         assert_eq!(tokens.verify(&token, 1_600), Err(TokenError::Time));
         assert_eq!(tokens.verify(&token, 900), Err(TokenError::Time));
+    }
+
+    #[test]
+    fn a_retired_key_verifies_and_does_not_sign() {
+        let (old, new) = (Tokens::generate_key().unwrap(), Tokens::generate_key().unwrap());
+        let tokens = Tokens::new(&old, "https://issuer", "https://issuer/jwks").unwrap();
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let record = Arc::clone(&told);
+        tokens.remember_with(Box::new(move |key, until| {
+            record.lock().unwrap().push((key.to_owned(), until));
+            Ok(())
+        }));
+        let before = tokens.issue(&grant()).unwrap();
+        tokens.issue(&grant()).unwrap();
+        let retired = PublicKey::of(&old).unwrap();
+        tokens.replace_keys(&new, std::slice::from_ref(&retired)).unwrap();
+        let after = tokens.issue(&grant()).unwrap();
+        let fresh = PublicKey::of(&new).unwrap();
+        // Once per key and day, and before the token is given out.
+        assert_eq!(
+            *told.lock().unwrap(),
+            [(retired.id.clone(), DAY), (fresh.id.clone(), DAY)]
+        );
+        assert!(tokens.verify(&before, 1_000).is_ok() && tokens.verify(&after, 1_000).is_ok());
+        let jwks = tokens.jwks();
+        let ids: Vec<&str> = jwks["keys"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|k| k["kid"].as_str().unwrap())
+            .collect();
+        assert_eq!(ids, [fresh.id.as_str(), retired.id.as_str()]);
+        tokens.replace_keys(&new, &[]).unwrap();
+        assert_eq!(tokens.verify(&before, 1_000), Err(TokenError::Signature));
+        assert!(tokens.verify(&after, 1_000).is_ok());
+    }
+
+    #[test]
+    fn a_token_that_cannot_be_remembered_is_not_issued() {
+        let tokens = tokens();
+        tokens.remember_with(Box::new(|_, _| Err("no space".to_owned())));
+        assert!(tokens.issue(&grant()).is_err());
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod access;
 mod bootstrap;
 mod certificates;
 mod apiservice;
+mod audit;
 mod custom;
 mod delete;
 mod encryption;

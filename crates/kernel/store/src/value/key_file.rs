@@ -2,17 +2,19 @@
 //!
 //! ```text
 //! fairway-keys 1
-//! key 5f0c93aa 64 hexadecimal digits
+//! key 5f0c93aa 64 hexadecimal digits 1763251200
 //! current 5f0c93aa
 //! ```
 //!
-//! Ids are random, so that a value sealed under a lost key file is known by its id and not taken for a forgery.
+//! The number is when the key was made, in Unix seconds. A rotation adds a key and makes it the current one; the file is
+//! always replaced as a whole, and is durable before anybody seals with the new key. Ids are random, so that a value sealed under a lost key file is known by its id and not taken for a forgery.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use ring::rand::{SecureRandom, SystemRandom};
 
@@ -66,22 +68,109 @@ impl KeyRing {
     /// The ring of a key file; if there is no such file, it is made, with one new key.
     pub fn load_or_create(path: &Path) -> Result<Self, KeyFileError> {
         let random = Arc::new(SystemRandom::new());
-        let text = match read(path) {
-            Ok(text) => text,
-            Err(KeyFileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                create(path, random.as_ref())?
-            }
-            Err(error) => return Err(error),
-        };
-        let (keys, current) = parse(&text).map_err(|reason| KeyFileError::Malformed {
-            path: path.to_owned(),
-            reason,
-        })?;
-        KeyRing::new(keys, current, random).map_err(|source| KeyFileError::Unusable {
-            path: path.to_owned(),
-            source,
-        })
+        let content = load(path, Some(random.as_ref()))?;
+        KeyRing::new(content.secrets(), content.current, random).map_err(|source| unusable(path, source))
     }
+
+    /// Takes over what the file says now.
+    pub fn reload(&self, path: &Path) -> Result<(), KeyFileError> {
+        let content = load(path, None)?;
+        self.replace(content.secrets(), content.current)
+            .map_err(|source| unusable(path, source))
+    }
+}
+
+/// A key, as far as it may be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyEntry {
+    /// Its id.
+    pub id: u32,
+    /// When it was made, in Unix seconds, if that is known.
+    pub created: Option<u64>,
+    /// Whether it is the one that seals.
+    pub current: bool,
+}
+
+/// The keys of a file.
+pub fn list(path: &Path) -> Result<Vec<KeyEntry>, KeyFileError> {
+    let content = load(path, None)?;
+    let entry = |key: &Key| KeyEntry {
+        id: key.id,
+        created: key.created,
+        current: key.id == content.current,
+    };
+    Ok(content.keys.iter().map(entry).collect())
+}
+
+/// Adds a new key and makes it the one that seals. Returns its id; it is durable.
+pub fn rotate(path: &Path) -> Result<u32, KeyFileError> {
+    let _alone = lock(path)?;
+    let mut content = load(path, None)?;
+    let key = loop {
+        let key = Key::generate(&SystemRandom::new()).map_err(|source| unusable(path, source))?;
+        if content.keys.iter().all(|other| other.id != key.id) {
+            break key;
+        }
+    };
+    content.current = key.id;
+    content.keys.push(key);
+    replace(path, &content.text())?;
+    Ok(content.current)
+}
+
+/// Drops keys. Values under them cannot be opened any more, so the caller has made sure that there are none. The key that
+/// seals stays in any case.
+pub fn remove(path: &Path, ids: &[u32]) -> Result<(), KeyFileError> {
+    let _alone = lock(path)?;
+    let mut content = load(path, None)?;
+    let current = content.current;
+    content
+        .keys
+        .retain(|key| key.id == current || !ids.contains(&key.id));
+    replace(path, &content.text())
+}
+
+/// Held while the file is changed: two rotations at once must not lose a key.
+fn lock(path: &Path) -> Result<File, KeyFileError> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".lock");
+    let file = OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(PathBuf::from(beside))
+        .map_err(|source| io_error("lock", path, source))?;
+    file.lock().map_err(|source| io_error("lock", path, source))?;
+    Ok(file)
+}
+
+fn unusable(path: &Path, source: ValueError) -> KeyFileError {
+    KeyFileError::Unusable {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Reads a file; with a random source, makes it if it is not there.
+fn load(path: &Path, random: Option<&dyn SecureRandom>) -> Result<Content, KeyFileError> {
+    let text = match (read(path), random) {
+        (Err(KeyFileError::Io { source, .. }), Some(random)) if source.kind() == io::ErrorKind::NotFound => {
+            let key = Key::generate(random).map_err(|source| unusable(path, source))?;
+            let content = Content {
+                current: key.id,
+                keys: vec![key],
+            };
+            let text = content.text();
+            replace(path, &text)?;
+            text
+        }
+        (read, _) => read?,
+    };
+    parse(&text).map_err(|reason| KeyFileError::Malformed {
+        path: path.to_owned(),
+        reason,
+    })
 }
 
 fn io_error(attempted: &'static str, path: &Path, source: io::Error) -> KeyFileError {
@@ -109,23 +198,11 @@ fn read(path: &Path) -> Result<String, KeyFileError> {
 }
 
 /// Writes a new file beside its place and moves it there when it is durable: there is never half a key.
-fn create(path: &Path, random: &dyn SecureRandom) -> Result<String, KeyFileError> {
-    let no_randomness = |_| KeyFileError::Unusable {
-        path: path.to_owned(),
-        source: ValueError::NoRandomness,
-    };
-    let (mut id, mut key) = ([0; 4], [0; KEY_BYTES]);
-    random.fill(&mut id).map_err(no_randomness)?;
-    random.fill(&mut key).map_err(no_randomness)?;
-    // 0 is the id of "no key".
-    id[3] |= 1;
-    let id = hexadecimal(&id);
-    let text = format!("{HEADER}\nkey {id} {}\ncurrent {id}\n", hexadecimal(&key));
-
+fn replace(path: &Path, text: &str) -> Result<(), KeyFileError> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let beside = PathBuf::from(beside);
-    let failed = |source| io_error("create", path, source);
+    let failed = |source| io_error("write", path, source);
     match fs::remove_file(&beside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
@@ -145,13 +222,56 @@ fn create(path: &Path, random: &dyn SecureRandom) -> Result<String, KeyFileError
         .unwrap_or(Path::new("."));
     File::open(directory)
         .and_then(|opened| opened.sync_all())
-        .map_err(failed)?;
-    Ok(text)
+        .map_err(failed)
 }
 
-type Keys = (Vec<(u32, [u8; KEY_BYTES])>, u32);
+struct Key {
+    id: u32,
+    secret: [u8; KEY_BYTES],
+    created: Option<u64>,
+}
 
-fn parse(text: &str) -> Result<Keys, &'static str> {
+impl Key {
+    fn generate(random: &dyn SecureRandom) -> Result<Self, ValueError> {
+        let (mut id, mut secret) = ([0; 4], [0; KEY_BYTES]);
+        random.fill(&mut id).map_err(|_| ValueError::NoRandomness)?;
+        random.fill(&mut secret).map_err(|_| ValueError::NoRandomness)?;
+        // 0 is the id of "no key".
+        id[3] |= 1;
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Ok(Self {
+            id: u32::from_be_bytes(id),
+            secret,
+            created: since_1970.ok().map(|time| time.as_secs()),
+        })
+    }
+}
+
+struct Content {
+    keys: Vec<Key>,
+    current: u32,
+}
+
+impl Content {
+    fn secrets(&self) -> impl Iterator<Item = (u32, [u8; KEY_BYTES])> {
+        self.keys.iter().map(|key| (key.id, key.secret))
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("{HEADER}\n");
+        for key in &self.keys {
+            text.push_str(&format!("key {:08x} {}", key.id, hexadecimal(&key.secret)));
+            if let Some(created) = key.created {
+                text.push_str(&format!(" {created}"));
+            }
+            text.push('\n');
+        }
+        text.push_str(&format!("current {:08x}\n", self.current));
+        text
+    }
+}
+
+fn parse(text: &str) -> Result<Content, &'static str> {
     let mut lines = text
         .lines()
         .map(str::trim)
@@ -163,28 +283,33 @@ fn parse(text: &str) -> Result<Keys, &'static str> {
         }
         _ => return Err("its first line is not `fairway-keys 1`"),
     }
-    let (mut keys, mut current) = (Vec::new(), None);
+    let (mut keys, mut current) = (Vec::<Key>::new(), None);
     for line in lines {
         let mut words = line.split_ascii_whitespace();
         match (words.next(), words.next(), words.next(), words.next()) {
-            (Some("key"), Some(id), Some(key), None) => {
-                let key = bytes::<KEY_BYTES>(key).ok_or("a key is not 64 hexadecimal digits")?;
+            (Some("key"), Some(id), Some(key), created) if words.next().is_none() => {
+                let secret = bytes::<KEY_BYTES>(key).ok_or("a key is not 64 hexadecimal digits")?;
                 let id = key_id(id)?;
-                if keys.iter().any(|(other, _)| *other == id) {
+                if keys.iter().any(|other| other.id == id) {
                     return Err("a key id occurs twice");
                 }
-                keys.push((id, key));
+                let created = created.map(str::parse).transpose();
+                keys.push(Key {
+                    id,
+                    secret,
+                    created: created.map_err(|_| "a key's time is not a number of seconds")?,
+                });
             }
             (Some("current"), Some(id), None, None) if current.is_none() => current = Some(key_id(id)?),
             (Some("current"), Some(_), None, None) => return Err("there are two `current` lines"),
-            _ => return Err("it has a line that is neither `key ID KEY` nor `current ID`"),
+            _ => return Err("it has a line that is neither `key ID KEY TIME` nor `current ID`"),
         }
     }
     let current = current.ok_or("it has no `current` line")?;
-    if !keys.iter().any(|(id, _)| *id == current) {
+    if !keys.iter().any(|key| key.id == current) {
         return Err("the current key is not among its keys");
     }
-    Ok((keys, current))
+    Ok(Content { keys, current })
 }
 
 fn key_id(word: &str) -> Result<u32, &'static str> {

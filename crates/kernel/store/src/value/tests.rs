@@ -93,7 +93,7 @@ fn keys_rotate() {
 fn a_worn_out_data_key_is_replaced() {
     let ring = ring(&[(1, 7)], 1);
     let first = ring.seal(b"k", b"v").unwrap();
-    super::locked(&ring.sealing).uses_left = 0;
+    super::locked(&ring.keys().sealing).uses_left = 0;
     let second = ring.seal(b"k", b"v").unwrap();
     assert_ne!(first[5..65], second[5..65], "another wrapped key");
     assert_eq!(ring.open(b"k", &first), ring.open(b"k", &second));

@@ -1,9 +1,11 @@
 //! A kernel on a store in memory, and clients of it.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use fairway_kernel_apiserver::audit;
 use fairway_kernel_apiserver::authn::Peer;
 use fairway_kernel_apiserver::authn::token::Tokens;
 use fairway_kernel_apiserver::client::InProcess;
@@ -42,9 +44,25 @@ impl Server {
 
     /// The same, on a store with these options.
     pub(crate) async fn with_store(options: Options) -> Self {
+        Self::with(options, |_| None).await
+    }
+
+    /// One that keeps an audit log with this policy, in a file `audit.log` of its directory.
+    pub(crate) async fn with_audit(policy: &str) -> Self {
+        let policy = audit::policy::Policy::parse(policy.as_bytes()).unwrap();
+        Self::with(Options::default(), |directory| {
+            Some(audit::Options {
+                policy,
+                ..audit::Options::standard(directory.join("audit.log"))
+            })
+        })
+        .await
+    }
+
+    async fn with(options: Options, audit: impl FnOnce(&Path) -> Option<audit::Options>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::with_options(&options).unwrap());
-        let kernel = Self::kernel_on(&store, directory.path(), None).await;
+        let kernel = Self::kernel_on(&store, directory.path(), audit(directory.path())).await;
         bootstrap::run(&kernel).await.unwrap();
         Self {
             kernel,
@@ -54,22 +72,14 @@ impl Server {
     }
 
     /// The same, with an audit log.
-    pub(crate) async fn start_audited(log: &std::path::Path) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::with_options(&Options::default()).unwrap());
-        let kernel = Self::kernel_on(&store, directory.path(), Some(log.to_owned())).await;
-        bootstrap::run(&kernel).await.unwrap();
-        Self {
-            kernel,
-            store,
-            keys: directory,
-        }
+    pub(crate) async fn start_audited(log: &Path) -> Self {
+        Self::with(Options::default(), |_| Some(audit::Options::standard(log))).await
     }
 
     async fn kernel_on(
         store: &Arc<dyn Store>,
-        directory: &std::path::Path,
-        audit_log: Option<std::path::PathBuf>,
+        directory: &Path,
+        audit_log: Option<audit::Options>,
     ) -> Arc<Kernel> {
         let keys = KeyRing::load_or_create(&directory.join("keys")).unwrap();
         Kernel::start(KernelOptions {
@@ -87,6 +97,11 @@ impl Server {
     /// A second kernel on the same store and keys: what a restart finds.
     pub(crate) async fn restarted(&self) -> Arc<Kernel> {
         Self::kernel_on(&self.store, self.keys.path(), None).await
+    }
+
+    /// Its directory.
+    pub(crate) fn directory(&self) -> &Path {
+        self.keys.path()
     }
 
     /// Who may do everything.
