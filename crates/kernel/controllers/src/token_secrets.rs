@@ -10,7 +10,7 @@ use std::sync::Arc;
 use fairway_controller::cache::Cache;
 use fairway_controller::error::{is_conflict, is_not_found};
 use fairway_controller::{
-    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
+    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, Shutdown, watch,
 };
 use k8s_openapi::ByteString;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
@@ -40,6 +40,8 @@ struct Seen {
     version: String,
     account: String,
     account_uid: String,
+    ca: Vec<u8>,
+    /// What it lacks beside the right certificates.
     needs: Needs,
     /// It cannot be filled any more, or need not be.
     closed: bool,
@@ -53,9 +55,12 @@ struct Needs {
     token: bool,
 }
 
+/// They may change while the server runs.
+type Certificates = tokio::sync::watch::Receiver<Arc<str>>;
+
 struct TokenSecrets {
     client: Client,
-    certificates: String,
+    certificates: Certificates,
     secrets: Arc<Cache<Seen>>,
     /// The UID of each account.
     accounts: Arc<Cache<String>>,
@@ -67,13 +72,19 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     let secrets = Arc::new(Cache::<Seen>::new(&setup.workspace));
     let accounts = Arc::new(Cache::new(&setup.workspace));
     let certificates = setup.options.root_ca.clone();
-    let (sink, expected) = (queue.clone(), certificates.clone());
+    manager.spawn(follow_changes(
+        certificates.clone(),
+        Arc::clone(&secrets),
+        queue.clone(),
+        manager.shutdown(),
+    ));
+    let sink = queue.clone();
     manager.spawn(watch::follow_into(
         Api::<Secret>::all(client.clone()),
         watcher::Config::default().fields(&format!("type={SECRET_TYPE}")),
         manager.shutdown(),
         Arc::clone(&secrets),
-        move |secret| see(secret, &expected),
+        see,
         move |key| sink.add(key),
     ));
     let (sink, known) = (queue.clone(), Arc::clone(&secrets));
@@ -101,7 +112,26 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
 }
 
-fn see(secret: &Secret, certificates: &str) -> Seen {
+/// New certificates are put into every Secret.
+async fn follow_changes(
+    mut certificates: Certificates,
+    secrets: Arc<Cache<Seen>>,
+    queue: Queue<ObjectKey>,
+    mut shutdown: Shutdown,
+) {
+    loop {
+        tokio::select! {
+            () = shutdown.wait() => return,
+            // Whoever wired us will never change them.
+            changed = certificates.changed() => if changed.is_err() { return },
+        }
+        for (key, _) in secrets.all() {
+            queue.add(key);
+        }
+    }
+}
+
+fn see(secret: &Secret) -> Seen {
     let annotation = |key: &str| {
         let all = secret.metadata.annotations.as_ref();
         all.and_then(|a| a.get(key)).cloned().unwrap_or_default()
@@ -116,8 +146,9 @@ fn see(secret: &Secret, certificates: &str) -> Seen {
         version: secret.metadata.resource_version.clone().unwrap_or_default(),
         account: annotation(ACCOUNT_NAME),
         account_uid: annotation(ACCOUNT_UID),
+        ca: data(CA).to_vec(),
         needs: Needs {
-            ca: !certificates.is_empty() && data(CA) != certificates.as_bytes(),
+            ca: false,
             namespace: data(NAMESPACE).is_empty(),
             token: data(TOKEN).is_empty(),
         },
@@ -134,12 +165,16 @@ enum Step {
     Fill(Needs),
 }
 
-fn decide(secret: &Seen, account_uid: Option<&str>) -> Step {
+fn decide(secret: &Seen, account_uid: Option<&str>, certificates: &str) -> Step {
+    let needs = Needs {
+        ca: !certificates.is_empty() && secret.ca != certificates.as_bytes(),
+        ..secret.needs
+    };
     match account_uid {
         None => Step::Delete,
         Some(uid) if !secret.account_uid.is_empty() && secret.account_uid != uid => Step::Delete,
-        Some(_) if secret.closed || secret.needs == Needs::default() => Step::Nothing,
-        Some(_) => Step::Fill(secret.needs),
+        Some(_) if secret.closed || needs == Needs::default() => Step::Nothing,
+        Some(_) => Step::Fill(needs),
     }
 }
 
@@ -149,7 +184,8 @@ impl Reconcile<ObjectKey> for TokenSecrets {
             return Ok(Outcome::Done);
         };
         let uid = self.account_uid(key, &secret).await?;
-        let answer = match decide(&secret, uid.as_deref()) {
+        let step = decide(&secret, uid.as_deref(), &self.certificates.borrow());
+        let answer = match step {
             Step::Nothing => return Ok(Outcome::Done),
             Step::Delete => self.delete(key, &secret).await,
             Step::Fill(needs) => self.fill(key, &secret, needs, uid.unwrap_or_default()).await,
@@ -196,7 +232,7 @@ impl TokenSecrets {
         let mut data = BTreeMap::new();
         let mut put = |name: &str, text: String| data.insert(name.to_owned(), ByteString(text.into_bytes()));
         if needs.ca {
-            put(CA, self.certificates.clone());
+            put(CA, self.certificates.borrow().to_string());
         }
         if needs.namespace {
             put(NAMESPACE, key.namespace.clone());
@@ -294,7 +330,7 @@ mod tests {
                 Step::Nothing,
             ),
         ] {
-            assert_eq!(decide(&see(&secret, "PEM"), account), want, "{name}");
+            assert_eq!(decide(&see(&secret), account, "PEM"), want, "{name}");
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use fairway_kernel_authz::UserInfo;
 use fairway_kernel_schema::field::FieldError;
-use fairway_kernel_schema::names::dns1123_subdomain;
+use fairway_kernel_scalar::names::is_dns1123_subdomain;
 
 use crate::request::{RequestInfo, ResourcePath};
 use crate::strict::{self, Errors, Node};
@@ -289,7 +289,7 @@ impl GroupResources {
             resource_names: node.texts("resourceNames", errors),
         };
         if !read.group.is_empty() && read.group != "*" {
-            let wrong = dns1123_subdomain(&read.group);
+            let wrong = is_dns1123_subdomain(&read.group);
             if !wrong.is_empty() {
                 errors.push(FieldError::invalid(
                     &node.at("group"),

@@ -96,7 +96,7 @@ impl<'a> Request<'a> {
                 .collect(),
             object: object_now,
             old_object: old.map(view).transpose()?.unwrap_or(Value::Null),
-            dry_run: query::dry_run(call.query.all("dryRun"))?,
+            dry_run: query::dry_run(call.query.all("dryRun")).unwrap_or(false),
         })
     }
 

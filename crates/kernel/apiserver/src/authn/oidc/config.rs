@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use fairway_kernel_schema::field::{FieldError, Path};
-use fairway_kernel_schema::names::dns1123_subdomain;
+use fairway_kernel_scalar::names::is_dns1123_subdomain;
 use fairway_text_cel::{DeclType, Env, Program, Type};
 use http::Uri;
 use serde_json::{Value, json};
@@ -416,7 +416,7 @@ impl Reader<'_> {
         for node in mappings.nodes("extra", &["key", "valueExpression"], errors) {
             let (at, key) = (node.at("key"), node.text("key", errors));
             let domain = match key.split_once('/') {
-                Some((domain, path)) if !path.is_empty() && dns1123_subdomain(domain).is_empty() => domain,
+                Some((domain, path)) if !path.is_empty() && is_dns1123_subdomain(domain).is_empty() => domain,
                 _ => {
                     let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
                     errors.push(FieldError::invalid(&at, key.as_str(), why));
