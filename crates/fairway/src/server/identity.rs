@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use fairway_kernel_apiserver::http::listener::{self, Tls};
 use fairway_kernel_apiserver::pki::{Authority, Pair};
 use fairway_kernel_x509::Certificate;
