@@ -27,7 +27,7 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Start Fairway.
-    Up(Up),
+    Up(Box<Up>),
     /// Stop Fairway.
     Down(Down),
     /// Show whether Fairway runs, and where.

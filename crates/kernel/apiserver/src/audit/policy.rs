@@ -234,7 +234,8 @@ impl Rule {
                 wrong("non-resource URL wildcards '*' must be the final character of the rule");
             }
         }
-        if !rule.non_resource_urls.is_empty() && !(rule.resources.is_empty() && rule.namespaces.is_empty()) {
+        let of_resources = !rule.resources.is_empty() || !rule.namespaces.is_empty();
+        if of_resources && !rule.non_resource_urls.is_empty() {
             errors.push(FieldError::invalid(
                 &at,
                 rule.non_resource_urls.clone(),
@@ -315,7 +316,7 @@ impl GroupResources {
         if self.resources.is_empty() {
             return true;
         }
-        if !self.resource_names.is_empty() && !self.resource_names.iter().any(|name| *name == path.name) {
+        if !self.resource_names.is_empty() && !self.resource_names.contains(&path.name) {
             return false;
         }
         self.resources
