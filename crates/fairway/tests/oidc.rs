@@ -43,13 +43,15 @@ impl Provider {
     fn start(modules: &Path, directory: &Path) -> (Self, String) {
         let now = Clock.unix();
         let authority = pki::new_authority(now).unwrap();
-        let pair = pki::serving(
-            &authority,
-            &[IpAddr::V4(Ipv4Addr::LOCALHOST)],
-            &["localhost"],
-            now,
-        )
-        .unwrap();
+        let pair = pki::Authority::load(&authority)
+            .unwrap()
+            .serving(
+                &[IpAddr::V4(Ipv4Addr::LOCALHOST)],
+                &["localhost".to_owned()],
+                pki::LEAF_SECONDS,
+                now,
+            )
+            .unwrap();
         let write = |name: &str, text: &str| {
             let path = directory.join(name);
             fs::write(&path, text).unwrap();
