@@ -47,7 +47,7 @@ impl Provider {
             .unwrap()
             .serving(
                 &[IpAddr::V4(Ipv4Addr::LOCALHOST)],
-                &["localhost".to_owned()],
+                &["localhost"],
                 pki::LEAF_SECONDS,
                 now,
             )

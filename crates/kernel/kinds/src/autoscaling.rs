@@ -379,6 +379,7 @@ mod tests {
             (
                 json!({"maxReplicas": 0, "minReplicas": 0}),
                 &[
+                    "spec.metrics: Forbidden: must specify at least one Object or External metric to support scaling to zero replicas",
                     "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1",
                     "spec.maxReplicas: Required value: must be set and greater than 0",
                 ],

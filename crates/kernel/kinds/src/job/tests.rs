@@ -152,7 +152,10 @@ fn deployments() {
         "deployments",
         json!({"metadata": {"name": "d"}, "spec": {"template": template("Always")}}),
     )
-    .fails(&["spec.selector: Required value"]);
+    .fails(&[
+        "spec.selector: Required value",
+        "spec.template.metadata.labels: Invalid value: {\"app\":\"web\"}: `selector` does not match template `labels`",
+    ]);
     create("apps", "deployments", controller(json!({}))).fails(&[
         "spec.selector: Invalid value: {\"matchLabels\":{}}: empty selector is invalid for deployment",
     ]);

@@ -253,7 +253,7 @@ fn mistakes() {
         "topologySpreadConstraints",
         json!([{"maxSkew": 0, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}]),
     )
-    .fails(&["spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than 0"]);
+    .fails(&["spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero"]);
     with("affinity", json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}})).fails(&[
         "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: Required value: must have at least one node selector term",
     ]);

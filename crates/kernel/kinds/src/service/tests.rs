@@ -79,7 +79,7 @@ fn mistakes() {
             json!({"ports": [{"name": "a", "port": 80}, {"name": "a", "port": 80}]}),
             &[
                 "spec.ports[1].name: Duplicate value: \"a\"",
-                "spec.ports[1]: Duplicate value: {\"port\":80,\"protocol\":\"TCP\"}",
+                "spec.ports[1]: Duplicate value: {\"Name\":\"\",\"Protocol\":\"TCP\"",
             ],
         ),
         (
