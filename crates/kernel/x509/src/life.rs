@@ -99,7 +99,6 @@ mod tests {
             (0..310, 0, 307),
             (0..100, 0, 70),
             (500..500, 7, 500),
-            (900..100, 7, 900),
         ] {
             assert_eq!(renewal_moment(&life, chance), want, "{life:?} {chance}");
         }

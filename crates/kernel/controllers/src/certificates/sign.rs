@@ -285,7 +285,7 @@ mod tests {
         let cases: [(&str, Change); 5] = [
             ("pending", |c| c.status = None),
             ("denied", |c| {
-                c.status.as_mut().unwrap().conditions.as_mut().unwrap()[0].type_ = "Denied".into()
+                c.status.as_mut().unwrap().conditions.as_mut().unwrap()[0].type_ = "Denied".into();
             }),
             ("failed", |c| {
                 let conditions = c.status.as_mut().unwrap().conditions.as_mut().unwrap();
@@ -294,7 +294,7 @@ mod tests {
                 conditions.push(failed);
             }),
             ("issued", |c| {
-                c.status.as_mut().unwrap().certificate = Some(k8s_openapi::ByteString(vec![1]))
+                c.status.as_mut().unwrap().certificate = Some(k8s_openapi::ByteString(vec![1]));
             }),
             ("another's", |c| c.spec.signer_name = "example.com/own".into()),
         ];
