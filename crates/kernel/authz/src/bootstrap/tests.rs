@@ -142,8 +142,8 @@ fn names_are_unique() {
     }
     assert_eq!(
         seen.len(),
-        133 + 8,
-        "upstream's, and four roles of Fairway with their bindings"
+        133 + 12,
+        "upstream's, and six roles of Fairway with their bindings"
     );
 }
 
