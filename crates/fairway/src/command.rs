@@ -1,7 +1,7 @@
 //! One module per command.
 
-pub(crate) mod certs;
 pub(crate) mod backup;
+pub(crate) mod certs;
 pub(crate) mod completion;
 pub(crate) mod down;
 pub(crate) mod keys;

@@ -8,8 +8,8 @@
     reason = "a command line program talks to its user"
 )]
 
-mod certs;
 mod backup;
+mod certs;
 mod cli;
 mod command;
 mod config;

@@ -4,8 +4,8 @@
 //! and the request alone.
 
 use fairway_kernel_authz::UserInfo;
-use fairway_kernel_schema::field::FieldError;
 use fairway_kernel_scalar::names::is_dns1123_subdomain;
+use fairway_kernel_schema::field::FieldError;
 
 use crate::request::{RequestInfo, ResourcePath};
 use crate::strict::{self, Errors, Node};

@@ -1,5 +1,6 @@
 //! APIs that domains serve behind the kernel: a domain that echoes, in a group of its own and on ConfigMaps.
 
+use arc_swap::ArcSwap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -424,11 +425,18 @@ impl Listening {
     async fn start(kernel: &Arc<Kernel>) -> Self {
         let now = kernel.clock.unix();
         let authority = pki::new_authority(now).unwrap();
-        let serving = pki::serving(&authority, &["127.0.0.1".parse().unwrap()], &["localhost"], now).unwrap();
+        let serving = pki::Authority::load(&authority)
+            .unwrap()
+            .serving(&["127.0.0.1".parse().unwrap()], &["localhost"], 3_600, now)
+            .unwrap();
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         let tls = listener::tls(&serving, &authority.certificate).unwrap();
-        tokio::spawn(listener::serve(Arc::clone(kernel), socket, tls));
+        tokio::spawn(listener::serve(
+            Arc::clone(kernel),
+            socket,
+            Arc::new(ArcSwap::from(tls)),
+        ));
         Self {
             address,
             authority,
@@ -436,8 +444,13 @@ impl Listening {
         }
     }
 
+    fn client(&self, user: &str, groups: &[&str]) -> pki::Pair {
+        let authority = pki::Authority::load(&self.authority).unwrap();
+        authority.client(user, groups, 3_600, self.now).unwrap()
+    }
+
     async fn connect(&self, user: &str, groups: &[&str]) -> tokio_rustls::client::TlsStream<TcpStream> {
-        let pair = pki::client(&self.authority, user, groups, self.now).unwrap();
+        let pair = self.client(user, groups);
         let mut roots = rustls::RootCertStore::empty();
         roots
             .add(CertificateDer::from_pem_slice(self.authority.certificate.as_bytes()).unwrap())
@@ -582,7 +595,7 @@ async fn kubectl_sees_it() {
     let server = server().await;
     let listening = Listening::start(&server.kernel).await;
     let directory = tempfile::tempdir().unwrap();
-    let pair = pki::client(&listening.authority, "admin", &["system:masters"], listening.now).unwrap();
+    let pair = listening.client("admin", &["system:masters"]);
     let file = |name: &str, content: &str| {
         let path = directory.path().join(name);
         std::fs::write(&path, content).unwrap();

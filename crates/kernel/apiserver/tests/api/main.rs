@@ -10,10 +10,10 @@
 )]
 
 mod access;
-mod bootstrap;
-mod certificates;
 mod apiservice;
 mod audit;
+mod bootstrap;
+mod certificates;
 mod custom;
 mod delete;
 mod encryption;
@@ -22,8 +22,8 @@ mod hostile;
 mod kube_runtime;
 mod list;
 mod patch;
-mod quota;
 mod policies;
+mod quota;
 mod random;
 mod reviews;
 mod services;

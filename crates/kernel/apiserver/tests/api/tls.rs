@@ -98,7 +98,11 @@ async fn certificates_of_strangers_are_answered_401() {
     let tls = listener::tls(&serving, &ours.certificate).unwrap();
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = socket.local_addr().unwrap().port();
-    tokio::spawn(listener::serve(Arc::clone(&server.kernel), socket, Arc::new(ArcSwap::from(tls))));
+    tokio::spawn(listener::serve(
+        Arc::clone(&server.kernel),
+        socket,
+        Arc::new(ArcSwap::from(tls)),
+    ));
     let admin = server.admin();
     admin
         .post(

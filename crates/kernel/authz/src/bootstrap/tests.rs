@@ -142,8 +142,8 @@ fn names_are_unique() {
     }
     assert_eq!(
         seen.len(),
-        133 + 10,
-        "upstream's, and five roles of Fairway with their bindings"
+        133 + 16,
+        "upstream's, and eight roles of Fairway with their bindings"
     );
 }
 

@@ -5,8 +5,8 @@
     reason = "helpers of tests may fail as tests do"
 )]
 
-mod certificates;
 mod api_services;
+mod certificates;
 mod content;
 mod definitions;
 mod endpoints;
@@ -14,5 +14,5 @@ mod garbage;
 mod harness;
 mod jobs;
 mod namespaces;
-mod tokens;
 mod quotas;
+mod tokens;

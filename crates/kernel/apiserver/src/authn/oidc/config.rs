@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use fairway_kernel_schema::field::{FieldError, Path};
 use fairway_kernel_scalar::names::is_dns1123_subdomain;
+use fairway_kernel_schema::field::{FieldError, Path};
 use fairway_text_cel::{DeclType, Env, Program, Type};
 use http::Uri;
 use serde_json::{Value, json};
