@@ -27,7 +27,7 @@ async fn enforce(admin: &Client, policy: &Value, actions: &Value, more: &Value) 
     for (field, value) in more.as_object().unwrap() {
         binding["spec"][field] = value.clone();
     }
-    admin.post(POLICIES, &policy).await.expect(201);
+    admin.post(POLICIES, policy).await.expect(201);
     admin.post(BINDINGS, &binding).await.expect(201);
 }
 
