@@ -102,6 +102,7 @@ def run(options, directory, wanted):
     parallel = [name for name in wanted if "[Serial]" not in name]
     groups = [group for group in (parallel[i::AT_ONCE] for i in range(AT_ONCE)) if group]
     with server(options, directory) as kubeconfig:
+        create_node(kubeconfig, directory)
         results = {}
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
             runs = [
@@ -119,6 +120,14 @@ def server(options, directory):
     if options.fairway:
         return servers.fairway(options.fairway, directory, "--advertise-address", ADVERTISE)
     return servers.running(options.kubeconfig)
+
+
+def create_node(kubeconfig, directory):
+    """A Node without a kubelet: VolumeAttachments must name one, and their test takes whichever there is."""
+    node = json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "without-kubelet"}})
+    command = ["kubectl", "apply", "-f", "-"]
+    environment = servers.environment(kubeconfig, directory)
+    subprocess.run(command, input=node, text=True, env=environment, check=True, stdout=subprocess.DEVNULL)
 
 
 def run_group(program, directory, kubeconfig, label, group):
@@ -179,7 +188,7 @@ def write_report(passing, others, results):
     lines = [
         "# Kubernetes' own conformance tests",
         "",
-        "The `[Conformance]` end-to-end tests of Kubernetes 1.34.4 that need no kubelet, against Fairway's debug binary: "
+        f"The `[Conformance]` end-to-end tests of Kubernetes {kubernetes_version()} that need no kubelet, against Fairway's debug binary: "
         f"**{len(good)} of {len(passing) + len(others)} pass**.",
         "",
         f"{today}, commit {commit}. Again: `make conformance`. Written by `tests/kubernetes-e2e/run.py`; do not edit.",
@@ -198,6 +207,11 @@ def write_report(passing, others, results):
         lines.append(f"| {name} | {seconds:.1f} |" if ended == "passed" else f"| {name} | **{ended}** |")
     REPORT.write_text("\n".join(lines) + "\n")
     print(f"wrote {REPORT.relative_to(ROOT)}")
+
+
+def kubernetes_version():
+    lines = (HERE / "go.mod").read_text().splitlines()
+    return next(line.split()[-1].removeprefix("v") for line in lines if "k8s.io/kubernetes v" in line)
 
 
 def git(*arguments):

@@ -8,7 +8,7 @@ const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissio
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-fn policy(name: &str, validation: Value, more: Value) -> Value {
+fn policy(name: &str, validation: &Value, more: &Value) -> Value {
     let mut policy = json!({"metadata": {"name": name}, "spec": {
         "matchConstraints": {"resourceRules": [{
             "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE", "DELETE"],
@@ -20,14 +20,14 @@ fn policy(name: &str, validation: Value, more: Value) -> Value {
     policy
 }
 
-async fn enforce(admin: &Client, policy: Value, actions: Value, more: Value) {
+async fn enforce(admin: &Client, policy: &Value, actions: &Value, more: &Value) {
     let name = policy["metadata"]["name"].clone();
     let mut binding =
         json!({"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": actions}});
     for (field, value) in more.as_object().unwrap() {
         binding["spec"][field] = value.clone();
     }
-    admin.post(POLICIES, &policy).await.expect(201);
+    admin.post(POLICIES, policy).await.expect(201);
     admin.post(BINDINGS, &binding).await.expect(201);
 }
 
@@ -41,7 +41,7 @@ async fn a_policy_counts_from_the_moment_when_it_is_bound() {
     let admin = server.admin();
     let check = json!({"expression": "object == null || object.data.size == 'small'",
         "messageExpression": "'too ' + object.data.size"});
-    let size = policy("size", check, json!({}));
+    let size = policy("size", &check, &json!({}));
     admin.post(POLICIES, &size).await.expect(201);
     admin.post(MAPS, &map("unbound", "big")).await.expect(201);
     let binding =
@@ -60,11 +60,7 @@ async fn a_policy_counts_from_the_moment_when_it_is_bound() {
     admin.post(MAPS, &map("a", "small")).await.expect(201);
     let path = format!("{MAPS}/a");
     admin
-        .patch(
-            "application/merge-patch+json",
-            &path,
-            &json!({"data": {"size": "big"}}),
-        )
+        .patch("merge", &path, &json!({"data": {"size": "big"}}))
         .await
         .refused(422, "Invalid", "too big");
     admin
@@ -83,24 +79,24 @@ async fn bindings_say_what_becomes_of_a_failure() {
     let never = |reason: &str| json!({"expression": "false", "message": "never", "reason": reason});
     enforce(
         &admin,
-        policy("warn", never("Invalid"), json!({})),
-        json!(["Warn"]),
-        json!({}),
+        &policy("warn", &never("Invalid"), &json!({})),
+        &json!(["Warn"]),
+        &json!({}),
     )
     .await;
     let answer = admin.post(MAPS, &map("a", "x")).await;
     answer.expect(201);
     let warning = "Validation failed for ValidatingAdmissionPolicy 'warn' with binding 'warn': never";
     assert!(
-        answer.warnings().iter().any(|w| w == warning),
+        answer.warnings().iter().any(|w| w.contains(warning)),
         "{:?}",
         answer.warnings()
     );
     enforce(
         &admin,
-        policy("deny", never("Forbidden"), json!({})),
-        json!(["Deny", "Audit"]),
-        json!({}),
+        &policy("deny", &never("Forbidden"), &json!({})),
+        &json!(["Deny", "Audit"]),
+        &json!({}),
     )
     .await;
     admin
@@ -122,7 +118,7 @@ async fn parameters_come_from_the_objects_that_the_binding_names() {
     let check = json!({"expression": "object.data.size == params.data.allowed", "message": "not allowed"});
     let reference =
         json!({"paramRef": {"name": "size", "namespace": "limits", "parameterNotFoundAction": "Deny"}});
-    enforce(&admin, policy("p", check, kind), json!(["Deny"]), reference).await;
+    enforce(&admin, &policy("p", &check, &kind), &json!(["Deny"]), &reference).await;
     admin
         .post(MAPS, &map("a", "m"))
         .await
@@ -150,7 +146,7 @@ async fn parameters_come_from_the_objects_that_the_binding_names() {
 async fn expressions_must_compile() {
     let server = Server::start().await;
     let admin = server.admin();
-    let wrong = policy("w", json!({"expression": "object.data.size"}), json!({}));
+    let wrong = policy("w", &json!({"expression": "object.data.size"}), &json!({}));
     admin.post(POLICIES, &wrong).await.refused(
         422,
         "Invalid",
@@ -167,12 +163,18 @@ async fn who_scales_is_judged_by_the_scale() {
         "apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["deployments/scale"]}]}});
     let check = json!({"expression": "request.kind.kind == 'Scale' && object.spec.replicas < 5 && oldObject.kind == 'Scale'",
         "message": "at most four"});
-    enforce(&admin, policy("scale", check, rules), json!(["Deny"]), json!({})).await;
+    enforce(
+        &admin,
+        &policy("scale", &check, &rules),
+        &json!(["Deny"]),
+        &json!({}),
+    )
+    .await;
     let deployment = json!({"metadata": {"name": "d"}, "spec": {"replicas": 9, "selector": {"matchLabels": {"a": "b"}},
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
     admin.post(deployments, &deployment).await.expect(201);
     let path = format!("{deployments}/d/scale");
-    let merge = "application/merge-patch+json";
+    let merge = "merge";
     admin
         .patch(merge, &path, &json!({"spec": {"replicas": 4}}))
         .await

@@ -31,6 +31,8 @@ pub(super) struct Plan {
 /// What a slice is found by: one for each family of addresses and set of ports.
 type SliceKey = (&'static str, Vec<Port>);
 type Port = (String, i64, String, String);
+/// An endpoint by its address and the UID of its target.
+type Member = ((IpAddr, String), Value);
 
 /// Compares what there is with what there should be.
 pub(super) fn decide(endpoints: Option<&Value>, service: Option<&Value>, existing: &[Value]) -> Plan {
@@ -119,7 +121,7 @@ fn slices(endpoints: &Value) -> BTreeMap<SliceKey, Value> {
         }
     }
     // Ports with the same endpoints come together.
-    let mut groups: Vec<(Vec<Port>, Vec<((IpAddr, String), Value)>)> = Vec::new();
+    let mut groups: Vec<(Vec<Port>, Vec<Member>)> = Vec::new();
     for (port, members) in by_port {
         let members: Vec<_> = members.into_iter().collect();
         match groups.iter_mut().find(|(_, others)| *others == members) {
@@ -246,7 +248,7 @@ mod tests {
 
     use super::decide;
 
-    fn endpoints(subsets: Value) -> Value {
+    fn endpoints(subsets: &Value) -> Value {
         json!({"metadata": {"name": "db", "namespace": "n", "uid": "u", "labels": {"a": "b"},
             "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "x", "note": "kept"}}, "subsets": subsets})
     }
@@ -264,8 +266,9 @@ mod tests {
 
     #[test]
     fn a_slice_says_what_the_endpoints_say() {
-        let one =
-            endpoints(json!([{"addresses": [{"ip": "10.1.2.3", "hostname": "h"}], "ports": [{"port": 80}]}]));
+        let one = endpoints(
+            &json!([{"addresses": [{"ip": "10.1.2.3", "hostname": "h"}], "ports": [{"port": 80}]}]),
+        );
         let plan = decide(Some(&one), Some(&service()), &[]);
         let [slice] = plan.create.as_slice() else {
             panic!("{plan:?}")
@@ -293,7 +296,7 @@ mod tests {
             super::Plan::default()
         );
         // Another address changes the slice in place.
-        let other = endpoints(json!([{"addresses": [{"ip": "10.2.3.4"}], "ports": [{"port": 80}]}]));
+        let other = endpoints(&json!([{"addresses": [{"ip": "10.2.3.4"}], "ports": [{"port": 80}]}]));
         let plan = decide(Some(&other), Some(&service()), &there);
         assert_eq!((plan.create.len(), plan.delete.len()), (0, 0));
         let (name, slice) = &plan.update[0];
@@ -303,7 +306,7 @@ mod tests {
         );
         assert_eq!(slice["endpoints"][0]["addresses"], json!(["10.2.3.4"]));
         // Another port needs another slice.
-        let moved = endpoints(json!([{"addresses": [{"ip": "10.1.2.3"}], "ports": [{"port": 81}]}]));
+        let moved = endpoints(&json!([{"addresses": [{"ip": "10.1.2.3"}], "ports": [{"port": 81}]}]));
         let plan = decide(Some(&moved), Some(&service()), &there);
         assert_eq!(
             (plan.create.len(), plan.delete.as_slice()),
@@ -333,7 +336,7 @@ mod tests {
                 vec![("IPv4", 1, 1), ("IPv4", 1, 1)],
             ),
         ] {
-            let plan = decide(Some(&endpoints(subsets)), Some(&service()), &[]);
+            let plan = decide(Some(&endpoints(&subsets)), Some(&service()), &[]);
             let shown: Vec<(&str, usize, usize)> = plan
                 .create
                 .iter()
@@ -352,7 +355,7 @@ mod tests {
 
     #[test]
     fn what_is_not_mirrored_loses_its_slices() {
-        let plain = endpoints(json!([{"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 80}]}]));
+        let plain = endpoints(&json!([{"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 80}]}]));
         let slice = decide(Some(&plain), Some(&service()), &[]).create.remove(0);
         let there = [stored(slice.clone(), "db-1"), stored(slice, "db-2")];
         let with = |field: &str, value: Value| {

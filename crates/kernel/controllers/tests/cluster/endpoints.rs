@@ -1,7 +1,7 @@
 //! Endpoints written by hand get slices; disruption budgets are counted.
 
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::harness::{Cluster, create, eventually};
 
@@ -104,7 +104,7 @@ async fn budgets_count_pods() {
         .await
         .unwrap();
     eventually("none may go", || async {
-        status("disruptionsAllowed").await == Value::from(0)
+        status("disruptionsAllowed").await == json!(0)
     })
     .await;
     cluster.stop().await;
