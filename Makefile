@@ -94,6 +94,13 @@ bench: ## Fairway beside etcd and kube-apiserver; writes bench/results/DATE-COMM
 	cargo build --release -p fairway -p fairway-bench
 	$(BENCH) run --fairway $(TARGET_DIR)/release/fairway $(ARGS)
 
+.PHONY: scale
+scale: ## both at 1,000 to 100,000 objects, 1,000 CRDs and watchers; writes bench/results/scale-DATE-COMMIT.md with a plot
+	@scripts/tools.sh cc
+	@scripts/peers.sh etcd kube-apiserver
+	cargo build --release -p fairway -p fairway-bench
+	$(BENCH) scale --fairway $(TARGET_DIR)/release/fairway $(ARGS)
+
 .PHONY: fmt
 fmt: ## format the code
 	cargo fmt --all
