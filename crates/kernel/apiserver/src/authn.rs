@@ -5,6 +5,8 @@ pub mod oidc;
 pub mod token;
 pub mod x509;
 
+use std::sync::Arc;
+
 pub use fairway_kernel_authz::UserInfo;
 use http::HeaderMap;
 use token::Verified;
@@ -16,7 +18,7 @@ use crate::status::ApiError;
 #[derive(Clone, Debug, Default)]
 pub struct Peer {
     /// The identity of a verified client certificate, or of a caller inside the process.
-    pub identity: Option<UserInfo>,
+    pub identity: Option<Arc<UserInfo>>,
     /// Whether it came with a certificate that stands for nobody: then it is not anonymous either.
     pub refused: bool,
     /// Until when the certificate is valid, in seconds since 1970: a connection may outlive it.
@@ -25,27 +27,41 @@ pub struct Peer {
     pub address: Option<std::net::IpAddr>,
 }
 
+impl Peer {
+    /// A caller who has proved who he is. Known from the start and shared by all of his requests.
+    pub fn known(mut user: UserInfo) -> Self {
+        add_group(&mut user, AUTHENTICATED);
+        Self {
+            identity: Some(Arc::new(user)),
+            ..Self::default()
+        }
+    }
+}
+
 /// Everybody who has proved who he is.
 pub const AUTHENTICATED: &str = "system:authenticated";
 /// Everybody else.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 
-/// Finds out who sent a request: by its certificate, else by its token, as upstream does. Without credentials it is the anonymous user; wrong credentials are refused.
-pub async fn authenticate(kernel: &Kernel, peer: &Peer, headers: &HeaderMap) -> Result<UserInfo, ApiError> {
+/// Finds out who sent a request: by its certificate, else by its token, as upstream does. Without credentials it is the
+/// anonymous user; wrong credentials are refused.
+pub async fn authenticate(
+    kernel: &Kernel,
+    peer: &Peer,
+    headers: &HeaderMap,
+) -> Result<Arc<UserInfo>, ApiError> {
     if let Some(identity) = &peer.identity {
         if peer.until.is_some_and(|end| kernel.clock.unix() > end) {
             tracing::debug!(user = identity.name, "a client certificate has expired");
             return Err(ApiError::unauthorized());
         }
-        let mut user = identity.clone();
-        add_group(&mut user, AUTHENTICATED);
-        return Ok(user);
+        return Ok(Arc::clone(identity));
     }
     if let Some(bearer) = bearer(headers) {
         return match authenticate_token(kernel, bearer, &[]).await {
             Ok(mut verified) => {
                 add_group(&mut verified.user, AUTHENTICATED);
-                Ok(verified.user)
+                Ok(Arc::new(verified.user))
             }
             Err(reason) => {
                 tracing::debug!(%reason, "a bearer token was refused");
@@ -56,7 +72,7 @@ pub async fn authenticate(kernel: &Kernel, peer: &Peer, headers: &HeaderMap) -> 
     if peer.refused {
         return Err(ApiError::unauthorized());
     }
-    Ok(UserInfo::new("system:anonymous", [UNAUTHENTICATED]))
+    Ok(Arc::new(UserInfo::new("system:anonymous", [UNAUTHENTICATED])))
 }
 
 /// Accepts a token of ours, or of an issuer that is trusted, for one of these audiences (none: for this API).

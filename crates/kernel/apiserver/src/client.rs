@@ -31,10 +31,7 @@ impl InProcess {
     pub fn new(kernel: Arc<Kernel>, user: UserInfo) -> Self {
         Self {
             kernel,
-            peer: Arc::new(Peer {
-                identity: Some(user),
-                ..Peer::default()
-            }),
+            peer: Arc::new(Peer::known(user)),
         }
     }
 }

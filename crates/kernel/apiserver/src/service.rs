@@ -107,7 +107,7 @@ async fn answer(
     let routed = kernel.api_services.load().route(&info);
     let is_long = routed.as_ref().is_some_and(|route| route.resource.long_running);
     let work = async {
-        let requestor = Arc::new(authn::authenticate(kernel, peer, &parts.headers).await?);
+        let requestor = authn::authenticate(kernel, peer, &parts.headers).await?;
         trail.user = Some(Arc::clone(&requestor));
         trail.begin(kernel, parts, peer);
         trail.impersonated =

@@ -19,14 +19,27 @@ struct Fields<'t> {
 }
 
 impl Fields<'_> {
+    /// Begins a field. Its name is one of ours; [`Fields::foreign_name`] takes others.
     fn name(&mut self, name: &str) -> &mut String {
+        self.separate();
+        self.text.push('"');
+        self.text.push_str(name);
+        self.text.push_str("\":");
+        self.text
+    }
+
+    fn foreign_name(&mut self, name: &str) -> &mut String {
+        self.separate();
+        push_string(self.text, name);
+        self.text.push(':');
+        self.text
+    }
+
+    fn separate(&mut self) {
         if !self.first {
             self.text.push(',');
         }
         self.first = false;
-        push_string(self.text, name);
-        self.text.push(':');
-        self.text
     }
 
     fn string(&mut self, name: &str, value: &str) {
@@ -98,7 +111,7 @@ fn write_event(event: &mut Fields<'_>, entry: &Entry<'_>) {
         event.object("responseStatus", |fields| {
             fields.object("metadata", |_| {});
             for (name, value) in outcome.details.iter().flatten() {
-                push_display(fields.name(name), format_args!("{value}"));
+                push_display(fields.foreign_name(name), format_args!("{value}"));
             }
             push_display(fields.name("code"), format_args!("{}", outcome.code));
         });
@@ -132,7 +145,7 @@ fn write_user(fields: &mut Fields<'_>, user: &UserInfo) {
     if !user.extra.is_empty() {
         fields.object("extra", |extra| {
             for (name, values) in &user.extra {
-                push_strings(extra.name(name), values);
+                push_strings(extra.foreign_name(name), values);
             }
         });
     }
@@ -153,7 +166,9 @@ fn push_strings(text: &mut String, strings: &[String]) {
 fn push_string(text: &mut String, string: &str) {
     text.push('"');
     let mut rest = string;
-    while let Some(at) = rest.find(|c: char| c < ' ' || c == '"' || c == '\\') {
+    // Bytes, because all that must be escaped is ASCII, and decoding characters would be most of the cost of a line.
+    let must_escape = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
+    while let Some(at) = rest.bytes().position(must_escape) {
         let (plain, special) = rest.split_at(at);
         text.push_str(plain);
         match special.as_bytes()[0] {

@@ -194,10 +194,10 @@ async fn handshake(
             Some((
                 stream,
                 Peer {
-                    identity,
                     refused,
                     until,
                     address: Some(address.ip()),
+                    ..identity.map_or_else(Peer::default, Peer::known)
                 },
             ))
         }
