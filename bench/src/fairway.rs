@@ -21,15 +21,11 @@ pub(crate) async fn start(binary: &Path, directory: &Path) -> Result<Server> {
     let started = Instant::now();
     let mut child = server::spawn(&server::absolute(binary)?, &arguments, &log)?;
     let path = data.join("kubeconfig");
-    let mut endpoint = None;
     server::until("fairway", &mut child, &log, async || {
-        // The kubeconfig names the CA that this start has just made.
-        if endpoint.is_none() {
-            endpoint = kubeconfig::endpoint(&path).ok();
-        }
-        match &endpoint {
-            Some(endpoint) => server::is_ready(endpoint).await,
-            None => false,
+        // Read anew each time: an earlier start on the same data may have left one that names another port.
+        match kubeconfig::endpoint(&path) {
+            Ok(endpoint) => server::is_ready(&endpoint).await,
+            Err(_) => false,
         }
     })
     .await?;
