@@ -27,6 +27,9 @@ pub enum PatchError {
     /// The patch is well-formed but does not fit the object.
     #[error("{0}")]
     Unprocessable(String),
+    /// The result would be larger than anything may be here. Kubernetes knows no such limit, so the words are our own.
+    #[error("{0}")]
+    Beyond(String),
     /// The object does not have the shape that the patch needs; Kubernetes has no better status for it.
     #[error("{0}")]
     Internal(String),
@@ -38,9 +41,22 @@ impl PatchError {
         match self {
             Self::BadRequest(_) => 400,
             Self::TooLarge(_) => 413,
-            Self::Unprocessable(_) => 422,
+            Self::Unprocessable(_) | Self::Beyond(_) => 422,
             Self::Internal(_) => 500,
         }
+    }
+}
+
+/// The type that Go's decoder gives a value.
+pub(crate) fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "%!s(<nil>)",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
     }
 }
 

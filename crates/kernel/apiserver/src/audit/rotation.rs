@@ -15,6 +15,9 @@ use flate2::write::GzEncoder;
 
 const DAY: i64 = 86_400;
 
+/// What names of parts differ by at least.
+const MILLISECOND: jiff::SignedDuration = jiff::SignedDuration::from_millis(1);
+
 /// How much of the log is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -46,6 +49,8 @@ pub struct RotatingFile {
     limits: Limits,
     file: File,
     size: u64,
+    /// What the newest part of this process is named after.
+    newest: Option<jiff::Timestamp>,
     /// Held while old parts are tidied up: one thread at a time.
     tidying: Arc<Mutex<()>>,
 }
@@ -60,6 +65,7 @@ impl RotatingFile {
             limits,
             file,
             size,
+            newest: None,
             tidying: Arc::default(),
         };
         rotating.tidy_up();
@@ -78,14 +84,15 @@ impl RotatingFile {
     }
 
     fn rotate(&mut self) -> io::Result<()> {
-        let mut moment = jiff::Timestamp::now();
+        let mut moment = following(self.newest, jiff::Timestamp::now());
         let mut aside = part_path(&self.path, moment);
-        // Two parts of one millisecond would overwrite each other.
-        while aside.exists() {
-            moment += jiff::SignedDuration::from_millis(1);
+        // An earlier process may have left a part of this millisecond.
+        while aside.exists() || compressed_path(&aside).exists() {
+            moment += MILLISECOND;
             aside = part_path(&self.path, moment);
         }
         fs::rename(&self.path, &aside)?;
+        self.newest = Some(moment);
         self.file = append(&self.path)?;
         self.size = 0;
         self.tidy_up();
@@ -107,6 +114,14 @@ impl RotatingFile {
             tracing::warn!(%error, "old parts of the audit log are not tidied up");
         }
     }
+}
+
+/// When a part is said to be moved aside: now, but after the one before, because the names tell which is older.
+///
+/// That the file of a millisecond is gone does not make its name free: the part may have been removed or compressed since,
+/// and a later part of that name would count as older than those between, or take the place of the compressed one.
+fn following(before: Option<jiff::Timestamp>, now: jiff::Timestamp) -> jiff::Timestamp {
+    before.map_or(now, |before| now.max(before + MILLISECOND))
 }
 
 fn append(path: &Path) -> io::Result<File> {
@@ -141,6 +156,12 @@ const MOMENT: &str = "%Y-%m-%dT%H-%M-%S%.3f";
 fn part_path(path: &Path, moment: jiff::Timestamp) -> PathBuf {
     let (stem, extension) = stem_and_extension(path);
     path.with_file_name(format!("{stem}{}{extension}", moment.strftime(MOMENT)))
+}
+
+fn compressed_path(part: &Path) -> PathBuf {
+    let mut name = part.as_os_str().to_owned();
+    name.push(".gz");
+    PathBuf::from(name)
 }
 
 /// The part that a file is, by its name.
@@ -203,11 +224,10 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 
 /// The original goes when its compressed form is complete; a half-written one is written again next time.
 fn compress(path: &Path) -> io::Result<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".gz");
-    let whole = PathBuf::from(&name);
-    name.push(".part");
-    let half = PathBuf::from(name);
+    let whole = compressed_path(path);
+    let mut half = whole.clone().into_os_string();
+    half.push(".part");
+    let half = PathBuf::from(half);
     remove_if_there(&half)?;
     let out = OpenOptions::new()
         .create_new(true)
@@ -261,6 +281,26 @@ mod tests {
         assert_eq!(names(0, 3), ["01"]);
         assert_eq!(names(2, 0), ["02", "01"]);
         assert_eq!(names(2, 1), ["03", "02", "01"]);
+    }
+
+    #[test]
+    fn later_parts_have_later_names() {
+        let at = |milliseconds| jiff::Timestamp::from_millisecond(milliseconds).unwrap();
+        for (before, now, expected, why) in [
+            (None, 5, 5, "the first"),
+            (Some(3), 5, 5, "time has passed"),
+            (Some(5), 5, 6, "the same millisecond"),
+            (
+                Some(8),
+                5,
+                9,
+                "several of one millisecond, or a clock that went back",
+            ),
+        ] {
+            assert_eq!(following(before.map(at), at(now)), at(expected), "{why}");
+        }
+        let path = Path::new("/x/audit.log");
+        assert!(part_path(path, at(999)) < part_path(path, at(1_000)));
     }
 
     #[test]

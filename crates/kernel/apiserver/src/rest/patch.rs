@@ -244,6 +244,10 @@ pub(crate) fn patch_error(error: PatchError) -> ApiError {
             ..ApiError::too_large(0)
         },
         PatchError::Unprocessable(_) => ApiError::unprocessable(),
+        PatchError::Beyond(message) => ApiError {
+            message,
+            ..ApiError::unprocessable()
+        },
         PatchError::Internal(message) => ApiError::unforeseen(message),
     }
 }

@@ -4,6 +4,7 @@
 //! then prepare and validate in the stored version, then one compare-and-set. A change that was computed from an
 //! object which somebody else has meanwhile written is computed again, unless the client named a resourceVersion.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -150,13 +151,15 @@ fn merge_owners(call: &Call<'_>, object: &mut Value) {
     if owners.len() < 2 {
         return;
     }
-    let uid = |owner: &Value| owner["uid"].as_str().unwrap_or("").to_owned();
+    // By their hashes: a list as long as a body can hold must not be compared each with each.
+    let mut seen = HashSet::with_capacity(owners.len());
+    let is_first: Vec<bool> = owners.iter().map(|owner| seen.insert(owner)).collect();
     let (mut kept, mut repeated): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
-    for owner in std::mem::take(owners) {
-        if kept.iter().any(|other| *other == owner) {
-            repeated.push(uid(&owner));
-        } else {
+    for (owner, is_first) in std::mem::take(owners).into_iter().zip(is_first) {
+        if is_first {
             kept.push(owner);
+        } else {
+            repeated.push(owner["uid"].as_str().unwrap_or("").to_owned());
         }
     }
     *owners = kept;

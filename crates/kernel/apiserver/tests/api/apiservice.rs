@@ -1,25 +1,18 @@
 //! APIs that domains serve behind the kernel: a domain that echoes, in a group of its own and on ConfigMaps.
 
-use arc_swap::ArcSwap;
-use std::sync::Arc;
+mod wire;
+
 use std::time::Duration;
 
 use bytes::Bytes;
 use fairway_apiservice::{ApiService, Body, BoxError, Handler, RequestInfo, Resource, User, full, websocket};
 use fairway_kernel_apiserver::api_services::RegisterError;
-use fairway_kernel_apiserver::http::listener;
-use fairway_kernel_apiserver::{Kernel, pki};
 use futures::{SinkExt, StreamExt};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, StreamBody};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::Role;
 use tower::service_fn;
 
@@ -414,142 +407,6 @@ async fn discovery_and_openapi_show_it() {
     );
 }
 
-/// The server behind TLS, and who may connect to it.
-struct Listening {
-    address: std::net::SocketAddr,
-    authority: pki::Pair,
-    now: i64,
-}
-
-impl Listening {
-    async fn start(kernel: &Arc<Kernel>) -> Self {
-        let now = kernel.clock.unix();
-        let authority = pki::new_authority(now).unwrap();
-        let serving = pki::Authority::load(&authority)
-            .unwrap()
-            .serving(&["127.0.0.1".parse().unwrap()], &["localhost"], 3_600, now)
-            .unwrap();
-        let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = socket.local_addr().unwrap();
-        let tls = listener::tls(&serving, &authority.certificate).unwrap();
-        tokio::spawn(listener::serve(
-            Arc::clone(kernel),
-            socket,
-            Arc::new(ArcSwap::from(tls)),
-        ));
-        Self {
-            address,
-            authority,
-            now,
-        }
-    }
-
-    fn client(&self, user: &str, groups: &[&str]) -> pki::Pair {
-        let authority = pki::Authority::load(&self.authority).unwrap();
-        authority.client(user, groups, 3_600, self.now).unwrap()
-    }
-
-    async fn connect(&self, user: &str, groups: &[&str]) -> tokio_rustls::client::TlsStream<TcpStream> {
-        let pair = self.client(user, groups);
-        let mut roots = rustls::RootCertStore::empty();
-        roots
-            .add(CertificateDer::from_pem_slice(self.authority.certificate.as_bytes()).unwrap())
-            .unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_client_auth_cert(
-                vec![CertificateDer::from_pem_slice(pair.certificate.as_bytes()).unwrap()],
-                PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).unwrap(),
-            )
-            .unwrap();
-        let stream = TcpStream::connect(self.address).await.unwrap();
-        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
-        connector
-            .connect(ServerName::try_from("localhost").unwrap(), stream)
-            .await
-            .unwrap()
-    }
-
-    fn request(&self, path: &str, protocol: &'static str) -> Request<()> {
-        let mut request = format!("wss://localhost:{}{path}", self.address.port())
-            .into_client_request()
-            .unwrap();
-        request
-            .headers_mut()
-            .insert("sec-websocket-protocol", http::HeaderValue::from_static(protocol));
-        request
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn websockets_pass_through_tls() {
-    let server = server().await;
-    let listening = Listening::start(&server.kernel).await;
-    let stream = listening.connect("admin", &["system:masters"]).await;
-    let request = listening.request(ON_CONFIG_MAP, "echo.v1");
-    let (mut socket, response) = tokio_tungstenite::client_async(request, stream).await.unwrap();
-    assert_eq!(response.headers()["sec-websocket-protocol"], "echo.v1");
-    assert!(response.headers().contains_key("audit-id"));
-    for number in 0..3 {
-        socket
-            .send(Message::text(format!("hello {number}")))
-            .await
-            .unwrap();
-        let heard = socket.next().await.unwrap().unwrap();
-        assert_eq!(heard.into_text().unwrap(), format!("settings: hello {number}"));
-    }
-    let long = "x".repeat(1_000_000);
-    socket.send(Message::text(long.clone())).await.unwrap();
-    assert_eq!(
-        socket.next().await.unwrap().unwrap().into_text().unwrap().len(),
-        long.len() + "settings: ".len()
-    );
-    socket.close(None).await.unwrap();
-
-    // Without the right, or with the wrong protocol, there is no WebSocket.
-    for (user, groups, protocol, code) in [
-        ("eve", &[][..], "echo.v1", 403),
-        ("admin", &["system:masters"][..], "other.v1", 400),
-    ] {
-        let stream = listening.connect(user, groups).await;
-        match tokio_tungstenite::client_async(listening.request(ON_CONFIG_MAP, protocol), stream).await {
-            Err(tokio_tungstenite::tungstenite::Error::Http(response)) => {
-                assert_eq!(response.status(), code, "{user}");
-            }
-            other => panic!("{user}: {other:?}"),
-        }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn bodies_stream_both_ways_without_an_end_in_sight() {
-    let server = server().await;
-    let listening = Listening::start(&server.kernel).await;
-    let mut stream = listening.connect("admin", &["system:masters"]).await;
-    let head =
-        format!("POST {ECHO}/stream HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
-    stream.write_all(head.as_bytes()).await.unwrap();
-    let mut heard = String::new();
-    for word in ["first", "second", "third"] {
-        stream
-            .write_all(format!("{:x}\r\n{word}\r\n", word.len()).as_bytes())
-            .await
-            .unwrap();
-        // Each piece comes back before the next is sent.
-        while !heard.contains(word) {
-            let mut buffer = [0; 1024];
-            let read = tokio::time::timeout(Duration::from_secs(20), stream.read(&mut buffer)).await;
-            let count = read.expect("an echo in time").unwrap();
-            assert!(count > 0, "{heard}");
-            heard.push_str(&String::from_utf8_lossy(&buffer[..count]));
-        }
-    }
-    assert!(heard.starts_with("HTTP/1.1 200"), "{heard}");
-}
-
 #[tokio::test]
 async fn the_audit_log_tells_who_asked_for_what() {
     let directory = tempfile::tempdir().unwrap();
@@ -585,53 +442,4 @@ async fn the_audit_log_tells_who_asked_for_what() {
         });
         assert_eq!(found["objectRef"], object);
     }
-}
-
-/// `KUBECTL=/path/to/kubectl cargo test ... -- --ignored kubectl`
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs kubectl, named by $KUBECTL"]
-async fn kubectl_sees_it() {
-    let kubectl = std::env::var("KUBECTL").unwrap();
-    let server = server().await;
-    let listening = Listening::start(&server.kernel).await;
-    let directory = tempfile::tempdir().unwrap();
-    let pair = listening.client("admin", &["system:masters"]);
-    let file = |name: &str, content: &str| {
-        let path = directory.path().join(name);
-        std::fs::write(&path, content).unwrap();
-        path.to_str().unwrap().to_owned()
-    };
-    let arguments = [
-        format!("--server=https://{}", listening.address),
-        format!(
-            "--certificate-authority={}",
-            file("ca", &listening.authority.certificate)
-        ),
-        format!("--client-certificate={}", file("crt", &pair.certificate)),
-        format!("--client-key={}", file("key", &pair.key)),
-        format!("--cache-dir={}", directory.path().display()),
-    ];
-    let run = async |words: &[&str]| {
-        let mut command = std::process::Command::new(&kubectl);
-        command
-            .args(&arguments)
-            .args(words)
-            .env("HOME", directory.path())
-            .env_remove("KUBECONFIG");
-        let output = tokio::task::spawn_blocking(move || command.output().unwrap())
-            .await
-            .unwrap();
-        let said = [output.stdout, output.stderr].concat();
-        String::from_utf8(said).unwrap()
-    };
-    let resources = run(&["api-resources", "--api-group=echo.fairway.dev"]).await;
-    println!("{resources}");
-    assert!(
-        resources.contains("echoes") && resources.contains("echo.fairway.dev/v1"),
-        "{resources}"
-    );
-    let raw = run(&["get", "--raw", ON_CONFIG_MAP]).await;
-    assert!(raw.contains("\"user\":\"admin\""), "{raw}");
-    let versions = run(&["api-versions"]).await;
-    assert!(versions.contains("echo.fairway.dev/v1"), "{versions}");
 }

@@ -35,7 +35,7 @@ async fn define(admin: &Client, spec: &Value) -> Value {
 async fn a_definition_serves_from_the_moment_it_is_acknowledged() {
     let server = Server::start().await;
     let admin = server.admin();
-    admin.get(WIDGETS).await.expect(404);
+    admin.get(WIDGETS).await.no_page();
     let crd = define(
         &admin,
         &json!({"type": "object", "properties": {"size": {"type": "integer"}}}),
@@ -257,7 +257,7 @@ async fn versions_share_their_objects() {
     let mut unserved = moved.clone();
     unserved["spec"]["versions"][0]["served"] = false.into();
     admin.put(&crd_path("widgets"), &unserved).await.expect(200);
-    admin.get(WIDGETS).await.expect(404);
+    admin.get(WIDGETS).await.no_page();
     admin.get(&v2).await.expect(200);
     let _ = crd;
 }
@@ -323,7 +323,7 @@ async fn names_are_given_once() {
     admin
         .get("/apis/test.dev/v1/namespaces/default/wodgets")
         .await
-        .expect(404);
+        .no_page();
     admin.get(WIDGETS).await.expect(200);
 }
 
@@ -479,7 +479,7 @@ async fn a_definition_with_objects_waits_for_them() {
         )
         .await
         .expect(200);
-    admin.get(WIDGETS).await.expect(404);
+    admin.get(WIDGETS).await.no_page();
     let fresh = define(&admin, &json!({"type": "object"})).await;
     assert_ne!(fresh["metadata"]["uid"], marked["metadata"]["uid"]);
     assert_eq!(
@@ -558,6 +558,6 @@ async fn objects_of_a_namespaced_definition_are_not_written_across_namespaces() 
     let everywhere = "/apis/test.dev/v1/widgets";
     admin.get(everywhere).await.expect(200);
     // Not 405, as for built-in kinds.
-    admin.delete(everywhere).await.expect(404);
-    admin.post(everywhere, &widget("w", &json!({}))).await.expect(404);
+    admin.delete(everywhere).await.no_page();
+    admin.post(everywhere, &widget("w", &json!({}))).await.no_page();
 }

@@ -7,7 +7,7 @@ mod reply;
 mod server;
 mod watch;
 
-pub(crate) use reply::{Reply, names, version};
+pub(crate) use reply::{NO_PAGE, Reply, names, version};
 pub(crate) use server::{Client, Server};
 pub(crate) use watch::shown;
 
@@ -15,7 +15,25 @@ use serde_json::{Value, json};
 
 /// Beginnings of messages for which Kubernetes itself answers 500 although the request was at fault, and which clients
 /// know by these words.
-const UPSTREAMS_500: [&str; 1] = ["failed to create typed patch object"];
+const UPSTREAMS_500: [&str; 14] = [
+    // Apply.
+    "failed to create typed patch object",
+    // Versions.
+    "resourceVersion should not be set on objects to be created",
+    "resourceVersion: Invalid value: ",
+    "strconv.ParseUint: parsing ",
+    // Strategic patches that do not fit the type of the object.
+    "unknown patch type: ",
+    "map: map[",
+    "expected slice or array type",
+    "unable to find api field in struct",
+    "merging an object in json but data type is not struct, instead is: ",
+    "merging lists cannot yet be specified in the patch",
+    "cannot merge lists without merge key for ",
+    "list element types are not identical: ",
+    "no elements in any of the given slices",
+    "The order in patch list:\n",
+];
 
 /// Whether an answer refuses a request as the client's fault.
 pub(crate) fn is_refusal(reply: &Reply) -> bool {
@@ -24,10 +42,10 @@ pub(crate) fn is_refusal(reply: &Reply) -> bool {
         500 => {
             let status = reply.json();
             let message = status["message"].as_str().unwrap_or("");
-            let message = message
-                .strip_prefix("Internal error occurred: ")
-                .unwrap_or(message);
-            UPSTREAMS_500.iter().any(|known| message.starts_with(known))
+            let of_type = message
+                .strip_prefix("expected a ")
+                .is_some_and(|rest| rest.contains(", but received a "));
+            of_type || UPSTREAMS_500.iter().any(|known| message.starts_with(known))
         }
         _ => false,
     }

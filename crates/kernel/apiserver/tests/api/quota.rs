@@ -284,6 +284,12 @@ async fn limit_ranges_fill_in_and_bound() {
         {"type": "Container", "default": {"cpu": "500m"}, "defaultRequest": {"cpu": "250m"}, "max": {"cpu": "1"}},
         {"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}},
     ]);
+    // Pods run as it; the controller that makes it does not run.
+    let account = json!({"metadata": {"name": "default"}});
+    admin
+        .post("/api/v1/namespaces/default/serviceaccounts", &account)
+        .await
+        .expect(201);
     let range = json!({"metadata": {"name": "sizes"}, "spec": {"limits": limits}});
     admin.post(LIMIT_RANGES, &range).await.expect(201);
     let pod = |name: &str, resources: Value| json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i", "resources": resources}]}});

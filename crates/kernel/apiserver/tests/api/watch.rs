@@ -409,7 +409,7 @@ async fn a_watch_of_a_removed_kind_ends() {
         .await
         .expect(200);
     assert_eq!(watch.step().await, "END");
-    admin.get(path).await.expect(404);
+    admin.get(path).await.no_page();
 }
 
 #[tokio::test]

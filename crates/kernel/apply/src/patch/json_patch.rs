@@ -52,7 +52,13 @@ pub fn json_patch(mut document: Value, patch: &Value) -> Result<Value, PatchErro
     }
     let mut spent = Spent::default();
     for operation in operations {
-        run(&mut document, operation, &mut spent).map_err(PatchError::Unprocessable)?;
+        run(&mut document, operation, &mut spent).map_err(|why| {
+            if spent.limit_reached {
+                PatchError::Beyond(why)
+            } else {
+                PatchError::Unprocessable(why)
+            }
+        })?;
     }
     Ok(document)
 }
@@ -73,21 +79,28 @@ fn kind_of(value: &Value) -> &'static str {
 struct Spent {
     copied_bytes: usize,
     visited: usize,
+    /// Whether a limit of ours, and not a mistake, ended it.
+    limit_reached: bool,
 }
 
 impl Spent {
     /// Refuses to put a value where it would be too deep.
     fn check_depth(&mut self, path: &str, value: &Value) -> Result<(), String> {
         let above = path.bytes().filter(|b| *b == b'/').count();
-        let too_deep = || format!("the document would nest deeper than {MAX_DEPTH} levels at {path:.80}");
         let mut left = vec![(value, above)];
         while let Some((value, depth)) = left.pop() {
             self.visited += 1;
             if depth > MAX_DEPTH {
-                return Err(too_deep());
+                self.limit_reached = true;
+                return Err(format!(
+                    "the patched object would nest deeper than {MAX_DEPTH} levels at {path:.80}"
+                ));
             }
             if self.visited > MAX_VISITED {
-                return Err("the operations move too much".to_owned());
+                self.limit_reached = true;
+                return Err(format!(
+                    "the operations of the patch together move more than {MAX_VISITED} values; split the patch"
+                ));
             }
             match value {
                 Value::Array(items) => left.extend(items.iter().map(|v| (v, depth + 1))),

@@ -202,13 +202,33 @@ fn unknown_field(key: &str) -> PatchError {
 }
 
 fn unknown_directive(directive: &Value, patch: &Object) -> PatchError {
-    let directive = directive
-        .as_str()
-        .map_or_else(|| directive.to_string(), str::to_owned);
     PatchError::Internal(format!(
-        "unknown patch type: {directive} in map: {}",
+        "unknown patch type: {} in map: {}",
+        go_string(directive),
         super::go_text(&Value::Object(patch.clone()))
     ))
+}
+
+/// A value as Go prints it where it expects text.
+fn go_string(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => super::go_type(value).to_owned(),
+        Value::Bool(_) | Value::Number(_) => format!("%!s({}={value})", super::go_type(value)),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_string).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_unstable_by_key(|(key, _)| key.as_str());
+            let fields: Vec<String> = fields
+                .into_iter()
+                .map(|(key, value)| format!("{key}:{}", go_string(value)))
+                .collect();
+            format!("map[{}]", fields.join(" "))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -19,6 +19,11 @@ fn definition(plural: &str, kind: &str, scope: &str) -> Value {
     })
 }
 
+/// A custom object says what it is: the server has no type to take it for.
+fn widget(metadata: &Value) -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata})
+}
+
 fn definitions(cluster: &Cluster) -> Api<DynamicObject> {
     cluster.api(
         "apiextensions.k8s.io/v1",
@@ -44,14 +49,14 @@ async fn a_definition_goes_after_its_objects() {
     create(&crds, definition("widgets", "Widget", "Namespaced")).await;
     cluster.namespace("n").await;
     let widgets = cluster.api("example.com/v1", "Widget", "widgets", "n");
-    create(&widgets, json!({"metadata": {"name": "free"}})).await;
+    create(&widgets, widget(&json!({"name": "free"}))).await;
     create(
         &widgets,
-        json!({"metadata": {"name": "held", "finalizers": ["example.com/hold"]}}),
+        widget(&json!({"name": "held", "finalizers": ["example.com/hold"]})),
     )
     .await;
     let elsewhere = cluster.api("example.com/v1", "Widget", "widgets", "default");
-    create(&elsewhere, json!({"metadata": {"name": "other"}})).await;
+    create(&elsewhere, widget(&json!({"name": "other"}))).await;
     crds.delete("widgets.example.com", &DeleteParams::default())
         .await
         .unwrap();
@@ -83,9 +88,9 @@ async fn custom_objects_own_and_are_owned() {
     cluster.namespace("n").await;
     let widgets = cluster.api("example.com/v1", "Widget", "widgets", "n");
     let config_maps = cluster.config_maps("n");
-    let widget = create(&widgets, json!({"metadata": {"name": "w"}})).await;
+    let owner = create(&widgets, widget(&json!({"name": "w"}))).await;
     let reference = |kind: &str, version: &str, owner: &DynamicObject| json!([{"apiVersion": version, "kind": kind, "name": owner.metadata.name, "uid": owner.metadata.uid}]);
-    let of_widget = reference("Widget", "example.com/v1", &widget);
+    let of_widget = reference("Widget", "example.com/v1", &owner);
     let owned = create(
         &config_maps,
         json!({"metadata": {"name": "c", "ownerReferences": of_widget}}),
@@ -94,14 +99,14 @@ async fn custom_objects_own_and_are_owned() {
     let of_config_map = reference("ConfigMap", "v1", &owned);
     create(
         &widgets,
-        json!({"metadata": {"name": "v", "ownerReferences": of_config_map}}),
+        widget(&json!({"name": "v", "ownerReferences": of_config_map})),
     )
     .await;
     widgets.delete("w", &DeleteParams::default()).await.unwrap();
     gone(&config_maps, "c").await;
     gone(&widgets, "v").await;
     // A namespace takes its custom objects along.
-    create(&widgets, json!({"metadata": {"name": "left"}})).await;
+    create(&widgets, widget(&json!({"name": "left"}))).await;
     cluster
         .namespaces()
         .delete("n", &DeleteParams::default())
@@ -143,7 +148,7 @@ async fn objects_that_no_version_serves_are_removed_too() {
     let crds = definitions(&cluster);
     create(&crds, definition("widgets", "Widget", "Namespaced")).await;
     let widgets = cluster.api("example.com/v1", "Widget", "widgets", "default");
-    create(&widgets, json!({"metadata": {"name": "w"}})).await;
+    create(&widgets, widget(&json!({"name": "w"}))).await;
     let mut hidden = definition("widgets", "Widget", "Namespaced")["spec"]["versions"].clone();
     hidden[0]["served"] = false.into();
     let patch = Patch::Merge(json!({"spec": {"versions": hidden}}));

@@ -128,7 +128,8 @@ async fn pods_that_end_and_kinds_that_come_later_are_counted() {
     let all = |widgets: &str| json!({"count/pods": "3", "count/widgets.example.com": widgets, "pods": "2", "requests.cpu": "1"});
     uses(&quotas, "q", all("0")).await;
     let widgets = cluster.api("example.com/v1", "Widget", "widgets", "n");
-    create(&widgets, json!({"metadata": {"name": "w"}})).await;
+    let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}});
+    create(&widgets, widget).await;
     uses(&quotas, "q", all("1")).await;
     delete(&widgets, "w").await;
     uses(&quotas, "q", all("0")).await;

@@ -4,6 +4,9 @@ use bytes::Bytes;
 use http::HeaderMap;
 use serde_json::Value;
 
+/// What is said of a path that nobody serves.
+pub(crate) const NO_PAGE: &str = "404 page not found\n";
+
 /// A whole answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
@@ -37,13 +40,16 @@ impl Reply {
         self.json()
     }
 
-    /// A refusal that must have this code and reason, and these words in its message.
+    /// A refusal that must have this code and reason (none if it is empty), and these words in its message.
     #[track_caller]
     pub(crate) fn refused(&self, code: u16, reason: &str, words: &str) -> Value {
         let status = self.expect(code);
         assert_eq!(status["kind"], "Status", "{}: {status}", self.request);
         assert_eq!(status["code"], code, "{}: {status}", self.request);
-        assert_eq!(status["reason"], reason, "{}: {status}", self.request);
+        let given = status
+            .get("reason")
+            .map_or("", |r| r.as_str().unwrap_or("not a text"));
+        assert_eq!(given, reason, "{}: {status}", self.request);
         let message = status["message"].as_str().unwrap();
         assert!(
             message.contains(words),
@@ -51,6 +57,19 @@ impl Reply {
             self.request
         );
         status
+    }
+
+    /// Asserts the answer to a path that nobody serves: text and not a `Status`, as in Kubernetes.
+    #[track_caller]
+    pub(crate) fn no_page(&self) {
+        assert_eq!(self.code, 404, "{}: {}", self.request, self.text());
+        assert_eq!(self.text(), NO_PAGE, "{}", self.request);
+        assert_eq!(
+            self.header("content-type"),
+            "text/plain; charset=utf-8",
+            "{}",
+            self.request
+        );
     }
 
     /// A header, or nothing.

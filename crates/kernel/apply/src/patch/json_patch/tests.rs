@@ -277,7 +277,7 @@ fn operations_cannot_stack_values_without_end() {
     ] {
         let refused = json_patch(document.clone(), &json!([operation]));
         assert!(
-            matches!(&refused, Err(PatchError::Unprocessable(why)) if why.contains("nest deeper")),
+            matches!(&refused, Err(PatchError::Beyond(why)) if why.contains("nest deeper")),
             "{operation}: {refused:?}"
         );
     }

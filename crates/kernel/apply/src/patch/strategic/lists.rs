@@ -10,8 +10,11 @@ use serde_json::Value;
 use super::{
     DIRECTIVE, ListRule, Merge, Object, SET_ELEMENT_ORDER, bad_request, unknown_directive, without_directives,
 };
-use crate::patch::PatchError;
+use crate::patch::{PatchError, go_text, go_type};
 use fairway_kernel_schema::shape::ShapeId;
+
+const A_LIST: &str = "[]interface {}";
+const A_MAP: &str = "map[string]interface {}";
 
 /// What an item is looked up by: its merge key's value, or itself. As text, because values cannot be hashed.
 type Identity = String;
@@ -30,8 +33,11 @@ impl Merge<'_> {
             .cloned()
             .collect();
         for directive in directives {
-            let Some(Value::Array(order)) = patch.shift_remove(&directive) else {
-                return Err(PatchError::Internal(format!("expected a list under {directive}")));
+            let order = match patch.shift_remove(&directive) {
+                Some(Value::Array(order)) => order,
+                other => {
+                    return Err(bad_type(A_LIST, go_type(&other.unwrap_or_default())));
+                }
             };
             let key = directive
                 .strip_prefix(SET_ELEMENT_ORDER)
@@ -176,9 +182,11 @@ impl Elements {
             ));
         }
         if first.is_null() || values.any(|value| rank(value) != rank(first)) {
-            return Err(PatchError::Internal(
-                "list element types are not identical".to_owned(),
-            ));
+            let lists: Value = lists.iter().copied().collect();
+            return Err(PatchError::Internal(format!(
+                "list element types are not identical: {}",
+                go_text(&lists)
+            )));
         }
         Ok(if first.is_object() {
             Self::Maps
@@ -234,7 +242,8 @@ fn take_list(object: &mut Object, key: &str) -> Result<Option<Vec<Value>>, Patch
             Value::Array(items) => Some(items),
             _ => None,
         })),
-        Some(_) => Err(PatchError::Internal(format!("expected a list under {key}"))),
+        // The wrong way round, as upstream says it here.
+        Some(other) => Err(bad_type(go_type(other), A_LIST)),
     }
 }
 
@@ -247,10 +256,10 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
         item.get(DIRECTIVE)
             .map(|directive| directive.as_str() == Some("delete"))
     };
-    if key.is_some() && patch.iter().any(|item| !item.is_object()) {
-        return Err(PatchError::Internal(
-            "expected a map in a list with a merge key".to_owned(),
-        ));
+    if key.is_some()
+        && let Some(other) = patch.iter().find(|item| !item.is_object())
+    {
+        return Err(bad_type(A_MAP, go_type(other)));
     }
     let mut items = patch
         .iter()
@@ -321,9 +330,7 @@ fn identity(item: &Value, key: Option<&str>) -> Result<Identity, PatchError> {
             .get(key)
             .map(Value::to_string)
             .ok_or_else(|| no_merge_key(fields, key)),
-        (Some(_), _) => Err(PatchError::Internal(
-            "expected a map in a list with a merge key".to_owned(),
-        )),
+        (Some(_), other) => Err(bad_type(A_MAP, go_type(other))),
     }
 }
 
@@ -373,9 +380,14 @@ fn in_order(
     }
 }
 
+/// Upstream tells this in the names of Go's types.
+fn bad_type(expected: &str, received: &str) -> PatchError {
+    PatchError::Internal(format!("expected a {expected}, but received a {received}"))
+}
+
 fn no_merge_key(fields: &Object, key: &str) -> PatchError {
     PatchError::Internal(format!(
         "map: {} does not contain declared merge key: {key}",
-        crate::patch::go_text(&Value::Object(fields.clone()))
+        go_text(&Value::Object(fields.clone()))
     ))
 }

@@ -245,7 +245,37 @@ fn errors_and_their_status() {
             json!({"labels": {}}),
             json!({"labels": {"$patch": "merge"}}),
             500,
-            "unknown patch type: merge in map",
+            "unknown patch type: merge in map: map[$patch:merge]",
+        ),
+        (
+            json!({"labels": {}}),
+            json!({"labels": {"$patch": null}}),
+            500,
+            "unknown patch type: %!s(<nil>) in map: map[$patch:<nil>]",
+        ),
+        (
+            json!({"labels": {}}),
+            json!({"labels": {"$patch": [1, {"b": true, "a": "x"}]}}),
+            500,
+            "unknown patch type: [%!s(int64=1) map[a:x b:%!s(bool=true)]] in map: ",
+        ),
+        (
+            json!({"containers": [{"name": "a"}]}),
+            json!({"$setElementOrder/containers": "a"}),
+            500,
+            "expected a []interface {}, but received a string",
+        ),
+        (
+            json!({"containers": [{"name": "a"}]}),
+            json!({"$setElementOrder/containers": [{"name": "a"}], "containers": 5}),
+            500,
+            "expected a int64, but received a []interface {}",
+        ),
+        (
+            json!({"containers": [{"name": "a"}]}),
+            json!({"$setElementOrder/containers": [{"name": "a"}], "containers": ["a"]}),
+            500,
+            "expected a map[string]interface {}, but received a string",
         ),
         (
             json!({"containers": [{"name": "a"}]}),
@@ -269,7 +299,7 @@ fn errors_and_their_status() {
             json!({"containers": [{"name": "a"}]}),
             json!({"containers": ["a"]}),
             500,
-            "list element types are not identical",
+            "list element types are not identical: [[map[name:a]] [a]]",
         ),
         (
             json!({"finalizers": [["a"]]}),
