@@ -85,6 +85,7 @@ controllers: ## Crossplane, Argo CD, kube-controller-manager and client-go again
 kubernetes-e2e: ## Kubernetes' own conformance tests against the debug binary (NAMES=... for some of them)
 	@scripts/tools.sh python kubectl
 	@scripts/peers.sh kubernetes-e2e
+	cargo build $(TESTED)
 	$(PYTHON) tests/kubernetes-e2e/run.py --fairway $(FAIRWAY) --program $(TOOLS)/bin/kubernetes-e2e $(NAMES)
 
 .PHONY: bench

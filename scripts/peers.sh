@@ -11,6 +11,8 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 bin="$root/.tools/bin"
 jobs=${FAIRWAY_PEER_JOBS:-$(nproc)}
+# The compiler collects garbage less often: about a quarter less CPU time, for more memory.
+export GOGC=${GOGC:-800}
 
 package_of() {
     case $1 in
