@@ -92,7 +92,8 @@ fn normalize_sources(spec: &mut Value, old: Option<&Value>) {
         read::unset(spec, "dataSourceRef");
     }
     let in_use = |spec: &Value| has(spec, "dataSource") || has(spec, "dataSourceRef");
-    if !old.is_some_and(in_use) && has(spec, "dataSource") {
+    // Who sends `dataSourceRef` knows of validation; others expect that unknown sources are ignored.
+    if !old.is_some_and(in_use) && has(spec, "dataSource") && !has(spec, "dataSourceRef") {
         let source = part(spec, "dataSource");
         let known = matches!(
             (text(source, "apiGroup"), text(source, "kind")),

@@ -63,6 +63,10 @@ pub(crate) fn spec(errs: &mut Errors, at: &At<'_>, spec: &Value, pod: Option<&Va
         read::entries(spec, "nodeSelector"),
     );
     security::pod(errs, at, spec);
+    security::host_users(errs, at, spec);
+    if text(part(spec, "os"), "name") == "windows" {
+        security::windows(errs, at, spec);
+    }
     scheduling::affinity(errs, &at.field("affinity"), part(spec, "affinity"));
     validate_dns(errs, &at.field("dnsConfig"), spec);
     let gates = at.field("readinessGates");
@@ -354,6 +358,11 @@ pub(super) fn change(errs: &mut Errors, new: &Value, old: &Value) {
         }
     }
     let deadline_at = at.field("activeDeadlineSeconds");
+    let highest = i64::from(i32::MAX);
+    if let Some(seconds) = int(new, "activeDeadlineSeconds").filter(|s| !(0..=highest).contains(s)) {
+        errs.invalid(&deadline_at, seconds, validation::in_range(0, highest));
+        return;
+    }
     match (
         int(new, "activeDeadlineSeconds"),
         int(old, "activeDeadlineSeconds"),

@@ -30,8 +30,9 @@ impl Merge<'_> {
             .cloned()
             .collect();
         for directive in directives {
-            let Some(Value::Array(order)) = patch.shift_remove(&directive) else {
-                return Err(PatchError::Internal(format!("expected a list under {directive}")));
+            let order = match patch.shift_remove(&directive).unwrap_or_default() {
+                Value::Array(order) => order,
+                other => return Err(no_list(&other)),
             };
             let key = directive
                 .strip_prefix(SET_ELEMENT_ORDER)
@@ -234,8 +235,22 @@ fn take_list(object: &mut Object, key: &str) -> Result<Option<Vec<Value>>, Patch
             Value::Array(items) => Some(items),
             _ => None,
         })),
-        Some(_) => Err(PatchError::Internal(format!("expected a list under {key}"))),
+        Some(other) => Err(no_list(other)),
     }
+}
+
+/// Upstream names the Go types that it expected and found.
+fn no_list(found: &Value) -> PatchError {
+    let found = match found {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    };
+    PatchError::Internal(format!("expected a []interface {{}}, but received a {found}"))
 }
 
 /// The items of the patch must be in the order that it sets, and all be in it.
