@@ -205,11 +205,7 @@ fn validate_request(errs: &mut Errors, spec: &Value) {
     let request = text(spec, "request");
     if let Some(why) = request_fault(request) {
         // Bytes that are not there are null, as in Go.
-        let shown = if request.is_empty() {
-            Value::Null
-        } else {
-            request.into()
-        };
+        let shown = part(spec, "request").clone();
         errs.invalid(&at.field("request"), shown, why);
     }
     let usages: Vec<&str> = texts(spec, "usages").collect();

@@ -7,7 +7,7 @@ use super::{scheduling, security, volumes};
 use crate::at::{At, Errors};
 use crate::read::{self, filled, flag, has, int, list, part, text, texts};
 use crate::resources::{self, Level};
-use crate::{ip, meta, selector, validation};
+use crate::{go_dump, ip, meta, selector, validation};
 
 const NAMESERVERS_MAX: usize = 3;
 const SEARCHES_MAX: usize = 32;
@@ -399,22 +399,11 @@ pub(super) fn change(errs: &mut Errors, new: &Value, old: &Value) {
         read::copy(&mut munged, old, "affinity");
     }
     if !read::same(Some(&munged), Some(old)) {
-        let changed: Vec<String> = munged
-            .as_object()
-            .into_iter()
-            .chain(old.as_object())
-            .flatten()
-            .map(|(key, _)| key)
-            .filter(|key| !read::same(munged.get(*key), old.get(*key)))
-            .map(|key| format!("spec.{key}"))
-            .collect::<std::collections::BTreeSet<_>>()
-            .into_iter()
-            .collect();
+        let changed = go_dump::difference(&go_dump::pod_spec(old), &go_dump::pod_spec(&munged));
         errs.forbidden(
             &at,
             format!(
-                "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\nchanged: {}",
-                changed.join(", ")
+                "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n{changed}"
             ),
         );
     }
