@@ -153,7 +153,7 @@ fn merge_owners(call: &Call<'_>, object: &mut Value) {
     let uid = |owner: &Value| owner["uid"].as_str().unwrap_or("").to_owned();
     let (mut kept, mut repeated): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
     for owner in std::mem::take(owners) {
-        if kept.iter().any(|other| *other == owner) {
+        if kept.contains(&owner) {
             repeated.push(uid(&owner));
         } else {
             kept.push(owner);
