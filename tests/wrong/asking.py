@@ -292,6 +292,7 @@ class Asker:
                 text = text.replace(f'"{address}"', '"ADDRESS"')
         text = re.sub(r'(resourceVersion\\*":\\*")\d+', r"\1N", text)
         text = re.sub(r"0x[0-9a-f]{8,}", "POINTER", text)
+        text = re.sub(r"kube-api-access-[a-z0-9]{5}\b", "kube-api-access-CHANCE", text)
         text = re.sub(r"(ResourceVersion in (?:record \(|object meta: ))\d+", r"\1N", text)
         if len(text) > 4000:
             text = f"{text[:3000]} … {len(text)} characters"

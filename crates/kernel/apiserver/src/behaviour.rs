@@ -9,6 +9,7 @@ use fairway_kernel_apply::updater::ResetFields;
 use fairway_kernel_kinds::WriteContext;
 use fairway_kernel_schema::builtin::{self, UnknownFields};
 use fairway_kernel_schema::field::FieldError;
+use fairway_kernel_schema::structural::coerce_object_meta;
 use serde_json::Value;
 
 use crate::registry::{Nature, ResourceDef};
@@ -28,7 +29,20 @@ pub(crate) fn prune(def: &ResourceDef, object: &mut Value) -> Result<Vec<String>
                 ))),
             }
         }
-        Nature::Custom(custom) => custom.prune(object),
+        Nature::Custom(custom) => {
+            let mut unknown = custom.prune(object)?;
+            let Some(metadata) = object.get_mut("metadata") else {
+                return Ok(unknown);
+            };
+            let found = coerce_object_meta(metadata, "metadata").map_err(|error| {
+                ApiError::bad_request(format!(
+                    "{} in version {:?} cannot be handled as a {}: {error}",
+                    def.kind, def.version, def.kind
+                ))
+            })?;
+            unknown.extend(found);
+            Ok(unknown)
+        }
     }
 }
 

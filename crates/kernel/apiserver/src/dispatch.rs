@@ -79,6 +79,9 @@ async fn resource(kernel: &Arc<Kernel>, request: &Admitted<'_>, path: &ResourceP
         request.user,
         request.accept,
     );
+    if let Some(warning) = deprecation(&call.def) {
+        call.warn(warning);
+    }
     let answer = if !path.subresource.is_empty() {
         subresource::dispatch(&call, request).await
     } else if reviews::is_review(&call.def) {
@@ -99,6 +102,12 @@ async fn resource(kernel: &Arc<Kernel>, request: &Admitted<'_>, path: &ResourceP
             Ok(response)
         }
     }
+}
+
+/// What whoever uses a deprecated built-in resource is told, whatever he does with it.
+fn deprecation(def: &ResourceDef) -> Option<&'static str> {
+    (def.is("", "endpoints") && def.custom().is_none())
+        .then_some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
 }
 
 /// Carries out a verb on a stored resource.

@@ -156,6 +156,12 @@ impl Errors {
         self.0.push(FieldError::not_found(&at.path(), value));
     }
 
+    /// The referenced thing does not exist; the detail says where it was looked for.
+    pub fn not_found_because(&mut self, at: &At<'_>, value: impl Into<Value>, detail: String) {
+        let error = FieldError::not_found(&at.path(), value);
+        self.0.push(FieldError { detail, ..error });
+    }
+
     /// The value is longer than `max` bytes.
     pub fn too_long(&mut self, at: &At<'_>, max: usize) {
         self.0.push(FieldError::too_long(&at.path(), max));

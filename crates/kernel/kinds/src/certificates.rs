@@ -204,7 +204,9 @@ fn validate_request(errs: &mut Errors, spec: &Value) {
     let at = At::new("spec");
     let request = text(spec, "request");
     if let Some(why) = request_fault(request) {
-        errs.invalid(&at.field("request"), request, why);
+        // Bytes that are not there are null, as in Go.
+        let shown = part(spec, "request").clone();
+        errs.invalid(&at.field("request"), shown, why);
     }
     let usages: Vec<&str> = texts(spec, "usages").collect();
     let usages_at = at.field("usages");

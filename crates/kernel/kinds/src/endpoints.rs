@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use crate::at::{At, Errors};
 use crate::read::{self, each_mut, has, int, list, part, part_mut, text, texts};
 use crate::strategy::{Profile, Strategy, WriteContext};
-use crate::{ip, meta, selector, validation};
+use crate::{ip, meta, validation};
 
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 const ENDPOINTS_MAX: usize = 1000;
 const ADDRESSES_MAX: usize = 100;
 const PORTS_MAX: usize = 20_000;
 const HINTS_MAX: usize = 8;
-const TOPOLOGY_MAX: usize = 16;
+const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
 
 pub(crate) struct Endpoints;
 
@@ -133,7 +133,13 @@ impl Strategy for EndpointSlice {
         }
     }
 
+    fn prepare_create(&self, _ctx: &WriteContext<'_>, obj: &mut Value) {
+        crate::strategy::prepare_new(&SLICE, obj);
+        drop_topology(obj, None);
+    }
+
     fn prepare_update(&self, _ctx: &WriteContext<'_>, obj: &mut Value, old: &Value) {
+        drop_topology(obj, Some(old));
         crate::strategy::count_generation(&SLICE, obj, old);
         let before = part(old, "metadata");
         let same_labels = read::same(Some(meta::labels(obj)), Some(meta::labels(old)));
@@ -167,6 +173,23 @@ impl Strategy for EndpointSlice {
         } else {
             Vec::new()
         }
+    }
+}
+
+/// `deprecatedTopology` is left over from v1beta1: written no more, except that a node it named becomes `nodeName`.
+fn drop_topology(obj: &mut Value, old: Option<&Value>) {
+    let before = old.map_or(&[][..], |old| list(old, "endpoints"));
+    if old.is_some_and(|old| read::same(old.get("endpoints"), obj.get("endpoints"))) {
+        return;
+    }
+    let host = |endpoint: &Value| text(part(endpoint, "deprecatedTopology"), HOSTNAME_LABEL).to_owned();
+    for endpoint in each_mut(obj, "endpoints") {
+        let node = host(endpoint);
+        let known = !node.is_empty() && before.iter().any(|e| host(e) == node);
+        if known && !has(endpoint, "nodeName") && validation::is_dns1123_subdomain(&node).is_empty() {
+            read::set(endpoint, "nodeName", node);
+        }
+        read::unset(endpoint, "deprecatedTopology");
     }
 }
 
@@ -216,12 +239,6 @@ fn validate_endpoints(errs: &mut Errors, endpoints: &[Value], kind: &str) {
                 validation::is_dns1123_subdomain(node),
             );
         }
-        let topology = at.field("deprecatedTopology");
-        let labels = read::entries(endpoint, "deprecatedTopology").count();
-        if labels > TOPOLOGY_MAX {
-            errs.too_many(&topology, labels, TOPOLOGY_MAX);
-        }
-        selector::validate_labels(errs, &topology, read::entries(endpoint, "deprecatedTopology"));
         if has(endpoint, "hostname") {
             let host = text(endpoint, "hostname");
             errs.all_invalid(&at.field("hostname"), host, validation::is_dns1123_label(host));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::at::{At, Errors};
 use crate::read::{self, filled, flag, has, int, list, part, part_mut, text, texts};
 use crate::strategy::{Profile, Strategy, WriteContext, prepare_new};
-use crate::{meta, validation};
+use crate::{go_dump, meta, validation};
 
 const PRECEDENCE_MAX: i64 = 10_000;
 const QUEUES_MAX: i64 = 10_000_000;
@@ -304,6 +304,7 @@ impl Strategy for PriorityLevel {
         let spec = part(obj, "spec");
         let at = At::new("spec");
         let kind = text(spec, "type");
+        validate_mandatory(errs, &at, meta::name(obj), spec);
         if (meta::name(obj) == "exempt") != (kind == "Exempt") {
             errs.invalid(
                 &at.field("type"),
@@ -428,5 +429,30 @@ fn validate_queuing(errs: &mut Errors, at: &At<'_>, queuing: &Value) {
                 ),
             );
         }
+    }
+}
+
+/// The two levels that every server has stay as they are; only the shares of `exempt` may be set.
+fn validate_mandatory(errs: &mut Errors, at: &At<'_>, name: &str, spec: &Value) {
+    let mut have = spec.clone();
+    let (fixed, but) = match name {
+        "exempt" => {
+            read::unset(&mut have, "exempt");
+            (json!({"type": "Exempt"}), " except the 'spec.exempt' field")
+        }
+        "catch-all" => {
+            let limited = json!({
+                "nominalConcurrencyShares": 5, "limitResponse": {"type": "Reject"}, "lendablePercent": 0,
+            });
+            (json!({"type": "Limited", "limited": limited}), "")
+        }
+        _ => return,
+    };
+    if !read::same(Some(&have), Some(&fixed)) {
+        errs.invalid(
+            at,
+            go_dump::dump("PriorityLevelConfigurationSpec", spec),
+            format!("spec of '{name}'{but} must equal the fixed value"),
+        );
     }
 }

@@ -531,7 +531,7 @@ fn certificate_requests_are_what_they_were() {
             "an empty request",
             json!({"spec": {}}),
             &[
-                "spec.request: Invalid value: \"\": PEM block type must be CERTIFICATE REQUEST",
+                "spec.request: Invalid value: null: PEM block type must be CERTIFICATE REQUEST",
                 "spec.usages: Required value",
                 "spec.signerName: Required value",
             ],

@@ -91,9 +91,7 @@ impl Strategy for Job {
     fn validate(&self, _ctx: &WriteContext<'_>, obj: &Value, old: Option<&Value>, errs: &mut Errors) {
         let spec = part(obj, "spec");
         let at = At::new("spec");
-        if old.is_none() {
-            validate_generated_selector(errs, obj);
-        }
+        validate_generated_selector(errs, obj, old);
         validate_spec(errs, &at, spec);
         let label_selector = part(spec, "selector");
         if label_selector.is_null() {
@@ -101,7 +99,8 @@ impl Strategy for Job {
         } else {
             selector::validate(errs, &at.field("selector"), label_selector);
         }
-        if !label_selector.is_null() && selector::is_usable(label_selector) {
+        // What is not there selects nothing, so it does not match either.
+        if label_selector.is_null() || selector::is_usable(label_selector) {
             validate::selector_matches(
                 errs,
                 &at.field("template"),
@@ -110,7 +109,7 @@ impl Strategy for Job {
             );
         }
         let completions = int(spec, "completions").unwrap_or(0);
-        if old.is_none() && text(spec, "completionMode") == "Indexed" && completions > 0 {
+        if text(spec, "completionMode") == "Indexed" && completions > 0 {
             let host = format!("{}-{}", meta::name(obj), completions - 1);
             if !validation::is_dns1123_label(&host).is_empty() {
                 errs.invalid(
@@ -179,7 +178,7 @@ fn generate_selector(obj: &mut Value) {
     }
 }
 
-fn validate_generated_selector(errs: &mut Errors, obj: &Value) {
+fn validate_generated_selector(errs: &mut Errors, obj: &Value, old: Option<&Value>) {
     let spec = part(obj, "spec");
     if flag(spec, "manualSelector") || !has(spec, "selector") {
         return;
@@ -194,7 +193,13 @@ fn validate_generated_selector(errs: &mut Errors, obj: &Value) {
         (UID_LABELS[1], uid),
         (NAME_LABELS[1], name),
     ];
-    for (key, value) in expected {
+    // Jobs that are older than the prefixed labels need not have them.
+    let prefixed = old.is_none_or(|old| {
+        let before = part(part(part(part(old, "spec"), "template"), "metadata"), "labels");
+        has(before, UID_LABELS[1]) && has(before, NAME_LABELS[1])
+    });
+    let count = if prefixed { 4 } else { 2 };
+    for (key, value) in expected.into_iter().take(count) {
         match labels.get(key).and_then(Value::as_str) {
             None => errs.required(&at.key(key), format!("must be '{value}'")),
             Some(actual) if actual != value => {
@@ -477,7 +482,7 @@ fn validate_cron_spec(errs: &mut Errors, spec: &Value, old: Option<&Value>) {
     }
 }
 
-/// A name of the time zone database. Whether the zone exists is for the one who has the database.
+/// A name of the time zone database, of which the binary has a copy.
 fn validate_time_zone(errs: &mut Errors, at: &At<'_>, zone: &str) {
     if zone.is_empty() {
         errs.invalid(at, zone, "timeZone must be nil or non-empty string");
@@ -491,6 +496,11 @@ fn validate_time_zone(errs: &mut Errors, at: &At<'_>, zone: &str) {
                 .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || b".-_+".contains(&b))
     };
+    // Names are told apart by case, as they are where the database is files.
+    let known = || {
+        let found = jiff::tz::TimeZoneDatabase::bundled().get(zone);
+        found.is_ok_and(|found| found.iana_name() == Some(zone))
+    };
     if !zone.split('/').all(part_ok) {
         errs.invalid(at, zone, format!("unknown time zone {zone}"));
     } else if zone.eq_ignore_ascii_case("local") {
@@ -499,6 +509,8 @@ fn validate_time_zone(errs: &mut Errors, at: &At<'_>, zone: &str) {
             zone,
             "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones",
         );
+    } else if !known() {
+        errs.invalid(at, zone, format!("unknown time zone {zone}"));
     }
 }
 

@@ -38,6 +38,7 @@ mod deployment;
 mod devices;
 mod endpoints;
 mod flowcontrol;
+mod go_dump;
 mod ingress;
 mod namespace;
 mod networking;

@@ -8,7 +8,7 @@ use crate::pod::{SOURCE_ORDER, defaults, required_parts, scheduling, second_sour
 use crate::quantity::{self, Quantity};
 use crate::read::{self, has, list, part, part_mut, text};
 use crate::strategy::{Profile, Strategy, WriteContext, prepare_changed};
-use crate::{storage, validation};
+use crate::{go_dump, storage, validation};
 
 pub(crate) struct PersistentVolume;
 
@@ -91,9 +91,11 @@ impl Strategy for PersistentVolume {
             read::unset(csi, expand);
         }
         if !read::same(Some(&source), Some(&before)) {
+            let shown = |source: &Value| go_dump::dump("PersistentVolumeSource", source);
+            let changed = go_dump::difference(&shown(&before), &shown(&source));
             errs.forbidden(
                 &At::new("spec.persistentvolumesource"),
-                "spec.persistentvolumesource is immutable after creation",
+                format!("spec.persistentvolumesource is immutable after creation\n{changed}"),
             );
         }
         errs.immutable(

@@ -7,7 +7,7 @@ use crate::pod::defaults;
 use crate::quantity::{self, Quantity};
 use crate::read::{self, has, list, part, part_mut, text, texts};
 use crate::strategy::{Profile, Strategy, WriteContext, prepare_changed};
-use crate::{resources, selector, validation};
+use crate::{go_dump, resources, selector, validation};
 
 pub(crate) const ACCESS_MODES: &[&str] = &[
     "ReadOnlyMany",
@@ -92,7 +92,8 @@ fn normalize_sources(spec: &mut Value, old: Option<&Value>) {
         read::unset(spec, "dataSourceRef");
     }
     let in_use = |spec: &Value| has(spec, "dataSource") || has(spec, "dataSourceRef");
-    if !old.is_some_and(in_use) && has(spec, "dataSource") {
+    // Who sends `dataSourceRef` knows of validation; others expect that unknown sources are ignored.
+    if !old.is_some_and(in_use) && has(spec, "dataSource") && !has(spec, "dataSourceRef") {
         let source = part(spec, "dataSource");
         let known = matches!(
             (text(source, "apiGroup"), text(source, "kind")),
@@ -235,9 +236,13 @@ fn validate_change(errs: &mut Errors, obj: &Value, old_obj: &Value) {
     // Claims stored before their sources were mirrored must stay valid.
     normalize_sources(&mut before, Some(old));
     if !read::same(Some(&munged), Some(&before)) {
+        let shown = |spec: &Value| go_dump::dump("PersistentVolumeClaimSpec", spec);
         errs.forbidden(
             &At::new("spec"),
-            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
+            format!(
+                "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n{}",
+                go_dump::difference(&shown(&before), &shown(&munged))
+            ),
         );
     }
     let requested = |spec: &Value| storage(part(part(spec, "resources"), "requests"));

@@ -42,6 +42,9 @@ pub(crate) fn warnings(kind: &str, ctx: &WriteContext<'_>, obj: &Value, old: Opt
         return Vec::new();
     }
     let mut found = vec![nothing_runs(kind, obj)];
+    if kind != "Pod" || old.is_none() {
+        pull_secret_warnings(&mut found, kind, obj);
+    }
     let name_faults = validation::is_dns1123_label(meta::name(obj));
     if old.is_none() && !name_faults.is_empty() && !matches!(kind, "StatefulSet" | "DaemonSet") {
         let used = if kind == "Pod" {
@@ -55,6 +58,31 @@ pub(crate) fn warnings(kind: &str, ctx: &WriteContext<'_>, obj: &Value, old: Opt
         ));
     }
     found
+}
+
+/// Pull secrets that are named twice, or not at all: valid, and surely not meant.
+fn pull_secret_warnings(found: &mut Vec<String>, kind: &str, obj: &Value) {
+    let path = match kind {
+        "Pod" => "spec",
+        "CronJob" => "spec.jobTemplate.spec.template.spec",
+        "PodTemplate" => "template.spec",
+        _ => "spec.template.spec",
+    };
+    let spec = path.split('.').fold(obj, part);
+    let secrets = list(spec, "imagePullSecrets");
+    for (i, secret) in secrets.iter().enumerate() {
+        let name = text(secret, "name");
+        if secrets[..i].iter().any(|s| text(s, "name") == name) {
+            found.push(format!(
+                "{path}.imagePullSecrets[{i}].name: duplicate name {name:?}"
+            ));
+        }
+    }
+    for i in (0..secrets.len()).filter(|i| text(&secrets[*i], "name").is_empty()) {
+        found.push(format!(
+            "{path}.imagePullSecrets[{i}].name: invalid empty name \"\""
+        ));
+    }
 }
 
 /// What of a status cannot be, or cannot change.

@@ -272,7 +272,12 @@ fn validate_limit(errs: &mut Errors, at: &At<'_>, limit: &Value, kind: &str) {
 
 /// The figures for one resource must be in order: min, default request, default, max.
 fn compare(errs: &mut Errors, at: &At<'_>, limit: &Value, name: &str) {
-    let of = |key: &str| part(limit, key).get(name).and_then(Quantity::from_value);
+    // What a Pod may not have is not compared either.
+    let ignored = |key: &str| text(limit, "type") == "Pod" && key.starts_with("default");
+    let of = |key: &str| {
+        let figures = Some(part(limit, key)).filter(|_| !ignored(key));
+        figures?.get(name).and_then(Quantity::from_value)
+    };
     let rules = [
         ("min", "min", "min", "max", "min value", "max value"),
         (

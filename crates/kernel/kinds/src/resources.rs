@@ -260,7 +260,16 @@ fn validate_claims(errs: &mut Errors, at: &At<'_>, used: &[Value], declared: &[&
         }
         seen.push((name, request));
         if !declared.contains(&name) {
-            errs.not_found(&at, name);
+            let mut known = declared.to_vec();
+            known.sort_unstable();
+            known.dedup();
+            let rest = if known.is_empty() {
+                " which is empty".to_owned()
+            } else {
+                format!(": {}", known.join(", "))
+            };
+            let detail = format!("must be one of the names in pod.spec.resourceClaims{rest}");
+            errs.not_found_because(&at, name, detail);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The storage group: classes, CSI drivers and nodes, capacities, attachments.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::{Value, json};
 
@@ -88,8 +88,16 @@ impl Strategy for StorageClass {
             &["Immediate", "WaitForFirstConsumer"],
         );
         let at = At::new("allowedTopologies");
-        for (i, term) in list(obj, "allowedTopologies").iter().enumerate() {
-            validate_topology(errs, &at.index(i), term);
+        // An empty term equals the zero terms with which upstream's list begins: one error for each of them.
+        let terms = list(obj, "allowedTopologies");
+        let mut seen = vec![Topology::new(); terms.len()];
+        for (i, term) in terms.iter().enumerate() {
+            let at = at.index(i);
+            let topology = validate_topology(errs, &at, term);
+            for _ in seen.iter().filter(|t| **t == topology) {
+                errs.duplicate(&at.field("matchLabelExpressions"), "");
+            }
+            seen.push(topology);
         }
     }
 
@@ -100,16 +108,19 @@ impl Strategy for StorageClass {
     }
 }
 
-fn validate_topology(errs: &mut Errors, at: &At<'_>, term: &Value) {
+/// The values that a term allows, by label.
+type Topology<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
+
+fn validate_topology<'a>(errs: &mut Errors, at: &At<'_>, term: &'a Value) -> Topology<'a> {
     let at = at.field("matchLabelExpressions");
-    let mut keys = HashSet::new();
+    let mut topology = Topology::new();
     for (i, expression) in list(term, "matchLabelExpressions").iter().enumerate() {
         let at = at.index(i);
         let key = text(expression, "key");
         if list(expression, "values").is_empty() {
             errs.required(&at.field("values"), "");
         }
-        let mut values = HashSet::new();
+        let mut values = BTreeSet::new();
         let values_at = at.field("values");
         for (i, value) in texts(expression, "values").enumerate() {
             if !values.insert(value) {
@@ -117,10 +128,11 @@ fn validate_topology(errs: &mut Errors, at: &At<'_>, term: &Value) {
             }
         }
         selector::validate_label_name(errs, &at.field("key"), key);
-        if !keys.insert(key) {
+        if topology.insert(key, values).is_some() {
             errs.duplicate(&at.field("key"), key);
         }
     }
+    topology
 }
 
 pub(crate) struct VolumeAttributesClass;

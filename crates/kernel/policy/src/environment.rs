@@ -46,7 +46,7 @@ pub(crate) fn compile(env: &Env, source: &str, results: &[Type]) -> Result<Progr
     if results.is_empty() || results.contains(program.result_type()) {
         return Ok(program);
     }
-    let names: Vec<String> = results.iter().map(ToString::to_string).collect();
+    let names: Vec<String> = results.iter().map(Type::declared).collect();
     Err(match names.as_slice() {
         [one] => format!("must evaluate to {one}"),
         several => format!("must evaluate to one of [{}]", several.join(" ")),

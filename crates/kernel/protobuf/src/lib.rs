@@ -29,6 +29,9 @@ pub const MAX_DEPTH: usize = 100;
 /// Why a body cannot be read.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Error {
+    /// There is nothing.
+    #[error("empty data")]
+    Empty,
     /// It does not begin as it must.
     #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
     Magic,
@@ -44,7 +47,7 @@ pub enum Error {
         kind: String,
     },
     /// It ends within a field.
-    #[error("unexpected end of the protobuf message")]
+    #[error("unexpected EOF")]
     Truncated,
     /// An integer has more than 64 bits.
     #[error("an integer of the protobuf message overflows")]
@@ -94,6 +97,9 @@ pub fn decode(bytes: &[u8]) -> Result<Value, Error> {
 /// The body within its envelope, upstream's `runtime.Unknown`.
 fn envelope(decoder: &mut Decoder, bytes: &[u8], depth: usize) -> Result<Value, Error> {
     const MESSAGE: &str = "runtime.Unknown";
+    if bytes.is_empty() {
+        return Err(Error::Empty);
+    }
     let bytes = bytes.strip_prefix(MAGIC).ok_or(Error::Magic)?;
     let (mut api_version, mut kind, mut raw) = ("", "", &[][..]);
     let mut reader = Reader::new(bytes);

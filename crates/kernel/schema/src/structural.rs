@@ -160,8 +160,19 @@ impl Structural {
 
     /// All that is wrong with an object. With `old` it is an update: parts that did not change are not held against it.
     pub fn validate(&self, value: &Value, old: Option<&Value>, budget: &mut Budget) -> Vec<FieldError> {
+        self.validate_after(Vec::new(), value, old, budget)
+    }
+
+    /// As [`Self::validate`], after errors have been found elsewhere in the object: they too keep rules from running.
+    pub fn validate_after(
+        &self,
+        mut errors: Vec<FieldError>,
+        value: &Value,
+        old: Option<&Value>,
+        budget: &mut Budget,
+    ) -> Vec<FieldError> {
         let root = Path::root();
-        let mut errors = Validation::new(&root, &mut budget.steps).run(&self.root, value, old);
+        errors.append(&mut Validation::new(&root, &mut budget.steps).run(&self.root, value, old));
         objectmeta::validate_embedded(&self.root, false, value, &Trail::ROOT, &mut errors);
         self.validate_beyond_schema(errors, value, old, budget)
     }

@@ -30,9 +30,9 @@ pub(crate) struct LexError {
     pub(crate) message: String,
 }
 
-const PUNCTUATION: [&str; 26] = [
+const PUNCTUATION: [&str; 24] = [
     "==", "!=", "<=", ">=", "&&", "||", "<", ">", "+", "-", "*", "/", "%", "!", "?", ":", ".", ",", "(", ")",
-    "[", "]", "{", "}", "=", ";",
+    "[", "]", "{", "}",
 ];
 
 struct Lexer<'s> {
@@ -138,9 +138,12 @@ impl Lexer<'_> {
                 return Ok(Token::Punct(punct));
             }
         }
+        // Where a longer operator could have begun, ANTLR's lexer has read on, and shows what it read.
+        let length = if matches!(first, '=' | '&' | '|') { 2 } else { 1 };
+        let seen: String = self.rest.chars().take(length).collect();
         self.error(
             start,
-            format!("Syntax error: token recognition error at: '{first}'"),
+            format!("Syntax error: token recognition error at: '{seen}'"),
         )
     }
 

@@ -50,7 +50,7 @@ pub(crate) fn parse(source: &str, options: ParseOptions) -> Result<Parsed, Compi
     };
     let root = parser.expression().and_then(|root| match parser.peek() {
         Token::End => Ok(root),
-        token => Err(parser.unexpected(token, "<EOF>")),
+        token => Err(parser.left_over(token)),
     });
     match root {
         Ok(root) => Ok(Parsed {
@@ -157,6 +157,24 @@ impl<'t> Parser<'t> {
                 position: self.position(),
                 message: format!("Syntax error: missing '{punct}' at '{}'", shown(self.peek())),
             }),
+        }
+    }
+
+    /// Something follows the expression. ANTLR, whose words these are, forgives one token by leaving it out.
+    fn left_over(&self, token: &Token) -> ParseError {
+        let single = matches!(
+            self.tokens.get(self.at + 1).map(|t| &t.token),
+            Some(Token::End) | None
+        );
+        if !single {
+            return self.unexpected(token, "<EOF>");
+        }
+        ParseError {
+            position: self.position(),
+            message: format!(
+                "Syntax error: extraneous input '{}' expecting <EOF>",
+                shown(token)
+            ),
         }
     }
 

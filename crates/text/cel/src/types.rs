@@ -219,6 +219,20 @@ impl PartialEq for Type {
     }
 }
 
+impl Type {
+    /// The type by its declared names, as errors about results have it; `Display` is shorter for some.
+    #[must_use]
+    pub fn declared(&self) -> String {
+        match self {
+            Type::List(element) => format!("list({})", element.declared()),
+            Type::Map(pair) => format!("map({}, {})", pair.0.declared(), pair.1.declared()),
+            Type::Optional(inner) => format!("optional_type({})", inner.declared()),
+            Type::Null | Type::Duration | Type::Timestamp => self.runtime_name().to_owned(),
+            other => other.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -169,7 +169,7 @@ impl Reserve {
                 .map(|(_, p)| *p);
             let port = match (shared, need.requested) {
                 (Some(port), _) => port,
-                (None, Some(port)) => match self.refusal_of_port(call, port).await? {
+                (None, Some(port)) => match self.refusal_of_port(call, port, &keys).await? {
                     None => port,
                     Some(why) => {
                         let path = Path::new("spec")
@@ -192,7 +192,7 @@ impl Reserve {
         }
         if let Some(wanted) = self.plan.health_check_port {
             let port = match wanted {
-                Some(port) => match self.refusal_of_port(call, port).await? {
+                Some(port) => match self.refusal_of_port(call, port, &keys).await? {
                     None => port,
                     // Upstream names no field here.
                     Some(why) => {
@@ -238,7 +238,8 @@ impl Reserve {
                 return Err(invalid(why));
             }
         }
-        if is_taken(call, address_key(address)).await? {
+        // A dry run takes nothing, so upstream does not ask who has it.
+        if !self.dry_run && is_taken(call, address_key(address)).await? {
             return Err(invalid(format!(
                 "failed to allocate IP {address}: provided IP is already allocated"
             )));
@@ -247,13 +248,27 @@ impl Reserve {
     }
 
     /// Why a port that was asked for cannot be had.
-    async fn refusal_of_port(&self, call: &Call<'_>, port: u16) -> Result<Option<String>, ApiError> {
+    async fn refusal_of_port(
+        &self,
+        call: &Call<'_>,
+        port: u16,
+        keys: &Reservations,
+    ) -> Result<Option<String>, ApiError> {
+        const TAKEN: &str = "provided port is already allocated";
+        let key = port_key(port);
+        if keys.take.iter().any(|(taken, _)| *taken == key) {
+            return Ok(Some(TAKEN.to_owned()));
+        }
+        // A dry run takes nothing: upstream asks neither for the range nor who has it.
+        if self.dry_run {
+            return Ok(None);
+        }
         let network = &call.kernel.service_network;
         if port < network.first_port || port - network.first_port >= network.ports {
             return Ok(Some(out_of_range(network)));
         }
-        let taken = is_taken(call, port_key(port)).await?;
-        Ok(taken.then(|| "provided port is already allocated".to_owned()))
+        let taken = is_taken(call, key).await?;
+        Ok(taken.then(|| TAKEN.to_owned()))
     }
 
     async fn free_address(&self, call: &Call<'_>) -> Result<String, ApiError> {

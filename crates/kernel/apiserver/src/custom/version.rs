@@ -148,13 +148,11 @@ impl CustomVersion {
     pub fn validate_create(&self, object: &Value, namespaced: bool) -> Vec<FieldError> {
         let mut errors = Errors::new();
         object_meta::validate_create(&mut errors, object, namespaced, NameRule::Subdomain);
-        let mut errors = errors.into_vec();
-        errors.extend(self.with_scale_errors(
-            self.structural.validate(object, None, &mut Budget::default()),
-            object,
-            false,
-        ));
-        errors
+        let budget = &mut Budget::default();
+        let found = self
+            .structural
+            .validate_after(errors.into_vec(), object, None, budget);
+        self.with_scale_errors(found, object, false)
     }
 
     /// Everything that is wrong with a changed object.

@@ -117,12 +117,37 @@ fn unfit(kind: PatchKind, patch: &Value, patched: &Value, error: &ApiError) -> A
         || error.message.clone(),
         |(_, why)| why.split_once(": ").map_or(why, |(_, why)| why).to_owned(),
     );
+    let detail = match kind {
+        PatchKind::Strategic => converted(&detail).unwrap_or(detail),
+        _ => detail,
+    };
     let about = About {
         group: "",
         resource: "",
         name: "",
     };
     ApiError::invalid(about, &[FieldError::invalid(&Path::new("patch"), shown, detail)])
+}
+
+/// What Go's decoder says of a wrong type, in the words of upstream's converter, through which strategic patches go.
+fn converted(detail: &str) -> Option<String> {
+    let rest = detail.strip_prefix("json: cannot unmarshal ")?;
+    let (found, rest) = rest.split_once(" into ")?;
+    let (_, wanted) = rest.rsplit_once(" of type ")?;
+    let found = match found {
+        "object" => "map",
+        "array" => "slice",
+        "number" => "int64",
+        other => other,
+    };
+    Some(match wanted {
+        slice if slice.starts_with("[]") => format!("cannot restore slice from {found}"),
+        map if map.starts_with("map[") => format!("cannot restore map from {found}"),
+        structure if structure.contains('.') => format!("cannot restore struct from: {found}"),
+        // Go can convert an integer to a string, but not as JSON would.
+        "string" if found == "int64" => "cannot convert int64 to string".to_owned(),
+        simple => format!("unrecognized type: {simple}"),
+    })
 }
 
 /// The fields of `metadata` in the order of Go's struct, in which upstream keeps them.

@@ -93,14 +93,15 @@ impl Expressions {
             }
         };
         let found = program.result_type();
+        let got = found.declared();
         match results {
             [] => {}
             _ if results.contains(found) => {}
-            [one] => refuse(format!("must evaluate to {one} but got {found}")),
+            [one] => refuse(format!("must evaluate to {} but got {got}", one.declared())),
             several => {
-                let names: Vec<String> = several.iter().map(ToString::to_string).collect();
+                let names: Vec<String> = several.iter().map(Type::declared).collect();
                 refuse(format!(
-                    "must evaluate to one of [{}] but got {found}",
+                    "must evaluate to one of [{}] but got {got}",
                     names.join(" ")
                 ));
             }

@@ -9,6 +9,7 @@ use crate::validation;
 const RULES_MAX: usize = 20;
 const PATTERNS_MAX: usize = 20;
 const EXIT_CODES_MAX: usize = 255;
+const INDEXES_BYTES_MAX: usize = 64 * 1024;
 const ACTIONS: &[&str] = &["Count", "FailIndex", "FailJob", "Ignore"];
 
 pub(super) fn validate(errs: &mut Errors, at: &At<'_>, spec: &Value) {
@@ -59,9 +60,17 @@ pub(super) fn validate(errs: &mut Errors, at: &At<'_>, spec: &Value) {
                     "at least one of succeededCount or succeededIndexes must be specified",
                 );
             }
+            let most = int(spec, "completions").unwrap_or(i64::MAX);
+            let named = validate_indexes(errs, &at.field("succeededIndexes"), rule, most);
             let count = int(rule, "succeededCount").unwrap_or(0);
             errs.non_negative(&at.field("succeededCount"), count);
-            let most = int(spec, "completions").unwrap_or(i64::MAX);
+            if let Some(named) = named.filter(|named| count > *named) {
+                errs.invalid(
+                    &at.field("succeededCount"),
+                    count,
+                    format!("must be less than or equal to {named} (the number of indexes in the specified succeededIndexes field)"),
+                );
+            }
             if count > most {
                 errs.invalid(
                     &at.field("succeededCount"),
@@ -71,6 +80,52 @@ pub(super) fn validate(errs: &mut Errors, at: &At<'_>, spec: &Value) {
             }
         }
     }
+}
+
+/// How many indexes a rule names; none if it names them not at all.
+fn validate_indexes(errs: &mut Errors, at: &At<'_>, rule: &Value, completions: i64) -> Option<i64> {
+    let indexes = rule.get("succeededIndexes").and_then(Value::as_str)?;
+    if indexes.len() > INDEXES_BYTES_MAX {
+        errs.too_long(at, INDEXES_BYTES_MAX);
+    }
+    Some(count_indexes(indexes, completions).unwrap_or_else(|why| {
+        errs.invalid(at, indexes, format!("error parsing succeededIndexes: {why}"));
+        0
+    }))
+}
+
+/// Indexes as `1,3-5`, in rising order and below the number of completions.
+fn count_indexes(indexes: &str, completions: i64) -> Result<i64, String> {
+    let falling = |before: i64, now: i64| format!("non-increasing order, previous: {before}, current: {now}");
+    let (mut last, mut count) = (None, 0);
+    for interval in indexes.split(',').filter(|_| !indexes.is_empty()) {
+        let limits: Vec<&str> = interval.split('-').collect();
+        if limits.len() > 2 {
+            return Err(format!(
+                "the fragment {interval:?} violates the requirement that an index interval can have at most two parts separated by '-'"
+            ));
+        }
+        let mut ends = Vec::new();
+        for limit in limits {
+            let index: i64 = limit
+                .parse()
+                .map_err(|_| format!("cannot convert string to integer for index: {limit:?}"))?;
+            if index >= completions {
+                return Err(format!("too large index: {limit:?}"));
+            }
+            ends.push(index);
+        }
+        let (first, end) = (ends[0], ends[ends.len() - 1]);
+        if ends.len() == 2 && first >= end {
+            return Err(falling(first, end));
+        }
+        if let Some(before) = last.filter(|before| *before >= first) {
+            return Err(falling(before, first));
+        }
+        count += end - first + 1;
+        last = Some(end);
+    }
+    Ok(count)
 }
 
 fn validate_rule(errs: &mut Errors, at: &At<'_>, rule: &Value, spec: &Value) {

@@ -73,6 +73,91 @@ fn profile(errs: &mut Errors, at: &At<'_>, context: &Value, key: &str, title: &s
     }
 }
 
+const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+
+/// A pod with users of its own shares no other namespace of its host.
+pub(super) fn host_users(errs: &mut Errors, at: &At<'_>, spec: &Value) {
+    if !has(spec, "hostUsers") || flag(spec, "hostUsers") {
+        return;
+    }
+    // The capital letters are upstream's.
+    for (key, shown) in [
+        ("hostNetwork", "hostNetwork"),
+        ("hostPID", "HostPID"),
+        ("hostIPC", "HostIPC"),
+    ] {
+        if flag(spec, key) {
+            errs.forbidden(&at.field(shown), "when `hostUsers` is false");
+        }
+    }
+    for key in CONTAINERS {
+        let at = at.field(key);
+        for (i, container) in list(spec, key).iter().enumerate() {
+            if read::filled(container, "volumeDevices") {
+                let at = at.index(i);
+                errs.forbidden(&at.field("volumeDevices"), "when `hostUsers` is false");
+            }
+        }
+    }
+}
+
+/// What only Linux knows, in a pod that says it is for Windows.
+pub(super) fn windows(errs: &mut Errors, at: &At<'_>, spec: &Value) {
+    const DETAIL: &str = "cannot be set for a windows pod";
+    let mut forbid = |at: &At<'_>, from: &Value, keys: &[&str]| {
+        for key in keys.iter().filter(|key| has(from, key)) {
+            errs.forbidden(&at.field(key), DETAIL);
+        }
+    };
+    forbid(at, spec, &["hostUsers", "shareProcessNamespace"]);
+    for key in ["hostPID", "hostIPC"].iter().filter(|key| flag(spec, key)) {
+        forbid(at, spec, &[key]);
+    }
+    let context = part(spec, "securityContext");
+    let context_at = at.field("securityContext");
+    forbid(
+        &context_at,
+        context,
+        &[
+            "appArmorProfile",
+            "seLinuxOptions",
+            "seccompProfile",
+            "fsGroup",
+            "fsGroupChangePolicy",
+            "runAsUser",
+            "runAsGroup",
+            "supplementalGroups",
+            "supplementalGroupsPolicy",
+            "seLinuxChangePolicy",
+        ],
+    );
+    if read::filled(context, "sysctls") {
+        forbid(&context_at, context, &["sysctls"]);
+    }
+    for key in CONTAINERS {
+        let at = at.field(key);
+        for (i, container) in list(spec, key).iter().enumerate() {
+            let at = at.index(i);
+            forbid(
+                &at.field("securityContext"),
+                part(container, "securityContext"),
+                &[
+                    "appArmorProfile",
+                    "seLinuxOptions",
+                    "seccompProfile",
+                    "capabilities",
+                    "readOnlyRootFilesystem",
+                    "privileged",
+                    "allowPrivilegeEscalation",
+                    "procMount",
+                    "runAsUser",
+                    "runAsGroup",
+                ],
+            );
+        }
+    }
+}
+
 /// The security context of a container.
 pub(super) fn container(errs: &mut Errors, at: &At<'_>, context: &Value, host_users: bool) {
     if context.is_null() {

@@ -7,7 +7,7 @@ use super::{scheduling, security, volumes};
 use crate::at::{At, Errors};
 use crate::read::{self, filled, flag, has, int, list, part, text, texts};
 use crate::resources::{self, Level};
-use crate::{ip, meta, selector, validation};
+use crate::{go_dump, ip, meta, selector, validation};
 
 const NAMESERVERS_MAX: usize = 3;
 const SEARCHES_MAX: usize = 32;
@@ -63,6 +63,10 @@ pub(crate) fn spec(errs: &mut Errors, at: &At<'_>, spec: &Value, pod: Option<&Va
         read::entries(spec, "nodeSelector"),
     );
     security::pod(errs, at, spec);
+    security::host_users(errs, at, spec);
+    if text(part(spec, "os"), "name") == "windows" {
+        security::windows(errs, at, spec);
+    }
     scheduling::affinity(errs, &at.field("affinity"), part(spec, "affinity"));
     validate_dns(errs, &at.field("dnsConfig"), spec);
     let gates = at.field("readinessGates");
@@ -354,6 +358,11 @@ pub(super) fn change(errs: &mut Errors, new: &Value, old: &Value) {
         }
     }
     let deadline_at = at.field("activeDeadlineSeconds");
+    let highest = i64::from(i32::MAX);
+    if let Some(seconds) = int(new, "activeDeadlineSeconds").filter(|s| !(0..=highest).contains(s)) {
+        errs.invalid(&deadline_at, seconds, validation::in_range(0, highest));
+        return;
+    }
     match (
         int(new, "activeDeadlineSeconds"),
         int(old, "activeDeadlineSeconds"),
@@ -390,22 +399,11 @@ pub(super) fn change(errs: &mut Errors, new: &Value, old: &Value) {
         read::copy(&mut munged, old, "affinity");
     }
     if !read::same(Some(&munged), Some(old)) {
-        let changed: Vec<String> = munged
-            .as_object()
-            .into_iter()
-            .chain(old.as_object())
-            .flatten()
-            .map(|(key, _)| key)
-            .filter(|key| !read::same(munged.get(*key), old.get(*key)))
-            .map(|key| format!("spec.{key}"))
-            .collect::<std::collections::BTreeSet<_>>()
-            .into_iter()
-            .collect();
+        let changed = go_dump::difference(&go_dump::pod_spec(old), &go_dump::pod_spec(&munged));
         errs.forbidden(
             &at,
             format!(
-                "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\nchanged: {}",
-                changed.join(", ")
+                "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n{changed}"
             ),
         );
     }

@@ -373,7 +373,9 @@ fn plan_ports(plan: &mut AllocationPlan, spec: &Value, old: Option<&Value>) {
             let number = int(port, "port");
             let earlier = |i: &usize| int(&ports[*i], "port") == number;
             match requested {
-                Some(wanted) if asked.contains(&wanted) => {}
+                // Another port of the new Service has it already: refused when it is reserved.
+                Some(wanted)
+                    if asked.contains(&wanted) && (old.is_some() || (0..index).any(|i| earlier(&i))) => {}
                 Some(wanted) => {
                     asked.push(wanted);
                     plan.node_ports.push(PortNeed {
