@@ -267,7 +267,7 @@ mod tests {
             ),
             (
                 "so is a namespace",
-                json!({"resourceRules": [with(all.clone(), "scope", json!("Namespaced"))]}),
+                json!({"resourceRules": [with(all, "scope", json!("Namespaced"))]}),
                 &namespace,
                 None,
             ),
