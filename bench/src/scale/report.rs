@@ -21,6 +21,9 @@ const COLUMNS: [Column; 4] = [
     ("LIST of 500", |point| point.page),
 ];
 
+/// One figure of a measurement.
+type Reading = fn(&Growth) -> f64;
+
 pub(super) fn compare(fairway: &Growth, peer: &Growth) -> String {
     let mut text = Circumstances::gather(1, 1.0).scale_heading();
     text += "\n## Promises\n\n| promise | Fairway | peer | ratio | held |\n|---|---|---|---|---|\n";
@@ -82,7 +85,7 @@ pub(super) fn compare(fairway: &Growth, peer: &Growth) -> String {
         );
     }
     text += "\n## On top\n\n| what | Fairway | peer |\n|---|---|---|\n";
-    let rows: [(&str, fn(&Growth) -> f64); 6] = [
+    let rows: [(&str, Reading); 6] = [
         ("1,000 CRDs until established, s", |growth| growth.crds_seconds),
         ("MiB with the CRDs", |growth| growth.megabytes_with_crds),
         ("MiB with 1,000 watchers", |growth| growth.megabytes_with_watchers),
