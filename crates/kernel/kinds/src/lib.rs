@@ -69,3 +69,5 @@ mod check;
 mod core_tests;
 #[cfg(test)]
 mod group_tests;
+#[cfg(test)]
+mod refusal_tests;
