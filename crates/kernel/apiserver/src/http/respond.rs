@@ -72,12 +72,24 @@ pub fn error(format: Format, error: &ApiError) -> Response<ResponseBody> {
     response
 }
 
+/// Characters of all warnings together that are sent whole.
+const ALL_WARNINGS: usize = 4096;
+/// Characters that are sent of each if there are more.
+const ONE_OF_MANY_WARNINGS: usize = 256;
+
 /// Adds what `Warning` headers tell people.
 pub fn warn(response: &mut Response<ResponseBody>, warnings: &[String]) {
-    for warning in warnings {
+    // A warning may repeat what the client sent. As upstream does: all of it while that is little, else the beginnings.
+    let all: usize = warnings.iter().map(|warning| warning.chars().count()).sum();
+    let (each, most) = if all > ALL_WARNINGS {
+        (ONE_OF_MANY_WARNINGS, ALL_WARNINGS / ONE_OF_MANY_WARNINGS)
+    } else {
+        (usize::MAX, usize::MAX)
+    };
+    for warning in warnings.iter().take(most) {
         let mut quoted = String::with_capacity(warning.len() + 10);
         quoted.push_str("299 - \"");
-        for c in warning.chars() {
+        for c in warning.chars().take(each) {
             match c {
                 '"' | '\\' => quoted.extend(['\\', c]),
                 c if c.is_control() => quoted.push(' '),
@@ -88,5 +100,27 @@ pub fn warn(response: &mut Response<ResponseBody>, warnings: &[String]) {
         if let Ok(header) = HeaderValue::from_bytes(quoted.as_bytes()) {
             response.headers_mut().append("warning", header);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_cut_when_they_are_many() {
+        let sent = |warnings: &[String]| -> Vec<usize> {
+            let mut response = text(200, String::new());
+            warn(&mut response, warnings);
+            let headers = response.headers().get_all("warning");
+            headers.iter().map(|h| h.len() - "299 - \"\"".len()).collect()
+        };
+        let long = "w".repeat(3_000);
+        assert_eq!(sent(&[long.clone(), "short".to_owned()]), [3_000, 5]);
+        assert_eq!(
+            sent(&[long.clone(), "short".to_owned(), long.clone()]),
+            [256, 5, 256]
+        );
+        assert_eq!(sent(&vec![long; 32]).len(), 16);
     }
 }
