@@ -6,6 +6,7 @@ mod decide;
 use std::collections::BTreeSet;
 
 use fairway_controller::apply::Applier;
+use fairway_controller::error::is_not_found;
 use fairway_controller::{
     Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch as following,
 };
@@ -87,13 +88,16 @@ impl Reconcile<ObjectKey> for LocalApiServices {
                         .attempting(format!("apply the APIService {name}"))?;
                 }
                 Step::ApplyStatus { name, object } => {
-                    APPLIER
-                        .apply_status(&api, &name, &object)
-                        .await
-                        .attempting(format!("apply the status of the APIService {name}"))?;
+                    match APPLIER.apply_status(&api, &name, &object).await {
+                        // Somebody deleted it a moment ago: the watch will tell.
+                        Err(error) if is_not_found(&error) => {}
+                        other => {
+                            other.attempting(format!("apply the status of the APIService {name}"))?;
+                        }
+                    }
                 }
                 Step::Delete { name } => match api.delete(&name, &DeleteParams::default()).await {
-                    Err(kube::Error::Api(status)) if status.code == 404 => {}
+                    Err(error) if is_not_found(&error) => {}
                     other => {
                         other.attempting(format!("delete the APIService {name}"))?;
                     }
