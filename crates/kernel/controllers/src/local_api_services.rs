@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use fairway_controller::apply::Applier;
 use fairway_controller::error::is_not_found;
+use fairway_controller::kinds::Kinds;
 use fairway_controller::{
     Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch as following,
 };
@@ -24,7 +25,7 @@ const APPLIER: Applier = Applier::new("fairway-local-apiservices");
 
 struct LocalApiServices {
     client: Client,
-    kinds: tokio::sync::watch::Receiver<std::sync::Arc<fairway_controller::kinds::Kinds>>,
+    kinds: tokio::sync::watch::Receiver<std::sync::Arc<Kinds>>,
 }
 
 pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
@@ -43,8 +44,14 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     let (sink, mut kinds, mut shutdown) = (queue.clone(), setup.kinds.clone(), manager.shutdown());
     manager.spawn(async move {
         let follow = async {
+            let mut before = <(BTreeSet<String>, BTreeSet<String>)>::default();
             while kinds.changed().await.is_ok() {
-                sink.add(key.clone());
+                // Most new kinds come in a version that is there already.
+                let now = versions_of(&kinds.borrow());
+                if now != before {
+                    sink.add(key.clone());
+                    before = now;
+                }
             }
         };
         tokio::select! {
@@ -58,6 +65,13 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     };
     let controller = Controller::new(NAME, queue, registrar);
     manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
+}
+
+/// The group-versions that are served, and those of which that is not known.
+fn versions_of(kinds: &Kinds) -> (BTreeSet<String>, BTreeSet<String>) {
+    let served = kinds.group_versions().into_iter().map(str::to_owned).collect();
+    let unknown = kinds.failed().map(str::to_owned).collect();
+    (served, unknown)
 }
 
 impl Reconcile<ObjectKey> for LocalApiServices {
