@@ -8,6 +8,6 @@ mod definitions;
 mod strategy;
 mod version;
 
-pub use definitions::{Definitions, admit_definition, openapi_document, openapi_v2_document, others, settle};
+pub use definitions::{AcceptedNames, Definitions, admit_definition, openapi_document, openapi_v2_document};
 pub use strategy::Definition;
 pub use version::CustomVersion;

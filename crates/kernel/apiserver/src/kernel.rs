@@ -48,6 +48,8 @@ pub struct Kernel {
     pub random: Random,
     /// Becomes true when the server ends; watches end with it.
     pub shutdown: watch::Sender<bool>,
+    /// Names that CRDs have.
+    pub accepted_names: crate::custom::AcceptedNames,
     /// Which policies judge writes.
     pub policies: Arc<crate::admission::policy::Policies>,
     /// Where Services get their addresses and ports.
@@ -133,6 +135,7 @@ impl Kernel {
             clock: Clock,
             random: Random::default(),
             shutdown: watch::channel(false).0,
+            accepted_names: crate::custom::AcceptedNames::default(),
             policies,
             service_network: crate::admission::service::ServiceNetwork::default(),
             more_metrics: std::sync::OnceLock::new(),

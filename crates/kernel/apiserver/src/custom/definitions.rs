@@ -1,7 +1,7 @@
 //! The CRDs that there are, compiled into resource definitions.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard, Weak};
 
 use fairway_kernel_schema::crd::conditions::{self, Condition};
 use fairway_kernel_schema::crd::{self, CrdSpec, Scope, Version, naming};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tracing::warn;
 
 use super::version::CustomVersion;
-use crate::cache::{self, Change, ChangeKind};
+use crate::cache::{Change, ChangeKind};
 use crate::kernel::Kernel;
 use crate::key::{BUILTIN_IDENTITY, KindPrefix, split_suffix};
 use crate::object::Object;
@@ -48,6 +48,36 @@ struct Known {
     defs: Vec<Arc<ResourceDef>>,
 }
 
+/// The names that each CRD has been given, as far as others must not take them: reading all CRDs for each new one would
+/// make a thousand of them cost a million readings.
+#[derive(Default)]
+pub struct AcceptedNames(RwLock<BTreeMap<String, Arc<Value>>>);
+
+impl AcceptedNames {
+    fn set(&self, crd: &str, object: &Value) {
+        let names = json!({
+            "spec": {"group": object["spec"]["group"]},
+            "status": {"acceptedNames": object["status"]["acceptedNames"]},
+        });
+        self.write().insert(crd.to_owned(), Arc::new(names));
+    }
+
+    fn forget(&self, crd: &str) {
+        self.write().remove(crd);
+    }
+
+    /// Of every CRD but this one.
+    fn of_others(&self, crd: &str) -> Vec<Arc<Value>> {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let others = all.iter().filter(|(name, _)| *name != crd);
+        others.map(|(_, names)| Arc::clone(names)).collect()
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Arc<Value>>> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Follows the CRDs.
 pub struct Definitions {
     kernel: Weak<Kernel>,
@@ -75,12 +105,14 @@ impl Definitions {
         let (_, _, name) = split_suffix(&change.suffix);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if change.kind == ChangeKind::Deleted {
+            kernel.accepted_names.forget(name);
             if let Some(gone) = known.remove(name)
                 && let Some(def) = gone.defs.first()
             {
                 kernel.storage.cache.forget(def.prefix.as_str());
             }
         } else if let Ok(object) = change.object.value() {
+            kernel.accepted_names.set(name, &object);
             let before = known.remove(name);
             known.insert(name.to_owned(), compile(&object, &change.object, before));
         }
@@ -210,10 +242,9 @@ fn subresources(spec: &CrdSpec, version: &Version) -> Vec<Subresource> {
     all
 }
 
-/// Settles a CRD's names and conditions against all others; `true` if its status changed.
-pub fn settle(crd: &mut Value, others: &[Value], now: &str) -> bool {
-    let before = crd["status"].clone();
-    let decision = naming::decide(crd, others.iter().chain([&crd.clone()]));
+/// Settles a CRD's names and conditions against all others.
+fn settle(crd: &mut Value, others: &[Arc<Value>], now: &str) {
+    let decision = naming::decide(crd, others.iter().map(Arc::as_ref).chain([&crd.clone()]));
     crd["status"]["acceptedNames"] = decision.names.to_value();
     decision.names_accepted.set(crd, now);
     decision.established.set(crd, now);
@@ -237,21 +268,6 @@ pub fn settle(crd: &mut Value, others: &[Value], now: &str) -> bool {
             }
         }
     }
-    crd["status"] != before
-}
-
-/// Every other CRD that there is.
-pub fn others(kernel: &Kernel, name: &str) -> Vec<Value> {
-    let everything = cache::Scope::Within("".into());
-    let (all, _) = kernel
-        .storage
-        .cache
-        .kind(prefix().as_str())
-        .snapshot(&everything, 0);
-    all.iter()
-        .filter_map(|o| o.value().ok())
-        .filter(|o| meta(o, "name") != name)
-        .collect()
 }
 
 /// Completes a CRD that is being written: its finalizer, names and conditions. They are part of the same write, so a CRD is
@@ -269,7 +285,7 @@ pub fn admit_definition(call: &Call<'_>, object: &mut Value) {
             list.push(crd::CLEANUP_FINALIZER.into());
         }
     }
-    let others = others(call.kernel, meta(object, "name"));
+    let others = call.kernel.accepted_names.of_others(meta(object, "name"));
     settle(object, &others, &call.now);
 }
 
