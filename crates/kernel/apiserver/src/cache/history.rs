@@ -73,6 +73,28 @@ impl Cache {
         })
     }
 
+    /// How many objects of a scope come after one, at a revision. The store counts by sections of its index; this cache
+    /// would have to look at each, and a page must not cost as much as the whole list.
+    pub async fn count_after(
+        &self,
+        kind: &KindCache,
+        scope: &Scope,
+        after: &str,
+        revision: u64,
+    ) -> Result<usize, ApiError> {
+        let counted = self
+            .store
+            .range(Range {
+                keys: keys_after(kind, scope, Some(after)),
+                revision: Some(Revision(revision)),
+                limit: 0,
+                keys_only: true,
+                count_only: true,
+            })
+            .await?;
+        Ok(counted.count)
+    }
+
     /// A page of a kind as it was at a revision.
     pub async fn list_at(
         &self,
@@ -86,20 +108,17 @@ impl Cache {
         if kind.changed_at() <= revision && kind.window_covers(revision) {
             let (listing, more) = kind.list(scope, after, limit, revision);
             if listing.revision == revision {
+                let more = match listing.objects.last() {
+                    Some((last, _)) if more => self.count_after(kind, scope, last, revision).await?,
+                    _ => 0,
+                };
                 return Ok((listing, more));
             }
-        }
-        let within = match scope {
-            Scope::Within(text) | Scope::One(text) => text,
-        };
-        let mut keys = KeyRange::prefix(format!("{}{within}", kind.prefix()).as_bytes());
-        if let Some(after) = after {
-            keys.start = format!("{}{after}\0", kind.prefix()).into_bytes().into();
         }
         let found = self
             .store
             .range(Range {
-                keys,
+                keys: keys_after(kind, scope, after),
                 revision: Some(Revision(revision)),
                 limit,
                 keys_only: false,
@@ -125,4 +144,16 @@ impl Cache {
         };
         Ok((Listing { objects, revision }, more))
     }
+}
+
+/// The keys of a scope, from the beginning or after an object.
+fn keys_after(kind: &KindCache, scope: &Scope, after: Option<&str>) -> KeyRange {
+    let within = match scope {
+        Scope::Within(text) | Scope::One(text) => text,
+    };
+    let mut keys = KeyRange::prefix(format!("{}{within}", kind.prefix()).as_bytes());
+    if let Some(after) = after {
+        keys.start = format!("{}{after}\0", kind.prefix()).into_bytes().into();
+    }
+    keys
 }

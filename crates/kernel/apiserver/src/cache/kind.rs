@@ -220,14 +220,14 @@ impl KindCache {
         self.read().window_from <= revision
     }
 
-    /// Objects of a scope after `after`, at most `limit` (0: all), and how many more there are.
+    /// Objects of a scope after `after`, at most `limit` (0: all), and whether there are more.
     ///
     /// `applied` is the cache's applied revision, read before the call.
-    pub fn list(&self, scope: &Scope, after: Option<&str>, limit: usize, applied: u64) -> (Listing, usize) {
+    pub fn list(&self, scope: &Scope, after: Option<&str>, limit: usize, applied: u64) -> (Listing, bool) {
         let state = self.read();
         let revision = applied.max(state.changed_at);
         let mut objects = Vec::new();
-        let mut more = 0;
+        let mut more = false;
         match scope {
             Scope::One(one) => {
                 if let Some((suffix, object)) = state.objects.get_key_value(one) {
@@ -245,10 +245,10 @@ impl KindCache {
                     .take_while(|(s, _)| s.starts_with(&**prefix))
                 {
                     if limit > 0 && objects.len() == limit {
-                        more += 1;
-                    } else {
-                        objects.push((suffix.clone(), Arc::clone(object)));
+                        more = true;
+                        break;
                     }
+                    objects.push((suffix.clone(), Arc::clone(object)));
                 }
             }
         }
@@ -466,8 +466,8 @@ mod tests {
             kind.put(&format!("root/n/{name}"), object(name, i as u64 + 1));
         }
         let (page, more) = kind.list(&everything(), None, 2, 0);
-        assert_eq!((page.objects.len(), more, page.revision), (2, 1, 3));
+        assert_eq!((page.objects.len(), more, page.revision), (2, true, 3));
         let (rest, more) = kind.list(&everything(), Some("root/n/b"), 2, 0);
-        assert_eq!((rest.objects.len(), more), (1, 0));
+        assert_eq!((rest.objects.len(), more), (1, false));
     }
 }

@@ -82,7 +82,14 @@ pub(crate) async fn page(call: &Call<'_>, options: &ListOptions, filter: &Filter
             .list_at(&kind, &scope, after.as_deref(), limit, revision)
             .await
             .map_err(|error| way_on(error, after))?,
-        None => kind.list(&scope, after.as_deref(), limit, cache.applied()),
+        None => {
+            let (listing, more) = kind.list(&scope, after.as_deref(), limit, cache.applied());
+            let more = match listing.objects.last() {
+                Some((last, _)) if more => cache.count_after(&kind, &scope, last, listing.revision).await?,
+                _ => 0,
+            };
+            (listing, more)
+        }
     };
     Ok(cut(call, options, filter, listing, more))
 }
