@@ -3,18 +3,17 @@
 //!
 //! Only that key is ours. There are no front-proxy keys, because requests are not forwarded to other servers.
 
-use std::sync::Arc;
-
 use fairway_controller::apply::Applier;
 use fairway_controller::{
-    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, Shutdown, watch,
+    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event};
 use serde_json::{Value, json};
 
-use crate::{Setup, users};
+use crate::trust::Certificates;
+use crate::{Setup, trust, users};
 
 const NAME: &str = "authentication-trust";
 const APPLIER: Applier = Applier::new("fairway-authentication-trust");
@@ -23,7 +22,7 @@ const NAMESPACE: &str = "kube-system";
 
 struct AuthenticationTrust {
     api: Api<ConfigMap>,
-    client_ca: tokio::sync::watch::Receiver<Arc<str>>,
+    client_ca: Certificates,
 }
 
 pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
@@ -31,11 +30,11 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     let queue = Queue::default();
     let key = ObjectKey::new(&setup.workspace, NAMESPACE, CONFIG_MAP);
     queue.add(key.clone());
-    manager.spawn(follow_changes(
+    let (sink, this) = (queue.clone(), key.clone());
+    manager.spawn(trust::follow(
         setup.options.client_ca.clone(),
-        key.clone(),
-        queue.clone(),
         manager.shutdown(),
+        move || sink.add(this.clone()),
     ));
     let sink = queue.clone();
     manager.spawn(watch::follow(
@@ -53,24 +52,6 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
         client_ca: setup.options.client_ca.clone(),
     };
     manager.spawn(Controller::new(NAME, queue, reconciler).run(manager.metrics(), manager.shutdown()));
-}
-
-/// A new authority of client certificates is published as soon as it is trusted here.
-async fn follow_changes(
-    mut client_ca: tokio::sync::watch::Receiver<Arc<str>>,
-    key: ObjectKey,
-    queue: Queue<ObjectKey>,
-    mut shutdown: Shutdown,
-) {
-    loop {
-        tokio::select! {
-            changed = client_ca.changed() => match changed {
-                Ok(()) => queue.add(key.clone()),
-                Err(_) => return,
-            },
-            () = shutdown.wait() => return,
-        }
-    }
 }
 
 /// Applying what is there already changes nothing, so the watch comes to rest.

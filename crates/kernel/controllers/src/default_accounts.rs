@@ -7,12 +7,12 @@ use fairway_controller::error::{is_already_exists, is_namespace_terminating, is_
 use fairway_controller::{
     Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
 };
-use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::Client;
 use kube::api::{Api, ObjectMeta, PartialObjectMeta, PostParams};
 use kube::runtime::watcher;
 
-use crate::{Setup, users};
+use crate::{Setup, living_namespaces, users};
 
 const NAME: &str = "default-service-accounts";
 const ACCOUNT: &str = "default";
@@ -28,17 +28,8 @@ struct DefaultAccounts {
 pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     let informer = manager.client(&setup.workspace, users::INFORMER);
     let queue = Queue::default();
-    let namespaces = Arc::new(Cache::new(&setup.workspace));
+    let namespaces = living_namespaces::follow(manager, setup, &queue);
     let accounts = Arc::new(Cache::new(&setup.workspace));
-    let sink = queue.clone();
-    manager.spawn(watch::follow_into(
-        Api::<PartialObjectMeta<Namespace>>::all(informer.clone()),
-        watcher::Config::default(),
-        manager.shutdown(),
-        Arc::clone(&namespaces),
-        |namespace| namespace.metadata.deletion_timestamp.is_none(),
-        move |key| sink.add(key),
-    ));
     let (sink, workspace) = (queue.clone(), setup.workspace.clone());
     manager.spawn(watch::follow_into(
         Api::<PartialObjectMeta<ServiceAccount>>::all(informer),

@@ -33,12 +33,14 @@ mod expired_events;
 mod failing_jobs;
 mod garbage;
 mod kubernetes_service;
+mod living_namespaces;
 mod local_api_services;
 mod namespace_deletion;
 mod resource_quota;
 mod role_aggregation;
 mod root_ca;
 mod token_secrets;
+mod trust;
 mod users;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -50,6 +52,8 @@ use fairway_controller::{Manager, Metrics, Shutdown, WorkspaceId};
 use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::watch;
+
+pub use trust::Certificates;
 
 pub use certificates::{CertificateSigner, SIGNING_DURATION, SigningJob};
 pub use users::USERS;
@@ -63,9 +67,9 @@ pub struct Options {
     /// Makes the client of a user. A kubeconfig's client may serve all of them.
     pub client_for: Arc<dyn Fn(&str) -> Client + Send + Sync>,
     /// The certificates by which this server can be trusted, in PEM. They may change while the controllers run.
-    pub root_ca: watch::Receiver<Arc<str>>,
+    pub root_ca: Certificates,
     /// The authority of client certificates, in PEM; [`Options::new`] takes the root's. It may change too.
-    pub client_ca: watch::Receiver<Arc<str>>,
+    pub client_ca: Certificates,
     /// The address of the Service `default/kubernetes`.
     pub service_ip: Ipv4Addr,
     /// Where the API can be reached from outside the process.

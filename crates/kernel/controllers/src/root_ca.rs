@@ -7,14 +7,15 @@ use std::sync::Arc;
 use fairway_controller::cache::Cache;
 use fairway_controller::error::{is_already_exists, is_namespace_terminating, is_not_found};
 use fairway_controller::{
-    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, Shutdown, watch,
+    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
 };
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
-use kube::api::{Api, ObjectMeta, PartialObjectMeta, PostParams};
+use kube::api::{Api, ObjectMeta, PostParams};
 use kube::runtime::watcher;
 
-use crate::{Setup, users};
+use crate::trust::Certificates;
+use crate::{Setup, living_namespaces, trust, users};
 
 const NAME: &str = "root-ca-publisher";
 const CONFIG_MAP: &str = "kube-root-ca.crt";
@@ -35,8 +36,6 @@ struct Seen {
     right_for: Option<Arc<str>>,
 }
 
-type Certificates = tokio::sync::watch::Receiver<Arc<str>>;
-
 struct RootCa {
     client: Client,
     certificates: Certificates,
@@ -48,17 +47,8 @@ struct RootCa {
 pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     let informer = manager.client(&setup.workspace, users::INFORMER);
     let queue = Queue::default();
-    let namespaces = Arc::new(Cache::new(&setup.workspace));
+    let namespaces = living_namespaces::follow(manager, setup, &queue);
     let config_maps = Arc::new(Cache::new(&setup.workspace));
-    let sink = queue.clone();
-    manager.spawn(watch::follow_into(
-        Api::<PartialObjectMeta<Namespace>>::all(informer.clone()),
-        watcher::Config::default(),
-        manager.shutdown(),
-        Arc::clone(&namespaces),
-        |namespace| namespace.metadata.deletion_timestamp.is_none(),
-        move |key| sink.add(key),
-    ));
     let (sink, workspace) = (queue.clone(), setup.workspace.clone());
     let certificates = setup.options.root_ca.clone();
     let expected = certificates.clone();
@@ -70,11 +60,11 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
         move |config_map| see(config_map, &expected.borrow()),
         move |key| sink.add(ObjectKey::new(&workspace, "", &key.namespace)),
     ));
-    manager.spawn(follow_changes(
+    let (sink, known) = (queue.clone(), Arc::clone(&namespaces));
+    manager.spawn(trust::follow(
         certificates.clone(),
-        Arc::clone(&namespaces),
-        queue.clone(),
         manager.shutdown(),
+        move || known.all().into_iter().for_each(|(key, _)| sink.add(key)),
     ));
     let reconciler = RootCa {
         client: manager.client(&setup.workspace, users::ROOT_CA_PUBLISHER),
@@ -84,26 +74,6 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     };
     let controller = Controller::new(NAME, queue, reconciler).workers(WORKERS);
     manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
-}
-
-/// Looks at every namespace again when there are other certificates.
-async fn follow_changes(
-    mut certificates: Certificates,
-    namespaces: Arc<Cache<bool>>,
-    queue: Queue<ObjectKey>,
-    mut shutdown: Shutdown,
-) {
-    loop {
-        tokio::select! {
-            () = shutdown.wait() => return,
-            // Whoever wired us will never change them.
-            changed = certificates.changed() => if changed.is_err() { return },
-        }
-        certificates.mark_unchanged();
-        for (key, _) in namespaces.all() {
-            queue.add(key);
-        }
-    }
 }
 
 fn see(config_map: &ConfigMap, certificates: &Arc<str>) -> Seen {

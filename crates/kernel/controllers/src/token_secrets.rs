@@ -10,7 +10,7 @@ use std::sync::Arc;
 use fairway_controller::cache::Cache;
 use fairway_controller::error::{is_conflict, is_not_found};
 use fairway_controller::{
-    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, Shutdown, watch,
+    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
 };
 use k8s_openapi::ByteString;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
@@ -20,7 +20,8 @@ use kube::runtime::watcher;
 use kube::{Client, Error};
 use serde_json::json;
 
-use crate::{Setup, users};
+use crate::trust::Certificates;
+use crate::{Setup, trust, users};
 
 const NAME: &str = "token-secrets";
 const SECRET_TYPE: &str = "kubernetes.io/service-account-token";
@@ -55,9 +56,6 @@ struct Needs {
     token: bool,
 }
 
-/// They may change while the server runs.
-type Certificates = tokio::sync::watch::Receiver<Arc<str>>;
-
 struct TokenSecrets {
     client: Client,
     certificates: Certificates,
@@ -72,11 +70,11 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     let secrets = Arc::new(Cache::<Seen>::new(&setup.workspace));
     let accounts = Arc::new(Cache::new(&setup.workspace));
     let certificates = setup.options.root_ca.clone();
-    manager.spawn(follow_changes(
+    let (sink, known) = (queue.clone(), Arc::clone(&secrets));
+    manager.spawn(trust::follow(
         certificates.clone(),
-        Arc::clone(&secrets),
-        queue.clone(),
         manager.shutdown(),
+        move || known.all().into_iter().for_each(|(key, _)| sink.add(key)),
     ));
     let sink = queue.clone();
     manager.spawn(watch::follow_into(
@@ -110,25 +108,6 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     };
     let controller = Controller::new(NAME, queue, reconciler).workers(WORKERS);
     manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
-}
-
-/// New certificates are put into every Secret.
-async fn follow_changes(
-    mut certificates: Certificates,
-    secrets: Arc<Cache<Seen>>,
-    queue: Queue<ObjectKey>,
-    mut shutdown: Shutdown,
-) {
-    loop {
-        tokio::select! {
-            () = shutdown.wait() => return,
-            // Whoever wired us will never change them.
-            changed = certificates.changed() => if changed.is_err() { return },
-        }
-        for (key, _) in secrets.all() {
-            queue.add(key);
-        }
-    }
 }
 
 fn see(secret: &Secret) -> Seen {
