@@ -5,7 +5,10 @@
 pub mod builtin;
 pub mod crd;
 pub mod field;
+mod json_type;
 pub mod jsonpath;
 pub mod openapi;
 pub mod shape;
 pub mod structural;
+
+pub use json_type::json_type;

@@ -1,6 +1,7 @@
 //! Request bodies, bounded, and the type of response bodies.
 
 use bytes::{Bytes, BytesMut};
+use fairway_kernel_schema::json_type;
 use http::HeaderMap;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
@@ -146,7 +147,7 @@ pub fn identity_fault(value: &Value) -> Option<String> {
     let Value::Object(fields) = value else {
         return match value {
             Value::Null => None,
-            other => cannot(type_name(other), STRUCT),
+            other => cannot(json_type(other), STRUCT),
         };
     };
     for field in ["apiVersion", "kind"] {
@@ -154,24 +155,12 @@ pub fn identity_fault(value: &Value) -> Option<String> {
             None | Some(Value::Null | Value::String(_)) => {}
             Some(other) => {
                 let target = format!("Go struct field .{field} of type string");
-                return cannot(type_name(other), &target);
+                return cannot(json_type(other), &target);
             }
         }
     }
     let version = fields.get("apiVersion").and_then(Value::as_str).unwrap_or("");
     (version.matches('/').count() > 1).then(|| format!("unexpected GroupVersion string: {version}"))
-}
-
-/// The type of a JSON value in the words of Go's decoder.
-pub fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 fn parse_yaml(bytes: &[u8]) -> Result<Parsed, ApiError> {

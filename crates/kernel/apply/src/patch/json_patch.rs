@@ -3,6 +3,7 @@
 //! `replace` adds a field that is absent, `test` takes an absent field for null, `copy` of an absent field copies null, and
 //! a negative index counts from the end of a list. Clients have come to rely on it.
 
+use fairway_kernel_schema::json_type;
 use serde_json::Value;
 
 use super::PatchError;
@@ -31,7 +32,7 @@ pub fn json_patch(mut document: Value, patch: &Value) -> Result<Value, PatchErro
         other => {
             return Err(PatchError::BadRequest(format!(
                 "json: cannot unmarshal {} into Go value of type jsonpatch.Patch",
-                kind_of(other)
+                json_type(other)
             )));
         }
     };
@@ -41,7 +42,7 @@ pub fn json_patch(mut document: Value, patch: &Value) -> Result<Value, PatchErro
     {
         return Err(PatchError::BadRequest(format!(
             "json: cannot unmarshal {} into Go value of type jsonpatch.Operation",
-            kind_of(other)
+            json_type(other)
         )));
     }
     if operations.len() > MAX_OPERATIONS {
@@ -61,17 +62,6 @@ pub fn json_patch(mut document: Value, patch: &Value) -> Result<Value, PatchErro
         })?;
     }
     Ok(document)
-}
-
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 /// What the operations of a patch have used up together.

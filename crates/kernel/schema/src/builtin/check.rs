@@ -11,6 +11,7 @@ use super::kinds::KindInfo;
 use super::scalar::{self, Refusal};
 use super::table::Format;
 use super::types::{Types, types};
+use crate::json_type;
 use crate::shape::{Map, ShapeId};
 
 /// What to do about fields that a type does not have; they are dropped in any case.
@@ -94,7 +95,7 @@ impl Checker {
                 None => self.structure(id, map, object),
             },
             (Value::Array(items), _, Some(list)) => self.list(list.element, items),
-            (other, ..) => self.mismatch(scalar::type_of(other), &self.go_type(id)),
+            (other, ..) => self.mismatch(json_type(other), &self.go_type(id)),
         }
     }
 

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Number, Value};
 
 use super::table::Format;
+use crate::json_type;
 use fairway_kernel_scalar::quantity::stored_form;
 
 /// Why a value cannot be decoded.
@@ -50,23 +51,11 @@ pub(super) fn zero(format: Format) -> Option<Value> {
     }
 }
 
-/// A JSON type in Go's words.
-pub(super) fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 fn expect(fits: bool, value: &Value, wanted: &'static str) -> Result<(), Refusal> {
     if fits {
         Ok(())
     } else {
-        Err(Refusal::Type(type_of(value).to_owned(), wanted))
+        Err(Refusal::Type(json_type(value).to_owned(), wanted))
     }
 }
 

@@ -12,6 +12,7 @@ use super::canonical;
 use super::node::{Flags, Node};
 use super::trail::{Step, Trail};
 use crate::field::{FieldError, Path};
+use crate::json_type;
 
 /// How a field of ObjectMeta is decoded.
 #[derive(Clone, Copy)]
@@ -73,17 +74,6 @@ const OBJECT_META: &[(&str, Kind)] = &[
         Kind::Objects("ManagedFieldsEntry", MANAGED_FIELDS_ENTRY),
     ),
 ];
-
-fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
 
 /// Decodes the metadata of a resource in place. Returns the paths of unknown fields, below `prefix`.
 ///

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::{coerce_object_meta, json_type};
+use super::coerce_object_meta;
 use crate::field::{FieldError, Path};
+use crate::json_type;
 use crate::structural::canonical;
 use fairway_kernel_scalar::names;
 
