@@ -62,11 +62,18 @@ pub(crate) fn go_type(value: &Value) -> &'static str {
 
 /// A value as Go prints maps and lists.
 pub fn go_text(value: &Value) -> String {
-    match value {
+    go_print(value, &|scalar| match scalar {
         Value::Null => "<nil>".to_owned(),
         Value::String(text) => text.clone(),
+        other => other.to_string(),
+    })
+}
+
+/// Maps and lists in Go's form, what is in them as `scalar` says.
+fn go_print(value: &Value, scalar: &dyn Fn(&Value) -> String) -> String {
+    match value {
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(go_text).collect();
+            let items: Vec<String> = items.iter().map(|item| go_print(item, scalar)).collect();
             format!("[{}]", items.join(" "))
         }
         Value::Object(fields) => {
@@ -74,10 +81,10 @@ pub fn go_text(value: &Value) -> String {
             fields.sort_unstable_by_key(|(key, _)| key.as_str());
             let fields: Vec<String> = fields
                 .into_iter()
-                .map(|(key, value)| format!("{key}:{}", go_text(value)))
+                .map(|(key, value)| format!("{key}:{}", go_print(value, scalar)))
                 .collect();
             format!("map[{}]", fields.join(" "))
         }
-        other => other.to_string(),
+        other => scalar(other),
     }
 }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use fairway_kernel_apply::managed_fields::ApplyError;
 use fairway_kernel_apply::patch::{self as apply, PatchError};
 use fairway_kernel_schema::field::{FieldError, Path};
+use fairway_kernel_schema::json_type;
 use serde_json::Value;
 
 use super::call::{Answer, Call, meta};
@@ -95,7 +96,7 @@ fn parse_patch(kind: PatchKind, bytes: &[u8]) -> Result<Value, ApiError> {
     if fits {
         Ok(patch)
     } else {
-        let found = body::type_name(&patch);
+        let found = json_type(&patch);
         Err(wrong(&format!(
             "json: cannot unmarshal {found} into Go value of type {wanted}"
         )))
@@ -351,7 +352,7 @@ fn parsed_apply(call: &Call<'_>, parsed: Parsed, options: &WriteOptions) -> Resu
         return Err(ApiError::bad_request(format!(
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value \
              of type map[string]interface {{}}",
-            body::type_name(applied)
+            json_type(applied)
         )));
     }
     let text = |field: &str| applied[field].as_str().unwrap_or("");

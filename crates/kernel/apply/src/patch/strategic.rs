@@ -211,24 +211,11 @@ fn unknown_directive(directive: &Value, patch: &Object) -> PatchError {
 
 /// A value as Go prints it where it expects text.
 fn go_string(value: &Value) -> String {
-    match value {
+    super::go_print(value, &|scalar| match scalar {
         Value::String(text) => text.clone(),
-        Value::Null => super::go_type(value).to_owned(),
-        Value::Bool(_) | Value::Number(_) => format!("%!s({}={value})", super::go_type(value)),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(go_string).collect();
-            format!("[{}]", items.join(" "))
-        }
-        Value::Object(fields) => {
-            let mut fields: Vec<_> = fields.iter().collect();
-            fields.sort_unstable_by_key(|(key, _)| key.as_str());
-            let fields: Vec<String> = fields
-                .into_iter()
-                .map(|(key, value)| format!("{key}:{}", go_string(value)))
-                .collect();
-            format!("map[{}]", fields.join(" "))
-        }
-    }
+        Value::Null => super::go_type(scalar).to_owned(),
+        other => format!("%!s({}={other})", super::go_type(other)),
+    })
 }
 
 #[cfg(test)]
