@@ -8,7 +8,6 @@ Names of suites (files under kubectl/ and helm/ without their ending, or `python
 """
 
 import argparse
-import contextlib
 import difflib
 import pathlib
 import shutil
@@ -42,7 +41,7 @@ def main():
 
     failed = []
     with tempfile.TemporaryDirectory(prefix="fairway-clients-") as directory:
-        with start(options, pathlib.Path(directory)) as kubeconfig:
+        with servers.chosen(options, pathlib.Path(directory)) as kubeconfig:
             for path in paths:
                 if not options.suites or path.stem in options.suites:
                     if not run_transcript(path, kubeconfig, options):
@@ -52,18 +51,6 @@ def main():
                     failed.append("python")
     if failed:
         sys.exit(f"FAILED: {', '.join(failed)}")
-
-
-@contextlib.contextmanager
-def start(options, directory):
-    if options.fairway:
-        with servers.fairway(options.fairway, directory) as kubeconfig:
-            yield kubeconfig
-    elif options.upstream:
-        with servers.upstream(options.upstream, directory) as kubeconfig:
-            yield kubeconfig
-    else:
-        yield options.kubeconfig.resolve()
 
 
 def run_transcript(path, kubeconfig, options):

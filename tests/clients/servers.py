@@ -42,6 +42,15 @@ def running(kubeconfig):
     yield kubeconfig.resolve()
 
 
+def chosen(options, directory):
+    """The one that the command line names."""
+    if options.fairway:
+        return fairway(options.fairway, directory)
+    if options.upstream:
+        return upstream(options.upstream, directory)
+    return running(options.kubeconfig)
+
+
 @contextlib.contextmanager
 def process(command, log):
     """A process with its output in a file, ended with the block."""

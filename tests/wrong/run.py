@@ -11,7 +11,6 @@ Names of files under cases/ (without their ending) after the options select some
 """
 
 import argparse
-import contextlib
 import datetime
 import json
 import pathlib
@@ -56,7 +55,7 @@ def main():
     started = time.monotonic()
     results = []
     with tempfile.TemporaryDirectory(prefix="fairway-wrong-") as directory:
-        with start(options, pathlib.Path(directory)) as kubeconfig:
+        with servers.chosen(options, pathlib.Path(directory)) as kubeconfig:
             for theme in themes:
                 answers = asking.ask_theme(asking.Server(kubeconfig), theme)
                 if options.record:
@@ -81,18 +80,6 @@ def main():
 def commit():
     ask = ["git", "rev-parse", "--short", "HEAD"]
     return subprocess.run(ask, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-
-
-@contextlib.contextmanager
-def start(options, directory):
-    if options.fairway:
-        with servers.fairway(options.fairway, directory) as kubeconfig:
-            yield kubeconfig
-    elif options.upstream:
-        with servers.upstream(options.upstream, directory) as kubeconfig:
-            yield kubeconfig
-    else:
-        yield options.kubeconfig.resolve()
 
 
 if __name__ == "__main__":

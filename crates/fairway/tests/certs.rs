@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
+#[allow(dead_code, reason = "other tests use the rest of it")]
+#[path = "faults/process.rs"]
+mod process;
 #[path = "certs/server.rs"]
 mod server;
 

@@ -1,8 +1,7 @@
 //! A `fairway` process, what it serves, and clients of it.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -12,49 +11,23 @@ use rustls::ClientConfig;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use serde_json::{Value, json};
 
+use crate::process::Process;
+
 /// A server that runs, or ran.
 pub(crate) struct Server {
-    child: Child,
+    process: Process,
     data: tempfile::TempDir,
 }
 
 impl Server {
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let data = tempfile::tempdir().unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_fairway"))
-            .args([
-                "up",
-                "--listen",
-                "127.0.0.1:0",
-                "--no-audit",
-                "--log",
-                "warn",
-                "--data",
-            ])
-            .arg(data.path())
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let ready = lines
-            .by_ref()
-            .map_while(Result::ok)
-            .any(|line| line.starts_with("Fairway is ready"));
-        assert!(
-            ready,
-            "the server ended while it was starting: {:?}",
-            child.wait()
-        );
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, data }
+        let process = Process::start_with(data.path(), arguments);
+        Self { process, data }
     }
 
     pub(crate) fn stop(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.process.kill();
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -190,13 +163,6 @@ impl Server {
             .unwrap();
         let review: Value = client.request(request).await.unwrap();
         review["status"]["userInfo"].clone()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -19,7 +19,12 @@ pub(crate) struct Process {
 impl Process {
     /// Starts one and waits until it is ready.
     pub(crate) fn start(data: &Path) -> Self {
-        Self::wait(Self::spawn(data, None), data)
+        Self::start_with(data, &[])
+    }
+
+    /// Starts one with these arguments besides.
+    pub(crate) fn start_with(data: &Path, arguments: &[&str]) -> Self {
+        Self::wait(Self::command(data, None).args(arguments).spawn().unwrap(), data)
     }
 
     /// Starts one whose files cannot grow beyond this many bytes.
@@ -29,6 +34,10 @@ impl Process {
 
     /// Starts one and does not wait.
     pub(crate) fn spawn(data: &Path, limit: Option<u64>) -> Child {
+        Self::command(data, limit).spawn().unwrap()
+    }
+
+    fn command(data: &Path, limit: Option<u64>) -> Command {
         let program = env!("CARGO_BIN_EXE_fairway");
         let mut command = match limit {
             None => Command::new(program),
@@ -53,9 +62,8 @@ impl Process {
             .arg(data)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .unwrap()
+            .stderr(Stdio::inherit());
+        command
     }
 
     fn wait(mut child: Child, data: &Path) -> Self {
