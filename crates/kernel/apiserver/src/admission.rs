@@ -89,7 +89,6 @@ pub async fn validate(
         rbac::confirm(call, object, old)?;
         limits::confirm(call, operation, object, old)?;
         certificates::confirm(call, operation, object, old)?;
-        policy::confirm(call, object, old)?;
     }
     policy::judge(call, operation, object, old)
 }

@@ -240,7 +240,7 @@ impl Strategy for AdmissionPolicy {
             } else if self.mutating {
                 // Expressions of mutating policies may make objects, which ours cannot; they are not judged.
             } else if let Some(found) = expressions.check(errs, &at.field("expression"), expression, &[]) {
-                expressions.add_variable(name, found);
+                expressions.add_variable(name, &found);
             }
         }
         if self.mutating {
@@ -312,7 +312,7 @@ fn validate_validations(errs: &mut Errors, at: &At<'_>, spec: &Value, name: &str
         }
         let told = text(check, "messageExpression");
         if !told.trim().is_empty() {
-            expressions.check(errs, &at.field("messageExpression"), told, &[Type::String]);
+            expressions.check_message(errs, &at.field("messageExpression"), told);
         }
         for key in ["messageExpression", "message"] {
             let value = text(check, key);

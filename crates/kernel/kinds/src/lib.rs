@@ -27,6 +27,7 @@ pub mod service;
 pub mod strategy;
 pub use fairway_kernel_scalar::names as validation;
 
+pub mod admission_expressions;
 mod admissionregistration;
 mod apiregistration;
 mod conditions;

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
+use fairway_kernel_kinds::admission_expressions::namespace_type;
 use fairway_text_cel::{Activation, Authorizer, Error, Program, ResourceAttributes, Value as Cel, eval};
 use serde_json::Value;
 
-use crate::environment::namespace_type;
 use crate::policy::{Check, Expression, Policy};
 
 /// The cost of one expression, and of all expressions of a policy (upstream's figures).

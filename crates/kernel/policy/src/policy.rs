@@ -1,10 +1,9 @@
 //! A ValidatingAdmissionPolicy, compiled.
 
+use fairway_kernel_kinds::admission_expressions::{Sight, compile, environment, variable_name};
 use fairway_kernel_kinds::read::{list, part, text};
 use fairway_text_cel::{Program, Type};
 use serde_json::Value;
-
-use crate::environment::{Sight, compile, environment, variable_name};
 
 /// The kind of a policy's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]

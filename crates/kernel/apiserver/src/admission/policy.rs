@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use fairway_kernel_kinds::read::{list, part, text, texts};
+use fairway_kernel_kinds::read::{part, text, texts};
 use fairway_kernel_kinds::selector;
 use fairway_kernel_policy::{Failure, Input, ParamKind, Policy, Verdict, matches};
 use serde_json::{Value, json};
@@ -323,29 +323,6 @@ fn parameters(
         return Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
     }
     Ok(found)
-}
-
-/// What is wrong with the expressions of a policy that is about to be stored.
-pub fn confirm(call: &Call<'_>, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {
-    if !call.def.is(GROUP, "validatingadmissionpolicies") || call.subresource().is_some() {
-        return Ok(());
-    }
-    // What was accepted once stays so.
-    if old.is_some_and(|old| part(old, "spec") == part(object, "spec")) || list_is_empty(object) {
-        return Ok(());
-    }
-    let errors = fairway_kernel_policy::expression_errors(object);
-    if errors.is_empty() {
-        return Ok(());
-    }
-    Err(ApiError::invalid(call.about_kind(meta(object, "name")), &errors))
-}
-
-fn list_is_empty(policy: &Value) -> bool {
-    let spec = part(policy, "spec");
-    ["validations", "auditAnnotations", "matchConditions", "variables"]
-        .iter()
-        .all(|field| list(spec, field).is_empty())
 }
 
 /// The body of `request` that expressions see, without what depends on the policy.

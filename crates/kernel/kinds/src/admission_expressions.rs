@@ -1,4 +1,5 @@
-//! What the expressions of a policy may refer to.
+//! What the expressions of admission policies and webhooks may refer to. Whoever validates them and whoever evaluates them
+//! must see the same.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,15 +8,15 @@ use serde_json::{Value, json};
 
 /// Which variables an expression sees beside the request and its objects.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sight {
+pub struct Sight {
     /// `params`, in a policy with a kind of parameters.
-    pub(crate) params: bool,
+    pub params: bool,
     /// `authorizer`, everywhere but in messages.
-    pub(crate) authorizer: bool,
+    pub authorizer: bool,
 }
 
 /// An environment without the policy's own variables.
-pub(crate) fn environment(sight: Sight) -> Env {
+pub fn environment(sight: Sight) -> Env {
     let mut env = Env::new()
         .with_variable("object", Type::Dyn)
         .with_variable("oldObject", Type::Dyn)
@@ -33,12 +34,12 @@ pub(crate) fn environment(sight: Sight) -> Env {
 }
 
 /// The name under which expressions see a variable of the policy.
-pub(crate) fn variable_name(name: &str) -> String {
+pub fn variable_name(name: &str) -> String {
     format!("variables.{name}")
 }
 
 /// Compiles an expression whose result must be of one of these types; none: any will do.
-pub(crate) fn compile(env: &Env, source: &str, results: &[Type]) -> Result<Program, String> {
+pub fn compile(env: &Env, source: &str, results: &[Type]) -> Result<Program, String> {
     let program = env.compile(source).map_err(|errors| {
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         format!("compilation failed: {}", texts.join("\n"))
@@ -46,10 +47,11 @@ pub(crate) fn compile(env: &Env, source: &str, results: &[Type]) -> Result<Progr
     if results.is_empty() || results.contains(program.result_type()) {
         return Ok(program);
     }
+    let got = program.result_type().declared();
     let names: Vec<String> = results.iter().map(Type::declared).collect();
     Err(match names.as_slice() {
-        [one] => format!("must evaluate to {one}"),
-        several => format!("must evaluate to one of [{}]", several.join(" ")),
+        [one] => format!("must evaluate to {one} but got {got}"),
+        several => format!("must evaluate to one of [{}] but got {got}", several.join(" ")),
     })
 }
 
@@ -97,7 +99,7 @@ fn request_type() -> Type {
 }
 
 /// What expressions see of the request's namespace.
-pub(crate) fn namespace_type() -> &'static Arc<DeclType> {
+pub fn namespace_type() -> &'static Arc<DeclType> {
     static TYPE: OnceLock<Arc<DeclType>> = OnceLock::new();
     TYPE.get_or_init(|| {
         let text = json!({"type": "string"});
