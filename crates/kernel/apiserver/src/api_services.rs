@@ -102,7 +102,7 @@ impl Kernel {
         if !is_name(&new.version) {
             return Err(wrong("the version", &new.version));
         }
-        let registry = self.registry.load();
+        let registry = self.apis.of(crate::key::ROOT_CLUSTER);
         let services = self.api_services.load();
         for (at, resource) in new.resources.iter().enumerate() {
             let (name, sub) = resource.split();

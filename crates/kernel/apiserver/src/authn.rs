@@ -25,6 +25,8 @@ pub struct Peer {
     pub until: Option<i64>,
     /// Where it came from, for the audit log.
     pub address: Option<std::net::IpAddr>,
+    /// Whether it is a part of the platform, which works in all workspaces. No request can claim that.
+    pub inside: bool,
 }
 
 impl Peer {
@@ -35,6 +37,12 @@ impl Peer {
             identity: Some(Arc::new(user)),
             ..Self::default()
         }
+    }
+
+    /// The same, as a part of the platform.
+    #[must_use]
+    pub fn inside(self) -> Self {
+        Self { inside: true, ..self }
     }
 }
 
@@ -47,6 +55,7 @@ pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// anonymous user; wrong credentials are refused.
 pub async fn authenticate(
     kernel: &Kernel,
+    cluster: &str,
     peer: &Peer,
     headers: &HeaderMap,
 ) -> Result<Arc<UserInfo>, ApiError> {
@@ -58,7 +67,7 @@ pub async fn authenticate(
         return Ok(Arc::clone(identity));
     }
     if let Some(bearer) = bearer(headers) {
-        return match authenticate_token(kernel, bearer, &[]).await {
+        return match authenticate_token(kernel, cluster, bearer, &[]).await {
             Ok(mut verified) => {
                 add_group(&mut verified.user, AUTHENTICATED);
                 Ok(Arc::new(verified.user))
@@ -76,11 +85,18 @@ pub async fn authenticate(
 }
 
 /// Accepts a token of ours, or of an issuer that is trusted, for one of these audiences (none: for this API).
-pub async fn authenticate_token(kernel: &Kernel, token: &str, wanted: &[String]) -> Result<Verified, String> {
+///
+/// A service account is known only in its own workspace; the users of an issuer are the same everywhere.
+pub async fn authenticate_token(
+    kernel: &Kernel,
+    cluster: &str,
+    token: &str,
+    wanted: &[String],
+) -> Result<Verified, String> {
     match kernel.issuers.authenticate(token, kernel.clock.unix()).await {
         None => kernel
             .tokens
-            .authenticate(kernel, token, wanted)
+            .authenticate(kernel, cluster, token, wanted)
             .map_err(|error| error.to_string()),
         Some(Err(reason)) => Err(reason),
         Some(Ok(user)) => {

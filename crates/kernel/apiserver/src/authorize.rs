@@ -1,24 +1,30 @@
 //! Whether a request may be carried out: RBAC on what the cache knows, kept current by watching it.
 
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use fairway_kernel_authz::{
-    Attributes, Decision, Kind, Policy, RBAC_GROUP, ResourceAttributes, UserInfo, forbidden_message,
+    Attributes, Decision, Kind, Policy, RBAC_GROUP, ResourceAttributes, UserInfo, bootstrap,
+    forbidden_message,
 };
 
 use crate::cache::{Cache, Change, ChangeKind};
 use crate::kernel::Kernel;
-use crate::key::{BUILTIN_IDENTITY, KindPrefix, split_suffix};
+use crate::key::{BUILTIN_IDENTITY, KindPrefix, ROOT_CLUSTER, split_suffix};
 use crate::query::Query;
+use crate::registry::split_identity;
 use crate::request::RequestInfo;
 use crate::rest::call::Call;
 use crate::selector::FieldSelector;
 use crate::status::{About, ApiError};
 
-/// The policy of the workspace, shared by everything that asks.
-#[derive(Default)]
+/// The policies of all workspaces, shared by everything that asks.
+///
+/// The default roles and bindings are objects of the root workspace, where an administrator may change them. All others
+/// inherit the defaults without having them, and a workspace without roles of its own costs nothing here.
 pub struct Authorizer {
-    policy: RwLock<Policy>,
+    policies: RwLock<HashMap<Box<str>, Policy>>,
+    inherited: Policy,
 }
 
 const KINDS: [Kind; 4] = [
@@ -32,7 +38,10 @@ impl Authorizer {
     /// Reads the roles and bindings there are, and follows them from then on. A change counts from the moment when it
     /// is acknowledged.
     pub fn follow(cache: &Cache) -> Arc<Self> {
-        let authorizer = Arc::new(Self::default());
+        let authorizer = Arc::new(Self {
+            policies: RwLock::default(),
+            inherited: Policy::inheriting(bootstrap::policy()),
+        });
         for kind in KINDS {
             let prefix = KindPrefix::new(RBAC_GROUP, kind.resource(), BUILTIN_IDENTITY);
             let watcher = Arc::clone(&authorizer);
@@ -44,24 +53,39 @@ impl Authorizer {
     }
 
     fn take(&self, kind: Kind, change: &Change) {
-        let (_, namespace, name) = split_suffix(&change.suffix);
-        let mut policy = self.policy.write().unwrap_or_else(PoisonError::into_inner);
+        let (cluster, namespace, name) = split_suffix(&change.suffix);
+        let mut policies = self.policies.write().unwrap_or_else(PoisonError::into_inner);
+        let empty = || {
+            if cluster == ROOT_CLUSTER {
+                Policy::new()
+            } else {
+                self.inherited.clone()
+            }
+        };
+        let policy = policies.entry(cluster.into()).or_insert_with(empty);
         match change.object.value() {
             Ok(object) if change.kind != ChangeKind::Deleted => policy.upsert(kind, namespace, name, &object),
             _ => policy.remove(kind, namespace, name),
         }
+        if policy.is_empty() {
+            policies.remove(cluster);
+        }
     }
 
-    /// Asks the policy something.
-    pub fn with<T>(&self, ask: impl FnOnce(&Policy) -> T) -> T {
-        ask(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
+    /// Asks the policy of a workspace something. For all workspaces at once, only what every one inherits counts.
+    pub fn with<T>(&self, cluster: &str, ask: impl FnOnce(&Policy) -> T) -> T {
+        let policies = self.policies.read().unwrap_or_else(PoisonError::into_inner);
+        ask(policies.get(cluster).unwrap_or(&self.inherited))
     }
 }
 
 impl Kernel {
-    /// The reason why something is allowed, or 403.
-    pub fn authorize(&self, attributes: &Attributes<'_>) -> Result<String, ApiError> {
-        match self.authorizer.with(|policy| policy.authorize(attributes)) {
+    /// The reason why something is allowed in a workspace, or 403.
+    pub fn authorize(&self, cluster: &str, attributes: &Attributes<'_>) -> Result<String, ApiError> {
+        match self
+            .authorizer
+            .with(cluster, |policy| policy.authorize(attributes))
+        {
             Decision::Allow { reason } => Ok(reason.into_owned()),
             refused => Err(refusal(attributes, refused.reason())),
         }
@@ -93,7 +117,7 @@ pub fn attributes<'a>(user: &'a UserInfo, info: &'a RequestInfo, only_name: &'a 
         resource: info.resource.as_ref().map(|r| ResourceAttributes {
             group: &r.group,
             version: &r.version,
-            resource: &r.resource,
+            resource: split_identity(&r.resource).0,
             subresource: &r.subresource,
             namespace: r.namespace.as_deref().unwrap_or(""),
             name: if r.name.is_empty() { only_name } else { &r.name },
@@ -128,5 +152,5 @@ pub fn require(call: &Call<'_>, verb: &str) -> Result<(), ApiError> {
             ..ResourceAttributes::default()
         }),
     };
-    call.kernel.authorize(&attributes).map(|_| ())
+    call.kernel.authorize(call.cluster, &attributes).map(|_| ())
 }

@@ -77,7 +77,7 @@ async fn aggregate(kernel: &Arc<Kernel>, client: &InProcess) -> Result<(), Boots
     loop {
         let pending = kernel
             .authorizer
-            .with(fairway_kernel_authz::Policy::pending_aggregations);
+            .with(ROOT_CLUSTER, fairway_kernel_authz::Policy::pending_aggregations);
         if pending.is_empty() {
             return Ok(());
         }

@@ -31,7 +31,7 @@ impl InProcess {
     pub fn new(kernel: Arc<Kernel>, user: UserInfo) -> Self {
         Self {
             kernel,
-            peer: Arc::new(Peer::known(user)),
+            peer: Arc::new(Peer::known(user).inside()),
         }
     }
 }

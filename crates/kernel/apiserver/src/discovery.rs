@@ -15,7 +15,7 @@ use crate::status::ApiError;
 
 /// Answers a path that names no resource.
 pub(crate) fn answer(kernel: &Kernel, path: &str, request: &Admitted<'_>) -> Answer {
-    let registry = kernel.registry.load_full();
+    let registry = kernel.apis.of(&request.info.cluster);
     let services = kernel.api_services.load_full();
     let headers = &request.parts.headers;
     let segments: Vec<&str> = path.split('/').filter(|s| !s.is_empty()).collect();
@@ -146,7 +146,7 @@ fn resource_list(registry: &Registry, services: &ApiServices, group: &str, versi
         .filter(|d| d.group == group && d.version == version)
     {
         let mut entry = json!({
-            "name": def.resource, "singularName": def.singular, "namespaced": def.namespaced,
+            "name": registry.name_of(def), "singularName": def.singular, "namespaced": def.namespaced,
             "kind": def.kind, "verbs": def.verbs,
         });
         set_list(&mut entry, "shortNames", &def.short_names);
@@ -157,7 +157,7 @@ fn resource_list(registry: &Registry, services: &ApiServices, group: &str, versi
         resources.push(entry);
         for sub in &def.subresources {
             let mut entry = json!({
-                "name": format!("{}/{}", def.resource, sub.name), "singularName": "",
+                "name": format!("{}/{}", registry.name_of(def), sub.name), "singularName": "",
                 "namespaced": def.namespaced, "kind": sub.kind, "verbs": sub.verbs,
             });
             if (sub.group.as_str(), sub.version.as_str()) != (group, version) {
@@ -240,7 +240,7 @@ fn version_discovery(registry: &Registry, services: &ApiServices, group: &str, v
         .filter(|d| d.group == group && d.version == version)
         .map(|def| {
             let mut entry = Map::new();
-            entry.insert("resource".to_owned(), def.resource.as_str().into());
+            entry.insert("resource".to_owned(), registry.name_of(def).into());
             entry.insert(
                 "responseKind".to_owned(),
                 json!({"group": def.group, "version": def.version, "kind": def.kind}),

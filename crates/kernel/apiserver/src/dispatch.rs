@@ -52,7 +52,7 @@ async fn other(kernel: &Arc<Kernel>, request: &Admitted<'_>) -> Answer {
 }
 
 async fn resource(kernel: &Arc<Kernel>, request: &Admitted<'_>, path: &ResourcePath) -> Answer {
-    let registry = kernel.registry.load_full();
+    let registry = kernel.apis.of(&request.info.cluster);
     let def = registry
         .find(&path.group, &path.version, &path.resource)
         .cloned()

@@ -17,15 +17,16 @@ use crate::chance::{Clock, Random};
 use crate::custom::Definitions;
 use crate::inflight::Inflight;
 use crate::metrics::Metrics;
-use crate::registry::Registry;
 use crate::storage::Storage;
 
 /// An API server, without its listeners.
 pub struct Kernel {
     /// State.
     pub storage: Storage,
-    /// Which resources there are.
-    pub registry: ArcSwap<Registry>,
+    /// Which resources each workspace has.
+    pub apis: crate::apis::Apis,
+    /// Which workspaces there are.
+    pub workspaces: Arc<crate::workspaces::Workspaces>,
     /// What domains serve.
     pub api_services: ArcSwap<crate::api_services::ApiServices>,
     /// Who may do what.
@@ -120,10 +121,12 @@ impl Kernel {
         let cache = Cache::load(Arc::clone(&store), Arc::clone(&keys)).await?;
         let authorizer = Authorizer::follow(&cache);
         let limits = Limits::follow(&cache);
+        let workspaces = crate::workspaces::Workspaces::follow(&cache);
         let policies = crate::admission::policy::Policies::follow(&cache);
         let kernel = Arc::new(Self {
             storage: Storage { store, cache, keys },
-            registry: ArcSwap::from_pointee(Registry::new([])),
+            apis: crate::apis::Apis::default(),
+            workspaces,
             api_services: ArcSwap::default(),
             authorizer,
             limits,

@@ -7,8 +7,13 @@
 
 use bytes::Bytes;
 
+use crate::workspaces::EVERY_CLUSTER;
+
 /// The logical cluster of requests that name no workspace.
 pub const ROOT_CLUSTER: &str = "root";
+
+/// The workspace that exports what Fairway's own domains serve.
+pub const SYSTEM_CLUSTER: &str = "system:fairway";
 
 /// Identity of kinds that the kernel itself brings.
 pub const BUILTIN_IDENTITY: &str = "builtin";
@@ -36,6 +41,11 @@ impl KindPrefix {
         &self.0
     }
 
+    /// `builtin`, the CRD's UID, or an export's hash.
+    pub fn identity(&self) -> &str {
+        self.0.trim_end_matches('/').rsplit('/').next().unwrap_or("")
+    }
+
     /// The store's key of one object.
     pub fn object(&self, suffix: &ObjectSuffix) -> Bytes {
         Bytes::from(format!("{}{}", self.0, suffix.0))
@@ -59,8 +69,11 @@ impl ObjectSuffix {
 }
 
 /// The part of an [`ObjectSuffix`] that all objects of a namespace, or of a workspace, share.
+///
+/// Of all workspaces there is only everything.
 pub fn scope_prefix(cluster: &str, namespace: Option<&str>) -> String {
     match namespace {
+        _ if cluster == EVERY_CLUSTER => String::new(),
         Some(namespace) => format!("{cluster}/{namespace}/"),
         None => format!("{cluster}/"),
     }

@@ -7,8 +7,10 @@
 //! Tasks: one that fills the cache from the store's stream (`cache::ingest`), one per connection, one thread that writes the
 //! audit log. Everything else happens in the task of the request.
 
+pub mod access;
 pub mod admission;
 pub mod api_services;
+pub mod apis;
 pub mod audit;
 pub mod authn;
 pub mod authorize;
@@ -45,6 +47,7 @@ pub mod storage;
 mod strict;
 mod subresource;
 mod version;
+pub mod workspaces;
 
 pub use kernel::{Kernel, KernelOptions, StartError};
 pub use version::GIT_VERSION;

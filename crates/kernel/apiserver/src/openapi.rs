@@ -32,7 +32,7 @@ pub(crate) fn hash(bytes: &[u8]) -> String {
 
 /// Answers a path below `/openapi/v3`.
 pub(crate) fn answer(kernel: &Kernel, path: &str, request: &Admitted<'_>) -> Answer {
-    let registry = kernel.registry.load_full();
+    let registry = kernel.apis.of(&request.info.cluster);
     let services = kernel.api_services.load_full();
     let Some(name) = path.strip_prefix("/openapi/v3/") else {
         let mut paths = Map::new();

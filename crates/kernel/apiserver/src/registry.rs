@@ -1,8 +1,10 @@
 //! Which resources there are, and what each one knows of itself.
 //!
-//! A [`Registry`] is an immutable snapshot: built-in kinds plus the custom ones whose CRDs are established. When a CRD
-//! changes, a new snapshot replaces the old one; requests under way finish on the one they began with.
+//! A [`Registry`] is what one workspace serves at one moment: the built-in kinds, the custom ones whose CRDs are
+//! established, and those that are bound from exports. When one of them changes, a new snapshot replaces the old one;
+//! requests under way finish on the one they began with.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -134,62 +136,30 @@ pub fn api_version(group: &str, version: &str) -> String {
     }
 }
 
-/// All resources at one moment.
+/// Resources that come from one place: the kernel, the CRDs of a workspace, an export. Workspaces share layers, so that
+/// ten thousand of them with the same APIs cost no more than references.
 #[derive(Default)]
-pub struct Registry {
+pub struct Layer {
     /// By plural name, which few groups share.
-    defs: HashMap<String, Vec<Arc<ResourceDef>>>,
+    defs: HashMap<Box<str>, Vec<Arc<ResourceDef>>>,
     order: Vec<Arc<ResourceDef>>,
 }
 
-impl Registry {
-    /// The built-in kinds and these custom ones.
-    pub fn new(custom: impl IntoIterator<Item = Arc<ResourceDef>>) -> Self {
-        let mut registry = Self::default();
-        for def in builtin_defs() {
-            registry.add(Arc::clone(def));
+impl Layer {
+    /// A layer of these resources.
+    pub fn new(defs: impl IntoIterator<Item = Arc<ResourceDef>>) -> Self {
+        let mut layer = Self::default();
+        for def in defs {
+            let same_name = layer.defs.entry(def.resource.as_str().into()).or_default();
+            same_name.push(Arc::clone(&def));
+            layer.order.push(def);
         }
-        for def in custom {
-            registry.add(def);
-        }
-        registry
+        layer
     }
 
-    fn add(&mut self, def: Arc<ResourceDef>) {
-        self.defs
-            .entry(def.resource.clone())
-            .or_default()
-            .push(Arc::clone(&def));
-        self.order.push(def);
-    }
-
-    /// The resource of a path.
-    pub fn find(&self, group: &str, version: &str, resource: &str) -> Option<&Arc<ResourceDef>> {
-        self.defs
-            .get(resource)?
-            .iter()
-            .find(|d| d.group == group && d.version == version)
-    }
-
-    /// Any served version of a resource.
-    pub fn any_version(&self, group: &str, resource: &str) -> Option<&Arc<ResourceDef>> {
-        self.order
-            .iter()
-            .find(|d| d.group == group && d.resource == resource)
-    }
-
-    /// The resource of a kind, as owner references name it.
-    pub fn find_kind(&self, group: &str, version: &str, kind: &str) -> Option<&Arc<ResourceDef>> {
-        self.order
-            .iter()
-            .find(|d| d.group == group && d.version == version && d.kind == kind)
-    }
-
-    /// Whether a group-version is served.
-    pub fn serves(&self, group: &str, version: &str) -> bool {
-        self.order
-            .iter()
-            .any(|d| d.group == group && d.version == version)
+    /// Whether it has no resource.
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
     }
 
     /// All, in discovery order.
@@ -198,13 +168,94 @@ impl Registry {
     }
 }
 
-fn builtin_defs() -> &'static [Arc<ResourceDef>] {
-    static DEFS: std::sync::OnceLock<Vec<Arc<ResourceDef>>> = std::sync::OnceLock::new();
-    DEFS.get_or_init(|| {
-        builtin::kinds()
-            .iter()
-            .map(|info| Arc::new(builtin_def(info)))
-            .collect()
+/// All resources of a workspace at one moment.
+#[derive(Clone)]
+pub struct Registry {
+    layers: Vec<Arc<Layer>>,
+    /// Whether it is that of all workspaces, in which a custom kind is named with its identity (`widgets:<identity>`).
+    everywhere: bool,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::new([])
+    }
+}
+
+impl Registry {
+    /// The built-in kinds and these.
+    pub fn new(layers: impl IntoIterator<Item = Arc<Layer>>) -> Self {
+        let more = layers.into_iter().filter(|layer| !layer.is_empty());
+        Self {
+            layers: std::iter::once(Arc::clone(builtin_layer())).chain(more).collect(),
+            everywhere: false,
+        }
+    }
+
+    /// The same over all workspaces.
+    pub fn everywhere(layers: impl IntoIterator<Item = Arc<Layer>>) -> Self {
+        Self {
+            everywhere: true,
+            ..Self::new(layers)
+        }
+    }
+
+    /// The name under which a resource is found here.
+    pub fn name_of<'a>(&self, def: &'a ResourceDef) -> Cow<'a, str> {
+        match def.prefix.identity() {
+            identity if self.everywhere && identity != BUILTIN_IDENTITY => {
+                Cow::Owned(format!("{}:{identity}", def.resource))
+            }
+            _ => Cow::Borrowed(&def.resource),
+        }
+    }
+
+    /// The resource of a path.
+    pub fn find(&self, group: &str, version: &str, resource: &str) -> Option<&Arc<ResourceDef>> {
+        if self.everywhere {
+            let (resource, identity) = split_identity(resource);
+            let named = self.layers.iter().filter_map(|layer| layer.defs.get(resource));
+            return named
+                .flatten()
+                .find(|d| d.group == group && d.version == version && d.prefix.identity() == identity);
+        }
+        let named = self.layers.iter().filter_map(|layer| layer.defs.get(resource));
+        named.flatten().find(|d| d.group == group && d.version == version)
+    }
+
+    /// Any served version of a resource.
+    pub fn any_version(&self, group: &str, resource: &str) -> Option<&Arc<ResourceDef>> {
+        let named = self.layers.iter().filter_map(|layer| layer.defs.get(resource));
+        named.flatten().find(|d| d.group == group)
+    }
+
+    /// The resource of a kind, as owner references name it.
+    pub fn find_kind(&self, group: &str, version: &str, kind: &str) -> Option<&Arc<ResourceDef>> {
+        self.iter()
+            .find(|d| d.group == group && d.version == version && d.kind == kind)
+    }
+
+    /// Whether a group-version is served.
+    pub fn serves(&self, group: &str, version: &str) -> bool {
+        self.iter().any(|d| d.group == group && d.version == version)
+    }
+
+    /// All, in discovery order.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<ResourceDef>> {
+        self.layers.iter().flat_map(|layer| layer.iter())
+    }
+}
+
+/// A resource and the identity that its name carries, where all workspaces are looked at.
+pub fn split_identity(resource: &str) -> (&str, &str) {
+    resource.split_once(':').unwrap_or((resource, BUILTIN_IDENTITY))
+}
+
+fn builtin_layer() -> &'static Arc<Layer> {
+    static LAYER: std::sync::OnceLock<Arc<Layer>> = std::sync::OnceLock::new();
+    LAYER.get_or_init(|| {
+        let defs = builtin::kinds().iter().map(|info| Arc::new(builtin_def(info)));
+        Arc::new(Layer::new(defs))
     })
 }
 

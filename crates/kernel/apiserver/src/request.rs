@@ -7,11 +7,14 @@ use http::Method;
 
 use crate::key::ROOT_CLUSTER;
 use crate::query::Query;
+use crate::workspaces::EVERY_CLUSTER;
 
 /// A request, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestInfo {
-    /// The workspace's logical cluster.
+    /// The workspace, as the URL names it.
+    pub workspace: String,
+    /// The id of its logical cluster; `*` for all, empty if there is none of that name.
     pub cluster: String,
     /// The path below the workspace.
     pub path: String,
@@ -46,20 +49,27 @@ pub enum PathError {
     /// Not valid percent-encoded UTF-8.
     #[error("the path of the request is not valid percent-encoded UTF-8")]
     Encoding,
-    /// `/clusters/<x>` of a workspace that is not there.
-    #[error("workspace \"{0}\" does not exist")]
-    NoSuchWorkspace(String),
 }
 
 impl RequestInfo {
-    /// Reads method, path and query.
-    pub fn read(method: &Method, path: &str, query: &Query) -> Result<Self, PathError> {
-        let (cluster, path) = split_workspace(path)?;
+    /// Reads method, path and query. `resolve` knows the ids of workspaces.
+    pub fn read(
+        method: &Method,
+        path: &str,
+        query: &Query,
+        resolve: impl FnOnce(&str) -> Option<Box<str>>,
+    ) -> Result<Self, PathError> {
+        let (workspace, path) = split_workspace(path)?;
+        let cluster = match workspace.as_str() {
+            ROOT_CLUSTER | EVERY_CLUSTER => workspace.clone(),
+            named => resolve(named).map(String::from).unwrap_or_default(),
+        };
         let mut segments = Vec::new();
         for segment in path.split('/').filter(|s| !s.is_empty()) {
             segments.push(percent_decode(segment).ok_or(PathError::Encoding)?);
         }
         let mut info = Self {
+            workspace,
             cluster,
             path: path.to_owned(),
             verb: plain_verb(method),
@@ -92,14 +102,8 @@ fn split_workspace(path: &str) -> Result<(String, &str), PathError> {
     };
     let end = rest.find('/').unwrap_or(rest.len());
     let (workspace, below) = rest.split_at(end);
-    if workspace == ROOT_CLUSTER {
-        Ok((
-            ROOT_CLUSTER.to_owned(),
-            if below.is_empty() { "/" } else { below },
-        ))
-    } else {
-        Err(PathError::NoSuchWorkspace(workspace.to_owned()))
-    }
+    let workspace = percent_decode(workspace).ok_or(PathError::Encoding)?;
+    Ok((workspace, if below.is_empty() { "/" } else { below }))
 }
 
 /// Subresources that a namespace has itself; everything else below it is a namespaced resource.
@@ -204,7 +208,7 @@ mod tests {
 
     fn check(method: &Method, url: &str, expected: &str) {
         let (path, query) = url.split_once('?').unwrap_or((url, ""));
-        let got = RequestInfo::read(method, path, &Query::parse(query).unwrap()).unwrap();
+        let got = RequestInfo::read(method, path, &Query::parse(query).unwrap(), |_| None).unwrap();
         let text = match &got.resource {
             None => format!("{} {}", got.verb, got.path),
             Some(r) => format!(
@@ -270,13 +274,32 @@ mod tests {
     #[test]
     fn unknown_workspaces_and_bad_encoding_are_told() {
         let none = Query::parse("").unwrap();
-        assert_eq!(
-            RequestInfo::read(&Method::GET, "/clusters/other/api/v1/pods", &none),
-            Err(PathError::NoSuchWorkspace("other".to_owned()))
-        );
-        assert_eq!(
-            RequestInfo::read(&Method::GET, "/api/v1/namespaces/%ff/pods", &none),
-            Err(PathError::Encoding)
-        );
+        let read = |path: &str| {
+            let known = |named: &str| (named == "root:team").then(|| "2x8f0a9b1c3d4e5f".into());
+            RequestInfo::read(&Method::GET, path, &none, known)
+        };
+        for (path, workspace, cluster) in [
+            ("/api/v1/pods", "root", "root"),
+            ("/clusters/root/api/v1/pods", "root", "root"),
+            ("/clusters/root:team/api/v1/pods", "root:team", "2x8f0a9b1c3d4e5f"),
+            (
+                "/clusters/root%3Ateam/api/v1/pods",
+                "root:team",
+                "2x8f0a9b1c3d4e5f",
+            ),
+            ("/clusters/other/api/v1/pods", "other", ""),
+            ("/clusters//api/v1/pods", "", ""),
+            ("/clusters/*/api/v1/pods", "*", "*"),
+        ] {
+            let info = read(path).unwrap();
+            assert_eq!(
+                (info.workspace.as_str(), info.cluster.as_str()),
+                (workspace, cluster),
+                "{path}"
+            );
+            assert_eq!(info.path, "/api/v1/pods");
+        }
+        assert_eq!(read("/api/v1/namespaces/%ff/pods"), Err(PathError::Encoding));
+        assert_eq!(read("/clusters/%ff/api"), Err(PathError::Encoding));
     }
 }

@@ -84,7 +84,7 @@ fn texts(value: &Value) -> Vec<String> {
 
 async fn token_review(call: &Call<'_>, spec: &Value) -> Value {
     let token = spec["token"].as_str().unwrap_or("");
-    match authenticate_token(call.kernel, token, &texts(&spec["audiences"])).await {
+    match authenticate_token(call.kernel, call.cluster, token, &texts(&spec["audiences"])).await {
         Ok(verified) => {
             let mut user = verified.user;
             user.groups.push(crate::authn::AUTHENTICATED.to_owned());
@@ -138,7 +138,7 @@ fn access(call: &Call<'_>, user: &UserInfo, spec: &Value) -> Value {
         };
         call.kernel
             .authorizer
-            .with(|policy| policy.authorize(&attributes))
+            .with(call.cluster, |policy| policy.authorize(&attributes))
     } else {
         let (path, verb) = (text(other, "path"), text(other, "verb"));
         let attributes = Attributes {
@@ -149,7 +149,7 @@ fn access(call: &Call<'_>, user: &UserInfo, spec: &Value) -> Value {
         };
         call.kernel
             .authorizer
-            .with(|policy| policy.authorize(&attributes))
+            .with(call.cluster, |policy| policy.authorize(&attributes))
     };
     status(&decision)
 }
@@ -170,7 +170,7 @@ fn rules(call: &Call<'_>, spec: &Value) -> Value {
     let rules = call
         .kernel
         .authorizer
-        .with(|policy| policy.rules_for(call.user, namespace));
+        .with(call.cluster, |policy| policy.rules_for(call.user, namespace));
     let mut status = json!({
         "resourceRules": rules.resource_rules,
         "nonResourceRules": rules.non_resource_rules,

@@ -12,6 +12,7 @@ use fairway_kernel_authz::UserInfo;
 use futures::FutureExt;
 use http::{Method, Request, Response};
 
+use crate::access;
 use crate::audit::trail::Trail;
 use crate::authn::{self, Peer};
 use crate::authorize;
@@ -83,8 +84,8 @@ fn panic_reason(panic: &(dyn std::any::Any + Send)) -> &str {
 fn count(kernel: &Kernel, info: &RequestInfo, code: u16, started: Instant) {
     let known = info.resource.as_ref().is_some_and(|r| {
         kernel
-            .registry
-            .load()
+            .apis
+            .of(&info.cluster)
             .find(&r.group, &r.version, &r.resource)
             .is_some()
     }) || kernel.api_services.load().route(info).is_some();
@@ -99,7 +100,10 @@ async fn answer(
     trail: &mut Trail,
 ) -> Result<Response<ResponseBody>, ApiError> {
     let query = Query::parse(parts.uri.query().unwrap_or(""))?;
-    let info = RequestInfo::read(&parts.method, parts.uri.path(), &query).map_err(|e| path_error(&e))?;
+    let info = RequestInfo::read(&parts.method, parts.uri.path(), &query, |named| {
+        kernel.workspaces.resolve(named)
+    })
+    .map_err(|error| ApiError::bad_request(error.to_string()))?;
     let info = Arc::clone(trail.info.insert(Arc::new(info)));
     crate::query::check_timeout(&query)?;
     let accept = Accept::read(&parts.headers, &query);
@@ -107,11 +111,12 @@ async fn answer(
     let routed = kernel.api_services.load().route(&info);
     let is_long = routed.as_ref().is_some_and(|route| route.resource.long_running);
     let work = async {
-        let requestor = authn::authenticate(kernel, peer, &parts.headers).await?;
+        let requestor = authn::authenticate(kernel, &info.cluster, peer, &parts.headers).await?;
         trail.user = Some(Arc::clone(&requestor));
         trail.begin(kernel, parts, peer);
+        access::enter(kernel, peer, &requestor, &info)?;
         trail.impersonated =
-            authn::impersonate::impersonate(kernel, &requestor, &parts.headers)?.map(Arc::new);
+            authn::impersonate::impersonate(kernel, &info.cluster, &requestor, &parts.headers)?.map(Arc::new);
         let user = trail.impersonated.clone().unwrap_or(requestor);
         let _place = match info.verb {
             "watch" => None,
@@ -119,7 +124,7 @@ async fn answer(
             _ => Some(kernel.inflight.enter(info.is_mutating())?),
         };
         let only_name = authorize::selected_name(&info, &query);
-        match kernel.authorize(&authorize::attributes(&user, &info, &only_name)) {
+        match kernel.authorize(&info.cluster, &authorize::attributes(&user, &info, &only_name)) {
             Ok(reason) => trail.decision = Some(("allow", reason)),
             Err(refused) => {
                 trail.decision = Some(("forbid", refused.message.clone()));
@@ -158,16 +163,6 @@ async fn answer(
         )),
     };
     Ok(answered.unwrap_or_else(|error| respond::error(format, &error)))
-}
-
-fn path_error(error: &crate::request::PathError) -> ApiError {
-    match error {
-        crate::request::PathError::Encoding => ApiError::bad_request(error.to_string()),
-        crate::request::PathError::NoSuchWorkspace(_) => ApiError {
-            message: error.to_string(),
-            ..ApiError::no_such_path()
-        },
-    }
 }
 
 /// Whether the server has finished starting.

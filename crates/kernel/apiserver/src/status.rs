@@ -139,6 +139,14 @@ impl ApiError {
         }
     }
 
+    /// 404, for a workspace, to those who may know that it is not there.
+    pub fn workspace_not_found(named: &str) -> Self {
+        Self {
+            message: format!("workspace {named:?} does not exist"),
+            ..Self::no_such_path()
+        }
+    }
+
     /// 404, for a path that leads nowhere.
     pub fn no_such_path() -> Self {
         Self {

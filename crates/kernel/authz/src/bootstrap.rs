@@ -13,9 +13,11 @@ mod namespaced;
 mod reconcile;
 mod user_roles;
 
+use std::sync::{Arc, LazyLock};
+
 use serde_json::{Value, json};
 
-use crate::{Kind, RBAC_GROUP};
+use crate::{Kind, Policy, RBAC_GROUP};
 use component_roles::COMPONENT_ROLES;
 use controller_roles::CONTROLLER_ROLES;
 use fairway_roles::FAIRWAY_ROLES;
@@ -161,6 +163,31 @@ pub fn objects() -> Vec<BootstrapObject> {
             .map(controller_binding),
     );
     all
+}
+
+/// The default objects as a policy: what holds in a workspace that has no copies of them.
+pub fn policy() -> Arc<Policy> {
+    static POLICY: LazyLock<Arc<Policy>> = LazyLock::new(|| {
+        let mut policy = Policy::new();
+        for default in objects() {
+            policy.upsert(default.kind, default.namespace, default.name, &default.object);
+        }
+        loop {
+            let pending = policy.pending_aggregations();
+            if pending.is_empty() {
+                return Arc::new(policy);
+            }
+            for role in pending {
+                let gathered = objects()
+                    .into_iter()
+                    .find(|o| o.kind == Kind::ClusterRole && o.name == role.name);
+                let Some(mut default) = gathered else { continue };
+                default.object["rules"] = json!(role.rules);
+                policy.upsert(Kind::ClusterRole, "", default.name, &default.object);
+            }
+        }
+    });
+    Arc::clone(&POLICY)
 }
 
 /// Each controller's role is held by the service account of its name.

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -23,6 +24,8 @@ pub struct Policy {
     cluster_bindings: BindingIndex,
     /// By namespace.
     bindings: HashMap<String, BindingIndex>,
+    /// What holds here besides, without being an object here.
+    inherited: Option<Arc<Policy>>,
 }
 
 /// The bindings of one scope, and who they name.
@@ -156,6 +159,23 @@ impl Policy {
         Self::default()
     }
 
+    /// A policy in which the roles and bindings of another hold too. A binding of its own finds
+    /// a role of its own before an inherited one of the same name.
+    pub fn inheriting(inherited: Arc<Self>) -> Self {
+        Self {
+            inherited: Some(inherited),
+            ..Self::default()
+        }
+    }
+
+    /// Whether it has no role and no binding of its own.
+    pub fn is_empty(&self) -> bool {
+        self.cluster_roles.is_empty()
+            && self.roles.is_empty()
+            && self.cluster_bindings.bindings.is_empty()
+            && self.bindings.is_empty()
+    }
+
     /// Takes up a new or changed object. `namespace` is empty for cluster-scoped kinds.
     pub fn upsert(&mut self, kind: Kind, namespace: &str, name: &str, object: &Value) {
         match kind {
@@ -211,13 +231,12 @@ impl Policy {
     pub fn authorize(&self, attributes: &Attributes<'_>) -> Decision {
         let namespace = attributes.resource.as_ref().map_or("", |target| target.namespace);
         let mut errors = Vec::new();
-        let scopes = [Some((&self.cluster_bindings, "")), self.scope(namespace)];
-        for (index, namespace) in scopes.into_iter().flatten() {
+        for (policy, index, namespace) in self.scopes(namespace) {
             for name in index.entries(attributes.user).flat_map(BTreeMap::keys) {
                 let Some(binding) = index.bindings.get(name) else {
                     continue;
                 };
-                match self.resolve(&binding.role_ref, namespace) {
+                match policy.resolve(&binding.role_ref, namespace) {
                     Ok(rules) if rules.iter().any(|rule| rule.allows(attributes)) => {
                         let subject = index.subject(attributes.user, name, binding);
                         let reason = describe_grant(namespace, name, binding, subject);
@@ -247,30 +266,32 @@ impl Policy {
 
     /// The rules of the role that a binding of `namespace` (empty for cluster scope) refers to.
     pub fn resolve(&self, role_ref: &RoleRef, namespace: &str) -> Result<&[PolicyRule], RoleNotFound> {
-        let (resource, rules) = match role_ref.kind.as_str() {
-            "Role" => (
-                "role",
-                self.roles
-                    .get(namespace)
-                    .and_then(|roles| roles.get(&role_ref.name)),
-            ),
-            "ClusterRole" => (
-                "clusterrole",
-                self.cluster_roles.get(&role_ref.name).map(|role| &role.rules),
-            ),
+        let resource = match role_ref.kind.as_str() {
+            "Role" => "role",
+            "ClusterRole" => "clusterrole",
             _ => {
                 return Err(RoleNotFound::UnsupportedKind {
                     kind: role_ref.kind.clone(),
                 });
             }
         };
-        match rules {
-            Some(rules) => Ok(rules),
-            None => Err(RoleNotFound::Missing {
+        let inherited = self.inherited.as_deref();
+        let found = self.own_rules(role_ref, namespace);
+        found
+            .or_else(|| inherited?.own_rules(role_ref, namespace))
+            .ok_or_else(|| RoleNotFound::Missing {
                 resource,
                 name: role_ref.name.clone(),
-            }),
+            })
+    }
+
+    fn own_rules(&self, role_ref: &RoleRef, namespace: &str) -> Option<&[PolicyRule]> {
+        if role_ref.kind == "Role" {
+            let roles = self.roles.get(namespace)?;
+            return roles.get(&role_ref.name).map(Vec::as_slice);
         }
+        let role = self.cluster_roles.get(&role_ref.name)?;
+        Some(&role.rules)
     }
 
     /// What a user may do in a namespace (empty: cluster-wide only), for SelfSubjectRulesReview.
@@ -308,11 +329,10 @@ impl Policy {
     ) -> (Vec<&PolicyRule>, Vec<RoleNotFound>) {
         let mut rules = Vec::new();
         let mut errors = Vec::new();
-        let scopes = [Some((&self.cluster_bindings, "")), self.scope(namespace)];
-        for (index, namespace) in scopes.into_iter().flatten() {
+        for (policy, index, namespace) in self.scopes(namespace) {
             let names: BTreeSet<&String> = index.entries(user).flat_map(BTreeMap::keys).collect();
             for binding in names.into_iter().filter_map(|name| index.bindings.get(name)) {
-                match self.resolve(&binding.role_ref, namespace) {
+                match policy.resolve(&binding.role_ref, namespace) {
                     Ok(granted) => rules.extend(granted),
                     Err(missing) => errors.push(missing),
                 }
@@ -327,11 +347,19 @@ impl Policy {
         pending_aggregations(&self.cluster_roles)
     }
 
-    fn scope<'a>(&'a self, namespace: &'a str) -> Option<(&'a BindingIndex, &'a str)> {
-        if namespace.is_empty() {
-            return None;
-        }
-        self.bindings.get(namespace).map(|index| (index, namespace))
+    /// The bindings that may count in a namespace, the workspace's own first, each with the policy in which its role is
+    /// looked for. An inherited binding means an inherited role: whoever could put another in its place would grant
+    /// it to everybody whom the defaults name.
+    fn scopes<'a, 'n>(
+        &'a self,
+        namespace: &'n str,
+    ) -> impl Iterator<Item = (&'a Self, &'a BindingIndex, &'n str)> {
+        let policies = std::iter::once(self).chain(self.inherited.as_deref());
+        policies.flat_map(move |policy| {
+            let local = policy.bindings.get(namespace).filter(|_| !namespace.is_empty());
+            std::iter::once((policy, &policy.cluster_bindings, ""))
+                .chain(local.map(|index| (policy, index, namespace)))
+        })
     }
 }
 

@@ -66,7 +66,7 @@ fn confirm_signer(call: &Call<'_>, old: &Value, verb: &str) -> Result<(), ApiErr
                 ..ResourceAttributes::default()
             }),
         };
-        call.kernel.authorize(&attributes).is_ok()
+        call.kernel.authorize(call.cluster, &attributes).is_ok()
     };
     let domain = signer.split('/').next().unwrap_or("");
     if may(signer) || may(&format!("{domain}/*")) {

@@ -5,7 +5,7 @@
 
 mod request;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -37,11 +37,11 @@ const CONFIGURATION: [&str; 6] = [
 /// A policy and what binds it.
 type Enforced = (Arc<Policy>, Vec<Arc<Value>>);
 
-/// The policies that there are.
+/// The policies that there are, by workspace: nobody is judged by his neighbour's.
 #[derive(Default)]
 pub struct Policies {
-    known: Mutex<Known>,
-    enforced: ArcSwap<Vec<Enforced>>,
+    known: Mutex<HashMap<Box<str>, Known>>,
+    enforced: ArcSwap<HashMap<Box<str>, Arc<Vec<Enforced>>>>,
 }
 
 #[derive(Default)]
@@ -68,13 +68,15 @@ impl Policies {
     }
 
     fn take(&self, change: &Change, is_binding: bool) {
-        let name = split_suffix(&change.suffix).2.to_owned();
+        let (cluster, _, name) = split_suffix(&change.suffix);
+        let name = name.to_owned();
         let object = change
             .object
             .value()
             .ok()
             .filter(|_| change.kind != ChangeKind::Deleted);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clusters = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = clusters.entry(cluster.into()).or_default();
         match (object, is_binding) {
             (Some(object), true) => drop(known.bindings.insert(name, Arc::new(object))),
             (None, true) => drop(known.bindings.remove(&name)),
@@ -88,7 +90,24 @@ impl Policies {
                 }
             }
         }
-        self.enforced.store(Arc::new(known.enforced()));
+        let enforced = Arc::new(known.enforced());
+        if known.policies.is_empty() && known.bindings.is_empty() {
+            clusters.remove(cluster);
+        }
+        self.enforced.rcu(|all| {
+            let mut all = HashMap::clone(all);
+            if enforced.is_empty() {
+                all.remove(cluster);
+            } else {
+                all.insert(cluster.into(), Arc::clone(&enforced));
+            }
+            all
+        });
+    }
+
+    /// What is in force in a workspace.
+    fn of(&self, cluster: &str) -> Option<Arc<Vec<Enforced>>> {
+        self.enforced.load().get(cluster).cloned()
     }
 }
 
@@ -124,9 +143,11 @@ pub fn judge(
     object: &Value,
     old: Option<&Value>,
 ) -> Result<(), ApiError> {
-    let enforced = call.kernel.policies.enforced.load();
+    let Some(enforced) = call.kernel.policies.of(call.cluster) else {
+        return Ok(());
+    };
     let configures = call.def.group == GROUP && CONFIGURATION.contains(&call.def.resource.as_str());
-    if enforced.is_empty() || configures {
+    if configures {
         return Ok(());
     }
     let request = Request::new(call, operation, object, old)?;
@@ -278,7 +299,7 @@ fn parameters(
         return Ok(vec![Value::Null]);
     };
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let registry = call.kernel.registry.load();
+    let registry = call.kernel.apis.of(call.cluster);
     let def = registry
         .find_kind(group, version, kind)
         .ok_or_else(|| format!("paramKind kind `{api_version}, Kind={kind}` not known"))?;

@@ -23,9 +23,9 @@ pub fn confirm(call: &Call<'_>, object: &Value, old: Option<&Value>) -> Result<(
             }
             let rules = PolicyRule::list_from(object.get("rules"));
             let aggregates = object.get("aggregationRule").is_some_and(|r| !r.is_null());
-            call.kernel
-                .authorizer
-                .with(|policy| policy.may_write_role(call.user, kind, namespace, name, &rules, aggregates))
+            call.kernel.authorizer.with(call.cluster, |policy| {
+                policy.may_write_role(call.user, kind, namespace, name, &rules, aggregates)
+            })
         }
         Kind::RoleBinding | Kind::ClusterRoleBinding => {
             if unchanged("roleRef") && unchanged("subjects") {
@@ -34,9 +34,9 @@ pub fn confirm(call: &Call<'_>, object: &Value, old: Option<&Value>) -> Result<(
             let Some(binding) = Binding::from_object(object) else {
                 return Ok(());
             };
-            call.kernel
-                .authorizer
-                .with(|policy| policy.may_bind(call.user, &binding.role_ref, namespace))
+            call.kernel.authorizer.with(call.cluster, |policy| {
+                policy.may_bind(call.user, &binding.role_ref, namespace)
+            })
         }
     };
     outcome.map_err(|error| match error {

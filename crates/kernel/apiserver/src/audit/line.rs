@@ -200,7 +200,7 @@ mod tests {
 
     fn line(uri: &str, user: &UserInfo, impersonated: Option<&UserInfo>) -> Value {
         let path = uri.split('?').next().unwrap();
-        let info = RequestInfo::read(&http::Method::GET, path, &Query::parse("").unwrap()).unwrap();
+        let info = RequestInfo::read(&http::Method::GET, path, &Query::parse("").unwrap(), |_| None).unwrap();
         let text = write(&Entry {
             id: "id",
             info: &info,

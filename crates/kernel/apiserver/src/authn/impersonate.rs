@@ -13,6 +13,7 @@ const EXTRA_PREFIX: &str = "impersonate-extra-";
 /// The user that the request wants to act as, if it wants to and may.
 pub fn impersonate(
     kernel: &Kernel,
+    cluster: &str,
     requestor: &UserInfo,
     headers: &HeaderMap,
 ) -> Result<Option<UserInfo>, ApiError> {
@@ -61,7 +62,7 @@ pub fn impersonate(
             }),
             path: "",
         };
-        kernel.authorize(&attributes).map(|_| ())
+        kernel.authorize(cluster, &attributes).map(|_| ())
     };
     let mut user = UserInfo::new(name.clone(), Vec::<String>::new());
     if let Some((namespace, account)) = service_account(&name) {

@@ -117,10 +117,18 @@ pub enum TokenError {
     /// Too late, or too early.
     #[error("the token has expired or is not valid yet")]
     Time,
+    /// An account of another workspace.
+    #[error("the token belongs to a service account of another workspace")]
+    Workspace,
     /// The account or the bound object is gone.
     #[error("what the token is bound to does not exist any more: {0}")]
     Unbound(String),
 }
+
+/// Which workspace an account is of, among the claims of its tokens. Tokens of the root workspace are as Kubernetes' own.
+const CLUSTER_CLAIM: &str = "clusterName";
+/// The same in what is said of the user.
+pub const CLUSTER_EXTRA: &str = "authentication.kcp.io/cluster-name";
 
 /// A token that was accepted.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,6 +142,8 @@ pub struct Verified {
 /// What a new token shall say.
 #[derive(Clone, Debug)]
 pub struct Grant<'a> {
+    /// Workspace of the account.
+    pub cluster: &'a str,
     /// Namespace of the account.
     pub namespace: &'a str,
     /// Its name.
@@ -215,6 +225,9 @@ impl Tokens {
             "namespace": grant.namespace,
             "serviceaccount": {"name": grant.account, "uid": grant.uid},
         });
+        if grant.cluster != ROOT_CLUSTER {
+            kubernetes[CLUSTER_CLAIM] = grant.cluster.into();
+        }
         if let Some((kind, name, uid)) = grant.bound {
             kubernetes[kind.to_lowercase()] = json!({"name": name, "uid": uid});
         }
@@ -285,10 +298,17 @@ impl Tokens {
     pub fn authenticate(
         &self,
         kernel: &Kernel,
+        cluster: &str,
         token: &str,
         wanted: &[String],
     ) -> Result<Verified, TokenError> {
         let claims = self.verify(token, kernel.clock.unix())?;
+        let home = claims["kubernetes.io"][CLUSTER_CLAIM]
+            .as_str()
+            .unwrap_or(ROOT_CLUSTER);
+        if home != cluster {
+            return Err(TokenError::Workspace);
+        }
         let given: Vec<String> = claims["aud"]
             .as_array()
             .map(|a| a.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect())
@@ -300,18 +320,18 @@ impl Tokens {
             return Err(TokenError::Audience(given));
         }
         Ok(Verified {
-            user: self.bound_user(kernel, &claims)?,
+            user: self.bound_user(kernel, cluster, &claims)?,
             audiences,
         })
     }
 
-    fn bound_user(&self, kernel: &Kernel, claims: &Value) -> Result<UserInfo, TokenError> {
+    fn bound_user(&self, kernel: &Kernel, cluster: &str, claims: &Value) -> Result<UserInfo, TokenError> {
         let private = &claims["kubernetes.io"];
         let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
         let namespace = text(&private["namespace"]);
         let account = text(&private["serviceaccount"]["name"]);
         let uid = text(&private["serviceaccount"]["uid"]);
-        must_exist(kernel, "serviceaccounts", &namespace, &account, &uid)?;
+        must_exist(kernel, cluster, "serviceaccounts", &namespace, &account, &uid)?;
         let mut user = UserInfo::new(
             format!("system:serviceaccount:{namespace}:{account}"),
             [
@@ -320,6 +340,10 @@ impl Tokens {
             ],
         );
         user.uid = uid;
+        if cluster != ROOT_CLUSTER {
+            user.extra
+                .insert(CLUSTER_EXTRA.to_owned(), vec![cluster.to_owned()]);
+        }
         for (claim, resource, key) in [
             ("pod", "pods", "pod-name"),
             ("secret", "secrets", "secret-name"),
@@ -329,7 +353,7 @@ impl Tokens {
             if bound.is_object() {
                 let (name, uid) = (text(&bound["name"]), text(&bound["uid"]));
                 let namespace = if claim == "node" { "" } else { namespace.as_str() };
-                must_exist(kernel, resource, namespace, &name, &uid)?;
+                must_exist(kernel, cluster, resource, namespace, &name, &uid)?;
                 user.extra
                     .insert(format!("authentication.kubernetes.io/{key}"), vec![name]);
             }
@@ -372,13 +396,14 @@ impl Tokens {
 
 fn must_exist(
     kernel: &Kernel,
+    cluster: &str,
     resource: &str,
     namespace: &str,
     name: &str,
     uid: &str,
 ) -> Result<(), TokenError> {
     let prefix = KindPrefix::new("", resource, BUILTIN_IDENTITY);
-    let suffix = ObjectSuffix::new(ROOT_CLUSTER, namespace, name);
+    let suffix = ObjectSuffix::new(cluster, namespace, name);
     let found = kernel.storage.cache.kind(prefix.as_str()).get(suffix.as_str());
     let same = found
         .and_then(|object| object.value().ok())
@@ -411,6 +436,7 @@ mod tests {
 
     fn grant<'a>() -> Grant<'a> {
         Grant {
+            cluster: ROOT_CLUSTER,
             namespace: "n",
             account: "a",
             uid: "u",

@@ -1,7 +1,7 @@
 //! The CRDs that there are, compiled into resource definitions.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard, Weak};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use fairway_kernel_schema::crd::conditions::{self, Condition};
 use fairway_kernel_schema::crd::{self, CrdSpec, Scope, Version, naming};
@@ -16,7 +16,7 @@ use crate::cache::{Change, ChangeKind};
 use crate::kernel::Kernel;
 use crate::key::{BUILTIN_IDENTITY, KindPrefix, split_suffix};
 use crate::object::Object;
-use crate::registry::{Nature, Registry, ResourceDef, Subresource, api_version};
+use crate::registry::{Layer, Nature, Registry, ResourceDef, Subresource, api_version};
 use crate::rest::call::{Call, meta, metadata_mut};
 use crate::status::ApiError;
 
@@ -51,37 +51,45 @@ struct Known {
 /// The names that each CRD has been given, as far as others must not take them: reading all CRDs for each new one would
 /// make a thousand of them cost a million readings.
 #[derive(Default)]
-pub struct AcceptedNames(RwLock<BTreeMap<String, Arc<Value>>>);
+pub struct AcceptedNames(RwLock<HashMap<Box<str>, NamesOfCrds>>);
+
+/// By the name of the CRD.
+type NamesOfCrds = BTreeMap<String, Arc<Value>>;
 
 impl AcceptedNames {
-    fn set(&self, crd: &str, object: &Value) {
+    fn set(&self, cluster: &str, crd: &str, object: &Value) {
         let names = json!({
             "spec": {"group": object["spec"]["group"]},
             "status": {"acceptedNames": object["status"]["acceptedNames"]},
         });
-        self.write().insert(crd.to_owned(), Arc::new(names));
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let here = all.entry(cluster.into()).or_default();
+        here.insert(crd.to_owned(), Arc::new(names));
     }
 
-    fn forget(&self, crd: &str) {
-        self.write().remove(crd);
+    fn forget(&self, cluster: &str, crd: &str) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(here) = all.get_mut(cluster) {
+            here.remove(crd);
+            if here.is_empty() {
+                all.remove(cluster);
+            }
+        }
     }
 
-    /// Of every CRD but this one.
-    fn of_others(&self, crd: &str) -> Vec<Arc<Value>> {
+    /// Of every CRD of the workspace but this one.
+    fn of_others(&self, cluster: &str, crd: &str) -> Vec<Arc<Value>> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let others = all.iter().filter(|(name, _)| *name != crd);
+        let here = all.get(cluster).into_iter().flatten();
+        let others = here.filter(|(name, _)| *name != crd);
         others.map(|(_, names)| Arc::clone(names)).collect()
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Arc<Value>>> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Follows the CRDs.
 pub struct Definitions {
     kernel: Weak<Kernel>,
-    known: Mutex<BTreeMap<String, Known>>,
+    known: Mutex<HashMap<Box<str>, BTreeMap<String, Known>>>,
 }
 
 impl Definitions {
@@ -102,22 +110,26 @@ impl Definitions {
         let Some(kernel) = self.kernel.upgrade() else {
             return;
         };
-        let (_, _, name) = split_suffix(&change.suffix);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let (cluster, _, name) = split_suffix(&change.suffix);
+        let mut clusters = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = clusters.entry(cluster.into()).or_default();
         if change.kind == ChangeKind::Deleted {
-            kernel.accepted_names.forget(name);
+            kernel.accepted_names.forget(cluster, name);
             if let Some(gone) = known.remove(name)
                 && let Some(def) = gone.defs.first()
             {
                 kernel.storage.cache.forget(def.prefix.as_str());
             }
         } else if let Ok(object) = change.object.value() {
-            kernel.accepted_names.set(name, &object);
+            kernel.accepted_names.set(cluster, name, &object);
             let before = known.remove(name);
-            known.insert(name.to_owned(), compile(&object, &change.object, before));
+            known.insert(name.to_owned(), compile(cluster, &object, &change.object, before));
         }
         let defs = known.values().flat_map(|k| k.defs.iter().cloned());
-        kernel.registry.store(Arc::new(Registry::new(defs)));
+        kernel.apis.set_own(cluster, Layer::new(defs));
+        if known.is_empty() {
+            clusters.remove(cluster);
+        }
     }
 }
 
@@ -128,7 +140,7 @@ fn columns(object: &Value, version: &str) -> CustomColumns {
     CustomColumns::new(found.and_then(|v| v.get("additionalPrinterColumns")))
 }
 
-fn compile(object: &Value, stored: &Object, before: Option<Known>) -> Known {
+fn compile(cluster: &str, object: &Value, stored: &Object, before: Option<Known>) -> Known {
     if !Condition::holds(object, "Established") {
         return Known {
             spec: object["spec"].clone(),
@@ -147,10 +159,10 @@ fn compile(object: &Value, stored: &Object, before: Option<Known>) -> Known {
             let mut defs: Vec<ResourceDef> = spec
                 .served_versions()
                 .into_iter()
-                .filter_map(|version| definition(object, &spec, version, stored.revision()))
+                .filter_map(|version| definition(cluster, object, &spec, version, stored.revision()))
                 .collect();
             if defs.is_empty() && !meta(object, "deletionTimestamp").is_empty() {
-                defs.extend(for_removal(object, &spec, stored.revision()));
+                defs.extend(for_removal(cluster, object, &spec, stored.revision()));
             }
             defs.into_iter().map(Arc::new).collect()
         }
@@ -167,13 +179,19 @@ fn compile(object: &Value, stored: &Object, before: Option<Known>) -> Known {
 
 /// A CRD that serves no version and is being deleted is reached through its stored one, so that its objects can be deleted
 /// and their finalizers be removed; nothing else could ever reach them again.
-fn for_removal(object: &Value, spec: &CrdSpec, revision: u64) -> Option<ResourceDef> {
-    let mut def = definition(object, spec, spec.storage_version()?, revision)?;
+fn for_removal(cluster: &str, object: &Value, spec: &CrdSpec, revision: u64) -> Option<ResourceDef> {
+    let mut def = definition(cluster, object, spec, spec.storage_version()?, revision)?;
     def.verbs.retain(|verb| verb != CREATE);
     Some(def)
 }
 
-fn definition(object: &Value, spec: &CrdSpec, version: &Version, revision: u64) -> Option<ResourceDef> {
+fn definition(
+    cluster: &str,
+    object: &Value,
+    spec: &CrdSpec,
+    version: &Version,
+    revision: u64,
+) -> Option<ResourceDef> {
     let uid = meta(object, "uid");
     let columns = columns(object, &version.name);
     let paths = columns
@@ -214,6 +232,7 @@ fn definition(object: &Value, spec: &CrdSpec, version: &Version, revision: u64) 
             version: version.clone(),
             storage_hash: hash.chars().take(12).collect(),
             schema_since: revision,
+            defined_in: cluster.into(),
         })),
     })
 }
@@ -285,7 +304,7 @@ pub fn admit_definition(call: &Call<'_>, object: &mut Value) {
             list.push(crd::CLEANUP_FINALIZER.into());
         }
     }
-    let others = call.kernel.accepted_names.of_others(meta(object, "name"));
+    let others = (call.kernel.accepted_names).of_others(call.cluster, meta(object, "name"));
     settle(object, &others, &call.now);
 }
 
@@ -338,12 +357,12 @@ fn with_schemas(
 ) -> Result<Vec<(Arc<ResourceDef>, Value)>, ApiError> {
     let crds = kernel.storage.cache.kind(prefix().as_str());
     let mut found = Vec::new();
-    for def in registry
-        .iter()
-        .filter(|d| matches!(d.nature, Nature::Custom(_)) && wanted(d))
-    {
+    for def in registry.iter().filter(|d| wanted(d)) {
+        let Nature::Custom(custom) = &def.nature else {
+            continue;
+        };
         let name = format!("{}.{}", def.resource, def.group);
-        let Some(object) = crds.get(&format!("{}//{name}", crate::key::ROOT_CLUSTER)) else {
+        let Some(object) = crds.get(&format!("{}//{name}", custom.defined_in)) else {
             continue;
         };
         let object = object.value()?;

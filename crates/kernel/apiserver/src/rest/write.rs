@@ -19,12 +19,13 @@ use crate::admission::{self, Operation};
 use crate::behaviour;
 use crate::convert;
 use crate::http::body::Parsed;
-use crate::key::ObjectSuffix;
+use crate::key::{ObjectSuffix, ROOT_CLUSTER};
 use crate::object::Object;
 use crate::query::{FieldValidation, WriteOptions, number_fault};
 use crate::registry::{Registry, ResourceDef};
 use crate::status::ApiError;
 use crate::storage::{Outcome, Reservations, Storage};
+use crate::workspaces::CLUSTER_ANNOTATION;
 
 /// Tries of a write that others keep overtaking in the same addresses.
 const MAX_TRIES: usize = 16;
@@ -121,7 +122,12 @@ pub(crate) fn check_kind(call: &Call<'_>, object: &mut Value) -> Result<(), ApiE
     if def.custom().is_none()
         && ((!version.is_empty() && version != expected) || (!kind.is_empty() && kind != def.kind))
     {
-        return Err(other_kind(&call.kernel.registry.load(), def, &version, &kind));
+        return Err(other_kind(
+            &call.kernel.apis.of(call.cluster),
+            def,
+            &version,
+            &kind,
+        ));
     }
     if def.custom().is_some() {
         let name = fields
@@ -353,6 +359,7 @@ async fn prepare_new(
     let reserve = admission::reserve(call, object, None, dry_run)?;
     let keys = reserve.assign(call, object).await?;
     behaviour::prepare_create(call, object);
+    state_home(call, object);
     admission::complete(call, Operation::Create, object);
     let errors = behaviour::validate_create(call, object);
     if !errors.is_empty() {
@@ -363,6 +370,21 @@ async fn prepare_new(
         call.warn(warning);
     }
     Ok((reserve, keys))
+}
+
+/// Makes an object say which workspace it is in, whatever its author says: watchers over all workspaces go by it. Objects
+/// of the root workspace are as Kubernetes' own, so they say nothing; but they cannot lie either.
+fn state_home(call: &Call<'_>, object: &mut Value) {
+    let stated = &object["metadata"]["annotations"][CLUSTER_ANNOTATION];
+    if *stated == *call.cluster || (stated.is_null() && call.cluster == ROOT_CLUSTER) {
+        return;
+    }
+    let annotations = metadata_mut(object)
+        .entry("annotations")
+        .or_insert_with(|| Value::Object(serde_json::Map::new()));
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.insert(CLUSTER_ANNOTATION.to_owned(), call.cluster.into());
+    }
 }
 
 /// A change of an existing object: from what it is to what it shall be, both in the version of the request.
@@ -484,6 +506,7 @@ async fn commit(
         .assign(call, &mut new)
         .await?;
     behaviour::prepare_update(call, &mut new, old);
+    state_home(call, &mut new);
     admission::complete(call, Operation::Update, &mut new);
     let errors = behaviour::validate_update(call, &new, old);
     if !errors.is_empty() {

@@ -49,6 +49,7 @@ pub(super) async fn create(call: &Call<'_>, body: &[u8]) -> Answer {
     let now = call.kernel.clock.unix();
     let token = tokens
         .issue(&Grant {
+            cluster: call.cluster,
             namespace: call.namespace(),
             account: &call.path.name,
             uid: meta(&account, "uid"),

@@ -462,6 +462,7 @@ async fn an_expired_token_is_refused() {
             .kernel
             .tokens
             .issue(&Grant {
+                cluster: "root",
                 namespace: "default",
                 account: "robot",
                 uid: account["metadata"]["uid"].as_str().unwrap(),
@@ -488,7 +489,7 @@ async fn an_expired_token_is_refused() {
         server
             .kernel
             .tokens
-            .authenticate(&server.kernel, &expired, &[])
+            .authenticate(&server.kernel, "root", &expired, &[])
             .map(|_| ()),
         Err(TokenError::Time)
     );

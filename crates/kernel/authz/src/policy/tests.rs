@@ -299,3 +299,57 @@ fn decisions_do_not_slow_down_with_other_peoples_bindings() {
         "{per_decision:?}"
     );
 }
+
+#[test]
+fn a_workspace_inherits_roles_and_bindings_without_having_them() {
+    let mut policy = Policy::inheriting(std::sync::Arc::new(sample()));
+    assert!(policy.is_empty());
+    let ann = UserInfo::new("ann", Vec::<String>::new());
+    let reader = UserInfo::new("rea", ["readers"]);
+    let may = |policy: &Policy, user: &UserInfo, verb: &str, resource: &str| {
+        let attributes = Attributes {
+            user,
+            verb,
+            path: "",
+            resource: Some(ResourceAttributes {
+                version: "v1",
+                resource,
+                namespace: "ns1",
+                ..ResourceAttributes::default()
+            }),
+        };
+        policy.authorize(&attributes).is_allowed()
+    };
+    assert!(
+        may(&policy, &reader, "get", "pods"),
+        "an inherited cluster-wide binding"
+    );
+    assert!(
+        may(&policy, &ann, "create", "pods"),
+        "an inherited binding of a namespace"
+    );
+    policy.upsert(
+        Kind::ClusterRoleBinding,
+        "",
+        "mine",
+        &binding("ClusterRole:reader", &["User:ann"]),
+    );
+    assert!(
+        may(&policy, &ann, "list", "pods"),
+        "an own binding to an inherited role"
+    );
+    policy.upsert(
+        Kind::ClusterRole,
+        "",
+        "reader",
+        &role(&["get", "list", "delete"], &["pods", "secrets"]),
+    );
+    assert!(
+        may(&policy, &ann, "delete", "secrets"),
+        "an own role comes first for own bindings"
+    );
+    assert!(
+        !may(&policy, &reader, "delete", "secrets"),
+        "and means nothing to inherited ones"
+    );
+}

@@ -159,7 +159,11 @@ impl Cluster {
 
     /// Who a token stands for, if it is accepted.
     pub(crate) fn user_of(&self, token: &str) -> Option<String> {
-        let verified = self.kernel.tokens.authenticate(&self.kernel, token, &[]).ok()?;
+        let verified = self
+            .kernel
+            .tokens
+            .authenticate(&self.kernel, "root", token, &[])
+            .ok()?;
         Some(verified.user.name)
     }
 

@@ -86,8 +86,8 @@ impl<'a> Request<'a> {
             resource: resource_of(def),
             equivalents: call
                 .kernel
-                .registry
-                .load()
+                .apis
+                .of(call.cluster)
                 .iter()
                 .filter(|other| {
                     other.prefix.as_str() == def.prefix.as_str() && other.api_version() != def.api_version()
@@ -130,7 +130,7 @@ impl<'a> Request<'a> {
     pub(super) fn in_version_of(&self, call: &Call<'_>, resource: &Resource) -> Result<Versioned, ApiError> {
         let (mut object, mut old_object) = (self.object.clone(), self.old_object.clone());
         if *resource != self.resource && self.subresource != "scale" {
-            let registry = call.kernel.registry.load();
+            let registry = call.kernel.apis.of(call.cluster);
             let def = registry
                 .find(&resource.group, &resource.version, &resource.resource)
                 .ok_or_else(|| {
@@ -174,6 +174,7 @@ impl<'a> Request<'a> {
     /// Answers for the user of the request.
     pub(super) fn authorizer(&self, call: &Call<'_>) -> Arc<dyn Authorizer> {
         Arc::new(Rights {
+            cluster: call.cluster.into(),
             kernel: Arc::clone(call.kernel),
             user: call.user.clone(),
         })
@@ -214,6 +215,7 @@ fn find_namespace(call: &Call<'_>, name: &str) -> Value {
 /// What the user of a request, or a service account, may do.
 struct Rights {
     kernel: Arc<Kernel>,
+    cluster: Box<str>,
     user: UserInfo,
 }
 
@@ -253,7 +255,7 @@ impl Authorizer for Rights {
         let decision = self
             .kernel
             .authorizer
-            .with(|policy| policy.authorize(&attributes));
+            .with(&self.cluster, |policy| policy.authorize(&attributes));
         Decision {
             allowed: decision.is_allowed(),
             reason: decision.reason().to_owned(),

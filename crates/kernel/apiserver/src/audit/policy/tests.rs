@@ -10,7 +10,7 @@ fn decide(policy: &Policy, who: &str, request: &str) -> Verdict {
     let (method, url) = request.split_once(' ').unwrap();
     let (path, query) = url.split_once('?').unwrap_or((url, ""));
     let method: Method = method.parse().unwrap();
-    let info = RequestInfo::read(&method, path, &Query::parse(query).unwrap()).unwrap();
+    let info = RequestInfo::read(&method, path, &Query::parse(query).unwrap(), |_| None).unwrap();
     policy.decide((!name.is_empty()).then_some(&user), &info)
 }
 

@@ -168,6 +168,7 @@ mod tests {
     fn token(tokens: &Tokens) -> String {
         tokens
             .issue(&Grant {
+                cluster: "root",
                 namespace: "n",
                 account: "a",
                 uid: "u",

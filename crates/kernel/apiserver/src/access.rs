@@ -1,0 +1,118 @@
+//! Whether a user may be in a workspace at all, before anything inside it is asked.
+//!
+//! The root workspace is open: its own roles decide. Any other is entered by whoever its parent lets in (`access` on the
+//! workspace, or on `workspaces/content`), by whoever its own roles let in (`access` on the path `/`), by its own
+//! service accounts, and by the platform itself. Who is not let in is told the same whether the workspace exists or not.
+
+use fairway_kernel_authz::{Attributes, PRIVILEGED_GROUP, ResourceAttributes, UserInfo};
+
+use crate::authn::Peer;
+use crate::kernel::Kernel;
+use crate::key::ROOT_CLUSTER;
+use crate::request::RequestInfo;
+use crate::status::ApiError;
+use crate::workspaces::{EVERY_CLUSTER, Phase, TENANCY_GROUP, Workspace};
+
+/// The verb.
+const ACCESS: &str = "access";
+
+/// Lets a user in, or says why not.
+pub fn enter(kernel: &Kernel, peer: &Peer, user: &UserInfo, info: &RequestInfo) -> Result<(), ApiError> {
+    let cluster = info.cluster.as_str();
+    if cluster == ROOT_CLUSTER {
+        return Ok(());
+    }
+    let privileged = peer.inside || user.in_group(PRIVILEGED_GROUP);
+    if cluster.is_empty() {
+        return Err(match privileged {
+            true => ApiError::workspace_not_found(&info.workspace),
+            false => refusal(user, info),
+        });
+    }
+    if privileged {
+        return check_everywhere(info);
+    }
+    if cluster == EVERY_CLUSTER {
+        return Err(refusal(user, info));
+    }
+    let workspace = kernel.workspaces.get(cluster);
+    if !is_let_in(kernel, user, cluster, workspace.as_ref()) {
+        return Err(refusal(user, info));
+    }
+    match workspace.map(|w| w.phase) {
+        Some(Phase::Initializing) => Err(ApiError::forbidden_text(format!(
+            "workspace {:?} is being initialized; try again when its phase is Ready",
+            info.workspace
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Over all workspaces one can only look, and only at resources or at what there is.
+fn check_everywhere(info: &RequestInfo) -> Result<(), ApiError> {
+    let looks = match &info.resource {
+        None => true,
+        Some(path) => {
+            matches!(info.verb, "list" | "watch") && path.namespace.is_none() && path.name.is_empty()
+        }
+    };
+    if info.cluster == EVERY_CLUSTER && !looks {
+        return Err(ApiError::method_not_allowed());
+    }
+    Ok(())
+}
+
+fn is_let_in(kernel: &Kernel, user: &UserInfo, cluster: &str, workspace: Option<&Workspace>) -> bool {
+    if is_at_home(user, cluster) {
+        return true;
+    }
+    let inside = Attributes {
+        user,
+        verb: ACCESS,
+        path: "/",
+        resource: None,
+    };
+    if kernel
+        .authorizer
+        .with(cluster, |p| p.authorize(&inside))
+        .is_allowed()
+    {
+        return true;
+    }
+    let Some(workspace) = workspace else {
+        return false;
+    };
+    ["", "content"].iter().any(|subresource| {
+        let in_parent = Attributes {
+            user,
+            verb: ACCESS,
+            path: "",
+            resource: Some(ResourceAttributes {
+                group: TENANCY_GROUP,
+                version: "v1alpha1",
+                resource: "workspaces",
+                subresource,
+                name: &workspace.name,
+                ..ResourceAttributes::default()
+            }),
+        };
+        let parent = &workspace.parent;
+        kernel
+            .authorizer
+            .with(parent, |p| p.authorize(&in_parent))
+            .is_allowed()
+    })
+}
+
+/// A service account is authenticated in its own workspace only, so to be one is to be at home.
+fn is_at_home(user: &UserInfo, cluster: &str) -> bool {
+    let home = user.extra.get(crate::authn::token::CLUSTER_EXTRA);
+    home.is_some_and(|home| home.iter().any(|id| id == cluster))
+}
+
+fn refusal(user: &UserInfo, info: &RequestInfo) -> ApiError {
+    ApiError::forbidden_text(format!(
+        "User {:?} cannot access workspace {:?}: it does not exist or access is not permitted",
+        user.name, info.workspace
+    ))
+}
