@@ -1,0 +1,53 @@
+//! Workspaces and shared APIs: kcp's kinds, and the decisions on them.
+//!
+//! A **Workspace** is an isolated Kubernetes API; its **LogicalCluster** is the same thing seen from inside. A
+//! **WorkspaceType** says what a new one begins with. An **APIExport** offers kinds, described by **APIResourceSchemas**, and
+//! an **APIBinding** takes them into a workspace; what the provider may see there beyond its own kinds, the consumer grants
+//! by accepting **permission claims**.
+//!
+//! Everything here is a function of objects. The server and its controllers fetch what these functions ask for and carry
+//! out what they answer:
+//!
+//! | module | question |
+//! |---|---|
+//! | [`cluster`] | what workspace does this text name? |
+//! | [`crds`] | what do kcp's kinds look like? |
+//! | [`types`] | what follows from a workspace's type, and may it be created here? |
+//! | [`workspace`], [`logical_cluster`] | what is to be done about a Workspace, a LogicalCluster? |
+//! | [`schema`], [`export`], [`binding`], [`locks`] | what does an export offer, and what does a binding bring? |
+//! | [`claims`] | which objects may a provider see and touch? |
+//! | [`published`], [`naming`] | what does a sync agent publish, and how are its copies named? |
+//! | [`convert`] | how does `apis.kcp.io/v1alpha1` read as `v1alpha2`, and back? |
+//!
+//! Words, names and messages are kcp's. Times are arguments (RFC 3339), as is randomness.
+
+#![cfg_attr(
+    test,
+    allow(
+        clippy::needless_pass_by_value,
+        reason = "test tables hand over JSON literals; borrowing them would only add noise"
+    )
+)]
+
+pub mod binding;
+pub mod claims;
+pub mod cluster;
+pub mod conditions;
+pub mod convert;
+pub mod crds;
+mod encode;
+pub mod export;
+pub mod locks;
+pub mod logical_cluster;
+pub mod meta;
+pub mod names;
+pub mod naming;
+pub mod published;
+pub mod schema;
+mod template;
+pub mod types;
+pub mod workspace;
+
+pub use cluster::{ClusterId, NameError, Target, WorkspacePath};
+pub use conditions::{Conditions, Severity};
+pub use meta::Meta;
