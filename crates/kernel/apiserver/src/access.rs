@@ -4,7 +4,11 @@
 //! workspace, or on `workspaces/content`), by whoever its own roles let in (`access` on the path `/`), by its own
 //! service accounts, and by the platform itself. Who is not let in is told the same whether the workspace exists or not.
 
+use std::borrow::Cow;
+
 use fairway_kernel_authz::{Attributes, PRIVILEGED_GROUP, ResourceAttributes, UserInfo};
+
+use fairway_kernel_tenancy::ClusterId;
 
 use crate::authn::Peer;
 use crate::kernel::Kernel;
@@ -12,6 +16,9 @@ use crate::key::ROOT_CLUSTER;
 use crate::request::RequestInfo;
 use crate::status::ApiError;
 use crate::workspaces::{EVERY_CLUSTER, Phase, TENANCY_GROUP, Workspace};
+
+/// Says of a user that he is one only within a workspace.
+pub(crate) const SCOPES_EXTRA: &str = "authentication.kcp.io/scopes";
 
 /// The verb.
 const ACCESS: &str = "access";
@@ -108,6 +115,23 @@ fn is_let_in(kernel: &Kernel, user: &UserInfo, cluster: &str, workspace: Option<
 fn is_at_home(user: &UserInfo, cluster: &str) -> bool {
     let home = user.extra.get(crate::authn::token::CLUSTER_EXTRA);
     home.is_some_and(|home| home.iter().any(|id| id == cluster))
+}
+
+/// The id of a workspace that is not there yet, in a request that may be about to make it: its LogicalCluster is
+/// created in itself.
+pub(crate) fn unborn(named: &str, path: &str) -> Option<Box<str>> {
+    let is_id = ClusterId::parse(named).is_ok() && path.contains("/apis/core.kcp.io/");
+    is_id.then(|| named.into())
+}
+
+/// A user as another workspace knows him: service accounts and those whom somebody only acts as are known at home alone.
+pub fn as_seen_in<'a>(user: &'a UserInfo, here: &str, there: &str) -> Cow<'a, UserInfo> {
+    let is_account = user.name.starts_with("system:serviceaccount:");
+    let is_scoped = user.extra.contains_key(SCOPES_EXTRA);
+    if here == there || !(is_account || is_scoped) {
+        return Cow::Borrowed(user);
+    }
+    Cow::Owned(UserInfo::new("system:anonymous", [crate::authn::AUTHENTICATED]))
 }
 
 fn refusal(user: &UserInfo, info: &RequestInfo) -> ApiError {

@@ -17,6 +17,7 @@ pub mod policy;
 mod quota;
 pub mod rbac;
 pub mod service;
+pub(crate) mod tenancy;
 
 use serde_json::Value;
 
@@ -29,6 +30,7 @@ use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix};
 use crate::rest::call::{Call, meta};
 use crate::status::{About, ApiError, Cause};
 use crate::storage::Reservations;
+use crate::workspaces::Phase;
 
 /// What is being done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +57,7 @@ pub async fn mutate(
         namespace_lives(call, object)?;
     }
     limits::complete(call, operation, object, old);
+    tenancy::complete(call, operation, object)?;
     account::admit(call, operation, object).await
 }
 
@@ -79,12 +82,16 @@ pub async fn validate(
     old: Option<&Value>,
 ) -> Result<(), ApiError> {
     let name = meta(object, "name");
-    if operation == Operation::Delete && call.def.is("", "namespaces") && IMMORTAL.contains(&name) {
+    let is_immortal = call.def.is("", "namespaces") && IMMORTAL.contains(&name);
+    // A workspace takes them along.
+    let goes = || matches!(call.kernel.workspaces.get(call.cluster), Some(w) if w.phase == Phase::Deleting);
+    if operation == Operation::Delete && is_immortal && !goes() {
         return Err(ApiError::forbidden(
             call.about(name),
             "this namespace may not be deleted",
         ));
     }
+    tenancy::confirm(call, operation, object, old)?;
     if operation != Operation::Delete {
         rbac::confirm(call, object, old)?;
         limits::confirm(call, operation, object, old)?;

@@ -3,6 +3,8 @@
 //! It runs at every start. Missing objects are created; roles and bindings get the rules and subjects that they lack, and
 //! keep what an administrator has added, unless their `autoupdate` annotation says false.
 
+mod tenancy;
+
 use std::sync::Arc;
 
 use fairway_kernel_authz::bootstrap::{self, BootstrapObject, Reconciliation, reconcile};
@@ -47,6 +49,7 @@ pub async fn run(kernel: &Arc<Kernel>) -> Result<(), BootstrapError> {
     let objects = bootstrap::objects();
     try_join_all(objects.iter().map(|default| bring_up(kernel, &client, default))).await?;
     aggregate(kernel, &client).await?;
+    tenancy::run(kernel, &client).await?;
     kernel.ready.store(true, std::sync::atomic::Ordering::Release);
     Ok(())
 }
@@ -126,10 +129,15 @@ async fn send(
     path: String,
     object: &Value,
 ) -> Result<(), BootstrapError> {
+    let media = if method == Method::PATCH {
+        "application/merge-patch+json"
+    } else {
+        "application/json"
+    };
     let request = Request::builder()
         .method(method.clone())
         .uri(path.as_str())
-        .header("content-type", "application/json")
+        .header("content-type", media)
         .header("user-agent", "fairway-bootstrap")
         .body(full(object.to_string()));
     let Ok(request) = request else { return Ok(()) };

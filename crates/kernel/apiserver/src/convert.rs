@@ -5,6 +5,8 @@
 //! under an earlier schema get its later defaults when they are read.
 
 use fairway_kernel_kinds::{autoscaling, event};
+use fairway_kernel_tenancy::convert as shared_apis;
+use fairway_kernel_tenancy::names::APIS;
 use serde_json::Value;
 
 use crate::registry::{Nature, ResourceDef};
@@ -15,6 +17,7 @@ pub(crate) fn to_request(def: &ResourceDef, object: &mut Value) {
         match (def.group.as_str(), def.resource.as_str()) {
             ("events.k8s.io", "events") => *object = event::core_to_events(object),
             ("autoscaling", "horizontalpodautoscalers") => *object = autoscaling::v2_to_v1(object),
+            (APIS, "apiexports" | "apibindings") => shared_apis::to_v1alpha1(object),
             _ => {}
         }
         set_version(object, &def.api_version());
@@ -34,6 +37,7 @@ pub(crate) fn to_storage(def: &ResourceDef, object: &mut Value) {
     match (def.group.as_str(), def.resource.as_str()) {
         ("events.k8s.io", "events") => *object = event::events_to_core(object),
         ("autoscaling", "horizontalpodautoscalers") => *object = autoscaling::v1_to_v2(object),
+        (APIS, "apiexports" | "apibindings") => shared_apis::to_v1alpha2(object),
         _ => {}
     }
     set_version(object, &def.stored_as);

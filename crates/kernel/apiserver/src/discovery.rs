@@ -1,6 +1,7 @@
 //! `/api` and `/apis`: which groups, versions and resources there are, in the old form and the aggregated one.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
@@ -15,7 +16,7 @@ use crate::status::ApiError;
 
 /// Answers a path that names no resource.
 pub(crate) fn answer(kernel: &Kernel, path: &str, request: &Admitted<'_>) -> Answer {
-    let registry = kernel.apis.of(&request.info.cluster);
+    let registry = Arc::clone(&request.registry);
     let services = kernel.api_services.load_full();
     let headers = &request.parts.headers;
     let segments: Vec<&str> = path.split('/').filter(|s| !s.is_empty()).collect();

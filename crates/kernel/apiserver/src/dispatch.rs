@@ -20,6 +20,7 @@ use crate::service::Admitted;
 use crate::status::ApiError;
 use crate::subresource;
 use crate::version;
+use crate::virtual_workspace::check_maximal_policy;
 
 /// Answers a request that has been authorised.
 pub(crate) async fn dispatch(kernel: &Arc<Kernel>, request: Admitted<'_>) -> Answer {
@@ -52,11 +53,14 @@ async fn other(kernel: &Arc<Kernel>, request: &Admitted<'_>) -> Answer {
 }
 
 async fn resource(kernel: &Arc<Kernel>, request: &Admitted<'_>, path: &ResourcePath) -> Answer {
-    let registry = kernel.apis.of(&request.info.cluster);
+    let registry = &request.registry;
     let def = registry
         .find(&path.group, &path.version, &path.resource)
         .cloned()
-        .ok_or_else(|| no_such_resource(&registry, path))?;
+        .ok_or_else(|| no_such_resource(registry, path))?;
+    if request.visit.is_none() {
+        check_maximal_policy(kernel, request.user, request.info, &def)?;
+    }
     check_scope(&def, path, request.info.verb)?;
     if request.info.verb == "watch" && !matches!(request.parts.method, Method::GET | Method::HEAD) {
         return Err(ApiError::method_not_allowed());
@@ -78,7 +82,8 @@ async fn resource(kernel: &Arc<Kernel>, request: &Admitted<'_>, path: &ResourceP
         &request.parts.headers,
         request.user,
         request.accept,
-    );
+    )
+    .visited_by(request.visit.as_ref());
     if let Some(warning) = deprecation(&call.def) {
         call.warn(warning);
     }

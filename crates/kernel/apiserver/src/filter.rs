@@ -25,7 +25,10 @@ const META_FIELDS: [&str; 2] = ["metadata.name", "metadata.namespace"];
 impl Filter {
     /// Parses the selectors, and refuses fields that the kind does not offer.
     pub(crate) fn read(call: &Call<'_>, labels: &str, fields: &str) -> Result<Self, ApiError> {
-        let labels = LabelSelector::parse(labels)?;
+        let mut labels = LabelSelector::parse(labels)?;
+        if let Some((key, value)) = call.visit.and_then(|visit| visit.label.as_ref()) {
+            labels.require(key, value);
+        }
         let fields = FieldSelector::parse(fields)?;
         let offered = offered_fields(&call.def);
         let mut needs_value = false;

@@ -25,6 +25,8 @@ pub struct Kernel {
     pub storage: Storage,
     /// Which resources each workspace has.
     pub apis: crate::apis::Apis,
+    /// What workspaces bind from exports.
+    pub bound: crate::custom::Bound,
     /// Which workspaces there are.
     pub workspaces: Arc<crate::workspaces::Workspaces>,
     /// What domains serve.
@@ -126,6 +128,7 @@ impl Kernel {
         let kernel = Arc::new(Self {
             storage: Storage { store, cache, keys },
             apis: crate::apis::Apis::default(),
+            bound: crate::custom::Bound::default(),
             workspaces,
             api_services: ArcSwap::default(),
             authorizer,
@@ -146,6 +149,7 @@ impl Kernel {
             ready: std::sync::atomic::AtomicBool::new(false),
         });
         Definitions::follow(&kernel);
+        crate::custom::Bound::follow(&kernel);
         crate::compaction::start(&kernel);
         Ok(kernel)
     }

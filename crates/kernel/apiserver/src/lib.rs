@@ -47,6 +47,7 @@ pub mod storage;
 mod strict;
 mod subresource;
 mod version;
+mod virtual_workspace;
 pub mod workspaces;
 
 pub use kernel::{Kernel, KernelOptions, StartError};

@@ -5,6 +5,8 @@
 
 pub(crate) mod v2;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::HeaderValue;
 use http::header::{CACHE_CONTROL, ETAG, VARY};
@@ -32,7 +34,7 @@ pub(crate) fn hash(bytes: &[u8]) -> String {
 
 /// Answers a path below `/openapi/v3`.
 pub(crate) fn answer(kernel: &Kernel, path: &str, request: &Admitted<'_>) -> Answer {
-    let registry = kernel.apis.of(&request.info.cluster);
+    let registry = Arc::clone(&request.registry);
     let services = kernel.api_services.load_full();
     let Some(name) = path.strip_prefix("/openapi/v3/") else {
         let mut paths = Map::new();

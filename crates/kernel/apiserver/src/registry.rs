@@ -187,7 +187,19 @@ impl Registry {
     pub fn new(layers: impl IntoIterator<Item = Arc<Layer>>) -> Self {
         let more = layers.into_iter().filter(|layer| !layer.is_empty());
         Self {
-            layers: std::iter::once(Arc::clone(builtin_layer())).chain(more).collect(),
+            layers: [builtin_layer(), crate::custom::system_layer()]
+                .into_iter()
+                .cloned()
+                .chain(more)
+                .collect(),
+            everywhere: false,
+        }
+    }
+
+    /// These alone: what the virtual workspace of an export shows.
+    pub fn only(layers: impl IntoIterator<Item = Arc<Layer>>) -> Self {
+        Self {
+            layers: layers.into_iter().collect(),
             everywhere: false,
         }
     }

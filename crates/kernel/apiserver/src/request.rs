@@ -14,6 +14,8 @@ use crate::workspaces::EVERY_CLUSTER;
 pub struct RequestInfo {
     /// The workspace, as the URL names it.
     pub workspace: String,
+    /// How the request comes in.
+    pub door: Door,
     /// The id of its logical cluster; `*` for all, empty if there is none of that name.
     pub cluster: String,
     /// The path below the workspace.
@@ -22,6 +24,31 @@ pub struct RequestInfo {
     pub verb: &'static str,
     /// The resource, if the path names one.
     pub resource: Option<ResourcePath>,
+}
+
+/// How a request comes into a workspace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Door {
+    /// As the workspace's own users do.
+    #[default]
+    Own,
+    /// As the provider of an API that the workspace binds.
+    Export {
+        /// The id of the export's workspace; empty if there is none.
+        cluster: String,
+        /// The export.
+        name: String,
+    },
+}
+
+impl RequestInfo {
+    /// The workspace in which the user must be known: his own, where he comes from another.
+    pub fn home(&self) -> &str {
+        match &self.door {
+            Door::Own => &self.cluster,
+            Door::Export { cluster, .. } => cluster,
+        }
+    }
 }
 
 /// The parts of a resource path.
@@ -57,19 +84,33 @@ impl RequestInfo {
         method: &Method,
         path: &str,
         query: &Query,
-        resolve: impl FnOnce(&str) -> Option<Box<str>>,
+        resolve: impl Fn(&str) -> Option<Box<str>>,
     ) -> Result<Self, PathError> {
-        let (workspace, path) = split_workspace(path)?;
-        let cluster = match workspace.as_str() {
-            ROOT_CLUSTER | EVERY_CLUSTER => workspace.clone(),
+        let resolved = |named: &str| match named {
+            ROOT_CLUSTER | EVERY_CLUSTER => named.to_owned(),
             named => resolve(named).map(String::from).unwrap_or_default(),
         };
+        let (door, path) = split_door(path)?;
+        let door = match door {
+            Some((cluster, name)) => Door::Export {
+                cluster: resolved(&cluster),
+                name,
+            },
+            None => Door::Own,
+        };
+        let (workspace, path) = match split_workspace(path)? {
+            // A provider says which consumer it means.
+            (_, _) if door != Door::Own && !path.starts_with("/clusters/") => (String::new(), path),
+            found => found,
+        };
+        let cluster = resolved(&workspace);
         let mut segments = Vec::new();
         for segment in path.split('/').filter(|s| !s.is_empty()) {
             segments.push(percent_decode(segment).ok_or(PathError::Encoding)?);
         }
         let mut info = Self {
             workspace,
+            door,
             cluster,
             path: path.to_owned(),
             verb: plain_verb(method),
@@ -94,6 +135,21 @@ impl RequestInfo {
             "create" | "update" | "patch" | "delete" | "deletecollection" | "post" | "put"
         )
     }
+}
+
+/// The export of a provider's request: its workspace, as the URL names it, and its name.
+type ExportDoor = (String, String);
+
+/// Workspace and name of the export that `/services/apiexport/<workspace>/<name>` names, and the path below.
+fn split_door(path: &str) -> Result<(Option<ExportDoor>, &str), PathError> {
+    let Some(rest) = path.strip_prefix("/services/apiexport/") else {
+        return Ok((None, path));
+    };
+    let (cluster, rest) = rest.split_once('/').unwrap_or((rest, ""));
+    let end = rest.find('/').unwrap_or(rest.len());
+    let (name, below) = rest.split_at(end);
+    let decoded = |text: &str| percent_decode(text).ok_or(PathError::Encoding);
+    Ok((Some((decoded(cluster)?, decoded(name)?)), below))
 }
 
 fn split_workspace(path: &str) -> Result<(String, &str), PathError> {

@@ -5,6 +5,7 @@ pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod delete_collection;
 pub(crate) mod get;
+mod kind_check;
 pub(crate) mod list;
 pub(crate) mod patch;
 pub(crate) mod present;
@@ -15,8 +16,8 @@ mod write;
 
 use serde_json::Value;
 
+pub(crate) use kind_check::check_kind;
 pub(crate) use patch::{apply_error, apply_manager, patch_error};
-pub(crate) use write::check_kind;
 
 use crate::query::WriteOptions;
 use crate::status::ApiError;

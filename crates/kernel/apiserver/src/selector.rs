@@ -26,6 +26,14 @@ enum Test {
 }
 
 impl LabelSelector {
+    /// Demands one more label.
+    pub(crate) fn require(&mut self, key: &str, value: &str) {
+        self.0.push(Requirement {
+            key: key.to_owned(),
+            test: Test::In(vec![value.to_owned()]),
+        });
+    }
+
     /// Reads `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`, and refuses in the words of upstream's parser.
     pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
         let mut parser = Parser { rest: text };

@@ -22,8 +22,10 @@ use crate::http::negotiate::{Accept, Format};
 use crate::http::respond;
 use crate::kernel::Kernel;
 use crate::query::Query;
-use crate::request::RequestInfo;
+use crate::registry::Registry;
+use crate::request::{Door, RequestInfo};
 use crate::status::ApiError;
+use crate::virtual_workspace::{self, Visit};
 
 /// How long a request that is not a watch may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -42,6 +44,10 @@ pub struct Admitted<'a> {
     pub user: &'a UserInfo,
     /// What the client wants to read.
     pub accept: Accept,
+    /// The resources that there are for it.
+    pub registry: Arc<Registry>,
+    /// What a provider may see and do.
+    pub(crate) visit: Option<Visit>,
 }
 
 /// Answers a request.
@@ -101,7 +107,10 @@ async fn answer(
 ) -> Result<Response<ResponseBody>, ApiError> {
     let query = Query::parse(parts.uri.query().unwrap_or(""))?;
     let info = RequestInfo::read(&parts.method, parts.uri.path(), &query, |named| {
-        kernel.workspaces.resolve(named)
+        kernel
+            .workspaces
+            .resolve(named)
+            .or_else(|| access::unborn(named, parts.uri.path()))
     })
     .map_err(|error| ApiError::bad_request(error.to_string()))?;
     let info = Arc::clone(trail.info.insert(Arc::new(info)));
@@ -111,12 +120,14 @@ async fn answer(
     let routed = kernel.api_services.load().route(&info);
     let is_long = routed.as_ref().is_some_and(|route| route.resource.long_running);
     let work = async {
-        let requestor = authn::authenticate(kernel, &info.cluster, peer, &parts.headers).await?;
+        let requestor = authn::authenticate(kernel, info.home(), peer, &parts.headers).await?;
         trail.user = Some(Arc::clone(&requestor));
         trail.begin(kernel, parts, peer);
-        access::enter(kernel, peer, &requestor, &info)?;
+        if info.door == Door::Own {
+            access::enter(kernel, peer, &requestor, &info)?;
+        }
         trail.impersonated =
-            authn::impersonate::impersonate(kernel, &info.cluster, &requestor, &parts.headers)?.map(Arc::new);
+            authn::impersonate::impersonate(kernel, info.home(), &requestor, &parts.headers)?.map(Arc::new);
         let user = trail.impersonated.clone().unwrap_or(requestor);
         let _place = match info.verb {
             "watch" => None,
@@ -124,7 +135,17 @@ async fn answer(
             _ => Some(kernel.inflight.enter(info.is_mutating())?),
         };
         let only_name = authorize::selected_name(&info, &query);
-        match kernel.authorize(&info.cluster, &authorize::attributes(&user, &info, &only_name)) {
+        let (allowed, visit) = match &info.door {
+            Door::Own => {
+                let attributes = authorize::attributes(&user, &info, &only_name);
+                (kernel.authorize(&info.cluster, &attributes), None)
+            }
+            Door::Export { .. } => match virtual_workspace::visit(kernel, &user, &info) {
+                Ok(visit) => (Ok("by the consumer's APIBinding".to_owned()), Some(visit)),
+                Err(refused) => (Err(refused), None),
+            },
+        };
+        match allowed {
             Ok(reason) => trail.decision = Some(("allow", reason)),
             Err(refused) => {
                 trail.decision = Some(("forbid", refused.message.clone()));
@@ -151,6 +172,11 @@ async fn answer(
             query: &query,
             user: &user,
             accept,
+            registry: match &visit {
+                Some(visit) => Arc::clone(&visit.registry),
+                None => kernel.apis.of(&info.cluster),
+            },
+            visit,
         };
         dispatch::dispatch(kernel, admitted).await
     };

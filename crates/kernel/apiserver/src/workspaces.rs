@@ -22,6 +22,9 @@ pub const EVERY_CLUSTER: &str = "*";
 /// The annotation by which an object says where it lives. Objects of the root workspace need not have it.
 pub const CLUSTER_ANNOTATION: &str = "kcp.io/cluster";
 
+/// The annotation that holds the path of a workspace, on what others refer to by it.
+pub const PATH_ANNOTATION: &str = "kcp.io/path";
+
 /// How far a workspace is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {

@@ -11,6 +11,7 @@ mod fairway_roles;
 mod grants;
 mod namespaced;
 mod reconcile;
+mod tenancy_roles;
 mod user_roles;
 
 use std::sync::{Arc, LazyLock};
@@ -24,6 +25,7 @@ use fairway_roles::FAIRWAY_ROLES;
 use grants::{CLUSTER_GRANTS, NAMESPACED_GRANTS};
 use namespaced::NAMESPACED_ROLES;
 pub use reconcile::{Reconciliation, reconcile};
+use tenancy_roles::{TENANCY_GRANTS, TENANCY_ROLES};
 use user_roles::USER_ROLES;
 
 /// The prefix of controllers' roles; the rest of the name is the controller's service account.
@@ -149,11 +151,16 @@ pub fn objects() -> Vec<BootstrapObject> {
         .chain(COMPONENT_ROLES)
         .chain(CONTROLLER_ROLES)
         .chain(FAIRWAY_ROLES)
+        .chain(TENANCY_ROLES)
         .chain(NAMESPACED_ROLES)
     {
         all.push(role.object());
     }
-    for grant in CLUSTER_GRANTS.iter().chain(NAMESPACED_GRANTS) {
+    for grant in CLUSTER_GRANTS
+        .iter()
+        .chain(TENANCY_GRANTS)
+        .chain(NAMESPACED_GRANTS)
+    {
         all.push(grant.object());
     }
     all.extend(

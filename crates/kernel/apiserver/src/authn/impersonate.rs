@@ -1,11 +1,13 @@
 //! Acting as somebody else: `Impersonate-*` headers, each part of which must be allowed.
 
-use fairway_kernel_authz::{Attributes, ResourceAttributes, UserInfo};
+use fairway_kernel_authz::{Attributes, PRIVILEGED_GROUP, ResourceAttributes, UserInfo};
 use fairway_kernel_schema::field::quoted;
 use http::HeaderMap;
 
 use super::{AUTHENTICATED, UNAUTHENTICATED};
+use crate::access::SCOPES_EXTRA;
 use crate::kernel::Kernel;
+use crate::key::ROOT_CLUSTER;
 use crate::status::ApiError;
 
 const EXTRA_PREFIX: &str = "impersonate-extra-";
@@ -78,6 +80,12 @@ pub fn impersonate(
     }
     for group in &groups {
         check("", "groups", "", "", group)?;
+        // Who rules a workspace may be anybody in it, but not the platform.
+        if cluster != ROOT_CLUSTER && is_of_the_platform(group) && !requestor.in_group(group) {
+            return Err(ApiError::forbidden_text(format!(
+                "group {group:?} cannot be impersonated in a workspace"
+            )));
+        }
     }
     if !uid.is_empty() {
         check("authentication.k8s.io", "uids", "", "", &uid)?;
@@ -88,12 +96,21 @@ pub fn impersonate(
         user.extra.entry(key).or_default().push(value);
     }
     user.groups.extend(groups);
+    if cluster != ROOT_CLUSTER {
+        user.extra.retain(|key, _| !key.contains("kcp.io/"));
+        user.extra
+            .insert(SCOPES_EXTRA.to_owned(), vec![format!("cluster:{cluster}")]);
+    }
     let anonymous = name == "system:anonymous";
     let implied = if anonymous { UNAUTHENTICATED } else { AUTHENTICATED };
     if !user.in_group(AUTHENTICATED) && !user.in_group(UNAUTHENTICATED) {
         user.groups.push(implied.to_owned());
     }
     Ok(Some(user))
+}
+
+fn is_of_the_platform(group: &str) -> bool {
+    group == PRIVILEGED_GROUP || group.starts_with("system:kcp:")
 }
 
 /// Namespace and name of a service account's user name.

@@ -4,38 +4,21 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use fairway_kernel_schema::crd::conditions::{self, Condition};
-use fairway_kernel_schema::crd::{self, CrdSpec, Scope, Version, naming};
-use fairway_kernel_schema::jsonpath::JsonPath;
-use fairway_kernel_schema::openapi::{CrdKind, CrdVersion, Served, V2Form, v2_document, v3_crd_document};
-use fairway_kernel_table::CustomColumns;
+use fairway_kernel_schema::crd::{self, naming};
 use serde_json::{Value, json};
-use tracing::warn;
 
-use super::version::CustomVersion;
+use super::compile::{Origin, resources};
 use crate::cache::{Change, ChangeKind};
 use crate::kernel::Kernel;
 use crate::key::{BUILTIN_IDENTITY, KindPrefix, split_suffix};
 use crate::object::Object;
-use crate::registry::{Layer, Nature, Registry, ResourceDef, Subresource, api_version};
+use crate::registry::{Layer, ResourceDef};
 use crate::rest::call::{Call, meta, metadata_mut};
-use crate::status::ApiError;
 
 /// The group of CRDs.
 pub(super) const GROUP: &str = "apiextensions.k8s.io";
 /// The resource of CRDs.
 pub(super) const RESOURCE: &str = "customresourcedefinitions";
-
-const CREATE: &str = "create";
-const VERBS: [&str; 8] = [
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    CREATE,
-    "update",
-    "watch",
-];
 
 /// Where CRDs are stored.
 pub(super) fn prefix() -> KindPrefix {
@@ -133,13 +116,6 @@ impl Definitions {
     }
 }
 
-/// The printer columns of a version, as the CRD has them.
-fn columns(object: &Value, version: &str) -> CustomColumns {
-    let versions = object["spec"]["versions"].as_array();
-    let found = versions.and_then(|v| v.iter().find(|v| v["name"] == version));
-    CustomColumns::new(found.and_then(|v| v.get("additionalPrinterColumns")))
-}
-
 fn compile(cluster: &str, object: &Value, stored: &Object, before: Option<Known>) -> Known {
     if !Condition::holds(object, "Established") {
         return Known {
@@ -153,112 +129,13 @@ fn compile(cluster: &str, object: &Value, stored: &Object, before: Option<Known>
     {
         return before;
     }
-    let name = meta(object, "name");
-    let defs = match CrdSpec::parse(object) {
-        Ok(spec) => {
-            let mut defs: Vec<ResourceDef> = spec
-                .served_versions()
-                .into_iter()
-                .filter_map(|version| definition(cluster, object, &spec, version, stored.revision()))
-                .collect();
-            if defs.is_empty() && !meta(object, "deletionTimestamp").is_empty() {
-                defs.extend(for_removal(cluster, object, &spec, stored.revision()));
-            }
-            defs.into_iter().map(Arc::new).collect()
-        }
-        Err(errors) => {
-            warn!(crd = name, ?errors, "a CRD cannot be served");
-            Vec::new()
-        }
-    };
+    let origin = Origin::Definition(cluster.into());
+    let identity = meta(object, "uid");
+    let defs = resources(object, &origin, identity, stored.revision());
     Known {
         spec: object["spec"].clone(),
         defs,
     }
-}
-
-/// A CRD that serves no version and is being deleted is reached through its stored one, so that its objects can be deleted
-/// and their finalizers be removed; nothing else could ever reach them again.
-fn for_removal(cluster: &str, object: &Value, spec: &CrdSpec, revision: u64) -> Option<ResourceDef> {
-    let mut def = definition(cluster, object, spec, spec.storage_version()?, revision)?;
-    def.verbs.retain(|verb| verb != CREATE);
-    Some(def)
-}
-
-fn definition(
-    cluster: &str,
-    object: &Value,
-    spec: &CrdSpec,
-    version: &Version,
-    revision: u64,
-) -> Option<ResourceDef> {
-    let uid = meta(object, "uid");
-    let columns = columns(object, &version.name);
-    let paths = columns
-        .columns()
-        .iter()
-        .skip(1)
-        .map(|c| JsonPath::parse(&c.json_path).ok())
-        .collect();
-    let structural = version.schema.clone()?;
-    let (shapes, shape) = structural.shapes();
-    let storage = spec
-        .storage_version()
-        .map_or(version.name.as_str(), |v| v.name.as_str());
-    let hash = crate::openapi::hash(format!("{}/{storage}/{}", spec.group, spec.names.kind).as_bytes());
-    let names = &spec.names;
-    Some(ResourceDef {
-        group: spec.group.clone(),
-        version: version.name.clone(),
-        resource: names.plural.clone(),
-        kind: names.kind.clone(),
-        list_kind: names.list_kind.clone(),
-        singular: names.singular.clone(),
-        short_names: names.short_names.clone(),
-        categories: names.categories.clone(),
-        namespaced: spec.scope == Scope::Namespaced,
-        verbs: VERBS.map(str::to_owned).to_vec(),
-        subresources: subresources(spec, version),
-        prefix: KindPrefix::new(&spec.group, &names.plural, uid),
-        stored_as: api_version(&spec.group, storage),
-        sealed: false,
-        nature: Nature::Custom(Arc::new(CustomVersion {
-            structural,
-            shapes,
-            shape,
-            columns,
-            paths,
-            deprecation: spec.deprecation_warning(&version.name),
-            version: version.clone(),
-            storage_hash: hash.chars().take(12).collect(),
-            schema_since: revision,
-            defined_in: cluster.into(),
-        })),
-    })
-}
-
-fn subresources(spec: &CrdSpec, version: &Version) -> Vec<Subresource> {
-    let verbs = ["get", "patch", "update"].map(str::to_owned).to_vec();
-    let mut all = Vec::new();
-    if version.subresources.status {
-        all.push(Subresource {
-            name: "status".to_owned(),
-            group: spec.group.clone(),
-            version: version.name.clone(),
-            kind: spec.names.kind.clone(),
-            verbs: verbs.clone(),
-        });
-    }
-    if version.subresources.scale.is_some() {
-        all.push(Subresource {
-            name: "scale".to_owned(),
-            group: "autoscaling".to_owned(),
-            version: "v1".to_owned(),
-            kind: "Scale".to_owned(),
-            verbs,
-        });
-    }
-    all
 }
 
 /// Settles a CRD's names and conditions against all others.
@@ -306,84 +183,4 @@ pub fn admit_definition(call: &Call<'_>, object: &mut Value) {
     }
     let others = (call.kernel.accepted_names).of_others(call.cluster, meta(object, "name"));
     settle(object, &others, &call.now);
-}
-
-/// The OpenAPI document of a custom group-version.
-pub fn openapi_document(
-    kernel: &Kernel,
-    registry: &Registry,
-    group: &str,
-    version: &str,
-) -> Result<Value, ApiError> {
-    let found = with_schemas(kernel, registry, |def| {
-        def.group == group && def.version == version
-    })?;
-    let kinds: Vec<CrdKind<'_>> = found.iter().map(crd_kind).collect();
-    Ok(v3_crd_document(group, version, &kinds))
-}
-
-/// The OpenAPI document of version 2, which has all kinds in it.
-pub fn openapi_v2_document(kernel: &Kernel, registry: &Registry, form: V2Form) -> Result<Vec<u8>, ApiError> {
-    let found = with_schemas(kernel, registry, |_| true)?;
-    let mut versions: Vec<CrdVersion<'_>> = Vec::new();
-    for pair in &found {
-        let (group, version) = (pair.0.group.as_str(), pair.0.version.as_str());
-        match versions
-            .iter_mut()
-            .find(|v| v.group == group && v.version == version)
-        {
-            Some(known) => known.kinds.push(crd_kind(pair)),
-            None => versions.push(CrdVersion {
-                group,
-                version,
-                kinds: vec![crd_kind(pair)],
-            }),
-        }
-    }
-    let mut served = Served::default();
-    for service in kernel.api_services.load().iter() {
-        let (paths, schemas) = service.openapi_parts();
-        served.paths.extend(paths);
-        served.schemas.extend(schemas);
-    }
-    Ok(v2_document(form, &versions, served))
-}
-
-/// The custom kinds that are wanted, each with the schema that its CRD has for its version.
-fn with_schemas(
-    kernel: &Kernel,
-    registry: &Registry,
-    wanted: impl Fn(&ResourceDef) -> bool,
-) -> Result<Vec<(Arc<ResourceDef>, Value)>, ApiError> {
-    let crds = kernel.storage.cache.kind(prefix().as_str());
-    let mut found = Vec::new();
-    for def in registry.iter().filter(|d| wanted(d)) {
-        let Nature::Custom(custom) = &def.nature else {
-            continue;
-        };
-        let name = format!("{}.{}", def.resource, def.group);
-        let Some(object) = crds.get(&format!("{}//{name}", custom.defined_in)) else {
-            continue;
-        };
-        let object = object.value()?;
-        let schema = object["spec"]["versions"]
-            .as_array()
-            .and_then(|versions| versions.iter().find(|v| v["name"] == def.version))
-            .map(|v| v["schema"]["openAPIV3Schema"].clone())
-            .unwrap_or_default();
-        found.push((Arc::clone(def), schema));
-    }
-    Ok(found)
-}
-
-fn crd_kind((def, schema): &(Arc<ResourceDef>, Value)) -> CrdKind<'_> {
-    CrdKind {
-        kind: &def.kind,
-        plural: &def.resource,
-        namespaced: def.namespaced,
-        list_kind: &def.list_kind,
-        schema,
-        status: def.subresource("status").is_some(),
-        scale: def.subresource("scale").is_some(),
-    }
 }

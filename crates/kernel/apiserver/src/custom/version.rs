@@ -35,8 +35,8 @@ pub struct CustomVersion {
     pub storage_hash: String,
     /// Objects older than this were written under another schema.
     pub schema_since: u64,
-    /// The workspace whose CRD this is.
-    pub defined_in: Box<str>,
+    /// Where its definition is.
+    pub origin: super::Origin,
 }
 
 impl CustomVersion {

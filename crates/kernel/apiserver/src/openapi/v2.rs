@@ -33,7 +33,7 @@ pub(crate) async fn answer(kernel: &Arc<Kernel>, request: &Admitted<'_>) -> Answ
     let headers = &request.parts.headers;
     let (form, content_type) =
         accepted(headers).ok_or_else(|| ApiError::not_acceptable(&[JSON, PROTOBUF].join(", ")))?;
-    let registry = kernel.apis.of(&request.info.cluster);
+    let registry = Arc::clone(&request.registry);
     let services = kernel.api_services.load_full();
     let state = state(&registry) + &services.whole_state();
     let etag = format!("\"{}\"", v2_hash(&state));

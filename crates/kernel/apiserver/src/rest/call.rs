@@ -15,6 +15,7 @@ use crate::query::Query;
 use crate::registry::ResourceDef;
 use crate::request::ResourcePath;
 use crate::status::{About, ApiError};
+use crate::virtual_workspace::Visit;
 
 /// A request on a resource, authenticated and authorised.
 pub struct Call<'a> {
@@ -36,6 +37,8 @@ pub struct Call<'a> {
     pub accept: Accept,
     /// Now, RFC 3339 with whole seconds.
     pub now: String,
+    /// What a provider may see and do, where one comes in.
+    pub(crate) visit: Option<&'a Visit>,
     warnings: Mutex<Vec<String>>,
 }
 
@@ -72,8 +75,14 @@ impl<'a> Call<'a> {
             user,
             accept,
             now,
+            visit: None,
             warnings: Mutex::default(),
         }
+    }
+
+    /// The same, as a provider's.
+    pub(crate) fn visited_by(self, visit: Option<&'a Visit>) -> Self {
+        Self { visit, ..self }
     }
 
     /// What an error about the named object is about.
@@ -120,7 +129,10 @@ impl<'a> Call<'a> {
 
     /// The named object as it is now.
     pub async fn current(&self, name: &str) -> Result<Option<Arc<Object>>, ApiError> {
-        self.kernel.storage.get(&self.def, &self.suffix(name)).await
+        let found = self.kernel.storage.get(&self.def, &self.suffix(name)).await?;
+        // What a provider may not see is not there for it.
+        let seen = self.visit.and_then(|visit| visit.label.as_ref());
+        Ok(found.filter(|object| seen.is_none_or(|(key, value)| object.label(key) == Some(value))))
     }
 
     /// The named object as it is now, or 404.

@@ -8,8 +8,8 @@ use fairway_kernel_schema::field::{FieldError, Path};
 use serde_json::{Value, json};
 
 use super::call::{Answer, Call, has_items, meta, metadata_mut};
-use super::present;
-use super::write::{self, is_finished, put_as_is};
+use super::write::{is_finished, put_as_is};
+use super::{kind_check, present};
 use crate::admission::{self, Operation};
 use crate::behaviour::check_type;
 use crate::chance::rfc3339;
@@ -53,7 +53,7 @@ impl DeleteOptions {
             let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
             if kind != "DeleteOptions" {
                 let version = body["apiVersion"].as_str().unwrap_or("");
-                return Err(ApiError::bad_request(write::not_registered(kind, version)));
+                return Err(ApiError::bad_request(kind_check::not_registered(kind, version)));
             }
             check_type("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions", &mut body)?;
             body

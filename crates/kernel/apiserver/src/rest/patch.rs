@@ -8,6 +8,7 @@ use fairway_kernel_schema::json_type;
 use serde_json::Value;
 
 use super::call::{Answer, Call, meta};
+use super::kind_check;
 use super::write::{self, Update};
 use crate::authorize;
 use crate::behaviour;
@@ -377,7 +378,7 @@ fn parsed_apply(call: &Call<'_>, parsed: Parsed, options: &WriteOptions) -> Resu
             }
         }
     }
-    write::check_kind(call, &mut parsed.value)?;
+    kind_check::check_kind(call, &mut parsed.value)?;
     Ok(parsed.value)
 }
 

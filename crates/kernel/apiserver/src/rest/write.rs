@@ -11,9 +11,12 @@ use std::time::Duration;
 use fairway_kernel_apply::managed_fields;
 use fairway_kernel_kinds::meta as object_meta;
 use fairway_kernel_schema::field::{FieldError, Path};
+use fairway_kernel_tenancy::claims;
+use fairway_kernel_tenancy::names::label;
 use serde_json::Value;
 
 use super::call::{Call, has_items, meta, metadata_mut};
+use super::kind_check::check_kind;
 use super::{present, strict};
 use crate::admission::{self, Operation};
 use crate::behaviour;
@@ -22,10 +25,9 @@ use crate::http::body::Parsed;
 use crate::key::{ObjectSuffix, ROOT_CLUSTER};
 use crate::object::Object;
 use crate::query::{FieldValidation, WriteOptions, number_fault};
-use crate::registry::{Registry, ResourceDef};
 use crate::status::ApiError;
 use crate::storage::{Outcome, Reservations, Storage};
-use crate::workspaces::CLUSTER_ANNOTATION;
+use crate::workspaces::{CLUSTER_ANNOTATION, PATH_ANNOTATION};
 
 /// Tries of a write that others keep overtaking in the same addresses.
 const MAX_TRIES: usize = 16;
@@ -107,48 +109,6 @@ fn complain(call: &Call<'_>, all: Vec<String>, strictness: FieldValidation) -> R
     Ok(())
 }
 
-/// Makes sure that the object is of the kind that the URL names, and says so itself.
-pub(crate) fn check_kind(call: &Call<'_>, object: &mut Value) -> Result<(), ApiError> {
-    let def = &call.def;
-    let expected = def.api_version();
-    if object.is_null() {
-        *object = Value::Object(serde_json::Map::new());
-    }
-    let Some(fields) = object.as_object_mut() else {
-        return Err(ApiError::bad_request("the body of the request must be an object"));
-    };
-    let given = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
-    let (version, kind) = (given("apiVersion"), given("kind"));
-    if def.custom().is_none()
-        && ((!version.is_empty() && version != expected) || (!kind.is_empty() && kind != def.kind))
-    {
-        return Err(other_kind(
-            &call.kernel.apis.of(call.cluster),
-            def,
-            &version,
-            &kind,
-        ));
-    }
-    if def.custom().is_some() {
-        let name = fields
-            .get("metadata")
-            .and_then(|m| m.get("name"))
-            .and_then(Value::as_str)
-            .unwrap_or("");
-        check_custom_kind(def, &version, &kind, name)?;
-    }
-    if version.is_empty() || kind.is_empty() {
-        let mut complete = serde_json::Map::with_capacity(fields.len() + 2);
-        complete.insert("apiVersion".to_owned(), expected.into());
-        complete.insert("kind".to_owned(), def.kind.as_str().into());
-        for (name, value) in std::mem::take(fields) {
-            complete.entry(name).or_insert(value);
-        }
-        *fields = complete;
-    }
-    Ok(())
-}
-
 /// An owner counts once; who names it twice is told so.
 fn merge_owners(call: &Call<'_>, object: &mut Value) {
     let Some(Value::Array(owners)) = object.pointer_mut("/metadata/ownerReferences") else {
@@ -178,70 +138,6 @@ fn merge_owners(call: &Call<'_>, object: &mut Value) {
             repeated.join(", ")
         ));
     }
-}
-
-/// What upstream's decoder says of an object of another kind.
-fn other_kind(registry: &Registry, def: &ResourceDef, version: &str, kind: &str) -> ApiError {
-    let own = def.api_version();
-    let version = if version.is_empty() { &own } else { version };
-    let kind = if kind.is_empty() { &def.kind } else { kind };
-    let (group, short) = version.rsplit_once('/').unwrap_or(("", version));
-    let known = |kind: &str| {
-        registry
-            .find_kind(group, short, kind)
-            .is_some_and(|found| found.custom().is_none())
-    };
-    let registered = known(kind)
-        || kind
-            .strip_suffix("List")
-            .is_some_and(|item| item.is_empty() || known(item));
-    let why = if registered {
-        let package = def
-            .group
-            .split('.')
-            .next()
-            .filter(|p| !p.is_empty())
-            .unwrap_or("core");
-        format!(
-            "converting ({short}.{kind}) to ({package}.{}): unknown conversion",
-            def.kind
-        )
-    } else {
-        not_registered(kind, version)
-    };
-    ApiError::bad_request(format!(
-        "{kind} in version {short:?} cannot be handled as a {}: {why}",
-        def.kind
-    ))
-}
-
-/// What upstream says of kinds that it does not have, down to the place in its source.
-pub(crate) fn not_registered(kind: &str, version: &str) -> String {
-    format!("no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\"")
-}
-
-/// Custom objects say what they are.
-fn check_custom_kind(def: &ResourceDef, version: &str, kind: &str, name: &str) -> Result<(), ApiError> {
-    let expected = def.api_version();
-    if !version.is_empty() && version != expected {
-        return Err(ApiError::bad_request(format!(
-            "the API version in the data ({version}) does not match the expected API version ({expected})"
-        )));
-    }
-    if !kind.is_empty() && kind != def.kind {
-        let errors = [FieldError::invalid(
-            &Path::new("kind"),
-            kind,
-            format!("must be {}", def.kind),
-        )];
-        let about = crate::status::About {
-            group: &def.group,
-            resource: kind,
-            name,
-        };
-        return Err(ApiError::invalid(about, &errors));
-    }
-    Ok(())
 }
 
 /// The name under which the client owns what it writes.
@@ -360,6 +256,7 @@ async fn prepare_new(
     let keys = reserve.assign(call, object).await?;
     behaviour::prepare_create(call, object);
     state_home(call, object);
+    state_claims(call, object)?;
     admission::complete(call, Operation::Create, object);
     let errors = behaviour::validate_create(call, object);
     if !errors.is_empty() {
@@ -375,15 +272,71 @@ async fn prepare_new(
 /// Makes an object say which workspace it is in, whatever its author says: watchers over all workspaces go by it. Objects
 /// of the root workspace are as Kubernetes' own, so they say nothing; but they cannot lie either.
 fn state_home(call: &Call<'_>, object: &mut Value) {
+    let is_foreign_to_kubernetes = call.def.group.ends_with(".kcp.io");
+    let may_be_silent = call.cluster == ROOT_CLUSTER && !is_foreign_to_kubernetes;
+    if is_foreign_to_kubernetes {
+        state_path(call, object);
+    }
     let stated = &object["metadata"]["annotations"][CLUSTER_ANNOTATION];
-    if *stated == *call.cluster || (stated.is_null() && call.cluster == ROOT_CLUSTER) {
+    if *stated == *call.cluster || (stated.is_null() && may_be_silent) {
         return;
     }
+    annotate(object, CLUSTER_ANNOTATION, call.cluster.into());
+}
+
+/// Labels an object for the providers that the workspace lets see it, and for nobody else. What a provider writes must be
+/// something that it may see.
+fn state_claims(call: &Call<'_>, object: &mut Value) -> Result<(), ApiError> {
+    let labelled = object["metadata"]["labels"]
+        .as_object()
+        .is_some_and(|labels| labels.keys().any(|key| key.starts_with(label::CLAIMED_PREFIX)));
+    let consents = call.kernel.bound.consents(call.cluster);
+    let answer = call.visit.and_then(|visit| visit.answer.as_ref());
+    if consents.is_empty() && !labelled && answer.is_none() {
+        return Ok(());
+    }
+    let name = meta(object, "name").to_owned();
+    let metadata = metadata_mut(object);
+    let mut labels = match metadata.get("labels") {
+        Some(Value::Object(labels)) => labels.clone(),
+        _ => serde_json::Map::new(),
+    };
+    if let Some(answer) = answer {
+        claims::admit_write(answer, &mut labels)
+            .map_err(|why| ApiError::forbidden(call.about(&name), why))?;
+    }
+    let own = Value::Object(labels.clone());
+    let consents = consents.iter().map(AsRef::as_ref);
+    let expected = claims::labels_for(consents, &call.def.group, &call.def.resource, &own);
+    claims::set_labels(&mut labels, &expected);
+    if labels.is_empty() {
+        metadata.shift_remove("labels");
+    } else {
+        metadata.insert("labels".to_owned(), Value::Object(labels));
+    }
+    Ok(())
+}
+
+/// What others refer to by the path of its workspace says that path.
+fn state_path(call: &Call<'_>, object: &mut Value) {
+    const REFERRED_TO: [&str; 4] = ["logicalclusters", "workspacetypes", "apiexports", "apibindings"];
+    if !REFERRED_TO.contains(&call.def.resource.as_str()) {
+        return;
+    }
+    // A new LogicalCluster is not in the tree yet, and brings its path.
+    let is_new = call.kernel.workspaces.get(call.cluster).is_none() && call.cluster != ROOT_CLUSTER;
+    if !is_new {
+        let path = call.kernel.workspaces.path(call.cluster);
+        annotate(object, PATH_ANNOTATION, path.into());
+    }
+}
+
+fn annotate(object: &mut Value, key: &str, value: Value) {
     let annotations = metadata_mut(object)
         .entry("annotations")
         .or_insert_with(|| Value::Object(serde_json::Map::new()));
     if let Some(annotations) = annotations.as_object_mut() {
-        annotations.insert(CLUSTER_ANNOTATION.to_owned(), call.cluster.into());
+        annotations.insert(key.to_owned(), value);
     }
 }
 
@@ -507,6 +460,7 @@ async fn commit(
         .await?;
     behaviour::prepare_update(call, &mut new, old);
     state_home(call, &mut new);
+    state_claims(call, &mut new)?;
     admission::complete(call, Operation::Update, &mut new);
     let errors = behaviour::validate_update(call, &new, old);
     if !errors.is_empty() {

@@ -27,6 +27,8 @@ mod quota;
 mod random;
 mod reviews;
 mod services;
+mod shared_apis;
 mod tls;
 mod verbs;
 mod watch;
+mod workspaces;

@@ -8,7 +8,6 @@ use bytes::Bytes;
 use fairway_kernel_apiserver::audit;
 use fairway_kernel_apiserver::authn::Peer;
 use fairway_kernel_apiserver::authn::token::Tokens;
-use fairway_kernel_apiserver::client::InProcess;
 use fairway_kernel_apiserver::http::body::{ResponseBody, full};
 use fairway_kernel_apiserver::{Kernel, KernelOptions, bootstrap, service};
 use fairway_kernel_authz::UserInfo;
@@ -19,7 +18,6 @@ use futures::future::BoxFuture;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use tower::Service;
 
 use super::reply::Reply;
 use super::watch::Watch;
@@ -183,8 +181,8 @@ impl Client {
         let kernel = Arc::clone(&self.kernel);
         let answer: BoxFuture<'static, Response<ResponseBody>> = match &self.user {
             Some(user) => {
-                let answer = InProcess::new(kernel, user.clone()).call(request);
-                async move { answer.await.unwrap() }.boxed()
+                let peer = Peer::known(user.clone());
+                async move { service::serve(&kernel, request, &peer).await }.boxed()
             }
             None => async move { service::serve(&kernel, request, &Peer::default()).await }.boxed(),
         };

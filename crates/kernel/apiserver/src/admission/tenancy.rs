@@ -1,0 +1,268 @@
+//! Workspaces, their types and what they share: who may create what where, and what the server itself adds.
+//!
+//! The decisions are `fairway_kernel_tenancy`'s; here they are given the objects and the answers of the authorizer that
+//! they ask for.
+
+use std::sync::Arc;
+
+use fairway_kernel_authz::{Attributes, ResourceAttributes};
+use fairway_kernel_tenancy::export::BindQuestion;
+use fairway_kernel_tenancy::logical_cluster::{self, LogicalCluster, is_privileged};
+use fairway_kernel_tenancy::names::{APIS, CORE, LOGICAL_CLUSTER, TENANCY, finalizer, label};
+use fairway_kernel_tenancy::types::{self, TypeReference, WorkspaceType};
+use fairway_kernel_tenancy::{ClusterId, WorkspacePath, binding, claims, export, schema, workspace};
+use serde_json::{Value, json};
+
+use super::Operation;
+use crate::access::as_seen_in;
+use crate::custom::Origin;
+use crate::kernel::Kernel;
+use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix};
+use crate::rest::call::{Call, meta, metadata_mut};
+use crate::status::ApiError;
+
+/// Annotations and labels of these domains are the system's.
+const RESERVED_DOMAIN: &str = "kcp.io";
+/// And these of them are not.
+const OPEN_KEYS: [&str; 4] = [
+    "experimental.tenancy.kcp.io/owner",
+    "authorization.kcp.io/required-groups",
+    "kcp.io/path",
+    "kcp.io/cluster",
+];
+
+fn concerns(call: &Call<'_>) -> bool {
+    call.def.group.ends_with(".kcp.io") && call.def.prefix.identity() == BUILTIN_IDENTITY
+}
+
+/// Completes a Workspace: who made it, of which type it is.
+pub(super) fn complete(call: &Call<'_>, operation: Operation, object: &mut Value) -> Result<(), ApiError> {
+    if operation == Operation::Create && call.def.is(APIS, "apibindings") {
+        complete_binding(call, object);
+    }
+    if operation != Operation::Create || !call.def.is(TENANCY, "workspaces") {
+        return Ok(());
+    }
+    let refuse = |why: String| ApiError::forbidden(call.about(meta(object, "name")), why);
+    let parent = logical_cluster(call.kernel, call.cluster)
+        .ok_or_else(|| refuse("the workspace that it would be in has no LogicalCluster".to_owned()))?;
+    let user = call.user;
+    let creator = json!({"username": user.name, "uid": user.uid, "groups": user.groups, "extra": user.extra});
+    let is_system = is_privileged(&user.groups);
+    let requested: Option<TypeReference> = serde_json::from_value(object["spec"]["type"].clone()).ok();
+    let is_mount = object.pointer("/spec/mount").is_some_and(|m| !m.is_null());
+    if !is_mount {
+        let here = path_of(call.kernel, call.cluster);
+        let here_type = parent.type_name().unwrap_or_default().to_owned();
+        let lookup = |path: &WorkspacePath, name: &str| workspace_type(call.kernel, path, name);
+        let admitted = types::admit(&here, &here_type, requested.as_ref(), &lookup)
+            .map_err(|error| refuse(error.to_string()))?;
+        for question in &admitted.questions {
+            if !may(
+                call,
+                question.cluster.as_str(),
+                TENANCY,
+                "use",
+                "workspacetypes",
+                &question.name,
+            ) {
+                return Err(refuse(question.refusal.clone()));
+            }
+        }
+        let labels = metadata_mut(object).entry("labels").or_insert_with(|| json!({}));
+        if let Some(labels) = labels.as_object_mut() {
+            for (key, value) in admitted.labels {
+                labels.entry(key).or_insert_with(|| value.into());
+            }
+        }
+        object["spec"]["type"] = json!({"name": admitted.reference.name, "path": admitted.reference.path});
+    }
+    workspace::prepare_create(object, (!is_system).then_some(&creator), &parent);
+    Ok(())
+}
+
+/// An APIBinding says by a label which export it is about, and does not go before the objects that it brought.
+fn complete_binding(call: &Call<'_>, object: &mut Value) {
+    let reference = &object["spec"]["reference"]["export"];
+    let text = |field: &str| reference[field].as_str().unwrap_or_default();
+    let path = if text("path").is_empty() {
+        call.cluster
+    } else {
+        text("path")
+    };
+    let cluster = call.kernel.workspaces.resolve(path);
+    let cluster = cluster.and_then(|cluster| ClusterId::parse(&cluster).ok());
+    let export = cluster.map(|cluster| claims::export_label_value(&cluster, text("name")));
+    let metadata = metadata_mut(object);
+    let labels = metadata.entry("labels").or_insert_with(|| json!({}));
+    if let (Some(labels), Some(export)) = (labels.as_object_mut(), export) {
+        labels.insert(label::EXPORT.to_owned(), export.into());
+    }
+    let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));
+    if let Some(finalizers) = finalizers.as_array_mut()
+        && !finalizers.iter().any(|f| f == finalizer::API_BINDING)
+    {
+        finalizers.push(finalizer::API_BINDING.into());
+    }
+}
+
+/// Says no to what only the system may do, and to what does not fit.
+pub(super) fn confirm(
+    call: &Call<'_>,
+    operation: Operation,
+    object: &Value,
+    old: Option<&Value>,
+) -> Result<(), ApiError> {
+    if call.def.is("apiextensions.k8s.io", "customresourcedefinitions") && operation == Operation::Create {
+        return definition_is_free(call, object);
+    }
+    if !concerns(call) {
+        return Ok(());
+    }
+    let is_system = is_privileged(&call.user.groups);
+    let objection = match (call.def.group.as_str(), call.def.resource.as_str(), operation) {
+        (TENANCY, "workspaces", Operation::Create | Operation::Update) => {
+            workspace::objection_to(object, old, is_system).map(str::to_owned)
+        }
+        (TENANCY, "workspacetypes", Operation::Create | Operation::Update) => ClusterId::parse(call.cluster)
+            .ok()
+            .and_then(|here| types::objection_to(object, &here)),
+        (CORE, "logicalclusters", _) if is_system => None,
+        (CORE, "logicalclusters", Operation::Create) => Some("LogicalCluster cannot be created".to_owned()),
+        (CORE, "logicalclusters", Operation::Delete) => (!LogicalCluster::read(object).directly_deletable)
+            .then(|| "LogicalCluster cannot be deleted".to_owned()),
+        (CORE, "logicalclusters", Operation::Update) => {
+            old.and_then(|old| logical_cluster::objection_to_update(object, old))
+        }
+        (APIS, "apibindings", Operation::Create) => {
+            let reference = &object["spec"]["reference"]["export"];
+            let text = |field: &str| reference[field].as_str().unwrap_or_default();
+            may_bind(call, text("path"), text("name"), "create APIBinding")
+        }
+        (APIS, "apibindings" | "apiexports", Operation::Update)
+            if call.subresource() == Some("status") && !is_system =>
+        {
+            let what = call.def.singular.as_str();
+            Some(format!("{what} status updates not permitted"))
+        }
+        _ => None,
+    };
+    let errors = match (call.def.group.as_str(), call.def.resource.as_str(), operation) {
+        (_, _, Operation::Delete) => Vec::new(),
+        (APIS, "apibindings", _) => binding::objections(object, old),
+        (APIS, "apiexports", _) => export::objections(object),
+        (APIS, "apiresourceschemas", _) => schema::objections(object, old),
+        _ => Vec::new(),
+    };
+    if !errors.is_empty() {
+        return Err(ApiError::invalid(call.about_kind(meta(object, "name")), &errors));
+    }
+    let objection = objection.or_else(|| {
+        (!is_system && operation == Operation::Update)
+            .then(|| reserved_change(object, old?))
+            .flatten()
+    });
+    match objection {
+        Some(why) => Err(ApiError::forbidden(call.about(meta(object, "name")), why)),
+        None => Ok(()),
+    }
+}
+
+/// A kind that the system or a binding brings cannot be defined once more.
+fn definition_is_free(call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
+    let group = object["spec"]["group"].as_str().unwrap_or_default();
+    let plural = object["spec"]["names"]["plural"].as_str().unwrap_or_default();
+    let registry = call.kernel.apis.of(call.cluster);
+    let taken = registry.any_version(group, plural).and_then(|def| def.custom());
+    let why = match taken.map(|custom| &custom.origin) {
+        Some(Origin::System) => format!("{group} is a reserved group"),
+        Some(Origin::Export { .. }) => "cannot create because resource is bound by an APIBinding".to_owned(),
+        _ => return Ok(()),
+    };
+    Err(ApiError::forbidden(call.about(meta(object, "name")), why))
+}
+
+/// What speaks against binding to an export, in the words of kcp.
+fn may_bind(call: &Call<'_>, path: &str, name: &str, action: &str) -> Option<String> {
+    let question = BindQuestion::new(path, name, &path_of(call.kernel, call.cluster), action);
+    let cluster = call.kernel.workspaces.resolve(question.path.as_str());
+    let allowed = cluster.is_some_and(|cluster| {
+        let exists = stored(call.kernel, APIS, "apiexports", &cluster, name).is_some();
+        exists && may(call, &cluster, APIS, "bind", "apiexports", name)
+    });
+    (!allowed).then_some(question.refusal)
+}
+
+/// A change of an annotation or label that is the system's.
+fn reserved_change(object: &Value, old: &Value) -> Option<String> {
+    for (field, what) in [("annotations", "annotation"), ("labels", "label")] {
+        let (now, before) = (&object["metadata"][field], &old["metadata"][field]);
+        let keys = [now, before]
+            .into_iter()
+            .filter_map(Value::as_object)
+            .flat_map(|m| m.keys());
+        for key in keys {
+            let domain = key.split('/').next().unwrap_or_default();
+            if domain.ends_with(RESERVED_DOMAIN)
+                && !OPEN_KEYS.contains(&key.as_str())
+                && now[key] != before[key]
+            {
+                return Some(format!("modification of reserved {what}: {key:?}"));
+            }
+        }
+    }
+    None
+}
+
+/// Whether the user may do something with a tenancy object of another workspace, as he is known there.
+fn may(call: &Call<'_>, cluster: &str, group: &str, verb: &str, resource: &str, name: &str) -> bool {
+    let user = as_seen_in(call.user, call.cluster, cluster);
+    let attributes = Attributes {
+        user: &user,
+        verb,
+        path: "",
+        resource: Some(ResourceAttributes {
+            group,
+            version: "v1alpha1",
+            resource,
+            name,
+            ..ResourceAttributes::default()
+        }),
+    };
+    call.kernel
+        .authorizer
+        .with(cluster, |policy| policy.authorize(&attributes))
+        .is_allowed()
+}
+
+fn stored(kernel: &Kernel, group: &str, resource: &str, cluster: &str, name: &str) -> Option<Value> {
+    let prefix = KindPrefix::new(group, resource, BUILTIN_IDENTITY);
+    let suffix = ObjectSuffix::new(cluster, "", name);
+    kernel
+        .storage
+        .cache
+        .kind(prefix.as_str())
+        .get(suffix.as_str())?
+        .value()
+        .ok()
+}
+
+fn logical_cluster(kernel: &Kernel, cluster: &str) -> Option<LogicalCluster> {
+    stored(kernel, CORE, "logicalclusters", cluster, LOGICAL_CLUSTER)
+        .map(|object| LogicalCluster::read(&object))
+}
+
+fn path_of(kernel: &Kernel, cluster: &str) -> WorkspacePath {
+    WorkspacePath::parse(&kernel.workspaces.path(cluster)).unwrap_or_else(|_| WorkspacePath::root())
+}
+
+/// The WorkspaceType of that name in the workspace of that path.
+pub(crate) fn workspace_type(
+    kernel: &Kernel,
+    path: &WorkspacePath,
+    name: &str,
+) -> Option<Arc<WorkspaceType>> {
+    let cluster = kernel.workspaces.resolve(path.as_str())?;
+    let object = stored(kernel, TENANCY, "workspacetypes", &cluster, name)?;
+    WorkspaceType::read(&object).map(Arc::new)
+}
