@@ -242,7 +242,7 @@ async fn a_provider_sees_its_consumers_objects_and_nothing_else() {
             403,
         ),
         (
-            format!("/services/apiexport/nowhere/boats/clusters/*/apis/sea.io/v1/boats"),
+            "/services/apiexport/nowhere/boats/clusters/*/apis/sea.io/v1/boats".to_owned(),
             403,
         ),
     ] {
