@@ -311,9 +311,9 @@ impl KindCache {
         state.observers.push(observer);
     }
 
-    /// Takes in an object while the store is being read for the first time.
-    pub(super) fn load(&self, suffix: &str, object: Arc<Object>) {
-        self.write().objects.insert(suffix.into(), object);
+    /// Takes in all objects when the store is read for the first time. Their order makes the map at once, and a dense one.
+    pub(super) fn load(&self, objects: Vec<(Box<str>, Arc<Object>)>) {
+        self.write().objects = objects.into_iter().collect();
     }
 
     /// Takes in a new state of an object.
