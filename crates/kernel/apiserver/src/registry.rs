@@ -134,41 +134,37 @@ pub fn api_version(group: &str, version: &str) -> String {
     }
 }
 
-/// All resources at one moment.
+/// All resources at one moment. The custom ones are held so that making a registry anew copies references and nothing
+/// else: a burst of CRDs makes one for each of them.
 #[derive(Default)]
 pub struct Registry {
-    /// By plural name, which few groups share.
-    defs: HashMap<String, Vec<Arc<ResourceDef>>>,
+    /// All, in discovery order.
     order: Vec<Arc<ResourceDef>>,
+    /// The custom ones, ordered by plural name.
+    custom: Vec<Arc<ResourceDef>>,
 }
 
 impl Registry {
     /// The built-in kinds and these custom ones.
     pub fn new(custom: impl IntoIterator<Item = Arc<ResourceDef>>) -> Self {
-        let mut registry = Self::default();
-        for def in builtin_defs() {
-            registry.add(Arc::clone(def));
-        }
-        for def in custom {
-            registry.add(def);
-        }
-        registry
-    }
-
-    fn add(&mut self, def: Arc<ResourceDef>) {
-        self.defs
-            .entry(def.resource.clone())
-            .or_default()
-            .push(Arc::clone(&def));
-        self.order.push(def);
+        let mut order = builtin_defs().to_vec();
+        order.extend(custom);
+        let mut custom = order[builtin_defs().len()..].to_vec();
+        custom.sort_by(|a, b| a.resource.cmp(&b.resource));
+        Self { order, custom }
     }
 
     /// The resource of a path.
     pub fn find(&self, group: &str, version: &str, resource: &str) -> Option<&Arc<ResourceDef>> {
-        self.defs
-            .get(resource)?
-            .iter()
-            .find(|d| d.group == group && d.version == version)
+        let is_it = |def: &&Arc<ResourceDef>| def.group == group && def.version == version;
+        let built_in = builtin_by_resource().get(resource).map_or(&[][..], Vec::as_slice);
+        built_in.iter().copied().find(is_it).or_else(|| {
+            let first = self.custom.partition_point(|def| *def.resource < *resource);
+            self.custom[first..]
+                .iter()
+                .take_while(|def| def.resource == resource)
+                .find(is_it)
+        })
     }
 
     /// Any served version of a resource.
@@ -205,6 +201,19 @@ fn builtin_defs() -> &'static [Arc<ResourceDef>] {
             .iter()
             .map(|info| Arc::new(builtin_def(info)))
             .collect()
+    })
+}
+
+/// The built-in resources by plural name, which few groups share.
+fn builtin_by_resource() -> &'static HashMap<&'static str, Vec<&'static Arc<ResourceDef>>> {
+    static DEFS: std::sync::OnceLock<HashMap<&'static str, Vec<&'static Arc<ResourceDef>>>> =
+        std::sync::OnceLock::new();
+    DEFS.get_or_init(|| {
+        let mut by_resource: HashMap<&'static str, Vec<&'static Arc<ResourceDef>>> = HashMap::new();
+        for def in builtin_defs() {
+            by_resource.entry(&def.resource).or_default().push(def);
+        }
+        by_resource
     })
 }
 

@@ -1,10 +1,10 @@
 //! The CRDs that there are, compiled into resource definitions.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard, Weak};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use fairway_kernel_schema::crd::conditions::{self, Condition};
-use fairway_kernel_schema::crd::{self, CrdSpec, Scope, Version, naming};
+use fairway_kernel_schema::crd::{self, CrdSpec, Names, Scope, Version, naming};
 use fairway_kernel_schema::jsonpath::JsonPath;
 use fairway_kernel_schema::openapi::{CrdKind, CrdVersion, Served, V2Form, v2_document, v3_crd_document};
 use fairway_kernel_table::CustomColumns;
@@ -44,58 +44,108 @@ pub(super) fn prefix() -> KindPrefix {
 
 /// A CRD as it was last seen: enough to know whether its versions must be compiled again.
 struct Known {
-    spec: Value,
+    /// Its UID and generation: they change when its specification does.
+    specified: (String, i64),
     defs: Vec<Arc<ResourceDef>>,
 }
 
-/// The names that each CRD has been given, as far as others must not take them: reading all CRDs for each new one would
+/// The names that each CRD has been given, and which are used in each group: reading all CRDs for each new one would
 /// make a thousand of them cost a million readings.
 #[derive(Default)]
-pub struct AcceptedNames(RwLock<BTreeMap<String, Arc<Value>>>);
+pub struct AcceptedNames(Mutex<Accepted>);
+
+#[derive(Default)]
+struct Accepted {
+    by_crd: HashMap<String, (String, Names)>,
+    by_group: HashMap<String, naming::Used>,
+}
+
+impl Accepted {
+    fn add(&mut self, crd: &str, (group, names): (String, Names)) {
+        self.by_group.entry(group.clone()).or_default().add(&names);
+        self.by_crd.insert(crd.to_owned(), (group, names));
+    }
+
+    fn remove(&mut self, crd: &str) -> Option<(String, Names)> {
+        let (group, names) = self.by_crd.remove(crd)?;
+        if let Some(used) = self.by_group.get_mut(&group) {
+            used.remove(&names);
+            if used.is_empty() {
+                self.by_group.remove(&group);
+            }
+        }
+        Some((group, names))
+    }
+}
 
 impl AcceptedNames {
     fn set(&self, crd: &str, object: &Value) {
-        let names = json!({
-            "spec": {"group": object["spec"]["group"]},
-            "status": {"acceptedNames": object["status"]["acceptedNames"]},
-        });
-        self.write().insert(crd.to_owned(), Arc::new(names));
+        let group = object["spec"]["group"].as_str().unwrap_or_default().to_owned();
+        let mut all = self.lock();
+        all.remove(crd);
+        all.add(crd, (group, naming::accepted(object)));
     }
 
     fn forget(&self, crd: &str) {
-        self.write().remove(crd);
+        self.lock().remove(crd);
     }
 
-    /// Of every CRD but this one.
-    fn of_others(&self, crd: &str) -> Vec<Arc<Value>> {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let others = all.iter().filter(|(name, _)| *name != crd);
-        others.map(|(_, names)| Arc::clone(names)).collect()
+    /// What names a CRD gets beside all others.
+    fn decide(&self, object: &Value) -> naming::Decision {
+        let name = meta(object, "name");
+        let mut all = self.lock();
+        // What it has now must not stand in the way of what it asks for.
+        let before = all.remove(name);
+        let group = object["spec"]["group"].as_str().unwrap_or_default();
+        let decision = match all.by_group.get(group) {
+            Some(others) => naming::decide_among(object, others),
+            None => naming::decide_among(object, &naming::Used::default()),
+        };
+        if let Some(before) = before {
+            all.add(name, before);
+        }
+        decision
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Arc<Value>>> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Accepted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Follows the CRDs.
 pub struct Definitions {
     kernel: Weak<Kernel>,
-    known: Mutex<BTreeMap<String, Known>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    known: BTreeMap<String, Known>,
+    /// Whether those that there are at the start have all been seen. Until then none is published: a registry for each of a
+    /// thousand CRDs would be a thousand registries.
+    complete: bool,
 }
 
 impl Definitions {
     /// Compiles the CRDs that there are, and every change from then on.
     pub fn follow(kernel: &Arc<Kernel>) {
-        let definitions = Self {
+        let definitions = Arc::new(Self {
             kernel: Arc::downgrade(kernel),
-            known: Mutex::default(),
-        };
+            state: Mutex::default(),
+        });
+        let following = Arc::clone(&definitions);
         kernel
             .storage
             .cache
             .kind(prefix().as_str())
-            .observe(Box::new(move |change| definitions.take(change)));
+            .observe(Box::new(move |change| following.take(change)));
+        let mut state = definitions.state();
+        state.complete = true;
+        state.publish(kernel);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn take(&self, change: &Change) {
@@ -103,7 +153,8 @@ impl Definitions {
             return;
         };
         let (_, _, name) = split_suffix(&change.suffix);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
+        let known = &mut state.known;
         if change.kind == ChangeKind::Deleted {
             kernel.accepted_names.forget(name);
             if let Some(gone) = known.remove(name)
@@ -116,7 +167,15 @@ impl Definitions {
             let before = known.remove(name);
             known.insert(name.to_owned(), compile(&object, &change.object, before));
         }
-        let defs = known.values().flat_map(|k| k.defs.iter().cloned());
+        if state.complete {
+            state.publish(&kernel);
+        }
+    }
+}
+
+impl State {
+    fn publish(&self, kernel: &Kernel) {
+        let defs = self.known.values().flat_map(|k| k.defs.iter().cloned());
         kernel.registry.store(Arc::new(Registry::new(defs)));
     }
 }
@@ -129,14 +188,16 @@ fn columns(object: &Value, version: &str) -> CustomColumns {
 }
 
 fn compile(object: &Value, stored: &Object, before: Option<Known>) -> Known {
+    let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
+    let specified = (meta(object, "uid").to_owned(), generation);
     if !Condition::holds(object, "Established") {
         return Known {
-            spec: object["spec"].clone(),
+            specified,
             defs: Vec::new(),
         };
     }
     if let Some(before) = before
-        && before.spec == object["spec"]
+        && before.specified == specified
         && !before.defs.is_empty()
     {
         return before;
@@ -159,10 +220,7 @@ fn compile(object: &Value, stored: &Object, before: Option<Known>) -> Known {
             Vec::new()
         }
     };
-    Known {
-        spec: object["spec"].clone(),
-        defs,
-    }
+    Known { specified, defs }
 }
 
 /// A CRD that serves no version and is being deleted is reached through its stored one, so that its objects can be deleted
@@ -242,9 +300,8 @@ fn subresources(spec: &CrdSpec, version: &Version) -> Vec<Subresource> {
     all
 }
 
-/// Settles a CRD's names and conditions against all others.
-fn settle(crd: &mut Value, others: &[Arc<Value>], now: &str) {
-    let decision = naming::decide(crd, others.iter().map(Arc::as_ref).chain([&crd.clone()]));
+/// Settles a CRD's names and conditions.
+fn settle(crd: &mut Value, decision: naming::Decision, now: &str) {
     crd["status"]["acceptedNames"] = decision.names.to_value();
     decision.names_accepted.set(crd, now);
     decision.established.set(crd, now);
@@ -285,8 +342,8 @@ pub fn admit_definition(call: &Call<'_>, object: &mut Value) {
             list.push(crd::CLEANUP_FINALIZER.into());
         }
     }
-    let others = call.kernel.accepted_names.of_others(meta(object, "name"));
-    settle(object, &others, &call.now);
+    let decision = call.kernel.accepted_names.decide(object);
+    settle(object, decision, &call.now);
 }
 
 /// The OpenAPI document of a custom group-version.
