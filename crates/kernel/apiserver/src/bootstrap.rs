@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use fairway_kernel_authz::bootstrap::{self, BootstrapObject, Reconciliation, reconcile};
 use fairway_kernel_authz::{Kind, RBAC_GROUP, UserInfo};
-use futures::future::try_join_all;
+use futures::future::{FutureExt, try_join_all};
 use http::{Method, Request};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -133,7 +133,8 @@ async fn send(
         .header("user-agent", "fairway-bootstrap")
         .body(full(object.to_string()));
     let Ok(request) = request else { return Ok(()) };
-    let response = match client.clone().oneshot(request).await {
+    // Boxed: the compiler cannot see that the bare future may move between threads.
+    let response = match client.clone().oneshot(request).boxed().await {
         Ok(response) => response,
         Err(never) => match never {},
     };
