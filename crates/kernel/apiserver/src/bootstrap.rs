@@ -21,6 +21,10 @@ use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix, ROOT_CLUSTER};
 /// Namespaces that are always there.
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
+/// Default objects that are written at once: many, to share the store's commits, but not all: what they need for a moment
+/// is memory that the process then keeps.
+const AT_ONCE: usize = 16;
+
 /// Why a default object could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("{method} {path} answered {code}: {message}")]
@@ -45,7 +49,9 @@ pub async fn run(kernel: &Arc<Kernel>) -> Result<(), BootstrapError> {
         .filter(|n| !exists(kernel, "", "namespaces", "", name(n)));
     try_join_all(missing.map(|n| send(&client, Method::POST, "/api/v1/namespaces".to_owned(), n))).await?;
     let objects = bootstrap::objects();
-    try_join_all(objects.iter().map(|default| bring_up(kernel, &client, default))).await?;
+    for some in objects.chunks(AT_ONCE) {
+        try_join_all(some.iter().map(|default| bring_up(kernel, &client, default))).await?;
+    }
     aggregate(kernel, &client).await?;
     kernel.ready.store(true, std::sync::atomic::Ordering::Release);
     Ok(())

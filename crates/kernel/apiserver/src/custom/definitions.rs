@@ -301,7 +301,7 @@ fn subresources(spec: &CrdSpec, version: &Version) -> Vec<Subresource> {
 }
 
 /// Settles a CRD's names and conditions.
-fn settle(crd: &mut Value, decision: naming::Decision, now: &str) {
+fn settle(crd: &mut Value, decision: &naming::Decision, now: &str) {
     crd["status"]["acceptedNames"] = decision.names.to_value();
     decision.names_accepted.set(crd, now);
     decision.established.set(crd, now);
@@ -343,7 +343,7 @@ pub fn admit_definition(call: &Call<'_>, object: &mut Value) {
         }
     }
     let decision = call.kernel.accepted_names.decide(object);
-    settle(object, decision, &call.now);
+    settle(object, &decision, &call.now);
 }
 
 /// The OpenAPI document of a custom group-version.
