@@ -22,8 +22,9 @@ use crate::error::{Attempt as _, Failure, is_not_found};
 use crate::shutdown::Shutdown;
 use crate::watch::follow as follow_watch;
 
-/// What makes a burst of CRDs one reading.
-const SETTLE: Duration = Duration::from_millis(10);
+/// What makes a burst of CRDs few readings: each costs as much as the group is large, and whoever has just created a CRD
+/// has no use for the controllers that follow all kinds yet.
+const SETTLE: Duration = Duration::from_millis(100);
 /// A real cluster serves a kind a little after it says so.
 const SECOND_LOOK: Duration = Duration::from_secs(2);
 /// For what comes without a CRD, such as aggregated APIs.

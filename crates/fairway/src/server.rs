@@ -71,8 +71,11 @@ pub(crate) async fn run(
     .context("the kernel could not be started")?;
     keys::follow(&kernel, data)?;
     oidc::follow(&kernel, &config.oidc)?;
-    bootstrap::run(&kernel)
+    // By a worker: what this allocates for a moment is used again there, but would stay idle with the main thread.
+    let fresh = Arc::clone(&kernel);
+    tokio::spawn(async move { bootstrap::run(&fresh).await })
         .await
+        .context("the start was broken off")?
         .context("the default objects could not be created")?;
     let live = rotation::Live::new(&identity);
     let serving = tokio::spawn(listener::serve(

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use fairway_kernel_authz::bootstrap::{self, BootstrapObject, Reconciliation, reconcile};
 use fairway_kernel_authz::{Kind, RBAC_GROUP, UserInfo};
-use futures::future::try_join_all;
+use futures::future::{FutureExt, try_join_all};
 use http::{Method, Request};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -22,6 +22,10 @@ use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix, ROOT_CLUSTER};
 
 /// Namespaces that are always there.
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// Default objects that are written at once: many, to share the store's commits, but not all: what they need for a moment
+/// is memory that the process then keeps.
+const AT_ONCE: usize = 16;
 
 /// Why a default object could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +51,9 @@ pub async fn run(kernel: &Arc<Kernel>) -> Result<(), BootstrapError> {
         .filter(|n| !exists(kernel, "", "namespaces", "", name(n)));
     try_join_all(missing.map(|n| send(&client, Method::POST, "/api/v1/namespaces".to_owned(), n))).await?;
     let objects = bootstrap::objects();
-    try_join_all(objects.iter().map(|default| bring_up(kernel, &client, default))).await?;
+    for some in objects.chunks(AT_ONCE) {
+        try_join_all(some.iter().map(|default| bring_up(kernel, &client, default))).await?;
+    }
     aggregate(kernel, &client).await?;
     tenancy::run(kernel, &client).await?;
     kernel.ready.store(true, std::sync::atomic::Ordering::Release);
@@ -141,7 +147,8 @@ async fn send(
         .header("user-agent", "fairway-bootstrap")
         .body(full(object.to_string()));
     let Ok(request) = request else { return Ok(()) };
-    let response = match client.clone().oneshot(request).await {
+    // Boxed: the compiler cannot see that the bare future may move between threads.
+    let response = match client.clone().oneshot(request).boxed().await {
         Ok(response) => response,
         Err(never) => match never {},
     };

@@ -4,6 +4,7 @@
 //! [`Definitions`] follows the CRDs and puts a new registry in place whenever one changes; it runs before the write of
 //! the CRD is acknowledged, so a client that has been told that its CRD is established can use it at once.
 
+mod accepted_names;
 mod bound;
 mod compile;
 mod definitions;
@@ -12,9 +13,10 @@ mod strategy;
 mod system;
 mod version;
 
+pub use accepted_names::AcceptedNames;
 pub use bound::Bound;
 pub use compile::Origin;
-pub use definitions::{AcceptedNames, Definitions, admit_definition};
+pub use definitions::{Definitions, admit_definition};
 pub use openapi::{openapi_document, openapi_v2_document};
 pub use strategy::Definition;
 pub use system::system_layer;

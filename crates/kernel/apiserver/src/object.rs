@@ -21,6 +21,9 @@ pub struct Object {
     version_at: (u32, u32),
     /// Where `metadata` ends.
     metadata_end: u32,
+    /// Where the JSON goes on after `kind` and `apiVersion`. Known, not looked for, because a list asks it of every object
+    /// and need not fetch their bytes for it.
+    untyped_at: u32,
     revision: u64,
     /// Of its key: the same through all revisions of the object.
     identity_hash: u64,
@@ -116,6 +119,11 @@ impl Object {
     /// Puts the revision between the beginning of the metadata and the rest of it.
     fn splice(before: &[u8], metadata: &[u8], after: &[u8], revision: u64) -> Self {
         let digits = revision.to_string();
+        let untyped_at = if before.ends_with(METADATA) {
+            position(before.len() - METADATA.len())
+        } else {
+            1
+        };
         let mut out = BytesMut::with_capacity(
             before.len()
                 + metadata.len()
@@ -137,6 +145,7 @@ impl Object {
             bytes: out.freeze(),
             version_at: (start, end),
             metadata_end,
+            untyped_at,
             revision,
             identity_hash: 0,
             labels: OnceLock::new(),
@@ -179,18 +188,13 @@ impl Object {
 
     /// The JSON without its opening brace, `kind` and `apiVersion`: what upstream writes for the items of built-in lists.
     pub fn untyped(&self) -> &[u8] {
-        let start = (self.version_at.0 as usize).saturating_sub(BEFORE_VERSION.len() + METADATA.len());
-        match self.bytes.get(start..) {
-            Some(rest) if rest.starts_with(METADATA) => rest,
-            _ => &self.bytes[1..],
-        }
+        self.bytes.get(self.untyped_at as usize..).unwrap_or_default()
     }
 
     /// `"metadata":{...}`, cut out of the JSON: all that metadata-only clients read.
     pub fn metadata(&self) -> &[u8] {
-        let start = (self.version_at.0 as usize).saturating_sub(BEFORE_VERSION.len() + METADATA.len());
         self.bytes
-            .get(start..self.metadata_end as usize)
+            .get(self.untyped_at as usize..self.metadata_end as usize)
             .unwrap_or_default()
     }
 

@@ -5,7 +5,6 @@
 //! requests under way finish on the one they began with.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use fairway_kernel_kinds::Strategy;
@@ -138,23 +137,34 @@ pub fn api_version(group: &str, version: &str) -> String {
 
 /// Resources that come from one place: the kernel, the CRDs of a workspace, an export. Workspaces share layers, so that
 /// ten thousand of them with the same APIs cost no more than references.
+///
+/// Making one anew copies references and nothing else: a burst of CRDs makes one for each of them.
 #[derive(Default)]
 pub struct Layer {
-    /// By plural name, which few groups share.
-    defs: HashMap<Box<str>, Vec<Arc<ResourceDef>>>,
+    /// All, in discovery order.
     order: Vec<Arc<ResourceDef>>,
+    /// The same, ordered by plural name.
+    by_name: Vec<Arc<ResourceDef>>,
 }
 
 impl Layer {
     /// A layer of these resources.
     pub fn new(defs: impl IntoIterator<Item = Arc<ResourceDef>>) -> Self {
-        let mut layer = Self::default();
-        for def in defs {
-            let same_name = layer.defs.entry(def.resource.as_str().into()).or_default();
-            same_name.push(Arc::clone(&def));
-            layer.order.push(def);
-        }
-        layer
+        let order: Vec<Arc<ResourceDef>> = defs.into_iter().collect();
+        let mut by_name = order.clone();
+        by_name.sort_by(|a, b| a.resource.cmp(&b.resource));
+        Self { order, by_name }
+    }
+
+    /// The resources of a plural name, which few groups share.
+    fn named<'a, 'n>(
+        &'a self,
+        resource: &'n str,
+    ) -> impl Iterator<Item = &'a Arc<ResourceDef>> + use<'a, 'n> {
+        let first = self.by_name.partition_point(|def| *def.resource < *resource);
+        self.by_name[first..]
+            .iter()
+            .take_while(move |def| def.resource == resource)
     }
 
     /// Whether it has no resource.
@@ -224,21 +234,27 @@ impl Registry {
 
     /// The resource of a path.
     pub fn find(&self, group: &str, version: &str, resource: &str) -> Option<&Arc<ResourceDef>> {
-        if self.everywhere {
-            let (resource, identity) = split_identity(resource);
-            let named = self.layers.iter().filter_map(|layer| layer.defs.get(resource));
-            return named
-                .flatten()
-                .find(|d| d.group == group && d.version == version && d.prefix.identity() == identity);
-        }
-        let named = self.layers.iter().filter_map(|layer| layer.defs.get(resource));
-        named.flatten().find(|d| d.group == group && d.version == version)
+        let (resource, identity) = match split_identity(resource) {
+            (name, identity) if self.everywhere => (name, Some(identity)),
+            _ => (resource, None),
+        };
+        self.named(resource).find(|d| {
+            d.group == group
+                && d.version == version
+                && identity.is_none_or(|identity| d.prefix.identity() == identity)
+        })
     }
 
     /// Any served version of a resource.
     pub fn any_version(&self, group: &str, resource: &str) -> Option<&Arc<ResourceDef>> {
-        let named = self.layers.iter().filter_map(|layer| layer.defs.get(resource));
-        named.flatten().find(|d| d.group == group)
+        self.named(resource).find(|d| d.group == group)
+    }
+
+    fn named<'a, 'n>(
+        &'a self,
+        resource: &'n str,
+    ) -> impl Iterator<Item = &'a Arc<ResourceDef>> + use<'a, 'n> {
+        self.layers.iter().flat_map(move |layer| layer.named(resource))
     }
 
     /// The resource of a kind, as owner references name it.

@@ -153,6 +153,11 @@ pub trait EngineReader: Send {
     /// The value of a record; `None` if there is no such record (any more).
     fn value(&mut self, id: RecordId) -> Result<Option<Bytes>, StoreError>;
 
+    /// The values of many records, in the same order; `None` if one of them is not there (any more).
+    fn values(&mut self, ids: &[RecordId]) -> Result<Option<Vec<Bytes>>, StoreError> {
+        ids.iter().map(|id| self.value(*id)).collect()
+    }
+
     /// Visits the records `from <= id < below` in order, until told to stop.
     fn scan(
         &mut self,

@@ -28,7 +28,7 @@ use crate::api::{
     WatchStream,
 };
 use crate::clock::{Clock, MonotonicClock};
-use crate::engine::{Engine, EngineReader};
+use crate::engine::{Engine, EngineReader, RecordId};
 use crate::evaluate::check_revision;
 use crate::hub::Hub;
 use crate::index::{Index, Selection};
@@ -136,14 +136,16 @@ impl Shared {
         reader: &mut dyn EngineReader,
         selection: &Selection,
     ) -> Result<Option<Vec<KeyValue>>, StoreError> {
-        let mut kvs = Vec::with_capacity(selection.found.len());
-        for (key, version) in &selection.found {
-            let Some(value) = reader.value(version.id)? else {
-                return Ok(None);
-            };
-            kvs.push(version.with(key.clone(), value));
-        }
-        Ok(Some(kvs))
+        let ids: Vec<RecordId> = selection.found.iter().map(|(_, version)| version.id).collect();
+        let Some(values) = reader.values(&ids)? else {
+            return Ok(None);
+        };
+        let found = selection.found.iter().zip(values);
+        Ok(Some(
+            found
+                .map(|((key, version), value)| version.with(key.clone(), value))
+                .collect(),
+        ))
     }
 
     fn range(&self, reader: &mut dyn EngineReader, range: &Range) -> Result<RangeResponse, StoreError> {

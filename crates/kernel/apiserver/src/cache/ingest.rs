@@ -5,13 +5,12 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use bytes::Bytes;
 use fairway_kernel_store::value::KeyRing;
 use fairway_kernel_store::{
     Event, EventKind, KeyRange, KeyValue, Range, Revision, Store, StoreError, WatchRequest, WatchStream,
 };
 use futures::StreamExt;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tracing::{error, warn};
 
 use super::{Cache, KindCache};
@@ -63,37 +62,26 @@ impl Cache {
         if at == 0 {
             return Ok(());
         }
-        let mut start = Bytes::from_static(b"/");
-        loop {
-            let page = self
-                .store
-                .range(Range {
-                    keys: KeyRange {
-                        start,
-                        end: everything().end,
-                    },
-                    revision: Some(Revision(at)),
-                    limit: LOAD_PAGE,
-                    keys_only: false,
-                    count_only: false,
-                })
-                .await
-                .map_err(LoadError::Store)?;
-            for kv in &page.kvs {
-                let Some((kind, suffix)) = self.place(kv) else {
+        let (sender, mut pages) = mpsc::channel(1);
+        let reading = tokio::spawn(read_pages(Arc::clone(&self.store), at, sender));
+        let mut loading = Loading::default();
+        while let Some(page) = pages.recv().await {
+            for kv in &page {
+                let Some((prefix, suffix)) = KindPrefix::split(&kv.key) else {
                     continue;
                 };
                 let object = self.decode(kv).map_err(|why| LoadError::Value {
                     key: key_text(&kv.key),
                     why,
                 })?;
-                kind.load(&suffix, Arc::new(object));
-            }
-            match page.kvs.last() {
-                Some(last) if page.more => start = [&last.key[..], b"\0"].concat().into(),
-                _ => return Ok(()),
+                loading.add(self, prefix, suffix, object);
             }
         }
+        loading.finish();
+        reading
+            .await
+            .unwrap_or_else(|ended| Err(StoreError::Closed(format!("reading it was broken off: {ended}"))))
+            .map_err(LoadError::Store)
     }
 
     async fn follow(&self, from: u64) -> Result<WatchStream, StoreError> {
@@ -131,6 +119,62 @@ impl Cache {
                     why, "a stored object cannot be decoded"
                 ),
             },
+        }
+    }
+}
+
+/// Objects come in the order of their keys, so those of a kind come together and are handed over together.
+#[derive(Default)]
+struct Loading {
+    kind: Option<Arc<KindCache>>,
+    objects: Vec<(Box<str>, Arc<Object>)>,
+}
+
+impl Loading {
+    fn add(&mut self, cache: &Cache, prefix: &str, suffix: &str, object: Object) {
+        if self.kind.as_ref().is_none_or(|kind| kind.prefix() != prefix) {
+            self.finish();
+            self.kind = Some(cache.kind(prefix));
+        }
+        self.objects.push((suffix.into(), Arc::new(object)));
+    }
+
+    fn finish(&mut self) {
+        if let Some(kind) = self.kind.take() {
+            kind.load(std::mem::take(&mut self.objects));
+        }
+    }
+}
+
+/// Reads every object, page by page, while the page before is taken in.
+async fn read_pages(
+    store: Arc<dyn Store>,
+    at: u64,
+    pages: mpsc::Sender<Vec<KeyValue>>,
+) -> Result<(), StoreError> {
+    let KeyRange { mut start, end } = everything();
+    loop {
+        let page = store
+            .range(Range {
+                keys: KeyRange {
+                    start,
+                    end: end.clone(),
+                },
+                revision: Some(Revision(at)),
+                limit: LOAD_PAGE,
+                keys_only: false,
+                count_only: false,
+            })
+            .await?;
+        let next = page.kvs.last().filter(|_| page.more);
+        let next = next.map(|last| [&last.key[..], b"\0"].concat().into());
+        // Nobody takes it any more: one of the pages before could not be read.
+        if pages.send(page.kvs).await.is_err() {
+            return Ok(());
+        }
+        match next {
+            Some(next) => start = next,
+            None => return Ok(()),
         }
     }
 }

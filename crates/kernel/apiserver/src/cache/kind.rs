@@ -235,15 +235,7 @@ impl KindCache {
                 }
             }
             Scope::Within(prefix) => {
-                let start = match after {
-                    Some(after) => Bound::Excluded(after),
-                    None => Bound::Included(&**prefix),
-                };
-                for (suffix, object) in state
-                    .objects
-                    .range::<str, _>((start, Bound::Unbounded))
-                    .take_while(|(s, _)| s.starts_with(&**prefix))
-                {
+                for (suffix, object) in state.within(prefix, after) {
                     if limit > 0 && objects.len() == limit {
                         more = true;
                         break;
@@ -261,12 +253,7 @@ impl KindCache {
         let revision = applied.max(state.changed_at);
         let objects = match scope {
             Scope::One(one) => state.objects.get(one).cloned().into_iter().collect(),
-            Scope::Within(prefix) => state
-                .objects
-                .range::<str, _>((Bound::Included(&**prefix), Bound::Unbounded))
-                .take_while(|(s, _)| s.starts_with(&**prefix))
-                .map(|(_, o)| Arc::clone(o))
-                .collect(),
+            Scope::Within(prefix) => state.within(prefix, None).map(|(_, o)| Arc::clone(o)).collect(),
         };
         (objects, revision)
     }
@@ -302,9 +289,7 @@ impl KindCache {
                 .into_iter()
                 .collect(),
             Scope::Within(prefix) => state
-                .objects
-                .range::<str, _>((Bound::Included(&**prefix), Bound::Unbounded))
-                .take_while(|(s, _)| s.starts_with(&**prefix))
+                .within(prefix, None)
                 .map(|(s, o)| (s.clone(), Arc::clone(o)))
                 .collect(),
         };
@@ -326,9 +311,9 @@ impl KindCache {
         state.observers.push(observer);
     }
 
-    /// Takes in an object while the store is being read for the first time.
-    pub(super) fn load(&self, suffix: &str, object: Arc<Object>) {
-        self.write().objects.insert(suffix.into(), object);
+    /// Takes in all objects when the store is read for the first time. Their order makes the map at once, and a dense one.
+    pub(super) fn load(&self, objects: Vec<(Box<str>, Arc<Object>)>) {
+        self.write().objects = objects.into_iter().collect();
     }
 
     /// Takes in a new state of an object.
@@ -372,6 +357,21 @@ impl KindCache {
 }
 
 impl State {
+    /// Objects whose keys begin with a prefix, after one of those keys if it is given. Where they end is known
+    /// beforehand: comparing every key on the way would fetch each from memory.
+    fn within(&self, prefix: &str, after: Option<&str>) -> impl Iterator<Item = (&Box<str>, &Arc<Object>)> {
+        let start = match after {
+            None => Some(Bound::Included(prefix)),
+            Some(after) => after.starts_with(prefix).then_some(Bound::Excluded(after)),
+        };
+        let end = beyond(prefix);
+        let end = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        start
+            .map(|start| self.objects.range::<str, _>((start, end)))
+            .into_iter()
+            .flatten()
+    }
+
     fn add_watcher(&mut self, scope: Scope) -> mpsc::Receiver<Signal> {
         let (queue, live) = mpsc::channel(WATCHER_QUEUE);
         self.watchers.push(Watcher { scope, queue });
@@ -397,6 +397,19 @@ impl State {
                 || w.queue.try_send(Signal::Change(Arc::clone(change))).is_ok()
         });
     }
+}
+
+/// The smallest string above all that begin with a prefix; `None`: there is none.
+fn beyond(prefix: &str) -> Option<String> {
+    let mut end = prefix.to_owned();
+    while let Some(last) = end.pop() {
+        // The order of strings is that of their characters; `..` skips what is no character.
+        if let Some(next) = (last..=char::MAX).nth(1) {
+            end.push(next);
+            return Some(end);
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -469,5 +482,22 @@ mod tests {
         assert_eq!((page.objects.len(), more, page.revision), (2, true, 3));
         let (rest, more) = kind.list(&everything(), Some("root/n/b"), 2, 0);
         assert_eq!((rest.objects.len(), more), (1, false));
+        for outside in ["a", "roos/x", "root", "roou", "z"] {
+            let (none, more) = kind.list(&everything(), Some(outside), 2, 0);
+            assert_eq!((none.objects.len(), more), (0, false), "{outside}");
+        }
+    }
+
+    #[test]
+    fn what_is_beyond_a_prefix() {
+        for (prefix, end) in [
+            ("root/n/", Some("root/n0")),
+            ("", None),
+            ("\u{10ffff}", None),
+            ("a\u{10ffff}", Some("b")),
+            ("a\u{d7ff}", Some("a\u{e000}")),
+        ] {
+            assert_eq!(beyond(prefix).as_deref(), end, "{prefix:?}");
+        }
     }
 }

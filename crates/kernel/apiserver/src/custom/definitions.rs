@@ -1,7 +1,7 @@
 //! The CRDs that there are, compiled into resource definitions.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use fairway_kernel_schema::crd::conditions::{self, Condition};
 use fairway_kernel_schema::crd::{self, naming};
@@ -27,66 +27,48 @@ pub(super) fn prefix() -> KindPrefix {
 
 /// A CRD as it was last seen: enough to know whether its versions must be compiled again.
 struct Known {
-    spec: Value,
+    /// Its UID and generation: they change when its specification does.
+    specified: (String, i64),
     defs: Vec<Arc<ResourceDef>>,
-}
-
-/// The names that each CRD has been given, as far as others must not take them: reading all CRDs for each new one would
-/// make a thousand of them cost a million readings.
-#[derive(Default)]
-pub struct AcceptedNames(RwLock<HashMap<Box<str>, NamesOfCrds>>);
-
-/// By the name of the CRD.
-type NamesOfCrds = BTreeMap<String, Arc<Value>>;
-
-impl AcceptedNames {
-    fn set(&self, cluster: &str, crd: &str, object: &Value) {
-        let names = json!({
-            "spec": {"group": object["spec"]["group"]},
-            "status": {"acceptedNames": object["status"]["acceptedNames"]},
-        });
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let here = all.entry(cluster.into()).or_default();
-        here.insert(crd.to_owned(), Arc::new(names));
-    }
-
-    fn forget(&self, cluster: &str, crd: &str) {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(here) = all.get_mut(cluster) {
-            here.remove(crd);
-            if here.is_empty() {
-                all.remove(cluster);
-            }
-        }
-    }
-
-    /// Of every CRD of the workspace but this one.
-    fn of_others(&self, cluster: &str, crd: &str) -> Vec<Arc<Value>> {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let here = all.get(cluster).into_iter().flatten();
-        let others = here.filter(|(name, _)| *name != crd);
-        others.map(|(_, names)| Arc::clone(names)).collect()
-    }
 }
 
 /// Follows the CRDs.
 pub struct Definitions {
     kernel: Weak<Kernel>,
-    known: Mutex<HashMap<Box<str>, BTreeMap<String, Known>>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// By workspace, then by name.
+    known: HashMap<Box<str>, BTreeMap<String, Known>>,
+    /// Whether those that there are at the start have all been seen. Until then none is published: a layer for each of a
+    /// thousand CRDs would be a thousand layers.
+    complete: bool,
 }
 
 impl Definitions {
     /// Compiles the CRDs that there are, and every change from then on.
     pub fn follow(kernel: &Arc<Kernel>) {
-        let definitions = Self {
+        let definitions = Arc::new(Self {
             kernel: Arc::downgrade(kernel),
-            known: Mutex::default(),
-        };
+            state: Mutex::default(),
+        });
+        let following = Arc::clone(&definitions);
         kernel
             .storage
             .cache
             .kind(prefix().as_str())
-            .observe(Box::new(move |change| definitions.take(change)));
+            .observe(Box::new(move |change| following.take(change)));
+        let mut state = definitions.state();
+        state.complete = true;
+        for cluster in state.known.keys() {
+            state.publish(kernel, cluster);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn take(&self, change: &Change) {
@@ -94,8 +76,8 @@ impl Definitions {
             return;
         };
         let (cluster, _, name) = split_suffix(&change.suffix);
-        let mut clusters = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = clusters.entry(cluster.into()).or_default();
+        let mut state = self.state();
+        let known = state.known.entry(cluster.into()).or_default();
         if change.kind == ChangeKind::Deleted {
             kernel.accepted_names.forget(cluster, name);
             if let Some(gone) = known.remove(name)
@@ -108,23 +90,34 @@ impl Definitions {
             let before = known.remove(name);
             known.insert(name.to_owned(), compile(cluster, &object, &change.object, before));
         }
-        let defs = known.values().flat_map(|k| k.defs.iter().cloned());
-        kernel.apis.set_own(cluster, Layer::new(defs));
-        if known.is_empty() {
-            clusters.remove(cluster);
+        if state.complete {
+            state.publish(&kernel, cluster);
+        }
+        if state.known.get(cluster).is_some_and(BTreeMap::is_empty) {
+            state.known.remove(cluster);
         }
     }
 }
 
+impl State {
+    fn publish(&self, kernel: &Kernel, cluster: &str) {
+        let known = self.known.get(cluster).into_iter().flat_map(BTreeMap::values);
+        let defs = known.flat_map(|k| k.defs.iter().cloned());
+        kernel.apis.set_own(cluster, Layer::new(defs));
+    }
+}
+
 fn compile(cluster: &str, object: &Value, stored: &Object, before: Option<Known>) -> Known {
+    let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
+    let specified = (meta(object, "uid").to_owned(), generation);
     if !Condition::holds(object, "Established") {
         return Known {
-            spec: object["spec"].clone(),
+            specified,
             defs: Vec::new(),
         };
     }
     if let Some(before) = before
-        && before.spec == object["spec"]
+        && before.specified == specified
         && !before.defs.is_empty()
     {
         return before;
@@ -132,15 +125,11 @@ fn compile(cluster: &str, object: &Value, stored: &Object, before: Option<Known>
     let origin = Origin::Definition(cluster.into());
     let identity = meta(object, "uid");
     let defs = resources(object, &origin, identity, stored.revision());
-    Known {
-        spec: object["spec"].clone(),
-        defs,
-    }
+    Known { specified, defs }
 }
 
-/// Settles a CRD's names and conditions against all others.
-fn settle(crd: &mut Value, others: &[Arc<Value>], now: &str) {
-    let decision = naming::decide(crd, others.iter().map(Arc::as_ref).chain([&crd.clone()]));
+/// Settles a CRD's names and conditions.
+fn settle(crd: &mut Value, decision: &naming::Decision, now: &str) {
     crd["status"]["acceptedNames"] = decision.names.to_value();
     decision.names_accepted.set(crd, now);
     decision.established.set(crd, now);
@@ -181,6 +170,6 @@ pub fn admit_definition(call: &Call<'_>, object: &mut Value) {
             list.push(crd::CLEANUP_FINALIZER.into());
         }
     }
-    let others = (call.kernel.accepted_names).of_others(call.cluster, meta(object, "name"));
-    settle(object, &others, &call.now);
+    let decision = call.kernel.accepted_names.decide(call.cluster, object);
+    settle(object, &decision, &call.now);
 }

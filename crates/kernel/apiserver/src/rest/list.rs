@@ -265,7 +265,7 @@ fn values(call: &Call<'_>, objects: &[Arc<Object>]) -> Result<Vec<Value>, ApiErr
 }
 
 fn items(call: &Call<'_>, objects: Vec<Arc<Object>>) -> Result<body::Items, ApiError> {
-    if objects.iter().all(|object| present::is_ready(&call.def, object)) {
+    if present::are_ready(&call.def, &objects) {
         return Ok(body::Items::Shared {
             objects,
             untyped: call.def.custom().is_none(),

@@ -24,6 +24,14 @@ pub(crate) fn is_ready(def: &ResourceDef, object: &Object) -> bool {
     def.is_storage_version() && !def.custom().is_some_and(|c| c.predates_schema(object.revision()))
 }
 
+/// The same of many objects, which are looked at only if the answer depends on them.
+pub(crate) fn are_ready(def: &ResourceDef, objects: &[Arc<Object>]) -> bool {
+    def.is_storage_version()
+        && def
+            .custom()
+            .is_none_or(|c| !objects.iter().any(|o| c.predates_schema(o.revision())))
+}
+
 /// The object in the version of the request.
 pub(crate) fn value(def: &ResourceDef, object: &Object) -> Result<Value, ApiError> {
     let mut value = object.value()?;

@@ -1,6 +1,6 @@
 //! Names are given to who asks first: within a group each resource name and each kind belongs to one definition.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use serde_json::Value;
 
@@ -19,42 +19,91 @@ pub struct Decision {
     pub established: Condition,
 }
 
+/// The names that definitions of one group have been given, each with how many have it.
+#[derive(Clone, Debug, Default)]
+pub struct Used {
+    resources: HashMap<String, usize>,
+    kinds: HashMap<String, usize>,
+}
+
+impl Used {
+    /// A definition has these names.
+    pub fn add(&mut self, names: &Names) {
+        for name in resource_names(names) {
+            *self.resources.entry(name.clone()).or_default() += 1;
+        }
+        for name in [&names.kind, &names.list_kind] {
+            *self.kinds.entry(name.clone()).or_default() += 1;
+        }
+    }
+
+    /// A definition does not have these names any more.
+    pub fn remove(&mut self, names: &Names) {
+        resource_names(names).for_each(|name| release(&mut self.resources, name));
+        release(&mut self.kinds, &names.kind);
+        release(&mut self.kinds, &names.list_kind);
+    }
+
+    /// Whether nobody has a name.
+    pub fn is_empty(&self) -> bool {
+        self.resources.is_empty() && self.kinds.is_empty()
+    }
+}
+
+fn resource_names(names: &Names) -> impl Iterator<Item = &String> {
+    [&names.plural, &names.singular]
+        .into_iter()
+        .chain(&names.short_names)
+}
+
+fn release(used: &mut HashMap<String, usize>, name: &str) {
+    if let Some(count) = used.get_mut(name) {
+        *count -= 1;
+        if *count == 0 {
+            used.remove(name);
+        }
+    }
+}
+
+/// `status.acceptedNames` of a definition.
+pub fn accepted(crd: &Value) -> Names {
+    Names::parse(crd.pointer("/status/acceptedNames").unwrap_or(&Value::Null))
+}
+
 /// Decides on the names of `crd`, given all definitions (also itself).
 pub fn decide<'a>(crd: &Value, all: impl IntoIterator<Item = &'a Value>) -> Decision {
     let group = crd.pointer("/spec/group").and_then(Value::as_str).unwrap_or("");
-    let mut resources: HashSet<String> = HashSet::new();
-    let mut kinds: HashSet<String> = HashSet::new();
+    let mut used = Used::default();
     for other in all {
-        if other.get("spec").map_or("", |s| text(s, "group")) != group {
-            continue;
+        if other.get("spec").map_or("", |s| text(s, "group")) == group {
+            used.add(&accepted(other));
         }
-        let names = Names::parse(other.pointer("/status/acceptedNames").unwrap_or(&Value::Null));
-        resources.extend([names.plural, names.singular]);
-        resources.extend(names.short_names);
-        kinds.extend([names.kind, names.list_kind]);
     }
+    decide_among(crd, &used)
+}
+
+/// Decides on the names of `crd`, given those that the others of its group have.
+pub fn decide_among(crd: &Value, others: &Used) -> Decision {
+    let accepted = accepted(crd);
+    let mut used = Used::default();
+    used.add(&accepted);
+    let resources = [&others.resources, &used.resources];
+    let kinds = [&others.kinds, &used.kinds];
     let requested = Names::parse(crd.pointer("/spec/names").unwrap_or(&Value::Null));
-    let accepted = Names::parse(crd.pointer("/status/acceptedNames").unwrap_or(&Value::Null));
     let mut conflict: Option<(&str, String)> = None;
-    let taken = |name: &str, ours: &str, used: &HashSet<String>| -> Option<String> {
-        (name != ours && used.contains(name)).then(|| format!("{name:?} is already in use"))
+    let taken = |name: &str, ours: &str, used: &[&HashMap<String, usize>; 2]| -> Option<String> {
+        let in_use = used.iter().any(|names| names.contains_key(name));
+        (name != ours && in_use).then(|| format!("{name:?} is already in use"))
     };
     let mut names = accepted.clone();
     {
         let mut settle =
-            |slot: &mut String, wanted: &str, used: &HashSet<String>, reason: &'static str| match taken(
-                wanted, slot, used,
-            ) {
+            |slot: &mut String, wanted: &str, reason: &'static str| match taken(wanted, slot, &resources) {
                 Some(message) => conflict = Some((reason, message)),
                 None => wanted.clone_into(slot),
             };
-        settle(&mut names.plural, &requested.plural, &resources, "PluralConflict");
-        settle(
-            &mut names.singular,
-            &requested.singular,
-            &resources,
-            "SingularConflict",
-        );
+        settle(&mut names.plural, &requested.plural, "PluralConflict");
+        settle(&mut names.singular, &requested.singular, "SingularConflict");
     }
     if requested.short_names != accepted.short_names {
         let mut messages: Vec<String> = requested

@@ -43,6 +43,9 @@ const CHECKPOINT_PAGES: u64 = 1000;
 /// Pages from which the writer waits for readers, so that the log can start again from its beginning.
 const FORCED_CHECKPOINT_PAGES: u64 = 16 * CHECKPOINT_PAGES;
 
+/// Values that are read in one transaction.
+const READ_TOGETHER: usize = 1000;
+
 const PAGE_BYTES: u64 = 4096;
 
 /// What remains of the write-ahead log's file after it had to grow, and how far it is extended ahead.
@@ -265,6 +268,10 @@ impl EngineReader for SqliteEngine {
         self.reader.value(id)
     }
 
+    fn values(&mut self, ids: &[RecordId]) -> Result<Option<Vec<Bytes>>, StoreError> {
+        self.reader.values(ids)
+    }
+
     fn scan(
         &mut self,
         from: RecordId,
@@ -275,17 +282,40 @@ impl EngineReader for SqliteEngine {
     }
 }
 
+impl SqliteReader {
+    fn read(&self, id: RecordId) -> rusqlite::Result<Option<Bytes>> {
+        self.connection
+            .prepare_cached("SELECT value FROM record WHERE id = ?")?
+            .query_row([id.to_i64()], |row| {
+                Ok(Bytes::copy_from_slice(row.get_ref(0)?.as_blob()?))
+            })
+            .optional()
+    }
+}
+
 impl EngineReader for SqliteReader {
     fn value(&mut self, id: RecordId) -> Result<Option<Bytes>, StoreError> {
+        self.read(id).map_err(|error| failed("read a value", &error))
+    }
+
+    /// In transactions, because each takes and releases locks on the file; in short ones, because a checkpoint may have to
+    /// wait for them.
+    fn values(&mut self, ids: &[RecordId]) -> Result<Option<Vec<Bytes>>, StoreError> {
         let read = || {
-            self.connection
-                .prepare_cached("SELECT value FROM record WHERE id = ?")?
-                .query_row([id.to_i64()], |row| {
-                    Ok(Bytes::copy_from_slice(row.get_ref(0)?.as_blob()?))
-                })
-                .optional()
+            let mut values = Vec::with_capacity(ids.len());
+            for some in ids.chunks(READ_TOGETHER) {
+                let transaction = self.connection.unchecked_transaction()?;
+                for id in some {
+                    let Some(value) = self.read(*id)? else {
+                        return Ok(None);
+                    };
+                    values.push(value);
+                }
+                transaction.commit()?;
+            }
+            Ok(Some(values))
         };
-        read().map_err(|error| failed("read a value", &error))
+        read().map_err(|error| failed("read values", &error))
     }
 
     fn scan(
