@@ -113,6 +113,8 @@ mod tests {
     #[test]
     fn rules_of_upstream_hold() {
         let workspace = |spec: Value| json!({"metadata": {"name": "a"}, "spec": spec});
+        let reference =
+            |name: &str| json!({"spec": {"reference": {"export": {"name": name, "path": "root"}}}});
         let slice = |name: &str| json!({"spec": {"export": {"name": name, "path": "root"}}});
         for (resource, version, object, old, expected) in [
             ("workspaces", "v1alpha1", workspace(json!({})), None, None),
@@ -170,6 +172,20 @@ mod tests {
                 "v1alpha1",
                 slice("a"),
                 Some(slice("b")),
+                Some("APIExport reference must not be changed"),
+            ),
+            (
+                "apibindings",
+                "v1alpha2",
+                reference("a"),
+                Some(reference("a")),
+                None,
+            ),
+            (
+                "apibindings",
+                "v1alpha2",
+                reference("a"),
+                Some(reference("b")),
                 Some("APIExport reference must not be changed"),
             ),
             (

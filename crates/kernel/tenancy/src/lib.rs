@@ -16,7 +16,9 @@
 //! | [`workspace`], [`logical_cluster`] | what is to be done about a Workspace, a LogicalCluster? |
 //! | [`schema`], [`export`], [`binding`], [`locks`] | what does an export offer, and what does a binding bring? |
 //! | [`claims`] | which objects may a provider see and touch? |
-//! | [`published`], [`naming`] | what does a sync agent publish, and how are its copies named? |
+//! | [`published`], [`naming`], [`mutation`], [`related`] | what does a sync agent publish, how are its copies named and changed, and what belongs to them? |
+//! | [`identity`] | who is this user in this workspace? |
+//! | [`bootstrap`] | what does a new installation begin with? |
 //! | [`convert`] | how does `apis.kcp.io/v1alpha1` read as `v1alpha2`, and back? |
 //!
 //! Words, names and messages are kcp's. Times are arguments (RFC 3339), as is randomness.
@@ -30,19 +32,24 @@
 )]
 
 pub mod binding;
+pub mod bootstrap;
 pub mod claims;
 pub mod cluster;
 pub mod conditions;
 pub mod convert;
 pub mod crds;
+mod dotted;
 mod encode;
 pub mod export;
+pub mod identity;
 pub mod locks;
 pub mod logical_cluster;
 pub mod meta;
+pub mod mutation;
 pub mod names;
 pub mod naming;
 pub mod published;
+pub mod related;
 pub mod schema;
 mod template;
 pub mod types;
@@ -50,4 +57,5 @@ pub mod workspace;
 
 pub use cluster::{ClusterId, NameError, Target, WorkspacePath};
 pub use conditions::{Conditions, Severity};
+pub use identity::User;
 pub use meta::Meta;
