@@ -21,6 +21,7 @@ mod harness;
 mod hostile;
 mod kube_runtime;
 mod list;
+mod neighbours;
 mod patch;
 mod policies;
 mod quota;
