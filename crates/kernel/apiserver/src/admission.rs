@@ -54,6 +54,7 @@ pub async fn mutate(
     old: Option<&Value>,
 ) -> Result<(), ApiError> {
     if operation == Operation::Create {
+        tenancy::fits(call, object)?;
         namespace_lives(call, object)?;
     }
     limits::complete(call, operation, object, old);

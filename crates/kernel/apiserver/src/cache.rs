@@ -13,6 +13,7 @@
 mod history;
 mod ingest;
 mod kind;
+mod usage;
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -25,6 +26,8 @@ use tokio::sync::watch;
 pub use ingest::LoadError;
 pub use kind::{Change, ChangeKind, KindCache, Listing, Observer, Scope, Signal, Subscription, watch_frame};
 
+pub use usage::Usage;
+
 use crate::status::ApiError;
 
 /// How long a read waits for a revision that it knows of but that has not been applied yet.
@@ -36,6 +39,7 @@ pub struct Cache {
     keys: Arc<KeyRing>,
     kinds: RwLock<HashMap<Box<str>, Arc<KindCache>>>,
     applied: watch::Sender<u64>,
+    usages: usage::Usages,
     /// Where history begins for kinds that appear later.
     loaded_at: std::sync::atomic::AtomicU64,
 }
@@ -80,6 +84,11 @@ impl Cache {
         if let Some(kind) = gone {
             kind.close_watchers();
         }
+    }
+
+    /// What a workspace holds.
+    pub fn usage(&self, cluster: &str) -> Usage {
+        self.usages.of(cluster)
     }
 
     /// The revision up to which everything has been applied.

@@ -132,7 +132,7 @@ async fn answer(
         let _place = match info.verb {
             "watch" => None,
             _ if is_long => None,
-            _ => Some(kernel.inflight.enter(info.is_mutating())?),
+            _ => Some(kernel.inflight.enter(&info.cluster, info.is_mutating()).await?),
         };
         let only_name = authorize::selected_name(&info, &query);
         let (allowed, visit) = match &info.door {

@@ -45,7 +45,23 @@ pub struct Workspace {
     pub name: Box<str>,
     /// How far it is.
     pub phase: Phase,
+    /// What it may hold.
+    pub limits: Limits,
 }
+
+/// What a workspace may hold; nothing: as much as it likes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Objects of all kinds.
+    pub objects: Option<u64>,
+    /// Their bytes.
+    pub bytes: Option<u64>,
+}
+
+/// On a LogicalCluster: how many objects the workspace may hold; kcp's name.
+const MAX_OBJECTS_ANNOTATION: &str = "core.kcp.io/max-total-objects";
+/// On a LogicalCluster: how many bytes of objects the workspace may hold.
+const MAX_BYTES_ANNOTATION: &str = "core.kcp.io/max-total-bytes";
 
 #[derive(Default)]
 struct Tree {
@@ -181,7 +197,16 @@ fn workspace(cluster: &Value) -> Workspace {
         Some("Ready") => Phase::Ready,
         _ => Phase::Initializing,
     };
+    let limit = |annotation: &str| {
+        let text = cluster["metadata"]["annotations"][annotation].as_str()?;
+        // Zero and less mean no limit, as in kcp.
+        text.parse::<u64>().ok().filter(|limit| *limit > 0)
+    };
     Workspace {
+        limits: Limits {
+            objects: limit(MAX_OBJECTS_ANNOTATION),
+            bytes: limit(MAX_BYTES_ANNOTATION),
+        },
         parent: text(&owner["cluster"]),
         name: text(&owner["name"]),
         phase,

@@ -17,9 +17,10 @@ use super::Operation;
 use crate::access::as_seen_in;
 use crate::custom::Origin;
 use crate::kernel::Kernel;
-use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix};
+use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix, ROOT_CLUSTER};
 use crate::rest::call::{Call, meta, metadata_mut};
 use crate::status::ApiError;
+use crate::workspaces::Limits;
 
 /// Annotations and labels of these domains are the system's.
 const RESERVED_DOMAIN: &str = "kcp.io";
@@ -33,6 +34,39 @@ const OPEN_KEYS: [&str; 4] = [
 
 fn concerns(call: &Call<'_>) -> bool {
     call.def.group.ends_with(".kcp.io") && call.def.prefix.identity() == BUILTIN_IDENTITY
+}
+
+/// Refuses a new object where the workspace is full. What the system keeps about the workspace itself, and the trace of
+/// what happened, always fit.
+pub(super) fn fits(call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
+    if call.cluster == ROOT_CLUSTER || concerns(call) || call.def.resource == "events" {
+        return Ok(());
+    }
+    let limits = call
+        .kernel
+        .workspaces
+        .get(call.cluster)
+        .map(|w| w.limits)
+        .unwrap_or_default();
+    if limits == Limits::default() {
+        return Ok(());
+    }
+    let held = call.kernel.storage.cache.usage(call.cluster);
+    let full = |what: &str, held: u64, limit: Option<u64>| {
+        let limit = limit.filter(|limit| held >= *limit)?;
+        Some(format!(
+            "logical cluster {:?} has reached its total object {what} limit ({held}/{limit} {}); delete objects to free up \
+             capacity",
+            call.cluster,
+            if what == "count" { "objects" } else { "bytes" }
+        ))
+    };
+    let objection =
+        full("count", held.objects, limits.objects).or_else(|| full("size", held.bytes, limits.bytes));
+    match objection {
+        Some(why) => Err(ApiError::forbidden(call.about(meta(object, "name")), why)),
+        None => Ok(()),
+    }
 }
 
 /// Completes a Workspace: who made it, of which type it is.

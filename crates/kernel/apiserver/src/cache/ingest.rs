@@ -50,6 +50,7 @@ impl Cache {
             keys,
             kinds: RwLock::new(HashMap::new()),
             applied: watch::channel(at).0,
+            usages: super::usage::Usages::default(),
             loaded_at: AtomicU64::new(at),
         });
         cache.load_all(at).await?;
@@ -111,9 +112,16 @@ impl Cache {
             return;
         };
         match event.kind {
-            EventKind::Delete => kind.delete(&suffix, event.kv.mod_revision.0),
+            EventKind::Delete => {
+                let before = kind.delete(&suffix, event.kv.mod_revision.0);
+                self.usages.note(&suffix, before, None);
+            }
             EventKind::Put => match self.decode(&event.kv) {
-                Ok(object) => kind.put(&suffix, Arc::new(object)),
+                Ok(object) => {
+                    let size = object.bytes().len();
+                    let before = kind.put(&suffix, Arc::new(object));
+                    self.usages.note(&suffix, before, Some(size));
+                }
                 Err(why) => error!(
                     key = key_text(&event.kv.key),
                     why, "a stored object cannot be decoded"
@@ -132,6 +140,7 @@ struct Loading {
 
 impl Loading {
     fn add(&mut self, cache: &Cache, prefix: &str, suffix: &str, object: Object) {
+        cache.usages.note(suffix, None, Some(object.bytes().len()));
         if self.kind.as_ref().is_none_or(|kind| kind.prefix() != prefix) {
             self.finish();
             self.kind = Some(cache.kind(prefix));

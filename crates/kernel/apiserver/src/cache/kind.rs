@@ -316,10 +316,11 @@ impl KindCache {
         self.write().objects = objects.into_iter().collect();
     }
 
-    /// Takes in a new state of an object.
-    pub(super) fn put(&self, suffix: &str, object: Arc<Object>) {
+    /// Takes in a new state of an object; returns the size of the one before.
+    pub(super) fn put(&self, suffix: &str, object: Arc<Object>) -> Option<usize> {
         let mut state = self.write();
         let prev = state.objects.insert(suffix.into(), Arc::clone(&object));
+        let before = prev.as_ref().map(|prev| prev.bytes().len());
         let kind = if prev.is_some() {
             ChangeKind::Modified
         } else {
@@ -327,17 +328,18 @@ impl KindCache {
         };
         let change = Arc::new(Change::new(kind, suffix.into(), object, prev));
         state.record(&change);
+        before
     }
 
-    /// Takes in a deletion.
-    pub(super) fn delete(&self, suffix: &str, revision: u64) {
+    /// Takes in a deletion; returns the size of what went.
+    pub(super) fn delete(&self, suffix: &str, revision: u64) -> Option<usize> {
         let mut state = self.write();
-        let Some(prev) = state.objects.remove(suffix) else {
-            return;
-        };
+        let prev = state.objects.remove(suffix)?;
+        let before = prev.bytes().len();
         let last = Arc::new(prev.deleted_at(revision));
         let change = Arc::new(Change::new(ChangeKind::Deleted, suffix.into(), last, Some(prev)));
         state.record(&change);
+        Some(before)
     }
 
     /// Tells every watcher how far it is.

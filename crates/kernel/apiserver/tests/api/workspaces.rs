@@ -439,6 +439,61 @@ async fn policies_and_names_of_kinds_are_a_workspaces_own() {
 }
 
 #[tokio::test]
+async fn a_full_workspace_takes_nothing_more() {
+    let server = two().await;
+    let admin = server.admin();
+    enthrone(&server, A, "ann").await;
+    let cluster = in_workspace(A, "/apis/core.kcp.io/v1alpha1/logicalclusters/cluster");
+    let held = admin.get(&cluster).await.expect(200);
+    assert!(held["metadata"]["annotations"].is_object());
+    let ann = server.user("ann", &[]);
+    for (limit, value) in [
+        ("core.kcp.io/max-total-objects", "5"),
+        ("core.kcp.io/max-total-bytes", "3000"),
+    ] {
+        let bound = json!({"metadata": {"annotations": {limit: value}}});
+        ann.patch("merge", &cluster, &bound).await.expect(403);
+        admin.patch("merge", &cluster, &bound).await.expect(200);
+        let maps = in_workspace(A, "/api/v1/namespaces/default/configmaps");
+        let mut made = 0;
+        let refused = loop {
+            let map = json!({"metadata": {"name": format!("m{made}")}, "data": {"k": "v".repeat(500)}});
+            let reply = ann.post(&maps, &map).await;
+            if reply.code != 201 {
+                break reply.expect(403);
+            }
+            made += 1;
+            assert!(made < 20, "{limit}");
+        };
+        assert!(made > 0, "{limit}");
+        assert!(
+            refused["message"]
+                .as_str()
+                .unwrap()
+                .contains("delete objects to free up"),
+            "{refused}"
+        );
+        put_map(&admin, B, &format!("free-{made}"), "b").await;
+        // What goes makes room, and a change of what is there is always possible.
+        let change = json!({"data": {"k": "w"}});
+        ann.patch("merge", &format!("{maps}/m0"), &change)
+            .await
+            .expect(200);
+        ann.delete(&maps).await.expect(200);
+        put_map(&ann, A, "room", "v").await;
+        ann.delete(&maps).await.expect(200);
+        let unbound = json!({"metadata": {"annotations": {limit: null}}});
+        admin.patch("merge", &cluster, &unbound).await.expect(200);
+    }
+    let again = server.restarted().await;
+    assert_eq!(
+        again.storage.cache.usage(A),
+        server.kernel.storage.cache.usage(A),
+        "a restart counts the same"
+    );
+}
+
+#[tokio::test]
 async fn over_all_workspaces_one_can_only_look() {
     let server = two().await;
     let admin = server.admin();
