@@ -31,15 +31,13 @@ const WORKERS: usize = 4;
 /// The Lease of upstream's controllers.
 const MANAGER_LEASE: &str = "kube-controller-manager";
 const LEASE_NAMESPACE: &str = "kube-system";
-/// How soon after its start this controller looks again whether the Lease is held.
-const UNTIL_KNOWN: Duration = Duration::from_millis(20);
 
 struct FailingJobs {
     clients: Clients,
     /// Whether each Job shall fail.
     jobs: Arc<Cache<bool>>,
-    /// Until when the Lease of each workspace is held.
-    leases: Arc<Cache<Timestamp>>,
+    /// Reads Leases.
+    informer: Clients,
     recorder: Recorder,
 }
 
@@ -55,17 +53,7 @@ pub(crate) fn register(manager: &mut Manager, _: &Setup) {
         |job: &DynamicObject| job.metadata.deletion_timestamp.is_none() && decide(&job.data, "").is_some(),
         move |key| sink.add(key),
     ));
-    let leases = Arc::new(Cache::new(manager.reach()));
-    manager.spawn(watch::follow_into(
-        Api::<Lease>::all(manager.clients(users::INFORMER).every()),
-        watcher::Config::default().fields(&format!(
-            "metadata.name={MANAGER_LEASE},metadata.namespace={LEASE_NAMESPACE}"
-        )),
-        manager.shutdown(),
-        Arc::clone(&leases),
-        held_until,
-        |_| {},
-    ));
+    let informer = manager.clients(users::INFORMER);
     let recorder = Recorder::new(clients.clone(), NAME);
     let controller = Controller::new(
         NAME,
@@ -73,7 +61,7 @@ pub(crate) fn register(manager: &mut Manager, _: &Setup) {
         FailingJobs {
             clients,
             jobs,
-            leases,
+            informer,
             recorder,
         },
     )
@@ -92,7 +80,7 @@ fn resource() -> ApiResource {
 }
 
 /// The end of a Lease's time; the beginning of time if nobody holds it.
-fn held_until(lease: &Lease) -> Timestamp {
+fn held_until_of(lease: &Lease) -> Timestamp {
     let spec = lease.spec.as_ref();
     let holder = spec
         .and_then(|spec| spec.holder_identity.as_deref())
@@ -148,11 +136,11 @@ impl Reconcile<ObjectKey> for FailingJobs {
         if self.jobs.get(key).as_deref() != Some(&true) {
             return Ok(Outcome::Done);
         }
-        if !self.leases.is_synced() {
-            return Ok(Outcome::Again(UNTIL_KNOWN));
-        }
-        let lease = ObjectKey::new(&key.workspace, LEASE_NAMESPACE, MANAGER_LEASE);
-        let held_until = self.leases.get(&lease).as_deref().copied();
+        // A watch might tell too late, and a Job that has failed does not come back: so the Lease is asked for.
+        let leases: Api<Lease> = Api::namespaced(self.informer.of(&key.workspace), LEASE_NAMESPACE);
+        let lease = leases.get_opt(MANAGER_LEASE).await;
+        let held_until = lease.attempting("read the Lease of the controller manager")?;
+        let held_until = held_until.as_ref().map(held_until_of);
         if let Some(rest) = left_to_another(held_until, Timestamp::now()) {
             return Ok(Outcome::Again(rest));
         }
@@ -200,7 +188,7 @@ mod tests {
     use jiff::Timestamp;
     use serde_json::{Value, json};
 
-    use super::{decide, held_until, left_to_another};
+    use super::{decide, held_until_of, left_to_another};
 
     #[test]
     fn jobs_are_left_to_who_holds_the_lease() {
@@ -231,7 +219,7 @@ mod tests {
             ),
             ("empty", lease(json!({})), None),
         ] {
-            let lease = lease.map(|lease| held_until(&serde_json::from_value(lease).unwrap()));
+            let lease = lease.map(|lease| held_until_of(&serde_json::from_value(lease).unwrap()));
             assert_eq!(left_to_another(lease, now), want, "{name}");
         }
     }

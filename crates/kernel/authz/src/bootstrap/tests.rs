@@ -142,8 +142,8 @@ fn names_are_unique() {
     }
     assert_eq!(
         seen.len(),
-        133 + 14,
-        "upstream's, and seven roles of Fairway with their bindings"
+        133 + 16,
+        "upstream's, and eight roles of Fairway with their bindings"
     );
 }
 
