@@ -2,7 +2,7 @@
 //!
 //! There may be ten thousand workspaces, most of them idle, so only the clients that everybody needs are kept: one that
 //! looks at every workspace and one for the root. Any other is made for the work at hand and ends with it, which costs
-//! about as much as a hundredth of a request.
+//! a few hundredths of a request.
 
 use std::fmt;
 use std::sync::Arc;

@@ -162,6 +162,8 @@ impl Reconcile<AllRoles> for RoleAggregation {
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use fairway_controller::{Reach, WorkspaceId};
     use kube::api::DynamicObject;
     use kube::runtime::watcher::Event;
@@ -200,10 +202,10 @@ mod tests {
             roles.decide(&root).is_empty(),
             "nothing is decided on half a list"
         );
-        assert_eq!(roles.take(Event::InitDone), [root.clone()]);
+        assert_eq!(roles.take(Event::InitDone), from_ref(&root));
         let (name, rules) = roles.decide(&root).remove(0);
         assert_eq!((name.as_str(), &rules[0]["verbs"]), ("all", &json!(["get"])));
-        assert_eq!(roles.take(Event::Apply(all(rules))), [root.clone()]);
+        assert_eq!(roles.take(Event::Apply(all(rules))), from_ref(&root));
         assert!(roles.decide(&root).is_empty(), "settled");
         assert!(!roles.take(Event::Apply(part("list"))).is_empty());
         assert_eq!(roles.decide(&root)[0].1[0]["verbs"], json!(["list"]));
@@ -224,7 +226,7 @@ mod tests {
             roles.take(event);
         }
         assert!(roles.decide(&a).is_empty() && roles.decide(&b).is_empty());
-        assert_eq!(roles.take(Event::Apply(part("b", "list"))), [b.clone()]);
+        assert_eq!(roles.take(Event::Apply(part("b", "list"))), from_ref(&b));
         assert_eq!(roles.decide(&b)[0].1[0]["verbs"], json!(["list"]));
         roles.take(Event::Delete(part("a", "get")));
         assert!(
