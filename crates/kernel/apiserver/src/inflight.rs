@@ -19,9 +19,9 @@ use crate::status::ApiError;
 const READING: usize = 400;
 const MUTATING: usize = 200;
 /// Requests of one workspace that are worked on at once.
-pub const OF_A_WORKSPACE: usize = 16;
+const OF_A_WORKSPACE: usize = 16;
 /// Requests of one workspace that wait.
-pub const WAITING: usize = 256;
+const WAITING: usize = 256;
 
 /// Places for requests.
 pub struct Inflight {

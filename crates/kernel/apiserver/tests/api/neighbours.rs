@@ -206,7 +206,7 @@ async fn no_selector_or_version_shows_the_neighbour() {
             "resourceVersion=0".to_owned(),
             format!("resourceVersion={revision}&resourceVersionMatch=Exact"),
             format!("resourceVersion={revision}&resourceVersionMatch=NotOlderThan"),
-            format!("watch=1&resourceVersion=1&timeoutSeconds=1&fieldSelector=metadata.name%3Dsame"),
+            "watch=1&resourceVersion=1&timeoutSeconds=1&fieldSelector=metadata.name%3Dsame".to_owned(),
             "watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=1".to_owned(),
         ] {
             let reply = n.ann.get(&format!("/clusters/{A}{path}?{query}")).await;
