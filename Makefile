@@ -123,6 +123,7 @@ deny: ## licences, bans and sources of the dependencies
 codegen: ## write the generated files again from the Kubernetes Go module
 	cargo xtask codegen schema
 	cargo xtask codegen protobuf
+	cargo xtask codegen merge-keys
 	cargo xtask tidy --lock
 
 .PHONY: clean
