@@ -3,17 +3,19 @@
 //! Cases that are known to fail are listed with the reason in a file next to the crate. A case that fails without being
 //! listed there is an error, and so is a list that grew beyond two in a hundred.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use fairway_gitops_kustomize::{LoadRestrictions, Options, Ports, Reorder, build};
-use fairway_gitops_tree::Tree;
+use fairway_gitops_tree::{Tree, TreeError};
 use serde_json::Value;
 
 use crate::upstream;
 
 const KNOWN: &str = "crates/gitops/kustomize/known-failures.txt";
+/// Where the files of a case are put.
+const ROOT: &str = "file-system";
 
 /// Runs every case in a folder and prints how many passed.
 pub(crate) fn run(folder: &Path) -> Result<()> {
@@ -69,10 +71,7 @@ fn known_failures() -> Result<BTreeMap<String, String>> {
 fn run_case(case: &Value) -> Result<(), String> {
     let text = |key: &str| case[key].as_str().unwrap_or_default();
     let files = case["files"].as_object().ok_or("no files")?;
-    let contents = files
-        .iter()
-        .map(|(path, content)| (path.trim_start_matches('/'), content.as_str().unwrap_or_default().as_bytes()));
-    let tree = Tree::of(contents).map_err(|error| error.to_string())?;
+    let tree = tree(files).map_err(|error| error.to_string())?;
     let option = |key: &str| case["options"][key].as_str().unwrap_or_default();
     let options = Options {
         reorder: match option("reorder") {
@@ -85,7 +84,8 @@ fn run_case(case: &Value) -> Result<(), String> {
         },
         ..Options::default()
     };
-    let built = build(&tree.reader(), text("path").trim_start_matches('/'), &options, Ports::default())
+    let path = format!("{ROOT}/{}", text("path"));
+    let built = build(&tree.reader(), &path, &options, Ports::default())
         .and_then(|built| built.to_yaml());
     match (text("expect"), built) {
         ("error", Err(_)) => Ok(()),
@@ -97,6 +97,23 @@ fn run_case(case: &Value) -> Result<(), String> {
         (_, Ok(output)) if output == text("output") => Ok(()),
         (_, Ok(output)) => Err(difference(text("output"), &output)),
     }
+}
+
+/// The files of a case. In the originals' tests they lie at the root of a file system, which is its own parent; here they
+/// lie in a folder, and the one above it leads back into it.
+fn tree(files: &serde_json::Map<String, Value>) -> Result<Tree, TreeError> {
+    let mut builder = Tree::builder();
+    let mut tops: BTreeSet<&str> = BTreeSet::new();
+    for (path, content) in files {
+        let path = path.trim_start_matches('/');
+        tops.extend(path.split('/').next());
+        let content = content.as_str().unwrap_or_default().as_bytes();
+        builder.file(&format!("{ROOT}/{path}"), content)?;
+    }
+    for top in tops {
+        builder.link(top, &format!("{ROOT}/{top}"))?;
+    }
+    Ok(builder.build())
 }
 
 /// The first lines that differ.

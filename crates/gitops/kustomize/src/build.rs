@@ -112,6 +112,7 @@ pub fn build(reader: &Reader, directory: &str, options: &Options, ports: Ports<'
             api_versions: &options.api_versions,
         },
         warnings: std::cell::RefCell::default(),
+        added: std::cell::Cell::default(),
     };
     let mut target = Target::load(&world, loader)?;
     target.set_schema()?;
@@ -129,11 +130,13 @@ pub fn build(reader: &Reader, directory: &str, options: &Options, ports: Ports<'
     let context = Context {
         api: &api,
         limits: &options.limits,
+        added: &world.added,
     };
+    let config = built.config.unwrap_or_default();
     let resources = &mut built.resources;
     hash::add_hashes(resources, &context)?;
-    name_reference::fix(resources, &built.config.name_reference, &api)?;
-    built.vars.resolve(resources, &built.config.var_reference)?;
+    name_reference::fix(resources, &config.name_reference, &api)?;
+    built.vars.resolve(resources, &config.var_reference, &context)?;
     drop_local(resources);
     match (&sort_options, options.reorder) {
         (Some(sort_options), _) => order::sort(resources, sort_options, &api)?,
@@ -143,7 +146,7 @@ pub fn build(reader: &Reader, directory: &str, options: &Options, ports: Ports<'
     if managed_by {
         let pairs = [(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned())].into();
         let spec = FieldSpec::new(Gvk::default(), "metadata/labels", true);
-        metadata::set(resources, &pairs, &[spec]).within(|| "managedByLabel".to_owned())?;
+        metadata::set(resources, &pairs, &[spec], &context).within(|| "managedByLabel".to_owned())?;
     }
     let objects = built.resources.into_list().into_iter().map(|resource| {
         finish(resource, origins, transformations)

@@ -4,6 +4,8 @@
 mod crds;
 mod defaults;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 pub(crate) use crds::from_crds;
@@ -35,6 +37,16 @@ pub(crate) struct TransformerConfig {
 pub(crate) struct NameReference {
     pub(crate) gvk: Gvk,
     pub(crate) referrers: Vec<FieldSpec>,
+}
+
+/// Adds one configuration to another. Most kustomizations have nothing but the defaults, which they then share.
+pub(crate) fn merge_into(own: &mut Option<Arc<TransformerConfig>>, other: &Arc<TransformerConfig>) -> Result<()> {
+    match own {
+        None => *own = Some(other.clone()),
+        Some(own) if Arc::ptr_eq(own, other) => {}
+        Some(own) => Arc::make_mut(own).merge(other)?,
+    }
+    Ok(())
 }
 
 impl TransformerConfig {

@@ -1,6 +1,8 @@
 //! Field specs: which field of which kinds a transformer works on, and how it gets there.
 
 use std::cmp::Ordering;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
@@ -10,9 +12,12 @@ use crate::id::{Gvk, selects, split_api_version};
 use crate::node::{split_path, text};
 use crate::order::kind_rank;
 
-/// A field of the resources of some kinds.
+/// A field of the resources of some kinds. Copies share it: every kustomization has hundreds of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FieldSpec {
+pub(crate) struct FieldSpec(Arc<Spec>);
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Spec {
     pub(crate) gvk: Gvk,
     pub(crate) path: String,
     pub(crate) create: bool,
@@ -20,14 +25,22 @@ pub(crate) struct FieldSpec {
     parts: Vec<String>,
 }
 
+impl Deref for FieldSpec {
+    type Target = Spec;
+
+    fn deref(&self) -> &Spec {
+        &self.0
+    }
+}
+
 impl FieldSpec {
     pub(crate) fn new(gvk: Gvk, path: &str, create: bool) -> Self {
-        Self {
+        Self(Arc::new(Spec {
             gvk,
             create,
             parts: split_path(path, '/'),
             path: path.to_owned(),
-        }
+        }))
     }
 
     pub(crate) fn decode(fields: &Fields<'_>) -> Result<Self> {

@@ -120,7 +120,7 @@ impl Kustomization {
         fields.finish().within(|| "invalid Kustomization".to_owned())?;
         let says_nothing = match value {
             Value::Object(map) => map.iter().all(|(key, value)| {
-                value.is_null() || key.eq_ignore_ascii_case("kind") || key.eq_ignore_ascii_case("apiVersion")
+                value.is_null() || value == "" || key.eq_ignore_ascii_case("kind") || key.eq_ignore_ascii_case("apiVersion")
             }),
             _ => true,
         };

@@ -33,6 +33,7 @@ mod read;
 mod resmap;
 mod resource;
 mod selector;
+mod styled;
 mod target;
 mod timestamp;
 mod transform;

@@ -14,7 +14,7 @@ pub struct Limits {
     pub kustomizations: usize,
     /// How deep kustomizations may refer to each other.
     pub depth: usize,
-    /// The size of the result in bytes.
+    /// The size of the result in bytes, and of what transformers may add on the way.
     pub output_bytes: usize,
     /// The size of a compiled regular expression in bytes.
     pub regex_bytes: usize,
@@ -34,9 +34,9 @@ impl Default for Limits {
             resources: 200_000,
             kustomizations: 20_000,
             depth: 64,
-            output_bytes: 512 * 1024 * 1024,
+            output_bytes: 256 * 1024 * 1024,
             regex_bytes: 1024 * 1024,
-            read_bytes: 1024 * 1024 * 1024,
+            read_bytes: 256 * 1024 * 1024,
         }
     }
 }

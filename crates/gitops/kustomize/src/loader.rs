@@ -90,12 +90,6 @@ impl<'f> Loader<'f> {
         }
     }
 
-    /// Whether a path is of a directory here, so that there is no sense in reading it.
-    pub(crate) fn is_directory(&self, relative: &str) -> bool {
-        path::join(&self.root, relative)
-            .is_ok_and(|joined| matches!(self.reader.kind(&joined), Ok(Some(Kind::Directory))))
-    }
-
     /// The bytes of a file.
     pub(crate) fn load(&self, relative: &str) -> Result<Arc<[u8]>> {
         let bytes = match is_url(relative) {
@@ -252,6 +246,6 @@ fn directory_at(reader: &Reader, base: &str, relative: &str) -> Result<String> {
     }
 }
 
-pub(crate) fn is_url(text: &str) -> bool {
+fn is_url(text: &str) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub(crate) use shapes::Schema;
-use shapes::Shapes;
+use shapes::{Layers, Shapes};
 
 use crate::error::{Error, Result};
 
@@ -34,8 +34,7 @@ enum Builtin {
 pub(crate) struct OpenApi {
     version: RefCell<String>,
     custom: RefCell<Option<Arc<Shapes>>>,
-    /// What has been read, later ones over earlier ones.
-    layers: RefCell<Vec<Arc<Shapes>>>,
+    layers: RefCell<Layers>,
     up_to_date: Cell<bool>,
     builtin: Cell<Builtin>,
 }
@@ -84,7 +83,8 @@ impl OpenApi {
         if self.up_to_date.replace(true) {
             return;
         }
-        let mut layers = self.layers.borrow_mut();
+        let mut shared = self.layers.borrow_mut();
+        let layers = Arc::make_mut(&mut shared);
         match &*self.custom.borrow() {
             Some(custom) => layers.push(custom.clone()),
             None => {
@@ -121,10 +121,6 @@ impl OpenApi {
     /// The schema of a kind.
     pub(crate) fn schema(&self, api_version: &str, kind: &str) -> Option<Schema> {
         self.bring_up_to_date();
-        let layers = self.layers.borrow();
-        layers
-            .iter()
-            .rev()
-            .find_map(|layer| Schema::of_kind(layer, api_version, kind))
+        Schema::of_kind(&self.layers.borrow(), api_version, kind)
     }
 }

@@ -71,13 +71,15 @@ type Object = (Value, Vec<Blank>);
 
 /// One YAML document by the rules for resources.
 pub(crate) fn document(text: &str, limits: &Limits) -> Result<Document> {
-    from_str_with(text, limits.yaml, Resolution::Yaml12).map_err(|error| {
-        let kind = match error.problem {
-            Problem::TooLarge { .. } | Problem::TooDeep { .. } | Problem::ExcessiveAliasing => ErrorKind::Limit,
-            _ => ErrorKind::MalformedYaml,
-        };
-        Error::of(kind, format!("MalformedYAMLError: {error}"))
-    })
+    from_str_with(text, limits.yaml, Resolution::Yaml12)
+        .map_err(|error| Error::of(kind_of(&error.problem), format!("MalformedYAMLError: {error}")))
+}
+
+fn kind_of(problem: &Problem) -> ErrorKind {
+    match problem {
+        Problem::TooLarge { .. } | Problem::TooDeep { .. } | Problem::ExcessiveAliasing => ErrorKind::Limit,
+        _ => ErrorKind::MalformedYaml,
+    }
 }
 
 /// A YAML file that configures the build, by the older rules that apply to those.
@@ -85,13 +87,7 @@ pub(crate) fn configuration(bytes: &[u8], limits: &Limits) -> Result<Value> {
     let text = std::str::from_utf8(bytes).map_err(|_| Error::new("the file is not valid UTF-8"))?;
     from_str_with(text, limits.yaml, Resolution::Yaml11)
         .map(|document| document.value)
-        .map_err(|error| {
-            let kind = match error.problem {
-                Problem::TooLarge { .. } | Problem::TooDeep { .. } | Problem::ExcessiveAliasing => ErrorKind::Limit,
-                _ => ErrorKind::MalformedYaml,
-            };
-            Error::of(kind, error.to_string())
-        })
+        .map_err(|error| Error::of(kind_of(&error.problem), error.to_string()))
 }
 
 /// Documents end where a line begins with three dashes; a comment may follow those, nothing else.

@@ -1,17 +1,18 @@
 //! One kustomization: what it takes in, what it makes of it, and in which order.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::config::{TransformerConfig, default_config, from_crds};
+use crate::config::{TransformerConfig, default_config, from_crds, merge_into};
 use crate::error::{Error, ErrorKind, Result, Within};
 use crate::fieldspec::{FieldSpec, merge_all, merge_one};
 use crate::generate::Kind;
 use crate::helm::{Helm, HelmGlobals};
 use crate::id::Gvk;
 use crate::kustomization::{COMPONENT, FILE_NAMES, Kustomization};
-use crate::loader::{Loader, is_url};
+use crate::loader::Loader;
 use crate::openapi::OpenApi;
 use crate::origin::Origin;
 use crate::plugin::{self, Generator};
@@ -26,7 +27,8 @@ use crate::vars::VarSet;
 #[derive(Default)]
 pub(crate) struct Accumulator {
     pub(crate) resources: ResMap,
-    pub(crate) config: TransformerConfig,
+    /// None before anything was built.
+    pub(crate) config: Option<Arc<TransformerConfig>>,
     pub(crate) vars: VarSet,
 }
 
@@ -35,6 +37,8 @@ pub(crate) struct World<'w> {
     pub(crate) api: &'w OpenApi,
     pub(crate) helm: Helm<'w>,
     pub(crate) warnings: std::cell::RefCell<Vec<String>>,
+    /// The bytes that transformers have added.
+    pub(crate) added: std::cell::Cell<usize>,
 }
 
 /// A kustomization that is being built.
@@ -55,7 +59,7 @@ type Configured<T> = (T, Option<Origin>);
 impl<'w, 'f> Target<'w, 'f> {
     /// Reads the kustomization of a directory.
     pub(crate) fn load(world: &'w World<'w>, loader: Rc<Loader<'f>>) -> Result<Self> {
-        let mut found: Vec<(&'static str, std::sync::Arc<[u8]>)> = Vec::new();
+        let mut found: Vec<(&'static str, Arc<[u8]>)> = Vec::new();
         for name in FILE_NAMES {
             match loader.load(name) {
                 Ok(content) => found.push((name, content)),
@@ -119,6 +123,7 @@ impl<'w, 'f> Target<'w, 'f> {
         Context {
             api: self.world.api,
             limits: self.loader.limits(),
+            added: &self.world.added,
         }
     }
 
@@ -128,19 +133,18 @@ impl<'w, 'f> Target<'w, 'f> {
         into = self
             .accumulate_resources(into, &resources)
             .within(|| "accumulating resources".to_owned())?;
-        into.config.merge(default_config())?;
+        merge_into(&mut into.config, default_config())?;
         for path in &self.kustomization.configurations {
             let document = plugin::load_configuration(path, &self.loader)?;
             let config = TransformerConfig::decode(&document).within(|| format!("configuration '{path}'"))?;
-            into.config
-                .merge(&config)
+            merge_into(&mut into.config, &Arc::new(config))
                 .within(|| format!("merging configuration '{path}'"))?;
         }
         for path in &self.kustomization.crds {
             let document = plugin::load_configuration(path, &self.loader)?;
             let config = from_crds(&document)
                 .within(|| format!("unable to parse open API definition from '{path}'"))?;
-            into.config.merge(&config).within(|| format!("merging CRDs '{path}'"))?;
+            merge_into(&mut into.config, &Arc::new(config)).within(|| format!("merging CRDs '{path}'"))?;
         }
         self.run_generators(&mut into)?;
         let components = std::mem::take(&mut self.kustomization.components);
@@ -158,11 +162,9 @@ impl<'w, 'f> Target<'w, 'f> {
 
     fn accumulate_resources(&mut self, mut into: Accumulator, paths: &[String]) -> Result<Accumulator> {
         for path in paths {
-            let as_file = match !is_url(path) && self.loader.is_directory(path) {
-                true => Err(Error::new(format!("'{path}' is a directory"))),
-                false => self.accumulate_file(&mut into.resources, path),
+            let Err(as_file) = self.accumulate_file(&mut into.resources, path) else {
+                continue;
             };
-            let Err(as_file) = as_file else { continue };
             if matches!(as_file.kind(), ErrorKind::Limit | ErrorKind::Remote) && !is_repository(path) {
                 return Err(as_file);
             }
@@ -196,10 +198,7 @@ impl<'w, 'f> Target<'w, 'f> {
                 resource.set_annotation(ORIGIN, &text)?;
             }
         }
-        // All or nothing: what is not a file may be a directory.
-        let mut own = ResMap::default();
-        own.append_all(resources, self.world.api, self.limit()).within(attempt)?;
-        into.append_all(own.into_list(), self.world.api, self.limit())
+        into.append_all(resources, self.world.api, self.limit())
             .within(|| format!("merging resources from '{path}'"))
     }
 
@@ -247,7 +246,10 @@ impl<'w, 'f> Target<'w, 'f> {
         let built = inner.accumulate(Accumulator::default()).within(recursed)?;
         into.resources
             .append_all(built.resources.into_list(), self.world.api, self.limit())
-            .and_then(|()| into.config.merge(&built.config))
+            .and_then(|()| match &built.config {
+                Some(config) => merge_into(&mut into.config, config),
+                None => Ok(()),
+            })
             .and_then(|()| into.vars.merge(built.vars.into_vars()))
             .within(|| format!("recursed merging from path '{root}'"))?;
         Ok(into)
@@ -334,7 +336,8 @@ impl<'w, 'f> Target<'w, 'f> {
     }
 
     fn run_transformers(&mut self, into: &mut Accumulator) -> Result<()> {
-        let mut transformers = self.builtin_transformers(&into.config)?;
+        let config = into.config.clone().unwrap_or_default();
+        let mut transformers = self.builtin_transformers(&config)?;
         let entries = std::mem::take(&mut self.kustomization.transformers);
         for config in self.plugin_configs(&entries)? {
             let origin = Origin::of_plugin(&config, self.loader.limits());

@@ -14,9 +14,10 @@ pub(crate) mod replicas;
 mod structured;
 pub(crate) mod value_add;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::fieldspec::FieldSpec;
 use crate::kustomization::{Image, Replica};
 use crate::limits::Limits;
@@ -27,6 +28,24 @@ use crate::resmap::ResMap;
 pub(crate) struct Context<'a> {
     pub(crate) api: &'a OpenApi,
     pub(crate) limits: &'a Limits,
+    /// The bytes that transformers have added, of all kustomizations together.
+    pub(crate) added: &'a Cell<usize>,
+}
+
+impl Context<'_> {
+    /// Notes that bytes are added. A few lines can multiply what is there, so this is bounded like the result.
+    pub(crate) fn add(&self, bytes: usize) -> Result<()> {
+        let added = self.added.get().saturating_add(bytes);
+        self.added.set(added);
+        let limit = self.limits.output_bytes;
+        match added > limit {
+            true => Err(Error::of(
+                ErrorKind::Limit,
+                format!("transformers add more than the limit of {limit} bytes"),
+            )),
+            false => Ok(()),
+        }
+    }
 }
 
 /// A transformer that is ready to run.
@@ -50,7 +69,7 @@ pub(crate) enum Transformer {
 impl Transformer {
     pub(crate) fn run(&self, resources: &mut ResMap, context: &Context<'_>) -> Result<()> {
         match self {
-            Self::Labels(pairs, specs) | Self::Annotations(pairs, specs) => metadata::set(resources, pairs, specs),
+            Self::Labels(pairs, specs) | Self::Annotations(pairs, specs) => metadata::set(resources, pairs, specs, context),
             Self::Prefix(prefix, specs) => name::affix(resources, name::Affix::Prefix(prefix), specs, context),
             Self::Suffix(suffix, specs) => name::affix(resources, name::Affix::Suffix(suffix), specs, context),
             Self::Namespace(namespace) => namespace.run(resources, context),
@@ -58,7 +77,7 @@ impl Transformer {
             Self::Patch(patch) => patch.run(resources, context),
             Self::JsonPatch(patch) => patch.run(resources, context),
             Self::Replicas(replica, specs) => replicas::set(resources, replica, specs, context),
-            Self::Image(update) => update.run(resources),
+            Self::Image(update) => update.run(resources, context),
             Self::Replacements(replacements) => replacement::run(resources, replacements, context),
             Self::ValueAdd(value_add) => value_add.run(resources, context),
             Self::Hash => hash::add_hashes(resources, context),

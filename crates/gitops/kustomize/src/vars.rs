@@ -12,6 +12,7 @@ use crate::id::{Gvk, ResId, split_api_version};
 use crate::node::{lookup, split_field_path};
 use crate::openapi::OpenApi;
 use crate::resmap::ResMap;
+use crate::transform::Context;
 
 /// A name for the value of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,7 +98,7 @@ impl VarSet {
     }
 
     /// Writes the values of the vars wherever the specs allow.
-    pub(crate) fn resolve(&self, resources: &mut ResMap, specs: &[FieldSpec]) -> Result<()> {
+    pub(crate) fn resolve(&self, resources: &mut ResMap, specs: &[FieldSpec], context: &Context<'_>) -> Result<()> {
         let mut values: BTreeMap<&str, Value> = BTreeMap::new();
         for var in self.0.values() {
             values.insert(&var.name, value_of(var, resources)?);
@@ -107,7 +108,7 @@ impl VarSet {
         }
         for resource in resources.list_mut() {
             for spec in specs {
-                spec.apply(&mut resource.value, Make::Nothing, &mut |field| replace_in(field, &values))?;
+                spec.apply(&mut resource.value, Make::Nothing, &mut |field| replace_in(field, &values, context))?;
             }
         }
         Ok(())
@@ -146,27 +147,33 @@ fn split_index(part: &str) -> Vec<String> {
     }
 }
 
-fn replace_in(field: &mut Value, values: &BTreeMap<&str, Value>) -> Result<()> {
-    let replace = |field: &mut Value| {
-        if let Value::String(text) = field {
-            *field = replaced(text, values);
+fn replace_in(field: &mut Value, values: &BTreeMap<&str, Value>, context: &Context<'_>) -> Result<()> {
+    let replace = |field: &mut Value| -> Result<()> {
+        if let Value::String(text) = field
+            && text.contains('$')
+        {
+            *field = replaced(text, values, &|bytes| context.add(bytes))?;
         }
+        Ok(())
     };
     match field {
-        Value::Object(fields) => fields.values_mut().for_each(replace),
+        Value::Object(fields) => fields.values_mut().try_for_each(replace),
         Value::Array(items) => {
             if !items.iter().all(Value::is_string) {
                 return Err(Error::new("invalid value type expect a string"));
             }
-            items.iter_mut().for_each(replace);
+            items.iter_mut().try_for_each(replace)
         }
         other => replace(other),
     }
-    Ok(())
 }
 
 /// The text with references replaced. A text that is nothing but a reference takes the type of the value.
-fn replaced(text: &str, values: &BTreeMap<&str, Value>) -> Value {
+fn replaced(
+    text: &str,
+    values: &BTreeMap<&str, Value>,
+    add: &dyn Fn(usize) -> Result<()>,
+) -> Result<Value> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('$') {
@@ -188,8 +195,12 @@ fn replaced(text: &str, values: &BTreeMap<&str, Value>) -> Value {
                     let name = &after[1..close];
                     let whole = text.len() == close + 2;
                     match values.get(name).filter(|value| !value.is_object() && !value.is_array()) {
-                        Some(value) if whole && !value.is_null() => return value.clone(),
-                        Some(value) => out.push_str(&shown(value)),
+                        Some(value) if whole && !value.is_null() => return Ok(value.clone()),
+                        Some(value) => {
+                            let shown = shown(value);
+                            add(shown.len())?;
+                            out.push_str(&shown);
+                        }
                         None => out.push_str(&format!("$({name})")),
                     }
                     rest = &after[close + 1..];
@@ -207,7 +218,7 @@ fn replaced(text: &str, values: &BTreeMap<&str, Value>) -> Value {
         }
     }
     out.push_str(rest);
-    Value::String(out)
+    Ok(Value::String(out))
 }
 
 fn shown(value: &Value) -> String {
@@ -238,7 +249,7 @@ mod tests {
             ("$(A", json!("$(A")),
             ("$é$", json!("$é$")),
         ] {
-            assert_eq!(replaced(text, &values), expected, "{text}");
+            assert_eq!(replaced(text, &values, &|_| Ok(())).unwrap(), expected, "{text}");
         }
     }
 

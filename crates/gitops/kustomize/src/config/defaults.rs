@@ -3,7 +3,7 @@
 //! Most of them are in pod specs, which workloads hold in one of three places. So the table is written down by what a
 //! pod spec holds, and multiplied by where pod specs are.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::{NameReference, TransformerConfig};
 use crate::fieldspec::FieldSpec;
@@ -24,9 +24,9 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
 /// The default configuration, made once.
-pub(crate) fn default_config() -> &'static TransformerConfig {
-    static CONFIG: OnceLock<TransformerConfig> = OnceLock::new();
-    CONFIG.get_or_init(make)
+pub(crate) fn default_config() -> &'static Arc<TransformerConfig> {
+    static CONFIG: OnceLock<Arc<TransformerConfig>> = OnceLock::new();
+    CONFIG.get_or_init(|| Arc::new(make()))
 }
 
 fn spec(group: &str, version: &str, kind: &str, path: &str) -> FieldSpec {

@@ -15,12 +15,16 @@ const BUILTIN: &str = include_str!("../../data/merge_keys.table");
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
     shapes: Vec<Shape>,
+    /// Shapes by the name of their definition.
+    names: HashMap<String, usize>,
     kinds: HashMap<(String, String), usize>,
     namespaced: HashMap<(String, String), bool>,
 }
 
 #[derive(Debug, Default)]
 struct Shape {
+    /// The definition that stands here, wherever the latest of that name is.
+    reference: Option<String>,
     fields: HashMap<String, usize>,
     /// Of the keys that are not among the fields.
     others: Option<usize>,
@@ -29,43 +33,68 @@ struct Shape {
     keys: Vec<String>,
 }
 
+/// The documents that have been read, later ones over earlier ones.
+pub(super) type Layers = Arc<Vec<Arc<Shapes>>>;
+
 /// The schema of a value.
 #[derive(Debug, Clone)]
 pub(crate) struct Schema {
-    shapes: Arc<Shapes>,
+    layers: Layers,
+    layer: usize,
     index: usize,
 }
 
 impl Schema {
-    pub(super) fn of_kind(shapes: &Arc<Shapes>, api_version: &str, kind: &str) -> Option<Self> {
-        let index = *shapes.kinds.get(&(api_version.to_owned(), kind.to_owned()))?;
+    pub(super) fn of_kind(layers: &Layers, api_version: &str, kind: &str) -> Option<Self> {
+        let kind = (api_version.to_owned(), kind.to_owned());
+        let (layer, index) = layers
+            .iter()
+            .enumerate()
+            .rev()
+            .find_map(|(layer, shapes)| Some((layer, *shapes.kinds.get(&kind)?)))?;
         Some(Self {
-            shapes: shapes.clone(),
+            layers: layers.clone(),
+            layer,
             index,
         })
     }
 
-    fn at(&self, index: usize) -> Self {
-        Self {
-            shapes: self.shapes.clone(),
-            index,
+    /// The schema at a place of the same document, or of another that has the definition meant there.
+    fn at(&self, index: usize) -> Option<Self> {
+        let (mut layer, mut index) = (self.layer, index);
+        // A definition that is nothing but a reference may lead to another one, and around.
+        for _ in 0..MAX_DEPTH {
+            let Some(name) = &self.layers.get(layer)?.shapes.get(index)?.reference else {
+                return Some(Self {
+                    layers: self.layers.clone(),
+                    layer,
+                    index,
+                });
+            };
+            (layer, index) = self
+                .layers
+                .iter()
+                .enumerate()
+                .rev()
+                .find_map(|(layer, shapes)| Some((layer, *shapes.names.get(name)?)))?;
         }
+        None
     }
 
     fn shape(&self) -> Option<&Shape> {
-        self.shapes.shapes.get(self.index)
+        self.layers.get(self.layer)?.shapes.get(self.index)
     }
 
     /// The schema of a field.
     pub(crate) fn field(&self, name: &str) -> Option<Self> {
         let shape = self.shape()?;
         let index = shape.fields.get(name).copied().or(shape.others)?;
-        Some(self.at(index))
+        self.at(index)
     }
 
     /// The schema of the items of a list.
     pub(crate) fn items(&self) -> Option<Self> {
-        Some(self.at(self.shape()?.items?))
+        self.at(self.shape()?.items?)
     }
 
     /// Whether lists merge by their items instead of replacing each other.
@@ -102,6 +131,7 @@ impl Shapes {
         for line in table.lines() {
             if let Some(name) = line.strip_prefix("type ") {
                 names.insert(name, shapes.shapes.len());
+                shapes.names.insert(name.to_owned(), shapes.shapes.len());
                 shapes.shapes.push(Shape::default());
             }
         }
@@ -153,13 +183,12 @@ impl Shapes {
         let empty = serde_json::Map::new();
         let definitions = document.get("definitions").and_then(Value::as_object).unwrap_or(&empty);
         let mut shapes = Self::default();
-        let mut names = HashMap::new();
         for (index, name) in definitions.keys().enumerate() {
-            names.insert(name.as_str(), index);
+            shapes.names.insert(name.clone(), index);
             shapes.shapes.push(Shape::default());
         }
         for (index, definition) in definitions.values().enumerate() {
-            shapes.fill(index, definition, &names, MAX_DEPTH);
+            shapes.fill(index, definition, MAX_DEPTH);
             let kinds = definition.get("x-kubernetes-group-version-kind").and_then(Value::as_array);
             for kind in kinds.into_iter().flatten() {
                 if let Some(kind) = type_of(kind) {
@@ -182,22 +211,26 @@ impl Shapes {
         shapes
     }
 
-    fn fill(&mut self, index: usize, schema: &Value, names: &HashMap<&str, usize>, depth: usize) {
+    fn fill(&mut self, index: usize, schema: &Value, depth: usize) {
         let mut shape = Shape::default();
+        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+            let name = reference.strip_prefix("#/definitions/").unwrap_or(reference);
+            shape.reference = Some(name.to_owned());
+        }
         if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
             for (name, property) in properties {
-                if let Some(target) = self.reference(property, names, depth) {
+                if let Some(target) = self.reference(property, depth) {
                     shape.fields.insert(name.clone(), target);
                 }
             }
         }
         if let Some(others @ Value::Object(_)) = schema.get("additionalProperties") {
-            shape.others = self.reference(others, names, depth);
+            shape.others = self.reference(others, depth);
         }
         if schema.get("type").and_then(Value::as_str) == Some("array")
             && let Some(items) = schema.get("items")
         {
-            shape.items = self.reference(items, names, depth);
+            shape.items = self.reference(items, depth);
         }
         if let Some(strategy) = schema.get("x-kubernetes-patch-strategy").and_then(Value::as_str) {
             shape.merges = strategy.split(',').any(|part| part == "merge");
@@ -214,14 +247,11 @@ impl Shapes {
         }
     }
 
-    fn reference(&mut self, schema: &Value, names: &HashMap<&str, usize>, depth: usize) -> Option<usize> {
-        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
-            return names.get(reference.strip_prefix("#/definitions/")?).copied();
-        }
+    fn reference(&mut self, schema: &Value, depth: usize) -> Option<usize> {
         let depth = depth.checked_sub(1)?;
         let index = self.shapes.len();
         self.shapes.push(Shape::default());
-        self.fill(index, schema, names, depth);
+        self.fill(index, schema, depth);
         Some(index)
     }
 }

@@ -3,6 +3,7 @@
 use regex::Regex;
 use serde_json::Value;
 
+use super::Context;
 use crate::error::Result;
 use crate::fieldspec::{FieldSpec, Make};
 use crate::kustomization::Image;
@@ -35,26 +36,26 @@ impl ImageUpdate {
         Ok(Self { image, specs, pattern })
     }
 
-    pub(crate) fn run(&self, resources: &mut ResMap) -> Result<()> {
+    pub(crate) fn run(&self, resources: &mut ResMap, context: &Context<'_>) -> Result<()> {
         for resource in resources.list_mut_same_ids() {
             if resource.kind() == "CustomResourceDefinition" {
                 continue;
             }
-            self.containers(&mut resource.value)?;
+            self.containers(&mut resource.value, context)?;
             for spec in &self.specs {
-                spec.apply(&mut resource.value, Make::Nothing, &mut |field| self.update(field))?;
+                spec.apply(&mut resource.value, Make::Nothing, &mut |field| self.update(field, context))?;
             }
         }
         Ok(())
     }
 
     /// The images of whatever is called containers, wherever it is.
-    fn containers(&self, value: &mut Value) -> Result<()> {
+    fn containers(&self, value: &mut Value, context: &Context<'_>) -> Result<()> {
         match value {
-            Value::Array(items) => items.iter_mut().try_for_each(|item| self.containers(item)),
+            Value::Array(items) => items.iter_mut().try_for_each(|item| self.containers(item, context)),
             Value::Object(fields) => {
                 for (key, field) in fields.iter_mut() {
-                    self.containers(field)?;
+                    self.containers(field, context)?;
                     if (key == "containers" || key == "initContainers")
                         && let Value::Array(items) = field
                     {
@@ -62,7 +63,7 @@ impl ImageUpdate {
                             match item {
                                 Value::Object(container) => {
                                     if let Some(image) = container.get_mut("image") {
-                                        self.update(image)?;
+                                        self.update(image, context)?;
                                     }
                                 }
                                 Value::Null => {}
@@ -77,7 +78,7 @@ impl ImageUpdate {
         }
     }
 
-    fn update(&self, field: &mut Value) -> Result<()> {
+    fn update(&self, field: &mut Value, context: &Context<'_>) -> Result<()> {
         if field.is_object() || field.is_array() {
             return Err(wrong_kind("ScalarNode", field));
         }
@@ -87,6 +88,7 @@ impl ImageUpdate {
         }
         let new = self.renamed(&old);
         if new != old {
+            context.add(new.len())?;
             set_plain(field, &new);
         }
         Ok(())

@@ -61,6 +61,7 @@ pub(crate) fn affix(
                 if field.is_object() || field.is_array() {
                     return Err(wrong_kind("ScalarNode", field));
                 }
+                context.add(affix.text().len())?;
                 let new = affix.add_to(&text(field));
                 set_plain(field, &new);
                 Ok(())

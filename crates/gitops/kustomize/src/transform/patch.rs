@@ -18,6 +18,8 @@ use crate::selector::Selector;
 #[derive(Debug)]
 pub(crate) struct Patch {
     form: Form,
+    /// The length of its text.
+    bytes: usize,
     target: Option<Selector>,
     /// What the patch is called in messages.
     source: String,
@@ -69,6 +71,7 @@ impl Patch {
         };
         let mut patch = Self {
             form,
+            bytes: bytes.len(),
             target: args.target.clone(),
             source,
         };
@@ -103,6 +106,7 @@ impl Patch {
                     }
                 };
                 let selected = resources.select(target, context.api, context.limits.regex_bytes)?;
+                context.add(self.bytes.saturating_mul(selected.len()))?;
                 apply_to(resources, &selected, patch, context).within(|| self.source.clone())
             }
             (Form::Json(_), None) => Err(Error::new(format!(
@@ -111,6 +115,7 @@ impl Patch {
             ))),
             (Form::Json(operations), Some(target)) => {
                 for at in resources.select(target, context.api, context.limits.regex_bytes)? {
+                    context.add(self.bytes)?;
                     let resource = &mut resources.list_mut()[at];
                     resource.store_previous_id(context.api);
                     apply_json(resource, operations, context).within(|| self.source.clone())?;
@@ -277,24 +282,28 @@ fn touches_all_annotations(patch: &Value) -> bool {
 
 /// Applies operations to an object that shows its history, and keeps that history whatever they do to it.
 fn apply_json(resource: &mut Resource, operations: &Value, context: &Context<'_>) -> Result<()> {
+    let value = std::mem::take(&mut resource.value);
     let before = resource.clone();
+    resource.value = value;
+    let (kind, name) = (resource.kind().into_owned(), resource.name().into_owned());
     let depth = context.limits.yaml.depth;
     resource.with_history(|value| {
-        let patched = json_patch(value.take(), operations).map_err(|error| {
-            Error::new(format!("{error} in {} {}", before.kind(), before.name()))
-        })?;
+        let patched = json_patch(value.take(), operations)
+            .map_err(|error| Error::new(format!("{error} in {kind} {name}")))?;
         if !patched.is_object() {
             return Err(Error::new("the JSON patch leaves no object"));
         }
         if is_deeper(&patched, depth) {
-            return Err(Error::new(format!("the patched object is nested deeper than {depth} levels")));
+            return Err(Error::new(format!(
+                "the patched object is nested deeper than {depth} levels"
+            )));
         }
         *value = patched;
         Ok(())
     })?;
-    let after = std::mem::take(resource);
+    let value = std::mem::take(&mut resource.value);
     *resource = Resource {
-        value: after.value,
+        value,
         blanks: Vec::new(),
         ..before
     };

@@ -215,7 +215,7 @@ fn put(resources: &mut ResMap, value: &Value, target: &Target, context: &Context
         let put_all = |object: &mut Value| -> Result<()> {
             paths
                 .iter()
-                .try_for_each(|path| put_into(object, value, path, target.options.as_ref(), bytes))
+                .try_for_each(|path| put_into(object, value, path, target.options.as_ref(), context))
         };
         match shows_history && !resource.previous.is_empty() {
             true => resource.with_history(put_all)?,
@@ -231,11 +231,13 @@ fn put_into(
     value: &Value,
     path: &str,
     options: Option<&FieldOptions>,
-    regex_bytes: usize,
+    context: &Context<'_>,
 ) -> Result<()> {
+    let regex_bytes = context.limits.regex_bytes;
     let create = options.is_some_and(|options| options.create);
     let parts = split_field_path(path);
-    if structured::put(object, &parts, value, create, regex_bytes) {
+    context.add(size(value))?;
+    if structured::put(object, &parts, value, create, context)? {
         return Ok(());
     }
     let failed = || match create {
@@ -245,11 +247,23 @@ fn put_into(
     let mut walk = PathWalk {
         make: create.then_some(value),
         regex_bytes,
-        set: &mut |field, made| set_field(field, value, options, made),
+        set: &mut |field, made| {
+            context.add(size(value) + text(field).len())?;
+            set_field(field, value, options, made)
+        },
     };
     match walk.visit(object, &parts, false).within(failed)? {
         0 => Err(Error::new(failed())),
         _ => Ok(()),
+    }
+}
+
+/// About how many bytes a value takes.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.iter().map(size).sum::<usize>() + 2,
+        Value::Object(fields) => fields.iter().map(|(key, value)| key.len() + size(value)).sum::<usize>() + 2,
+        other => text(other).len() + 1,
     }
 }
 

@@ -3,9 +3,11 @@
 use fairway_text_yaml::{EmitOptions, Limits as YamlLimits, Resolution, from_str_with, to_string_with};
 use serde_json::Value;
 
+use super::Context;
 use super::replacement::PathWalk;
 use crate::error::Result;
 use crate::go_json;
+use crate::styled;
 use crate::node::{is_scalar, lookup, plain, set_text, text};
 
 /// Larger texts are not looked into.
@@ -22,13 +24,20 @@ fn parse(text: &str) -> Option<Value> {
 }
 
 /// Puts a value into the document in a text that the path leads through; false if there is no such thing.
-pub(super) fn put(object: &mut Value, path: &[String], value: &Value, create: bool, regex_bytes: usize) -> bool {
+pub(super) fn put(
+    object: &mut Value,
+    path: &[String],
+    value: &Value,
+    create: bool,
+    context: &Context<'_>,
+) -> Result<bool> {
+    let regex_bytes = context.limits.regex_bytes;
     let Some((at, document)) = (1..path.len()).find_map(|at| {
         let found = lookup(object, &path[..at]).ok().flatten()?;
         let text = is_scalar(found).then(|| text(found).into_owned())?;
         Some((at, (parse(&text)?, text)))
     }) else {
-        return false;
+        return Ok(false);
     };
     let (mut document, original) = document;
     let mut walk = PathWalk {
@@ -44,15 +53,16 @@ pub(super) fn put(object: &mut Value, path: &[String], value: &Value, create: bo
         },
     };
     if !matches!(walk.visit(&mut document, &path[at..], false), Ok(1..)) {
-        return false;
+        return Ok(false);
     }
     let written = write(&document, &original);
+    context.add(written.len())?;
     match find_mut(object, &path[..at]) {
         Some(slot) => {
             *slot = Value::String(written);
-            true
+            Ok(true)
         }
-        None => false,
+        None => Ok(false),
     }
 }
 
@@ -73,6 +83,9 @@ pub(super) fn count(field: &Value, path: &[String], create: bool, regex_bytes: u
 /// The document in the form that it had.
 fn write(document: &Value, original: &str) -> String {
     if !original.trim_start().starts_with(['{', '[']) {
+        if let Some(kept) = styled::rewrite(original, document) {
+            return kept.trim().to_owned();
+        }
         let options = EmitOptions {
             sort_keys: false,
             width: None,
