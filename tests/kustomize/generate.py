@@ -72,6 +72,8 @@ class Maker:
     def __init__(self, seed):
         self.rng = random.Random(seed)
         self.files = {}
+        # Names that generators have made, by kind.
+        self.generated = {}
 
     def chance(self, probability):
         return self.rng.random() < probability
@@ -213,17 +215,25 @@ class Maker:
     def patch(self, known):
         kind, name = self.pick(known) if known and self.chance(0.9) else (self.pick(KINDS), self.pick(NAMES))
         if self.chance(0.3):
-            operations = [self.pick([
+            fitting = [
                 {"op": "add", "path": "/metadata/annotations/added", "value": "yes"},
-                {"op": "replace", "path": "/spec/replicas", "value": 5},
                 {"op": "add", "path": "/metadata/labels", "value": {"new": "label"}},
-                {"op": "remove", "path": "/metadata/labels"},
                 {"op": "replace", "path": "/metadata/name", "value": "renamed"},
-                {"op": "add", "path": "/spec/template/spec/containers/-", "value": {"name": "added", "image": "nginx"}},
                 {"op": "test", "path": "/kind", "value": kind},
-                {"op": "add", "path": "/data", "value": {"a": "b"}}]) for _ in range(self.pick([1, 2]))]
+                {"op": "add", "path": "/data", "value": {"a": "b"}}]
+            if kind in WORKLOADS:
+                fitting += [
+                    {"op": "add", "path": "/spec/replicas", "value": 5},
+                    {"op": "add", "path": "/spec/template/spec/containers/-", "value": {"name": "added", "image": "nginx"}},
+                    {"op": "add", "path": "/spec/template/spec/containers/0/args", "value": ["x"]},
+                    {"op": "copy", "from": "/metadata", "path": "/spec/copied"},
+                    {"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "other:2"}]
+            if self.chance(0.05):
+                fitting = [{"op": "remove", "path": "/metadata/labels"}, {"op": "replace", "path": "/spec/none", "value": 1}]
+            operations = [self.pick(fitting) for _ in range(self.pick([1, 2]))]
             text = json.dumps(operations) if self.chance(0.5) else dump(operations, random.Random(1))
-            return {"target": self.selector() if self.chance(0.5) else {"kind": kind, "name": name}, "patch": text}
+            target = {"kind": kind, **({"name": name} if self.chance(0.7) else {})}
+            return {"target": self.selector() if self.chance(0.05) else target, "patch": text}
         body = {"apiVersion": API.get(kind, "v1"), "kind": kind, "metadata": {"name": name}}
         if self.chance(0.3):
             body["metadata"].update(self.pick([
@@ -257,12 +267,13 @@ class Maker:
             body = {**{key: body[key] for key in ("apiVersion", "kind", "metadata")}, "$patch": "delete"}
         made = {"patch": dump(body, random.Random(self.rng.random()))}
         if self.chance(0.3):
-            made["target"] = self.selector()
+            made["target"] = self.selector() if self.chance(0.2) else {"kind": kind, **self.pick([
+                {}, {"name": name}, {"name": name[:1] + ".*"}, {"labelSelector": self.pick(["app=web", "!tier", "app in (web,db)"])}])}
         if self.chance(0.1):
             made["options"] = {"allowNameChange": True, "allowKindChange": self.chance(0.5)}
         return made
 
-    def generator(self, directory, at):
+    def generator(self, directory, at, kind, known):
         made = {"name": self.pick(["settings", "keys", "web", f"gen{at}"])}
         if self.chance(0.7):
             made["literals"] = [f"{key}={value}" for key, value in self.rng.sample(
@@ -274,8 +285,12 @@ class Maker:
         if self.chance(0.2):
             self.files[f"{directory}/env{at}.env"] = "# c\nX=1\n\n Y=a=b\nZ\n"
             made["envs"] = [f"env{at}.env"]
-        if self.chance(0.2):
-            made["behavior"] = self.pick(["create", "merge", "replace"])
+        there = made["name"] in self.generated.get(kind, set()) or (kind, made["name"]) in known
+        if there and self.chance(0.95):
+            made["behavior"] = self.pick(["merge", "replace"])
+        elif self.chance(0.1):
+            made["behavior"] = self.pick(["create", "create", "merge"])
+        self.generated.setdefault(kind, set()).add(made["name"])
         if self.chance(0.3):
             made["options"] = self.pick([{"disableNameSuffixHash": True}, {"labels": {"g": "1"}}, {"immutable": True},
                                          {"annotations": {"n": "m"}}])
@@ -283,13 +298,19 @@ class Maker:
             made["namespace"] = "prod"
         return made
 
-    def replacement(self):
-        target = {"select": self.selector(), "fieldPaths": [self.pick([
-            "metadata.labels.copied", "spec.replicas", "metadata.annotations.copied", "spec.template.spec.containers.0.image",
-            "spec.template.spec.containers.[name=main].image", "spec.template.spec.containers.*.env.[name=E0].value",
-            "data.k", "metadata.name", "spec.ports.0.port"])]}
-        if self.chance(0.5):
-            target["options"] = self.pick([{"create": True}, {"delimiter": ":", "index": 1}, {"delimiter": "/", "index": 0},
+    def replacement(self, known):
+        kind, name = self.pick(known) if known else ("Deployment", "web")
+        paths = ["metadata.labels.copied", "metadata.annotations.copied", "metadata.annotations.a\\.b/c", "metadata.name", "made.here"]
+        if kind in WORKLOADS:
+            paths += ["spec.template.spec.containers.0.image", "spec.template.spec.containers.[name=main].image", "spec.replicas",
+                      "spec.template.spec.containers.*.env.[name=E0].value", "spec.template.spec.containers.*.image"] * 2
+        if kind == "ConfigMap":
+            paths += ["data.k", "data.conf\\.yaml.a", "data.conf\\.yaml.b.c", "data.new"] * 3
+        if kind == "Service":
+            paths += ["spec.ports.0.port", "spec.ports.0.name", "spec.selector.app"] * 2
+        target = {"select": {"kind": kind, **({"name": name} if self.chance(0.5) else {})}, "fieldPaths": [self.pick(paths)]}
+        if self.chance(0.8):
+            target["options"] = self.pick([{"create": True}, {"create": True}, {"delimiter": ":", "index": 1}, {"delimiter": "/", "index": 0},
                                            {"delimiter": "-", "index": -1}, {"create": True, "delimiter": "/", "index": 9}])
         if self.chance(0.2):
             target["reject"] = [{"name": self.pick(NAMES)}]
@@ -297,8 +318,9 @@ class Maker:
         if self.chance(0.2):
             made["sourceValue"] = self.pick(["static", "1", "a:b"])
         else:
-            made["source"] = {"kind": self.pick(["ConfigMap", "Deployment", "Service"]), "name": self.pick(NAMES + ["settings"])}
-            if self.chance(0.6):
+            kind, name = self.pick(known) if known and self.chance(0.95) else (self.pick(KINDS), self.pick(NAMES))
+            made["source"] = {"kind": kind, "name": name}
+            if self.chance(0.4):
                 made["source"]["fieldPath"] = self.pick(["metadata.name", "data.k", "metadata.namespace", "spec.replicas",
                                                          "spec.template.spec.containers.[name=main].image", "metadata.labels"])
             if self.chance(0.3):
@@ -328,16 +350,18 @@ class Maker:
             made["images"] = [{"name": self.pick(["nginx", "redis", "registry.local:5000/app/web", "busybox"]), **self.pick(
                 [{"newTag": "9"}, {"newName": "other/img"}, {"digest": "sha256:123"}, {"newName": "n", "newTag": "t"},
                  {"tagSuffix": "-x"}, {"newTag": "1", "digest": "sha256:9"}])}]
-        if maybe(0.15) and known:
-            made["replicas"] = [{"name": self.pick(known)[1], "count": 4}]
+        scalable = [name for kind, name in known if kind in ("Deployment", "StatefulSet")]
+        if maybe(0.3) and (scalable or maybe(0.05)):
+            made["replicas"] = [{"name": self.pick(scalable or NAMES), "count": 4}]
         for _ in range(self.pick([0, 0, 1, 1, 2])):
             made.setdefault("patches", []).append(self.patch(known))
         for at in range(self.pick([0, 0, 1, 2])):
-            made.setdefault(self.pick(["configMapGenerator", "secretGenerator"]), []).append(self.generator(directory, f"{at}"))
+            field, kind = self.pick([("configMapGenerator", "ConfigMap"), ("secretGenerator", "Secret")])
+            made.setdefault(field, []).append(self.generator(directory, f"{at}", kind, known))
         if maybe(0.15):
             made["generatorOptions"] = self.pick([{"disableNameSuffixHash": True}, {"labels": {"all": "x"}}, {"immutable": True}])
         if maybe(0.2):
-            made["replacements"] = [self.replacement()]
+            made["replacements"] = [self.replacement(known)]
         if maybe(0.05) and known:
             kind, name = self.pick(known)
             made["vars"] = [{"name": "VAR", "objref": {"kind": kind, "name": name, "apiVersion": API.get(kind, "v1")}}]

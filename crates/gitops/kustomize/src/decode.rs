@@ -42,13 +42,10 @@ impl<'v> Fields<'v> {
     pub(crate) fn get(&self, name: &'static str) -> Option<&'v Value> {
         self.asked.borrow_mut().push(name);
         let map = self.map?;
-        let found = map.get(name).or_else(|| {
-            let mut entries = map.iter();
-            entries
-                .find(|(key, _)| key.eq_ignore_ascii_case(name))
-                .map(|(_, value)| value)
-        });
-        found.filter(|value| !value.is_null())
+        // Of several spellings, the one that sorts last counts: Go reads them in that order.
+        let spelled = map.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
+        let (_, found) = spelled.max_by_key(|(key, _)| *key)?;
+        Some(found).filter(|value| !value.is_null())
     }
 
     /// Whether a field is written at all.

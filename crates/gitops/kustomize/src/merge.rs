@@ -52,8 +52,8 @@ pub(crate) fn merge_resource(
     api: &OpenApi,
 ) -> Result<Option<Value>> {
     let mut marked = false;
-    for blank in blanks {
-        if let Some(slot @ Value::Null) = at_mut(&mut target, blank) {
+    for blank in blanks.iter().filter(|blank| blank.text.is_empty()) {
+        if let Some(slot @ Value::Null) = at_mut(&mut target, &blank.path) {
             *slot = Value::String(BLANK.to_owned());
             marked = true;
         }
@@ -176,6 +176,13 @@ impl Walk<'_> {
             return Ok(Outcome::Gone);
         }
         let mut new = new.clone();
+        if let Value::Array(items) = &mut new {
+            // What says how to treat the whole list is not followed where there was none.
+            return match schema.filter(Schema::merges) {
+                Some(schema) => self.new_list(items, &schema),
+                None => Ok(Outcome::New(new)),
+            };
+        }
         Ok(match self.value(Some(&mut new), Patch::Same, schema)? {
             Outcome::Kept => Outcome::New(new),
             other => other,

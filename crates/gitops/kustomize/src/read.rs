@@ -9,8 +9,13 @@ use crate::node::{is_empty, text};
 use crate::resource::Resource;
 use crate::timestamp::canonical;
 
-/// The place of a null that was written as nothing.
-pub(crate) type Blank = Vec<Step>;
+/// A null that was not written as `null`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Blank {
+    pub(crate) path: Vec<Step>,
+    /// What was written: mostly nothing.
+    pub(crate) text: String,
+}
 
 /// The resources in a text, and those in lists among them.
 pub(crate) fn resources(bytes: &[u8], limits: &Limits) -> Result<Vec<Resource>> {
@@ -66,7 +71,7 @@ fn text_of(value: &Value) -> String {
     text(value).into_owned()
 }
 
-/// An object with the nulls in it that were written as nothing.
+/// An object with the nulls in it that were not written as such.
 type Object = (Value, Vec<Blank>);
 
 /// One YAML document by the rules for resources.
@@ -126,8 +131,8 @@ fn finish(document: Document) -> Object {
     (value, blanks)
 }
 
-/// Annotations are text, as they were written. Times elsewhere are written in full. Nulls that were written as nothing are
-/// returned.
+/// Annotations are text, as they were written. Times elsewhere are written in full. Nulls that were not written as such
+/// are returned.
 fn settle_spellings(value: &mut Value, spellings: Vec<Spelling>) -> Vec<Blank> {
     let mut blanks = Vec::new();
     for Spelling { path, text } in spellings {
@@ -137,13 +142,8 @@ fn settle_spellings(value: &mut Value, spellings: Vec<Spelling>) -> Vec<Blank> {
         );
         let Some(slot) = at_mut(value, &path) else { continue };
         match slot {
-            Value::Null if in_annotations => {
-                if text.is_empty() {
-                    blanks.push(path);
-                }
-            }
+            Value::Null => blanks.push(Blank { path, text }),
             Value::Number(_) if in_annotations => *slot = Value::String(text),
-            Value::Null if text.is_empty() => blanks.push(path),
             Value::String(current) if !in_annotations && *current == text => {
                 if let Some(full) = canonical(&text) {
                     *slot = Value::String(full);
@@ -170,11 +170,12 @@ fn list_items(document: Document) -> Vec<Object> {
     };
     let mut objects: Vec<Object> = items.into_iter().map(|item| (item, Vec::new())).collect();
     for mut blank in blanks {
-        if let [Step::Key(key), Step::Item(at), ..] = &blank[..]
+        if let [Step::Key(key), Step::Item(at), ..] = &blank.path[..]
             && key == "items"
             && let Some(object) = objects.get_mut(*at)
         {
-            object.1.push(blank.split_off(2));
+            blank.path.drain(..2);
+            object.1.push(blank);
         }
     }
     objects

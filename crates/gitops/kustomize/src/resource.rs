@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::id::{Gvk, NOT_A_NAMESPACE, ResId, effective, split_api_version};
 use crate::node::{is_empty, map_entry, set_plain, text};
 use crate::openapi::OpenApi;
-use crate::read::{Blank, at_mut};
+use crate::read::Blank;
 
 const DOMAIN: &str = "internal.config.kubernetes.io/";
 pub(crate) const ORIGIN: &str = "config.kubernetes.io/origin";
@@ -39,7 +39,7 @@ pub(crate) struct Resource {
     pub(crate) helm_generated: bool,
     /// Vars that take their value from it.
     pub(crate) vars: Vec<String>,
-    /// Nulls that were written as nothing, which merging drops.
+    /// Nulls that were not written as such.
     pub(crate) blanks: Vec<Blank>,
 }
 
@@ -278,37 +278,35 @@ impl Resource {
         Ok(())
     }
 
-    /// Makes annotations what the API wants: text, and none rather than an empty map.
-    pub(crate) fn tidy_annotations(&mut self) {
-        for blank in std::mem::take(&mut self.blanks) {
-            if let [Step::Key(first), Step::Key(second), Step::Key(_)] = &blank[..]
-                && first == "metadata"
-                && second == "annotations"
-                && let Some(slot @ Value::Null) = at_mut(&mut self.value, &blank)
-            {
-                *slot = Value::String(String::new());
-            }
-        }
+    /// Makes labels or annotations text, nulls included; nothing is left of what is no map or empty.
+    pub(crate) fn settle_strings(&mut self, field: &str) {
         let Some(Value::Object(metadata)) = self.value.get_mut("metadata") else {
             return;
         };
-        match metadata.get_mut("annotations") {
-            Some(Value::Object(annotations)) if !annotations.is_empty() => {
-                for value in annotations.values_mut() {
-                    if !value.is_string() {
-                        let spelled = match &*value {
-                            Value::Null => "null".to_owned(),
-                            other => text(other).into_owned(),
-                        };
-                        *value = Value::String(spelled);
-                    }
+        match metadata.get_mut(field) {
+            None => {}
+            Some(Value::Object(entries)) if !entries.is_empty() => {
+                for (key, value) in entries.iter_mut().filter(|(_, value)| !value.is_string()) {
+                    let spelled = match &*value {
+                        Value::Null => {
+                            let path = ["metadata", field, key].map(|part| Step::Key(part.to_owned()));
+                            let blank = self.blanks.iter().find(|blank| blank.path == path);
+                            blank.map_or("null", |blank| &blank.text).to_owned()
+                        }
+                        other => text(other).into_owned(),
+                    };
+                    *value = Value::String(spelled);
                 }
             }
             Some(_) => {
-                metadata.shift_remove("annotations");
+                metadata.shift_remove(field);
             }
-            None => {}
         }
+    }
+
+    /// Makes annotations what the API wants: text, and none rather than an empty map.
+    pub(crate) fn tidy_annotations(&mut self) {
+        self.settle_strings("annotations");
     }
 
     /// Runs an operation that sees the history as annotations, and can change it.

@@ -26,6 +26,8 @@ enum Style {
     Single,
     Double,
     Literal,
+    /// Plain, with its tag in front.
+    Tagged,
 }
 
 /// Whether a list or map is written in brackets.
@@ -36,6 +38,30 @@ enum Flow {
 }
 
 const MAX_DEPTH: usize = 100;
+
+/// Marks a text that stands for a scalar with a tag that does not fit it.
+const MISTAGGED: char = '\0';
+
+/// A number or boolean whose text became another, as the original leaves it: with the tag that it had.
+pub(crate) fn mistagged(was: &Value, text: &str) -> Value {
+    let tag = match was {
+        Value::Bool(_) => "!!bool",
+        Value::Number(number) if number.is_f64() => "!!float",
+        Value::Number(_) => "!!int",
+        _ => "!!null",
+    };
+    Value::String(format!("{MISTAGGED}{tag} {text}"))
+}
+
+/// Whether there is such a scalar in a value.
+pub(crate) fn has_mistagged(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.starts_with(MISTAGGED),
+        Value::Array(items) => items.iter().any(has_mistagged),
+        Value::Object(fields) => fields.values().any(has_mistagged),
+        _ => false,
+    }
+}
 
 /// The text with a changed value in it; none if the text cannot be kept in its style.
 pub(crate) fn rewrite(text: &str, changed: &Value) -> Option<String> {
@@ -173,6 +199,9 @@ fn new_node(value: &Value) -> Node {
     match value {
         Value::Array(items) => Node::List(items.iter().map(new_node).collect(), Flow::Block),
         Value::Object(fields) => Node::Map(entries(fields), Flow::Block),
+        Value::String(text) if text.starts_with(MISTAGGED) => {
+            Node::Scalar(text[MISTAGGED.len_utf8()..].to_owned(), Style::Tagged)
+        }
         Value::String(text) if !matches!(plain(text), Value::String(_)) => {
             Node::Scalar(text.clone(), Style::Double)
         }

@@ -36,6 +36,17 @@ impl Walk<'_> {
         };
         Ok(Outcome::New(Value::Array(list.merge()?)))
     }
+
+    /// A list where there was none.
+    pub(super) fn new_list(&self, items: &mut Vec<Value>, schema: &Schema) -> Result<Outcome> {
+        let list = List {
+            walk: self,
+            items: std::mem::take(items),
+            patch: Patched::Same,
+            schema,
+        };
+        Ok(Outcome::New(Value::Array(list.merge()?)))
+    }
 }
 
 /// What a list is merged with.
@@ -85,9 +96,6 @@ impl List<'_> {
             last_keys = Some(keys.clone());
             let Some(mut value) = value.filter(|value| !value.is_null() && !is_empty_map(value)) else {
                 set_item(&mut self.items, None, &keys, &values)?;
-                if matches!(self.patch, Patched::Same) {
-                    continue;
-                }
                 continue;
             };
             if let Value::Object(fields) = &mut value {

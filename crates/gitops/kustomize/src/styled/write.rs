@@ -99,6 +99,7 @@ fn inline(node: &Node, out: &mut String, indent: usize) {
 
 fn scalar(text: &str, style: Style, out: &mut String, indent: usize) {
     match style {
+        Style::Tagged => out.push_str(text),
         // What stood there plainly may again; what is new is quoted if it has to be.
         Style::Plain if !matches!(plain(text), Value::String(_)) || text.is_empty() => out.push_str(text),
         Style::Plain => {

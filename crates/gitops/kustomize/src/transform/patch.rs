@@ -8,7 +8,6 @@ use crate::error::{Error, Result, Within};
 use crate::kustomization;
 use crate::limits::Limits;
 use crate::merge::merge_resource;
-use crate::node::text;
 use crate::read;
 use crate::resmap::ResMap;
 use crate::resource::Resource;
@@ -79,6 +78,10 @@ impl Patch {
             for patch in patches {
                 patch.allow_name_change |= args.allow_name_change;
                 patch.allow_kind_change |= args.allow_kind_change;
+                // The original notes this in an annotation, and in doing so makes all of them text.
+                if args.allow_name_change || args.allow_kind_change {
+                    patch.settle_strings("annotations");
+                }
             }
         }
         Ok(patch)
@@ -204,21 +207,8 @@ pub(crate) fn strategic(resources: &mut ResMap, patches: &[Resource], context: &
 fn apply_to(resources: &mut ResMap, selected: &[usize], patch: &Resource, context: &Context<'_>) -> Result<()> {
     let mut prepared = patch.clone();
     // On this way the original turns labels and annotations into text, also those that were to be removed.
-    for field in ["labels", "annotations"] {
-        if let Some(Value::Object(entries)) = prepared
-            .value
-            .get_mut("metadata")
-            .and_then(|metadata| metadata.get_mut(field))
-        {
-            for value in entries.values_mut() {
-                let spelled = match &*value {
-                    Value::Null => "null".to_owned(),
-                    other => text(other).into_owned(),
-                };
-                *value = Value::String(spelled);
-            }
-        }
-    }
+    prepared.settle_strings("labels");
+    prepared.settle_strings("annotations");
     // Resources with the same id are patched together.
     let ids: std::collections::HashSet<_> = selected
         .iter()
@@ -245,7 +235,7 @@ fn apply(resource: &mut Resource, patch: &Resource, context: &Context<'_>) -> Re
     if patch.allow_name_change || patch.allow_kind_change {
         resource.store_previous_id(context.api);
     }
-    let blanks = std::mem::take(&mut resource.blanks);
+    let blanks = resource.blanks.clone();
     let merge = |value: &mut Value| -> Result<()> {
         let merged = merge_resource(&patch.value, value.take(), &blanks, context.api)
             .within(|| format!("patching {kind} {name}"))?;
@@ -260,6 +250,8 @@ fn apply(resource: &mut Resource, patch: &Resource, context: &Context<'_>) -> Re
         resource.value = Value::Null;
         return Ok(());
     }
+    resource.allow_name_change |= patch.allow_name_change;
+    resource.allow_kind_change |= patch.allow_kind_change;
     if !patch.allow_kind_change {
         resource.set_kind(&kind);
     }

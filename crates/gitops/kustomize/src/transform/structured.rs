@@ -46,13 +46,20 @@ pub(super) fn put(
         set: &mut |field, made| {
             match (is_scalar(field), made) {
                 (true, true) => *field = plain(&text(value)),
-                (true, false) => set_text(field, &text(value))?,
+                (true, false) => {
+                    if set_text(field, &text(value)).is_err() {
+                        *field = styled::mistagged(field, &text(value));
+                    }
+                }
                 (false, _) => *field = value.clone(),
             }
             Ok(())
         },
     };
     if !matches!(walk.visit(&mut document, &path[at..], false), Ok(1..)) {
+        return Ok(false);
+    }
+    if is_json(&original) && styled::has_mistagged(&document) {
         return Ok(false);
     }
     let written = write(&document, &original);
@@ -80,9 +87,13 @@ pub(super) fn count(field: &Value, path: &[String], create: bool, regex_bytes: u
     walk.visit(&mut document, path, false)
 }
 
+fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '['])
+}
+
 /// The document in the form that it had.
 fn write(document: &Value, original: &str) -> String {
-    if !original.trim_start().starts_with(['{', '[']) {
+    if !is_json(original) {
         if let Some(kept) = styled::rewrite(original, document) {
             return kept.trim().to_owned();
         }
