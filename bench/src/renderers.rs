@@ -44,10 +44,34 @@ struct Case {
 }
 
 const CASES: [Case; 4] = [
-    Case { name: "overlay of one Deployment", resources: 1, floor: 1.0, repeat: 20, repeat_ours: 200 },
-    Case { name: "100 resources", resources: 100, floor: 20.0, repeat: 5, repeat_ours: 100 },
-    Case { name: "1,000 resources", resources: 1_000, floor: 50.0, repeat: 1, repeat_ours: 20 },
-    Case { name: "4,000 resources", resources: 4_000, floor: 50.0, repeat: 0, repeat_ours: 5 },
+    Case {
+        name: "overlay of one Deployment",
+        resources: 1,
+        floor: 1.0,
+        repeat: 20,
+        repeat_ours: 200,
+    },
+    Case {
+        name: "100 resources",
+        resources: 100,
+        floor: 20.0,
+        repeat: 5,
+        repeat_ours: 100,
+    },
+    Case {
+        name: "1,000 resources",
+        resources: 1_000,
+        floor: 50.0,
+        repeat: 1,
+        repeat_ours: 20,
+    },
+    Case {
+        name: "4,000 resources",
+        resources: 4_000,
+        floor: 50.0,
+        repeat: 0,
+        repeat_ours: 5,
+    },
 ];
 
 /// CPU time per build of a case: of the original, of our command, of a build in process.
@@ -85,7 +109,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let in_process = median(|figures| Some(figures.in_process)).unwrap_or_default();
         per_resource.push(in_process.as_secs_f64() * 1e6 / case.resources as f64);
         let original = median(|figures| figures.original);
-        let ratio = |ours: Duration| original.map(|original| original.as_secs_f64() / ours.as_secs_f64().max(1e-9));
+        let ratio =
+            |ours: Duration| original.map(|original| original.as_secs_f64() / ours.as_secs_f64().max(1e-9));
         let shown = |ratio: Option<f64>| ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.0}×"));
         if ratio(command).is_some_and(|ratio| ratio < case.floor) {
             below.push(case.name);
@@ -102,7 +127,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             case.floor
         )?;
     }
-    let growth: Vec<String> = per_resource.iter().skip(1).map(|micros| format!("{micros:.1} µs")).collect();
+    let growth: Vec<String> = per_resource
+        .iter()
+        .skip(1)
+        .map(|micros| format!("{micros:.1} µs"))
+        .collect();
     writeln!(
         report,
         "\nCPU time per resource in process, at 100, 1,000 and 4,000 resources: {}.",
@@ -166,7 +195,11 @@ fn output(command: &mut Command) -> Result<String> {
 }
 
 fn original(options: &Options, directory: &Path) -> Result<String> {
-    output(Command::new(&options.kustomize).arg("build").arg(directory.join("overlay")))
+    output(
+        Command::new(&options.kustomize)
+            .arg("build")
+            .arg(directory.join("overlay")),
+    )
 }
 
 fn ours(options: &Options, directory: &Path) -> Result<String> {
@@ -174,7 +207,13 @@ fn ours(options: &Options, directory: &Path) -> Result<String> {
 }
 
 fn in_process(tree: &Tree) -> Result<String> {
-    Ok(build(&tree.reader(), "overlay", &BuildOptions::default(), Ports::default())?.to_yaml()?)
+    Ok(build(
+        &tree.reader(),
+        "overlay",
+        &BuildOptions::default(),
+        Ports::default(),
+    )?
+    .to_yaml()?)
 }
 
 fn compare(options: &Options, directory: &Path, tree: &Tree) -> Result<()> {

@@ -353,8 +353,13 @@ class Maker:
         scalable = [name for kind, name in known if kind in ("Deployment", "StatefulSet")]
         if maybe(0.3) and (scalable or maybe(0.05)):
             made["replicas"] = [{"name": self.pick(scalable or NAMES), "count": 4}]
-        for _ in range(self.pick([0, 0, 1, 1, 2])):
-            made.setdefault("patches", []).append(self.patch(known))
+        for at in range(self.pick([0, 0, 1, 1, 2])):
+            self.add_patch(made, directory, at, self.patch(known))
+        if maybe(0.12):
+            made["transformers"] = [self.transformer(directory, known)]
+        if maybe(0.06):
+            made["generators"] = [dump({"apiVersion": "builtin", "kind": "ConfigMapGenerator", "metadata": {"name": f"by-{directory}"},
+                                        "literals": ["a=b"], "behavior": "create"}, self.rng)]
         for at in range(self.pick([0, 0, 1, 2])):
             field, kind = self.pick([("configMapGenerator", "ConfigMap"), ("secretGenerator", "Secret")])
             made.setdefault(field, []).append(self.generator(directory, f"{at}", kind, known))
@@ -381,6 +386,46 @@ class Maker:
         if len(made) == 2:
             made["namePrefix"] = "only-"
         self.write(f"{directory}/kustomization.yaml", made)
+
+    def add_patch(self, made, directory, at, patch):
+        """Puts a patch into one of the fields that take it, written out or in a file."""
+        is_json = patch["patch"][0] in "[-"
+        if self.chance(0.15) and not is_json and "target" not in patch and "options" not in patch:
+            self.files[f"{directory}/patch{at}.yaml"] = patch["patch"] + "\n"
+            made.setdefault("patchesStrategicMerge", []).append(self.pick([f"patch{at}.yaml", patch["patch"]]))
+        elif self.chance(0.15) and is_json and "name" in patch["target"]:
+            target = {"version": "v1", **patch["target"]}
+            made.setdefault("patchesJson6902", []).append({"target": target, "patch": patch["patch"]})
+        elif self.chance(0.3):
+            self.files[f"{directory}/patch{at}.yaml"] = patch.pop("patch") + "\n"
+            made.setdefault("patches", []).append({**patch, "path": f"patch{at}.yaml"})
+        else:
+            made.setdefault("patches", []).append(patch)
+
+    def transformer(self, directory, known):
+        config = self.pick([
+            {"kind": "LabelTransformer", "labels": {"by": "transformer", "n": 1}, "fieldSpecs": [
+                {"path": "metadata/labels", "create": True}, {"path": "spec/template/metadata/labels", "kind": "Deployment"}]},
+            {"kind": "AnnotationsTransformer", "annotations": {"by": "transformer"}, "fieldSpecs": [
+                {"path": "metadata/annotations", "create": True}]},
+            {"kind": "PrefixTransformer", "prefix": "t-", "fieldSpecs": [{"path": "metadata/name"}]},
+            {"kind": "SuffixTransformer", "suffix": "-t", "fieldSpecs": [{"path": "metadata/name", "kind": "Deployment"}]},
+            {"kind": "PrefixSuffixTransformer", "prefix": "t-", "suffix": "-t", "fieldSpecs": [{"path": "metadata/name"}]},
+            {"kind": "NamespaceTransformer", "unsetOnly": self.chance(0.5),
+             "setRoleBindingSubjects": self.pick(["allServiceAccounts", "none", "defaultOnly"]),
+             "fieldSpecs": [{"path": "metadata/name", "kind": "Namespace", "create": True}]},
+            {"kind": "ImageTagTransformer", "imageTag": {"name": "nginx", "newTag": "t"}, "fieldSpecs": [
+                {"path": "spec/image", "kind": "Widget"}]},
+            {"kind": "ValueAddTransformer", "value": "added", "targets": [
+                {"fieldPath": "metadata/annotations/path", "filePathPosition": 1}, {"fieldPath": "metadata/namespace"}]},
+            {"kind": "ReplacementTransformer", "replacements": [self.replacement(known)]},
+            {"kind": "PatchTransformer", **self.patch(known)},
+            {"kind": "HashTransformer"}, {"kind": "SortOrderTransformer", "sortOptions": {"order": "fifo"}}])
+        config = {"apiVersion": "builtin", **config, "metadata": {"name": "t", "namespace": "moved"}}
+        if self.chance(0.5):
+            return dump(config, self.rng) + "\n"
+        self.write(f"{directory}/transformer.yaml", config)
+        return "transformer.yaml"
 
     def base(self, directory):
         known, resources = [], []

@@ -25,9 +25,11 @@ pub(crate) fn run(folder: &Path) -> Result<()> {
     let (mut passed, mut failed, mut surprises) = (0usize, 0usize, 0usize);
     for file in &files {
         let path = file.path();
-        let Some(name) = path.file_stem().and_then(|stem| stem.to_str()).filter(|_| {
-            path.extension().is_some_and(|extension| extension == "json")
-        }) else {
+        let Some(name) = path
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .filter(|_| path.extension().is_some_and(|extension| extension == "json"))
+        else {
             continue;
         };
         let case = upstream::json(&path)?;
@@ -56,8 +58,11 @@ pub(crate) fn run(folder: &Path) -> Result<()> {
 
 /// Names and reasons of the cases that are known to fail, `NAME: REASON` a line.
 fn known_failures() -> Result<BTreeMap<String, String>> {
-    let text = std::fs::read_to_string(upstream::root().join(KNOWN)).with_context(|| format!("reading {KNOWN}"))?;
-    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+    let text =
+        std::fs::read_to_string(upstream::root().join(KNOWN)).with_context(|| format!("reading {KNOWN}"))?;
+    let lines = text
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.trim().is_empty());
     lines
         .map(|line| {
             let (name, reason) = line
@@ -85,8 +90,7 @@ fn run_case(case: &Value) -> Result<(), String> {
         ..Options::default()
     };
     let path = format!("{ROOT}/{}", text("path"));
-    let built = build(&tree.reader(), &path, &options, Ports::default())
-        .and_then(|built| built.to_yaml());
+    let built = build(&tree.reader(), &path, &options, Ports::default()).and_then(|built| built.to_yaml());
     match (text("expect"), built) {
         ("error", Err(_)) => Ok(()),
         ("error", Ok(output)) => Err(format!(
@@ -126,7 +130,8 @@ fn difference(expected: &str, got: &str) -> String {
             (None, None) => return "the outputs differ in their last line break".to_owned(),
             (expected, got) if expected == got => {}
             (expected, got) => {
-                let shown = |line: Option<&str>| line.map_or("the end".to_owned(), |line| format!("{line:?}"));
+                let shown =
+                    |line: Option<&str>| line.map_or("the end".to_owned(), |line| format!("{line:?}"));
                 return format!("line {line}: expected {}, got {}", shown(expected), shown(got));
             }
         }

@@ -49,7 +49,10 @@ pub(super) fn run(check: bool) -> Result<()> {
 /// A way from a type towards lists that merge.
 enum Way<'a> {
     Object(&'a str),
-    List { keys: Vec<&'a str>, items: Option<&'a str> },
+    List {
+        keys: Vec<&'a str>,
+        items: Option<&'a str>,
+    },
 }
 
 fn ways<'a>(definition: &'a Value) -> BTreeMap<&'a str, Way<'a>> {
@@ -58,7 +61,9 @@ fn ways<'a>(definition: &'a Value) -> BTreeMap<&'a str, Way<'a>> {
         let way = match target(property) {
             Some(name) => Way::Object(name),
             None if property["type"] == "array" => {
-                let strategy = property["x-kubernetes-patch-strategy"].as_str().unwrap_or_default();
+                let strategy = property["x-kubernetes-patch-strategy"]
+                    .as_str()
+                    .unwrap_or_default();
                 if !strategy.split(',').any(|part| part == "merge") {
                     continue;
                 }
@@ -114,7 +119,9 @@ fn render(definitions: &Map<String, Value>) -> String {
         table += &format!("type {name}\n");
         for (field, way) in &all[name] {
             match way {
-                Way::Object(target) if kept.contains(target) => table += &format!("object {field} {target}\n"),
+                Way::Object(target) if kept.contains(target) => {
+                    table += &format!("object {field} {target}\n")
+                }
                 Way::Object(_) => {}
                 Way::List { keys, items } => {
                     let keys = match keys.is_empty() {
@@ -128,7 +135,11 @@ fn render(definitions: &Map<String, Value>) -> String {
         }
     }
     for (name, definition) in definitions {
-        for kind in definition["x-kubernetes-group-version-kind"].as_array().into_iter().flatten() {
+        for kind in definition["x-kubernetes-group-version-kind"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
             let part = |key: &str| kind[key].as_str().unwrap_or_default();
             let api_version = match part("group") {
                 "" => part("version").to_owned(),

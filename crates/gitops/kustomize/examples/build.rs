@@ -5,7 +5,11 @@
 //! build --batch            the same for each line `ROOT<TAB>PATH<TAB>FILE` of the input; writes YAML, or `ERROR: …`, to FILE
 //! build --repeat N ROOT PATH   builds N times from one tree and prints the CPU time of each in microseconds
 //! ```
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the command line")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for the command line"
+)]
 
 use std::error::Error;
 use std::io::BufRead;

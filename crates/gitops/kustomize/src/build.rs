@@ -116,7 +116,13 @@ pub fn build(reader: &Reader, directory: &str, options: &Options, ports: Ports<'
     };
     let mut target = Target::load(&world, loader)?;
     target.set_schema()?;
-    let asked = |option: &str| target.kustomization.build_metadata.iter().any(|known| known == option);
+    let asked = |option: &str| {
+        target
+            .kustomization
+            .build_metadata
+            .iter()
+            .any(|known| known == option)
+    };
     let (origins, transformations, managed_by) = (
         asked("originAnnotations"),
         asked("transformerAnnotations"),
@@ -148,9 +154,11 @@ pub fn build(reader: &Reader, directory: &str, options: &Options, ports: Ports<'
         let spec = FieldSpec::new(Gvk::default(), "metadata/labels", true);
         metadata::set(resources, &pairs, &[spec], &context).within(|| "managedByLabel".to_owned())?;
     }
-    let objects = built.resources.into_list().into_iter().map(|resource| {
-        finish(resource, origins, transformations)
-    });
+    let objects = built
+        .resources
+        .into_list()
+        .into_iter()
+        .map(|resource| finish(resource, origins, transformations));
     Ok(Built {
         objects: objects.collect(),
         warnings: world.warnings.take(),

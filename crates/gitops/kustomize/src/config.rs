@@ -40,7 +40,10 @@ pub(crate) struct NameReference {
 }
 
 /// Adds one configuration to another. Most kustomizations have nothing but the defaults, which they then share.
-pub(crate) fn merge_into(own: &mut Option<Arc<TransformerConfig>>, other: &Arc<TransformerConfig>) -> Result<()> {
+pub(crate) fn merge_into(
+    own: &mut Option<Arc<TransformerConfig>>,
+    other: &Arc<TransformerConfig>,
+) -> Result<()> {
     match own {
         None => *own = Some(other.clone()),
         Some(own) if Arc::ptr_eq(own, other) => {}
@@ -85,8 +88,16 @@ impl TransformerConfig {
             ("namespace", &mut self.namespace, &other.namespace),
             ("commonLabels", &mut self.common_labels, &other.common_labels),
             ("labels", &mut self.labels, &other.labels),
-            ("templateLabels", &mut self.template_labels, &other.template_labels),
-            ("commonAnnotations", &mut self.common_annotations, &other.common_annotations),
+            (
+                "templateLabels",
+                &mut self.template_labels,
+                &other.template_labels,
+            ),
+            (
+                "commonAnnotations",
+                &mut self.common_annotations,
+                &other.common_annotations,
+            ),
             ("varReference", &mut self.var_reference, &other.var_reference),
             ("images", &mut self.images, &other.images),
             ("replicas", &mut self.replicas, &other.replicas),
@@ -113,7 +124,11 @@ impl TransformerConfig {
 
     pub(crate) fn add_reference(&mut self, reference: &NameReference) -> Result<()> {
         let mut found = false;
-        for known in self.name_reference.iter_mut().filter(|known| known.gvk == reference.gvk) {
+        for known in self
+            .name_reference
+            .iter_mut()
+            .filter(|known| known.gvk == reference.gvk)
+        {
             merge_all(&mut known.referrers, &reference.referrers)?;
             found = true;
         }

@@ -168,9 +168,10 @@ pub(crate) fn merge_one(specs: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<
         .iter()
         .find(|known| known.path == spec.path && known.gvk.is_selected(&spec.gvk));
     match known {
-        Some(known) if known.create != spec.create => {
-            Err(Error::new(format!("conflicting fieldspecs for path '{}'", spec.path)))
-        }
+        Some(known) if known.create != spec.create => Err(Error::new(format!(
+            "conflicting fieldspecs for path '{}'",
+            spec.path
+        ))),
         Some(_) => Ok(()),
         None => {
             specs.push(spec.clone());

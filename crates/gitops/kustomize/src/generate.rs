@@ -146,9 +146,10 @@ impl GeneratorArgs {
             }
         }
         for literal in &self.literals {
-            let (key, value) = literal.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
-                Error::new(format!("invalid literal source {literal}, expected key=value"))
-            })?;
+            let (key, value) = literal
+                .split_once('=')
+                .filter(|(key, _)| !key.is_empty())
+                .ok_or_else(|| Error::new(format!("invalid literal source {literal}, expected key=value")))?;
             add(key.to_owned(), unquote(value).as_bytes().to_vec())?;
         }
         for source in &self.files {
@@ -245,7 +246,10 @@ fn env_lines(content: &[u8]) -> Result<Vec<(String, Vec<u8>)>> {
 fn file_source(source: &str) -> Result<(&str, &str)> {
     let refuse = |why: &str| Err(Error::new(format!("{why} in source {source:?}")));
     match source.split_once('=') {
-        None => Ok((source.trim_end_matches('/').rsplit('/').next().unwrap_or(source), source)),
+        None => Ok((
+            source.trim_end_matches('/').rsplit('/').next().unwrap_or(source),
+            source,
+        )),
         Some(("", _)) => refuse("missing key name for file path"),
         Some((_, "")) => refuse("missing file path for key name"),
         Some((_, path)) if path.contains('=') => refuse("key name or file path contains '='"),

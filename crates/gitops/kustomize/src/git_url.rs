@@ -66,8 +66,8 @@ fn split_host(url: &str) -> Option<(String, &str)> {
         .find_map(|scheme| Some((scheme, strip_ignoring_case(url, scheme)?)))
         .unwrap_or(("", url));
     let (user, host_path) = split_user(rest);
-    let github = strip_ignoring_case(host_path, "github.com")
-        .is_some_and(|after| after.starts_with(['/', ':']));
+    let github =
+        strip_ignoring_case(host_path, "github.com").is_some_and(|after| after.starts_with(['/', ':']));
     let scp = scheme.is_empty() && (!user.is_empty() || github);
     if scheme.is_empty() && !scp {
         return None;
@@ -104,7 +104,9 @@ fn split_user(text: &str) -> (&str, &str) {
     };
     let user = &text[..at];
     let valid = user.starts_with(|c: char| c.is_ascii_alphabetic())
-        && user.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        && user
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     match valid {
         true => text.split_at(at + 1),
         false => ("", text),
@@ -115,7 +117,9 @@ fn split_user(text: &str) -> (&str, &str) {
 fn split_path(path: &str, is_file: bool) -> Option<(&str, &str)> {
     if let Some(at) = path.find("_git/") {
         let name_at = at + "_git/".len();
-        let end = path[name_at..].find('/').map_or(path.len(), |length| name_at + length);
+        let end = path[name_at..]
+            .find('/')
+            .map_or(path.len(), |length| name_at + length);
         return Some((&path[..end], path[end..].trim_start_matches('/')));
     }
     if let Some(at) = path.find("//") {
@@ -128,7 +132,9 @@ fn split_path(path: &str, is_file: bool) -> Option<(&str, &str)> {
         return Some((path, ""));
     }
     let first = path.find('/')?;
-    let end = path[first + 1..].find('/').map_or(path.len(), |length| first + 1 + length);
+    let end = path[first + 1..]
+        .find('/')
+        .map_or(path.len(), |length| first + 1 + length);
     Some((&path[..end], path[end..].trim_start_matches('/')))
 }
 
@@ -154,23 +160,64 @@ mod tests {
     #[test]
     fn repositories() {
         for (raw, clone_url, path, reference) in [
-            ("https://github.com/org/repo//a/b?ref=v1", "https://github.com/org/repo", "a/b", "v1"),
-            ("https://git.example.org/org/repo/a?version=v2", "https://git.example.org/org/repo", "a", "v2"),
+            (
+                "https://github.com/org/repo//a/b?ref=v1",
+                "https://github.com/org/repo",
+                "a/b",
+                "v1",
+            ),
+            (
+                "https://git.example.org/org/repo/a?version=v2",
+                "https://git.example.org/org/repo",
+                "a",
+                "v2",
+            ),
             ("github.com/org/repo", "https://github.com/org/repo", "", ""),
-            ("git@github.com:org/repo.git/a", "git@github.com:org/repo.git", "a", ""),
-            ("ssh://git@host.xz:22/org/repo.git?ref=x&timeout=5", "ssh://git@host.xz:22/org/repo.git", "", "x"),
+            (
+                "git@github.com:org/repo.git/a",
+                "git@github.com:org/repo.git",
+                "a",
+                "",
+            ),
+            (
+                "ssh://git@host.xz:22/org/repo.git?ref=x&timeout=5",
+                "ssh://git@host.xz:22/org/repo.git",
+                "",
+                "x",
+            ),
             ("user@host:org/repo", "user@host:org/repo", "", ""),
-            ("https://dev.azure.com/o/p/_git/r/a/b", "https://dev.azure.com/o/p/_git/r", "a/b", ""),
+            (
+                "https://dev.azure.com/o/p/_git/r/a/b",
+                "https://dev.azure.com/o/p/_git/r",
+                "a/b",
+                "",
+            ),
             ("file:///a/b/c", "file:///a/b/c", "", ""),
         ] {
             let spec = parse(raw).unwrap_or_else(|| panic!("{raw}"));
-            assert_eq!((spec.clone_url.as_str(), spec.path.as_str(), spec.reference.as_str()), (clone_url, path, reference), "{raw}");
+            assert_eq!(
+                (
+                    spec.clone_url.as_str(),
+                    spec.path.as_str(),
+                    spec.reference.as_str()
+                ),
+                (clone_url, path, reference),
+                "{raw}"
+            );
         }
     }
 
     #[test]
     fn paths_are_no_repositories() {
-        for raw in ["../base", "base", "/abs/path", "deploy.yaml", "https://host/only", "github.com/org", "https://github.com/o/r//../x"] {
+        for raw in [
+            "../base",
+            "base",
+            "/abs/path",
+            "deploy.yaml",
+            "https://host/only",
+            "github.com/org",
+            "https://github.com/o/r//../x",
+        ] {
             assert_eq!(parse(raw), None, "{raw}");
         }
     }

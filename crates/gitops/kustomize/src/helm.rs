@@ -121,12 +121,22 @@ impl HelmChart {
     }
 
     /// Renders the chart.
-    pub(crate) fn generate(&self, globals: &HelmGlobals, helm: &Helm<'_>, loader: &Loader<'_>) -> Result<Vec<Resource>> {
+    pub(crate) fn generate(
+        &self,
+        globals: &HelmGlobals,
+        helm: &Helm<'_>,
+        loader: &Loader<'_>,
+    ) -> Result<Vec<Resource>> {
         self.try_generate(globals, helm, loader)
             .within(|| format!("chart '{}'", self.name))
     }
 
-    fn try_generate(&self, globals: &HelmGlobals, helm: &Helm<'_>, loader: &Loader<'_>) -> Result<Vec<Resource>> {
+    fn try_generate(
+        &self,
+        globals: &HelmGlobals,
+        helm: &Helm<'_>,
+        loader: &Loader<'_>,
+    ) -> Result<Vec<Resource>> {
         let renderer = helm
             .renderer
             .ok_or_else(|| Error::new("must specify --enable-helm: charts are not rendered here"))?;
@@ -141,7 +151,8 @@ impl HelmChart {
             "" => None,
             file => Some(file),
         };
-        let default_values = path::join(&chart, "values.yaml").map_err(|error| Error::new(error.to_string()))?;
+        let default_values =
+            path::join(&chart, "values.yaml").map_err(|error| Error::new(error.to_string()))?;
         let mut load = || -> Result<String> {
             let bytes = match values_file {
                 Some(file) => loader.load(file)?,
@@ -220,7 +231,10 @@ impl HelmChart {
         let fetcher = loader.fetcher().ok_or_else(|| {
             Error::of(
                 ErrorKind::Remote,
-                format!("no chart found at '{local}', and nothing is fetched from '{}'", self.repo),
+                format!(
+                    "no chart found at '{local}', and nothing is fetched from '{}'",
+                    self.repo
+                ),
             )
         })?;
         let tree = fetcher

@@ -120,7 +120,10 @@ impl Kustomization {
         fields.finish().within(|| "invalid Kustomization".to_owned())?;
         let says_nothing = match value {
             Value::Object(map) => map.iter().all(|(key, value)| {
-                value.is_null() || value == "" || key.eq_ignore_ascii_case("kind") || key.eq_ignore_ascii_case("apiVersion")
+                value.is_null()
+                    || value == ""
+                    || key.eq_ignore_ascii_case("kind")
+                    || key.eq_ignore_ascii_case("apiVersion")
             }),
             _ => true,
         };
@@ -137,7 +140,11 @@ impl Kustomization {
                 read.kind
             )));
         }
-        let required = if read.kind == COMPONENT { COMPONENT_VERSION } else { VERSION };
+        let required = if read.kind == COMPONENT {
+            COMPONENT_VERSION
+        } else {
+            VERSION
+        };
         if !api_version.is_empty() && api_version != required {
             return Err(Error::new(format!(
                 "apiVersion for {} should be {required}, not {api_version}",

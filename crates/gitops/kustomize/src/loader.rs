@@ -60,7 +60,12 @@ pub(crate) struct Loader<'f> {
 
 impl<'f> Loader<'f> {
     /// Starts at a directory of the tree.
-    pub(crate) fn new(shared: Rc<Shared<'f>>, reader: &Reader, directory: &str, restricted: bool) -> Result<Rc<Self>> {
+    pub(crate) fn new(
+        shared: Rc<Shared<'f>>,
+        reader: &Reader,
+        directory: &str,
+        restricted: bool,
+    ) -> Result<Rc<Self>> {
         let root = directory_at(reader, "", directory)?;
         Ok(Rc::new(Self {
             shared,
@@ -133,7 +138,10 @@ impl<'f> Loader<'f> {
         match fetcher.file(url) {
             Ok(Some(content)) => Ok(content),
             Ok(None) if git_url::parse(url).is_some() => Err(Error::new("URL is a git repository")),
-            Ok(None) => Err(Error::of(ErrorKind::Remote, format!("'{url}': there is no such file"))),
+            Ok(None) => Err(Error::of(
+                ErrorKind::Remote,
+                format!("'{url}': there is no such file"),
+            )),
             Err(why) => Err(Error::of(ErrorKind::Remote, format!("fetching '{url}': {why}"))),
         }
     }
@@ -149,13 +157,19 @@ impl<'f> Loader<'f> {
         if entered > limits.kustomizations {
             return Err(Error::of(
                 ErrorKind::Limit,
-                format!("'{relative}': more than the limit of {} kustomizations", limits.kustomizations),
+                format!(
+                    "'{relative}': more than the limit of {} kustomizations",
+                    limits.kustomizations
+                ),
             ));
         }
         if self.depth >= limits.depth {
             return Err(Error::of(
                 ErrorKind::Limit,
-                format!("'{relative}': kustomizations are nested deeper than the limit of {}", limits.depth),
+                format!(
+                    "'{relative}': kustomizations are nested deeper than the limit of {}",
+                    limits.depth
+                ),
             ));
         }
         if let Some(repository) = git_url::parse(relative) {
@@ -235,9 +249,13 @@ impl<'f> Loader<'f> {
 }
 
 fn directory_at(reader: &Reader, base: &str, relative: &str) -> Result<String> {
-    let not_a_root = |why: String| Error::new(format!("must build at directory: not a valid directory: {why}"));
+    let not_a_root =
+        |why: String| Error::new(format!("must build at directory: not a valid directory: {why}"));
     let joined = path::join(base, relative).map_err(|error| not_a_root(error.to_string()))?;
-    match reader.kind(&joined).map_err(|error| not_a_root(error.to_string()))? {
+    match reader
+        .kind(&joined)
+        .map_err(|error| not_a_root(error.to_string()))?
+    {
         Some(Kind::Directory) => reader
             .real_path(&joined)
             .map_err(|error| not_a_root(error.to_string())),

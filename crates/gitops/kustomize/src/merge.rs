@@ -245,7 +245,12 @@ impl Walk<'_> {
         })
     }
 
-    fn fields(&self, fields: &mut Map<String, Value>, patch: Patch<'_>, schema: Option<&Schema>) -> Result<()> {
+    fn fields(
+        &self,
+        fields: &mut Map<String, Value>,
+        patch: Patch<'_>,
+        schema: Option<&Schema>,
+    ) -> Result<()> {
         let mut gone: Vec<String> = Vec::new();
         for (key, value) in fields.iter_mut() {
             let patch = match patch {

@@ -51,13 +51,15 @@ pub(crate) fn fix(resources: &mut ResMap, references: &[NameReference], api: &Op
                 target,
                 role,
             };
-            spec.apply_unchecked(&mut resource.value, Make::Nothing, &mut |field| search.update(field))
-                .within(|| {
-                    format!(
-                        "updating name reference in '{}' field of '{} {}'",
-                        spec.path, index.candidates[at].kind, index.candidates[at].name
-                    )
-                })?;
+            spec.apply_unchecked(&mut resource.value, Make::Nothing, &mut |field| {
+                search.update(field)
+            })
+            .within(|| {
+                format!(
+                    "updating name reference in '{}' field of '{} {}'",
+                    spec.path, index.candidates[at].kind, index.candidates[at].name
+                )
+            })?;
         }
     }
     Ok(())
@@ -100,11 +102,19 @@ impl Index {
             by_original_namespace: HashMap::new(),
         };
         for (at, resource) in resources.iter().enumerate() {
-            let mut names: Vec<&str> = resource.previous.iter().map(|previous| previous.name.as_str()).collect();
+            let mut names: Vec<&str> = resource
+                .previous
+                .iter()
+                .map(|previous| previous.name.as_str())
+                .collect();
             names.sort_unstable();
             names.dedup();
             for name in names {
-                index.by_previous_name.entry(name.to_owned()).or_default().push(at);
+                index
+                    .by_previous_name
+                    .entry(name.to_owned())
+                    .or_default()
+                    .push(at);
             }
             let original = resource.original_id(api);
             index
@@ -174,8 +184,12 @@ impl Search<'_> {
             return Err(Error::new("path config error; no 'name' field in node"));
         };
         let old = text(name).into_owned();
-        let namespace = fields.get("namespace").map(|namespace| text(namespace).into_owned());
-        let same = |first: &Candidate, other: &Candidate| first.name == other.name && first.namespace == other.namespace;
+        let namespace = fields
+            .get("namespace")
+            .map(|namespace| text(namespace).into_owned());
+        let same = |first: &Candidate, other: &Candidate| {
+            first.name == other.name && first.namespace == other.namespace
+        };
         let Some(found) = self.find(&old, namespace.as_deref(), same)? else {
             return Ok(());
         };
@@ -202,7 +216,8 @@ impl Search<'_> {
         let by_original = namespace.map(|namespace| {
             let named = self.index.by_original_namespace.get(namespace);
             let in_reach = |at: &&usize| self.in_reach(&self.index.candidates[**at]);
-            let found = namespace != NOT_A_NAMESPACE && named.is_some_and(|named| named.iter().any(|at| in_reach(&at)));
+            let found = namespace != NOT_A_NAMESPACE
+                && named.is_some_and(|named| named.iter().any(|at| in_reach(&at)));
             (namespace.to_owned(), found, named)
         });
         move |at| match &by_original {
@@ -254,7 +269,10 @@ impl Search<'_> {
                     .iter()
                     .map(|one| format!("{} {} in {}", one.kind, one.name, one.effective_namespace))
                     .collect();
-                Err(Error::new(format!("found multiple possible referrals: {}", names.join(", "))))
+                Err(Error::new(format!(
+                    "found multiple possible referrals: {}",
+                    names.join(", ")
+                )))
             }
         }
     }
@@ -277,7 +295,11 @@ fn same_ending(left: &[String], right: &[String]) -> bool {
 
 fn role_gvk(object: &Value) -> Option<Gvk> {
     let role = object.get("roleRef")?;
-    Some(Gvk::new(&text(role.get("apiGroup")?), "", &text(role.get("kind")?)))
+    Some(Gvk::new(
+        &text(role.get("apiGroup")?),
+        "",
+        &text(role.get("kind")?),
+    ))
 }
 
 /// The namespaces of the service accounts that a role binding binds.

@@ -47,7 +47,10 @@ pub(crate) fn kind_name(value: &Value) -> &'static str {
 pub(crate) fn wrong_kind(expected: &str, found: &Value) -> Error {
     let mut shown = found.to_string();
     if shown.len() > 200 {
-        let cut = (0..=200).rev().find(|at| shown.is_char_boundary(*at)).unwrap_or(0);
+        let cut = (0..=200)
+            .rev()
+            .find(|at| shown.is_char_boundary(*at))
+            .unwrap_or(0);
         shown.truncate(cut);
         shown.push('…');
     }
@@ -157,7 +160,11 @@ pub(crate) fn list_index(part: &str) -> Option<Result<(&str, &str)>> {
 /// The value at a path; none if the way ends before.
 pub(crate) fn lookup<'v>(value: &'v Value, path: &[String]) -> Result<Option<&'v Value>> {
     let mut at = value;
-    for part in path.iter().map(|part| part.trim()).filter(|part| !part.is_empty()) {
+    for part in path
+        .iter()
+        .map(|part| part.trim())
+        .filter(|part| !part.is_empty())
+    {
         if at.is_null() {
             return Ok(None);
         }
@@ -196,7 +203,10 @@ fn elements(value: &Value) -> Result<&[Value]> {
 }
 
 /// The map at a key, made where there is none or null; an error where there is something else.
-pub(crate) fn map_entry<'v>(fields: &'v mut Map<String, Value>, key: &str) -> Result<&'v mut Map<String, Value>> {
+pub(crate) fn map_entry<'v>(
+    fields: &'v mut Map<String, Value>,
+    key: &str,
+) -> Result<&'v mut Map<String, Value>> {
     let slot = fields.entry(key).or_insert(Value::Null);
     if slot.is_null() {
         *slot = Value::Object(Map::new());

@@ -114,7 +114,10 @@ impl OpenApi {
             }
         }
         let layers = self.layers.borrow();
-        let known = layers.iter().rev().find_map(|layer| layer.is_namespaced(api_version, kind));
+        let known = layers
+            .iter()
+            .rev()
+            .find_map(|layer| layer.is_namespaced(api_version, kind));
         known == Some(false)
     }
 

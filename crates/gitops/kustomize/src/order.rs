@@ -55,7 +55,9 @@ pub(crate) fn sort(resources: &mut ResMap, options: &SortOptions, api: &OpenApi)
         )),
         ("fifo", None) => Ok(()),
         ("legacy", order) => legacy(resources, order.as_ref(), api),
-        _ => Err(Error::new("the field 'sortOptions.order' must be one of [fifo, legacy]")),
+        _ => Err(Error::new(
+            "the field 'sortOptions.order' must be one of [fifo, legacy]",
+        )),
     }
 }
 
@@ -66,22 +68,29 @@ pub(crate) fn legacy(resources: &mut ResMap, order: Option<&LegacyOrder>, api: &
         Some(ranks) => ranks.get(kind).copied().unwrap_or(0),
         None => kind_rank(kind),
     };
-    resources.sort_by_cached_key(api, |id| {
-        let by_kind = sort_text(&id.gvk);
-        (rank(&id.gvk.kind), by_kind, name_text(id), id.gvk.clone())
-    }, |left, right| {
-        left.0.cmp(&right.0).then_with(|| {
-            // Namespaces without a group come before those of others.
-            let backwards = left.3.kind == "Namespace"
-                && right.3.kind == "Namespace"
-                && left.3 != right.3
-                && (left.3.group.is_empty() || right.3.group.is_empty());
-            match backwards {
-                true => right.1.cmp(&left.1),
-                false => left.1.cmp(&right.1),
-            }
-        }).then_with(|| left.2.cmp(&right.2))
-    })
+    resources.sort_by_cached_key(
+        api,
+        |id| {
+            let by_kind = sort_text(&id.gvk);
+            (rank(&id.gvk.kind), by_kind, name_text(id), id.gvk.clone())
+        },
+        |left, right| {
+            left.0
+                .cmp(&right.0)
+                .then_with(|| {
+                    // Namespaces without a group come before those of others.
+                    let backwards = left.3.kind == "Namespace"
+                        && right.3.kind == "Namespace"
+                        && left.3 != right.3
+                        && (left.3.group.is_empty() || right.3.group.is_empty());
+                    match backwards {
+                        true => right.1.cmp(&left.1),
+                        false => left.1.cmp(&right.1),
+                    }
+                })
+                .then_with(|| left.2.cmp(&right.2))
+        },
+    )
 }
 
 fn ranks(order: &LegacyOrder) -> HashMap<&str, isize> {

@@ -43,7 +43,12 @@ impl Origin {
             repo: self.repo.clone(),
             reference: self.reference.clone(),
             configured_in: join(&self.path, file),
-            configured_by: ["builtin".to_owned(), kind.to_owned(), String::new(), String::new()],
+            configured_by: [
+                "builtin".to_owned(),
+                kind.to_owned(),
+                String::new(),
+                String::new(),
+            ],
         }
     }
 
@@ -78,7 +83,10 @@ impl Origin {
         put(&mut fields, "ref", &self.reference);
         put(&mut fields, "configuredIn", &self.configured_in);
         let mut by = Map::new();
-        for (key, value) in ["apiVersion", "kind", "name", "namespace"].iter().zip(&self.configured_by) {
+        for (key, value) in ["apiVersion", "kind", "name", "namespace"]
+            .iter()
+            .zip(&self.configured_by)
+        {
             put(&mut by, key, value);
         }
         if !by.is_empty() {

@@ -7,7 +7,7 @@ use crate::error::{Error, Result, Within};
 use crate::fieldspec::FieldSpec;
 use crate::generate::{GeneratorArgs, Kind};
 use crate::helm::{HelmChart, HelmGlobals};
-use crate::kustomization::{Image, Patch, Replica, ReplacementField};
+use crate::kustomization::{Image, Patch, ReplacementField, Replica};
 use crate::limits::Limits;
 use crate::loader::Loader;
 use crate::read;
@@ -63,7 +63,9 @@ pub(crate) fn generator(config: &Resource) -> Result<Generator> {
             Ok(Generator::Helm(HelmGlobals::decode(&fields)?, Box::new(chart)))
         }
         "IAMPolicyGenerator" => iam(&fields),
-        "HashTransformer" | "LabelTransformer" => Err(Error::new(format!("plugin {} not a generator", config.gvk()))),
+        "HashTransformer" | "LabelTransformer" => {
+            Err(Error::new(format!("plugin {} not a generator", config.gvk())))
+        }
         _ => Err(unknown(config)),
     };
     made.within(|| format!("plugin {} {} fails configuration", config.gvk(), config.name()))
@@ -104,7 +106,8 @@ fn iam(fields: &Fields<'_>) -> Result<Generator> {
 /// The transformers that a resource configures.
 pub(crate) fn transformers(config: &Resource, loader: &Loader<'_>) -> Result<Vec<Transformer>> {
     check_builtin(config)?;
-    configure(config, loader).within(|| format!("plugin {} {} fails configuration", config.gvk(), config.name()))
+    configure(config, loader)
+        .within(|| format!("plugin {} {} fails configuration", config.gvk(), config.name()))
 }
 
 fn configure(config: &Resource, loader: &Loader<'_>) -> Result<Vec<Transformer>> {
@@ -208,7 +211,11 @@ pub(crate) fn replacements(entries: &[ReplacementField], loader: &Loader<'_>) ->
             all.push(entry.replacement.clone());
             continue;
         }
-        let has_targets = entry.replacement.targets.as_ref().is_some_and(|targets| !targets.is_empty());
+        let has_targets = entry
+            .replacement
+            .targets
+            .as_ref()
+            .is_some_and(|targets| !targets.is_empty());
         if entry.replacement.source.is_some() || has_targets {
             return Err(Error::new("cannot specify both path and inline replacement"));
         }

@@ -19,8 +19,12 @@ pub(crate) struct Blank {
 
 /// The resources in a text, and those in lists among them.
 pub(crate) fn resources(bytes: &[u8], limits: &Limits) -> Result<Vec<Resource>> {
-    let text = std::str::from_utf8(bytes)
-        .map_err(|_| Error::of(ErrorKind::MalformedYaml, "MalformedYAMLError: the text is not valid UTF-8"))?;
+    let text = std::str::from_utf8(bytes).map_err(|_| {
+        Error::of(
+            ErrorKind::MalformedYaml,
+            "MalformedYAMLError: the text is not valid UTF-8",
+        )
+    })?;
     let unix;
     let text = match text.contains("\r\n") {
         true => {
@@ -140,7 +144,9 @@ fn settle_spellings(value: &mut Value, spellings: Vec<Spelling>) -> Vec<Blank> {
             &path[..],
             [Step::Key(first), Step::Key(second), Step::Key(_)] if first == "metadata" && second == "annotations"
         );
-        let Some(slot) = at_mut(value, &path) else { continue };
+        let Some(slot) = at_mut(value, &path) else {
+            continue;
+        };
         match slot {
             Value::Null => blanks.push(Blank { path, text }),
             Value::Number(_) if in_annotations => *slot = Value::String(text),
@@ -206,7 +212,10 @@ fn check_metadata(value: &Value) -> Result<()> {
         return Err(Error::new(format!("missing kind in object {}", describe(value))));
     }
     if name.is_empty() && !kind.ends_with("List") {
-        return Err(Error::new(format!("missing metadata.name in object {}", describe(value))));
+        return Err(Error::new(format!(
+            "missing metadata.name in object {}",
+            describe(value)
+        )));
     }
     Ok(())
 }
@@ -228,7 +237,10 @@ fn expand_lists(objects: Vec<Object>) -> Result<Vec<Object>> {
             result.push((value, blanks));
             continue;
         }
-        match value.as_object_mut().and_then(|fields| fields.shift_remove("items")) {
+        match value
+            .as_object_mut()
+            .and_then(|fields| fields.shift_remove("items"))
+        {
             None => result.push((value, blanks)),
             Some(Value::Null) => {}
             Some(Value::Array(items)) => {

@@ -123,7 +123,12 @@ impl ResMap {
     }
 
     /// Where the resources are that a selector means.
-    pub(crate) fn select(&self, selector: &Selector, api: &OpenApi, regex_bytes: usize) -> Result<Vec<usize>> {
+    pub(crate) fn select(
+        &self,
+        selector: &Selector,
+        api: &OpenApi,
+        regex_bytes: usize,
+    ) -> Result<Vec<usize>> {
         let compiled = CompiledSelector::new(selector, regex_bytes)?;
         let mut selected = Vec::new();
         for (at, resource) in self.list.iter().enumerate() {
@@ -141,9 +146,9 @@ impl ResMap {
         let at = match self.matching_any_id(&id, api)[..] {
             [] => {
                 return match behavior.as_str() {
-                    "merge" | "replace" => {
-                        Err(Error::new(format!("id {id} does not exist; cannot merge or replace")))
-                    }
+                    "merge" | "replace" => Err(Error::new(format!(
+                        "id {id} does not exist; cannot merge or replace"
+                    ))),
                     _ => self.append(incoming, api, limit),
                 };
             }
@@ -200,7 +205,11 @@ impl ResMap {
 pub(crate) fn inherit(incoming: &mut Resource, old: &Resource) -> Result<()> {
     for field in ["labels", "annotations"] {
         let mut merged = Map::new();
-        for (key, value) in old.string_map(field).into_iter().chain(incoming.string_map(field)) {
+        for (key, value) in old
+            .string_map(field)
+            .into_iter()
+            .chain(incoming.string_map(field))
+        {
             merged.insert(key.to_owned(), Value::String(value.into_owned()));
         }
         incoming.set_string_map(field, merged)?;
@@ -225,7 +234,9 @@ fn merge_data(incoming: &mut Value, old: &Value, field: &str) {
         match value.get(field) {
             Some(Value::Object(map)) => {
                 let text = |value: &Value| Value::String(text(value).into_owned());
-                map.iter().map(|(key, value)| (key.clone(), text(value))).collect()
+                map.iter()
+                    .map(|(key, value)| (key.clone(), text(value)))
+                    .collect()
             }
             _ => Vec::new(),
         }

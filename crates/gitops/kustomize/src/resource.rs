@@ -19,9 +19,20 @@ pub(crate) const ORIGIN: &str = "config.kubernetes.io/origin";
 pub(crate) const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformations";
 
 /// Annotations of tools that must not be seen in a result, beside those in [`DOMAIN`].
-const FOREIGN: [&str; 3] = ["config.kubernetes.io/path", "config.kubernetes.io/index", "config.k8s.io/id"];
+const FOREIGN: [&str; 3] = [
+    "config.kubernetes.io/path",
+    "config.kubernetes.io/index",
+    "config.k8s.io/id",
+];
 /// Those in the domain that are not kept as fields.
-const UNUSED: [&str; 6] = ["refBy", "path", "index", "seqindent", "id", "annotations-migration-resource-id"];
+const UNUSED: [&str; 6] = [
+    "refBy",
+    "path",
+    "index",
+    "seqindent",
+    "id",
+    "annotations-migration-resource-id",
+];
 
 /// A resource.
 #[derive(Debug, Clone, Default)]
@@ -91,7 +102,10 @@ impl Resource {
 
     /// Borrowed in nearly all cases: an apiVersion is text.
     pub(crate) fn api_version(&self) -> &str {
-        self.value.get("apiVersion").and_then(Value::as_str).unwrap_or_default()
+        self.value
+            .get("apiVersion")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     pub(crate) fn gvk(&self) -> Gvk {
@@ -234,9 +248,10 @@ impl Resource {
     /// Labels or annotations as text.
     pub(crate) fn string_map(&self, field: &str) -> Vec<(&str, Cow<'_, str>)> {
         match self.metadata(field) {
-            Some(Value::Object(entries)) => {
-                entries.iter().map(|(key, value)| (key.as_str(), text(value))).collect()
-            }
+            Some(Value::Object(entries)) => entries
+                .iter()
+                .map(|(key, value)| (key.as_str(), spelled(&self.blanks, field, key, value)))
+                .collect(),
             _ => Vec::new(),
         }
     }
@@ -287,15 +302,8 @@ impl Resource {
             None => {}
             Some(Value::Object(entries)) if !entries.is_empty() => {
                 for (key, value) in entries.iter_mut().filter(|(_, value)| !value.is_string()) {
-                    let spelled = match &*value {
-                        Value::Null => {
-                            let path = ["metadata", field, key].map(|part| Step::Key(part.to_owned()));
-                            let blank = self.blanks.iter().find(|blank| blank.path == path);
-                            blank.map_or("null", |blank| &blank.text).to_owned()
-                        }
-                        other => text(other).into_owned(),
-                    };
-                    *value = Value::String(spelled);
+                    let text = spelled(&self.blanks, field, key, value).into_owned();
+                    *value = Value::String(text);
                 }
             }
             Some(_) => {
@@ -333,7 +341,11 @@ impl Resource {
 
     fn show_history(&mut self) -> Result<()> {
         let list = |part: fn(&Previous) -> &String| {
-            let parts: Vec<&str> = self.previous.iter().map(|previous| part(previous).as_str()).collect();
+            let parts: Vec<&str> = self
+                .previous
+                .iter()
+                .map(|previous| part(previous).as_str())
+                .collect();
             parts.join(",")
         };
         let flag = |set: bool, value: &str| if set { value.to_owned() } else { String::new() };
@@ -364,7 +376,10 @@ impl Resource {
         else {
             return Ok(());
         };
-        if !annotations.keys().any(|key| key.starts_with(DOMAIN) || FOREIGN.contains(&key.as_str())) {
+        if !annotations
+            .keys()
+            .any(|key| key.starts_with(DOMAIN) || FOREIGN.contains(&key.as_str()))
+        {
             return Ok(());
         }
         let mut take = |key: &str| {
@@ -378,7 +393,11 @@ impl Resource {
                 false => taken.split(',').map(str::to_owned).collect(),
             }
         };
-        let (names, namespaces, kinds) = (list("previousNames"), list("previousNamespaces"), list("previousKinds"));
+        let (names, namespaces, kinds) = (
+            list("previousNames"),
+            list("previousNamespaces"),
+            list("previousKinds"),
+        );
         let (prefixes, suffixes) = (list("prefixes"), list("suffixes"));
         if names.len() != namespaces.len() || names.len() != kinds.len() {
             return Err(Error::new(
@@ -386,11 +405,12 @@ impl Resource {
             ));
         }
         let previous = names.into_iter().zip(namespaces).zip(kinds);
-        self.previous.extend(previous.map(|((name, namespace), kind)| Previous {
-            name,
-            namespace,
-            kind,
-        }));
+        self.previous
+            .extend(previous.map(|((name, namespace), kind)| Previous {
+                name,
+                namespace,
+                kind,
+            }));
         self.prefixes.extend(prefixes);
         self.suffixes.extend(suffixes);
         self.behavior = take("generatorBehavior").or(self.behavior.take());
@@ -412,4 +432,14 @@ impl Resource {
         }
         Ok(())
     }
+}
+
+/// The text of a label or annotation. Null has the text that it was written with.
+fn spelled<'v>(blanks: &'v [Blank], field: &str, key: &str, value: &'v Value) -> Cow<'v, str> {
+    if !value.is_null() {
+        return text(value);
+    }
+    let path = ["metadata", field, key].map(|part| Step::Key(part.to_owned()));
+    let blank = blanks.iter().find(|blank| blank.path == path);
+    Cow::Borrowed(blank.map_or("null", |blank| &blank.text))
 }

@@ -95,11 +95,14 @@ fn fits(pattern: &Option<Regex>, text: &str) -> bool {
 
 /// Compiles a regular expression within bounds. Matching takes linear time, so only its size matters.
 pub(crate) fn regex(pattern: &str, bytes: usize) -> Result<Regex> {
-    RegexBuilder::new(pattern).size_limit(bytes).build().map_err(|error| match error {
-        regex::Error::CompiledTooBig(limit) => Error::of(
-            ErrorKind::Limit,
-            format!("the regular expression {pattern:.80?} needs more than the limit of {limit} bytes"),
-        ),
-        error => Error::new(format!("error parsing regexp {pattern:?}: {error}")),
-    })
+    RegexBuilder::new(pattern)
+        .size_limit(bytes)
+        .build()
+        .map_err(|error| match error {
+            regex::Error::CompiledTooBig(limit) => Error::of(
+                ErrorKind::Limit,
+                format!("the regular expression {pattern:.80?} needs more than the limit of {limit} bytes"),
+            ),
+            error => Error::new(format!("error parsing regexp {pattern:?}: {error}")),
+        })
 }

@@ -226,7 +226,9 @@ mod tests {
     use super::rewrite;
 
     fn changed(text: &str, pointer: &str, new: serde_json::Value) -> Option<String> {
-        let mut value = from_str_with(text, Limits::default(), Resolution::Yaml12).unwrap().value;
+        let mut value = from_str_with(text, Limits::default(), Resolution::Yaml12)
+            .unwrap()
+            .value;
         *value.pointer_mut(pointer).unwrap() = new;
         rewrite(text, &value)
     }

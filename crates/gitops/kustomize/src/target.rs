@@ -204,7 +204,10 @@ impl<'w, 'f> Target<'w, 'f> {
 
     fn accumulate_components(&mut self, mut into: Accumulator, paths: &[String]) -> Result<Accumulator> {
         for path in paths {
-            let loader = self.loader.enter(path).within(|| format!("loader.New '{path}'"))?;
+            let loader = self
+                .loader
+                .enter(path)
+                .within(|| format!("loader.New '{path}'"))?;
             into = self
                 .accumulate_directory(into, path, loader, true)
                 .within(|| format!("accumulateDirectory '{path}'"))?;
@@ -220,8 +223,8 @@ impl<'w, 'f> Target<'w, 'f> {
         is_component: bool,
     ) -> Result<Accumulator> {
         let root = loader.shown_root().to_owned();
-        let mut inner = Target::load(self.world, loader)
-            .within(|| format!("couldn't make target for path '{root}'"))?;
+        let mut inner =
+            Target::load(self.world, loader).within(|| format!("couldn't make target for path '{root}'"))?;
         inner
             .kustomization
             .build_metadata
@@ -257,7 +260,11 @@ impl<'w, 'f> Target<'w, 'f> {
 
     fn run_generators(&mut self, into: &mut Accumulator) -> Result<()> {
         let kustomization = &self.kustomization;
-        let builtin = |kind: &str| self.origin.as_ref().map(|origin| origin.of_builtin(self.file, kind));
+        let builtin = |kind: &str| {
+            self.origin
+                .as_ref()
+                .map(|origin| origin.of_builtin(self.file, kind))
+        };
         let globals = kustomization.generator_options.as_ref();
         let mut generators: Vec<Configured<Generator>> = Vec::new();
         for (kind, name, all) in [
@@ -272,13 +279,18 @@ impl<'w, 'f> Target<'w, 'f> {
         for chart in &kustomization.helm_charts {
             let mut chart = Box::new(chart.clone());
             if chart.namespace.is_empty() {
-                chart.namespace.clone_from(match kustomization.namespace.is_empty() {
-                    true => &self.helm_namespace,
-                    false => &kustomization.namespace,
-                });
+                chart
+                    .namespace
+                    .clone_from(match kustomization.namespace.is_empty() {
+                        true => &self.helm_namespace,
+                        false => &kustomization.namespace,
+                    });
             }
             let globals = kustomization.helm_globals.clone().unwrap_or_default();
-            generators.push((Generator::Helm(globals, chart), builtin("HelmChartInflationGenerator")));
+            generators.push((
+                Generator::Helm(globals, chart),
+                builtin("HelmChartInflationGenerator"),
+            ));
         }
         let entries = std::mem::take(&mut self.kustomization.generators);
         for config in self
@@ -325,7 +337,9 @@ impl<'w, 'f> Target<'w, 'f> {
                             config.set_annotation(ORIGIN, &text)?;
                         }
                     }
-                    configs.resources.append_all(inline, self.world.api, self.limit())?;
+                    configs
+                        .resources
+                        .append_all(inline, self.world.api, self.limit())?;
                 }
                 Err(error) if error.kind() == ErrorKind::Limit => return Err(error),
                 Err(_) => paths.push(entry.clone()),
@@ -386,7 +400,10 @@ impl<'w, 'f> Target<'w, 'f> {
         let limits = self.loader.limits();
         let mut made: Vec<Configured<Transformer>> = Vec::new();
         let mut add = |transformer: Transformer, kind: &str| {
-            let origin = self.origin.as_ref().map(|origin| origin.of_builtin(self.file, kind));
+            let origin = self
+                .origin
+                .as_ref()
+                .map(|origin| origin.of_builtin(self.file, kind));
             made.push((transformer, origin));
         };
         if !kustomization.patches_strategic_merge.is_empty() {
@@ -425,13 +442,20 @@ impl<'w, 'f> Target<'w, 'f> {
                             if templates {
                                 merge_all(&mut specs, &config.template_labels)?;
                             }
-                            merge_one(&mut specs, &FieldSpec::new(Gvk::default(), "metadata/labels", true))
+                            merge_one(
+                                &mut specs,
+                                &FieldSpec::new(Gvk::default(), "metadata/labels", true),
+                            )
                         }
                     })
                     .within(|| "failed to merge labels".to_owned())?;
-                add(Transformer::Labels(label.pairs.clone(), specs), "LabelTransformer");
+                add(
+                    Transformer::Labels(label.pairs.clone(), specs),
+                    "LabelTransformer",
+                );
             }
-            let common = Transformer::Labels(kustomization.common_labels.clone(), config.common_labels.clone());
+            let common =
+                Transformer::Labels(kustomization.common_labels.clone(), config.common_labels.clone());
             add(common, "LabelTransformer");
         }
         if !kustomization.common_annotations.is_empty() {
@@ -443,7 +467,10 @@ impl<'w, 'f> Target<'w, 'f> {
             let load = |path: &str| self.loader.load(path);
             let patch = patch::JsonPatch::new(args.target.clone(), &args.path, &args.patch, load, limits)
                 .within(|| format!("patchesJson6902[{at}]"))?;
-            add(Transformer::JsonPatch(Box::new(patch)), "PatchJson6902Transformer");
+            add(
+                Transformer::JsonPatch(Box::new(patch)),
+                "PatchJson6902Transformer",
+            );
         }
         for replica in &kustomization.replicas {
             let replicas = Transformer::Replicas(replica.clone(), config.replicas.clone());

@@ -21,7 +21,9 @@ pub(crate) fn canonical(text: &str) -> Option<String> {
         "" | "Z" | "+00:00" | "-00:00" => "Z",
         other => other,
     };
-    Some(format!("{date}T{hour:02}:{minute:02}:{second:02}{fraction}{zone}"))
+    Some(format!(
+        "{date}T{hour:02}:{minute:02}:{second:02}{fraction}{zone}"
+    ))
 }
 
 /// The date with two digits for month and day, and what follows it.

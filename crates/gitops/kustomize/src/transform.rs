@@ -69,9 +69,15 @@ pub(crate) enum Transformer {
 impl Transformer {
     pub(crate) fn run(&self, resources: &mut ResMap, context: &Context<'_>) -> Result<()> {
         match self {
-            Self::Labels(pairs, specs) | Self::Annotations(pairs, specs) => metadata::set(resources, pairs, specs, context),
-            Self::Prefix(prefix, specs) => name::affix(resources, name::Affix::Prefix(prefix), specs, context),
-            Self::Suffix(suffix, specs) => name::affix(resources, name::Affix::Suffix(suffix), specs, context),
+            Self::Labels(pairs, specs) | Self::Annotations(pairs, specs) => {
+                metadata::set(resources, pairs, specs, context)
+            }
+            Self::Prefix(prefix, specs) => {
+                name::affix(resources, name::Affix::Prefix(prefix), specs, context)
+            }
+            Self::Suffix(suffix, specs) => {
+                name::affix(resources, name::Affix::Suffix(suffix), specs, context)
+            }
             Self::Namespace(namespace) => namespace.run(resources, context),
             Self::StrategicPatches(patches) => patch::strategic(resources, patches, context),
             Self::Patch(patch) => patch.run(resources, context),

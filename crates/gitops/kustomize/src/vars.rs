@@ -44,7 +44,9 @@ impl Var {
         Ok(Self {
             name: fields.string("name")?,
             object: object.unwrap_or_default(),
-            path: path.filter(|path| !path.is_empty()).unwrap_or_else(|| "metadata.name".to_owned()),
+            path: path
+                .filter(|path| !path.is_empty())
+                .unwrap_or_else(|| "metadata.name".to_owned()),
         })
     }
 }
@@ -98,7 +100,12 @@ impl VarSet {
     }
 
     /// Writes the values of the vars wherever the specs allow.
-    pub(crate) fn resolve(&self, resources: &mut ResMap, specs: &[FieldSpec], context: &Context<'_>) -> Result<()> {
+    pub(crate) fn resolve(
+        &self,
+        resources: &mut ResMap,
+        specs: &[FieldSpec],
+        context: &Context<'_>,
+    ) -> Result<()> {
         let mut values: BTreeMap<&str, Value> = BTreeMap::new();
         for var in self.0.values() {
             values.insert(&var.name, value_of(var, resources)?);
@@ -108,7 +115,9 @@ impl VarSet {
         }
         for resource in resources.list_mut() {
             for spec in specs {
-                spec.apply(&mut resource.value, Make::Nothing, &mut |field| replace_in(field, &values, context))?;
+                spec.apply(&mut resource.value, Make::Nothing, &mut |field| {
+                    replace_in(field, &values, context)
+                })?;
             }
         }
         Ok(())
@@ -125,7 +134,10 @@ fn value_of(var: &Var, resources: &ResMap) -> Result<Value> {
                 var.name
             ))
         })?;
-    let path: Vec<String> = split_field_path(&var.path).iter().flat_map(|part| split_index(part)).collect();
+    let path: Vec<String> = split_field_path(&var.path)
+        .iter()
+        .flat_map(|part| split_index(part))
+        .collect();
     match lookup(&resource.value, &path) {
         Ok(Some(value)) => Ok(value.clone()),
         _ => Err(Error::new(format!(
@@ -169,11 +181,7 @@ fn replace_in(field: &mut Value, values: &BTreeMap<&str, Value>, context: &Conte
 }
 
 /// The text with references replaced. A text that is nothing but a reference takes the type of the value.
-fn replaced(
-    text: &str,
-    values: &BTreeMap<&str, Value>,
-    add: &dyn Fn(usize) -> Result<()>,
-) -> Result<Value> {
+fn replaced(text: &str, values: &BTreeMap<&str, Value>, add: &dyn Fn(usize) -> Result<()>) -> Result<Value> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('$') {
@@ -194,7 +202,10 @@ fn replaced(
                 Some(close) => {
                     let name = &after[1..close];
                     let whole = text.len() == close + 2;
-                    match values.get(name).filter(|value| !value.is_object() && !value.is_array()) {
+                    match values
+                        .get(name)
+                        .filter(|value| !value.is_object() && !value.is_array())
+                    {
                         Some(value) if whole && !value.is_null() => return Ok(value.clone()),
                         Some(value) => {
                             let shown = shown(value);

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use fairway_gitops_kustomize::{
-    Built, ChartRenderer, ChartRequest, Fetcher, LoadRestrictions, Options, Ports, Reorder, RepositorySpec, build,
+    Built, ChartRenderer, ChartRequest, Fetcher, LoadRestrictions, Options, Ports, Reorder, RepositorySpec,
+    build,
 };
 use fairway_gitops_tree::Tree;
 
@@ -19,7 +20,9 @@ fn built(files: &[(&str, &str)], options: &Options, ports: Ports<'_>) -> Built {
 }
 
 fn yaml(files: &[(&str, &str)]) -> String {
-    built(files, &Options::default(), Ports::default()).to_yaml().unwrap()
+    built(files, &Options::default(), Ports::default())
+        .to_yaml()
+        .unwrap()
 }
 
 #[test]
@@ -35,9 +38,15 @@ fn generated_names_are_followed() {
         ),
         ("base/d.yaml", DEPLOYMENT),
     ]);
-    let name = result.lines().find_map(|line| line.strip_prefix("  name: p-settings-")).unwrap();
+    let name = result
+        .lines()
+        .find_map(|line| line.strip_prefix("  name: p-settings-"))
+        .unwrap();
     assert_eq!(name.len(), 10);
-    assert!(result.contains(&format!("            name: p-settings-{name}\n")), "{result}");
+    assert!(
+        result.contains(&format!("            name: p-settings-{name}\n")),
+        "{result}"
+    );
     assert!(result.contains("  a: \"1\"\n  b: \"2\"\n"), "{result}");
 }
 
@@ -47,13 +56,21 @@ fn files_that_a_result_depends_on_are_known() {
         ("top/kustomization.yaml", "resources: [d.yaml, ../base]\n"),
         ("top/d.yaml", DEPLOYMENT),
         ("top/unused.yaml", DEPLOYMENT),
-        ("base/kustomization.yaml", "configMapGenerator: [{name: c, files: [data.txt]}]\n"),
+        (
+            "base/kustomization.yaml",
+            "configMapGenerator: [{name: c, files: [data.txt]}]\n",
+        ),
         ("base/data.txt", "text\n"),
     ]);
     let reader = tree.reader();
     build(&reader, "top", &Options::default(), Ports::default()).unwrap();
     let inputs = reader.inputs();
-    for changed in ["top/kustomization.yaml", "top/d.yaml", "base/data.txt", "base/kustomization.yml"] {
+    for changed in [
+        "top/kustomization.yaml",
+        "top/d.yaml",
+        "base/data.txt",
+        "base/kustomization.yml",
+    ] {
         assert!(inputs.depend_on(changed), "{changed}");
     }
     assert!(!inputs.depend_on("top/unused.yaml"));
@@ -64,9 +81,17 @@ fn order_and_restrictions_are_the_callers() {
     let files = [
         ("top/kustomization.yaml", "resources: [d.yaml, ../other/n.yaml]\n"),
         ("top/d.yaml", DEPLOYMENT),
-        ("other/n.yaml", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: n\n"),
+        (
+            "other/n.yaml",
+            "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: n\n",
+        ),
     ];
-    let refused = build(&tree(&files).reader(), "top", &Options::default(), Ports::default());
+    let refused = build(
+        &tree(&files).reader(),
+        "top",
+        &Options::default(),
+        Ports::default(),
+    );
     assert!(refused.unwrap_err().to_string().contains("is not in or below"));
     let mut options = Options {
         load_restrictions: LoadRestrictions::None,
@@ -74,7 +99,10 @@ fn order_and_restrictions_are_the_callers() {
     };
     let kinds = |options: &Options| -> Vec<String> {
         let objects = built(&files, options, Ports::default()).objects;
-        objects.iter().map(|object| object["kind"].as_str().unwrap().to_owned()).collect()
+        objects
+            .iter()
+            .map(|object| object["kind"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert_eq!(kinds(&options), ["Namespace", "Deployment"]);
     options.reorder = Reorder::None;
@@ -84,16 +112,34 @@ fn order_and_restrictions_are_the_callers() {
 #[test]
 fn mistakes_are_named() {
     for (kustomization, words) in [
-        ("namePrefix: [a]", &["top/kustomization.yaml", "namePrefix", "string"][..]),
-        ("nmePrefix: a", &["top/kustomization.yaml", "nmePrefix", "unknown field"]),
-        ("patches: [{path: p.yaml}]", &["patches[0]", "p.yaml", "no such file"]),
+        (
+            "namePrefix: [a]",
+            &["top/kustomization.yaml", "namePrefix", "string"][..],
+        ),
+        (
+            "nmePrefix: a",
+            &["top/kustomization.yaml", "nmePrefix", "unknown field"],
+        ),
+        (
+            "patches: [{path: p.yaml}]",
+            &["patches[0]", "p.yaml", "no such file"],
+        ),
         ("patches: [{patch: \"x: y\"}]", &["patches[0]", "unable to parse"]),
         ("resources: [missing.yaml]", &["missing.yaml", "no such file"]),
         ("resources: [bad.yaml]", &["bad.yaml", "line"]),
-        ("resources: [d.yaml, d.yaml]", &["d.yaml", "already registered id"]),
-        ("replicas: [{name: none, count: 1}]\nresources: [d.yaml]", &["none", "does not match"]),
+        (
+            "resources: [d.yaml, d.yaml]",
+            &["d.yaml", "already registered id"],
+        ),
+        (
+            "replicas: [{name: none, count: 1}]\nresources: [d.yaml]",
+            &["none", "does not match"],
+        ),
         ("images: [{name: 1}]", &["images[0].name", "string"]),
-        ("configMapGenerator: [{name: a, literals: [b]}]", &["invalid literal source b"]),
+        (
+            "configMapGenerator: [{name: a, literals: [b]}]",
+            &["invalid literal source b"],
+        ),
     ] {
         let tree = tree(&[
             ("top/kustomization.yaml", kustomization),
@@ -113,7 +159,10 @@ fn mistakes_are_named() {
 fn deprecated_fields_are_told() {
     let result = built(
         &[
-            ("top/kustomization.yaml", "bases: [../base]\ncommonLabels: {a: b}\n"),
+            (
+                "top/kustomization.yaml",
+                "bases: [../base]\ncommonLabels: {a: b}\n",
+            ),
             ("base/kustomization.yaml", "resources: [d.yaml]\n"),
             ("base/d.yaml", DEPLOYMENT),
         ],
@@ -121,7 +170,11 @@ fn deprecated_fields_are_told() {
         Ports::default(),
     );
     assert_eq!(result.warnings.len(), 2);
-    assert!(result.warnings[0].contains("'bases' is deprecated"), "{:?}", result.warnings);
+    assert!(
+        result.warnings[0].contains("'bases' is deprecated"),
+        "{:?}",
+        result.warnings
+    );
 }
 
 /// Answers with what it was asked.
@@ -158,7 +211,13 @@ fn charts_are_rendered_by_the_caller() {
     assert_eq!(objects[0]["metadata"]["namespace"], "prod");
     assert_eq!(objects[0]["data"]["values"], "a:\n  b: 2\n  c: 3\nz: 1\n");
     assert_eq!(objects[0]["data"]["path"], "top/charts/c");
-    let error = build(&tree(&files).reader(), "top", &Options::default(), Ports::default()).unwrap_err();
+    let error = build(
+        &tree(&files).reader(),
+        "top",
+        &Options::default(),
+        Ports::default(),
+    )
+    .unwrap_err();
     assert!(error.to_string().contains("chart 'c'"), "{error}");
 }
 
@@ -167,9 +226,8 @@ struct OneRepository;
 
 impl Fetcher for OneRepository {
     fn file(&self, url: &str) -> Result<Option<Arc<[u8]>>, String> {
-        Ok((url == "https://example.com/cm.yaml").then(|| {
-            Arc::from("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: remote\n".as_bytes())
-        }))
+        Ok((url == "https://example.com/cm.yaml")
+            .then(|| Arc::from("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: remote\n".as_bytes())))
     }
 
     fn repository(&self, repository: &RepositorySpec) -> Result<Tree, String> {
@@ -177,7 +235,10 @@ impl Fetcher for OneRepository {
             return Err(format!("unknown repository {}", repository.raw));
         }
         Tree::of([
-            ("app/kustomization.yaml", "resources: [d.yaml]\nnamePrefix: r-\n".as_bytes()),
+            (
+                "app/kustomization.yaml",
+                "resources: [d.yaml]\nnamePrefix: r-\n".as_bytes(),
+            ),
             ("app/d.yaml", DEPLOYMENT.as_bytes()),
         ])
         .map_err(|error| error.to_string())
@@ -199,7 +260,16 @@ fn remote_bases_come_from_the_fetcher() {
         fetcher: Some(&OneRepository),
     };
     let result = built(&files, &Options::default(), ports).to_yaml().unwrap();
-    assert!(result.contains("name: remote") && result.contains("name: r-web"), "{result}");
-    let error = build(&tree(&files).reader(), "top", &Options::default(), Ports::default()).unwrap_err();
+    assert!(
+        result.contains("name: remote") && result.contains("name: r-web"),
+        "{result}"
+    );
+    let error = build(
+        &tree(&files).reader(),
+        "top",
+        &Options::default(),
+        Ports::default(),
+    )
+    .unwrap_err();
     assert!(error.to_string().contains("nothing is fetched"), "{error}");
 }

@@ -22,21 +22,39 @@ fn refused(files: &[(&str, &str)]) -> Error {
 
 #[test]
 fn alias_bombs() {
-    let mut bomb = String::from("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nx0: &x0 [a, a, a, a, a, a, a, a, a]\n");
+    let mut bomb = String::from(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nx0: &x0 [a, a, a, a, a, a, a, a, a]\n",
+    );
     for level in 1..30 {
-        let _ = writeln!(bomb, "x{level}: &x{level} [*x{0}, *x{0}, *x{0}, *x{0}, *x{0}, *x{0}]", level - 1);
+        let _ = writeln!(
+            bomb,
+            "x{level}: &x{level} [*x{0}, *x{0}, *x{0}, *x{0}, *x{0}, *x{0}]",
+            level - 1
+        );
     }
-    let error = refused(&[("top/kustomization.yaml", "resources: [bomb.yaml]"), ("top/bomb.yaml", &bomb)]);
+    let error = refused(&[
+        ("top/kustomization.yaml", "resources: [bomb.yaml]"),
+        ("top/bomb.yaml", &bomb),
+    ]);
     assert_eq!(error.kind(), ErrorKind::Limit);
     assert!(error.to_string().contains("bomb.yaml"), "{error}");
 }
 
 #[test]
 fn ways_out_of_the_tree() {
-    for resource in ["../../secret.yaml", "/etc/passwd", "../other/r.yaml", "link.yaml", "out.yaml"] {
+    for resource in [
+        "../../secret.yaml",
+        "/etc/passwd",
+        "../other/r.yaml",
+        "link.yaml",
+        "out.yaml",
+    ] {
         let mut builder = Tree::builder();
         builder
-            .file("top/kustomization.yaml", format!("resources: [{resource}]").as_bytes())
+            .file(
+                "top/kustomization.yaml",
+                format!("resources: [{resource}]").as_bytes(),
+            )
             .unwrap();
         builder.file("other/r.yaml", CONFIG_MAP.as_bytes()).unwrap();
         builder.link("top/link.yaml", "../other/r.yaml").unwrap();
@@ -75,10 +93,19 @@ fn bases_that_multiply() {
             ));
         }
     }
-    files.push(("l20/kustomization.yaml".to_owned(), "resources: [r.yaml]".to_owned()));
+    files.push((
+        "l20/kustomization.yaml".to_owned(),
+        "resources: [r.yaml]".to_owned(),
+    ));
     files.push(("l20/r.yaml".to_owned(), CONFIG_MAP.to_owned()));
-    files.push(("top/kustomization.yaml".to_owned(), "resources: [../l0]".to_owned()));
-    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    files.push((
+        "top/kustomization.yaml".to_owned(),
+        "resources: [../l0]".to_owned(),
+    ));
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()))
+        .collect();
     let options = Options {
         limits: Limits {
             kustomizations: 2_000,
@@ -97,7 +124,10 @@ fn text_that_doubles() {
         replacements += "- source: {kind: ConfigMap, fieldPath: data.k}\n  targets:\n  - select: {kind: ConfigMap}\n    \
                          fieldPaths: [data.k]\n    options: {delimiter: \":\", index: 99}\n";
     }
-    let error = refused(&[("top/kustomization.yaml", &replacements), ("top/r.yaml", CONFIG_MAP)]);
+    let error = refused(&[
+        ("top/kustomization.yaml", &replacements),
+        ("top/r.yaml", CONFIG_MAP),
+    ]);
     assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
 }
 
@@ -136,7 +166,10 @@ fn regular_expressions_that_explode() {
                 "top/kustomization.yaml",
                 "resources: [r.yaml]\npatches:\n- target: {name: \"(a*)*(a*)*b\"}\n  patch: '[{\"op\": \"remove\", \"path\": \"/data\"}]'\n",
             ),
-            ("top/r.yaml", &CONFIG_MAP.replace("name: a", &format!("name: {name}"))),
+            (
+                "top/r.yaml",
+                &CONFIG_MAP.replace("name: a", &format!("name: {name}")),
+            ),
         ]),
         &Options::default(),
     );
@@ -147,7 +180,10 @@ fn regular_expressions_that_explode() {
 fn deep_nesting() {
     let deep = format!("{}1{}", "[".repeat(50_000), "]".repeat(50_000));
     let resource = format!("apiVersion: v1\nkind: Foo\nmetadata: {{name: a}}\nx: {deep}\n");
-    let error = refused(&[("top/kustomization.yaml", "resources: [r.yaml]"), ("top/r.yaml", &resource)]);
+    let error = refused(&[
+        ("top/kustomization.yaml", "resources: [r.yaml]"),
+        ("top/r.yaml", &resource),
+    ]);
     assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
     // Operations that put a value into itself, again and again.
     let mut operations = String::new();
@@ -157,7 +193,10 @@ fn deep_nesting() {
     let patch = format!("resources: [r.yaml]\npatches:\n- target: {{kind: Foo}}\n  patch: |\n{operations}");
     let error = refused(&[
         ("top/kustomization.yaml", &patch),
-        ("top/r.yaml", "apiVersion: v1\nkind: Foo\nmetadata: {name: a}\nx: {y: z}\n"),
+        (
+            "top/r.yaml",
+            "apiVersion: v1\nkind: Foo\nmetadata: {name: a}\nx: {y: z}\n",
+        ),
     ]);
     assert!(error.to_string().contains("level"), "{error}");
 }
@@ -174,7 +213,10 @@ fn results_that_are_too_large() {
     };
     let long = CONFIG_MAP.replace("k: v", &format!("k: {}", "v".repeat(2_000)));
     let error = build_in(
-        &tree(&[("top/kustomization.yaml", "resources: [r.yaml]"), ("top/r.yaml", &long)]),
+        &tree(&[
+            ("top/kustomization.yaml", "resources: [r.yaml]"),
+            ("top/r.yaml", &long),
+        ]),
         &options,
     )
     .unwrap_err();
@@ -183,7 +225,10 @@ fn results_that_are_too_large() {
         .map(|at| CONFIG_MAP.replace("name: a", &format!("name: a{at}")) + "---\n")
         .collect();
     let error = build_in(
-        &tree(&[("top/kustomization.yaml", "resources: [r.yaml]"), ("top/r.yaml", &many)]),
+        &tree(&[
+            ("top/kustomization.yaml", "resources: [r.yaml]"),
+            ("top/r.yaml", &many),
+        ]),
         &options,
     )
     .unwrap_err();

@@ -28,5 +28,6 @@ pub use json_fault::json_fault;
 pub use json_strict::{DuplicateField, JsonError, MAX_REPORTED, parse_json};
 pub use resolve::Resolution;
 pub use stream::{
-    Document, DuplicateKey, Limits, Spelling, Step, documents, documents_with, from_slice, from_str, from_str_with,
+    Document, DuplicateKey, Limits, Spelling, Step, documents, documents_with, from_slice, from_str,
+    from_str_with,
 };

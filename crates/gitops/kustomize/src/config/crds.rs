@@ -33,7 +33,10 @@ pub(crate) fn from_crds(document: &Value) -> Result<TransformerConfig> {
         let Some(properties) = properties_of(definitions, name) else {
             continue;
         };
-        if !["kind", "apiVersion", "metadata"].iter().all(|field| properties.contains_key(*field)) {
+        if !["kind", "apiVersion", "metadata"]
+            .iter()
+            .all(|field| properties.contains_key(*field))
+        {
             continue;
         }
         let kind = name.rsplit('.').next().unwrap_or(name);
@@ -72,7 +75,9 @@ impl Walk<'_> {
         for (field, property) in properties {
             self.properties += 1;
             if self.properties > MAX_PROPERTIES {
-                return Err(Error::new(format!("definitions have more than {MAX_PROPERTIES} properties")));
+                return Err(Error::new(format!(
+                    "definitions have more than {MAX_PROPERTIES} properties"
+                )));
             }
             path.push(field.clone());
             let extension = |name: &str| property.get(name).and_then(Value::as_str);
@@ -90,7 +95,11 @@ impl Walk<'_> {
                 let key = extension(REFERENCE_NAME).unwrap_or("name");
                 config.add_reference(&NameReference {
                     gvk: Gvk::new("", version, kind),
-                    referrers: vec![FieldSpec::new(gvk.clone(), &format!("{}/{key}", spec.path), false)],
+                    referrers: vec![FieldSpec::new(
+                        gvk.clone(),
+                        &format!("{}/{key}", spec.path),
+                        false,
+                    )],
                 })?;
             }
             if let Some(reference) = property.get("$ref").and_then(Value::as_str) {

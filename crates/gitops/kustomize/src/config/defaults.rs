@@ -47,7 +47,12 @@ fn make() -> TransformerConfig {
         name_suffix: name,
         namespace: vec![
             created("", "", "Namespace", "metadata/name"),
-            created("apiregistration.k8s.io", "", "APIService", "spec/service/namespace"),
+            created(
+                "apiregistration.k8s.io",
+                "",
+                "APIService",
+                "spec/service/namespace",
+            ),
             spec(
                 "apiextensions.k8s.io",
                 "",
@@ -63,7 +68,14 @@ fn make() -> TransformerConfig {
         var_reference: var_references(),
         images: ["spec", "spec/template/spec"]
             .iter()
-            .flat_map(|pod| ["containers[]/image", "initContainers[]/image", "volumes[]/image/reference"].map(|path| format!("{pod}/{path}")))
+            .flat_map(|pod| {
+                [
+                    "containers[]/image",
+                    "initContainers[]/image",
+                    "volumes[]/image/reference",
+                ]
+                .map(|path| format!("{pod}/{path}"))
+            })
             .map(|path| created("", "", "", &path))
             .collect(),
         replicas: ["Deployment", "ReplicationController", "ReplicaSet", "StatefulSet"]
@@ -78,7 +90,11 @@ fn make() -> TransformerConfig {
 fn metadata(field: &str) -> Vec<FieldSpec> {
     let template = format!("spec/template/metadata/{field}");
     // The labels of a StatefulSet's template are those of its own group only; annotations are of any.
-    let (stateful_group, is_labels) = if field == "labels" { ("apps", true) } else { ("", false) };
+    let (stateful_group, is_labels) = if field == "labels" {
+        ("apps", true)
+    } else {
+        ("", false)
+    };
     let mut specs = vec![
         created("", "", "", &format!("metadata/{field}")),
         created("", "v1", "ReplicationController", &template),
@@ -87,11 +103,26 @@ fn metadata(field: &str) -> Vec<FieldSpec> {
         created("", "", "DaemonSet", &template),
         created(stateful_group, "", "StatefulSet", &template),
         created("batch", "", "Job", &template),
-        created("batch", "", "CronJob", &format!("spec/jobTemplate/metadata/{field}")),
-        created("batch", "", "CronJob", &format!("spec/jobTemplate/spec/template/metadata/{field}")),
+        created(
+            "batch",
+            "",
+            "CronJob",
+            &format!("spec/jobTemplate/metadata/{field}"),
+        ),
+        created(
+            "batch",
+            "",
+            "CronJob",
+            &format!("spec/jobTemplate/spec/template/metadata/{field}"),
+        ),
     ];
     if is_labels {
-        specs.push(created("apps", "", "StatefulSet", "spec/volumeClaimTemplates[]/metadata/labels"));
+        specs.push(created(
+            "apps",
+            "",
+            "StatefulSet",
+            "spec/volumeClaimTemplates[]/metadata/labels",
+        ));
     }
     specs
 }
@@ -106,11 +137,31 @@ fn selectors() -> Vec<FieldSpec> {
         created("", "", "DaemonSet", "spec/selector/matchLabels"),
         created("apps", "", "StatefulSet", "spec/selector/matchLabels"),
         spec("batch", "", "Job", "spec/selector/matchLabels"),
-        spec("batch", "", "CronJob", "spec/jobTemplate/spec/selector/matchLabels"),
+        spec(
+            "batch",
+            "",
+            "CronJob",
+            "spec/jobTemplate/spec/selector/matchLabels",
+        ),
         spec("policy", "", "PodDisruptionBudget", "spec/selector/matchLabels"),
-        spec("networking.k8s.io", "", "NetworkPolicy", "spec/podSelector/matchLabels"),
-        spec("networking.k8s.io", "", "NetworkPolicy", "spec/ingress/from/podSelector/matchLabels"),
-        spec("networking.k8s.io", "", "NetworkPolicy", "spec/egress/to/podSelector/matchLabels"),
+        spec(
+            "networking.k8s.io",
+            "",
+            "NetworkPolicy",
+            "spec/podSelector/matchLabels",
+        ),
+        spec(
+            "networking.k8s.io",
+            "",
+            "NetworkPolicy",
+            "spec/ingress/from/podSelector/matchLabels",
+        ),
+        spec(
+            "networking.k8s.io",
+            "",
+            "NetworkPolicy",
+            "spec/egress/to/podSelector/matchLabels",
+        ),
     ];
     for kind in ["Deployment", "StatefulSet"] {
         for affinity in ["podAffinity", "podAntiAffinity"] {
@@ -119,7 +170,12 @@ fn selectors() -> Vec<FieldSpec> {
                 "preferredDuringSchedulingIgnoredDuringExecution/podAffinityTerm",
                 "requiredDuringSchedulingIgnoredDuringExecution",
             ] {
-                specs.push(spec("apps", "", kind, &format!("{at}/{term}/labelSelector/matchLabels")));
+                specs.push(spec(
+                    "apps",
+                    "",
+                    kind,
+                    &format!("{at}/{term}/labelSelector/matchLabels"),
+                ));
             }
         }
         let spread = "spec/template/spec/topologySpreadConstraints/labelSelector/matchLabels";
@@ -132,7 +188,11 @@ fn selectors() -> Vec<FieldSpec> {
 fn in_pods(workloads: &[(&str, &str)], paths: &[&str]) -> Vec<FieldSpec> {
     let of = |(kind, pod): &(&str, &str)| -> Vec<FieldSpec> {
         // Pods are of the core group, which only their version says.
-        let version = if *kind == "Pod" && paths.len() > 1 { "v1" } else { "" };
+        let version = if *kind == "Pod" && paths.len() > 1 {
+            "v1"
+        } else {
+            ""
+        };
         paths
             .iter()
             .map(|path| spec("", version, kind, &format!("{pod}/{path}")))
@@ -149,8 +209,25 @@ fn reference(group: &str, version: &str, kind: &str, referrers: Vec<FieldSpec>) 
 }
 
 fn name_references() -> Vec<NameReference> {
-    let templates = [POD, POD_TEMPLATE, DEPLOYMENT, REPLICA_SET, DAEMON_SET, STATEFUL_SET, JOB, CRON_JOB];
-    let users = [POD, STATEFUL_SET, DEPLOYMENT, REPLICATION_CONTROLLER, CRON_JOB, JOB, DAEMON_SET];
+    let templates = [
+        POD,
+        POD_TEMPLATE,
+        DEPLOYMENT,
+        REPLICA_SET,
+        DAEMON_SET,
+        STATEFUL_SET,
+        JOB,
+        CRON_JOB,
+    ];
+    let users = [
+        POD,
+        STATEFUL_SET,
+        DEPLOYMENT,
+        REPLICATION_CONTROLLER,
+        CRON_JOB,
+        JOB,
+        DAEMON_SET,
+    ];
     let roles = || ["Role", "ClusterRole"].map(|kind| spec("", "", kind, "rules/resourceNames"));
     let ingress = |path: &str| spec("", "", "Ingress", path);
 
@@ -167,7 +244,9 @@ fn name_references() -> Vec<NameReference> {
     );
     config_maps.push(spec("", "", "Node", "spec/configSource/configMap"));
     config_maps.extend(roles());
-    config_maps.push(ingress(r"metadata/annotations/nginx.ingress.kubernetes.io\/fastcgi-params-configmap"));
+    config_maps.push(ingress(
+        r"metadata/annotations/nginx.ingress.kubernetes.io\/fastcgi-params-configmap",
+    ));
 
     let mut secrets = in_pods(
         &templates,
@@ -208,8 +287,18 @@ fn name_references() -> Vec<NameReference> {
         ingress("spec/rules/http/paths/backend/service/name"),
         ingress("spec/defaultBackend/service/name"),
         spec("apiregistration.k8s.io", "", "APIService", "spec/service/name"),
-        spec(ADMISSION, "", "ValidatingWebhookConfiguration", "webhooks/clientConfig/service"),
-        spec(ADMISSION, "", "MutatingWebhookConfiguration", "webhooks/clientConfig/service"),
+        spec(
+            ADMISSION,
+            "",
+            "ValidatingWebhookConfiguration",
+            "webhooks/clientConfig/service",
+        ),
+        spec(
+            ADMISSION,
+            "",
+            "MutatingWebhookConfiguration",
+            "webhooks/clientConfig/service",
+        ),
     ];
     let mut accounts = vec![
         spec(RBAC, "", "RoleBinding", "subjects"),
@@ -226,7 +315,12 @@ fn name_references() -> Vec<NameReference> {
         reference("", "v1", "ConfigMap", config_maps),
         reference("", "v1", "Secret", secrets),
         reference("", "v1", "Service", services),
-        reference(RBAC, "", "Role", vec![spec(RBAC, "", "RoleBinding", "roleRef/name")]),
+        reference(
+            RBAC,
+            "",
+            "Role",
+            vec![spec(RBAC, "", "RoleBinding", "roleRef/name")],
+        ),
         reference(
             RBAC,
             "",
@@ -259,7 +353,12 @@ fn name_references() -> Vec<NameReference> {
             vec![
                 spec("", "", "PersistentVolume", "spec/storageClassName"),
                 spec("", "", "PersistentVolumeClaim", "spec/storageClassName"),
-                spec("", "", "StatefulSet", "spec/volumeClaimTemplates/spec/storageClassName"),
+                spec(
+                    "",
+                    "",
+                    "StatefulSet",
+                    "spec/volumeClaimTemplates/spec/storageClassName",
+                ),
             ],
         ),
         reference(
@@ -269,12 +368,22 @@ fn name_references() -> Vec<NameReference> {
             in_pods(&users, &["priorityClassName"]),
         ),
         // The group is written with a version in the original, too, so no IngressClass is ever meant.
-        reference("networking.k8s.io/v1", "v1", "IngressClass", vec![ingress("spec/ingressClassName")]),
+        reference(
+            "networking.k8s.io/v1",
+            "v1",
+            "IngressClass",
+            vec![ingress("spec/ingressClassName")],
+        ),
         reference(
             ADMISSION,
             "",
             "ValidatingAdmissionPolicy",
-            vec![spec(ADMISSION, "", "ValidatingAdmissionPolicyBinding", "spec/policyName")],
+            vec![spec(
+                ADMISSION,
+                "",
+                "ValidatingAdmissionPolicyBinding",
+                "spec/policyName",
+            )],
         ),
     ]);
     references
@@ -283,7 +392,15 @@ fn name_references() -> Vec<NameReference> {
 /// Fields in which `$(VAR)` is replaced.
 fn var_references() -> Vec<FieldSpec> {
     let mut specs = Vec::new();
-    for (kind, pod) in [CRON_JOB, DAEMON_SET, DEPLOYMENT, JOB, POD, REPLICA_SET, STATEFUL_SET] {
+    for (kind, pod) in [
+        CRON_JOB,
+        DAEMON_SET,
+        DEPLOYMENT,
+        JOB,
+        POD,
+        REPLICA_SET,
+        STATEFUL_SET,
+    ] {
         for containers in ["containers", "initContainers"] {
             for field in ["args", "command", "env/value", "volumeMounts/mountPath"] {
                 specs.push(spec("", "", kind, &format!("{pod}/{containers}/{field}")));

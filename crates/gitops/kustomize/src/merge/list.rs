@@ -196,12 +196,19 @@ fn is_empty_map(value: &Value) -> bool {
 /// Which of the keys tell these items apart: those that any of them has.
 fn valid(all: &[Vec<String>], values: &[String], keys: &[String]) -> (Vec<String>, Vec<String>) {
     let used: Vec<bool> = (0..keys.len())
-        .map(|at| all.iter().any(|values| values.get(at).is_some_and(|value| !value.is_empty())))
+        .map(|at| {
+            all.iter()
+                .any(|values| values.get(at).is_some_and(|value| !value.is_empty()))
+        })
         .collect();
     if !used.contains(&true) {
         return (keys.to_vec(), values.to_vec());
     }
-    let keys = keys.iter().zip(&used).filter(|(_, used)| **used).map(|(key, _)| key.clone());
+    let keys = keys
+        .iter()
+        .zip(&used)
+        .filter(|(_, used)| **used)
+        .map(|(key, _)| key.clone());
     let values = values
         .iter()
         .zip(&used)
@@ -231,7 +238,11 @@ fn join(left: &[String], right: &[String]) -> Option<Vec<String>> {
         } else if !left.is_empty() && !right.is_empty() {
             return None;
         }
-        joined.push(if left.is_empty() { right.clone() } else { left.clone() });
+        joined.push(if left.is_empty() {
+            right.clone()
+        } else {
+            left.clone()
+        });
     }
     common.then_some(joined)
 }
@@ -254,7 +265,8 @@ fn find(items: &[Value], keys: &[String], values: &[String]) -> Option<usize> {
 
 /// Puts an item in the place of those with these values, or at the end; takes those out if there is none to put.
 fn set_item(items: &mut Vec<Value>, item: Option<Value>, keys: &[String], values: &[String]) -> Result<()> {
-    let by_fields = keys.first().is_some_and(|key| !key.is_empty()) && values.first().is_some_and(|value| !value.is_empty());
+    let by_fields = keys.first().is_some_and(|key| !key.is_empty())
+        && values.first().is_some_and(|value| !value.is_empty());
     let mut found_any = false;
     let mut kept = Vec::with_capacity(items.len() + 1);
     for own in std::mem::take(items) {

@@ -7,7 +7,9 @@ use super::{NewItems, merge};
 use crate::openapi::OpenApi;
 
 fn yaml(text: &str) -> Value {
-    from_str_with(text, Limits::default(), Resolution::Yaml12).unwrap().value
+    from_str_with(text, Limits::default(), Resolution::Yaml12)
+        .unwrap()
+        .value
 }
 
 /// Merges into the pod spec of a Deployment.
@@ -19,8 +21,19 @@ fn merged(target: &str, patch: &str) -> String {
         ))
     };
     let api = OpenApi::new();
-    let outcome = merge(&deployment(patch), deployment(target), NewItems::First, Some(&api)).unwrap();
-    to_string(outcome.unwrap().pointer("/spec/template/spec").unwrap_or(&Value::Null))
+    let outcome = merge(
+        &deployment(patch),
+        deployment(target),
+        NewItems::First,
+        Some(&api),
+    )
+    .unwrap();
+    to_string(
+        outcome
+            .unwrap()
+            .pointer("/spec/template/spec")
+            .unwrap_or(&Value::Null),
+    )
 }
 
 #[test]
@@ -72,7 +85,7 @@ fn maps_and_lists() {
             "ports are told apart by port and protocol if any has one",
             "containers:\n- name: a\n  ports:\n  - containerPort: 80\n    protocol: TCP\n  - containerPort: 80\n    protocol: UDP",
             "containers:\n- name: a\n  ports:\n  - containerPort: 80\n    protocol: UDP\n    name: u",
-            "containers:\n- name: a\n  ports:\n  - containerPort: 80\n    name: u\n    protocol: UDP\n  - containerPort: 80\n    protocol: TCP\n",
+            "containers:\n- name: a\n  ports:\n  - containerPort: 80\n    protocol: TCP\n  - containerPort: 80\n    name: u\n    protocol: UDP\n",
         ),
     ] {
         assert_eq!(merged(target, patch), expected, "{why}");
@@ -81,9 +94,19 @@ fn maps_and_lists() {
 
 #[test]
 fn unknown_kinds_have_no_merge_keys() {
-    let object = |list: &str| yaml(&format!("apiVersion: example.com/v1\nkind: Foo\nspec:\n  list: {list}\n"));
+    let object = |list: &str| {
+        yaml(&format!(
+            "apiVersion: example.com/v1\nkind: Foo\nspec:\n  list: {list}\n"
+        ))
+    };
     let api = OpenApi::new();
-    let outcome = merge(&object("[{name: b}]"), object("[{name: a}]"), NewItems::First, Some(&api)).unwrap();
+    let outcome = merge(
+        &object("[{name: b}]"),
+        object("[{name: a}]"),
+        NewItems::First,
+        Some(&api),
+    )
+    .unwrap();
     assert_eq!(outcome.unwrap()["spec"]["list"], yaml("[{name: b}]"));
 }
 
@@ -91,7 +114,18 @@ fn unknown_kinds_have_no_merge_keys() {
 fn kinds_of_values_must_fit() {
     let api = OpenApi::new();
     for (target, patch) in [("a: {b: c}", "a: d"), ("a: d", "a: [b]"), ("a: [b]", "a: {b: c}")] {
-        assert!(merge(&yaml(patch), yaml(target), NewItems::First, Some(&api)).is_err(), "{patch}");
+        assert!(
+            merge(&yaml(patch), yaml(target), NewItems::First, Some(&api)).is_err(),
+            "{patch}"
+        );
     }
-    assert!(merge(&yaml("a: {$patch: wrong}"), yaml("a: {b: c}"), NewItems::First, Some(&api)).is_err());
+    assert!(
+        merge(
+            &yaml("a: {$patch: wrong}"),
+            yaml("a: {b: c}"),
+            NewItems::First,
+            Some(&api)
+        )
+        .is_err()
+    );
 }

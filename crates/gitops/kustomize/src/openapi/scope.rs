@@ -8,9 +8,17 @@ const CLUSTER: &[(&str, &[&str], &[&str])] = &[
         &["v1", "v1beta1"],
         &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"],
     ),
-    ("apiextensions.k8s.io", &["v1", "v1beta1"], &["CustomResourceDefinition"]),
+    (
+        "apiextensions.k8s.io",
+        &["v1", "v1beta1"],
+        &["CustomResourceDefinition"],
+    ),
     ("apiregistration.k8s.io", &["v1", "v1beta1"], &["APIService"]),
-    ("certificates.k8s.io", &["v1", "v1beta1"], &["CertificateSigningRequest"]),
+    (
+        "certificates.k8s.io",
+        &["v1", "v1beta1"],
+        &["CertificateSigningRequest"],
+    ),
     (
         "flowcontrol.apiserver.k8s.io",
         &["v1beta1"],
@@ -33,7 +41,13 @@ const CLUSTER: &[(&str, &[&str], &[&str])] = &[
     (
         "",
         &["v1"],
-        &["ComponentStatus", "Namespace", "Node", "NodeProxyOptions", "PersistentVolume"],
+        &[
+            "ComponentStatus",
+            "Namespace",
+            "Node",
+            "NodeProxyOptions",
+            "PersistentVolume",
+        ],
     ),
 ];
 
@@ -42,10 +56,20 @@ const NAMESPACED: &[(&str, &[&str], &[&str])] = &[
     (
         "apps",
         &["v1"],
-        &["ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"],
+        &[
+            "ControllerRevision",
+            "DaemonSet",
+            "Deployment",
+            "ReplicaSet",
+            "StatefulSet",
+        ],
     ),
     ("autoscaling", &["v1"], &["HorizontalPodAutoscaler", "Scale"]),
-    ("autoscaling", &["v2beta1", "v2beta2"], &["HorizontalPodAutoscaler"]),
+    (
+        "autoscaling",
+        &["v2beta1", "v2beta2"],
+        &["HorizontalPodAutoscaler"],
+    ),
     ("batch", &["v1"], &["CronJob", "Job"]),
     ("batch", &["v1beta1"], &["CronJob"]),
     ("coordination.k8s.io", &["v1", "v1beta1"], &["Lease"]),
@@ -55,7 +79,11 @@ const NAMESPACED: &[(&str, &[&str], &[&str])] = &[
     ("networking.k8s.io", &["v1"], &["Ingress", "NetworkPolicy"]),
     ("networking.k8s.io", &["v1beta1"], &["Ingress"]),
     ("policy", &["v1", "v1beta1"], &["PodDisruptionBudget"]),
-    ("rbac.authorization.k8s.io", &["v1", "v1beta1"], &["Role", "RoleBinding"]),
+    (
+        "rbac.authorization.k8s.io",
+        &["v1", "v1beta1"],
+        &["Role", "RoleBinding"],
+    ),
     ("storage.k8s.io", &["v1beta1"], &["CSIStorageCapacity"]),
     (
         "",

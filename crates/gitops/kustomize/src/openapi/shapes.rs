@@ -111,7 +111,9 @@ impl Schema {
 /// The built-in table, read once.
 pub(super) fn builtin() -> Arc<Shapes> {
     static SHAPES: OnceLock<Arc<Shapes>> = OnceLock::new();
-    SHAPES.get_or_init(|| Arc::new(Shapes::from_table(BUILTIN))).clone()
+    SHAPES
+        .get_or_init(|| Arc::new(Shapes::from_table(BUILTIN)))
+        .clone()
 }
 
 impl Shapes {
@@ -160,7 +162,9 @@ impl Shapes {
                 }
                 ["kind", api_version, kind, name] => {
                     let index = names.get(name).copied().unwrap_or(0);
-                    shapes.kinds.insert((api_version.to_owned(), kind.to_owned()), index);
+                    shapes
+                        .kinds
+                        .insert((api_version.to_owned(), kind.to_owned()), index);
                 }
                 _ => {}
             }
@@ -181,7 +185,10 @@ impl Shapes {
     /// Reads an OpenAPI document.
     pub(super) fn from_openapi(document: &Value) -> Self {
         let empty = serde_json::Map::new();
-        let definitions = document.get("definitions").and_then(Value::as_object).unwrap_or(&empty);
+        let definitions = document
+            .get("definitions")
+            .and_then(Value::as_object)
+            .unwrap_or(&empty);
         let mut shapes = Self::default();
         for (index, name) in definitions.keys().enumerate() {
             shapes.names.insert(name.clone(), index);
@@ -189,7 +196,9 @@ impl Shapes {
         }
         for (index, definition) in definitions.values().enumerate() {
             shapes.fill(index, definition, MAX_DEPTH);
-            let kinds = definition.get("x-kubernetes-group-version-kind").and_then(Value::as_array);
+            let kinds = definition
+                .get("x-kubernetes-group-version-kind")
+                .and_then(Value::as_array);
             for kind in kinds.into_iter().flatten() {
                 if let Some(kind) = type_of(kind) {
                     shapes.kinds.insert(kind, index);

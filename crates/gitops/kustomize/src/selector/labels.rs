@@ -61,7 +61,9 @@ impl LabelSelector {
                 Operator::Exists => value.is_some(),
                 Operator::Absent => value.is_none(),
                 Operator::In(wanted) => value.is_some_and(|value| wanted.iter().any(|one| one == value)),
-                Operator::NotIn(unwanted) => value.is_none_or(|value| !unwanted.iter().any(|one| one == value)),
+                Operator::NotIn(unwanted) => {
+                    value.is_none_or(|value| !unwanted.iter().any(|one| one == value))
+                }
                 Operator::Greater(bound) => number().is_some_and(|number| number > *bound),
                 Operator::Less(bound) => number().is_some_and(|number| number < *bound),
             }
@@ -203,7 +205,16 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for selector in ["app in web", "a b", "=x", "app in (a", "a=b c", "a=!b", "-a", "x>y"] {
+        for selector in [
+            "app in web",
+            "a b",
+            "=x",
+            "app in (a",
+            "a=b c",
+            "a=!b",
+            "-a",
+            "x>y",
+        ] {
             assert!(LabelSelector::parse(selector).is_err(), "{selector}");
         }
     }

@@ -33,7 +33,11 @@ impl ImageUpdate {
             Err(error) if error.kind() == crate::error::ErrorKind::Limit => return Err(error),
             Err(_) => None,
         };
-        Ok(Self { image, specs, pattern })
+        Ok(Self {
+            image,
+            specs,
+            pattern,
+        })
     }
 
     pub(crate) fn run(&self, resources: &mut ResMap, context: &Context<'_>) -> Result<()> {
@@ -43,7 +47,9 @@ impl ImageUpdate {
             }
             self.containers(&mut resource.value, context)?;
             for spec in &self.specs {
-                spec.apply(&mut resource.value, Make::Nothing, &mut |field| self.update(field, context))?;
+                spec.apply(&mut resource.value, Make::Nothing, &mut |field| {
+                    self.update(field, context)
+                })?;
             }
         }
         Ok(())
@@ -52,7 +58,9 @@ impl ImageUpdate {
     /// The images of whatever is called containers, wherever it is.
     fn containers(&self, value: &mut Value, context: &Context<'_>) -> Result<()> {
         match value {
-            Value::Array(items) => items.iter_mut().try_for_each(|item| self.containers(item, context)),
+            Value::Array(items) => items
+                .iter_mut()
+                .try_for_each(|item| self.containers(item, context)),
             Value::Object(fields) => {
                 for (key, field) in fields.iter_mut() {
                     self.containers(field, context)?;
@@ -83,7 +91,11 @@ impl ImageUpdate {
             return Err(wrong_kind("ScalarNode", field));
         }
         let old = text(field);
-        if !self.pattern.as_ref().is_some_and(|pattern| pattern.is_match(&old)) {
+        if !self
+            .pattern
+            .as_ref()
+            .is_some_and(|pattern| pattern.is_match(&old))
+        {
             return Ok(());
         }
         let new = self.renamed(&old);
@@ -146,7 +158,10 @@ mod tests {
             ("nginx", ("nginx", "", "")),
             ("nginx:1.2", ("nginx", "1.2", "")),
             ("host:5000/nginx", ("host:5000/nginx", "", "")),
-            ("host:5000/a/nginx:1@sha256:abc", ("host:5000/a/nginx", "1", "sha256:abc")),
+            (
+                "host:5000/a/nginx:1@sha256:abc",
+                ("host:5000/a/nginx", "1", "sha256:abc"),
+            ),
             ("nginx@sha256:abc", ("nginx", "", "sha256:abc")),
         ] {
             assert_eq!(split(image), parts, "{image}");

@@ -47,7 +47,12 @@ pub(crate) fn affix(
             continue;
         }
         for spec in specs {
-            if !selects(&spec.gvk, &original.gvk.group, &original.gvk.version, &original.gvk.kind) {
+            if !selects(
+                &spec.gvk,
+                &original.gvk.group,
+                &original.gvk.version,
+                &original.gvk.kind,
+            ) {
                 continue;
             }
             if spec.path == "metadata/name" && !affix.text().is_empty() {

@@ -53,7 +53,9 @@ impl Namespace {
         }
         let mut count: HashMap<ResId, usize> = HashMap::with_capacity(resources.len());
         for resource in resources.iter() {
-            *count.entry(resource.current_id(context.api).into_key()).or_default() += 1;
+            *count
+                .entry(resource.current_id(context.api).into_key())
+                .or_default() += 1;
         }
         for resource in resources.list_mut() {
             if resource.is_gone() || resource.helm_generated {
@@ -97,8 +99,10 @@ impl Namespace {
                 || !is_core && spec.path == "metadata/name"
                 || is_binding && is_role_binding(&spec.gvk.kind) && spec.path == "subjects/namespace";
             if !skipped {
-                spec.apply(&mut resource.value, Make::Scalar, &mut |field| self.set_field(field))
-                    .within(|| "namespace transformation failed".to_owned())?;
+                spec.apply(&mut resource.value, Make::Scalar, &mut |field| {
+                    self.set_field(field)
+                })
+                .within(|| "namespace transformation failed".to_owned())?;
             }
         }
         Ok(())
@@ -108,7 +112,10 @@ impl Namespace {
         if field.is_object() || field.is_array() {
             return match is_empty(field) && self.unset_only {
                 true => Ok(()),
-                false => Err(wrong_kind("ScalarNode", field).within("namespace field specs must target scalar nodes")),
+                false => {
+                    Err(wrong_kind("ScalarNode", field)
+                        .within("namespace field specs must target scalar nodes"))
+                }
             };
         }
         if !self.unset_only || text(field).is_empty() {

@@ -204,7 +204,12 @@ pub(crate) fn strategic(resources: &mut ResMap, patches: &[Resource], context: &
 }
 
 /// Applies a patch to several resources, whatever it calls itself.
-fn apply_to(resources: &mut ResMap, selected: &[usize], patch: &Resource, context: &Context<'_>) -> Result<()> {
+fn apply_to(
+    resources: &mut ResMap,
+    selected: &[usize],
+    patch: &Resource,
+    context: &Context<'_>,
+) -> Result<()> {
     let mut prepared = patch.clone();
     // On this way the original turns labels and annotations into text, also those that were to be removed.
     prepared.settle_strings("labels");

@@ -2,12 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use super::structured;
 use super::Context;
+use super::structured;
 use crate::decode::Fields;
 use crate::error::{Error, Result, Within};
 use crate::id::ResId;
-use crate::node::{is_empty, is_scalar, list_index, lookup, plain, set_text, split_field_path, text, wrong_kind};
+use crate::node::{
+    is_empty, is_scalar, list_index, lookup, plain, set_text, split_field_path, text, wrong_kind,
+};
 use crate::resmap::ResMap;
 use crate::resource::Resource;
 use crate::selector::{CompiledSelector, Selector, regex};
@@ -97,7 +99,9 @@ pub(crate) fn run(resources: &mut ResMap, replacements: &[Replacement], context:
             &replacement.targets,
             replacement.source.is_some() || replacement.source_value.is_some(),
         ) else {
-            return Err(Error::new("replacements must specify a source and at least one target"));
+            return Err(Error::new(
+                "replacements must specify a source and at least one target",
+            ));
         };
         let value = value_of(resources, replacement)?;
         for target in targets {
@@ -147,7 +151,11 @@ fn value_of(resources: &ResMap, replacement: &Replacement) -> Result<Value> {
                 source.id
             ))
         })?;
-    let Some(options) = source.options.as_ref().filter(|options| !options.delimiter.is_empty()) else {
+    let Some(options) = source
+        .options
+        .as_ref()
+        .filter(|options| !options.delimiter.is_empty())
+    else {
         return Ok(found.clone());
     };
     if !is_scalar(found) {
@@ -155,7 +163,9 @@ fn value_of(resources: &ResMap, replacement: &Replacement) -> Result<Value> {
     }
     let whole = text(found);
     let parts: Vec<&str> = split_text(&whole, &options.delimiter);
-    let part = usize::try_from(options.index).ok().and_then(|index| parts.get(index));
+    let part = usize::try_from(options.index)
+        .ok()
+        .and_then(|index| parts.get(index));
     let part = part.ok_or_else(|| {
         Error::new(format!(
             "options.index {} is out of bounds for value {whole}",
@@ -184,7 +194,8 @@ fn put(resources: &mut ResMap, value: &Value, target: &Target, context: &Context
         .select
         .as_ref()
         .ok_or_else(|| Error::new("target must specify resources to select"))?;
-    let selected = CompiledSelector::new(select, bytes).within(|| "error creating target selector".to_owned())?;
+    let selected =
+        CompiledSelector::new(select, bytes).within(|| "error creating target selector".to_owned())?;
     let mut rejected = Vec::new();
     for reject in &target.reject {
         rejected.push((reject, CompiledSelector::new(reject, bytes)?));
@@ -199,7 +210,8 @@ fn put(resources: &mut ResMap, value: &Value, target: &Target, context: &Context
             continue;
         }
         let by_metadata = rejected.iter().any(|(written, reject)| {
-            !(written.annotations.is_empty() && written.labels.is_empty()) && reject.selects_metadata(resource)
+            !(written.annotations.is_empty() && written.labels.is_empty())
+                && reject.selects_metadata(resource)
         });
         if by_metadata {
             continue;
@@ -262,7 +274,13 @@ fn put_into(
 fn size(value: &Value) -> usize {
     match value {
         Value::Array(items) => items.iter().map(size).sum::<usize>() + 2,
-        Value::Object(fields) => fields.iter().map(|(key, value)| key.len() + size(value)).sum::<usize>() + 2,
+        Value::Object(fields) => {
+            fields
+                .iter()
+                .map(|(key, value)| key.len() + size(value))
+                .sum::<usize>()
+                + 2
+        }
         other => text(other).len() + 1,
     }
 }
@@ -332,7 +350,9 @@ impl PathWalk<'_> {
     /// What a field or item that is made begins as.
     fn begin(&self, next: Option<&String>) -> Value {
         match next {
-            Some(next) if next.parse::<usize>().is_ok() || list_index(next).is_some() => Value::Array(Vec::new()),
+            Some(next) if next.parse::<usize>().is_ok() || list_index(next).is_some() => {
+                Value::Array(Vec::new())
+            }
             Some(_) => Value::Object(Map::new()),
             None => match self.make {
                 Some(Value::Array(_)) => Value::Array(Vec::new()),
@@ -371,9 +391,9 @@ impl PathWalk<'_> {
             items.push(begin);
         }
         let found = items.len();
-        let item = items.get_mut(index).ok_or_else(|| {
-            Error::new(format!("index {index} specified but only {found} elements found"))
-        })?;
+        let item = items
+            .get_mut(index)
+            .ok_or_else(|| Error::new(format!("index {index} specified but only {found} elements found")))?;
         self.visit(item, rest, made)
     }
 
@@ -383,7 +403,9 @@ impl PathWalk<'_> {
         for item in items_mut(value)? {
             let found = match name {
                 "" => compiled.is_match(text(item).trim()),
-                name => item.get(name).is_some_and(|field| compiled.is_match(text(field).trim())),
+                name => item
+                    .get(name)
+                    .is_some_and(|field| compiled.is_match(text(field).trim())),
             };
             if found {
                 count += match name {
@@ -402,7 +424,9 @@ impl PathWalk<'_> {
         };
         // An item that its own pattern does not match would be made again and again.
         if !compiled.is_match(pattern) {
-            return Err(Error::new(format!("no element can be made for [{name}={pattern}]")));
+            return Err(Error::new(format!(
+                "no element can be made for [{name}={pattern}]"
+            )));
         }
         count = match name {
             "" => self.visit(&mut item, &[], false)?,

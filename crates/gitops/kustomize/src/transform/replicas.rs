@@ -19,7 +19,9 @@ pub(crate) fn set(
     let mut found = false;
     for spec in specs {
         for resource in resources.list_mut_same_ids() {
-            let named = resource.any_id(context.api, |id| id.name == replica.name && id.is_selected(&spec.gvk));
+            let named = resource.any_id(context.api, |id| {
+                id.name == replica.name && id.is_selected(&spec.gvk)
+            });
             if !named || resource.is_gone() {
                 continue;
             }

@@ -7,8 +7,8 @@ use super::Context;
 use super::replacement::PathWalk;
 use crate::error::Result;
 use crate::go_json;
-use crate::styled;
 use crate::node::{is_scalar, lookup, plain, set_text, text};
+use crate::styled;
 
 /// Larger texts are not looked into.
 const LIMITS: YamlLimits = YamlLimits {

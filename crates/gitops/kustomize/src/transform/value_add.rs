@@ -33,7 +33,9 @@ impl Target {
             return Err(Error::new("fieldPath cannot be empty"));
         }
         let position = usize::try_from(position).map_err(|_| {
-            Error::new(format!("value of FilePathPosition ({position}) cannot be negative"))
+            Error::new(format!(
+                "value of FilePathPosition ({position}) cannot be negative"
+            ))
         })?;
         Ok(Self {
             selector: fields.decoded("selector", Selector::decode)?,
