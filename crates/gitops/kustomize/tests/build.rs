@@ -1,4 +1,5 @@
 //! Whole builds through the front door: what the other tests cannot see in one part alone.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail them")]
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
 //! Input that wants to harm: each is refused, in bounded time and memory, with words that name the file or the bound.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail them")]
 
 use std::fmt::Write as _;
 
@@ -86,7 +87,7 @@ fn bases_that_multiply() {
             format!("l{level}/kustomization.yaml"),
             format!("resources: [../l{level}a, ../l{level}b]\n"),
         ));
-        for (side, prefix) in [("a", "x"), ("b", "y")] {
+        for (side, prefix) in [("a", "p"), ("b", "q")] {
             files.push((
                 format!("l{level}{side}/kustomization.yaml"),
                 format!("namePrefix: {prefix}\nresources: [../l{next}]\n"),
@@ -184,7 +185,7 @@ fn deep_nesting() {
         ("top/kustomization.yaml", "resources: [r.yaml]"),
         ("top/r.yaml", &resource),
     ]);
-    assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+    assert!(error.to_string().contains("limit") && error.to_string().contains("r.yaml"), "{error}");
     // Operations that put a value into itself, again and again.
     let mut operations = String::new();
     for _ in 0..300 {
@@ -264,7 +265,7 @@ fn file() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     /// Whatever is in the files, a build ends with a result or an error.
     #[test]
