@@ -120,7 +120,7 @@ fn render(definitions: &Map<String, Value>) -> String {
         for (field, way) in &all[name] {
             match way {
                 Way::Object(target) if kept.contains(target) => {
-                    table += &format!("object {field} {target}\n")
+                    table += &format!("object {field} {target}\n");
                 }
                 Way::Object(_) => {}
                 Way::List { keys, items } => {

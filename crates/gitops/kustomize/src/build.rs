@@ -143,7 +143,7 @@ pub fn build(reader: &Reader, directory: &str, options: &Options, ports: Ports<'
     hash::add_hashes(resources, &context)?;
     name_reference::fix(resources, &config.name_reference, &api)?;
     built.vars.resolve(resources, &config.var_reference, &context)?;
-    drop_local(resources);
+    drop_local(resources)?;
     match (&sort_options, options.reorder) {
         (Some(sort_options), _) => order::sort(resources, sort_options, &api)?,
         (None, Reorder::Legacy) => order::legacy(resources, None, &api)?,
@@ -166,11 +166,24 @@ pub fn build(reader: &Reader, directory: &str, options: &Options, ports: Ports<'
     })
 }
 
-fn drop_local(resources: &mut ResMap) {
+fn drop_local(resources: &mut ResMap) -> Result<()> {
+    resources.drop_gone();
+    for resource in resources.iter() {
+        if resource.kind().is_empty() || resource.name().is_empty() && !resource.kind().ends_with("List") {
+            return Err(Error::new(format!(
+                "missing kind or metadata.name in object {{{} {} {:?}}} of the result",
+                resource.api_version(),
+                resource.kind(),
+                resource.name()
+            )));
+        }
+    }
     resources.list_mut().retain(|resource| {
-        let local = resource.annotation(LOCAL_CONFIG);
-        !resource.is_gone() && local.is_none_or(|local| local == "false")
+        resource
+            .annotation(LOCAL_CONFIG)
+            .is_none_or(|local| local == "false")
     });
+    Ok(())
 }
 
 /// The object without what only the build needs.

@@ -185,7 +185,10 @@ fn deep_nesting() {
         ("top/kustomization.yaml", "resources: [r.yaml]"),
         ("top/r.yaml", &resource),
     ]);
-    assert!(error.to_string().contains("limit") && error.to_string().contains("r.yaml"), "{error}");
+    assert!(
+        error.to_string().contains("limit") && error.to_string().contains("r.yaml"),
+        "{error}"
+    );
     // Operations that put a value into itself, again and again.
     let mut operations = String::new();
     for _ in 0..300 {

@@ -44,7 +44,9 @@ fn block(node: &Node, indent: usize, out: &mut String) {
                     out.push_str(&" ".repeat(inner));
                     block(value, inner, out);
                 } else {
-                    out.push(' ');
+                    if !matches!(value, Node::Scalar(text, Style::Plain) if text.is_empty()) {
+                        out.push(' ');
+                    }
                     inline(value, out, indent);
                     end_line(out);
                 }

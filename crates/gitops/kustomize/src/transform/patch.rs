@@ -240,6 +240,14 @@ fn apply(resource: &mut Resource, patch: &Resource, context: &Context<'_>) -> Re
     if patch.allow_name_change || patch.allow_kind_change {
         resource.store_previous_id(context.api);
     }
+    // The original makes a new object of this, and then forgets it.
+    if patch
+        .value
+        .get("$patch")
+        .is_some_and(|directive| directive == "replace")
+    {
+        return Ok(());
+    }
     let blanks = resource.blanks.clone();
     let merge = |value: &mut Value| -> Result<()> {
         let merged = merge_resource(&patch.value, value.take(), &blanks, context.api)
