@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use crate::{conformance_apply, openapi_conformance};
+use crate::{conformance_apply, conformance_kustomize, openapi_conformance};
 
 /// Runs one suite; the last line says how many cases passed, or that the suite was SKIPPED.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -13,7 +13,9 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         ["apply"] => apply(from_environment("apply").as_deref()),
         ["apply", "--dir", folder] => apply(Some(Path::new(folder))),
         ["openapi"] => openapi_conformance::run(),
-        _ => bail!("usage: cargo xtask conformance apply [--dir DIR] | openapi"),
+        ["kustomize"] => kustomize(from_environment("kustomize").as_deref()),
+        ["kustomize", "--dir", folder] => kustomize(Some(Path::new(folder))),
+        _ => bail!("usage: cargo xtask conformance apply|kustomize [--dir DIR] | openapi"),
     }
 }
 
@@ -36,4 +38,12 @@ fn apply(folder: Option<&Path>) -> anyhow::Result<()> {
         bail!("{} apply cases failed", report.failed.len());
     }
     Ok(())
+}
+
+fn kustomize(folder: Option<&Path>) -> anyhow::Result<()> {
+    let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
+        println!("SKIPPED: no folder of kustomize cases; name one with --dir or $FAIRWAY_CONFORMANCE");
+        return Ok(());
+    };
+    conformance_kustomize::run(folder).with_context(|| format!("running the cases in {}", folder.display()))
 }

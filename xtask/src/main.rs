@@ -8,6 +8,7 @@
 mod codegen;
 mod conformance;
 mod conformance_apply;
+mod conformance_kustomize;
 mod openapi_conformance;
 mod tidy;
 mod upstream;
@@ -21,12 +22,12 @@ const COMMANDS: &[Command] = &[
     ("tidy", "check what ARCHITECTURE.md promises", tidy::run),
     (
         "codegen",
-        "schema|protobuf [--check]: write (or check) the facts about the built-in kinds",
+        "schema|protobuf|merge-keys [--check]: write (or check) the facts about the built-in kinds",
         codegen::run,
     ),
     (
         "conformance",
-        "apply [--dir DIR] | openapi: run cases of the originals' own test-suites",
+        "apply|kustomize [--dir DIR] | openapi: run cases of the originals' own test-suites",
         conformance::run,
     ),
 ];
