@@ -106,7 +106,7 @@ impl Reader {
         let mut found = Vec::new();
         let start = path::normalise(directory)?;
         // A stack instead of recursion: the depth is what the tree's author chose.
-        let mut open = vec![start.clone()];
+        let mut open = vec![start];
         let mut first = true;
         while let Some(at) = open.pop() {
             let node = match first {
