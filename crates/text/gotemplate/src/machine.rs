@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::ast::Template;
@@ -93,6 +94,7 @@ pub struct Machine<'a> {
     pub(crate) out: Vec<u8>,
     pub(crate) frame: Vec<exec::Slot>,
     changed: Vec<Map>,
+    pub(crate) regexes: HashMap<Arc<[u8]>, Rc<regex::bytes::Regex>>,
 }
 
 impl<'a> Machine<'a> {
@@ -117,6 +119,7 @@ impl<'a> Machine<'a> {
             out: Vec::new(),
             frame: Vec::new(),
             changed: Vec::new(),
+            regexes: HashMap::new(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! From tokens to templates, with Go's error messages.
 
-mod number;
+pub(crate) mod number;
 
 use std::sync::Arc;
 
