@@ -1,13 +1,13 @@
 //! Go's `fmt`: what values look like when they are printed, by default and by the verbs of `printf`.
 
-mod float;
+mod floats;
 mod printf;
 mod verbs;
 
 use crate::text::lossy;
 use crate::value::Value;
 
-pub(crate) use float::float_g;
+pub(crate) use floats::float_g;
 pub use printf::sprintf;
 use verbs::{Flags, Printer};
 
@@ -19,6 +19,11 @@ pub fn print(value: &Value) -> Result<Vec<u8>, String> {
     let mut printer = Printer::default();
     printer.value(value, 'v', Flags::default(), 0);
     printer.finish()
+}
+
+/// A float as `%v` prints it.
+pub fn float(value: f64) -> String {
+    float_g(value)
 }
 
 /// A value as `%v` prints it, for messages: never fails, and is cut where it is long.

@@ -13,6 +13,7 @@ mod builtins;
 mod error;
 mod exec;
 pub mod fmt;
+pub mod formats;
 mod functions;
 pub mod json_text;
 mod lex;

@@ -1,6 +1,5 @@
 //! One run of templates: what it may use, what it may look at, and what it has produced.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -40,8 +39,8 @@ pub trait Host {
     fn now(&self) -> i128;
     /// Fills a buffer with chance.
     fn entropy(&self, buffer: &mut [u8]);
-    /// Whatever the functions of the caller need.
-    fn context(&self) -> &dyn Any;
+    /// Answers what a function of the caller asks of its surroundings.
+    fn ask(&self, question: &str, args: &[Value]) -> Result<Value, Fault>;
 }
 
 /// What a field of a map is when there is none.
@@ -129,9 +128,9 @@ impl<'a> Machine<'a> {
         self
     }
 
-    /// The caller's context.
-    pub fn context(&self) -> &'a dyn Any {
-        self.host.context()
+    /// Asks the host.
+    pub fn ask(&self, question: &str, args: &[Value]) -> Result<Value, Fault> {
+        self.host.ask(question, args)
     }
 
     /// Nanoseconds since 1970.

@@ -68,12 +68,11 @@ pub struct List {
     pub items: Vec<Value>,
 }
 
-/// A shared map.
+/// A shared map. The same map may be known under several types, as a Go map may.
 #[derive(Clone)]
-pub struct Map(Rc<MapInner>);
+pub struct Map(Rc<MapInner>, &'static MapType);
 
 struct MapInner {
-    ty: &'static MapType,
     entries: RefCell<Entries>,
     /// Whether it is on the list of maps that are emptied after the run.
     tracked: Cell<bool>,
@@ -103,16 +102,21 @@ impl Map {
 
     /// A map of another type.
     pub fn typed(ty: &'static MapType, entries: Entries) -> Self {
-        Self(Rc::new(MapInner {
-            ty,
+        let inner = MapInner {
             entries: RefCell::new(entries),
             tracked: Cell::new(false),
-        }))
+        };
+        Self(Rc::new(inner), ty)
     }
 
     /// Its Go type.
     pub fn ty(&self) -> &'static MapType {
-        self.0.ty
+        self.1
+    }
+
+    /// The same map under another type.
+    pub fn retyped(&self, ty: &'static MapType) -> Self {
+        Self(self.0.clone(), ty)
     }
 
     /// What a key maps to.

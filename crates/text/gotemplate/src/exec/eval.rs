@@ -4,7 +4,7 @@ use super::{At, Outcome, Slot, State};
 use crate::ast::{Command, Number, Operand, OperandKind, Pipe};
 use crate::functions::{Func, Param};
 use crate::machine::MissingKey;
-use crate::value::{Elem, IntType, UintType, Value};
+use crate::value::{ANY_MAP, Elem, IntType, UintType, Value};
 
 /// A value, and whether its type is an interface.
 struct Boxed(Value, bool);
@@ -340,7 +340,11 @@ impl<'t> State<'_, '_, 't> {
         match value {
             Value::Invalid if param.can_be_nil() => Ok(Value::Nil),
             Value::Invalid => self.error(format!("invalid value; expected {}", param.name())),
-            value if param.accepts(&value) => Ok(value),
+            value if param.accepts(&value) => Ok(match (param, value) {
+                // Within the function it is what the parameter says.
+                (Param::Map, Value::Map(map)) => Value::Map(map.retyped(&ANY_MAP)),
+                (_, value) => value,
+            }),
             value => self.error(format!(
                 "wrong type for value; expected {}; got {}",
                 param.name(),

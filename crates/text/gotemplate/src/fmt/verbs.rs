@@ -1,6 +1,6 @@
 //! One value by one verb.
 
-use super::float;
+use super::floats;
 use crate::text::{Quoting, lossy, quote_with};
 use crate::value::Value;
 
@@ -257,7 +257,7 @@ impl Printer {
             'g' | 'G' | 'b' | 'x' | 'X' => (verb, flags.precision),
             _ => return self.bad_verb(value, verb),
         };
-        let mut shown = float::format(number, verb, precision);
+        let mut shown = floats::format(number, verb, precision);
         if flags.plus && !shown.starts_with(['+', '-']) {
             shown.insert(0, '+');
         } else if flags.space && !shown.starts_with(['+', '-']) {
