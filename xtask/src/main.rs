@@ -8,6 +8,7 @@
 mod codegen;
 mod conformance;
 mod conformance_apply;
+mod conformance_helm;
 mod openapi_conformance;
 mod tidy;
 mod upstream;
@@ -26,7 +27,7 @@ const COMMANDS: &[Command] = &[
     ),
     (
         "conformance",
-        "apply [--dir DIR] | openapi: run cases of the originals' own test-suites",
+        "apply [--dir DIR] | helm [--dir DIR] | openapi: run cases of the originals' own test-suites",
         conformance::run,
     ),
 ];

@@ -3,7 +3,9 @@
 //! Reading is forgiving: what cannot be read becomes a map or list with the error's text, because a template cannot
 //! catch errors. All numbers are floats, as Go reads them into an empty interface.
 
+mod toml_read;
 mod toml_write;
+mod yaml_pretty;
 
 use fairway_text_yaml as yaml;
 use serde_json::Value as Json;
@@ -56,6 +58,16 @@ pub const TABLE: &[Func] = &[
             other => Err(mismatch(json_kind(&other), "[]interface {}")),
         });
         Ok(list_or_error(value))
+    }),
+    Func::new("toYamlPretty", &[Any], |machine, args| {
+        let text = yaml_pretty::write(arg::any(args, 0)).unwrap_or_default();
+        machine.spend_bytes(text.len())?;
+        Ok(text.into())
+    }),
+    Func::new("fromToml", &[Str], |machine, args| {
+        // Each table of a list copies the list.
+        machine.spend_bytes(arg::bytes(args, 0).len().saturating_mul(64))?;
+        Ok(map_or_error(toml_read::read(&arg::text(args, 0))))
     }),
     Func::new("toToml", &[Any], |_, args| {
         let text = toml_write::write(arg::any(args, 0)).unwrap_or_else(|error| error);
@@ -138,3 +150,6 @@ fn list_or_error(value: Result<Value, String>) -> Value {
         Err(error) => Value::list(vec![Value::from(error)]),
     }
 }
+
+#[cfg(test)]
+mod tests;

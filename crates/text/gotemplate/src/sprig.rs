@@ -43,10 +43,10 @@ pub fn add(functions: &mut Functions) {
         urls::TABLE,
         paths::TABLE,
         random::TABLE,
-        crypto::TABLE,
     ] {
         functions.add(table);
     }
+    crypto::add(functions);
 }
 
 #[cfg(test)]

@@ -147,3 +147,50 @@ fn a_map_within_itself_is_neither_printed_nor_leaked() {
     let deep = "{{ $d := dict }}{{ range until 100000 }}{{ $d = dict \"a\" $d }}{{ end }}ok";
     assert_eq!(run(deep).as_deref(), Ok("ok"));
 }
+
+#[test]
+fn certificates_are_made_and_signed() {
+    use ring::signature::{RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
+    let text = "{{ $ca := genCA \"my ca\" 365 }}{{ $c := genSignedCert \"host\" (list \"10.0.0.1\") (list \"a.b\" \"c\") 30 $ca }}{{ $ca.Cert }}|{{ $c.Cert }}|{{ $c.Key }}|{{ (buildCustomCert (b64enc $c.Cert) (b64enc $c.Key)).Key }}";
+    let printed = run(text).unwrap();
+    let parts: Vec<&str> = printed.split('|').collect();
+    assert_eq!(parts[2], parts[3]);
+    let der = |pem: &str| {
+        use base64::Engine;
+        let body: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
+        base64::engine::general_purpose::STANDARD.decode(body).unwrap()
+    };
+    let (authority, certificate) = (der(parts[0]), der(parts[1]));
+    // The signature covers the first of the three parts and verifies with the key of the authority.
+    let content = |bytes: &[u8]| -> (Vec<u8>, Vec<u8>) {
+        let header = 4;
+        let inner = &bytes[header..];
+        let length = 4 + usize::from(u16::from_be_bytes([inner[2], inner[3]]));
+        (inner[..length].to_vec(), bytes[bytes.len() - 256..].to_vec())
+    };
+    let key_at = authority
+        .windows(4)
+        .position(|window| window == [0x30, 0x82, 0x01, 0x0a])
+        .unwrap();
+    let public = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, &authority[key_at..key_at + 270]);
+    for bytes in [&authority, &certificate] {
+        let (body, signature) = content(bytes);
+        public.verify(&body, &signature).unwrap();
+    }
+}
+
+#[test]
+fn keys_of_other_kinds_sign_too() {
+    for kind in ["ecdsa", "ed25519"] {
+        let text = format!(
+            "{{{{ $k := genPrivateKey \"{kind}\" }}}}{{{{ $ca := genCAWithKey \"ca\" 1 $k }}}}{{{{ (genSignedCertWithKey \"x\" nil nil 1 $ca $k).Cert }}}}"
+        );
+        assert!(
+            run(&text)
+                .unwrap()
+                .starts_with("-----BEGIN CERTIFICATE-----\nMII"),
+            "{kind}"
+        );
+    }
+    assert_eq!(run("{{ genPrivateKey \"x\" }}").as_deref(), Ok("Unknown type x"));
+}
