@@ -106,9 +106,12 @@ fn template_case(case: &Json, functions: &Functions) -> Result<(), String> {
         ..Limits::default()
     };
     let mut machine = Machine::new(functions, &templates, &host, limits);
-    let printed = machine
-        .execute("test", &data(&case["vars"]))
-        .map_err(|fault| fault.to_string())?;
+    let printed = match machine.execute("test", &data(&case["vars"])) {
+        Ok(printed) => printed,
+        // That it fails matters; the messages are compared in the tests of the crate.
+        Err(_) if wanted.starts_with("ERR:") => return Ok(()),
+        Err(fault) => return Err(fault.to_string()),
+    };
     let printed = String::from_utf8_lossy(&printed);
     let asserted = case["asserted"].as_bool().unwrap_or(true);
     match printed == wanted || (!asserted && !printed.is_empty()) {

@@ -1,5 +1,6 @@
 //! From the text of rendered files to single manifests, in the order in which Helm installs them.
 
+use fairway_text_gotemplate::formats::yaml_fault;
 use fairway_text_yaml as yaml;
 use serde_json::{Map, Value as Json};
 
@@ -158,7 +159,7 @@ fn read_head(text: &str, source: &str) -> Result<Head, Error> {
     };
     let fault = |reason: String| Error::Manifest(format!("YAML parse error on {source}: {reason}"));
     let document = yaml::from_str(text, limits)
-        .map_err(|error| fault(format!("error converting YAML to JSON: {error}")))?;
+        .map_err(|error| fault(format!("error converting YAML to JSON: {}", yaml_fault(&error))))?;
     let unmarshal = |found: &Json, field: &str, wanted: &str| {
         let found = match found {
             Json::Array(_) => "array",

@@ -165,7 +165,7 @@ fn errors_say_where_and_why() {
         ),
         (
             "a: b: c",
-            "YAML parse error on demo/templates/a.yaml: error converting YAML to JSON: yaml: line 1: mapping values are not allowed in this context",
+            "YAML parse error on demo/templates/a.yaml: error converting YAML to JSON: yaml: mapping values are not allowed in this context",
         ),
     ];
     for (template, expected) in cases {

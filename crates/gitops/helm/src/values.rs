@@ -2,6 +2,7 @@
 
 mod coalesce;
 
+use fairway_text_gotemplate::formats::yaml_fault;
 use fairway_text_yaml as yaml;
 use serde_json::{Map, Number, Value as Json};
 
@@ -54,7 +55,7 @@ impl ValuesBuilder {
         };
         let fault = |reason: String| Error::Values(format!("failed to parse {name}: {reason}"));
         let document = yaml::from_slice(text, limits)
-            .map_err(|error| fault(format!("error converting YAML to JSON: {error}")))?;
+            .map_err(|error| fault(format!("error converting YAML to JSON: {}", yaml_fault(&error))))?;
         match document {
             Json::Object(table) => merge(&mut self.values, floats(table)),
             Json::Null => {}

@@ -66,7 +66,7 @@ fn len(_: &mut Machine<'_>, args: &[Value]) -> Answer {
         Value::Str(text) | Value::Bytes(text) => text.len(),
         Value::List(list) => list.items.len(),
         Value::Map(map) => map.len(),
-        Value::Invalid | Value::Nil => return Err("len of nil pointer".into()),
+        Value::Invalid | Value::Nil => return Err("reflect: call of reflect.Value.Type on zero Value".into()),
         other => return Err(format!("len of type {}", other.type_name()).into()),
     };
     Ok(Value::int(length as i64))
@@ -176,12 +176,8 @@ fn basic(value: &Value) -> Basic {
     }
 }
 
-fn incompatible(left: &Value, right: &Value) -> Fault {
-    Fault::new(format!(
-        "incompatible types for comparison: {} and {}",
-        left.type_name(),
-        right.type_name()
-    ))
+fn incompatible() -> Fault {
+    Fault::new("incompatible types for comparison")
 }
 
 /// Go's `eq`: whether the first equals any of the others.
@@ -202,7 +198,7 @@ pub(crate) fn eq(left: &Value, others: &[Value]) -> Result<bool, Fault> {
             (Value::Float(left), Value::Float(right)) => left == right,
             (Value::Str(left), Value::Str(right)) => left == right,
             (left, right) if left.is_nil() || right.is_nil() => left.is_nil() && right.is_nil(),
-            (left, right) if basic(left) != basic(right) => return Err(incompatible(left, right)),
+            (left, right) if basic(left) != basic(right) => return Err(incompatible()),
             (Value::Struct(left), Value::Struct(right)) if left.ty.pointer => {
                 std::rc::Rc::ptr_eq(left, right)
             }
@@ -248,7 +244,7 @@ fn lt(left: &Value, right: &Value) -> Result<bool, Fault> {
         }
         (Value::Float(left), Value::Float(right)) => left < right,
         (Value::Str(left), Value::Str(right)) => left < right,
-        _ if kinds.0 != kinds.1 => return Err(incompatible(left, right)),
+        _ if kinds.0 != kinds.1 => return Err(incompatible()),
         _ => return Err(BAD.into()),
     })
 }

@@ -93,6 +93,14 @@ pub fn yaml_text(value: &Value) -> String {
     text
 }
 
+/// What go-yaml says of a text that is no YAML. It does not name the first line.
+pub fn yaml_fault(error: &yaml::Error) -> String {
+    match error.line {
+        Some(1) => format!("yaml: {}", error.problem),
+        _ => error.to_string(),
+    }
+}
+
 fn mismatch(found: &str, wanted: &str) -> String {
     format!("json: cannot unmarshal {found} into Go value of type {wanted}")
 }
@@ -125,7 +133,7 @@ fn from_yaml(
         ..yaml::Limits::default()
     };
     Ok(match yaml::from_str(&text, limits) {
-        Err(error) => Err(format!("error converting YAML to JSON: {error}")),
+        Err(error) => Err(format!("error converting YAML to JSON: {}", yaml_fault(&error))),
         Ok(Json::Null) => Ok(Value::Nil),
         Ok(json) if fits(&json) => Ok(floats(&json)),
         Ok(json) => {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fairway_gitops_tree::{Kind, Reader, path};
+use fairway_text_gotemplate::formats::yaml_fault;
 use fairway_text_yaml as yaml;
 use serde_json::{Map, Value as Json};
 
@@ -119,8 +120,9 @@ fn read_yaml(file: &File) -> Result<Json, Error> {
     };
     yaml::from_slice(&file.data, limits).map_err(|error| {
         Error::Chart(format!(
-            "cannot load {}: error converting YAML to JSON: {error}",
-            file.name
+            "cannot load {}: error converting YAML to JSON: {}",
+            file.name,
+            yaml_fault(&error)
         ))
     })
 }

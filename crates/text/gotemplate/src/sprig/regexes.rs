@@ -86,8 +86,12 @@ fn compiled(machine: &mut Machine<'_>, args: &[Value]) -> Result<Rc<Regex>, Faul
 /// For the functions that panic: Go's message has one more word in it.
 fn panicking(machine: &mut Machine<'_>, args: &[Value]) -> Result<Rc<Regex>, Fault> {
     compiled(machine, args).map_err(|fault| {
-        let expression = quote(arg::bytes(args, 0));
-        Fault::new(format!("regexp: Compile({expression}): {fault}"))
+        let expression = arg::text(args, 0);
+        let quoted = match expression.contains('`') || expression.chars().any(char::is_control) {
+            true => quote(expression.as_bytes()),
+            false => format!("`{expression}`"),
+        };
+        Fault::new(format!("regexp: Compile({quoted}): {fault}"))
     })
 }
 
@@ -103,12 +107,15 @@ pub fn compile(expression: &str) -> Result<Regex, String> {
             }
             error => {
                 let text = error.to_string();
-                let reason = text
-                    .lines()
-                    .last()
-                    .unwrap_or("")
-                    .trim_start_matches("error: ")
-                    .to_owned();
+                let reason = text.lines().last().unwrap_or("").trim_start_matches("error: ");
+                // The commonest mistakes in Go's words.
+                let reason = match reason {
+                    "unclosed group" => "missing closing )",
+                    "unopened group" => "unexpected )",
+                    "unclosed character class" => "missing closing ]",
+                    "repetition operator missing expression" => "missing argument to repetition operator",
+                    other => other,
+                };
                 format!("error parsing regexp: {reason}: `{expression}`")
             }
         })
