@@ -1,4 +1,4 @@
-//! `template CHART [--name NAME] [--namespace NS] [--values FILE]... [--set LINE]... [--include-crds] [--repeat N]`: what
+//! `template CHART [--name NAME] [--namespace NS] [--values FILE]... [--set LINE]... [--include-crds] [--repeat N] [--stats]`: what
 //! `helm template` prints, from a directory or a `.tgz` on disk. For comparisons with Helm; users have `fairway render`.
 #![expect(
     clippy::print_stdout,
@@ -8,7 +8,7 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use fairway_gitops_helm::{Capabilities, Chart, Offline, Options, Output, Release, ValuesBuilder, render};
 use fairway_gitops_tree::{Tree, TreeBuilder};
@@ -44,6 +44,7 @@ fn run() -> Result<String, String> {
     let mut values = ValuesBuilder::new();
     let mut output = Output::default();
     let mut repeat = 1;
+    let mut stats = false;
     let mut chart = None;
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -60,11 +61,19 @@ fn run() -> Result<String, String> {
                 values.set(&next()?).map_err(|error| error.to_string())?;
             }
             "--include-crds" => output.crds = true,
+            "--stats" => stats = true,
             "--repeat" => repeat = next()?.parse().map_err(|_| "--repeat needs a number")?,
             _ => chart = Some(argument),
         }
     }
     let chart = chart.ok_or("usage: template CHART [--values FILE]...")?;
+    let mut clock = Instant::now();
+    let mut lap = |what: &str| {
+        if stats {
+            eprintln!("{what}: {:?}", clock.elapsed());
+        }
+        clock = Instant::now();
+    };
     let mut builder = Tree::builder();
     let path = Path::new(&chart);
     let name = match path.is_dir() {
@@ -81,7 +90,9 @@ fn run() -> Result<String, String> {
         }
     };
     let tree = builder.build();
+    lap("files");
     let loaded = Chart::load(&tree.reader(), name).map_err(|error| error.to_string())?;
+    lap("chart");
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_err(|error| error.to_string())?;
@@ -98,7 +109,9 @@ fn run() -> Result<String, String> {
             &environment,
         )
         .map_err(|error| error.to_string())?;
+        lap("render");
         text = rendered.to_yaml(output);
+        lap("text");
     }
     Ok(text)
 }

@@ -8,7 +8,7 @@ use crate::chart::scalar_text;
 use crate::error::Error;
 
 /// A manifest.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
     /// The path of the template that it came from.
     pub source: String,
@@ -16,10 +16,12 @@ pub struct Manifest {
     pub content: String,
     /// Its kind, or nothing.
     pub kind: String,
+    /// What the text says, which Helm has to read anyway; null for a text of comments.
+    pub object: Json,
 }
 
 /// A manifest that is applied at a certain event.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Hook {
     /// The path of the template that it came from.
     pub source: String,
@@ -35,6 +37,8 @@ pub struct Hook {
     pub weight: i64,
     /// When it is deleted again.
     pub delete_policies: Vec<String>,
+    /// What the text says.
+    pub object: Json,
 }
 
 impl Hook {
@@ -150,6 +154,7 @@ struct Head {
     kind: String,
     name: String,
     annotations: Map<String, Json>,
+    object: Json,
 }
 
 fn read_head(text: &str, source: &str) -> Result<Head, Error> {
@@ -218,6 +223,7 @@ fn read_head(text: &str, source: &str) -> Result<Head, Error> {
         kind,
         name,
         annotations,
+        object: document,
     })
 }
 
@@ -235,6 +241,7 @@ pub(crate) fn sort(
                     source: source.clone(),
                     content: content.to_owned(),
                     kind: head.kind,
+                    object: head.object,
                 });
                 continue;
             };
@@ -263,6 +270,7 @@ pub(crate) fn sort(
                 delete_policies: annotation("helm.sh/hook-delete-policy")
                     .map(|text| text.split(',').map(lower).collect())
                     .unwrap_or_default(),
+                object: head.object.clone(),
             });
         }
     }

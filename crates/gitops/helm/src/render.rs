@@ -61,7 +61,7 @@ pub struct Crd {
 }
 
 /// What a chart renders to.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Rendered {
     /// Manifests in the order in which Helm installs them.
     pub manifests: Vec<Manifest>,

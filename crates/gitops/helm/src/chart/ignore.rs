@@ -1,11 +1,11 @@
 //! `.helmignore`: shell patterns, one per line. The rules are simpler than Git's.
 
-use crate::glob::{file_match, is_valid_pattern};
+use crate::glob::Pattern;
 
 pub(super) struct Rules(Vec<Rule>);
 
 struct Rule {
-    pattern: String,
+    pattern: Pattern,
     negate: bool,
     only_directories: bool,
     /// Whether the whole path is compared, not only its last part.
@@ -31,9 +31,6 @@ impl Rules {
         if rule.contains("**") {
             return Err("double-star (**) syntax is not supported".to_owned());
         }
-        if !is_valid_pattern(rule) {
-            return Err("syntax error in pattern".to_owned());
-        }
         let (negate, rule) = match rule.strip_prefix('!') {
             Some(rule) => (true, rule),
             None => (false, rule),
@@ -42,11 +39,12 @@ impl Rules {
             Some(rule) => (true, rule),
             None => (false, rule),
         };
+        let pattern = Pattern::parse(rule.strip_prefix('/').unwrap_or(rule));
         self.0.push(Rule {
             negate,
             only_directories,
             whole: rule.contains('/'),
-            pattern: rule.strip_prefix('/').unwrap_or(rule).to_owned(),
+            pattern: pattern.ok_or("syntax error in pattern")?,
         });
         Ok(())
     }
@@ -60,7 +58,7 @@ impl Rules {
                 false => path.rsplit('/').next().unwrap_or(path),
             };
             let wrong_kind = rule.only_directories && !is_directory;
-            let matches = file_match(&rule.pattern, subject);
+            let matches = rule.pattern.matches(subject);
             if rule.negate {
                 if wrong_kind || !matches {
                     return true;
