@@ -46,6 +46,7 @@ test: ## everything that must pass before a change lands
 	@scripts/timed.sh 'unit and integration tests' cargo test --workspace --exclude fairway-bench
 	@scripts/timed.sh 'apply conformance' $(XTASK) conformance apply
 	@scripts/timed.sh 'kustomize conformance' $(XTASK) conformance kustomize
+	@scripts/timed.sh 'helm conformance' $(XTASK) conformance helm
 	@scripts/timed.sh 'real clients' $(MAKE) --no-print-directory clients
 	@scripts/timed.sh 'wrong requests' $(MAKE) --no-print-directory wrong
 	@scripts/timed.sh --summary
@@ -89,6 +90,12 @@ kubernetes-e2e: ## Kubernetes' own conformance tests against the debug binary (N
 	@scripts/peers.sh kubernetes-e2e
 	cargo build $(TESTED)
 	$(PYTHON) tests/kubernetes-e2e/run.py --fairway $(FAIRWAY) --program $(TOOLS)/bin/kubernetes-e2e $(NAMES)
+
+.PHONY: charts
+charts: ## real charts from Go modules, rendered by helm and by Fairway and compared byte for byte (ARGS=--only NAME)
+	@scripts/tools.sh cc python
+	cargo build --release -p fairway-gitops-helm --example template
+	$(PYTHON) tests/helm/run.py --helm $(TOOLS)/bin/helm --program $(TARGET_DIR)/release/examples/template $(ARGS)
 
 .PHONY: bench
 bench: ## Fairway beside etcd and kube-apiserver; writes bench/results/DATE-COMMIT.md (ARGS=...)

@@ -8,6 +8,7 @@
 mod codegen;
 mod conformance;
 mod conformance_apply;
+mod conformance_helm;
 mod conformance_kustomize;
 mod openapi_conformance;
 mod tidy;
@@ -27,7 +28,7 @@ const COMMANDS: &[Command] = &[
     ),
     (
         "conformance",
-        "apply|kustomize [--dir DIR] | openapi: run cases of the originals' own test-suites",
+        "apply|helm|kustomize [--dir DIR] | openapi: run cases of the originals' own test-suites",
         conformance::run,
     ),
 ];

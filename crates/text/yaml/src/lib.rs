@@ -26,6 +26,7 @@ pub use emit::{EmitOptions, to_string, to_string_with};
 pub use error::{Error, Problem};
 pub use json_fault::json_fault;
 pub use json_strict::{DuplicateField, JsonError, MAX_REPORTED, parse_json};
+pub use key_order::compare as compare_keys;
 pub use resolve::Resolution;
 pub use stream::{
     Document, DuplicateKey, Limits, Spelling, Step, documents, documents_with, from_slice, from_str,
