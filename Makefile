@@ -45,6 +45,8 @@ test: ## everything that must pass before a change lands
 	@scripts/timed.sh 'tidy' $(XTASK) tidy
 	@scripts/timed.sh 'unit and integration tests' cargo test --workspace --exclude fairway-bench
 	@scripts/timed.sh 'apply conformance' $(XTASK) conformance apply
+	@scripts/timed.sh 'kustomize conformance' $(XTASK) conformance kustomize
+	@scripts/timed.sh 'helm conformance' $(XTASK) conformance helm
 	@scripts/timed.sh 'real clients' $(MAKE) --no-print-directory clients
 	@scripts/timed.sh 'wrong requests' $(MAKE) --no-print-directory wrong
 	@scripts/timed.sh --summary
@@ -71,6 +73,7 @@ conformance: ## the client transcripts against the real kube-apiserver, then eve
 	$(PYTHON) tests/wrong/run.py --upstream "$(BENCH) peer --controllers"
 	$(PYTHON) tests/wrong/run.py --fairway $(FAIRWAY)
 	$(XTASK) conformance apply
+	$(XTASK) conformance kustomize
 	@$(MAKE) --no-print-directory controllers
 	@$(MAKE) --no-print-directory kubernetes-e2e
 
@@ -88,6 +91,12 @@ kubernetes-e2e: ## Kubernetes' own conformance tests against the debug binary (N
 	cargo build $(TESTED)
 	$(PYTHON) tests/kubernetes-e2e/run.py --fairway $(FAIRWAY) --program $(TOOLS)/bin/kubernetes-e2e $(NAMES)
 
+.PHONY: charts
+charts: ## real charts from Go modules, rendered by helm and by Fairway and compared byte for byte (ARGS=--only NAME)
+	@scripts/tools.sh cc python
+	cargo build --release -p fairway-gitops-helm --example template
+	$(PYTHON) tests/helm/run.py --helm $(TOOLS)/bin/helm --program $(TARGET_DIR)/release/examples/template $(ARGS)
+
 .PHONY: bench
 bench: ## Fairway beside etcd and kube-apiserver; writes bench/results/DATE-COMMIT.md (ARGS=...)
 	@scripts/tools.sh cc
@@ -101,6 +110,20 @@ scale: ## both at 1,000 to 100,000 objects, 1,000 CRDs and watchers; writes benc
 	@scripts/peers.sh etcd kube-apiserver
 	cargo build --release -p fairway -p fairway-bench
 	$(BENCH) scale --fairway $(TARGET_DIR)/release/fairway $(ARGS)
+
+.PHONY: renderers
+renderers: ## Fairway's kustomize beside the real one, by CPU time; writes bench/results/renderers-DATE-COMMIT.md
+	@scripts/tools.sh cc
+	@scripts/peers.sh kustomize
+	cargo build --release -p fairway-gitops-kustomize --example build
+	cargo build --release -p fairway-bench
+	$(BENCH) renderers --ours $(TARGET_DIR)/release/examples/build --results bench/results $(ARGS)
+
+.PHONY: kustomize-diff
+kustomize-diff: ## random kustomizations, built by the real kustomize and by Fairway (ARGS='--count 20000' for a long run)
+	@scripts/peers.sh kustomize
+	cargo build --release -p fairway-gitops-kustomize --example build
+	python3 tests/kustomize/diff.py --original $(TOOLS)/bin/kustomize --ours $(TARGET_DIR)/release/examples/build $(ARGS)
 
 .PHONY: fmt
 fmt: ## format the code
@@ -123,6 +146,7 @@ deny: ## licences, bans and sources of the dependencies
 codegen: ## write the generated files again from the Kubernetes Go module
 	cargo xtask codegen schema
 	cargo xtask codegen protobuf
+	cargo xtask codegen merge-keys
 	cargo xtask tidy --lock
 
 .PHONY: clean

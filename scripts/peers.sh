@@ -20,10 +20,11 @@ package_of() {
         etcd) echo go.etcd.io/etcd/server/v3 ;;
         crossplane) echo github.com/crossplane/crossplane/v2/cmd/crossplane ;;
         argocd) echo github.com/argoproj/argo-cd/v3/cmd ;;
+        kustomize) echo sigs.k8s.io/kustomize/kustomize/v5 ;;
         # A program of our own, made of Kubernetes' tests.
         kubernetes-e2e) echo . ;;
         *)
-            echo "peers.sh: unknown program '$1' (known: kubectl, etcd, kube-apiserver, kube-controller-manager, crossplane, argocd, kubernetes-e2e)" >&2
+            echo "peers.sh: unknown program '$1' (known: kubectl, etcd, kube-apiserver, kube-controller-manager, crossplane, argocd, kustomize, kubernetes-e2e)" >&2
             return 1
             ;;
     esac

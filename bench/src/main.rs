@@ -22,6 +22,7 @@ mod kubeconfig;
 mod load;
 mod peer;
 mod process;
+mod renderers;
 mod report;
 mod scale;
 mod server;
@@ -49,6 +50,8 @@ enum Command {
     Run(Run),
     /// Measure both servers at growing sizes and write bench/results/scale-DATE-COMMIT.md with a plot.
     Scale(scale::Options),
+    /// Build the same directories with kustomize and with Fairway, and compare CPU time.
+    Renderers(renderers::Options),
     /// Put the load once on a server that runs already, and print the figures.
     Load {
         #[arg(long)]
@@ -106,6 +109,7 @@ fn main() -> Result<()> {
         match cli.command {
             Command::Run(options) => run(&options).await,
             Command::Scale(options) => scale::run(&options).await,
+            Command::Renderers(options) => renderers::run(&options),
             Command::Load {
                 kubeconfig,
                 pids,

@@ -1,12 +1,14 @@
 //! `cargo xtask codegen`: files that are derived from upstream's and committed.
 //!
 //! `codegen schema` writes the two data files of the schema crate: the table of facts (text) and the descriptions
-//! (compressed). `codegen protobuf` writes the table of messages of the protobuf crate. With `--check` nothing is written and a difference is an error.
+//! (compressed). `codegen protobuf` writes the table of messages of the protobuf crate,
+//! and `codegen merge-keys` that of the kustomize crate. With `--check` nothing is written and a difference is an error.
 
 mod descriptions;
 mod discovery;
 mod enums;
 mod gotypes;
+mod merge_keys;
 mod protobuf;
 mod protofile;
 mod types;
@@ -103,7 +105,7 @@ pub(crate) fn schema(check: bool) -> Result<()> {
     Ok(())
 }
 
-/// `cargo xtask codegen schema|protobuf [--check]`.
+/// `cargo xtask codegen schema|protobuf|merge-keys [--check]`.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
@@ -111,6 +113,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         ["schema", "--check"] => schema(true),
         ["protobuf"] => protobuf::run(false),
         ["protobuf", "--check"] => protobuf::run(true),
-        _ => anyhow::bail!("usage: cargo xtask codegen schema|protobuf [--check]"),
+        ["merge-keys"] => merge_keys::run(false),
+        ["merge-keys", "--check"] => merge_keys::run(true),
+        _ => anyhow::bail!("usage: cargo xtask codegen schema|protobuf|merge-keys [--check]"),
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use crate::{conformance_apply, openapi_conformance};
+use crate::{conformance_apply, conformance_helm, conformance_kustomize, openapi_conformance};
 
 /// Runs one suite; the last line says how many cases passed, or that the suite was SKIPPED.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -12,8 +12,12 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     match words.as_slice() {
         ["apply"] => apply(from_environment("apply").as_deref()),
         ["apply", "--dir", folder] => apply(Some(Path::new(folder))),
+        ["helm"] => helm(from_environment("helm").as_deref()),
+        ["helm", "--dir", folder] => helm(Some(Path::new(folder))),
         ["openapi"] => openapi_conformance::run(),
-        _ => bail!("usage: cargo xtask conformance apply [--dir DIR] | openapi"),
+        ["kustomize"] => kustomize(from_environment("kustomize").as_deref()),
+        ["kustomize", "--dir", folder] => kustomize(Some(Path::new(folder))),
+        _ => bail!("usage: cargo xtask conformance apply|helm|kustomize [--dir DIR] | openapi"),
     }
 }
 
@@ -34,6 +38,38 @@ fn apply(folder: Option<&Path>) -> anyhow::Result<()> {
     println!("{} passed, {} failed", report.passed, report.failed.len());
     if !report.failed.is_empty() {
         bail!("{} apply cases failed", report.failed.len());
+    }
+    Ok(())
+}
+
+fn kustomize(folder: Option<&Path>) -> anyhow::Result<()> {
+    let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
+        println!("SKIPPED: no folder of kustomize cases; name one with --dir or $FAIRWAY_CONFORMANCE");
+        return Ok(());
+    };
+    conformance_kustomize::run(folder).with_context(|| format!("running the cases in {}", folder.display()))
+}
+
+fn helm(folder: Option<&Path>) -> anyhow::Result<()> {
+    let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
+        println!("SKIPPED: no folder of helm cases; name one with --dir or $FAIRWAY_CONFORMANCE");
+        return Ok(());
+    };
+    let report = conformance_helm::run(folder)
+        .with_context(|| format!("reading the cases in {}", folder.display()))?;
+    let mut unexpected = 0;
+    for (name, reason) in &report.failed {
+        match conformance_helm::known_reason(name) {
+            Some(known) => println!("KNOWN {name}: {known} ({reason})"),
+            None => {
+                unexpected += 1;
+                println!("FAIL {name}: {reason}");
+            }
+        }
+    }
+    println!("{} passed, {} failed", report.passed, report.failed.len());
+    if unexpected > 0 {
+        bail!("{unexpected} helm cases failed that are not listed");
     }
     Ok(())
 }

@@ -8,6 +8,8 @@
 mod codegen;
 mod conformance;
 mod conformance_apply;
+mod conformance_helm;
+mod conformance_kustomize;
 mod openapi_conformance;
 mod tidy;
 mod upstream;
@@ -21,12 +23,12 @@ const COMMANDS: &[Command] = &[
     ("tidy", "check what ARCHITECTURE.md promises", tidy::run),
     (
         "codegen",
-        "schema|protobuf [--check]: write (or check) the facts about the built-in kinds",
+        "schema|protobuf|merge-keys [--check]: write (or check) the facts about the built-in kinds",
         codegen::run,
     ),
     (
         "conformance",
-        "apply [--dir DIR] | openapi: run cases of the originals' own test-suites",
+        "apply|helm|kustomize [--dir DIR] | openapi: run cases of the originals' own test-suites",
         conformance::run,
     ),
 ];

@@ -63,6 +63,15 @@ impl Circumstances {
         )
     }
 
+    /// The heading of a run of the renderers.
+    pub(crate) fn renderers_heading(&self) -> String {
+        format!(
+            "# Fairway's renderers beside the originals\n\n{} Medians of {} rounds; CPU time, user and system, per build.\n",
+            self.machine(),
+            self.rounds
+        )
+    }
+
     fn machine(&self) -> String {
         format!(
             "{}, commit {}. {} cores of {}, {} GiB, Linux {}; load average at the end {}.",

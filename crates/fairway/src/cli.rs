@@ -4,6 +4,7 @@ pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod keys;
 pub(crate) mod oidc;
+pub(crate) mod render;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -40,6 +41,8 @@ pub(crate) enum Command {
     Backup(backup::Backup),
     /// List, rotate and drop encryption and signing keys.
     Keys(keys::Keys),
+    /// Show what a chart, a kustomization or a directory of manifests comes to.
+    Render(Box<render::Render>),
     /// Show versions.
     Version(Version),
     /// Print a completion script for your shell.

@@ -6,6 +6,7 @@ pub(crate) mod completion;
 pub(crate) mod down;
 pub(crate) mod keys;
 pub(crate) mod kubeconfig;
+pub(crate) mod render;
 pub(crate) mod running;
 pub(crate) mod status;
 pub(crate) mod up;

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Command::Certs(options) => command::certs::run(options),
         Command::Backup(options) => command::backup::run(options),
         Command::Keys(options) => command::keys::run(options),
+        Command::Render(options) => command::render::run(options),
         Command::Version(options) => command::version::run(options),
         Command::Completion(options) => {
             command::completion::run(options);

@@ -6,10 +6,12 @@ use serde_json::{Map, Value};
 use crate::error::{Error, Problem};
 use crate::go_number::{GoNumber, format_g, json_number};
 use crate::resolve::{Resolution, Scalar, resolve_plain};
-use crate::stream::{Document, DuplicateKey};
+use crate::stream::{Document, DuplicateKey, Spelling, Step};
 use crate::tree::{Node, NodeId, NodeKind, Tagged, Tree};
 
 const MAX_DUPLICATES: usize = 100;
+/// More than documents have that people write; the rest is told by value alone.
+const MAX_SPELLINGS: usize = 10_000;
 
 /// Converts one document. `aliased` is what aliases may still add to the text, and is reduced by what they did.
 pub(crate) fn decode(
@@ -25,6 +27,7 @@ pub(crate) fn decode(
         budget: *aliased,
         expanding: false,
         duplicates: Vec::new(),
+        spellings: Vec::new(),
     };
     let value = match tree.nodes.is_empty() {
         true => Value::Null,
@@ -32,10 +35,15 @@ pub(crate) fn decode(
     };
     *aliased = decoder.budget;
     let line = tree.nodes.get(tree.root).map_or(1, |node| node.line);
+    // Paths were put together from their ends.
+    for spelling in &mut decoder.spellings {
+        spelling.path.reverse();
+    }
     Ok(Document {
         value,
         duplicates: decoder.duplicates,
         line,
+        spellings: decoder.spellings,
     })
 }
 
@@ -49,6 +57,8 @@ struct Decoder<'tree, 'input> {
     /// Whether an alias is being expanded.
     expanding: bool,
     duplicates: Vec<DuplicateKey>,
+    /// With their paths backwards: a step is added where a value is put into its parent.
+    spellings: Vec<Spelling>,
 }
 
 /// How a key meets one that is already there.
@@ -89,16 +99,26 @@ impl<'tree, 'input> Decoder<'tree, 'input> {
         match &node.kind {
             NodeKind::Scalar { text, implicit, tag } => {
                 self.spend(text.len() / 16, node.line)?;
-                let scalar = resolve_scalar(text, *implicit, *tag, self.resolution);
-                scalar
-                    .and_then(|scalar| scalar.into_value(text))
-                    .map_err(|problem| Error::at(node.line, problem))
+                let scalar = resolve_scalar(text, *implicit, *tag, self.resolution)
+                    .map_err(|problem| Error::at(node.line, problem))?;
+                let is_time = matches!(scalar, Resolved::Plain(Scalar::Timestamp));
+                let value = scalar
+                    .into_value(text)
+                    .map_err(|problem| Error::at(node.line, problem))?;
+                if is_time || loses_spelling(&value, text) {
+                    self.keep_spelling(text);
+                }
+                Ok(value)
             }
             NodeKind::Sequence(children) => {
                 let depth = self.descend(depth, node.line)?;
-                let items: Result<Vec<Value>, Error> =
-                    children.iter().map(|id| self.value(*id, depth)).collect();
-                items.map(Value::Array)
+                let mut items = Vec::with_capacity(children.len());
+                for (at, id) in children.iter().enumerate() {
+                    let spelled = self.spellings.len();
+                    items.push(self.value(*id, depth)?);
+                    self.step(spelled, || Step::Item(at));
+                }
+                Ok(Value::Array(items))
             }
             NodeKind::Mapping(_) => {
                 let mut fields = Map::new();
@@ -107,6 +127,22 @@ impl<'tree, 'input> Decoder<'tree, 'input> {
             }
             NodeKind::Alias(Some(target)) => self.expand(|decoder| decoder.value(*target, depth)),
             NodeKind::Alias(None) => Err(Error::at(node.line, Problem::SelfReference)),
+        }
+    }
+
+    fn keep_spelling(&mut self, text: &str) {
+        if self.spellings.len() < MAX_SPELLINGS {
+            self.spellings.push(Spelling {
+                path: Vec::new(),
+                text: text.to_owned(),
+            });
+        }
+    }
+
+    /// Adds a step to the spellings found since there were `from` of them.
+    fn step(&mut self, from: usize, step: impl Fn() -> Step) {
+        for spelling in self.spellings.iter_mut().skip(from) {
+            spelling.path.push(step());
         }
     }
 
@@ -141,9 +177,12 @@ impl<'tree, 'input> Decoder<'tree, 'input> {
                 continue;
             }
             let key = self.key(key)?;
+            let spelled = self.spellings.len();
             let decoded = self.value(value, depth)?;
+            self.step(spelled, || Step::Key(key.clone()));
             if fields.contains_key(&key) {
                 if precedence == Precedence::Own {
+                    self.spellings.truncate(spelled);
                     continue;
                 }
                 if self.duplicates.len() < MAX_DUPLICATES {
@@ -227,6 +266,31 @@ impl<'tree, 'input> Decoder<'tree, 'input> {
             },
         }
     }
+}
+
+/// Whether the text of a scalar is not what its value would be written as.
+fn loses_spelling(value: &Value, text: &str) -> bool {
+    match value {
+        Value::Null => text != "null",
+        // Most numbers are short integers: their digits are compared without writing them out.
+        Value::Number(number) => match number.as_i64() {
+            Some(value) => text.len() > 1 && !is_plain_integer(text) || text.parse() != Ok(value),
+            None => number.to_string() != text,
+        },
+        _ => false,
+    }
+}
+
+fn is_plain_integer(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    !digits.starts_with(['0', '+']) && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// What a plain scalar with this text is; text if it is a time, or a number that JSON does not have.
+pub fn plain_scalar(text: &str, resolution: Resolution) -> Value {
+    Resolved::Plain(resolve_plain(text, resolution, true))
+        .into_value(text)
+        .unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
 fn is_merge(node: &Node<'_>) -> bool {

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 
 /// Compares two keys.
-pub(crate) fn compare(left: &str, right: &str) -> Ordering {
+pub fn compare(left: &str, right: &str) -> Ordering {
     if left == right {
         return Ordering::Equal;
     }

@@ -21,11 +21,14 @@ mod resolve;
 mod stream;
 mod tree;
 
+pub use decode::plain_scalar;
 pub use emit::{EmitOptions, to_string, to_string_with};
 pub use error::{Error, Problem};
 pub use json_fault::json_fault;
 pub use json_strict::{DuplicateField, JsonError, MAX_REPORTED, parse_json};
+pub use key_order::compare as compare_keys;
 pub use resolve::Resolution;
 pub use stream::{
-    Document, DuplicateKey, Limits, documents, documents_with, from_slice, from_str, from_str_with,
+    Document, DuplicateKey, Limits, Spelling, Step, documents, documents_with, from_slice, from_str,
+    from_str_with,
 };

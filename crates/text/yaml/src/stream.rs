@@ -41,6 +41,27 @@ pub struct Document {
     pub duplicates: Vec<DuplicateKey>,
     /// The line on which the document's content starts, counted from 1.
     pub line: usize,
+    /// Values whose text was more than what is left of it, in the order of the document.
+    pub spellings: Vec<Spelling>,
+}
+
+/// A plain scalar whose text cannot be told from its value: `1.10`, `0x1F`, `~`, nothing at all where null is meant, or
+/// a time. Programs that take such a value as text need it as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spelling {
+    /// Where the value is.
+    pub path: Vec<Step>,
+    /// What was written.
+    pub text: String,
+}
+
+/// A step from a value to one within it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// To the value of a key.
+    Key(String),
+    /// To an item of a sequence.
+    Item(usize),
 }
 
 /// A key that occurs twice in a mapping.
@@ -77,6 +98,7 @@ pub fn from_str_with(text: &str, limits: Limits, resolution: Resolution) -> Resu
         value: Value::Null,
         duplicates: Vec::new(),
         line: 1,
+        spellings: Vec::new(),
     };
     Ok(read(text, limits, resolution, true)?.pop().unwrap_or(empty))
 }

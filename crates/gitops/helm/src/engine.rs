@@ -1,0 +1,216 @@
+//! Executes the templates of a chart and its sub-charts, each with the values in its scope.
+
+mod functions;
+mod objects;
+
+use fairway_text_gotemplate::text::lossy;
+use fairway_text_gotemplate::value::{Entries, Map, from_json};
+use fairway_text_gotemplate::{
+    ExecError, Fault, Host, Machine, MissingKey, ParseError, Templates, Value, arg,
+};
+
+use crate::capabilities::Capabilities;
+use crate::chart::{Chart, File};
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::render::{Options, Release};
+use crate::values::Table;
+
+/// What one rendering is done with.
+pub(crate) struct Run<'a> {
+    pub(crate) release: &'a Release,
+    pub(crate) capabilities: &'a Capabilities,
+    pub(crate) options: &'a Options,
+    pub(crate) environment: &'a dyn Environment,
+}
+
+/// A template file and the data that it is executed with.
+struct Source<'a> {
+    path: String,
+    base: String,
+    file: &'a File,
+    chart: &'a Chart,
+    data: Map,
+}
+
+struct Surroundings<'a>(&'a dyn Environment);
+
+impl Host for Surroundings<'_> {
+    fn now(&self) -> i128 {
+        self.0.now()
+    }
+
+    fn entropy(&self, buffer: &mut [u8]) {
+        self.0.entropy(buffer);
+    }
+
+    fn ask(&self, question: &str, args: &[Value]) -> Result<Value, Fault> {
+        match question {
+            functions::LOOKUP => {
+                let text = |at| arg::text(args, at).into_owned();
+                let found = self.0.lookup(&text(0), &text(1), &text(2), &text(3))?;
+                Ok(match from_json(&found) {
+                    Value::Nil => Value::map(Entries::new()),
+                    found => found,
+                })
+            }
+            other => Err(Fault::new(format!("nobody answers {other}"))),
+        }
+    }
+}
+
+/// The text of each template file that is not a partial.
+pub(crate) fn render(chart: &Chart, values: &Table, run: &Run<'_>) -> Result<Vec<(String, String)>, Error> {
+    let mut sources = Vec::new();
+    let values = match from_json(&serde_json::Value::Object(values.clone())) {
+        Value::Map(map) => map,
+        _ => Map::new(Entries::new()),
+    };
+    let shared = Shared {
+        release: release_value(run.release),
+        capabilities: objects::capabilities(run.capabilities),
+    };
+    collect(chart, None, chart.name(), &values, &shared, &mut sources);
+    // Files that lie deeper come first, so that a chart's definitions replace those of its sub-charts.
+    sources.sort_by(|left, right| {
+        let depth = |source: &Source<'_>| source.path.matches('/').count();
+        depth(right)
+            .cmp(&depth(left))
+            .then_with(|| right.path.cmp(&left.path))
+    });
+
+    let functions = functions::table();
+    let mut templates = Templates::default();
+    for source in &sources {
+        let parsed = source.chart.parse(&source.path, &source.file.data, functions);
+        templates.add(&parsed.map_err(|error| parse_error(&error))?);
+    }
+    let surroundings = Surroundings(run.environment);
+    let missing_key = if run.options.strict {
+        MissingKey::Error
+    } else {
+        MissingKey::Zero
+    };
+    let mut machine =
+        Machine::new(functions, &templates, &surroundings, run.options.limits).missing_key(missing_key);
+    let mut rendered = Vec::with_capacity(sources.len());
+    for source in sources {
+        if source
+            .path
+            .rsplit('/')
+            .next()
+            .is_some_and(|name| name.starts_with('_'))
+        {
+            continue;
+        }
+        source.data.set(
+            b"Template".as_slice(),
+            objects::template(&source.path, &source.base),
+        );
+        let data = Value::Map(source.data.retyped(&objects::VALUES));
+        let printed = machine
+            .execute(&source.path, &data)
+            .map_err(|fault| exec_error(&fault))?;
+        rendered.push((
+            source.path,
+            functions::without_no_value(lossy(&printed).into_owned()),
+        ));
+    }
+    Ok(rendered)
+}
+
+struct Shared {
+    release: Value,
+    capabilities: Value,
+}
+
+fn release_value(release: &Release) -> Value {
+    let entries: [(&str, Value); 6] = [
+        ("Name", release.name.as_str().into()),
+        ("Namespace", release.namespace.as_str().into()),
+        ("IsUpgrade", release.is_upgrade.into()),
+        ("IsInstall", (!release.is_upgrade).into()),
+        ("Revision", Value::int(release.revision)),
+        ("Service", "Helm".into()),
+    ];
+    objects::table(entries)
+}
+
+/// Collects the templates of a chart and those below it, and gives the data of the chart.
+fn collect<'a>(
+    chart: &'a Chart,
+    parent: Option<&Map>,
+    path: &str,
+    values: &Map,
+    shared: &Shared,
+    sources: &mut Vec<Source<'a>>,
+) -> Value {
+    let own = match parent {
+        None => Some(values.clone()),
+        Some(parent) => parent
+            .get(chart.name().as_bytes())
+            .and_then(|own| own.as_map().cloned()),
+    };
+    let own = own.unwrap_or_else(|| Map::new(Entries::new()));
+    let subcharts = Map::new(Entries::new());
+    let data = Map::new(Entries::new());
+    let entries: [(&str, Value); 6] = [
+        ("Chart", objects::chart(&chart.metadata, parent.is_none())),
+        ("Files", objects::files(&chart.files)),
+        ("Release", shared.release.clone()),
+        ("Capabilities", shared.capabilities.clone()),
+        ("Values", Value::Map(own.retyped(&objects::VALUES))),
+        ("Subcharts", Value::Map(subcharts.clone())),
+    ];
+    for (key, value) in entries {
+        data.set(key.as_bytes(), value);
+    }
+    for subchart in &chart.dependencies {
+        let path = format!("{path}/charts/{}", subchart.name());
+        let scope = collect(subchart, Some(&own), &path, values, shared, sources);
+        subcharts.set(subchart.name().as_bytes(), scope);
+    }
+    for file in chart.templates.iter() {
+        let is_partial = file
+            .name
+            .rsplit('/')
+            .next()
+            .is_some_and(|name| name.starts_with('_'));
+        if chart.is_library() && !is_partial {
+            continue;
+        }
+        sources.push(Source {
+            path: format!("{path}/{}", file.name),
+            base: format!("{path}/templates"),
+            file,
+            chart,
+            data: data.clone(),
+        });
+    }
+    Value::Map(data)
+}
+
+/// As Helm words it: where, and the last part of why.
+fn parse_error(error: &ParseError) -> Error {
+    let reason = error.message.rsplit(": ").next().unwrap_or_default();
+    Error::Template(format!(
+        "parse error at ({}:{}): {reason}",
+        error.file, error.line
+    ))
+}
+
+/// What `fail` and `required` say is for the user, without the way there.
+fn exec_error(fault: &Fault) -> Error {
+    if let Fault::Exec(error) = fault
+        && let Some(message) = deliberate(error)
+    {
+        return Error::Template(format!("execution error at ({}): {message}", error.location));
+    }
+    Error::Template(fault.to_string())
+}
+
+fn deliberate(error: &ExecError) -> Option<&str> {
+    let (_, rest) = error.message.split_once(functions::WARNING_START)?;
+    let (message, _) = rest.rsplit_once(functions::WARNING_END)?;
+    Some(message)
+}

@@ -1,0 +1,185 @@
+//! The front door of rendering: what a directory of a repository comes to.
+//!
+//! [`render`] takes a tree of files, a source in it and parameters, and gives objects. What kind of source a directory is,
+//! it finds out as Argo CD does ([`detect`]): a chart, a kustomization, or plain manifests. Nothing is started and
+//! nothing outside of the tree is reached, so that hundreds of renders can run at once.
+//!
+//! [`Rendered::inputs`] is the exact set of files that a result depends on: after a commit, only the results whose inputs it
+//! touched must be made again. The crate must not know Git, clusters or controllers.
+
+mod charts;
+mod detect;
+mod directory;
+mod envsubst;
+mod error;
+mod glob;
+
+use std::collections::BTreeMap;
+
+use fairway_gitops_helm as helm;
+use fairway_gitops_kustomize as kustomize;
+use fairway_gitops_tree::{Inputs, Tree};
+use fairway_text_yaml::{Limits as YamlLimits, Resolution, documents_with};
+use serde_json::Value;
+
+pub use charts::{Charts, HelmSource, ValuesFile};
+pub use detect::{Kind, detect};
+pub use directory::DirectorySource;
+pub use envsubst::{Dialect, envsubst};
+pub use error::Error;
+
+/// What is rendered, and how.
+#[derive(Debug, Clone, Default)]
+pub enum Source {
+    /// Whatever the directory is.
+    #[default]
+    Detect,
+    /// A chart.
+    Helm(HelmSource),
+    /// A kustomization.
+    Kustomize,
+    /// Plain manifests.
+    Directory(DirectorySource),
+}
+
+/// What holds for any kind of source.
+#[derive(Debug, Clone, Default)]
+pub struct Params {
+    /// Variables that are substituted in the text of the result; none: nothing is.
+    pub env: Option<BTreeMap<String, String>>,
+    /// How they are written.
+    pub dialect: Dialect,
+    /// For charts: release, values, capabilities.
+    pub helm: HelmSource,
+    /// For kustomizations: order, restrictions, limits.
+    pub kustomize: kustomize::Options,
+    /// For plain manifests.
+    pub directory: DirectorySource,
+}
+
+/// What is not in the tree.
+#[derive(Clone, Copy)]
+pub struct Ports<'p> {
+    /// Clock, chance and cluster, for charts.
+    pub environment: &'p dyn helm::Environment,
+    /// Brings remote bases.
+    pub fetcher: Option<&'p dyn kustomize::Fetcher>,
+}
+
+/// A result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rendered {
+    /// What the source was.
+    pub kind: Kind,
+    /// The objects, in their order.
+    pub objects: Vec<Value>,
+    /// The text, as the original tool would print it.
+    pub text: String,
+    /// What the author should know.
+    pub warnings: Vec<String>,
+    /// What the result depends on.
+    pub inputs: Inputs,
+}
+
+/// Renders the source in a directory of a tree.
+pub fn render(
+    tree: &Tree,
+    directory: &str,
+    source: &Source,
+    params: &Params,
+    ports: Ports<'_>,
+) -> Result<Rendered, Error> {
+    let reader = tree.reader();
+    let kind = match source {
+        Source::Detect => detect(&reader, directory)?,
+        Source::Helm(_) => Kind::Helm,
+        Source::Kustomize => Kind::Kustomize,
+        Source::Directory(_) => Kind::Directory,
+    };
+    let (text, warnings) = match kind {
+        Kind::Helm => {
+            let source = match source {
+                Source::Helm(given) => given,
+                _ => &params.helm,
+            };
+            charts::render(&reader, directory, source, ports.environment)?
+        }
+        Kind::Kustomize => {
+            let charts = Charts::new(ports.environment);
+            let built = kustomize::build(
+                &reader,
+                directory,
+                &params.kustomize,
+                kustomize::Ports {
+                    charts: Some(&charts),
+                    fetcher: ports.fetcher,
+                },
+            )?;
+            (built.to_yaml()?, built.warnings)
+        }
+        Kind::Directory => {
+            let source = match source {
+                Source::Directory(given) => given,
+                _ => &params.directory,
+            };
+            (directory::gather(&reader, directory, source)?, Vec::new())
+        }
+    };
+    let text = match &params.env {
+        Some(env) => envsubst(&text, env, params.dialect).map_err(Error::Variable)?,
+        None => text,
+    };
+    let objects = objects(&text, directory)?;
+    Ok(Rendered {
+        kind,
+        objects,
+        text,
+        warnings,
+        inputs: reader.inputs(),
+    })
+}
+
+/// The objects of a text; lists are taken apart.
+pub(crate) fn objects(text: &str, named: &str) -> Result<Vec<Value>, Error> {
+    let malformed = |why: String| Error::Manifest {
+        path: named.to_owned(),
+        why,
+    };
+    let mut objects = Vec::new();
+    let documents = documents_with(text, YamlLimits::default(), Resolution::Yaml11)
+        .map_err(|error| malformed(error.to_string()))?;
+    for document in documents {
+        let value = document.value;
+        if value.is_null() {
+            continue;
+        }
+        if !value.is_object() {
+            return Err(malformed("a document is not an object".to_owned()));
+        }
+        push(value, &mut objects);
+    }
+    for (at, object) in objects.iter().enumerate() {
+        for field in ["apiVersion", "kind"] {
+            if object[field].as_str().unwrap_or_default().is_empty() {
+                return Err(malformed(format!("object {} has no {field}", at + 1)));
+            }
+        }
+    }
+    Ok(objects)
+}
+
+fn push(object: Value, objects: &mut Vec<Value>) {
+    let is_list =
+        object["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) && object["items"].is_array();
+    match object {
+        Value::Object(mut fields) if is_list => {
+            if let Some(Value::Array(items)) = fields.shift_remove("items") {
+                items.into_iter().for_each(|item| push(item, objects));
+            }
+        }
+        object => objects.push(object),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! Putting a tree together. Bounds are checked here, once, so that readers need none.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::error::{Problem, TreeError};
+use crate::path;
+use crate::reader::Reader;
+
+/// How large a tree may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How many files and links.
+    pub files: usize,
+    /// The size of each file in bytes.
+    pub file_bytes: u64,
+    /// The size of all files in bytes.
+    pub total_bytes: u64,
+    /// How many symbolic links are followed for one path.
+    pub links: usize,
+}
+
+impl Default for Limits {
+    /// A large repository of manifests, and nothing that a machine would notice.
+    fn default() -> Self {
+        Self {
+            files: 100_000,
+            file_bytes: 32 * 1024 * 1024,
+            total_bytes: 512 * 1024 * 1024,
+            links: 16,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Node {
+    File(Arc<[u8]>),
+    Directory(BTreeSet<String>),
+    /// Its target as it was written, relative to the link's directory.
+    Link(String),
+}
+
+/// A read-only tree of files. Copies share it.
+#[derive(Debug, Clone)]
+pub struct Tree {
+    pub(crate) nodes: Arc<HashMap<String, Node>>,
+    pub(crate) links: usize,
+    pub(crate) has_links: bool,
+}
+
+impl Tree {
+    /// Starts a tree within the default limits.
+    pub fn builder() -> TreeBuilder {
+        TreeBuilder::new(Limits::default())
+    }
+
+    /// A tree of these files.
+    pub fn of<P, C>(files: impl IntoIterator<Item = (P, C)>) -> Result<Self, TreeError>
+    where
+        P: AsRef<str>,
+        C: Into<Arc<[u8]>>,
+    {
+        let mut builder = Self::builder();
+        for (path, content) in files {
+            builder.file(path.as_ref(), content)?;
+        }
+        Ok(builder.build())
+    }
+
+    /// A new record of what is read.
+    pub fn reader(&self) -> Reader {
+        Reader::new(self.clone())
+    }
+}
+
+/// A tree under construction.
+#[derive(Debug)]
+pub struct TreeBuilder {
+    limits: Limits,
+    nodes: HashMap<String, Node>,
+    files: usize,
+    bytes: u64,
+    has_links: bool,
+}
+
+impl TreeBuilder {
+    /// Starts an empty tree.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            nodes: HashMap::from([(String::new(), Node::Directory(BTreeSet::new()))]),
+            files: 0,
+            bytes: 0,
+            has_links: false,
+        }
+    }
+
+    /// Adds a file and the directories that it lies in.
+    pub fn file(&mut self, path: &str, content: impl Into<Arc<[u8]>>) -> Result<(), TreeError> {
+        let content: Arc<[u8]> = content.into();
+        let size = content.len() as u64;
+        if size > self.limits.file_bytes {
+            let limit = self.limits.file_bytes;
+            return Err(TreeError::new(path, Problem::FileTooLarge { size, limit }));
+        }
+        if self.bytes + size > self.limits.total_bytes {
+            let limit = self.limits.total_bytes;
+            return Err(TreeError::new(path, Problem::TreeTooLarge { limit }));
+        }
+        self.add(path, Node::File(content))?;
+        self.bytes += size;
+        Ok(())
+    }
+
+    /// Adds a symbolic link. Where it leads is looked at when it is followed, as file systems do.
+    pub fn link(&mut self, path: &str, target: &str) -> Result<(), TreeError> {
+        self.add(path, Node::Link(target.to_owned()))?;
+        self.has_links = true;
+        Ok(())
+    }
+
+    /// Adds a directory, which may stay empty.
+    pub fn directory(&mut self, path: &str) -> Result<(), TreeError> {
+        let normalised = path::normalise(path)?;
+        self.ensure_directory(&normalised)
+    }
+
+    fn add(&mut self, path: &str, node: Node) -> Result<(), TreeError> {
+        let normalised = path::normalise(path)?;
+        if self.files >= self.limits.files {
+            let limit = self.limits.files;
+            return Err(TreeError::new(path, Problem::TooManyFiles { limit }));
+        }
+        if self.nodes.contains_key(&normalised) {
+            return Err(TreeError::new(path, Problem::Occupied));
+        }
+        self.ensure_directory(path::parent(&normalised))?;
+        self.enter(&normalised, node);
+        self.files += 1;
+        Ok(())
+    }
+
+    fn ensure_directory(&mut self, directory: &str) -> Result<(), TreeError> {
+        match self.nodes.get(directory) {
+            Some(Node::Directory(_)) => return Ok(()),
+            Some(_) => return Err(TreeError::new(directory, Problem::Occupied)),
+            None => {}
+        }
+        // From the top: a path has few parts, and the length of paths is bounded.
+        let mut ends: Vec<usize> = directory.match_indices('/').map(|(at, _)| at).collect();
+        ends.push(directory.len());
+        for end in ends {
+            match self.nodes.get(&directory[..end]) {
+                Some(Node::Directory(_)) => {}
+                Some(_) => return Err(TreeError::new(&directory[..end], Problem::Occupied)),
+                None => self.enter(&directory[..end], Node::Directory(BTreeSet::new())),
+            }
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, path: &str, node: Node) {
+        if let Some(Node::Directory(names)) = self.nodes.get_mut(path::parent(path)) {
+            names.insert(path::file_name(path).to_owned());
+        }
+        self.nodes.insert(path.to_owned(), node);
+    }
+
+    /// The finished tree.
+    pub fn build(self) -> Tree {
+        Tree {
+            nodes: Arc::new(self.nodes),
+            links: self.limits.links,
+            has_links: self.has_links,
+        }
+    }
+}

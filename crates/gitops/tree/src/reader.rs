@@ -1,0 +1,202 @@
+//! Reading a tree, with the record of it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::builder::{Node, Tree};
+use crate::error::{Problem, TreeError};
+use crate::inputs::Inputs;
+use crate::path;
+
+/// What is at a path, after symbolic links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A file.
+    File,
+    /// A directory.
+    Directory,
+}
+
+/// A tree and the record of what was read from it. Copies share the record.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    tree: Tree,
+    inputs: Arc<Mutex<Inputs>>,
+}
+
+impl Reader {
+    pub(crate) fn new(tree: Tree) -> Self {
+        Self {
+            tree,
+            inputs: Arc::default(),
+        }
+    }
+
+    /// The tree itself.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// What has been read until now.
+    pub fn inputs(&self) -> Inputs {
+        self.record(|inputs| inputs.clone())
+    }
+
+    /// The bytes of a file.
+    pub fn read(&self, path: &str) -> Result<Arc<[u8]>, TreeError> {
+        match self.resolve(path)? {
+            (real, Node::File(content)) => {
+                self.record(|inputs| inputs.files.insert(real));
+                Ok(content.clone())
+            }
+            _ => Err(TreeError::new(path, Problem::IsDirectory)),
+        }
+    }
+
+    /// The text of a file.
+    pub fn read_text(&self, path: &str) -> Result<String, TreeError> {
+        let bytes = self.read(path)?;
+        match std::str::from_utf8(&bytes) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(_) => Err(TreeError::new(path, Problem::NotUtf8)),
+        }
+    }
+
+    /// What is at a path; none if nothing is. A path that leads out of the tree is an error.
+    pub fn kind(&self, path: &str) -> Result<Option<Kind>, TreeError> {
+        match self.resolve(path) {
+            Ok((real, Node::File(_))) => {
+                // That it exists is a fact about its directory's entries; the file stands for it.
+                self.record(|inputs| inputs.files.insert(real));
+                Ok(Some(Kind::File))
+            }
+            Ok((real, _)) => {
+                self.record(|inputs| inputs.present.insert(real));
+                Ok(Some(Kind::Directory))
+            }
+            Err(error) if matches!(error.problem, Problem::NotFound | Problem::NotDirectory) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The names in a directory, sorted by bytes.
+    pub fn list(&self, path: &str) -> Result<Vec<String>, TreeError> {
+        match self.resolve(path)? {
+            (real, Node::Directory(names)) => {
+                self.record(|inputs| inputs.directories.insert(real, names.clone()));
+                Ok(names.iter().cloned().collect())
+            }
+            _ => Err(TreeError::new(path, Problem::NotDirectory)),
+        }
+    }
+
+    /// The path at which the content of `path` lies when every symbolic link on the way is followed.
+    pub fn real_path(&self, path: &str) -> Result<String, TreeError> {
+        Ok(self.resolve(path)?.0)
+    }
+
+    /// Whether the entry itself, not what it leads to, is a symbolic link.
+    pub fn is_link(&self, path: &str) -> bool {
+        path::normalise(path)
+            .is_ok_and(|normalised| matches!(self.tree.nodes.get(&normalised), Some(Node::Link(_))))
+    }
+
+    /// The files in a directory and below it as normalised paths, in the order in which Go walks a directory. Symbolic
+    /// links to files are among them; links to directories are not entered.
+    pub fn walk(&self, directory: &str) -> Result<Vec<String>, TreeError> {
+        let mut found = Vec::new();
+        let start = path::normalise(directory)?;
+        // A stack instead of recursion: the depth is what the tree's author chose.
+        let mut open = vec![start];
+        let mut first = true;
+        while let Some(at) = open.pop() {
+            let node = match first {
+                true => self.resolve(&at)?.1,
+                false => match self.tree.nodes.get(&at) {
+                    Some(node) => node,
+                    None => continue,
+                },
+            };
+            match node {
+                Node::Directory(names) => {
+                    self.record(|inputs| inputs.directories.insert(at.clone(), names.clone()));
+                    open.extend(names.iter().rev().map(|name| match at.is_empty() {
+                        true => name.clone(),
+                        false => format!("{at}/{name}"),
+                    }));
+                }
+                Node::File(_) if first => return Err(TreeError::new(directory, Problem::NotDirectory)),
+                Node::File(_) => found.push(at),
+                Node::Link(_) => {
+                    if self.kind(&at)? == Some(Kind::File) {
+                        found.push(at);
+                    }
+                }
+            }
+            first = false;
+        }
+        Ok(found)
+    }
+
+    fn record<T>(&self, note: impl FnOnce(&mut Inputs) -> T) -> T {
+        // A thread that died while it noted something has left a usable record.
+        note(&mut self.inputs.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn resolve(&self, asked: &str) -> Result<(String, &Node), TreeError> {
+        let normalised = path::normalise(asked)?;
+        let found = match self.tree.has_links {
+            false => match self.tree.nodes.get(&normalised) {
+                Some(node) => Ok((normalised, node)),
+                None => Err((Problem::NotFound, normalised)),
+            },
+            true => self.follow(asked, &normalised)?,
+        };
+        found.map_err(|(problem, missing)| {
+            self.record(|inputs| inputs.missing.insert(missing));
+            TreeError::new(asked, problem)
+        })
+    }
+
+    /// Walks down part by part, replacing links by what they point to. The inner error is of what is not there.
+    #[expect(
+        clippy::type_complexity,
+        reason = "a found node, or the path at which there was none"
+    )]
+    fn follow(
+        &self,
+        asked: &str,
+        normalised: &str,
+    ) -> Result<Result<(String, &Node), (Problem, String)>, TreeError> {
+        let mut links = self.tree.links;
+        let mut path = normalised.to_owned();
+        let mut done = 0;
+        loop {
+            let end = match path[done..].find('/') {
+                Some(length) => done + length,
+                None => path.len(),
+            };
+            let here = &path[..end];
+            match self.tree.nodes.get(here) {
+                None => return Ok(Err((Problem::NotFound, here.to_owned()))),
+                Some(Node::Link(target)) => {
+                    links = links.checked_sub(1).ok_or_else(|| {
+                        let limit = self.tree.links;
+                        TreeError::new(asked, Problem::TooManyLinks { limit })
+                    })?;
+                    let escaped = || Problem::LinkEscapes {
+                        link: here.to_owned(),
+                        target: target.clone(),
+                    };
+                    let led = path::join(path::parent(here), target)
+                        .map_err(|_| TreeError::new(asked, escaped()))?;
+                    self.record(|inputs| inputs.files.insert(here.to_owned()));
+                    path = path::join(&led, path[end..].trim_start_matches('/'))?;
+                    done = 0;
+                }
+                Some(node) if end == path.len() => return Ok(Ok((path, node))),
+                Some(Node::Directory(_)) => done = end + 1,
+                Some(Node::File(_)) => return Ok(Err((Problem::NotDirectory, path.clone()))),
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What a tree gives, refuses and remembers.
+
+use crate::{Kind, Limits, Problem, Tree, TreeBuilder, path};
+
+fn tree() -> Tree {
+    let mut builder = Tree::builder();
+    builder
+        .file("base/kustomization.yaml", b"resources: []".as_slice())
+        .unwrap();
+    builder.file("base/a/x.yaml", b"x".as_slice()).unwrap();
+    builder.file("base/a.yaml", b"a".as_slice()).unwrap();
+    builder.file("top.yaml", b"top".as_slice()).unwrap();
+    builder.link("overlay/shared", "../base/a").unwrap();
+    builder.link("overlay/hosts", "/etc/hosts").unwrap();
+    builder.link("overlay/up", "../../secret").unwrap();
+    builder.link("overlay/loop", "loop").unwrap();
+    builder.build()
+}
+
+#[test]
+fn paths_are_normalised_and_stay_within() {
+    let cases: &[(&str, &str, Option<&str>)] = &[
+        ("", "a/b", Some("a/b")),
+        ("", "./a//b/", Some("a/b")),
+        ("a/b", "../c", Some("a/c")),
+        ("a", "..", Some("")),
+        ("a", "../..", None),
+        ("a", "b/../../../a", None),
+        ("a", "/a", None),
+        ("", "a\0b", None),
+    ];
+    for (base, relative, expected) in cases {
+        assert_eq!(
+            path::join(base, relative).ok().as_deref(),
+            *expected,
+            "{base} + {relative}"
+        );
+    }
+}
+
+#[test]
+fn files_are_read_through_links_and_recorded() {
+    let reader = tree().reader();
+    assert_eq!(&*reader.read("overlay/shared/x.yaml").unwrap(), b"x");
+    assert_eq!(
+        reader.real_path("overlay/shared/x.yaml").unwrap(),
+        "base/a/x.yaml"
+    );
+    assert_eq!(reader.kind("nothing/here").unwrap(), None);
+    assert_eq!(reader.kind("base").unwrap(), Some(Kind::Directory));
+    let inputs = reader.inputs();
+    assert!(inputs.depend_on("base/a/x.yaml"));
+    assert!(inputs.depend_on("overlay/shared"), "a changed link");
+    assert!(inputs.depend_on("nothing/here"), "a file that appears");
+    assert!(!inputs.depend_on("top.yaml"));
+    assert!(!inputs.depend_on("base/a/y.yaml"), "asked for, not listed");
+    assert!(inputs.depend_on("base"), "a directory that becomes a file");
+}
+
+#[test]
+fn ways_out_are_refused() {
+    let reader = tree().reader();
+    let cases: &[(&str, &str)] = &[
+        ("../secret", "leads out of the directory"),
+        ("/etc/hosts", "leads out of the directory"),
+        (
+            "overlay/hosts",
+            r#"link "overlay/hosts" -> "/etc/hosts" leads out"#,
+        ),
+        ("overlay/up/x", "leads out"),
+        ("overlay/loop", "more than 16 symbolic links"),
+        ("base", "is a directory"),
+        ("base/a.yaml/x", "no such file"),
+        ("base/b.yaml", "no such file"),
+    ];
+    for (path, expected) in cases {
+        let error = reader.read(path).unwrap_err().to_string();
+        assert!(
+            error.contains(expected) || error.contains("not a directory"),
+            "{path}: {error}"
+        );
+    }
+}
+
+#[test]
+fn directories_are_walked_as_go_walks_them() {
+    let reader = tree().reader();
+    let found = reader.walk("base").unwrap();
+    assert_eq!(found, ["base/a/x.yaml", "base/a.yaml", "base/kustomization.yaml"]);
+    assert!(reader.inputs().depend_on("base/a/new.yaml"));
+    assert!(reader.inputs().depend_on("base/new/file.yaml"), "a new directory");
+    assert!(!reader.inputs().depend_on("other.yaml"));
+    assert_eq!(
+        reader.list("base").unwrap(),
+        ["a", "a.yaml", "kustomization.yaml"]
+    );
+}
+
+#[test]
+fn limits_name_the_file() {
+    let limits = Limits {
+        files: 2,
+        file_bytes: 4,
+        total_bytes: 6,
+        links: 1,
+    };
+    let mut builder = TreeBuilder::new(limits);
+    builder.file("a", b"1234".as_slice()).unwrap();
+    let large = builder.file("b", b"12345".as_slice()).unwrap_err();
+    assert_eq!(
+        large.to_string(),
+        r#""b": the file has 5 bytes, more than the limit of 4"#
+    );
+    let total = builder.file("c", b"123".as_slice()).unwrap_err();
+    assert!(matches!(total.problem, Problem::TreeTooLarge { limit: 6 }));
+    assert!(matches!(
+        builder.file("a/b", b"".as_slice()).unwrap_err().problem,
+        Problem::Occupied
+    ));
+    builder.file("d", b"1".as_slice()).unwrap();
+    assert!(matches!(
+        builder.file("e", b"".as_slice()).unwrap_err().problem,
+        Problem::TooManyFiles { limit: 2 }
+    ));
+}

@@ -1,0 +1,213 @@
+//! JSON as Go's `encoding/json` writes it, and what it says of text that is none.
+
+use std::fmt::Write;
+
+use serde_json::Value as Json;
+
+use crate::text::lossy;
+use crate::value::Value;
+
+/// How JSON is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Style {
+    /// Whether `<`, `>` and `&` are written as they are.
+    pub raw_html: bool,
+    /// Whether each value stands on a line of its own.
+    pub pretty: bool,
+}
+
+const MAX_DEPTH: usize = 200;
+
+/// Writes a value; an error where it has no JSON form.
+pub fn write(value: &Value, style: Style) -> Result<String, String> {
+    let mut writer = Writer {
+        out: String::new(),
+        style,
+    };
+    writer.value(value, 0)?;
+    Ok(writer.out)
+}
+
+struct Writer {
+    out: String,
+    style: Style,
+}
+
+impl Writer {
+    fn line(&mut self, depth: usize) {
+        if self.style.pretty {
+            self.out.push('\n');
+            self.out.extend(std::iter::repeat_n("  ", depth));
+        }
+    }
+
+    fn value(&mut self, value: &Value, depth: usize) -> Result<(), String> {
+        if depth > MAX_DEPTH {
+            return Err(format!(
+                "json: unsupported value: encountered a cycle or more than {MAX_DEPTH} nested levels"
+            ));
+        }
+        match value {
+            Value::Invalid | Value::Nil => self.out.push_str("null"),
+            Value::Bool(value) => self.out.push_str(if *value { "true" } else { "false" }),
+            Value::Int(_, value) | Value::Duration(value) => {
+                let _ = write!(self.out, "{value}");
+            }
+            Value::Uint(_, value) => {
+                let _ = write!(self.out, "{value}");
+            }
+            Value::Float(value) if value.is_finite() => self.out.push_str(&float(*value)),
+            Value::Float(value) => {
+                return Err(format!(
+                    "json: unsupported value: {}",
+                    crate::fmt::float_g(*value)
+                ));
+            }
+            Value::Str(text) => self.text(&lossy(text)),
+            Value::Bytes(bytes) => {
+                use base64::Engine;
+                self.text(&base64::engine::general_purpose::STANDARD.encode(bytes));
+            }
+            Value::Time(time) => self.text(&time.rfc3339_nano()),
+            Value::List(list) => {
+                self.out.push('[');
+                for (at, item) in list.items.iter().enumerate() {
+                    if at > 0 {
+                        self.out.push(',');
+                    }
+                    self.line(depth + 1);
+                    self.value(item, depth + 1)?;
+                }
+                if !list.items.is_empty() {
+                    self.line(depth);
+                }
+                self.out.push(']');
+            }
+            Value::Map(map) => map.with(|entries| {
+                let entries = entries.iter().map(|(key, value)| (lossy(key), value));
+                self.object(entries, depth)
+            })?,
+            Value::Struct(structure) => {
+                let fields = structure.ty.fields.iter().zip(&structure.fields);
+                let shown = fields
+                    .filter(|(field, value)| !field.json.is_empty() && !(field.omit_empty && !value.truth()));
+                self.object(shown.map(|(field, value)| (field.json.into(), value)), depth)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn object<'a>(
+        &mut self,
+        entries: impl Iterator<Item = (std::borrow::Cow<'a, str>, &'a Value)>,
+        depth: usize,
+    ) -> Result<(), String> {
+        self.out.push('{');
+        let mut empty = true;
+        for (key, value) in entries {
+            if !empty {
+                self.out.push(',');
+            }
+            empty = false;
+            self.line(depth + 1);
+            self.text(&key);
+            self.out.push(':');
+            if self.style.pretty {
+                self.out.push(' ');
+            }
+            self.value(value, depth + 1)?;
+        }
+        if !empty {
+            self.line(depth);
+        }
+        self.out.push('}');
+        Ok(())
+    }
+
+    fn text(&mut self, text: &str) {
+        self.out.push('"');
+        for c in text.chars() {
+            match c {
+                '"' => self.out.push_str("\\\""),
+                '\\' => self.out.push_str("\\\\"),
+                '\n' => self.out.push_str("\\n"),
+                '\r' => self.out.push_str("\\r"),
+                '\t' => self.out.push_str("\\t"),
+                '\x08' => self.out.push_str("\\b"),
+                '\x0c' => self.out.push_str("\\f"),
+                '<' | '>' | '&' if self.style.raw_html => self.out.push(c),
+                '\0'..='\x1f' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                    let _ = write!(self.out, "\\u{:04x}", u32::from(c));
+                }
+                c => self.out.push(c),
+            }
+        }
+        self.out.push('"');
+    }
+}
+
+/// A float in JSON: no exponent unless it is very large or small.
+fn float(value: f64) -> String {
+    let size = value.abs();
+    if size != 0.0 && !(1e-6..1e21).contains(&size) {
+        let text = format!("{value:e}");
+        return match text.split_once('e') {
+            Some((mantissa, exponent)) if !exponent.starts_with('-') => format!("{mantissa}e+{exponent}"),
+            _ => text,
+        };
+    }
+    if value.fract() == 0.0 && size < 1e15 {
+        return format!("{value:.0}");
+    }
+    format!("{value}")
+}
+
+/// Reads JSON as Go does into an empty interface: all numbers become floats.
+pub fn read(text: &[u8]) -> Result<Value, String> {
+    let json: Json = serde_json::from_slice(text).map_err(|error| fault(text, &error))?;
+    Ok(floats(&json))
+}
+
+/// A value from JSON in which every number is a float.
+pub fn floats(json: &Json) -> Value {
+    match json {
+        Json::Number(number) => Value::Float(number.as_f64().unwrap_or(0.0)),
+        Json::Array(items) => Value::list(items.iter().map(floats).collect()),
+        Json::Object(fields) => Value::map(
+            fields
+                .iter()
+                .map(|(key, value)| (key.as_bytes().into(), floats(value)))
+                .collect(),
+        ),
+        other => crate::value::from_json(other),
+    }
+}
+
+/// What Go says of a text that is no JSON.
+fn fault(text: &[u8], error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        return "unexpected end of JSON input".to_owned();
+    }
+    // Lines and columns count from 1, and the column is that of the character that was not expected.
+    let line_start: usize = text
+        .split_inclusive(|&byte| byte == b'\n')
+        .take(error.line().saturating_sub(1))
+        .map(<[u8]>::len)
+        .sum();
+    let at = (line_start + error.column())
+        .saturating_sub(1)
+        .min(text.len().saturating_sub(1));
+    match text.get(at) {
+        Some(&byte) => {
+            let shown = crate::text::quote_with(&[byte], '\'', crate::text::Quoting::Print);
+            let before = lossy(&text[..at]);
+            let context = if before.trim().is_empty() {
+                "looking for beginning of value"
+            } else {
+                "in JSON input"
+            };
+            format!("invalid character {shown} {context}")
+        }
+        None => "unexpected end of JSON input".to_owned(),
+    }
+}

@@ -1,0 +1,220 @@
+//! Constraints: `>= 1.2, < 2 || ~3.1`, with `x` for any number.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::{Version, compare_pre};
+
+/// What a version must meet: all of one of the lists.
+#[derive(Debug, Clone)]
+pub struct Constraints(Vec<Vec<Constraint>>);
+
+#[derive(Debug, Clone)]
+struct Constraint {
+    operator: Operator,
+    version: Version,
+    /// Which numbers were not given.
+    dirty: bool,
+    minor_dirty: bool,
+    patch_dirty: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    TildeOrEqual,
+    NotEqual,
+    Greater,
+    Less,
+    GreaterOrEqual,
+    LessOrEqual,
+    Tilde,
+    Caret,
+}
+
+const NUMBERS: &str = r"v?([0-9|x|X|\*]+)(\.[0-9|x|X|\*]+)?(\.[0-9|x|X|\*]+)?(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?";
+/// The empty operator comes second as in Go, where the first alternative that matches is taken.
+const OPERATORS: &str = r"=||!=|>|<|>=|=>|<=|=<|~|~>|\^";
+
+struct Expressions {
+    one: Regex,
+    range: Regex,
+    find: Regex,
+    valid: Regex,
+}
+
+static EXPRESSIONS: LazyLock<Option<Expressions>> = LazyLock::new(|| {
+    Some(Expressions {
+        one: Regex::new(&format!(r"^\s*({OPERATORS})\s*({NUMBERS})\s*$")).ok()?,
+        range: Regex::new(&format!(r"\s*({NUMBERS})\s+-\s+({NUMBERS})\s*")).ok()?,
+        find: Regex::new(&format!(r"({OPERATORS})\s*({NUMBERS})")).ok()?,
+        valid: Regex::new(&format!(
+            r"^(\s*({OPERATORS})\s*({NUMBERS})\s*)((?:\s+|,\s*)({OPERATORS})\s*({NUMBERS})\s*)*$"
+        ))
+        .ok()?,
+    })
+});
+
+fn is_any(text: &str) -> bool {
+    matches!(text, "x" | "X" | "*" | "")
+}
+
+impl Constraints {
+    /// Reads constraints.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let expressions = EXPRESSIONS.as_ref().ok_or("no expressions")?;
+        let mut rewritten = text.to_owned();
+        for found in expressions.range.captures_iter(text) {
+            let group = |at: usize| found.get(at).map_or("", |group| group.as_str());
+            let range = format!(">= {}, <= {} ", group(1), group(11));
+            rewritten = rewritten.replacen(group(0), &range, 1);
+        }
+        let mut alternatives = Vec::new();
+        for alternative in rewritten.split("||") {
+            if !expressions.valid.is_match(alternative) {
+                return Err(format!("improper constraint: {alternative}"));
+            }
+            let parts = expressions.find.find_iter(alternative);
+            let parsed: Result<Vec<Constraint>, String> = parts
+                .map(|part| Constraint::parse(part.as_str(), &expressions.one))
+                .collect();
+            alternatives.push(parsed?);
+        }
+        Ok(Self(alternatives))
+    }
+
+    /// Whether a version meets them.
+    pub fn check(&self, version: &Version) -> bool {
+        self.0
+            .iter()
+            .any(|all| all.iter().all(|constraint| constraint.check(version)))
+    }
+}
+
+impl Constraint {
+    fn parse(text: &str, expression: &Regex) -> Result<Self, String> {
+        let found = expression
+            .captures(text)
+            .ok_or_else(|| format!("improper constraint: {text}"))?;
+        let group = |at: usize| found.get(at).map_or("", |group| group.as_str());
+        let operator = match group(1) {
+            "!=" => Operator::NotEqual,
+            ">" => Operator::Greater,
+            "<" => Operator::Less,
+            ">=" | "=>" => Operator::GreaterOrEqual,
+            "<=" | "=<" => Operator::LessOrEqual,
+            "~" | "~>" => Operator::Tilde,
+            "^" => Operator::Caret,
+            _ => Operator::TildeOrEqual,
+        };
+        let (major, minor, patch, pre) = (group(3), group(4), group(5), group(6));
+        let (mut dirty, mut minor_dirty, mut patch_dirty) = (false, false, false);
+        let version = if is_any(major) {
+            dirty = true;
+            format!("0.0.0{pre}")
+        } else if is_any(minor.trim_start_matches('.')) {
+            (dirty, minor_dirty) = (true, true);
+            format!("{major}.0.0{pre}")
+        } else if is_any(patch.trim_start_matches('.')) {
+            (dirty, patch_dirty) = (true, true);
+            format!("{major}{minor}.0{pre}")
+        } else {
+            group(2).to_owned()
+        };
+        let version = Version::parse(&version).map_err(|_| "constraint Parser Error".to_owned())?;
+        Ok(Self {
+            operator,
+            version,
+            dirty,
+            minor_dirty,
+            patch_dirty,
+        })
+    }
+
+    fn check(&self, version: &Version) -> bool {
+        let own = &self.version;
+        // Those who ask for releases do not get what comes before one.
+        let unasked_pre = !version.pre.is_empty() && own.pre.is_empty();
+        if unasked_pre && !(self.operator == Operator::NotEqual && !self.dirty) {
+            return false;
+        }
+        match self.operator {
+            Operator::NotEqual => self.not_equal(version),
+            Operator::Less => version.compare(own).is_lt(),
+            Operator::GreaterOrEqual => version.compare(own).is_ge(),
+            Operator::Greater => match () {
+                () if !self.dirty => version.compare(own).is_gt(),
+                () if version.major != own.major => version.major > own.major,
+                () if self.minor_dirty => false,
+                () if self.patch_dirty => version.minor > own.minor,
+                () => version.compare(own).is_gt(),
+            },
+            Operator::LessOrEqual => match self.dirty {
+                false => version.compare(own).is_le(),
+                true => {
+                    let newer_minor =
+                        version.major == own.major && version.minor > own.minor && !self.minor_dirty;
+                    version.major <= own.major && !newer_minor
+                }
+            },
+            Operator::Tilde => self.tilde(version),
+            Operator::TildeOrEqual => match self.dirty {
+                true => self.tilde(version),
+                false => version.compare(own).is_eq(),
+            },
+            Operator::Caret => self.caret(version),
+        }
+    }
+
+    fn not_equal(&self, version: &Version) -> bool {
+        let own = &self.version;
+        if self.dirty {
+            if own.major != version.major {
+                return true;
+            }
+            if own.minor != version.minor && !self.minor_dirty {
+                return true;
+            }
+            if self.minor_dirty {
+                return false;
+            }
+            if own.patch != version.patch && !self.patch_dirty {
+                return true;
+            }
+            if self.patch_dirty {
+                let any_pre = !version.pre.is_empty() || !own.pre.is_empty();
+                return any_pre && compare_pre(&version.pre, &own.pre).is_ne();
+            }
+        }
+        version.compare(own).is_ne()
+    }
+
+    fn tilde(&self, version: &Version) -> bool {
+        let own = &self.version;
+        if version.compare(own).is_lt() {
+            return false;
+        }
+        let any = (own.major, own.minor, own.patch) == (0, 0, 0);
+        if any && !self.minor_dirty && !self.patch_dirty {
+            return true;
+        }
+        version.major == own.major && (version.minor == own.minor || self.minor_dirty)
+    }
+
+    fn caret(&self, version: &Version) -> bool {
+        let own = &self.version;
+        if version.compare(own).is_lt() {
+            return false;
+        }
+        if own.major > 0 || self.minor_dirty {
+            return version.major == own.major;
+        }
+        if version.major > 0 {
+            return false;
+        }
+        if own.minor > 0 || self.patch_dirty {
+            return version.minor == own.minor;
+        }
+        version.minor == 0 && own.patch == version.patch
+    }
+}
