@@ -448,7 +448,7 @@ impl Lexer<'_> {
         let fine = self.scan_number();
         let complex = fine && matches!(self.peek(), Some('+' | '-'));
         if !fine || (complex && !(self.scan_number() && self.input[..self.pos].ends_with('i'))) {
-            let text = crate::text::quote(self.input[self.start..self.pos].as_bytes());
+            let text = crate::text::quote(&self.input.as_bytes()[self.start..self.pos]);
             self.error(format!("bad number syntax: {text}"));
             return false;
         }

@@ -144,7 +144,7 @@ impl Parser<'_> {
             _ => {
                 let text = self.value(token);
                 match text.char_indices().nth(10) {
-                    Some((end, _)) if text.len() > 10 => format!("{}...", quote(text[..end].as_bytes())),
+                    Some((end, _)) if text.len() > 10 => format!("{}...", quote(&text.as_bytes()[..end])),
                     _ => quote(text.as_bytes()),
                 }
             }
