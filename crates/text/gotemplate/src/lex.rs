@@ -150,7 +150,7 @@ impl Lexer<'_> {
     /// Text up to an action, and the actions, until the end.
     fn text(&mut self) {
         loop {
-            let Some(length) = self.rest().find(LEFT) else {
+            let Some(length) = memchr::memmem::find(self.rest().as_bytes(), LEFT.as_bytes()) else {
                 self.pos = self.input.len();
                 if self.pos > self.start {
                     self.line += newlines(&self.input[self.start..self.pos]);
