@@ -115,7 +115,7 @@ pub(crate) fn split(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
     let mut from = 0;
-    while let Some(found) = memchr_dashes(&bytes[from..]) {
+    while let Some(found) = memchr::memmem::find(&bytes[from..], b"---") {
         let at = from + found;
         from = at + 3;
         // The separator stands at the beginning of the text or of a line.
@@ -136,17 +136,6 @@ pub(crate) fn split(text: &str) -> Vec<&str> {
     parts.push(&trimmed[start..]);
     parts.retain(|part| !part.is_empty());
     parts
-}
-
-fn memchr_dashes(bytes: &[u8]) -> Option<usize> {
-    let mut from = 0;
-    loop {
-        let at = from + bytes[from..].iter().position(|&byte| byte == b'-')?;
-        if bytes[at..].starts_with(b"---") {
-            return Some(at);
-        }
-        from = at + 1;
-    }
 }
 
 /// What Helm looks at.

@@ -323,3 +323,42 @@ fn the_same_input_gives_the_same_bytes() {
     )];
     assert_eq!(text(&files, &[]), text(&files, &[]));
 }
+
+#[test]
+fn a_chart_is_rendered_by_many_threads_at_once() {
+    let files = [
+        ("values.yaml", "count: 3\n"),
+        (
+            "templates/_h.tpl",
+            "{{ define \"h\" }}{{ .Values.count }}{{ end }}",
+        ),
+        ("templates/a.yaml", "a: {{ include \"h\" . }}\n"),
+    ];
+    let chart = chart(&files).unwrap();
+    let texts: Vec<String> = std::thread::scope(|scope| {
+        let renderings: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| {
+                    let (release, capabilities) = (Release::default(), Capabilities::default());
+                    let values = ValuesBuilder::new().build();
+                    let options = Options::default();
+                    render(
+                        &chart,
+                        &values,
+                        &release,
+                        &capabilities,
+                        &options,
+                        &Offline::default(),
+                    )
+                    .unwrap()
+                    .to_yaml(Output::default())
+                })
+            })
+            .collect();
+        renderings
+            .into_iter()
+            .map(|rendering| rendering.join().unwrap())
+            .collect()
+    });
+    assert!(texts.iter().all(|text| text.ends_with("a: 3\n")), "{texts:?}");
+}

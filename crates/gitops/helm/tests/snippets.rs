@@ -22,7 +22,8 @@ fn run(template: &str) -> Result<String, String> {
         ("demo/templates/_t.tpl", &partial),
         ("demo/templates/a.yaml", "x: {{ include \"t\" . | toJson }}\n"),
     ];
-    let tree = Tree::of(files.map(|(path, text)| (path, text.as_bytes()))).unwrap();
+    let tree =
+        Tree::of(files.map(|(path, text)| (path, text.as_bytes()))).map_err(|error| error.to_string())?;
     let chart = Chart::load(&tree.reader(), "demo").map_err(|error| error.to_string())?;
     let release = Release {
         name: "r".to_owned(),
@@ -37,8 +38,9 @@ fn run(template: &str) -> Result<String, String> {
         &Offline::new(1_700_000_000_000_000_000, 1),
     )
     .map_err(|error| error.to_string())?;
-    let line = rendered.manifests[0].content.strip_prefix("x: ").unwrap();
-    Ok(serde_json::from_str(line).unwrap())
+    let manifest = rendered.manifests.first().ok_or("no manifest")?;
+    let line = manifest.content.strip_prefix("x: ").ok_or("no line")?;
+    serde_json::from_str(line).map_err(|error| error.to_string())
 }
 
 #[test]

@@ -60,7 +60,7 @@ pub(crate) fn execute(machine: &mut Machine<'_>, template: &Template, data: &Val
             state.machine.depth -= 1;
             walked.map(|_| ())
         }
-        Err(fault) => Err(state.fault(fault)),
+        Err(fault) => Err(state.fault(&fault)),
     };
     machine.frame.truncate(base);
     result
@@ -68,11 +68,11 @@ pub(crate) fn execute(machine: &mut Machine<'_>, template: &Template, data: &Val
 
 impl<'t> State<'_, '_, 't> {
     fn error<T>(&self, message: impl Into<String>) -> Outcome<T> {
-        Err(self.fault(Fault::Message(message.into())))
+        Err(self.fault(&Fault::Message(message.into())))
     }
 
     /// The error at the node at hand.
-    fn fault(&self, fault: Fault) -> Box<ExecError> {
+    fn fault(&self, fault: &Fault) -> Box<ExecError> {
         let (pos, context) = match self.at {
             At::Nothing => (0, String::new()),
             At::Action(pipe) => (pipe.pos, format!("{{{{{pipe}}}}}")),
@@ -90,7 +90,7 @@ impl<'t> State<'_, '_, 't> {
     }
 
     fn spend(&mut self) -> Outcome<()> {
-        self.machine.spend(1).map_err(|fault| self.fault(fault))
+        self.machine.spend(1).map_err(|fault| self.fault(&fault))
     }
 
     fn walk(&mut self, dot: &Value, boxed: bool, list: &'t [Node]) -> Outcome<Flow> {
@@ -99,7 +99,7 @@ impl<'t> State<'_, '_, 't> {
             match node {
                 Node::Text(start, end) => {
                     let text = &self.template.text.as_bytes()[*start as usize..*end as usize];
-                    self.machine.print(text).map_err(|fault| self.fault(fault))?;
+                    self.machine.print(text).map_err(|fault| self.fault(&fault))?;
                 }
                 Node::Action(pipe) => {
                     self.at = At::Action(pipe);
@@ -249,6 +249,6 @@ impl<'t> State<'_, '_, 't> {
                 .map_err(Fault::Message)
                 .and_then(|text| self.machine.print(&text)),
         };
-        printed.map_err(|fault| self.fault(fault))
+        printed.map_err(|fault| self.fault(&fault))
     }
 }

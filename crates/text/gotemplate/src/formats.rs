@@ -116,10 +116,6 @@ fn json_kind(value: &Value) -> &'static str {
 }
 
 /// The outer error is a bound that was hit, the inner one is the author's.
-#[expect(
-    clippy::type_complexity,
-    reason = "two kinds of failure, of which one is a value"
-)]
 fn from_yaml(
     machine: &mut Machine<'_>,
     args: &[Value],

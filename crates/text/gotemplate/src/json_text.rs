@@ -90,7 +90,7 @@ impl Writer {
             Value::Struct(structure) => {
                 let fields = structure.ty.fields.iter().zip(&structure.fields);
                 let shown = fields
-                    .filter(|(field, value)| !field.json.is_empty() && !(field.omit_empty && !value.truth()));
+                    .filter(|(field, value)| !field.json.is_empty() && (!field.omit_empty || value.truth()));
                 self.object(shown.map(|(field, value)| (field.json.into(), value)), depth)?;
             }
         }

@@ -150,7 +150,7 @@ impl Lexer<'_> {
     /// Text up to an action, and the actions, until the end.
     fn text(&mut self) {
         loop {
-            let Some(length) = self.rest().find(LEFT) else {
+            let Some(length) = memchr::memmem::find(self.rest().as_bytes(), LEFT.as_bytes()) else {
                 self.pos = self.input.len();
                 if self.pos > self.start {
                     self.line += newlines(&self.input[self.start..self.pos]);
@@ -448,7 +448,7 @@ impl Lexer<'_> {
         let fine = self.scan_number();
         let complex = fine && matches!(self.peek(), Some('+' | '-'));
         if !fine || (complex && !(self.scan_number() && self.input[..self.pos].ends_with('i'))) {
-            let text = crate::text::quote(self.input[self.start..self.pos].as_bytes());
+            let text = crate::text::quote(&self.input.as_bytes()[self.start..self.pos]);
             self.error(format!("bad number syntax: {text}"));
             return false;
         }

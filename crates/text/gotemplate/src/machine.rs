@@ -77,13 +77,16 @@ impl Templates {
     }
 }
 
+/// A text and the name under which it was read.
+type TextKey = (Arc<str>, Arc<[u8]>);
+
 /// A run.
 pub struct Machine<'a> {
     pub(crate) functions: &'a Functions,
     templates: &'a Templates,
     /// What texts that are executed while templates run have defined.
     overlays: Vec<Templates>,
-    parsed: HashMap<(Arc<str>, Arc<[u8]>), Vec<Arc<Template>>>,
+    parsed: HashMap<TextKey, Vec<Arc<Template>>>,
     host: &'a dyn Host,
     pub(crate) missing_key: MissingKey,
     limits: Limits,

@@ -10,6 +10,7 @@ mod decimal;
 mod defaults;
 mod dicts;
 mod encoding;
+pub mod environment;
 mod equal;
 mod letters;
 mod lists;
@@ -27,7 +28,7 @@ pub use merge::merge_maps;
 
 use crate::functions::Functions;
 
-/// Adds every function of sprig's text function map, except those that look at the machine's environment.
+/// Adds every function of sprig's text function map, except those of [`environment`].
 pub fn add(functions: &mut Functions) {
     for table in [
         strings::TABLE,

@@ -228,7 +228,7 @@ fn endless_templates_are_stopped() {
     }
     let nested = format!(
         "{}1{}",
-        "{{ (".repeat(1) + &"(".repeat(5000),
+        "{{ (".to_owned() + &"(".repeat(5000),
         ")".repeat(5001) + " }}"
     );
     assert!(

@@ -60,7 +60,7 @@ fn required(_: &mut Machine<'_>, args: &[Value]) -> Answer {
 
 /// A text without what Go prints for a missing value.
 pub(super) fn without_no_value(text: String) -> String {
-    match text.contains("<no value>") {
+    match memchr::memmem::find(text.as_bytes(), b"<no value>").is_some() {
         true => text.replace("<no value>", ""),
         false => text,
     }
@@ -70,7 +70,7 @@ fn tpl(machine: &mut Machine<'_>, args: &[Value]) -> Answer {
     static NAME: LazyLock<Arc<str>> = LazyLock::new(|| "gotpl".into());
     let text = arg::shared(args, 0);
     // Many values are plain text, which is its own result.
-    if !text.windows(2).any(|pair| pair == b"{{") {
+    if memchr::memmem::find(&text, b"{{").is_none() {
         return Ok(Value::from(without_no_value(lossy(&text).into_owned())));
     }
     let printed = machine
@@ -83,7 +83,7 @@ fn tpl(machine: &mut Machine<'_>, args: &[Value]) -> Answer {
                 quote(&text)
             )),
         })?;
-    Ok(match printed.windows(10).any(|part| part == b"<no value>") {
+    Ok(match memchr::memmem::find(&printed, b"<no value>").is_some() {
         true => without_no_value(lossy(&printed).into_owned()).into(),
         false => printed.into(),
     })

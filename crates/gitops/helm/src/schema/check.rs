@@ -401,7 +401,7 @@ impl<'a> Checker<'a> {
             }
             match schema.get("additionalProperties") {
                 Some(Json::Bool(false)) => {
-                    out.add(place, format!("Additional property {name} is not allowed"))
+                    out.add(place, format!("Additional property {name} is not allowed"));
                 }
                 None | Some(Json::Bool(true)) => {}
                 Some(inner) => {
@@ -533,7 +533,7 @@ fn numbers(schema: &Map<String, Json>, number: f64, place: &Place<'_>, out: &mut
         match exclusive("exclusiveMinimum") {
             true if number <= min => out.add(place, format!("Must be greater than {}", show(min))),
             false if number < min => {
-                out.add(place, format!("Must be greater than or equal to {}", show(min)))
+                out.add(place, format!("Must be greater than or equal to {}", show(min)));
             }
             _ => {}
         }

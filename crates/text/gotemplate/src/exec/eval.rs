@@ -329,7 +329,7 @@ impl<'t> State<'_, '_, 't> {
         }
         (function.call)(self.machine, &values).map_err(|fault| {
             self.at = node;
-            let mut error = self.fault(fault);
+            let mut error = self.fault(&fault);
             error.message = format!("error calling {name}: {}", error.message);
             error
         })

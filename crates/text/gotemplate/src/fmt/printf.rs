@@ -104,7 +104,7 @@ impl Run<'_> {
     }
 
     /// `*`
-    fn from_argument(&mut self) -> Option<i64> {
+    fn star_argument(&mut self) -> Option<i64> {
         let value = self.args.get(self.next)?;
         self.next += 1;
         let number = match value {
@@ -133,7 +133,7 @@ impl Run<'_> {
         let mut after_index = self.reordered && self.format.get(self.at.wrapping_sub(1)) == Some(&b']');
         if self.peek() == Some(b'*') {
             self.at += 1;
-            match self.from_argument() {
+            match self.star_argument() {
                 Some(width) => {
                     flags.width = usize::try_from(width.abs()).ok();
                     if width < 0 {
@@ -158,7 +158,7 @@ impl Run<'_> {
             self.argument_number();
             if self.peek() == Some(b'*') {
                 self.at += 1;
-                match self.from_argument() {
+                match self.star_argument() {
                     Some(precision) => flags.precision = usize::try_from(precision).ok(),
                     None => self.text("%!(BADPREC)"),
                 }

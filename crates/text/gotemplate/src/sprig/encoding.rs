@@ -187,9 +187,9 @@ fn decode_groups(packed: &[u8]) -> Option<Vec<u8>> {
             return None;
         }
         let mut bits = 0_u64;
-        for at in 0..8 {
+        for (at, byte) in chunk.iter().enumerate() {
             let digit = match at < digits {
-                true => B32.iter().position(|&known| known == chunk[at])? as u64,
+                true => B32.iter().position(|known| known == byte)? as u64,
                 false => 0,
             };
             bits = (bits << 5) | digit;

@@ -27,34 +27,34 @@ pub(super) const TABLE: &[Func] = &[
         ))
     }),
     Func::new("regexFindAll", &[Str, Str, Int], |machine, args| {
-        find_all(panicking(machine, args)?, machine, args)
+        find_all(&*panicking(machine, args)?, machine, args)
     }),
     Func::new("mustRegexFindAll", &[Str, Str, Int], |machine, args| {
-        find_all(compiled(machine, args)?, machine, args)
+        find_all(&*compiled(machine, args)?, machine, args)
     }),
     Func::new("regexFind", &[Str, Str], |machine, args| {
-        find(panicking(machine, args)?, args)
+        find(&*panicking(machine, args)?, args)
     }),
     Func::new("mustRegexFind", &[Str, Str], |machine, args| {
-        find(compiled(machine, args)?, args)
+        find(&*compiled(machine, args)?, args)
     }),
     Func::new("regexReplaceAll", &[Str, Str, Str], |machine, args| {
-        replace(panicking(machine, args)?, machine, args)
+        replace(&*panicking(machine, args)?, machine, args)
     }),
     Func::new("mustRegexReplaceAll", &[Str, Str, Str], |machine, args| {
-        replace(compiled(machine, args)?, machine, args)
+        replace(&*compiled(machine, args)?, machine, args)
     }),
     Func::new("regexReplaceAllLiteral", &[Str, Str, Str], |machine, args| {
-        literal(panicking(machine, args)?, machine, args)
+        literal(&*panicking(machine, args)?, machine, args)
     }),
     Func::new("mustRegexReplaceAllLiteral", &[Str, Str, Str], |machine, args| {
-        literal(compiled(machine, args)?, machine, args)
+        literal(&*compiled(machine, args)?, machine, args)
     }),
     Func::new("regexSplit", &[Str, Str, Int], |machine, args| {
-        split(panicking(machine, args)?, machine, args)
+        split(&*panicking(machine, args)?, machine, args)
     }),
     Func::new("mustRegexSplit", &[Str, Str, Int], |machine, args| {
-        split(compiled(machine, args)?, machine, args)
+        split(&*compiled(machine, args)?, machine, args)
     }),
     Func::new("regexQuoteMeta", &[Str], |_, args| {
         let mut out = Vec::new();
@@ -234,7 +234,7 @@ fn escape<'a>(after: &'a str, in_class: bool, out: &mut String) -> &'a str {
     rest
 }
 
-fn find_all(regex: Rc<Regex>, machine: &mut Machine<'_>, args: &[Value]) -> Answer {
+fn find_all(regex: &Regex, machine: &mut Machine<'_>, args: &[Value]) -> Answer {
     let limit = usize::try_from(arg::int(args, 2)).unwrap_or(usize::MAX);
     let mut found = Vec::new();
     for matched in regex.find_iter(arg::bytes(args, 1)).take(limit) {
@@ -244,12 +244,12 @@ fn find_all(regex: Rc<Regex>, machine: &mut Machine<'_>, args: &[Value]) -> Answ
     Ok(Value::strings(found))
 }
 
-fn find(regex: Rc<Regex>, args: &[Value]) -> Answer {
+fn find(regex: &Regex, args: &[Value]) -> Answer {
     let found = regex.find(arg::bytes(args, 1));
     Ok(found.map_or(Value::str(""), |matched| Value::str(matched.as_bytes())))
 }
 
-fn replace(regex: Rc<Regex>, machine: &mut Machine<'_>, args: &[Value]) -> Answer {
+fn replace(regex: &Regex, machine: &mut Machine<'_>, args: &[Value]) -> Answer {
     let text = arg::bytes(args, 1);
     let template = arg::bytes(args, 2);
     let mut out = Vec::with_capacity(text.len());
@@ -268,7 +268,7 @@ fn replace(regex: Rc<Regex>, machine: &mut Machine<'_>, args: &[Value]) -> Answe
     Ok(out.into())
 }
 
-fn literal(regex: Rc<Regex>, machine: &mut Machine<'_>, args: &[Value]) -> Answer {
+fn literal(regex: &Regex, machine: &mut Machine<'_>, args: &[Value]) -> Answer {
     let text = arg::bytes(args, 1);
     let mut out = Vec::with_capacity(text.len());
     let mut end = 0;
@@ -282,7 +282,7 @@ fn literal(regex: Rc<Regex>, machine: &mut Machine<'_>, args: &[Value]) -> Answe
     Ok(out.into())
 }
 
-fn split(regex: Rc<Regex>, machine: &mut Machine<'_>, args: &[Value]) -> Answer {
+fn split(regex: &Regex, machine: &mut Machine<'_>, args: &[Value]) -> Answer {
     let text = arg::bytes(args, 1);
     let count = arg::int(args, 2);
     if count == 0 {

@@ -102,10 +102,7 @@ pub(super) const TABLE: &[Func] = &[
 ];
 
 fn find(text: &[u8], what: &[u8]) -> Option<usize> {
-    match what.len() {
-        0 => Some(0),
-        length => text.windows(length).position(|window| window == what),
-    }
+    memchr::memmem::find(text, what)
 }
 
 /// goutils' `AbbreviateFull`, which counts bytes.

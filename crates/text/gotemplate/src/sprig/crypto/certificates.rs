@@ -164,7 +164,7 @@ fn signed(machine: &mut Machine<'_>, args: &[Value], key: &Key) -> Answer {
     let issuer = read_issuer(&bytes).ok_or("error parsing certificate: the certificate is broken")?;
     let authority_key = Key::from_pem(&field("Key").unwrap_or_default())
         .map_err(|fault| Fault::new(format!("error parsing private key: {fault}")))?;
-    let certificate = create(machine, &content, key, Some(issuer), &authority_key)?;
+    let certificate = create(machine, &content, key, Some(&issuer), &authority_key)?;
     Ok(pair(certificate, key.to_pem()?))
 }
 
@@ -315,7 +315,7 @@ fn create(
     machine: &mut Machine<'_>,
     content: &Content,
     key: &Key,
-    issuer: Option<Issuer>,
+    issuer: Option<&Issuer>,
     signer: &Key,
 ) -> Result<String, Fault> {
     machine.spend(100_000)?;
@@ -323,15 +323,13 @@ fn create(
     machine.entropy(&mut serial);
     let subject = name(&content.common_name);
     // An issuer of the same name is taken for the certificate itself.
-    let foreign = issuer.as_ref().filter(|issuer| issuer.name != subject);
+    let foreign = issuer.filter(|issuer| issuer.name != subject);
     let nanos = i128::from(content.days) * 86_400 * i128::from(SECOND);
     let fields = [
         der::tagged(0xa0, &der::small(2)),
         der::integer(&BigUint::from_bytes_be(&serial)),
         signer.signature_algorithm(),
-        issuer
-            .as_ref()
-            .map_or_else(|| subject.clone(), |issuer| issuer.name.clone()),
+        issuer.map_or_else(|| subject.clone(), |issuer| issuer.name.clone()),
         der::sequence(&[time(machine.now()), time(machine.now() + nanos)]),
         subject.clone(),
         key.public_info()?,

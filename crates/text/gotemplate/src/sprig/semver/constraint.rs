@@ -135,7 +135,7 @@ impl Constraint {
         let own = &self.version;
         // Those who ask for releases do not get what comes before one.
         let unasked_pre = !version.pre.is_empty() && own.pre.is_empty();
-        if unasked_pre && !(self.operator == Operator::NotEqual && !self.dirty) {
+        if unasked_pre && (self.dirty || self.operator != Operator::NotEqual) {
             return false;
         }
         match self.operator {
