@@ -89,7 +89,7 @@ class Maker:
 
     def meta(self, name, namespace=True):
         meta = {"name": name}
-        if namespace and self.chance(0.25):
+        if namespace and self.chance(0.1):
             meta["namespace"] = self.pick(["default", "prod", "dev"])
         if self.chance(0.5):
             meta["labels"] = {"app": name, **({"tier": self.pick(["front", "1", "true"])} if self.chance(0.4) else {})}
@@ -309,7 +309,7 @@ class Maker:
         if kind == "Service":
             paths += ["spec.ports.0.port", "spec.ports.0.name", "spec.selector.app"] * 2
         target = {"select": {"kind": kind, **({"name": name} if self.chance(0.5) else {})}, "fieldPaths": [self.pick(paths)]}
-        if self.chance(0.8):
+        if self.chance(0.9):
             target["options"] = self.pick([{"create": True}, {"create": True}, {"delimiter": ":", "index": 1}, {"delimiter": "/", "index": 0},
                                            {"delimiter": "-", "index": -1}, {"create": True, "delimiter": "/", "index": 9}])
         if self.chance(0.2):
@@ -420,7 +420,7 @@ class Maker:
                 {"fieldPath": "metadata/annotations/path", "filePathPosition": 1}, {"fieldPath": "metadata/namespace"}]},
             {"kind": "ReplacementTransformer", "replacements": [self.replacement(known)]},
             {"kind": "PatchTransformer", **self.patch(known)},
-            {"kind": "HashTransformer"}, {"kind": "SortOrderTransformer", "sortOptions": {"order": "fifo"}}])
+            {"kind": "HashTransformer"}])
         config = {"apiVersion": "builtin", **config, "metadata": {"name": "t", "namespace": "moved"}}
         if self.chance(0.5):
             return dump(config, self.rng) + "\n"

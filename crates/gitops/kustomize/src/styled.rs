@@ -1,8 +1,9 @@
 //! YAML with the style that its author gave it, for documents within text that are changed in one place.
 //!
 //! A document is read with its quotes and its flow style, brought up to date with a changed value, and written again:
-//! what has not changed keeps its style, and indentation becomes the usual one. Comments are lost, and documents with
-//! anchors, tags or folded text are not read at all.
+//! what has not changed keeps its style, and indentation becomes the usual one. Comments stay above the lines that they
+//! were above, and behind the scalars that they were behind. Documents with anchors, tags or folded text are not read at
+//! all.
 
 mod write;
 
@@ -15,9 +16,29 @@ use crate::node::plain;
 #[derive(Debug, Clone, PartialEq)]
 enum Node {
     Scalar(String, Style),
-    List(Vec<Node>, Flow),
+    List(Vec<Item>, Flow),
     /// Keys are scalars.
-    Map(Vec<(Node, Node)>, Flow),
+    Map(Vec<(Item, Node)>, Flow),
+}
+
+/// An item of a list, or a key of a map, with the comments that belong to it.
+#[derive(Debug, Clone, PartialEq)]
+struct Item {
+    node: Node,
+    /// The lines above.
+    above: Vec<String>,
+    /// What is behind the item or the key's value.
+    behind: String,
+}
+
+impl Item {
+    fn new(node: Node) -> Self {
+        Self {
+            node,
+            above: Vec::new(),
+            behind: String::new(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,10 +90,23 @@ pub(crate) fn rewrite(text: &str, changed: &Value) -> Option<String> {
         chars: text.char_indices().map(|(at, _)| at).collect(),
         text,
         parser: Parser::new_from_str(text),
+        read_to: 0,
+        behind: String::new(),
+        last_end: 0,
     };
     let mut node = reader.document()?;
+    let below = comments(&text[reader.read_to..]);
     update(&mut node, changed);
-    Some(write::document(&node))
+    Some(write::document(&node, &below))
+}
+
+/// The comments that have a line of their own.
+fn comments(text: &str) -> Vec<String> {
+    let lines = text.lines().map(str::trim);
+    lines
+        .filter(|line| line.starts_with('#'))
+        .map(str::to_owned)
+        .collect()
 }
 
 struct Reader<'t> {
@@ -80,37 +114,78 @@ struct Reader<'t> {
     /// Where each character begins, since the parser counts characters.
     chars: Vec<usize>,
     parser: Parser<'t, StrInput<'t>>,
+    /// Up to where comments have been taken, in bytes.
+    read_to: usize,
+    /// The comment behind the last scalar, list or map that ended.
+    behind: String,
+    /// Where the last list or map ended, in characters.
+    last_end: usize,
 }
 
 impl Reader<'_> {
-    fn next(&mut self) -> Option<(Event<'_>, usize)> {
+    fn byte(&self, at: usize) -> usize {
+        self.chars.get(at).copied().unwrap_or(self.text.len())
+    }
+
+    /// The comments between what was read last and a place, which are above what begins there.
+    fn comments_before(&mut self, at: usize) -> Vec<String> {
+        let end = self.byte(at).max(self.read_to);
+        let above = comments(&self.text[self.read_to..end]);
+        self.read_to = end;
+        above
+    }
+
+    /// Takes note of where something ended, and of the comment behind it in the same line.
+    fn ended(&mut self, at: usize) {
+        let at = self.byte(at).max(self.read_to);
+        // The parser may have looked at the blank and the lines behind a plain scalar.
+        let end = self.text[..at].trim_end().len().max(self.read_to);
+        let line = self.text[end..].lines().next().unwrap_or_default();
+        self.behind = match line.trim_start().strip_prefix('#') {
+            Some(_) if line.starts_with([' ', '\t']) => line.trim().to_owned(),
+            _ => String::new(),
+        };
+        self.read_to = match self.behind.is_empty() {
+            true => end,
+            false => end + line.len(),
+        };
+    }
+
+    fn next(&mut self) -> Option<(Event<'static>, usize, usize)> {
         let (event, span) = self.parser.next_event()?.ok()?;
-        Some((event, span.start.index()))
+        let owned = match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let tag = tag.map(|tag| std::borrow::Cow::Owned(tag.into_owned()));
+                Event::Scalar(text.into_owned().into(), style, anchor, tag)
+            }
+            Event::SequenceStart(anchor, None) => Event::SequenceStart(anchor, None),
+            Event::MappingStart(anchor, None) => Event::MappingStart(anchor, None),
+            Event::SequenceEnd => Event::SequenceEnd,
+            Event::MappingEnd => Event::MappingEnd,
+            Event::DocumentStart(explicit) => Event::DocumentStart(explicit),
+            Event::StreamStart | Event::Nothing => Event::Nothing,
+            _ => return None,
+        };
+        Some((owned, span.start.index(), span.end.index()))
     }
 
     fn document(&mut self) -> Option<Node> {
         loop {
-            match self.next()? {
-                (Event::Nothing | Event::StreamStart | Event::DocumentStart(_), _) => {}
-                (Event::StreamEnd | Event::DocumentEnd, _) => return None,
-                _ => break,
-            }
-        }
-        // The first event of the content has been taken: start again and stop before it.
-        self.parser = Parser::new_from_str(self.text);
-        loop {
-            if let (Event::DocumentStart(_), _) = self.next()? {
-                return self.node(MAX_DEPTH).flatten();
+            if let (Event::DocumentStart(_), ..) = self.next()? {
+                let Item { mut node, above, .. } = self.item(MAX_DEPTH)??;
+                push_above(&mut node, above);
+                return Some(node);
             }
         }
     }
 
-    /// The next node; the inner none at the end of a list or map, the outer one for what is not understood.
+    /// The next node with its comments; the inner none at the end of a list or map, the outer one for what is not
+    /// understood.
     #[expect(clippy::option_option, reason = "an end is not a failure")]
-    fn node(&mut self, depth: usize) -> Option<Option<Node>> {
+    fn item(&mut self, depth: usize) -> Option<Option<Item>> {
         let depth = depth.checked_sub(1)?;
-        let (event, at) = self.next()?;
-        let (is_list, anchor, tagged) = match event {
+        let (event, start, end) = self.next()?;
+        let is_list = match event {
             Event::Scalar(text, style, 0, None) => {
                 let style = match style {
                     ScalarStyle::Plain => Style::Plain,
@@ -119,33 +194,73 @@ impl Reader<'_> {
                     ScalarStyle::Literal => Style::Literal,
                     ScalarStyle::Folded => return None,
                 };
-                return Some(Some(Node::Scalar(text.into_owned(), style)));
+                let is_written = !text.is_empty() || style != Style::Plain;
+                let mut item = Item::new(Node::Scalar(text.into_owned(), style));
+                // Where nothing was written, the parser is already at what follows.
+                if is_written {
+                    item.above = self.comments_before(start);
+                    self.ended(end);
+                    item.behind = std::mem::take(&mut self.behind);
+                }
+                return Some(Some(item));
             }
-            Event::SequenceEnd | Event::MappingEnd => return Some(None),
-            Event::SequenceStart(anchor, tag) => (true, anchor, tag.is_some()),
-            Event::MappingStart(anchor, tag) => (false, anchor, tag.is_some()),
+            Event::SequenceEnd | Event::MappingEnd => {
+                self.last_end = end;
+                return Some(None);
+            }
+            Event::SequenceStart(0, None) => true,
+            Event::MappingStart(0, None) => false,
             _ => return None,
         };
-        if anchor != 0 || tagged {
-            return None;
-        }
-        let flow = match self.chars.get(at).and_then(|at| self.text[*at..].chars().next()) {
+        let flow = match self.text[self.byte(start)..].chars().next() {
             Some('[' | '{') => Flow::Flow,
             _ => Flow::Block,
         };
+        let above = self.comments_before(start);
         let mut children = Vec::new();
-        while let Some(child) = self.node(depth)? {
+        while let Some(child) = self.item(depth)? {
             children.push(child);
         }
+        let behind = match flow {
+            Flow::Flow => {
+                self.ended(self.last_end);
+                std::mem::take(&mut self.behind)
+            }
+            Flow::Block => String::new(),
+        };
         if is_list {
-            return Some(Some(Node::List(children, flow)));
+            // What is above the first item was read as above the list.
+            let mut node = Item::new(Node::List(children, flow));
+            (node.above, node.behind) = (above, behind);
+            return Some(Some(node));
         }
         let mut entries = Vec::with_capacity(children.len() / 2);
         let mut children = children.into_iter();
-        while let (Some(key), Some(value)) = (children.next(), children.next()) {
-            entries.push((key, value));
+        while let (Some(mut key), Some(value)) = (children.next(), children.next()) {
+            // A comment between a key and its value in the lines below is above the value's first line.
+            if key.behind.is_empty() {
+                key.behind = value.behind;
+            }
+            let mut inner = value.node;
+            push_above(&mut inner, value.above);
+            entries.push((key, inner));
         }
-        Some(Some(Node::Map(entries, flow)))
+        let mut node = Item::new(Node::Map(entries, flow));
+        (node.above, node.behind) = (above, behind);
+        Some(Some(node))
+    }
+}
+
+/// Puts comments above the first line of a list or map.
+fn push_above(node: &mut Node, mut above: Vec<String>) {
+    let first = match node {
+        Node::List(items, _) => items.first_mut(),
+        Node::Map(entries, _) => entries.first_mut().map(|(key, _)| key),
+        Node::Scalar(..) => None,
+    };
+    if let Some(first) = first {
+        above.append(&mut first.above);
+        first.above = above;
     }
 }
 
@@ -157,7 +272,7 @@ fn update(node: &mut Node, value: &Value) {
             for (name, field) in fields {
                 match entries.iter_mut().find(|(key, _)| key_text(key) == name) {
                     Some((_, entry)) => update(entry, field),
-                    None => entries.push((new_node(&Value::String(name.clone())), new_node(field))),
+                    None => entries.push((new_key(name), new_node(field))),
                 }
             }
         }
@@ -165,8 +280,8 @@ fn update(node: &mut Node, value: &Value) {
             items.truncate(values.len());
             for (at, value) in values.iter().enumerate() {
                 match items.get_mut(at) {
-                    Some(item) => update(item, value),
-                    None => items.push(new_node(value)),
+                    Some(item) => update(&mut item.node, value),
+                    None => items.push(Item::new(new_node(value))),
                 }
             }
         }
@@ -188,8 +303,12 @@ fn update(node: &mut Node, value: &Value) {
     }
 }
 
-fn key_text(key: &Node) -> &str {
-    match key {
+fn new_key(name: &str) -> Item {
+    Item::new(new_node(&Value::String(name.to_owned())))
+}
+
+fn key_text(key: &Item) -> &str {
+    match &key.node {
         Node::Scalar(text, _) => text,
         _ => "",
     }
@@ -197,7 +316,10 @@ fn key_text(key: &Node) -> &str {
 
 fn new_node(value: &Value) -> Node {
     match value {
-        Value::Array(items) => Node::List(items.iter().map(new_node).collect(), Flow::Block),
+        Value::Array(items) => Node::List(
+            items.iter().map(|item| Item::new(new_node(item))).collect(),
+            Flow::Block,
+        ),
         Value::Object(fields) => Node::Map(entries(fields), Flow::Block),
         Value::String(text) if text.starts_with(MISTAGGED) => {
             Node::Scalar(text[MISTAGGED.len_utf8()..].to_owned(), Style::Tagged)
@@ -212,10 +334,10 @@ fn new_node(value: &Value) -> Node {
     }
 }
 
-fn entries(fields: &Map<String, Value>) -> Vec<(Node, Node)> {
+fn entries(fields: &Map<String, Value>) -> Vec<(Item, Node)> {
     fields
         .iter()
-        .map(|(key, value)| (new_node(&Value::String(key.clone())), new_node(value)))
+        .map(|(key, value)| (new_key(key), new_node(value)))
         .collect()
 }
 
@@ -243,6 +365,15 @@ mod tests {
         assert_eq!(
             changed("a: b\nc: d\n", "/a", "1".into()).unwrap(),
             "a: \"1\"\nc: d\n"
+        );
+    }
+
+    #[test]
+    fn comments_stay() {
+        let text = "# head\na: 1  # line\nlist:\n  # first\n  - x # behind\n  # second\n  - name: y # n\n    v: \"q\"\ns: 'single'\nnul:\n# end\n";
+        assert_eq!(
+            changed(text, "/s", "t".into()).unwrap(),
+            "# head\na: 1 # line\nlist:\n# first\n- x # behind\n# second\n- name: y # n\n  v: \"q\"\ns: 't'\nnul:\n# end\n"
         );
     }
 

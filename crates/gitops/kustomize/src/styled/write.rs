@@ -3,17 +3,35 @@
 use fairway_text_yaml::{EmitOptions, to_string_with};
 use serde_json::Value;
 
-use super::{Flow, Node, Style};
+use super::{Flow, Item, Node, Style};
 use crate::node::plain;
 
-/// The text of a document.
-pub(super) fn document(node: &Node) -> String {
+/// The text of a document, with the comments below it.
+pub(super) fn document(node: &Node, below: &[String]) -> String {
     let mut out = String::new();
     block(node, 0, &mut out);
-    if !out.ends_with('\n') {
+    end_line(&mut out);
+    for line in below {
+        out.push_str(line);
         out.push('\n');
     }
     out
+}
+
+/// The comments above an item, whose own first line is already indented.
+fn above(item: &Item, indent: usize, out: &mut String) {
+    for line in &item.above {
+        out.push_str(line);
+        out.push('\n');
+        out.push_str(&" ".repeat(indent));
+    }
+}
+
+fn behind(item: &Item, out: &mut String) {
+    if !item.behind.is_empty() && !out.ends_with('\n') {
+        out.push(' ');
+        out.push_str(&item.behind);
+    }
 }
 
 fn is_block(node: &Node) -> bool {
@@ -33,9 +51,11 @@ fn block(node: &Node, indent: usize, out: &mut String) {
                 if at > 0 {
                     pad(out);
                 }
-                inline(key, out, indent);
+                above(key, indent, out);
+                inline(&key.node, out, indent);
                 out.push(':');
                 if is_block(value) {
+                    behind(key, out);
                     out.push('\n');
                     let inner = match value {
                         Node::List(..) => indent,
@@ -48,6 +68,7 @@ fn block(node: &Node, indent: usize, out: &mut String) {
                         out.push(' ');
                     }
                     inline(value, out, indent);
+                    behind(key, out);
                     end_line(out);
                 }
             }
@@ -57,8 +78,15 @@ fn block(node: &Node, indent: usize, out: &mut String) {
                 if at > 0 {
                     pad(out);
                 }
+                above(item, indent, out);
                 out.push_str("- ");
-                block(item, indent + 2, out);
+                if is_block(&item.node) {
+                    block(&item.node, indent + 2, out);
+                } else {
+                    inline(&item.node, out, indent);
+                    behind(item, out);
+                    end_line(out);
+                }
             }
         }
         other => {
@@ -82,7 +110,7 @@ fn inline(node: &Node, out: &mut String, indent: usize) {
             out.push('[');
             for (at, item) in items.iter().enumerate() {
                 out.push_str(if at > 0 { ", " } else { "" });
-                inline(item, out, indent);
+                inline(&item.node, out, indent);
             }
             out.push(']');
         }
@@ -90,7 +118,7 @@ fn inline(node: &Node, out: &mut String, indent: usize) {
             out.push('{');
             for (at, (key, value)) in entries.iter().enumerate() {
                 out.push_str(if at > 0 { ", " } else { "" });
-                inline(key, out, indent);
+                inline(&key.node, out, indent);
                 out.push_str(": ");
                 inline(value, out, indent);
             }

@@ -23,8 +23,9 @@ pub(crate) fn set(
     let bytes: usize = pairs.iter().map(|(key, value)| key.len() + value.len()).sum();
     // Labels are no part of an id.
     for resource in resources.list_mut_same_ids() {
-        for spec in specs {
-            spec.apply(&mut resource.value, Make::Map, &mut |field| match field {
+        let gvk = resource.gvk();
+        for spec in specs.iter().filter(|spec| gvk.is_selected(&spec.gvk)) {
+            spec.apply_unchecked(&mut resource.value, Make::Map, &mut |field| match field {
                 Value::Object(entries) => {
                     context.add(bytes)?;
                     for (key, value) in pairs {

@@ -103,9 +103,9 @@ pub(crate) fn run(resources: &mut ResMap, replacements: &[Replacement], context:
                 "replacements must specify a source and at least one target",
             ));
         };
-        let value = value_of(resources, replacement)?;
+        let (mut value, live) = value_of(resources, replacement)?;
         for target in targets {
-            put(resources, &value, target, context)?;
+            put(resources, &mut value, live.as_ref(), target, context)?;
         }
     }
     resources.drop_gone();
@@ -122,18 +122,22 @@ fn ids(resource: &Resource) -> Vec<ResId> {
     std::iter::once(current).chain(resource.previous_ids()).collect()
 }
 
-fn value_of(resources: &ResMap, replacement: &Replacement) -> Result<Value> {
+/// A field whose value is looked up again for each target, because it may be a target itself.
+type Live = (usize, Vec<String>);
+
+fn value_of(resources: &ResMap, replacement: &Replacement) -> Result<(Value, Option<Live>)> {
     let source = match (&replacement.source, &replacement.source_value) {
         (Some(_), Some(_)) => {
             return Err(Error::new("value and resource selectors are mutually exclusive"));
         }
-        (None, value) => return Ok(plain_text(value.as_deref().unwrap_or_default())),
+        (None, value) => return Ok((plain_text(value.as_deref().unwrap_or_default()), None)),
         (Some(source), None) => source,
     };
     let mut selected = resources
         .iter()
-        .filter(|resource| ids(resource).iter().any(|id| id.is_selected_by(&source.id)));
-    let resource = match (selected.next(), selected.next()) {
+        .enumerate()
+        .filter(|(_, resource)| ids(resource).iter().any(|id| id.is_selected_by(&source.id)));
+    let (at, resource) = match (selected.next(), selected.next()) {
         (None, _) => return Err(Error::new(format!("nothing selected by {}", source.id))),
         (Some(_), Some(_)) => return Err(Error::new(format!("multiple matches for selector {}", source.id))),
         (Some(resource), None) => resource,
@@ -142,7 +146,8 @@ fn value_of(resources: &ResMap, replacement: &Replacement) -> Result<Value> {
         "" => DEFAULT_PATH,
         path => path,
     };
-    let found = lookup(&resource.value, &split_field_path(path))
+    let parts = split_field_path(path);
+    let found = lookup(&resource.value, &parts)
         .within(|| "error looking up replacement source".to_owned())?
         .filter(|found| !is_empty(found))
         .ok_or_else(|| {
@@ -156,7 +161,7 @@ fn value_of(resources: &ResMap, replacement: &Replacement) -> Result<Value> {
         .as_ref()
         .filter(|options| !options.delimiter.is_empty())
     else {
-        return Ok(found.clone());
+        return Ok((found.clone(), Some((at, parts))));
     };
     if !is_scalar(found) {
         return Err(Error::new("delimiter option can only be used with scalar nodes"));
@@ -173,10 +178,11 @@ fn value_of(resources: &ResMap, replacement: &Replacement) -> Result<Value> {
         ))
     })?;
     // A part of a number is a text like any other here: what it is put into decides.
-    Ok(match found {
+    let part = match found {
         Value::String(_) => Value::String((*part).to_owned()),
         _ => plain(part),
-    })
+    };
+    Ok((part, None))
 }
 
 /// A value that only its text is known of.
@@ -188,7 +194,13 @@ fn split_text<'t>(text: &'t str, delimiter: &str) -> Vec<&'t str> {
     text.split(delimiter).collect()
 }
 
-fn put(resources: &mut ResMap, value: &Value, target: &Target, context: &Context<'_>) -> Result<()> {
+fn put(
+    resources: &mut ResMap,
+    value: &mut Value,
+    live: Option<&Live>,
+    target: &Target,
+    context: &Context<'_>,
+) -> Result<()> {
     let bytes = context.limits.regex_bytes;
     let select = target
         .select
@@ -205,7 +217,7 @@ fn put(resources: &mut ResMap, value: &Value, target: &Target, context: &Context
         true => &default[..],
         false => &target.paths,
     };
-    for resource in resources.list_mut() {
+    for (at, resource) in resources.list_mut().iter_mut().enumerate() {
         if !selected.selects_metadata(resource) {
             continue;
         }
@@ -232,6 +244,11 @@ fn put(resources: &mut ResMap, value: &Value, target: &Target, context: &Context
         match shows_history && !resource.previous.is_empty() {
             true => resource.with_history(put_all)?,
             false => put_all(&mut resource.value)?,
+        }
+        if let Some((_, path)) = live.filter(|(source, _)| *source == at)
+            && let Ok(Some(now)) = lookup(&resource.value, path)
+        {
+            *value = now.clone();
         }
     }
     Ok(())
