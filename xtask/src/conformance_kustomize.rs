@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use fairway_gitops_helm::Offline;
 use fairway_gitops_kustomize::{LoadRestrictions, Options, Ports, Reorder, build};
+use fairway_gitops_render::Charts;
 use fairway_gitops_tree::{Tree, TreeError};
 use serde_json::Value;
 
@@ -90,7 +92,13 @@ fn run_case(case: &Value) -> Result<(), String> {
         ..Options::default()
     };
     let path = format!("{ROOT}/{}", text("path"));
-    let built = build(&tree.reader(), &path, &options, Ports::default()).and_then(|built| built.to_yaml());
+    let offline = Offline::default();
+    let charts = Charts::new(&offline);
+    let ports = Ports {
+        charts: Some(&charts),
+        fetcher: None,
+    };
+    let built = build(&tree.reader(), &path, &options, ports).and_then(|built| built.to_yaml());
     match (text("expect"), built) {
         ("error", Err(_)) => Ok(()),
         ("error", Ok(output)) => Err(format!(
