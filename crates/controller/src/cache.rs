@@ -1,35 +1,36 @@
 //! What a watch has seen, kept as small as the controller that asks needs it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use kube::Resource;
 use kube::runtime::watcher::Event;
 
-use crate::key::{ObjectKey, WorkspaceId};
+use crate::key::{ObjectKey, Reach, WorkspaceId};
 
-/// A view of the objects of one kind. `V` is what is kept of each: a few fields, seldom the whole object.
+/// A view of the objects of one kind, in the order of keys. `V` is what is kept of each: a few fields, seldom the whole object.
 #[derive(Debug)]
 pub struct Cache<V> {
-    workspace: WorkspaceId,
+    reach: Reach,
     seen: RwLock<Seen<V>>,
 }
 
 #[derive(Debug)]
 struct Seen<V> {
-    objects: HashMap<ObjectKey, Arc<V>>,
+    objects: BTreeMap<ObjectKey, Arc<V>>,
     /// The list under way, which replaces the objects when it is complete.
-    relisted: Option<HashMap<ObjectKey, Arc<V>>>,
+    relisted: Option<BTreeMap<ObjectKey, Arc<V>>>,
     synced: bool,
 }
 
 impl<V> Cache<V> {
     /// An empty cache.
-    pub fn new(workspace: &WorkspaceId) -> Self {
+    pub fn new(reach: &Reach) -> Self {
         Self {
-            workspace: workspace.clone(),
+            reach: reach.clone(),
             seen: RwLock::new(Seen {
-                objects: HashMap::new(),
+                objects: BTreeMap::new(),
                 relisted: None,
                 synced: false,
             }),
@@ -45,11 +46,11 @@ impl<V> Cache<V> {
         let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
         match event {
             Event::Init => {
-                seen.relisted = Some(HashMap::new());
+                seen.relisted = Some(BTreeMap::new());
                 Vec::new()
             }
             Event::InitApply(object) => {
-                let key = ObjectKey::of(&self.workspace, object.meta());
+                let key = ObjectKey::of(&self.reach, object.meta());
                 let kept = Arc::new(keep(&object));
                 if let Some(list) = &mut seen.relisted {
                     list.insert(key, kept);
@@ -66,12 +67,12 @@ impl<V> Cache<V> {
                 keys
             }
             Event::Apply(object) => {
-                let key = ObjectKey::of(&self.workspace, object.meta());
+                let key = ObjectKey::of(&self.reach, object.meta());
                 seen.objects.insert(key.clone(), Arc::new(keep(&object)));
                 vec![key]
             }
             Event::Delete(object) => {
-                let key = ObjectKey::of(&self.workspace, object.meta());
+                let key = ObjectKey::of(&self.reach, object.meta());
                 seen.objects.remove(&key);
                 vec![key]
             }
@@ -87,13 +88,33 @@ impl<V> Cache<V> {
     /// Every object that there is, in the order of keys.
     pub fn all(&self) -> Vec<(ObjectKey, Arc<V>)> {
         let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
-        let mut all: Vec<_> = seen
-            .objects
+        seen.objects
             .iter()
             .map(|(k, v)| (k.clone(), Arc::clone(v)))
-            .collect();
-        all.sort_by(|a, b| a.0.cmp(&b.0));
-        all
+            .collect()
+    }
+
+    /// The objects of a workspace.
+    pub fn of_workspace(&self, workspace: &WorkspaceId) -> Vec<(ObjectKey, Arc<V>)> {
+        self.range(ObjectKey::new(workspace, "", ""), |key| {
+            key.workspace == *workspace
+        })
+    }
+
+    /// The objects of a namespace.
+    pub fn of_namespace(&self, workspace: &WorkspaceId, namespace: &str) -> Vec<(ObjectKey, Arc<V>)> {
+        self.range(ObjectKey::new(workspace, namespace, ""), |key| {
+            key.workspace == *workspace && key.namespace == namespace
+        })
+    }
+
+    fn range(&self, from: ObjectKey, within: impl Fn(&ObjectKey) -> bool) -> Vec<(ObjectKey, Arc<V>)> {
+        let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
+        seen.objects
+            .range((Bound::Included(from), Bound::Unbounded))
+            .take_while(|(key, _)| within(key))
+            .map(|(k, v)| (k.clone(), Arc::clone(v)))
+            .collect()
     }
 
     /// Whether the first list is complete. Before that, absence means nothing.
@@ -109,7 +130,7 @@ mod tests {
     use kube::runtime::watcher::Event;
 
     use super::Cache;
-    use crate::key::WorkspaceId;
+    use crate::key::{CLUSTER_ANNOTATION, Reach, WorkspaceId};
 
     fn named(name: &str) -> ConfigMap {
         let metadata = ObjectMeta {
@@ -124,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_new_list_names_what_has_vanished() {
-        let cache = Cache::new(&WorkspaceId::root());
+        let cache = Cache::new(&Reach::Every);
         let take = |event: Event<ConfigMap>| {
             let mut names: Vec<String> = cache
                 .take(event, |_| ())
@@ -151,5 +172,36 @@ mod tests {
         assert!(take(Event::InitApply(named("c"))).is_empty());
         assert_eq!(take(Event::InitDone), ["b", "c"]);
         assert_eq!(cache.all().len(), 1);
+    }
+    #[test]
+    fn workspaces_and_namespaces_are_kept_apart() {
+        let cache = Cache::new(&Reach::Every);
+        let at = |workspace: &str, namespace: &str, name: &str| {
+            let mut object = named(name);
+            object.metadata.namespace = Some(namespace.to_owned());
+            object.metadata.annotations =
+                Some([(CLUSTER_ANNOTATION.to_owned(), workspace.to_owned())].into());
+            object
+        };
+        for (workspace, namespace) in [("a", "n"), ("a", "nn"), ("ab", "n"), ("root", "n")] {
+            for name in ["x", "y"] {
+                cache.take(Event::Apply(at(workspace, namespace, name)), |_| ());
+            }
+        }
+        let a = WorkspaceId::parse("a").unwrap();
+        let keys = |found: Vec<(crate::ObjectKey, _)>| {
+            let keys = found
+                .into_iter()
+                .map(|(key, _): (_, std::sync::Arc<()>)| key.to_string());
+            keys.collect::<Vec<_>>()
+        };
+        assert_eq!(
+            keys(cache.of_workspace(&a)),
+            ["a|n/x", "a|n/y", "a|nn/x", "a|nn/y"]
+        );
+        assert_eq!(keys(cache.of_namespace(&a, "n")), ["a|n/x", "a|n/y"]);
+        assert_eq!(keys(cache.of_namespace(&WorkspaceId::root(), "nn")), [""; 0]);
+        cache.take(Event::Delete(at("a", "n", "x")), |_| ());
+        assert_eq!(cache.all().len(), 7, "the same name in other workspaces stays");
     }
 }

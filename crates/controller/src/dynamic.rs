@@ -1,4 +1,5 @@
-//! Watches on kinds that are known only at run time: one starts when a kind appears and ends when it goes.
+//! Watches on kinds that are known only at run time: one starts when a kind appears and ends when it goes. Each covers all
+//! that its client reaches.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -46,22 +47,19 @@ pub async fn follow_all(
             if let Some((kind, end)) = running.remove(&name) {
                 end.shut_down();
                 // A kind that is served in another version, or again, keeps its objects.
-                if served.resource(&name.0, &name.1).is_none() {
+                if served.resource(&name).is_none() {
                     take(Change::Gone(kind));
                 }
             }
         }
         for kind in plan.start {
             let (end, ended) = Shutdown::new();
-            let api = kind.api::<Metadata>(client.clone(), "");
+            let api = kind.everywhere::<Metadata>(client.clone());
             let (take, about) = (take.clone(), Arc::clone(&kind));
             tasks.spawn(follow(api, watcher::Config::default(), ended, move |event| {
                 take(Change::Event(Arc::clone(&about), Box::new(event)));
             }));
-            running.insert(
-                (kind.resource.group.clone(), kind.resource.plural.clone()),
-                (kind, end),
-            );
+            running.insert(kind.name(), (kind, end));
         }
         loop {
             tokio::select! {
@@ -98,7 +96,7 @@ fn decide(
     let wanted_now: HashMap<GroupResource, &Arc<Kind>> = served
         .iter()
         .filter(|kind| wanted(kind))
-        .map(|kind| ((kind.resource.group.clone(), kind.resource.plural.clone()), kind))
+        .map(|kind| (kind.name(), kind))
         .collect();
     for (name, kind) in running {
         if wanted_now
@@ -114,9 +112,7 @@ fn decide(
         }
     }
     plan.stop.sort();
-    plan.start.sort_by(|a, b| {
-        (&a.resource.group, &a.resource.plural).cmp(&(&b.resource.group, &b.resource.plural))
-    });
+    plan.start.sort_by_key(|kind| kind.name());
     plan
 }
 
@@ -140,6 +136,7 @@ mod tests {
         };
         Kind {
             resource,
+            identity: String::new(),
             namespaced: false,
             verbs: verbs.iter().map(|v| (*v).to_owned()).collect(),
         }

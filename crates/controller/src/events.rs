@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::Client;
 use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use serde_json::json;
 use tracing::debug;
 
+use crate::clients::Clients;
 use crate::error::{is_not_found, sentence};
+use crate::key::WorkspaceId;
 
 /// How long a repetition is counted to the same event.
 const WINDOW: SignedDuration = SignedDuration::from_mins(10);
@@ -53,7 +54,7 @@ type Memory = HashMap<(String, Happening), Known>;
 /// Writes events in the name of one controller.
 #[derive(Clone)]
 pub struct Recorder {
-    client: Client,
+    clients: Clients,
     component: &'static str,
     memory: Arc<Mutex<Memory>>,
 }
@@ -67,16 +68,17 @@ enum Plan {
 
 impl Recorder {
     /// A recorder for the controller of that name.
-    pub fn new(client: Client, component: &'static str) -> Self {
+    pub fn new(clients: Clients, component: &'static str) -> Self {
         Self {
-            client,
+            clients,
             component,
             memory: Arc::default(),
         }
     }
 
-    /// Writes an event. An event that cannot be written is only logged: nothing may depend on it.
-    pub async fn record(&self, about: &ObjectReference, happening: Happening) {
+    /// Writes an event about an object of a workspace. An event that cannot be written is only logged: nothing may depend
+    /// on it.
+    pub async fn record(&self, workspace: &WorkspaceId, about: &ObjectReference, happening: Happening) {
         let now = Timestamp::now();
         let key = (about.uid.clone().unwrap_or_default(), happening);
         let plan = {
@@ -88,7 +90,7 @@ impl Recorder {
             .as_deref()
             .filter(|n| !n.is_empty())
             .unwrap_or("default");
-        let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        let api: Api<Event> = Api::namespaced(self.clients.of(workspace), namespace);
         let mut known = None;
         if let Plan::Count { name, count } = plan {
             let patch = json!({"count": count, "lastTimestamp": Time(now)});
@@ -184,6 +186,7 @@ mod tests {
 
     use super::{Happening, Known, Plan, Recorder, Severity, plan};
     use crate::fake::Script;
+    use crate::key::WorkspaceId;
 
     fn happening() -> Happening {
         Happening {
@@ -237,15 +240,15 @@ mod tests {
                 200,
                 json!({"metadata": {}, "involvedObject": {}}),
             );
-        let recorder = Recorder::new(script.client(), "test");
+        let recorder = Recorder::new(script.clients(), "test");
         let about = ObjectReference {
             name: Some("pod-a".to_owned()),
             namespace: Some("n".to_owned()),
             uid: Some("u".to_owned()),
             ..ObjectReference::default()
         };
-        recorder.record(&about, happening()).await;
-        recorder.record(&about, happening()).await;
+        recorder.record(&WorkspaceId::root(), &about, happening()).await;
+        recorder.record(&WorkspaceId::root(), &about, happening()).await;
         let calls = script.finish();
         assert_eq!(calls[0].body["type"], "Warning");
         assert_eq!(calls[0].body["source"]["component"], "test");
@@ -254,8 +257,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_refuses_stops_nobody() {
-        let recorder = Recorder::new(crate::fake::Failing::with(500, "InternalError").client(), "test");
-        recorder.record(&ObjectReference::default(), happening()).await;
+        let recorder = Recorder::new(crate::fake::Failing::with(500, "InternalError").clients(), "test");
+        recorder
+            .record(&WorkspaceId::root(), &ObjectReference::default(), happening())
+            .await;
         assert!(recorder.memory.lock().unwrap().is_empty());
     }
 }

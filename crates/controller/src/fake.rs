@@ -14,6 +14,8 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
+use crate::clients::{ClientFactory, Clients};
+
 /// A call that was made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Called {
@@ -99,7 +101,18 @@ impl Script {
 
     /// A client of this server. Needs a runtime.
     pub fn client(&self) -> Client {
-        Client::new(Service(Arc::new(self.clone())), "default")
+        Client::new(self.service(), "default")
+    }
+
+    /// The clients of a user of this server, which has one workspace. Needs a runtime.
+    pub fn clients(&self) -> Clients {
+        let client = self.client();
+        ClientFactory::plain(move |_| client.clone()).clients("test")
+    }
+
+    /// The server itself.
+    pub fn service(&self) -> Service<Self> {
+        Service(Arc::new(self.clone()))
     }
 
     /// The calls that were made.
@@ -138,6 +151,12 @@ impl Failing {
     pub fn client(&self) -> Client {
         Client::new(Service(Arc::new(self.clone())), "default")
     }
+
+    /// The clients of a user of this server, which has one workspace. Needs a runtime.
+    pub fn clients(&self) -> Clients {
+        let client = self.client();
+        ClientFactory::plain(move |_| client.clone()).clients("test")
+    }
 }
 
 fn refusal(code: u16, reason: &str) -> Value {
@@ -147,7 +166,9 @@ fn refusal(code: u16, reason: &str) -> Value {
     })
 }
 
-trait Answer: Send + Sync + 'static {
+/// Who answers calls.
+pub trait Answer: Send + Sync + 'static {
+    /// The code and the body for a call.
     fn answer(&self, call: Called) -> (u16, Value);
 }
 
@@ -193,8 +214,15 @@ impl Answer for Script {
     }
 }
 
-#[derive(Clone)]
-struct Service<A>(Arc<A>);
+/// An API server for `kube::Client`.
+#[derive(Debug)]
+pub struct Service<A>(Arc<A>);
+
+impl<A> Clone for Service<A> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
 
 impl<A: Answer> tower::Service<Request<Body>> for Service<A> {
     type Response = Response<Full<Bytes>>;

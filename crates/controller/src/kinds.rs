@@ -1,41 +1,27 @@
 //! Which kinds an API serves. Kinds come and go with CRDs, so nobody may know them in advance.
 //!
-//! One task ([`follow`]) keeps the list: it reads all of discovery at first and then, now and then, again; and the groups
-//! of CRDs at once when one of those changes.
+//! Over all workspaces a custom kind is named with its identity (`widgets:<identity>`), since two workspaces may mean
+//! different things by the same name; inside a workspace its plain name is enough.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::Request;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResourceList};
 use kube::Client;
-use kube::api::{Api, PartialObjectMeta};
+use kube::api::Api;
 use kube::core::ApiResource;
 use kube::core::discovery::v2::APIGroupDiscoveryList;
-use kube::runtime::watcher::{self, Event};
-use tokio::sync::{mpsc, watch};
-use tracing::{debug, warn};
 
 use crate::error::{Attempt as _, Failure, is_not_found};
-use crate::shutdown::Shutdown;
-use crate::watch::follow as follow_watch;
-
-/// What makes a burst of CRDs few readings: each costs as much as the group is large, and whoever has just created a CRD
-/// has no use for the controllers that follow all kinds yet.
-const SETTLE: Duration = Duration::from_millis(100);
-/// A real cluster serves a kind a little after it says so.
-const SECOND_LOOK: Duration = Duration::from_secs(2);
-/// For what comes without a CRD, such as aggregated APIs.
-const FULL_EVERY: Duration = Duration::from_secs(120);
-const RETRY: Duration = Duration::from_secs(1);
 
 /// A kind that is served, in the version that the server prefers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kind {
     /// Its names.
     pub resource: ApiResource,
+    /// Which one of several of that name; empty for what is the same in every workspace.
+    pub identity: String,
     /// Whether its objects are in namespaces.
     pub namespaced: bool,
     /// What can be done with it.
@@ -48,7 +34,38 @@ impl Kind {
         verbs.iter().all(|verb| self.verbs.iter().any(|v| v == verb))
     }
 
-    /// Objects of the kind: in a namespace, everywhere (empty), or of the cluster.
+    /// Whether the kind is the same in every workspace.
+    pub fn is_common(&self) -> bool {
+        self.identity.is_empty()
+    }
+
+    /// The name by which it is told from all others.
+    pub fn name(&self) -> GroupResource {
+        (self.resource.group.clone(), self.unique_plural())
+    }
+
+    fn unique_plural(&self) -> String {
+        let plural = &self.resource.plural;
+        if self.is_common() {
+            plural.clone()
+        } else {
+            format!("{plural}{IDENTITY}{}", self.identity)
+        }
+    }
+
+    /// Objects of the kind wherever the client reaches.
+    pub fn everywhere<K>(&self, client: Client) -> Api<K>
+    where
+        K: kube::Resource<DynamicType = ApiResource, Scope = kube::core::DynamicResourceScope>,
+    {
+        let resource = ApiResource {
+            plural: self.unique_plural(),
+            ..self.resource.clone()
+        };
+        Api::all_with(client, &resource)
+    }
+
+    /// Objects of the kind in a workspace: in a namespace, in all of them (empty), or of the cluster.
     pub fn api<K>(&self, client: Client, namespace: &str) -> Api<K>
     where
         K: kube::Resource<DynamicType = ApiResource, Scope = kube::core::DynamicResourceScope>,
@@ -61,7 +78,10 @@ impl Kind {
     }
 }
 
-/// Group and plural name.
+/// Stands between a plural name and an identity.
+const IDENTITY: char = ':';
+
+/// Group and plural name, with the identity if there is one.
 pub type GroupResource = (String, String);
 
 /// The kinds that are served.
@@ -81,11 +101,17 @@ impl Kinds {
     }
 
     /// The kind of a resource.
-    pub fn resource(&self, group: &str, plural: &str) -> Option<&Arc<Kind>> {
-        self.by_resource.get(&(group.to_owned(), plural.to_owned()))
+    pub fn resource(&self, name: &GroupResource) -> Option<&Arc<Kind>> {
+        self.by_resource.get(name)
     }
 
-    /// The kind that an `apiVersion` and a `kind` name; any served version will do.
+    /// Whether nothing is known yet.
+    pub fn is_empty(&self) -> bool {
+        self.by_resource.is_empty()
+    }
+
+    /// The kind that an `apiVersion` and a `kind` name; any served version will do. Over all workspaces there may be
+    /// several, of which this is any, but never before one that is common to all.
     pub fn kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Kind>> {
         let resource = self.by_kind.get(&(api_version.to_owned(), kind.to_owned()))?;
         self.by_resource.get(resource)
@@ -104,20 +130,52 @@ impl Kinds {
     /// Adds a kind; the first version of a kind is the preferred one.
     pub fn add(&mut self, kind: Kind) {
         let names = &kind.resource;
-        let resource = (names.group.clone(), names.plural.clone());
-        self.by_kind
-            .insert((names.api_version.clone(), names.kind.clone()), resource.clone());
+        let resource = kind.name();
+        let meant = self
+            .by_kind
+            .entry((names.api_version.clone(), names.kind.clone()));
+        if kind.is_common() {
+            meant.insert_entry(resource.clone());
+        } else {
+            meant.or_insert_with(|| resource.clone());
+        }
         self.by_resource.entry(resource).or_insert_with(|| Arc::new(kind));
     }
 
-    fn remove_group(&mut self, group: &str) {
+    /// The same kinds, with identities.
+    pub(crate) fn identified(self, identity_of: impl Fn(&Kind) -> Option<String>) -> Self {
+        let mut by_kind = self.by_kind;
+        let mut by_resource = BTreeMap::new();
+        for (name, kind) in self.by_resource {
+            let Some(identity) = identity_of(&kind) else {
+                by_resource.insert(name, kind);
+                continue;
+            };
+            let kind = Kind {
+                identity,
+                ..Kind::clone(&kind)
+            };
+            by_kind
+                .values_mut()
+                .filter(|meant| **meant == name)
+                .for_each(|meant| *meant = kind.name());
+            by_resource.insert(kind.name(), Arc::new(kind));
+        }
+        Self {
+            by_resource,
+            by_kind,
+            failed: self.failed,
+        }
+    }
+
+    pub(crate) fn remove_group(&mut self, group: &str) {
         self.by_resource.retain(|(g, _), _| g != group);
         self.by_kind.retain(|_, (g, _)| g != group);
         self.failed
             .retain(|version| version.split_once('/').is_none_or(|(g, _)| g != group));
     }
 
-    fn add_group(&mut self, group: Self) {
+    pub(crate) fn add_group(&mut self, group: Self) {
         self.by_resource.extend(group.by_resource);
         self.by_kind.extend(group.by_kind);
         self.failed.extend(group.failed);
@@ -136,8 +194,10 @@ fn from_aggregated(list: APIGroupDiscoveryList, kinds: &mut Kinds) {
             for resource in version.resources {
                 let Some(plural) = resource.resource else { continue };
                 let kind = resource.response_kind.and_then(|k| k.kind).unwrap_or_default();
+                let (plural, identity) = split_identity(plural);
                 kinds.add(Kind {
                     resource: names(&name, &number, kind, plural),
+                    identity,
                     namespaced: resource.scope.as_deref() == Some("Namespaced"),
                     verbs: resource.verbs,
                 });
@@ -152,11 +212,20 @@ fn from_resources(group: &str, version: &str, list: APIResourceList, kinds: &mut
         if resource.name.contains('/') {
             continue;
         }
+        let (plural, identity) = split_identity(resource.name);
         kinds.add(Kind {
-            resource: names(group, version, resource.kind, resource.name),
+            resource: names(group, version, resource.kind, plural),
+            identity,
             namespaced: resource.namespaced,
             verbs: resource.verbs,
         });
+    }
+}
+
+fn split_identity(resource: String) -> (String, String) {
+    match resource.split_once(IDENTITY) {
+        Some((plural, identity)) => (plural.to_owned(), identity.to_owned()),
+        None => (resource, String::new()),
     }
 }
 
@@ -197,7 +266,7 @@ pub async fn discover(client: &Client) -> Result<Kinds, Failure> {
 }
 
 /// Reads one group; nothing if it is not served.
-async fn discover_group(client: &Client, group: &str) -> Result<Kinds, Failure> {
+pub(crate) async fn discover_group(client: &Client, group: &str) -> Result<Kinds, Failure> {
     let mut kinds = Kinds::default();
     let request = Request::get(format!("/apis/{group}")).body(Vec::new());
     let request = request
@@ -219,101 +288,14 @@ async fn discover_group(client: &Client, group: &str) -> Result<Kinds, Failure> 
     Ok(kinds)
 }
 
-/// Keeps the list of kinds. The first reading is sent when it is complete; before that the list is empty.
-pub async fn follow(client: Client, sender: watch::Sender<Arc<Kinds>>, shutdown: Shutdown) {
-    let (tell, told) = mpsc::unbounded_channel();
-    let crds: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client.clone());
-    let notice = follow_watch(crds, watcher::Config::default(), shutdown.clone(), move |event| {
-        let (Event::Apply(crd) | Event::Delete(crd) | Event::InitApply(crd)) = event else {
-            return;
-        };
-        let group = crd
-            .metadata
-            .name
-            .and_then(|name| Some(name.split_once('.')?.1.to_owned()));
-        if let Some(group) = group {
-            // The receiver lives as long as this function.
-            let _ = tell.send(group);
-        }
-    });
-    tokio::join!(notice, keep(client, sender, told, shutdown));
-}
-
-async fn keep(
-    client: Client,
-    sender: watch::Sender<Arc<Kinds>>,
-    mut told: mpsc::UnboundedReceiver<String>,
-    mut shutdown: Shutdown,
-) {
-    let mut full = tokio::time::interval(FULL_EVERY);
-    full.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut kinds = Kinds::default();
-    let mut again: Option<(tokio::time::Instant, BTreeSet<String>)> = None;
-    loop {
-        let second_look = async {
-            match &again {
-                Some((at, _)) => tokio::time::sleep_until(*at).await,
-                None => std::future::pending().await,
-            }
-        };
-        let mut groups = BTreeSet::new();
-        tokio::select! {
-            biased;
-            () = shutdown.wait() => return,
-            _ = full.tick() => match discover(&client).await {
-                Ok(found) => {
-                    kinds = found;
-                    publish(&sender, &kinds);
-                    continue;
-                }
-                Err(failure) => {
-                    warn!(reason = failure.sentence(), "the list of kinds could not be read");
-                    full.reset_after(RETRY);
-                    continue;
-                }
-            },
-            group = told.recv() => {
-                groups.extend(group);
-                tokio::time::sleep(SETTLE).await;
-                while let Ok(group) = told.try_recv() {
-                    groups.insert(group);
-                }
-                let due = tokio::time::Instant::now() + SECOND_LOOK;
-                let pending = again.take().map(|(_, groups)| groups).unwrap_or_default();
-                again = Some((due, pending.into_iter().chain(groups.iter().cloned()).collect()));
-            }
-            () = second_look => groups = again.take().map(|(_, groups)| groups).unwrap_or_default(),
-        }
-        for group in groups {
-            match discover_group(&client, &group).await {
-                Ok(found) => {
-                    kinds.remove_group(&group);
-                    kinds.add_group(found);
-                }
-                Err(failure) => debug!(group, reason = failure.sentence(), "a group could not be read"),
-            }
-        }
-        publish(&sender, &kinds);
-    }
-}
-
-fn publish(sender: &watch::Sender<Arc<Kinds>>, kinds: &Kinds) {
-    sender.send_if_modified(|current| {
-        let changed = **current != *kinds;
-        if changed {
-            *current = Arc::new(kinds.clone());
-        }
-        changed
-    });
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Kinds, names};
+    use super::{Kind, Kinds, from_resources, names};
 
     fn kind(group: &str, version: &str, kind: &str, plural: &str) -> Kind {
         Kind {
             resource: names(group, version, kind.to_owned(), plural.to_owned()),
+            identity: String::new(),
             namespaced: true,
             verbs: vec!["list".to_owned(), "delete".to_owned()],
         }
@@ -354,5 +336,28 @@ mod tests {
     fn verbs_are_asked_for_together() {
         let pods = kind("", "v1", "Pod", "pods");
         assert!(pods.can(&["list", "delete"]) && !pods.can(&["list", "watch"]));
+    }
+
+    #[test]
+    fn same_named_kinds_of_two_workspaces_are_two() {
+        let list = |resources: serde_json::Value| {
+            serde_json::from_value(serde_json::json!({"groupVersion": "e.x/v1", "resources": resources}))
+                .unwrap()
+        };
+        let entry = |name: &str| serde_json::json!({"name": name, "singularName": "", "namespaced": true, "kind": "Widget", "verbs": ["list"]});
+        let mut kinds = Kinds::default();
+        let widgets = serde_json::json!([entry("widgets:1"), entry("widgets:2"), entry("widgets:2/status")]);
+        from_resources("e.x", "v1", list(widgets), &mut kinds);
+        let names: Vec<_> = kinds.iter().map(|kind| kind.name().1).collect();
+        assert_eq!(names, ["widgets:1", "widgets:2"]);
+        assert!(kinds.iter().all(|kind| kind.resource.plural == "widgets"));
+        assert!(!kinds.kind("e.x/v1", "Widget").unwrap().is_common());
+        from_resources(
+            "e.x",
+            "v1",
+            list(serde_json::json!([entry("widgets")])),
+            &mut kinds,
+        );
+        assert!(kinds.kind("e.x/v1", "Widget").unwrap().is_common());
     }
 }

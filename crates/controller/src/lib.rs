@@ -4,13 +4,18 @@
 //! through a [`controller::Controller`]. It sees nothing but a `kube::Client`, so it runs unchanged on the embedded
 //! kernel, on another Fairway and on any Kubernetes cluster.
 //!
+//! There is one watch for each kind over all workspaces ([`Reach::Every`]); keys say which workspace an object is in, and
+//! a reconciler acts with a client of that workspace ([`Clients::of`]). A plain cluster is one workspace, the root.
+//!
 //! Tasks: a [`manager::Manager`] owns them all; each watch is one task ([`watch::follow`]), each controller is one
 //! dispatcher that starts at most `workers` reconciles at once. Channels: a watch writes into a queue, never into a
-//! controller; whoever wants to know which kinds exist holds a receiver of [`kinds::Kinds`].
+//! controller; whoever wants to know which kinds exist holds
+//! [`served::Served`].
 
 pub mod apply;
 pub mod backoff;
 pub mod cache;
+pub mod clients;
 pub mod commit;
 pub mod conditions;
 pub mod controller;
@@ -26,12 +31,14 @@ pub mod manager;
 pub mod metadata;
 pub mod metrics;
 pub mod queue;
+pub mod served;
 pub mod shutdown;
 pub mod watch;
 
+pub use clients::{ClientFactory, Clients};
 pub use controller::{Controller, Outcome, Reconcile};
 pub use error::{Attempt, Failure};
-pub use key::{ObjectKey, WorkspaceId};
+pub use key::{ObjectKey, Reach, WorkspaceId};
 pub use manager::Manager;
 pub use metadata::Metadata;
 pub use metrics::Metrics;

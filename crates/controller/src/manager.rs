@@ -1,24 +1,19 @@
 //! Owns the tasks of all controllers of a process, and hands out clients.
 
-use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use kube::Client;
 use tokio::task::JoinSet;
 use tracing::error;
 
-use crate::key::WorkspaceId;
+use crate::clients::{ClientFactory, Clients};
+use crate::key::Reach;
 use crate::metrics::Metrics;
 use crate::shutdown::Shutdown;
-
-/// Makes a client for a user in a workspace. With a kubeconfig the same client may serve all.
-pub type ClientFactory = Arc<dyn Fn(&WorkspaceId, &str) -> Client + Send + Sync>;
 
 /// The controllers of a process.
 pub struct Manager {
     factory: ClientFactory,
-    clients: Mutex<HashMap<(WorkspaceId, String), Client>>,
     metrics: Arc<Metrics>,
     shutdown: Shutdown,
     tasks: JoinSet<()>,
@@ -29,20 +24,20 @@ impl Manager {
     pub fn new(factory: ClientFactory, metrics: Arc<Metrics>, shutdown: Shutdown) -> Self {
         Self {
             factory,
-            clients: Mutex::default(),
             metrics,
             shutdown,
             tasks: JoinSet::new(),
         }
     }
 
-    /// The client of a user in a workspace; it is made once. Must be called within a runtime.
-    pub fn client(&self, workspace: &WorkspaceId, user: &str) -> Client {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        clients
-            .entry((workspace.clone(), user.to_owned()))
-            .or_insert_with(|| (self.factory)(workspace, user))
-            .clone()
+    /// The clients of a user. Must be called within a runtime.
+    pub fn clients(&self, user: &str) -> Clients {
+        self.factory.clients(user)
+    }
+
+    /// How far watches reach.
+    pub fn reach(&self) -> &Reach {
+        self.factory.reach()
     }
 
     /// The figures.
@@ -76,29 +71,24 @@ impl Manager {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::Manager;
+    use crate::clients::ClientFactory;
     use crate::fake::Failing;
-    use crate::key::WorkspaceId;
     use crate::shutdown::Shutdown;
 
     #[tokio::test]
-    async fn a_client_is_made_once_for_each_user() {
-        let made = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&made);
+    async fn a_task_that_fails_takes_no_other_along() {
         let (end, shutdown) = Shutdown::new();
-        let factory = Arc::new(move |_: &WorkspaceId, _: &str| {
-            count.fetch_add(1, Ordering::SeqCst);
-            Failing::with(500, "InternalError").client()
-        });
+        let factory = ClientFactory::plain(|_| Failing::with(500, "InternalError").client());
         let mut manager = Manager::new(factory, Arc::default(), shutdown);
-        for user in ["a", "b", "a"] {
-            manager.client(&WorkspaceId::root(), user);
-        }
-        assert_eq!(made.load(Ordering::SeqCst), 2);
-        manager.spawn(async { panic!("a task may fail without taking others along") });
+        let (tell, told) = tokio::sync::oneshot::channel();
+        manager.spawn(async { panic!("a task may fail") });
+        manager.spawn(async {
+            let _ = tell.send(());
+        });
         end.shut_down();
         manager.run().await;
+        told.await.unwrap();
     }
 }

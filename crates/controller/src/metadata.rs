@@ -11,7 +11,9 @@ use kube::api::ObjectMeta;
 use kube::core::{ApiResource, DynamicResourceScope};
 use serde::{Deserialize, Deserializer};
 
-/// An object: name, namespace, UID, version, owners, finalizers and deletion.
+use crate::key::CLUSTER_ANNOTATION;
+
+/// An object: name, namespace, UID, version, owners, finalizers, deletion, and which workspace it says it is in.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     /// Of all fields only those named above are filled.
@@ -34,6 +36,15 @@ struct WireMeta {
     owner_references: Option<Vec<OwnerReference>>,
     finalizers: Option<Vec<String>>,
     deletion_timestamp: Option<Time>,
+    annotations: Option<Home>,
+}
+
+/// The one annotation that is read.
+#[derive(Deserialize)]
+struct Home {
+    // The name is that of `CLUSTER_ANNOTATION`.
+    #[serde(rename = "kcp.io/cluster")]
+    cluster: Option<String>,
 }
 
 impl<'de> Deserialize<'de> for Metadata {
@@ -47,6 +58,10 @@ impl<'de> Deserialize<'de> for Metadata {
             owner_references: metadata.owner_references,
             finalizers: metadata.finalizers,
             deletion_timestamp: metadata.deletion_timestamp,
+            annotations: metadata
+                .annotations
+                .and_then(|home| home.cluster)
+                .map(|cluster| [(CLUSTER_ANNOTATION.to_owned(), cluster)].into()),
             ..ObjectMeta::default()
         };
         Ok(Self { metadata })
@@ -103,6 +118,7 @@ mod tests {
                 "name": "a", "namespace": "n", "uid": "u", "resourceVersion": "7", "finalizers": ["f"],
                 "deletionTimestamp": "2026-01-01T00:00:00Z", "labels": {"l": "1"},
                 "ownerReferences": [{"apiVersion": "v1", "kind": "K", "name": "o", "uid": "x", "blockOwnerDeletion": true}],
+                "annotations": {"a": "b", "kcp.io/cluster": "team"},
                 "managedFields": [{"manager": "m", "fieldsV1": {"f:data": {}}}],
             },
         }))
@@ -115,6 +131,12 @@ mod tests {
         assert_eq!(meta.owner_references.unwrap()[0].block_owner_deletion, Some(true));
         assert!(meta.deletion_timestamp.is_some() && meta.finalizers.is_some());
         assert!(meta.labels.is_none() && meta.managed_fields.is_none());
+        assert_eq!(
+            meta.annotations.unwrap(),
+            [("kcp.io/cluster".to_owned(), "team".to_owned())].into()
+        );
+        let none: Metadata = serde_json::from_str(r#"{"metadata": {"annotations": null}}"#).unwrap();
+        assert!(none.metadata.annotations.is_none());
     }
 
     #[tokio::test]

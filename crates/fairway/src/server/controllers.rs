@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_controller::{Metrics, Shutdown};
+use fairway_controller::{ClientFactory, Metrics, Shutdown};
 use fairway_kernel_apiserver::Kernel;
 use fairway_kernel_apiserver::authn::UserInfo;
 use fairway_kernel_apiserver::client::InProcess;
@@ -26,17 +26,16 @@ pub(super) fn start(
     shutdown: Shutdown,
 ) -> JoinHandle<()> {
     let for_clients = Arc::clone(kernel);
-    let client_for = move |user: &str| {
-        let service = InProcess::new(Arc::clone(&for_clients), UserInfo::new(user, GROUPS));
-        kube::Client::new(service, "default")
-    };
+    let clients = ClientFactory::across_workspaces(move |user| {
+        InProcess::new(Arc::clone(&for_clients), UserInfo::new(user, GROUPS))
+    });
     let service_ip = kernel.service_network.api_address();
     let options = Options {
         root_ca: live.trust.subscribe(),
         client_ca: live.client_trust.subscribe(),
         signer: Some(Arc::new(live.clone())),
         signing_duration: Duration::from_secs(u64::try_from(config.cert_duration).unwrap_or(0)),
-        ..Options::new(client_for, "", service_ip, advertise)
+        ..Options::new(clients, "", service_ip, advertise)
     };
     let metrics = Arc::new(Metrics::default());
     let (shown, certificates) = (Arc::clone(&metrics), live.clone());

@@ -1,11 +1,11 @@
-//! The ConfigMap `kube-system/extension-apiserver-authentication` tells servers that ask this one who a caller is (and
+//! The ConfigMap `kube-system/extension-apiserver-authentication` of the root workspace tells servers that ask this one who a caller is (and
 //! kube-controller-manager and kube-scheduler on their own ports) whose client certificates to trust.
 //!
 //! Only that key is ours. There are no front-proxy keys, because requests are not forwarded to other servers.
 
 use fairway_controller::apply::Applier;
 use fairway_controller::{
-    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
+    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, WorkspaceId, watch,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PartialObjectMeta};
@@ -26,9 +26,9 @@ struct AuthenticationTrust {
 }
 
 pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
-    let client = manager.client(&setup.workspace, users::AUTHENTICATION_PUBLISHER);
+    let client = manager.clients(users::AUTHENTICATION_PUBLISHER).root();
     let queue = Queue::default();
-    let key = ObjectKey::new(&setup.workspace, NAMESPACE, CONFIG_MAP);
+    let key = ObjectKey::new(&WorkspaceId::root(), NAMESPACE, CONFIG_MAP);
     queue.add(key.clone());
     let (sink, this) = (queue.clone(), key.clone());
     manager.spawn(trust::follow(

@@ -2,6 +2,10 @@
 //!
 //! One watch feeds three controllers, with upstream's rules and the rights of upstream's `certificate-controller`. None of
 //! them sees a key: they hand what shall be signed to a [`CertificateSigner`], which whoever wires them brings along.
+//!
+//! A certificate names a user for the whole server, whatever workspace it was asked for in. So only the root workspace's
+//! are approved and signed; in others a request fails and says so, or whoever is an administrator there would make
+//! himself one everywhere.
 
 mod approve;
 mod clean;
@@ -12,7 +16,9 @@ use std::time::Duration;
 
 use fairway_controller::cache::Cache;
 use fairway_controller::error::{is_conflict, is_not_found};
-use fairway_controller::{Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, watch};
+use fairway_controller::{
+    Attempt as _, Clients, Controller, Failure, Manager, ObjectKey, Outcome, Queue, watch,
+};
 use fairway_kernel_x509::Request;
 use k8s_openapi::api::certificates::v1::{
     CertificateSigningRequest, CertificateSigningRequestCondition as Condition,
@@ -48,35 +54,36 @@ pub trait CertificateSigner: Send + Sync {
 type Requests = Arc<Cache<CertificateSigningRequest>>;
 
 pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
-    let client = manager.client(&setup.workspace, users::CERTIFICATE_CONTROLLER);
-    let requests: Requests = Arc::new(Cache::new(&setup.workspace));
+    let clients = manager.clients(users::CERTIFICATE_CONTROLLER);
+    let requests: Requests = Arc::new(Cache::new(manager.reach()));
     let [approving, signing, cleaning]: [Queue<ObjectKey>; 3] = Default::default();
-    let mut queues = vec![approving.clone(), cleaning.clone()];
+    let (to_approve, to_clean) = (approving.clone(), cleaning.clone());
     // A queue that nobody works on would only grow.
-    queues.extend(setup.options.signer.is_some().then(|| signing.clone()));
+    let to_sign = setup.options.signer.is_some().then(|| signing.clone());
     manager.spawn(watch::follow_into(
-        Api::<CertificateSigningRequest>::all(client.clone()),
+        Api::<CertificateSigningRequest>::all(clients.every()),
         watcher::Config::default(),
         manager.shutdown(),
         Arc::clone(&requests),
         CertificateSigningRequest::clone,
         move |key| {
-            for queue in &queues {
-                queue.add(key.clone());
+            if key.workspace.is_root() {
+                to_approve.add(key.clone());
             }
+            to_sign.iter().for_each(|queue| queue.add(key.clone()));
+            to_clean.add(key);
         },
     ));
-    let api: Api<CertificateSigningRequest> = Api::all(client.clone());
     let approver = approve::Approver {
-        client,
-        api: api.clone(),
+        client: clients.root(),
+        api: Api::all(clients.root()),
         requests: Arc::clone(&requests),
     };
     let controller = Controller::new(approve::NAME, approving, approver).workers(WORKERS);
     manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
     if let Some(signer) = &setup.options.signer {
         let signer = sign::Signing {
-            api: api.clone(),
+            clients: clients.clone(),
             requests: Arc::clone(&requests),
             signer: Arc::clone(signer),
             longest: setup.options.signing_duration,
@@ -84,8 +91,13 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
         let controller = Controller::new(sign::NAME, signing, signer).workers(WORKERS);
         manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
     }
-    let controller = Controller::new(clean::NAME, cleaning, clean::Cleaner { api, requests });
+    let controller = Controller::new(clean::NAME, cleaning, clean::Cleaner { clients, requests });
     manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
+}
+
+/// The requests of the workspace of one.
+fn api_of(clients: &Clients, key: &ObjectKey) -> Api<CertificateSigningRequest> {
+    Api::all(clients.of(&key.workspace))
 }
 
 /// The conditions of a request.

@@ -5,43 +5,41 @@ use std::sync::Arc;
 use fairway_controller::cache::Cache;
 use fairway_controller::error::{is_already_exists, is_namespace_terminating, is_not_found};
 use fairway_controller::{
-    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
+    Attempt as _, Clients, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
 };
 use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::Client;
 use kube::api::{Api, ObjectMeta, PartialObjectMeta, PostParams};
 use kube::runtime::watcher;
 
-use crate::{Setup, living_namespaces, users};
+use crate::{Setup, users};
 
 const NAME: &str = "default-service-accounts";
 const ACCOUNT: &str = "default";
 const WORKERS: usize = 4;
 
 struct DefaultAccounts {
-    client: Client,
+    clients: Clients,
     /// Whether each namespace lives.
     namespaces: Arc<Cache<bool>>,
     accounts: Arc<Cache<()>>,
 }
 
 pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
-    let informer = manager.client(&setup.workspace, users::INFORMER);
+    let informer = manager.clients(users::INFORMER).every();
     let queue = Queue::default();
-    let namespaces = living_namespaces::follow(manager, setup, &queue);
-    let accounts = Arc::new(Cache::new(&setup.workspace));
-    let (sink, workspace) = (queue.clone(), setup.workspace.clone());
+    let namespaces = setup.namespaces.tell(&queue);
+    let accounts = Arc::new(Cache::new(manager.reach()));
+    let sink = queue.clone();
     manager.spawn(watch::follow_into(
         Api::<PartialObjectMeta<ServiceAccount>>::all(informer),
         watcher::Config::default().fields(&format!("metadata.name={ACCOUNT}")),
         manager.shutdown(),
         Arc::clone(&accounts),
         |_| (),
-        move |key| sink.add(ObjectKey::new(&workspace, "", &key.namespace)),
+        move |key| sink.add(key.to_namespace()),
     ));
-    let client = manager.client(&setup.workspace, users::SERVICE_ACCOUNT_CONTROLLER);
     let reconciler = DefaultAccounts {
-        client,
+        clients: manager.clients(users::SERVICE_ACCOUNT_CONTROLLER),
         namespaces,
         accounts,
     };
@@ -63,7 +61,7 @@ impl Reconcile<ObjectKey> for DefaultAccounts {
         ) {
             return Ok(Outcome::Done);
         }
-        let api: Api<ServiceAccount> = Api::namespaced(self.client.clone(), &key.name);
+        let api: Api<ServiceAccount> = Api::namespaced(self.clients.of(&key.workspace), &key.name);
         let account = ServiceAccount {
             metadata: ObjectMeta {
                 name: Some(ACCOUNT.to_owned()),

@@ -13,8 +13,8 @@ use fairway_controller::backoff::Backoff;
 use fairway_controller::cache::Cache;
 use fairway_controller::error::{is_not_found, sentence, status};
 use fairway_controller::{
-    Attempt as _, Controller, Failure, Manager, Metadata, ObjectKey, Outcome, Queue, Reconcile, commit,
-    finalizers, watch,
+    Attempt as _, Clients, Controller, Failure, Manager, Metadata, ObjectKey, Outcome, Queue, Reconcile,
+    commit, finalizers, watch,
 };
 use fairway_kernel_schema::crd::CLEANUP_FINALIZER;
 use fairway_kernel_schema::crd::conditions::{Removal, terminating};
@@ -36,26 +36,33 @@ const BACKOFF: Backoff = Backoff {
 };
 
 struct Definitions {
-    client: Client,
+    clients: Clients,
     /// Of each CRD only what the decision on names needs.
     crds: Arc<Cache<Value>>,
 }
 
-pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
-    let client = manager.client(&setup.workspace, users::DEFINITION_CONTROLLER);
-    let (queue, crds) = (Queue::default(), Arc::new(Cache::<Value>::new(&setup.workspace)));
+/// A CRD that is worked on.
+struct Definition<'k> {
+    client: Client,
+    crds: &'k Cache<Value>,
+    key: &'k ObjectKey,
+}
+
+pub(crate) fn register(manager: &mut Manager, _: &Setup) {
+    let clients = manager.clients(users::DEFINITION_CONTROLLER);
+    let (queue, crds) = (Queue::default(), Arc::new(Cache::<Value>::new(manager.reach())));
     let (sink, seen) = (queue.clone(), Arc::clone(&crds));
     manager.spawn(watch::follow_into(
-        definitions(client.clone()),
+        definitions(clients.every()),
         watcher::Config::default(),
         manager.shutdown(),
         Arc::clone(&crds),
         |crd: &DynamicObject| summary(&crd.metadata, &crd.data),
         move |key| {
-            // One that has gone may leave names to others of its group.
+            // One that has gone may leave names to others of its group and workspace.
             if seen.get(&key).is_none() {
                 let group = key.name.split_once('.').map_or("", |(_, group)| group);
-                for (other, crd) in seen.all() {
+                for (other, crd) in seen.of_workspace(&key.workspace) {
                     if crd.pointer("/spec/group").is_some_and(|g| g == group) {
                         sink.add(other);
                     }
@@ -64,7 +71,7 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
             sink.add(key);
         },
     ));
-    let controller = Controller::new(NAME, queue, Definitions { client, crds })
+    let controller = Controller::new(NAME, queue, Definitions { clients, crds })
         .workers(WORKERS)
         .backoff(BACKOFF);
     manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
@@ -86,34 +93,43 @@ impl Reconcile<ObjectKey> for Definitions {
         let Some(seen) = self.crds.get(key) else {
             return Ok(Outcome::Done);
         };
-        match decide(&seen) {
+        let step = decide(&seen);
+        if step == Step::Nothing {
+            return Ok(Outcome::Done);
+        }
+        let crd = Definition {
+            client: self.clients.of(&key.workspace),
+            crds: &self.crds,
+            key,
+        };
+        match step {
             Step::Nothing => Ok(Outcome::Done),
-            Step::SettleNames => self.settle_names(&key.name).await,
-            Step::Announce => self.announce(&key.name, &Removal::InProgress).await,
-            Step::Release(removal) => self.release(&key.name, &removal).await,
-            Step::Empty { resource, namespaced } => self.empty(&key.name, &resource, namespaced).await,
+            Step::SettleNames => crd.settle_names().await,
+            Step::Announce => crd.announce(&Removal::InProgress).await,
+            Step::Release(removal) => crd.release(&removal).await,
+            Step::Empty { resource, namespaced } => crd.empty(&resource, namespaced).await,
         }
     }
 }
 
-impl Definitions {
-    async fn read(&self, name: &str) -> Result<Option<DynamicObject>, Failure> {
+impl Definition<'_> {
+    async fn read(&self) -> Result<Option<DynamicObject>, Failure> {
         definitions(self.client.clone())
-            .get_opt(name)
+            .get_opt(&self.key.name)
             .await
             .attempting("read the CRD")
     }
 
     /// Edits a copy and writes what changed.
-    async fn edit(&self, name: &str, edit: impl FnOnce(&mut Value)) -> Result<Outcome, Failure> {
-        let Some(crd) = self.read(name).await? else {
+    async fn edit(&self, edit: impl FnOnce(&mut Value)) -> Result<Outcome, Failure> {
+        let Some(crd) = self.read().await? else {
             return Ok(Outcome::Done);
         };
         let before = serde_json::to_value(&crd).unwrap_or(Value::Null);
         let mut after = before.clone();
         edit(&mut after);
         let commit = commit::decide(&before, &after).map_err(|both| Failure::NotYet(both.to_string()))?;
-        match commit::write(&definitions(self.client.clone()), name, commit, NAME).await {
+        match commit::write(&definitions(self.client.clone()), &self.key.name, commit, NAME).await {
             Err(error) if is_not_found(&error) => Ok(Outcome::Done),
             written => written
                 .attempting("write the CRD's status")
@@ -121,28 +137,28 @@ impl Definitions {
         }
     }
 
-    async fn settle_names(&self, name: &str) -> Result<Outcome, Failure> {
+    async fn settle_names(&self) -> Result<Outcome, Failure> {
         let others: Vec<Arc<Value>> = self
             .crds
-            .all()
+            .of_workspace(&self.key.workspace)
             .into_iter()
-            .filter(|(key, _)| key.name != name)
+            .filter(|(key, _)| key != self.key)
             .map(|(_, v)| v)
             .collect();
         let others: Vec<&Value> = others.iter().map(AsRef::as_ref).collect();
-        self.edit(name, |crd| settle(crd, &others, &now())).await
+        self.edit(|crd| settle(crd, &others, &now())).await
     }
 
-    async fn announce(&self, name: &str, removal: &Removal) -> Result<Outcome, Failure> {
-        self.edit(name, |crd| {
+    async fn announce(&self, removal: &Removal) -> Result<Outcome, Failure> {
+        self.edit(|crd| {
             terminating(removal).set(crd, &now());
         })
         .await
     }
 
     /// Lets the CRD go. If others hold it as well, it first says that its objects are gone.
-    async fn release(&self, name: &str, removal: &Removal) -> Result<Outcome, Failure> {
-        let Some(crd) = self.read(name).await? else {
+    async fn release(&self, removal: &Removal) -> Result<Outcome, Failure> {
+        let Some(crd) = self.read().await? else {
             return Ok(Outcome::Done);
         };
         let Some(patch) = finalizers::removing(&crd.metadata, CLEANUP_FINALIZER) else {
@@ -152,12 +168,12 @@ impl Definitions {
         let value = serde_json::to_value(&crd).unwrap_or(Value::Null);
         let told = fairway_kernel_schema::crd::conditions::Condition::find(&value, "Terminating");
         if held && told.as_ref() != Some(&terminating(removal)) {
-            self.announce(name, removal).await?;
+            self.announce(removal).await?;
             return Ok(Outcome::Again(Duration::ZERO));
         }
         let api = definitions(self.client.clone());
         match api
-            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .patch(&self.key.name, &PatchParams::default(), &Patch::Merge(patch))
             .await
         {
             Err(error) if is_not_found(&error) => Ok(Outcome::Done),
@@ -166,13 +182,13 @@ impl Definitions {
     }
 
     /// Deletes the objects, and releases the CRD when none is left.
-    async fn empty(&self, name: &str, resource: &ApiResource, namespaced: bool) -> Result<Outcome, Failure> {
+    async fn empty(&self, resource: &ApiResource, namespaced: bool) -> Result<Outcome, Failure> {
         match self.delete_all(resource, namespaced).await {
-            Ok(true) => self.release(name, &Removal::Completed).await,
+            Ok(true) => self.release(&Removal::Completed).await,
             Ok(false) => Ok(Outcome::Poll),
             Err(error) => {
                 let why = format!("could not list or delete all instances: {}", sentence(&error));
-                self.announce(name, &Removal::Failed(why)).await?;
+                self.announce(&Removal::Failed(why)).await?;
                 Err(error).attempting("delete the objects of the CRD")
             }
         }

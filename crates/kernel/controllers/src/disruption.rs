@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use fairway_controller::cache::Cache;
 use fairway_controller::error::is_not_found;
-use fairway_controller::kinds::Kinds;
+use fairway_controller::served::Served;
 use fairway_controller::{
-    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch as follow,
+    Attempt as _, Clients, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, WorkspaceId,
+    watch as follow,
 };
 use fairway_kernel_kinds::read::{flag, list, part, text};
 use fairway_kernel_kinds::selector;
@@ -24,7 +25,6 @@ use kube::api::{Api, DynamicObject, ListParams, PartialObjectMeta, PostParams};
 use kube::core::ApiResource;
 use kube::runtime::watcher;
 use serde_json::Value;
-use tokio::sync::watch;
 
 use self::decide::{Observed, decide};
 use crate::{Setup, users};
@@ -34,28 +34,37 @@ const WORKERS: usize = 2;
 
 struct Disruption {
     /// Writes the status, and asks for scales.
-    client: Client,
+    clients: Clients,
     /// Reads pods.
+    informer: Clients,
+    served: Served,
+}
+
+/// A namespace of a workspace, as this controller sees it.
+struct Place<'k> {
+    client: Client,
     informer: Client,
-    kinds: watch::Receiver<Arc<Kinds>>,
+    served: &'k Served,
+    workspace: &'k WorkspaceId,
+    namespace: &'k str,
 }
 
 pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
-    let client = manager.client(&setup.workspace, users::DISRUPTION_CONTROLLER);
-    let informer = manager.client(&setup.workspace, users::INFORMER);
-    let (queue, budgets) = (Queue::default(), Arc::new(Cache::new(&setup.workspace)));
+    let clients = manager.clients(users::DISRUPTION_CONTROLLER);
+    let informer = manager.clients(users::INFORMER);
+    let (queue, budgets) = (Queue::default(), Arc::new(Cache::new(manager.reach())));
     let sink = queue.clone();
     manager.spawn(follow::follow_into(
-        Api::<PartialObjectMeta<PodDisruptionBudget>>::all(client.clone()),
+        Api::<PartialObjectMeta<PodDisruptionBudget>>::all(clients.every()),
         watcher::Config::default(),
         manager.shutdown(),
         Arc::clone(&budgets),
         |_| (),
         move |key| sink.add(key),
     ));
-    let sink = queue.clone();
+    let (sink, reach) = (queue.clone(), manager.reach().clone());
     manager.spawn(follow::follow(
-        Api::<PartialObjectMeta<Pod>>::all(informer.clone()),
+        Api::<PartialObjectMeta<Pod>>::all(informer.every()),
         watcher::Config::default(),
         manager.shutdown(),
         move |event| {
@@ -63,28 +72,24 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
                 return;
             };
             // Which budgets select it, and selected it before, is found out when they are counted.
-            let namespace = pod.metadata.namespace.unwrap_or_default();
-            let all = budgets.all();
-            let near = all
-                .into_iter()
-                .map(|(key, _)| key)
-                .filter(|key| key.namespace == namespace);
-            near.for_each(|key| sink.add(key));
+            let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+            let near = budgets.of_namespace(&reach.workspace_of(&pod.metadata), namespace);
+            near.into_iter().for_each(|(key, _)| sink.add(key));
         },
     ));
     let reconciler = Disruption {
-        client,
+        clients,
         informer,
-        kinds: setup.kinds.clone(),
+        served: setup.served.clone(),
     };
     let controller = Controller::new(NAME, queue, reconciler).workers(WORKERS);
     manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
 }
 
-impl Disruption {
-    async fn pods(&self, namespace: &str, wanted: &Value) -> Result<Vec<Value>, Failure> {
+impl Place<'_> {
+    async fn pods(&self, wanted: &Value) -> Result<Vec<Value>, Failure> {
         let resource = ApiResource::erase::<Pod>(&());
-        let api: Api<DynamicObject> = Api::namespaced_with(self.informer.clone(), namespace, &resource);
+        let api: Api<DynamicObject> = Api::namespaced_with(self.informer.clone(), self.namespace, &resource);
         let pods = api
             .list(&ListParams::default())
             .await
@@ -96,7 +101,7 @@ impl Disruption {
     }
 
     /// How many pods the controllers of these pods want in all; `Err` says what stood in the way of counting.
-    async fn expected_scale(&self, namespace: &str, pods: &[Value]) -> Result<Result<i64, String>, Failure> {
+    async fn expected_scale(&self, pods: &[Value]) -> Result<Result<i64, String>, Failure> {
         let mut scales: BTreeMap<String, i64> = BTreeMap::new();
         for pod in pods {
             let Some(owner) = controller_of(pod) else { continue };
@@ -104,7 +109,7 @@ impl Disruption {
             if scales.contains_key(&uid) {
                 continue;
             }
-            match self.scale(namespace, owner).await? {
+            match self.scale(owner).await? {
                 Some((uid_of_top, scale)) => {
                     scales.insert(uid, 0);
                     scales.insert(uid_of_top, scale);
@@ -119,12 +124,12 @@ impl Disruption {
     }
 
     /// The controller at the top of an owner, and its scale. A ReplicaSet answers for its Deployment.
-    async fn scale(&self, namespace: &str, owner: &Value) -> Result<Option<(String, i64)>, Failure> {
-        let found = Arc::clone(&self.kinds.borrow());
-        let Some(kind) = found.kind(text(owner, "apiVersion"), text(owner, "kind")) else {
+    async fn scale(&self, owner: &Value) -> Result<Option<(String, i64)>, Failure> {
+        let (version, kind) = (text(owner, "apiVersion"), text(owner, "kind"));
+        let Some(kind) = self.served.kind(self.workspace, version, kind).await? else {
             return Ok(None);
         };
-        let api: Api<DynamicObject> = kind.api(self.client.clone(), namespace);
+        let api: Api<DynamicObject> = kind.api(self.client.clone(), self.namespace);
         if kind.resource.kind == "ReplicaSet" {
             let set = api
                 .get_opt(text(owner, "name"))
@@ -135,7 +140,7 @@ impl Disruption {
             };
             if let Some(deployment) = controller_of(&set).filter(|owner| text(owner, "kind") == "Deployment")
             {
-                return Box::pin(self.scale(namespace, deployment)).await;
+                return Box::pin(self.scale(deployment)).await;
             }
         }
         match api.get_subresource("scale", text(owner, "name")).await {
@@ -164,7 +169,14 @@ fn whole(object: DynamicObject) -> Value {
 impl Reconcile<ObjectKey> for Disruption {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
         let resource = ApiResource::erase::<PodDisruptionBudget>(&());
-        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, &resource);
+        let place = Place {
+            client: self.clients.of(&key.workspace),
+            informer: self.informer.of(&key.workspace),
+            served: &self.served,
+            workspace: &key.workspace,
+            namespace: &key.namespace,
+        };
+        let api: Api<DynamicObject> = Api::namespaced_with(place.client.clone(), &key.namespace, &resource);
         let Some(mut budget) = api.get_opt(&key.name).await.attempting("read the budget")? else {
             return Ok(Outcome::Done);
         };
@@ -173,11 +185,11 @@ impl Reconcile<ObjectKey> for Disruption {
         let pods = match spec.get("selector") {
             // None selects nothing; an empty one selects everything.
             None | Some(Value::Null) => Vec::new(),
-            Some(wanted) => self.pods(&key.namespace, wanted).await?,
+            Some(wanted) => place.pods(wanted).await?,
         };
         let counted_by_scale = decide::needs_scale(spec);
         let scale = if counted_by_scale {
-            self.expected_scale(&key.namespace, &pods).await?
+            place.expected_scale(&pods).await?
         } else {
             Ok(0)
         };

@@ -8,7 +8,7 @@ mod decide;
 
 use fairway_controller::error::{is_namespace_terminating, is_not_found};
 use fairway_controller::{
-    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, WorkspaceId, watch,
+    Attempt as _, Clients, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
 };
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -25,33 +25,26 @@ const NAME: &str = "endpointslice-mirroring";
 const WORKERS: usize = 4;
 
 struct Mirroring {
-    client: Client,
+    clients: Clients,
 }
 
-pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
-    let client = manager.client(&setup.workspace, users::MIRRORING_CONTROLLER);
+/// The objects of a workspace.
+struct Place<'k> {
+    client: Client,
+    key: &'k ObjectKey,
+}
+
+pub(crate) fn register(manager: &mut Manager, _: &Setup) {
+    let clients = manager.clients(users::MIRRORING_CONTROLLER);
+    let client = clients.every();
     let queue = Queue::default();
     let own = watcher::Config::default().labels(&format!("{MANAGED_BY}={MANAGER}"));
     let by_name = |object: &kube::api::ObjectMeta| object.name.clone();
     let by_label = |slice: &kube::api::ObjectMeta| slice.labels.as_ref()?.get(SERVICE_NAME).cloned();
-    follow::<Endpoints>(
-        manager,
-        &client,
-        &queue,
-        &setup.workspace,
-        watcher::Config::default(),
-        by_name,
-    );
-    follow::<Service>(
-        manager,
-        &client,
-        &queue,
-        &setup.workspace,
-        watcher::Config::default(),
-        by_name,
-    );
-    follow::<EndpointSlice>(manager, &client, &queue, &setup.workspace, own, by_label);
-    let controller = Controller::new(NAME, queue, Mirroring { client }).workers(WORKERS);
+    follow::<Endpoints>(manager, &client, &queue, watcher::Config::default(), by_name);
+    follow::<Service>(manager, &client, &queue, watcher::Config::default(), by_name);
+    follow::<EndpointSlice>(manager, &client, &queue, own, by_label);
+    let controller = Controller::new(NAME, queue, Mirroring { clients }).workers(WORKERS);
     manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
 }
 
@@ -60,7 +53,6 @@ fn follow<K>(
     manager: &mut Manager,
     client: &Client,
     queue: &Queue<ObjectKey>,
-    workspace: &WorkspaceId,
     config: watcher::Config,
     service_of: impl Fn(&kube::api::ObjectMeta) -> Option<String> + Send + 'static,
 ) where
@@ -72,28 +64,30 @@ fn follow<K>(
     PartialObjectMeta<K>: std::fmt::Debug,
 {
     let api: Api<PartialObjectMeta<K>> = Api::all(client.clone());
-    let (sink, workspace) = (queue.clone(), workspace.clone());
+    let (sink, reach) = (queue.clone(), manager.reach().clone());
     manager.spawn(watch::follow(api, config, manager.shutdown(), move |event| {
         let (Event::Apply(object) | Event::Delete(object) | Event::InitApply(object)) = event else {
             return;
         };
         let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
         if let Some(service) = service_of(&object.metadata) {
-            sink.add(ObjectKey::new(&workspace, namespace, &service));
+            sink.add(ObjectKey::new(
+                &reach.workspace_of(&object.metadata),
+                namespace,
+                &service,
+            ));
         }
     }));
 }
 
-impl Mirroring {
-    fn api<K: kube::Resource<DynamicType = ()>>(&self, key: &ObjectKey) -> Api<DynamicObject> {
-        Api::namespaced_with(self.client.clone(), &key.namespace, &ApiResource::erase::<K>(&()))
+impl Place<'_> {
+    fn api<K: kube::Resource<DynamicType = ()>>(&self) -> Api<DynamicObject> {
+        let resource = ApiResource::erase::<K>(&());
+        Api::namespaced_with(self.client.clone(), &self.key.namespace, &resource)
     }
 
-    async fn read<K: kube::Resource<DynamicType = ()>>(
-        &self,
-        key: &ObjectKey,
-    ) -> Result<Option<Value>, Failure> {
-        let found = self.api::<K>(key).get_opt(&key.name).await;
+    async fn read<K: kube::Resource<DynamicType = ()>>(&self) -> Result<Option<Value>, Failure> {
+        let found = self.api::<K>().get_opt(&self.key.name).await;
         Ok(found.attempting("read what is mirrored")?.map(whole))
     }
 }
@@ -107,9 +101,13 @@ fn whole(object: DynamicObject) -> Value {
 
 impl Reconcile<ObjectKey> for Mirroring {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
-        let endpoints = self.read::<Endpoints>(key).await?;
-        let service = self.read::<Service>(key).await?;
-        let slices = self.api::<EndpointSlice>(key);
+        let place = Place {
+            client: self.clients.of(&key.workspace),
+            key,
+        };
+        let endpoints = place.read::<Endpoints>().await?;
+        let service = place.read::<Service>().await?;
+        let slices = place.api::<EndpointSlice>();
         let own =
             ListParams::default().labels(&format!("{SERVICE_NAME}={},{MANAGED_BY}={MANAGER}", key.name));
         let existing = slices.list(&own).await.attempting("list the mirrored slices")?;

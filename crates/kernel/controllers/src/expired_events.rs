@@ -9,11 +9,10 @@ use std::time::Duration;
 use fairway_controller::cache::Cache;
 use fairway_controller::error::{is_conflict, is_not_found};
 use fairway_controller::{
-    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
+    Attempt as _, Clients, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
-use kube::Client;
 use kube::api::{Api, DeleteParams, ObjectMeta, PartialObjectMeta, Preconditions};
 use kube::runtime::watcher::{self, Event as Change};
 
@@ -30,16 +29,16 @@ struct Seen {
 }
 
 struct ExpiredEvents {
-    client: Client,
+    clients: Clients,
     cache: Arc<Cache<Seen>>,
     ttl: Duration,
 }
 
 pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
-    let client = manager.client(&setup.workspace, users::EVENT_TTL_CONTROLLER);
-    let (queue, cache) = (Queue::default(), Arc::new(Cache::new(&setup.workspace)));
+    let clients = manager.clients(users::EVENT_TTL_CONTROLLER);
+    let (queue, cache) = (Queue::default(), Arc::new(Cache::new(manager.reach())));
     let ttl = setup.options.event_ttl;
-    let api: Api<PartialObjectMeta<Event>> = Api::all(client.clone());
+    let api: Api<PartialObjectMeta<Event>> = Api::all(clients.every());
     let (sink, seen) = (queue.clone(), Arc::clone(&cache));
     manager.spawn(watch::follow(
         api,
@@ -62,7 +61,7 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
             }
         },
     ));
-    let controller = Controller::new(NAME, queue, ExpiredEvents { client, cache, ttl }).workers(WORKERS);
+    let controller = Controller::new(NAME, queue, ExpiredEvents { clients, cache, ttl }).workers(WORKERS);
     manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
 }
 
@@ -98,7 +97,8 @@ impl Reconcile<ObjectKey> for ExpiredEvents {
             }),
             ..DeleteParams::default()
         };
-        let api: Api<PartialObjectMeta<Event>> = Api::namespaced(self.client.clone(), &key.namespace);
+        let api: Api<PartialObjectMeta<Event>> =
+            Api::namespaced(self.clients.of(&key.workspace), &key.namespace);
         match api.delete(&key.name, &params).await {
             // It is gone already, or has changed: the watch will tell.
             Err(error) if is_not_found(&error) || is_conflict(&error) => Ok(Outcome::Done),

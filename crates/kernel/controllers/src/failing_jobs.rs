@@ -11,13 +11,12 @@ use fairway_controller::cache::Cache;
 use fairway_controller::error::is_not_found;
 use fairway_controller::events::{Happening, Recorder, Severity};
 use fairway_controller::{
-    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
+    Attempt as _, Clients, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
 };
 use fairway_kernel_kinds::job;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::ApiResource;
 use kube::runtime::watcher;
@@ -29,51 +28,52 @@ const NAME: &str = "job-controller";
 /// The value of `spec.managedBy` that means the cluster's own controller.
 const OURS: &str = "kubernetes.io/job-controller";
 const WORKERS: usize = 4;
-/// The Lease of upstream's controllers, in `kube-system`.
+/// The Lease of upstream's controllers.
 const MANAGER_LEASE: &str = "kube-controller-manager";
+const LEASE_NAMESPACE: &str = "kube-system";
 /// How soon after its start this controller looks again whether the Lease is held.
 const UNTIL_KNOWN: Duration = Duration::from_millis(20);
 
 struct FailingJobs {
-    client: Client,
+    clients: Clients,
     /// Whether each Job shall fail.
     jobs: Arc<Cache<bool>>,
-    /// Until when the Lease is held.
+    /// Until when the Lease of each workspace is held.
     leases: Arc<Cache<Timestamp>>,
-    lease: ObjectKey,
     recorder: Recorder,
 }
 
-pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
-    let client = manager.client(&setup.workspace, users::JOB_CONTROLLER);
-    let (queue, jobs) = (Queue::default(), Arc::new(Cache::new(&setup.workspace)));
+pub(crate) fn register(manager: &mut Manager, _: &Setup) {
+    let clients = manager.clients(users::JOB_CONTROLLER);
+    let (queue, jobs) = (Queue::default(), Arc::new(Cache::new(manager.reach())));
     let sink = queue.clone();
     manager.spawn(watch::follow_into(
-        Api::<DynamicObject>::all_with(client.clone(), &resource()),
+        Api::<DynamicObject>::all_with(clients.every(), &resource()),
         watcher::Config::default(),
         manager.shutdown(),
         Arc::clone(&jobs),
         |job: &DynamicObject| job.metadata.deletion_timestamp.is_none() && decide(&job.data, "").is_some(),
         move |key| sink.add(key),
     ));
-    let leases = Arc::new(Cache::new(&setup.workspace));
+    let leases = Arc::new(Cache::new(manager.reach()));
     manager.spawn(watch::follow_into(
-        Api::<Lease>::namespaced(manager.client(&setup.workspace, users::INFORMER), "kube-system"),
-        watcher::Config::default().fields(&format!("metadata.name={MANAGER_LEASE}")),
+        Api::<Lease>::all(manager.clients(users::INFORMER).every()),
+        watcher::Config::default().fields(&format!(
+            "metadata.name={MANAGER_LEASE},metadata.namespace={LEASE_NAMESPACE}"
+        )),
         manager.shutdown(),
         Arc::clone(&leases),
         held_until,
         |_| {},
     ));
-    let recorder = Recorder::new(client.clone(), NAME);
+    let recorder = Recorder::new(clients.clone(), NAME);
     let controller = Controller::new(
         NAME,
         queue,
         FailingJobs {
-            client,
+            clients,
             jobs,
             leases,
-            lease: ObjectKey::new(&setup.workspace, "kube-system", MANAGER_LEASE),
             recorder,
         },
     )
@@ -151,11 +151,13 @@ impl Reconcile<ObjectKey> for FailingJobs {
         if !self.leases.is_synced() {
             return Ok(Outcome::Again(UNTIL_KNOWN));
         }
-        let held_until = self.leases.get(&self.lease).as_deref().copied();
+        let lease = ObjectKey::new(&key.workspace, LEASE_NAMESPACE, MANAGER_LEASE);
+        let held_until = self.leases.get(&lease).as_deref().copied();
         if let Some(rest) = left_to_another(held_until, Timestamp::now()) {
             return Ok(Outcome::Again(rest));
         }
-        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, &resource());
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.clients.of(&key.workspace), &key.namespace, &resource());
         let Some(mut job) = api.get_opt(&key.name).await.attempting("read the Job")? else {
             return Ok(Outcome::Done);
         };
@@ -186,7 +188,7 @@ impl Reconcile<ObjectKey> for FailingJobs {
             reason: job::NOTHING_RUNS_PODS,
             message,
         };
-        self.recorder.record(&about, happening).await;
+        self.recorder.record(&key.workspace, &about, happening).await;
         Ok(Outcome::Done)
     }
 }

@@ -7,6 +7,8 @@
 //! Background: dependents follow when the owner is gone. Foreground: the owner has the finalizer `foregroundDeletion` and
 //! waits for those dependents that block it. Orphan: the owner has the finalizer `orphan` and waits until its dependents
 //! no longer refer to it.
+//!
+//! Watches see all workspaces; a reference counts only within its own. An owner in another workspace is absent.
 
 mod collect;
 mod decide;
@@ -19,14 +21,14 @@ use std::time::Duration;
 use fairway_controller::dynamic::{self, Change};
 use fairway_controller::events::{Happening, Recorder, Severity};
 use fairway_controller::kinds::Kind;
-use fairway_controller::{Controller, Manager, Metadata, Queue, WorkspaceId};
+use fairway_controller::{Controller, Manager, Metadata, Queue, Reach, WorkspaceId};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::runtime::watcher::Event;
 use tokio::sync::mpsc;
 
 use self::collect::Collector;
-use self::graph::{Consequences, Graph, Identity, Work};
+use self::graph::{Consequences, Graph, Identity, Work, WorkAt};
 use crate::{Setup, users};
 
 const NAME: &str = "garbage-collector";
@@ -55,9 +57,10 @@ impl fmt::Display for GarbageKey {
 
 /// What watches and workers share.
 struct Shared {
-    workspace: WorkspaceId,
+    reach: Reach,
     graph: Mutex<Graph>,
-    former: Mutex<Vec<Arc<Kind>>>,
+    /// Kinds that have gone, each with a workspace that knew it.
+    former: Mutex<Vec<(WorkspaceId, Arc<Kind>)>>,
     queue: Queue<GarbageKey>,
     /// Objects whose reference leads to another namespace, to be told so.
     misplaced: mpsc::UnboundedSender<(Identity, OwnerReference)>,
@@ -68,11 +71,11 @@ impl Shared {
         self.graph.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, work: impl IntoIterator<Item = Work>) {
+    fn add(&self, workspace: &WorkspaceId, work: impl IntoIterator<Item = Work>) {
         for work in work {
             let settle = matches!(work, Work::Orphan(_));
             let key = GarbageKey {
-                workspace: self.workspace.clone(),
+                workspace: workspace.clone(),
                 work,
             };
             if settle {
@@ -83,41 +86,59 @@ impl Shared {
         }
     }
 
-    fn follow(&self, consequences: Consequences) {
-        self.add(consequences.work);
+    fn add_at(&self, work: Vec<WorkAt>) {
+        for (workspace, work) in work {
+            self.add(&workspace, [work]);
+        }
+    }
+
+    fn follow(&self, workspace: &WorkspaceId, consequences: Consequences) {
+        self.add(workspace, consequences.work);
         for misplaced in consequences.misplaced {
             // Nobody listens any more at the end of the process.
             let _ = self.misplaced.send(misplaced);
         }
     }
 
+    /// Remembers where a kind was known.
+    fn remember(&self, kind: &Arc<Kind>, mut places: Vec<WorkspaceId>) {
+        // Where there is only one workspace, it is known even if no object was.
+        if let Reach::One(workspace) = &self.reach {
+            places = vec![workspace.clone()];
+        }
+        let mut former = self.former.lock().unwrap_or_else(PoisonError::into_inner);
+        for place in places {
+            former.retain(|(at, known)| *at != place || known.resource != kind.resource);
+            if former.len() == FORMER_KINDS {
+                former.remove(0);
+            }
+            former.push((place, Arc::clone(kind)));
+        }
+    }
+
     fn take(&self, change: Change) {
         match change {
             Change::Gone(kind) => {
-                let work = self.graph().kind_gone(&kind);
-                self.add(work);
-                let mut former = self.former.lock().unwrap_or_else(PoisonError::into_inner);
-                former.retain(|known| known.resource != kind.resource);
-                if former.len() == FORMER_KINDS {
-                    former.remove(0);
-                }
-                former.push(kind);
+                let (work, places) = self.graph().kind_gone(&kind);
+                self.add_at(work);
+                self.remember(&kind, places);
             }
             Change::Event(kind, event) => match *event {
                 Event::Init => self.graph().list_begins(&kind),
                 Event::InitApply(object) | Event::Apply(object) => {
-                    let consequences = self.graph().observe(&kind, &object.metadata);
-                    self.follow(consequences);
+                    let workspace = self.reach.workspace_of(&object.metadata);
+                    let consequences = self.graph().observe(&workspace, &kind, &object.metadata);
+                    self.follow(&workspace, consequences);
                 }
                 Event::InitDone => {
                     let work = self.graph().list_ends(&kind);
-                    self.add(work);
+                    self.add_at(work);
                 }
                 Event::Delete(object) => {
-                    let work = self
-                        .graph()
-                        .remove(object.metadata.uid.as_deref().unwrap_or_default());
-                    self.add(work);
+                    let workspace = self.reach.workspace_of(&object.metadata);
+                    let uid = object.metadata.uid.as_deref().unwrap_or_default();
+                    let work = self.graph().remove(&workspace, uid);
+                    self.add(&workspace, work);
                 }
             },
         }
@@ -130,11 +151,11 @@ fn is_collectable(kind: &Kind) -> bool {
 }
 
 pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
-    let client = manager.client(&setup.workspace, users::GARBAGE_COLLECTOR);
+    let clients = manager.clients(users::GARBAGE_COLLECTOR);
     let queue = Queue::default();
     let (misplaced, told) = mpsc::unbounded_channel();
     let shared = Arc::new(Shared {
-        workspace: setup.workspace.clone(),
+        reach: manager.reach().clone(),
         graph: Mutex::default(),
         former: Mutex::default(),
         queue: queue.clone(),
@@ -143,21 +164,21 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     let sink = Arc::clone(&shared);
     let take = move |change| sink.take(change);
     manager.spawn(dynamic::follow_all(
-        client.clone(),
-        setup.kinds.clone(),
+        clients.every(),
+        setup.served.changes(),
         is_collectable,
         manager.shutdown(),
         take,
     ));
     manager.spawn(tell(
-        Recorder::new(client.clone(), NAME),
+        Recorder::new(clients.clone(), NAME),
         told,
         manager.shutdown(),
     ));
     let collector = Collector {
-        client,
+        clients,
         shared,
-        kinds: setup.kinds.clone(),
+        served: setup.served.clone(),
     };
     let controller = Controller::new(NAME, queue, collector).workers(WORKERS);
     manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
@@ -175,7 +196,7 @@ async fn tell(
             next = told.recv() => {
                 let Some((object, owner)) = next else { return };
                 let (about, happening) = misplaced_event(&object, &owner);
-                recorder.record(&about, happening).await;
+                recorder.record(&object.workspace, &about, happening).await;
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The Service `default/kubernetes` and its endpoints lead to this server.
+//! The Service `default/kubernetes` of the root workspace and its endpoints lead to this server.
 //!
 //! An address of the loopback means something else on every machine, and the API refuses it as an endpoint; a server that
 //! listens there alone has a Service without endpoints.
@@ -30,20 +30,20 @@ struct KubernetesService {
 }
 
 pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
-    let client = manager.client(&setup.workspace, users::SERVICE_PUBLISHER);
+    let client = manager.clients(users::SERVICE_PUBLISHER).root();
     let queue = Queue::default();
-    let key = ObjectKey::new(&setup.workspace, NAMESPACE, SERVICE);
+    let key = ObjectKey::new(&WorkspaceId::root(), NAMESPACE, SERVICE);
     queue.add(key);
-    follow::<Service>(manager, &client, &queue, &setup.workspace);
-    follow::<Endpoints>(manager, &client, &queue, &setup.workspace);
-    follow::<EndpointSlice>(manager, &client, &queue, &setup.workspace);
+    follow::<Service>(manager, &client, &queue);
+    follow::<Endpoints>(manager, &client, &queue);
+    follow::<EndpointSlice>(manager, &client, &queue);
     let desired = decide(setup.options.service_ip, setup.options.advertise);
     let controller = Controller::new(NAME, queue, KubernetesService { client, desired });
     manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
 }
 
 /// Looks again when somebody changes one of the objects.
-fn follow<K>(manager: &mut Manager, client: &Client, queue: &Queue<ObjectKey>, workspace: &WorkspaceId)
+fn follow<K>(manager: &mut Manager, client: &Client, queue: &Queue<ObjectKey>)
 where
     K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
         + Clone
@@ -54,7 +54,10 @@ where
 {
     let api: Api<PartialObjectMeta<K>> = Api::namespaced(client.clone(), NAMESPACE);
     let config = watcher::Config::default().fields(&format!("metadata.name={SERVICE}"));
-    let (sink, key) = (queue.clone(), ObjectKey::new(workspace, NAMESPACE, SERVICE));
+    let (sink, key) = (
+        queue.clone(),
+        ObjectKey::new(&WorkspaceId::root(), NAMESPACE, SERVICE),
+    );
     manager.spawn(watch::follow(api, config, manager.shutdown(), move |event| {
         if matches!(event, Event::Apply(_) | Event::Delete(_)) {
             sink.add(key.clone());

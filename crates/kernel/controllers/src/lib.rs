@@ -4,6 +4,11 @@
 //! of its own with the rights of upstream's controller of the same name; [`USERS`] lists them. None of them is
 //! `system:masters`, and none reads the store: they see a `kube::Client` like anybody else.
 //!
+//! All but three work in every workspace, with one watch for each kind over all of them, and act on an object with a
+//! client of its workspace. Only in the root workspace are `kubernetes_service`, `local_api_services` and
+//! `authentication_trust`: they tell of the server, which is one. Certificates are signed in the root alone, since they
+//! are good everywhere.
+//!
 //! | module | keeps true |
 //! |---|---|
 //! | `namespace_deletion` | a namespace that is being deleted loses its content, then goes |
@@ -47,12 +52,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_controller::kinds::{self, Kinds};
-use fairway_controller::{Manager, Metrics, Shutdown, WorkspaceId};
+use fairway_controller::served::Served;
+use fairway_controller::{ClientFactory, Manager, Metrics, Shutdown};
 use jiff::Timestamp;
-use kube::Client;
 use tokio::sync::watch;
 
+use living_namespaces::LivingNamespaces;
 pub use trust::Certificates;
 
 pub use certificates::{CertificateSigner, SIGNING_DURATION, SigningJob};
@@ -64,8 +69,8 @@ const EVENT_TTL: Duration = Duration::from_secs(3600);
 /// What the controllers are told at the start.
 #[derive(Clone)]
 pub struct Options {
-    /// Makes the client of a user. A kubeconfig's client may serve all of them.
-    pub client_for: Arc<dyn Fn(&str) -> Client + Send + Sync>,
+    /// Makes the clients of users, and knows whether there are workspaces.
+    pub clients: ClientFactory,
     /// The certificates by which this server can be trusted, in PEM. They may change while the controllers run.
     pub root_ca: Certificates,
     /// The authority of client certificates, in PEM; [`Options::new`] takes the root's. It may change too.
@@ -85,14 +90,14 @@ pub struct Options {
 impl Options {
     /// Options with upstream's defaults.
     pub fn new(
-        client_for: impl Fn(&str) -> Client + Send + Sync + 'static,
+        clients: ClientFactory,
         root_ca: impl Into<String>,
         service_ip: Ipv4Addr,
         advertise: SocketAddr,
     ) -> Self {
         let root_ca = watch::channel(Arc::from(root_ca.into())).1;
         Self {
-            client_for: Arc::new(client_for),
+            clients,
             client_ca: root_ca.clone(),
             root_ca,
             service_ip,
@@ -104,12 +109,11 @@ impl Options {
     }
 }
 
-/// What every controller gets: its options, the workspace that it works in, and the kinds that are served.
-#[derive(Clone)]
+/// What every controller gets: its options, the kinds that are served, and the namespaces that live.
 struct Setup {
     options: Options,
-    workspace: WorkspaceId,
-    kinds: watch::Receiver<Arc<Kinds>>,
+    served: Served,
+    namespaces: LivingNamespaces,
 }
 
 /// A controller registers its tasks with the manager.
@@ -136,21 +140,19 @@ const CONTROLLERS: &[Register] = &[
 
 /// Runs every controller until the end. Returns when what was under way is finished.
 pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
-    let client_for = Arc::clone(&options.client_for);
-    let factory = Arc::new(move |_: &WorkspaceId, user: &str| client_for(user));
-    let mut manager = Manager::new(factory, metrics, shutdown);
-    let workspace = WorkspaceId::root();
-    let (sender, receiver) = watch::channel(Arc::new(Kinds::default()));
-    let collector = manager.client(&workspace, users::GARBAGE_COLLECTOR);
-    manager.spawn(kinds::follow(collector, sender, manager.shutdown()));
+    let mut manager = Manager::new(options.clients.clone(), metrics, shutdown);
+    let collector = manager.clients(users::GARBAGE_COLLECTOR);
+    let (served, follow) = Served::follow(collector, manager.shutdown());
+    manager.spawn(follow);
     let setup = Setup {
         options,
-        workspace,
-        kinds: receiver,
+        served,
+        namespaces: LivingNamespaces::new(manager.reach()),
     };
     for register in CONTROLLERS {
         register(&mut manager, &setup);
     }
+    setup.namespaces.follow(&mut manager);
     manager.run().await;
 }
 

@@ -1,15 +1,18 @@
-//! Every group and version that this server serves has an APIService that says so: `kubectl get apiservices` lists them as
-//! `Local` and available. They come and go with CRDs.
+//! Every group and version that this server serves in the root workspace has an APIService there that says so:
+//! `kubectl get apiservices` lists them as `Local` and available. They come and go with CRDs.
 
 mod decide;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use fairway_controller::apply::Applier;
 use fairway_controller::error::is_not_found;
 use fairway_controller::kinds::Kinds;
+use fairway_controller::served::Served;
 use fairway_controller::{
-    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch as following,
+    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, WorkspaceId,
+    watch as following,
 };
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::Client;
@@ -21,18 +24,20 @@ use crate::{Setup, now, users};
 use decide::{Step, decide};
 
 const NAME: &str = "local-apiservices";
+/// Until the first discovery is complete.
+const NOT_DISCOVERED: Duration = Duration::from_millis(20);
 const APPLIER: Applier = Applier::new("fairway-local-apiservices");
 
 struct LocalApiServices {
     client: Client,
-    kinds: tokio::sync::watch::Receiver<std::sync::Arc<Kinds>>,
+    served: Served,
 }
 
 pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
-    let client = manager.client(&setup.workspace, users::API_SERVICE_REGISTRAR);
+    let client = manager.clients(users::API_SERVICE_REGISTRAR).root();
     let queue = Queue::default();
     // All of them are one piece of work: what is served is known only as a whole.
-    let key = ObjectKey::new(&setup.workspace, "", NAME);
+    let key = ObjectKey::new(&WorkspaceId::root(), "", NAME);
     let api: Api<PartialObjectMeta<APIService>> = Api::all(client.clone());
     let (sink, all) = (queue.clone(), key.clone());
     let config = watcher::Config::default();
@@ -41,14 +46,16 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
             sink.add(all.clone());
         }
     }));
-    let (sink, mut kinds, mut shutdown) = (queue.clone(), setup.kinds.clone(), manager.shutdown());
+    let (sink, served, mut shutdown) = (queue.clone(), setup.served.clone(), manager.shutdown());
     manager.spawn(async move {
         let follow = async {
-            let mut before = <(BTreeSet<String>, BTreeSet<String>)>::default();
-            while kinds.changed().await.is_ok() {
-                // Most new kinds come in a version that is there already.
-                let now = versions_of(&kinds.borrow());
-                if now != before {
+            let mut changes = served.changes();
+            let mut before = None;
+            while changes.changed().await.is_ok() {
+                // Most new kinds are of other workspaces, or come in a version that is there already.
+                let now = served.of(&WorkspaceId::root()).await;
+                let now = now.ok().map(|kinds| versions_of(&kinds));
+                if now.is_none() || now != before {
                     sink.add(key.clone());
                     before = now;
                 }
@@ -61,7 +68,7 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     });
     let registrar = LocalApiServices {
         client,
-        kinds: setup.kinds.clone(),
+        served: setup.served.clone(),
     };
     let controller = Controller::new(NAME, queue, registrar);
     manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
@@ -88,7 +95,10 @@ impl Reconcile<ObjectKey> for LocalApiServices {
             .filter_map(|item| serde_json::to_value(item).ok())
             .collect();
         let steps = {
-            let kinds = self.kinds.borrow();
+            let kinds = self.served.of(&WorkspaceId::root()).await?;
+            if kinds.is_empty() {
+                return Ok(Outcome::Again(NOT_DISCOVERED));
+            }
             let served: BTreeSet<&str> = kinds.group_versions();
             let unknown: BTreeSet<&str> = kinds.failed().collect();
             decide(&served, &unknown, &found, &now())

@@ -12,7 +12,7 @@ use std::time::Duration;
 use fairway_controller::backoff::Backoff;
 use fairway_controller::error::is_not_found;
 use fairway_controller::{
-    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, WorkspaceId,
+    Attempt as _, Clients, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reach, Reconcile,
     conditions, kinds, watch,
 };
 use k8s_openapi::api::core::v1::Namespace;
@@ -37,49 +37,50 @@ const BACKOFF: Backoff = Backoff {
 };
 
 struct NamespaceDeletion {
-    client: Client,
+    clients: Clients,
 }
 
-pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
-    let client = manager.client(&setup.workspace, users::NAMESPACE_CONTROLLER);
+pub(crate) fn register(manager: &mut Manager, _: &Setup) {
+    let clients = manager.clients(users::NAMESPACE_CONTROLLER);
     let queue = Queue::default();
-    let api: Api<PartialObjectMeta<Namespace>> = Api::all(client.clone());
-    let (sink, workspace) = (queue.clone(), setup.workspace.clone());
+    let api: Api<PartialObjectMeta<Namespace>> = Api::all(clients.every());
+    let (sink, reach) = (queue.clone(), manager.reach().clone());
     manager.spawn(watch::follow(
         api,
         watcher::Config::default(),
         manager.shutdown(),
         move |event| {
-            notice(&sink, &workspace, event);
+            notice(&sink, &reach, event);
         },
     ));
-    let controller = Controller::new(NAME, queue, NamespaceDeletion { client })
+    let controller = Controller::new(NAME, queue, NamespaceDeletion { clients })
         .workers(WORKERS)
         .backoff(BACKOFF);
     manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
 }
 
 /// Only namespaces that are being deleted are of interest.
-fn notice(queue: &Queue<ObjectKey>, workspace: &WorkspaceId, event: Event<PartialObjectMeta<Namespace>>) {
+fn notice(queue: &Queue<ObjectKey>, reach: &Reach, event: Event<PartialObjectMeta<Namespace>>) {
     if let Event::Apply(namespace) | Event::InitApply(namespace) = event
         && namespace.meta().deletion_timestamp.is_some()
     {
-        queue.add(ObjectKey::of(workspace, namespace.meta()));
+        queue.add(ObjectKey::of(reach, namespace.meta()));
     }
 }
 
 impl Reconcile<ObjectKey> for NamespaceDeletion {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
-        let api: Api<Namespace> = Api::all(self.client.clone());
+        let client = self.clients.of(&key.workspace);
+        let api: Api<Namespace> = Api::all(client.clone());
         let Some(namespace) = api.get_opt(&key.name).await.attempting("read the namespace")? else {
             return Ok(Outcome::Done);
         };
         if !is_ours(&namespace) {
             return Ok(Outcome::Done);
         }
-        let survey = self.empty(&key.name).await;
+        let survey = empty(&client, &key.name).await;
         let verdict = decide(&survey);
-        let namespace = self.tell(&api, namespace, &verdict.conditions).await?;
+        let namespace = tell(&api, namespace, &verdict.conditions).await?;
         match verdict.step {
             Step::Wait(why) => {
                 debug!(namespace = key.name, why, "a namespace waits for its content");
@@ -102,59 +103,56 @@ fn finalizers(namespace: &Namespace) -> impl Iterator<Item = &String> {
         .flat_map(|spec| spec.finalizers.iter().flatten())
 }
 
-impl NamespaceDeletion {
-    /// Deletes what is there and reports what remains.
-    async fn empty(&self, namespace: &str) -> Survey {
-        let kinds = match kinds::discover(&self.client).await {
-            Ok(kinds) => kinds,
-            Err(failure) => return Survey::blind(failure.sentence()),
-        };
-        let mut survey = Survey::default();
-        survey.undiscovered.extend(kinds.failed().map(str::to_owned));
-        let content: Vec<_> = kinds
-            .iter()
-            .filter(|k| k.namespaced && k.can(&["delete", "list"]))
-            .cloned()
-            .collect();
-        let (pods, rest): (Vec<_>, Vec<_>) = content
-            .into_iter()
-            .partition(|k| k.resource.group.is_empty() && k.resource.plural == "pods");
-        remove::all(&self.client, namespace, pods, &mut survey).await;
-        if survey.is_empty() {
-            remove::all(&self.client, namespace, rest, &mut survey).await;
-        }
-        survey
+/// Deletes what is there and reports what remains.
+async fn empty(client: &Client, namespace: &str) -> Survey {
+    let kinds = match kinds::discover(client).await {
+        Ok(kinds) => kinds,
+        Err(failure) => return Survey::blind(failure.sentence()),
+    };
+    let mut survey = Survey::default();
+    survey.undiscovered.extend(kinds.failed().map(str::to_owned));
+    let content: Vec<_> = kinds
+        .iter()
+        .filter(|k| k.namespaced && k.can(&["delete", "list"]))
+        .cloned()
+        .collect();
+    let (pods, rest): (Vec<_>, Vec<_>) = content
+        .into_iter()
+        .partition(|k| k.resource.group.is_empty() && k.resource.plural == "pods");
+    remove::all(client, namespace, pods, &mut survey).await;
+    if survey.is_empty() {
+        remove::all(client, namespace, rest, &mut survey).await;
     }
+    survey
+}
 
-    /// Writes conditions that changed. An emptied namespace is about to go: its good news need not be written.
-    async fn tell(
-        &self,
-        api: &Api<Namespace>,
-        namespace: Namespace,
-        news: &[conditions::Condition],
-    ) -> Result<Namespace, Failure> {
-        let told = namespace
-            .status
-            .as_ref()
-            .is_some_and(|s| s.conditions.as_ref().is_some_and(|c| !c.is_empty()));
-        let good = news.iter().all(|c| c.status == conditions::Truth::False);
-        if good && !told {
-            return Ok(namespace);
-        }
-        let mut value = serde_json::to_value(&namespace).unwrap_or(Value::Null);
-        let terminating = value.pointer("/status/phase").is_some_and(|p| p == "Terminating");
-        if !conditions::set(&mut value, news, &now()) && terminating {
-            return Ok(namespace);
-        }
-        value["status"]["phase"] = "Terminating".into();
-        let Ok(changed) = serde_json::from_value::<Namespace>(value) else {
-            return Ok(namespace);
-        };
-        let name = changed.metadata.name.clone().unwrap_or_default();
-        match api.replace_status(&name, &PostParams::default(), &changed).await {
-            Err(error) if is_not_found(&error) => Ok(namespace),
-            written => written.attempting("write the namespace's conditions"),
-        }
+/// Writes conditions that changed. An emptied namespace is about to go: its good news need not be written.
+async fn tell(
+    api: &Api<Namespace>,
+    namespace: Namespace,
+    news: &[conditions::Condition],
+) -> Result<Namespace, Failure> {
+    let told = namespace
+        .status
+        .as_ref()
+        .is_some_and(|s| s.conditions.as_ref().is_some_and(|c| !c.is_empty()));
+    let good = news.iter().all(|c| c.status == conditions::Truth::False);
+    if good && !told {
+        return Ok(namespace);
+    }
+    let mut value = serde_json::to_value(&namespace).unwrap_or(Value::Null);
+    let terminating = value.pointer("/status/phase").is_some_and(|p| p == "Terminating");
+    if !conditions::set(&mut value, news, &now()) && terminating {
+        return Ok(namespace);
+    }
+    value["status"]["phase"] = "Terminating".into();
+    let Ok(changed) = serde_json::from_value::<Namespace>(value) else {
+        return Ok(namespace);
+    };
+    let name = changed.metadata.name.clone().unwrap_or_default();
+    match api.replace_status(&name, &PostParams::default(), &changed).await {
+        Err(error) if is_not_found(&error) => Ok(namespace),
+        written => written.attempting("write the namespace's conditions"),
     }
 }
 

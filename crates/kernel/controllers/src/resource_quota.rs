@@ -15,9 +15,10 @@ use std::time::Duration;
 use fairway_controller::dynamic::{self, Change};
 use fairway_controller::error::is_not_found;
 use fairway_controller::kinds::{Kind, Kinds};
+use fairway_controller::served::Served;
 use fairway_controller::{
-    Attempt as _, Controller, Failure, Manager, Metadata, ObjectKey, Outcome, Queue, Reconcile, Shutdown,
-    WorkspaceId, watch,
+    Attempt as _, Clients, Controller, Failure, Manager, Metadata, ObjectKey, Outcome, Queue, Reach,
+    Reconcile, Shutdown, watch,
 };
 use fairway_kernel_quota::recount::Recount;
 use fairway_kernel_quota::{Evaluator, Quota};
@@ -49,7 +50,7 @@ const PAGE: u32 = 500;
 
 /// What watches and workers share.
 struct Shared {
-    workspace: WorkspaceId,
+    reach: Reach,
     quotas: Mutex<Quotas>,
     queue: Queue<ObjectKey>,
 }
@@ -57,14 +58,6 @@ struct Shared {
 impl Shared {
     fn quotas(&self) -> MutexGuard<'_, Quotas> {
         self.quotas.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn key(&self, namespace: &str, name: &str) -> ObjectKey {
-        ObjectKey {
-            workspace: self.workspace.clone(),
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        }
     }
 
     /// Takes in what happened to a quota; the names of what is limited, if they may have changed.
@@ -75,9 +68,7 @@ impl Shared {
             let names = consequences.names_changed.then(|| quotas.names());
             (consequences.due, names)
         };
-        for (namespace, name) in due {
-            self.queue.add(self.key(&namespace, &name));
-        }
+        due.into_iter().for_each(|key| self.queue.add(key));
         names
     }
 
@@ -89,17 +80,19 @@ impl Shared {
         let Some(evaluator) = Evaluator::of(&kind.resource.group, &kind.resource.plural) else {
             return;
         };
-        let (namespace, delay) = match *event {
-            Event::Delete(object) => (object.metadata.namespace, SETTLE),
+        let (object, delay) = match *event {
+            Event::Delete(object) => (Some(object), SETTLE),
             // A change of an object of which only numbers matter changes nothing.
-            Event::Apply(object) if !evaluator.counts_only() => (object.metadata.namespace, SETTLE_CHANGES),
+            Event::Apply(object) if !evaluator.counts_only() => (Some(object), SETTLE_CHANGES),
             // What went while nobody watched is not told, so everything is counted.
             Event::InitDone => (None, SETTLE),
             _ => return,
         };
-        let concerned = self.quotas().concerned(&evaluator, namespace.as_deref());
-        for (namespace, name) in concerned {
-            self.queue.add_after(self.key(&namespace, &name), delay);
+        let place = object.map(|object| ObjectKey::of(&self.reach, &object.metadata));
+        let place = place.as_ref().map(|key| (&key.workspace, key.namespace.as_str()));
+        let concerned = self.quotas().concerned(&evaluator, place);
+        for key in concerned {
+            self.queue.add_after(key, delay);
         }
     }
 }
@@ -110,17 +103,17 @@ fn is_countable(kind: &Kind) -> bool {
 }
 
 pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
-    let client = manager.client(&setup.workspace, users::RESOURCE_QUOTA_CONTROLLER);
+    let clients = manager.clients(users::RESOURCE_QUOTA_CONTROLLER);
     let queue = Queue::default();
     let shared = Arc::new(Shared {
-        workspace: setup.workspace.clone(),
-        quotas: Mutex::default(),
+        reach: manager.reach().clone(),
+        quotas: Mutex::new(Quotas::new(manager.reach())),
         queue: queue.clone(),
     });
     let (tell_names, names) = channel::channel(quotas::Names::default());
     let sink = Arc::clone(&shared);
     manager.spawn(watch::follow(
-        resource_quotas(client.clone(), ""),
+        resource_quotas(clients.every(), ""),
         watcher::Config::default(),
         manager.shutdown(),
         move |event| {
@@ -135,23 +128,23 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     ));
     let (tell_counted, counted) = channel::channel(Arc::new(Kinds::default()));
     manager.spawn(select(
-        setup.kinds.clone(),
+        setup.served.changes(),
         names,
         tell_counted,
         manager.shutdown(),
     ));
     let sink = Arc::clone(&shared);
     manager.spawn(dynamic::follow_all(
-        client.clone(),
+        clients.every(),
         counted,
         is_countable,
         manager.shutdown(),
         move |change| sink.take_object(change),
     ));
     let counter = Counter {
-        client,
+        clients,
         shared,
-        kinds: setup.kinds.clone(),
+        served: setup.served.clone(),
     };
     let controller = Controller::new(NAME, queue, counter).workers(WORKERS);
     manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
@@ -215,27 +208,33 @@ fn choose(served: &Kinds, names: &quotas::Names) -> Kinds {
 }
 
 struct Counter {
-    client: Client,
+    clients: Clients,
     shared: Arc<Shared>,
-    kinds: channel::Receiver<Arc<Kinds>>,
+    served: Served,
 }
 
 impl Reconcile<ObjectKey> for Counter {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
-        let Some(held) = self.shared.quotas().get(&key.namespace, &key.name) else {
+        let Some(held) = self.shared.quotas().get(key) else {
             return Ok(Outcome::Done);
         };
-        let kinds = Arc::clone(&self.kinds.borrow());
-        if kinds.iter().next().is_none() {
+        let every = self.served.every();
+        if every.is_empty() {
             return Ok(Outcome::Again(NOT_DISCOVERED));
         }
-        let recount = self.recount(&held.quota, &key.namespace, &kinds).await?;
+        let kinds = if needs_only_common(&held.quota, &every) {
+            every
+        } else {
+            self.served.of(&key.workspace).await?
+        };
+        let client = self.clients.of(&key.workspace);
+        let recount = recount(&client, &held.quota, &key.namespace, &kinds).await?;
         let Some(status) = decide(&held.quota, &recount) else {
             return Ok(Outcome::Again(RECOUNT_EVERY));
         };
         let settled = held.quota.hard == held.quota.wanted;
         let object = with_status(&held, status);
-        let api = resource_quotas(self.client.clone(), &key.namespace);
+        let api = resource_quotas(client, &key.namespace);
         match api
             .replace_status(&key.name, &PostParams::default(), &object)
             .await
@@ -249,71 +248,76 @@ impl Reconcile<ObjectKey> for Counter {
     }
 }
 
-impl Counter {
-    /// Counts everything that the quota limits.
-    async fn recount<'q>(
-        &self,
-        quota: &'q Quota,
-        namespace: &str,
-        kinds: &Kinds,
-    ) -> Result<Recount<'q>, Failure> {
-        let mut recount = Recount::new(quota);
-        for kind in kinds.iter().filter(|kind| is_countable(kind)) {
-            let Some(evaluator) = Recount::needs(quota, &kind.resource.group, &kind.resource.plural) else {
-                continue;
-            };
-            if evaluator.counts_only() {
-                let number = self.pages::<Metadata>(kind, namespace, |_| ()).await?;
-                if let Some(number) = number {
-                    recount.looked_at(&evaluator);
-                    recount.add_number(&evaluator, number);
-                }
-                continue;
-            }
-            let moment = now();
-            let mut found = recount.clone();
-            found.looked_at(&evaluator);
-            let add = |object: &DynamicObject| {
-                let object = serde_json::to_value(object).unwrap_or(Value::Null);
-                found.add(&evaluator, &object, &moment);
-            };
-            if self.pages::<DynamicObject>(kind, namespace, add).await?.is_some() {
-                recount = found;
-            }
-        }
-        Ok(recount)
-    }
+/// Whether all that the quota limits is of kinds that every workspace has: it mostly is.
+fn needs_only_common(quota: &Quota, every: &Kinds) -> bool {
+    let needed = |kind: &Kind| Recount::needs(quota, &kind.resource.group, &kind.resource.plural).is_some();
+    !every.iter().any(|kind| !kind.is_common() && needed(kind))
+}
 
-    /// Lists the objects of a kind, page by page, and says how many there are; `None`: it is served no more.
-    async fn pages<K>(
-        &self,
-        kind: &Kind,
-        namespace: &str,
-        mut take: impl FnMut(&K) + Send,
-    ) -> Result<Option<usize>, Failure>
-    where
-        K: kube::Resource<DynamicType = ApiResource, Scope = kube::core::DynamicResourceScope>
-            + Clone
-            + serde::de::DeserializeOwned
-            + std::fmt::Debug
-            + Send,
-    {
-        let api: Api<K> = kind.api(self.client.clone(), namespace);
-        let mut params = ListParams::default().limit(PAGE);
-        let mut number = 0;
-        loop {
-            let page = match api.list(&params).await {
-                Err(error) if is_not_found(&error) => return Ok(None),
-                answer => {
-                    answer.attempting(format!("count the {} of the namespace", kind.resource.plural))?
-                }
-            };
-            number += page.items.len();
-            page.items.iter().for_each(&mut take);
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => params = params.continue_token(&token),
-                None => return Ok(Some(number)),
+/// Counts everything that the quota limits.
+async fn recount<'q>(
+    client: &Client,
+    quota: &'q Quota,
+    namespace: &str,
+    kinds: &Kinds,
+) -> Result<Recount<'q>, Failure> {
+    let mut recount = Recount::new(quota);
+    for kind in kinds.iter().filter(|kind| is_countable(kind)) {
+        let Some(evaluator) = Recount::needs(quota, &kind.resource.group, &kind.resource.plural) else {
+            continue;
+        };
+        if evaluator.counts_only() {
+            let number = pages::<Metadata>(client, kind, namespace, |_| ()).await?;
+            if let Some(number) = number {
+                recount.looked_at(&evaluator);
+                recount.add_number(&evaluator, number);
             }
+            continue;
+        }
+        let moment = now();
+        let mut found = recount.clone();
+        found.looked_at(&evaluator);
+        let add = |object: &DynamicObject| {
+            let object = serde_json::to_value(object).unwrap_or(Value::Null);
+            found.add(&evaluator, &object, &moment);
+        };
+        if pages::<DynamicObject>(client, kind, namespace, add)
+            .await?
+            .is_some()
+        {
+            recount = found;
+        }
+    }
+    Ok(recount)
+}
+
+/// Lists the objects of a kind, page by page, and says how many there are; `None`: it is served no more.
+async fn pages<K>(
+    client: &Client,
+    kind: &Kind,
+    namespace: &str,
+    mut take: impl FnMut(&K) + Send,
+) -> Result<Option<usize>, Failure>
+where
+    K: kube::Resource<DynamicType = ApiResource, Scope = kube::core::DynamicResourceScope>
+        + Clone
+        + serde::de::DeserializeOwned
+        + std::fmt::Debug
+        + Send,
+{
+    let api: Api<K> = kind.api(client.clone(), namespace);
+    let mut params = ListParams::default().limit(PAGE);
+    let mut number = 0;
+    loop {
+        let page = match api.list(&params).await {
+            Err(error) if is_not_found(&error) => return Ok(None),
+            answer => answer.attempting(format!("count the {} of the namespace", kind.resource.plural))?,
+        };
+        number += page.items.len();
+        page.items.iter().for_each(&mut take);
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(Some(number)),
         }
     }
 }

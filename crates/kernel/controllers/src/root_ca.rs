@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use fairway_controller::cache::Cache;
 use fairway_controller::error::{is_already_exists, is_namespace_terminating, is_not_found};
+use fairway_controller::key::CLUSTER_ANNOTATION;
 use fairway_controller::{
-    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
+    Attempt as _, Clients, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
 use kube::runtime::watcher;
 
 use crate::trust::Certificates;
-use crate::{Setup, living_namespaces, trust, users};
+use crate::{Setup, trust, users};
 
 const NAME: &str = "root-ca-publisher";
 const CONFIG_MAP: &str = "kube-root-ca.crt";
@@ -27,17 +27,19 @@ const DESCRIPTION: (&str, &str) = (
 );
 const WORKERS: usize = 4;
 
-/// What is kept of a ConfigMap.
+type Texts = BTreeMap<String, String>;
+
+/// What is kept of a ConfigMap. There is one in every namespace of every workspace, and most are as they were made.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Seen {
-    labels: Option<BTreeMap<String, String>>,
-    annotations: Option<BTreeMap<String, String>>,
+    /// Labels and annotations, if they are others than it was made with.
+    theirs: Option<Box<(Texts, Texts)>>,
     /// The certificates for which it is right as it is.
     right_for: Option<Arc<str>>,
 }
 
 struct RootCa {
-    client: Client,
+    clients: Clients,
     certificates: Certificates,
     /// Whether each namespace lives.
     namespaces: Arc<Cache<bool>>,
@@ -45,11 +47,11 @@ struct RootCa {
 }
 
 pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
-    let informer = manager.client(&setup.workspace, users::INFORMER);
+    let informer = manager.clients(users::INFORMER).every();
     let queue = Queue::default();
-    let namespaces = living_namespaces::follow(manager, setup, &queue);
-    let config_maps = Arc::new(Cache::new(&setup.workspace));
-    let (sink, workspace) = (queue.clone(), setup.workspace.clone());
+    let namespaces = setup.namespaces.tell(&queue);
+    let config_maps = Arc::new(Cache::new(manager.reach()));
+    let sink = queue.clone();
     let certificates = setup.options.root_ca.clone();
     let expected = certificates.clone();
     manager.spawn(watch::follow_into(
@@ -58,7 +60,7 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
         manager.shutdown(),
         Arc::clone(&config_maps),
         move |config_map| see(config_map, &expected.borrow()),
-        move |key| sink.add(ObjectKey::new(&workspace, "", &key.namespace)),
+        move |key| sink.add(key.to_namespace()),
     ));
     let (sink, known) = (queue.clone(), Arc::clone(&namespaces));
     manager.spawn(trust::follow(
@@ -67,7 +69,7 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
         move || known.all().into_iter().for_each(|(key, _)| sink.add(key)),
     ));
     let reconciler = RootCa {
-        client: manager.client(&setup.workspace, users::ROOT_CA_PUBLISHER),
+        clients: manager.clients(users::ROOT_CA_PUBLISHER),
         certificates,
         namespaces,
         config_maps,
@@ -83,9 +85,16 @@ fn see(config_map: &ConfigMap, certificates: &Arc<str>) -> Seen {
         .is_some_and(|data| data.len() == 1 && data.get(KEY).is_some_and(|v| **v == **certificates))
         && config_map.binary_data.as_ref().is_none_or(BTreeMap::is_empty)
         && annotations.is_some_and(|a| a.contains_key(DESCRIPTION.0));
+    let labels = config_map.metadata.labels.clone().unwrap_or_default();
+    let mut annotations = annotations.cloned().unwrap_or_default();
+    annotations.remove(CLUSTER_ANNOTATION);
+    let made = labels.is_empty()
+        && annotations.len() == 1
+        && annotations
+            .get(DESCRIPTION.0)
+            .is_some_and(|text| text == DESCRIPTION.1);
     Seen {
-        labels: config_map.metadata.labels.clone(),
-        annotations: annotations.cloned(),
+        theirs: (!made).then(|| Box::new((labels, annotations))),
         right_for: right.then(|| Arc::clone(certificates)),
     }
 }
@@ -104,15 +113,15 @@ fn decide(namespace_lives: Option<bool>, seen: Option<&Seen>, certificates: &str
     {
         return Step::Nothing;
     }
-    let before = seen.cloned().unwrap_or_default();
-    let mut annotations = before.annotations.unwrap_or_default();
+    let theirs = seen.and_then(|seen| seen.theirs.as_deref().cloned());
+    let (labels, mut annotations) = theirs.unwrap_or_default();
     annotations
         .entry(DESCRIPTION.0.to_owned())
         .or_insert_with(|| DESCRIPTION.1.to_owned());
     let config_map = ConfigMap {
         metadata: ObjectMeta {
             name: Some(CONFIG_MAP.to_owned()),
-            labels: before.labels,
+            labels: (!labels.is_empty()).then_some(labels),
             annotations: Some(annotations),
             ..ObjectMeta::default()
         },
@@ -132,17 +141,17 @@ impl Reconcile<ObjectKey> for RootCa {
             .config_maps
             .get(&ObjectKey::new(&key.workspace, &key.name, CONFIG_MAP));
         let lives = self.namespaces.get(key).as_deref().copied();
-        let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &key.name);
+        let api = || Api::<ConfigMap>::namespaced(self.clients.of(&key.workspace), &key.name);
         let params = PostParams::default();
         let certificates = Arc::clone(&self.certificates.borrow());
         let (answer, doing) = match decide(lives, seen.as_deref(), &certificates) {
             Step::Nothing => return Ok(Outcome::Done),
             Step::Create(config_map) => (
-                api.create(&params, &config_map).await,
+                api().create(&params, &config_map).await,
                 "create the root CA ConfigMap",
             ),
             Step::Replace(config_map) => (
-                api.replace(CONFIG_MAP, &params, &config_map).await,
+                api().replace(CONFIG_MAP, &params, &config_map).await,
                 "put the root CA ConfigMap right",
             ),
         };

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use fairway_controller::cache::Cache;
 use fairway_controller::error::{is_conflict, is_not_found};
 use fairway_controller::{
-    Attempt as _, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
+    Attempt as _, Clients, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
 };
 use k8s_openapi::ByteString;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use kube::api::{Api, DeleteParams, PartialObjectMeta, Patch, PatchParams, PostParams, Preconditions};
-use kube::runtime::watcher;
+use kube::runtime::watcher::{self, Event};
 use kube::{Client, Error};
 use serde_json::json;
 
@@ -57,18 +57,22 @@ struct Needs {
 }
 
 struct TokenSecrets {
-    client: Client,
+    clients: Clients,
     certificates: Certificates,
     secrets: Arc<Cache<Seen>>,
-    /// The UID of each account.
-    accounts: Arc<Cache<String>>,
+}
+
+/// A Secret that is worked on.
+struct Place<'k> {
+    client: Client,
+    certificates: &'k Certificates,
+    key: &'k ObjectKey,
 }
 
 pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
-    let client = manager.client(&setup.workspace, users::TOKEN_CONTROLLER);
+    let clients = manager.clients(users::TOKEN_CONTROLLER);
     let queue = Queue::default();
-    let secrets = Arc::new(Cache::<Seen>::new(&setup.workspace));
-    let accounts = Arc::new(Cache::new(&setup.workspace));
+    let secrets = Arc::new(Cache::<Seen>::new(manager.reach()));
     let certificates = setup.options.root_ca.clone();
     let (sink, known) = (queue.clone(), Arc::clone(&secrets));
     manager.spawn(trust::follow(
@@ -78,33 +82,37 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     ));
     let sink = queue.clone();
     manager.spawn(watch::follow_into(
-        Api::<Secret>::all(client.clone()),
+        Api::<Secret>::all(clients.every()),
         watcher::Config::default().fields(&format!("type={SECRET_TYPE}")),
         manager.shutdown(),
         Arc::clone(&secrets),
         see,
         move |key| sink.add(key),
     ));
-    let (sink, known) = (queue.clone(), Arc::clone(&secrets));
-    manager.spawn(watch::follow_into(
-        Api::<PartialObjectMeta<ServiceAccount>>::all(client.clone()),
+    let (sink, known, reach) = (queue.clone(), Arc::clone(&secrets), manager.reach().clone());
+    // Every namespace of every workspace has an account, and few have such a Secret: nothing is kept of accounts.
+    manager.spawn(watch::follow(
+        Api::<PartialObjectMeta<ServiceAccount>>::all(clients.every()),
         watcher::Config::default(),
         manager.shutdown(),
-        Arc::clone(&accounts),
-        |account| account.metadata.uid.clone().unwrap_or_default(),
-        move |account| {
-            for (key, secret) in known.all() {
-                if key.namespace == account.namespace && secret.account == account.name {
-                    sink.add(key);
+        move |event| match event {
+            Event::Apply(account) | Event::Delete(account) => {
+                let account = ObjectKey::of(&reach, &account.metadata);
+                for (key, secret) in known.of_namespace(&account.workspace, &account.namespace) {
+                    if secret.account == account.name {
+                        sink.add(key);
+                    }
                 }
             }
+            // What went while nobody watched is not told.
+            Event::InitDone => known.all().into_iter().for_each(|(key, _)| sink.add(key)),
+            Event::Init | Event::InitApply(_) => {}
         },
     ));
     let reconciler = TokenSecrets {
-        client,
+        clients,
         certificates,
         secrets,
-        accounts,
     };
     let controller = Controller::new(NAME, queue, reconciler).workers(WORKERS);
     manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
@@ -162,12 +170,17 @@ impl Reconcile<ObjectKey> for TokenSecrets {
         let Some(secret) = self.secrets.get(key).filter(|secret| !secret.account.is_empty()) else {
             return Ok(Outcome::Done);
         };
-        let uid = self.account_uid(key, &secret).await?;
+        let place = Place {
+            client: self.clients.of(&key.workspace),
+            certificates: &self.certificates,
+            key,
+        };
+        let uid = place.account_uid(&secret).await?;
         let step = decide(&secret, uid.as_deref(), &self.certificates.borrow());
         let answer = match step {
             Step::Nothing => return Ok(Outcome::Done),
-            Step::Delete => self.delete(key, &secret).await,
-            Step::Fill(needs) => self.fill(key, &secret, needs, uid.unwrap_or_default()).await,
+            Step::Delete => place.delete(&secret).await,
+            Step::Fill(needs) => place.fill(&secret, needs, uid.unwrap_or_default()).await,
         };
         match answer {
             // It has gone or changed meanwhile: the watches will tell.
@@ -179,24 +192,23 @@ impl Reconcile<ObjectKey> for TokenSecrets {
     }
 }
 
-impl TokenSecrets {
-    /// The UID of the account that a Secret names. A Secret is deleted for want of an account, so what the cache does not
-    /// hold, or holds otherwise, is asked for.
-    async fn account_uid(&self, key: &ObjectKey, secret: &Seen) -> Result<Option<String>, Failure> {
-        let account = ObjectKey::new(&key.workspace, &key.namespace, &secret.account);
-        if let Some(uid) = self.accounts.get(&account)
-            && (secret.account_uid.is_empty() || *uid == secret.account_uid)
-        {
-            return Ok(Some(uid.to_string()));
-        }
-        let api: Api<ServiceAccount> = Api::namespaced(self.client.clone(), &key.namespace);
-        let found = api.get_opt(&secret.account).await;
+impl Place<'_> {
+    fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), &self.key.namespace)
+    }
+
+    /// The UID of the account that a Secret names.
+    async fn account_uid(&self, secret: &Seen) -> Result<Option<String>, Failure> {
+        let found = self.api::<PartialObjectMeta<ServiceAccount>>();
+        let found = found.get_opt(&secret.account).await;
         let found = found.attempting("read the account of a token Secret")?;
         Ok(found.and_then(|account| account.metadata.uid))
     }
 
-    async fn delete(&self, key: &ObjectKey, secret: &Seen) -> Result<(), Error> {
-        let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
+    async fn delete(&self, secret: &Seen) -> Result<(), Error> {
         let this_one = DeleteParams {
             preconditions: Some(Preconditions {
                 uid: Some(secret.uid.clone()),
@@ -204,20 +216,21 @@ impl TokenSecrets {
             }),
             ..DeleteParams::default()
         };
-        api.delete(&key.name, &this_one).await.map(|_| ())
+        let api = self.api::<Secret>();
+        api.delete(&self.key.name, &this_one).await.map(|_| ())
     }
 
-    async fn fill(&self, key: &ObjectKey, secret: &Seen, needs: Needs, uid: String) -> Result<(), Error> {
+    async fn fill(&self, secret: &Seen, needs: Needs, uid: String) -> Result<(), Error> {
         let mut data = BTreeMap::new();
         let mut put = |name: &str, text: String| data.insert(name.to_owned(), ByteString(text.into_bytes()));
         if needs.ca {
             put(CA, self.certificates.borrow().to_string());
         }
         if needs.namespace {
-            put(NAMESPACE, key.namespace.clone());
+            put(NAMESPACE, self.key.namespace.clone());
         }
         if needs.token {
-            put(TOKEN, self.token(key, secret).await?);
+            put(TOKEN, self.token(secret).await?);
         }
         let patch = json!({
             "metadata": {
@@ -226,20 +239,20 @@ impl TokenSecrets {
             },
             "data": data,
         });
-        let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
+        let api = self.api::<Secret>();
         let params = PatchParams::default();
-        api.patch(&key.name, &params, &Patch::Merge(patch))
+        api.patch(&self.key.name, &params, &Patch::Merge(patch))
             .await
             .map(|_| ())
     }
 
-    async fn token(&self, key: &ObjectKey, secret: &Seen) -> Result<String, Error> {
+    async fn token(&self, secret: &Seen) -> Result<String, Error> {
         let request = TokenRequest {
             spec: Some(TokenRequestSpec {
                 bound_object_ref: Some(BoundObjectReference {
                     api_version: Some("v1".to_owned()),
                     kind: Some("Secret".to_owned()),
-                    name: Some(key.name.clone()),
+                    name: Some(self.key.name.clone()),
                     uid: Some(secret.uid.clone()),
                 }),
                 expiration_seconds: Some(LIFETIME),
@@ -247,8 +260,8 @@ impl TokenSecrets {
             }),
             ..TokenRequest::default()
         };
-        let api: Api<ServiceAccount> = Api::namespaced(self.client.clone(), &key.namespace);
-        let answer: TokenRequest = api
+        let answer: TokenRequest = self
+            .api::<ServiceAccount>()
             .create_subresource("token", &secret.account, &PostParams::default(), &request)
             .await?;
         Ok(answer.status.and_then(|status| status.token).unwrap_or_default())

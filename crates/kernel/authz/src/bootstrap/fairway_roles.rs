@@ -46,11 +46,20 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
     },
     Role {
         name: "system:controller:fairway-informer",
-        rules: &[on(
-            &["list", "watch"],
-            CORE,
-            &["configmaps", "namespaces", "pods", "serviceaccounts"],
-        )],
+        rules: &[
+            on(
+                &["list", "watch"],
+                CORE,
+                &["configmaps", "namespaces", "pods", "serviceaccounts"],
+            ),
+            // Of any workspace, so a role in a namespace would not do.
+            named(
+                &["list", "watch"],
+                &["coordination.k8s.io"],
+                &["leases"],
+                &["kube-controller-manager"],
+            ),
+        ],
         ..Role::NONE
     },
     Role {
@@ -63,17 +72,6 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
             ),
             on(&["patch"], &["apiregistration.k8s.io"], &["apiservices/status"]),
         ],
-        ..Role::NONE
-    },
-    Role {
-        name: "system:controller:fairway-informer",
-        namespace: "kube-system",
-        rules: &[named(
-            READ,
-            &["coordination.k8s.io"],
-            &["leases"],
-            &["kube-controller-manager"],
-        )],
         ..Role::NONE
     },
     Role {

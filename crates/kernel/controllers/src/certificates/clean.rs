@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use fairway_controller::{Failure, ObjectKey, Outcome, Reconcile};
+use fairway_controller::{Clients, Failure, ObjectKey, Outcome, Reconcile};
 use fairway_kernel_x509::Certificate;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::{Api, DeleteParams, Preconditions};
+use kube::api::{DeleteParams, Preconditions};
 
-use super::{Requests, certificate, conditions, written};
+use super::{Requests, api_of, certificate, conditions, written};
 
 pub(super) const NAME: &str = "certificate-cleaning";
 
@@ -19,7 +19,7 @@ const JUDGED: SignedDuration = SignedDuration::from_hours(1);
 const WAITING: SignedDuration = SignedDuration::from_hours(24);
 
 pub(super) struct Cleaner {
-    pub(super) api: Api<CertificateSigningRequest>,
+    pub(super) clients: Clients,
     pub(super) requests: Requests,
 }
 
@@ -71,7 +71,7 @@ impl Reconcile<ObjectKey> for Cleaner {
             }),
             ..DeleteParams::default()
         };
-        let answer = self.api.delete(&key.name, &params).await;
+        let answer = api_of(&self.clients, key).delete(&key.name, &params).await;
         written(answer, "remove a certificate request that is over")
     }
 }

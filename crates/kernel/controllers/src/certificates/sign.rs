@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_controller::{Failure, ObjectKey, Outcome, Reconcile};
+use fairway_controller::{Clients, Failure, ObjectKey, Outcome, Reconcile};
 use fairway_kernel_x509::Request;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::{
     CertificateSigningRequest, CertificateSigningRequestCondition as Condition,
 };
-use kube::api::{Api, PostParams};
+use kube::api::PostParams;
 
-use super::{CertificateSigner, Requests, SigningJob, certificate, has, written};
+use super::{CertificateSigner, Requests, SigningJob, api_of, certificate, has, written};
 
 pub(super) const NAME: &str = "certificate-signing";
 
@@ -25,7 +25,7 @@ const KUBELET_SERVING: &str = "kubernetes.io/kubelet-serving";
 const LEGACY: &str = "kubernetes.io/legacy-unknown";
 
 pub(super) struct Signing {
-    pub(super) api: Api<CertificateSigningRequest>,
+    pub(super) clients: Clients,
     pub(super) requests: Requests,
     pub(super) signer: Arc<dyn CertificateSigner>,
     pub(super) longest: Duration,
@@ -42,12 +42,19 @@ enum Step {
     Sign(Box<SigningJob>),
 }
 
-fn decide(csr: &CertificateSigningRequest, longest: Duration) -> Step {
+/// Why a request of another workspace than the root comes to nothing.
+const ROOT_ONLY: &str = "certificates are signed in the root workspace only, because a certificate is valid in every \
+     workspace; ask for it there, or use a service account's token here";
+
+fn decide(csr: &CertificateSigningRequest, in_root: bool, longest: Duration) -> Step {
     let signer = csr.spec.signer_name.as_str();
     let approved = has(csr, "Approved") && !has(csr, "Denied") && !has(csr, "Failed");
     let ours = [CLIENT, KUBELET_CLIENT, KUBELET_SERVING, LEGACY].contains(&signer);
     if !approved || !ours || certificate(csr).is_some() {
         return Step::Leave;
+    }
+    if !in_root {
+        return Step::Refuse(ROOT_ONLY.to_owned());
     }
     let request = match Request::from_pem(&csr.spec.request.0) {
         Ok(request) => request,
@@ -159,7 +166,7 @@ impl Reconcile<ObjectKey> for Signing {
             return Ok(Outcome::Done);
         };
         let mut csr = CertificateSigningRequest::clone(&csr);
-        match decide(&csr, self.longest) {
+        match decide(&csr, key.workspace.is_root(), self.longest) {
             Step::Leave => return Ok(Outcome::Done),
             Step::Refuse(why) => {
                 let status = csr.status.get_or_insert_default();
@@ -177,8 +184,7 @@ impl Reconcile<ObjectKey> for Signing {
             }
         }
         // The object carries its resource version: what was judged is what is written.
-        let answer = self
-            .api
+        let answer = api_of(&self.clients, key)
             .replace_status(&key.name, &PostParams::default(), &csr)
             .await;
         written(answer, "write the outcome of a certificate request")
@@ -190,7 +196,7 @@ mod tests {
     use std::time::Duration;
 
     use super::super::fixtures::{approved, request_with};
-    use super::{CLIENT, KUBELET_CLIENT, KUBELET_SERVING, LEGACY, Step, decide, duration};
+    use super::{CLIENT, KUBELET_CLIENT, KUBELET_SERVING, LEGACY, ROOT_ONLY, Step, decide, duration};
 
     const YEAR: Duration = Duration::from_secs(31_536_000);
 
@@ -267,7 +273,7 @@ mod tests {
             ),
             ("anything", LEGACY, &anna, &["code signing"][..], ""),
         ] {
-            let step = decide(&approved(signer, request, usages), YEAR);
+            let step = decide(&approved(signer, request, usages), true, YEAR);
             match (&step, want) {
                 (Step::Sign(_), "") => {}
                 (Step::Refuse(why), want) => assert_eq!(why, want, "{name}"),
@@ -280,7 +286,8 @@ mod tests {
     fn only_what_is_approved_and_ours_and_open() {
         let anna = request_with("anna", &[], &[], &[]);
         let good = approved(CLIENT, &anna, &["client auth"]);
-        assert!(matches!(decide(&good, YEAR), Step::Sign(_)));
+        assert!(matches!(decide(&good, true, YEAR), Step::Sign(_)));
+        assert_eq!(decide(&good, false, YEAR), Step::Refuse(ROOT_ONLY.to_owned()));
         type Change = fn(&mut k8s_openapi::api::certificates::v1::CertificateSigningRequest);
         let cases: [(&str, Change); 5] = [
             ("pending", |c| c.status = None),
@@ -301,7 +308,9 @@ mod tests {
         for (name, change) in cases {
             let mut csr = good.clone();
             change(&mut csr);
-            assert_eq!(decide(&csr, YEAR), Step::Leave, "{name}");
+            for in_root in [true, false] {
+                assert_eq!(decide(&csr, in_root, YEAR), Step::Leave, "{name}");
+            }
         }
     }
 

@@ -3,13 +3,13 @@
 use std::sync::{Arc, PoisonError};
 
 use fairway_controller::error::is_not_found;
-use fairway_controller::kinds::{Kind, Kinds};
-use fairway_controller::{Attempt as _, Failure, Outcome, Reconcile, finalizers};
+use fairway_controller::kinds::Kind;
+use fairway_controller::served::Served;
+use fairway_controller::{Attempt as _, Clients, Failure, Outcome, Reconcile, WorkspaceId, finalizers};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Client;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, Preconditions, PropagationPolicy};
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 use super::decide::{Owner, Verdict, Waiting, decide, decide_waiting, unblocked, without};
 use super::graph::{FOREGROUND, Glance, Identity, ORPHAN, Uid, Work};
@@ -25,35 +25,50 @@ enum Found {
 }
 
 pub(super) struct Collector {
-    pub(super) client: Client,
+    pub(super) clients: Clients,
     pub(super) shared: Arc<Shared>,
-    pub(super) kinds: watch::Receiver<Arc<Kinds>>,
+    pub(super) served: Served,
+}
+
+/// The collector at work in a workspace.
+struct Hands<'c> {
+    client: Client,
+    workspace: &'c WorkspaceId,
+    shared: &'c Shared,
+    served: &'c Served,
 }
 
 impl Reconcile<GarbageKey> for Collector {
     async fn reconcile(&self, key: &GarbageKey) -> Result<Outcome, Failure> {
+        let hands = Hands {
+            client: self.clients.of(&key.workspace),
+            workspace: &key.workspace,
+            shared: &self.shared,
+            served: &self.served,
+        };
         match &key.work {
-            Work::Delete(uid) => self.attempt_delete(uid).await,
-            Work::Orphan(uid) => self.orphan(uid).await,
+            Work::Delete(uid) => hands.attempt_delete(uid).await,
+            Work::Orphan(uid) => hands.orphan(uid).await,
         }
     }
 }
 
-impl Collector {
+impl Hands<'_> {
     fn api(&self, kind: &Kind, identity: &Identity) -> MetadataApi {
         kind.api(self.client.clone(), &identity.namespace)
     }
 
     /// The kind that a reference names: one that is served, or was until lately.
-    fn kind(&self, api_version: &str, kind: &str) -> Option<Arc<Kind>> {
-        if let Some(kind) = self.kinds.borrow().kind(api_version, kind) {
-            return Some(Arc::clone(kind));
+    async fn kind(&self, api_version: &str, kind: &str) -> Result<Option<Arc<Kind>>, Failure> {
+        if let Some(kind) = self.served.kind(self.workspace, api_version, kind).await? {
+            return Ok(Some(kind));
         }
         let former = self.shared.former.lock().unwrap_or_else(PoisonError::into_inner);
-        former
+        let meant = |k: &Kind| k.resource.api_version == api_version && k.resource.kind == kind;
+        let found = former
             .iter()
-            .find(|k| k.resource.api_version == api_version && k.resource.kind == kind)
-            .cloned()
+            .find(|(at, kind)| at == self.workspace && meant(kind));
+        Ok(found.map(|(_, kind)| Arc::clone(kind)))
     }
 
     /// The object as it is now; `None` if it is gone or another has its name.
@@ -70,13 +85,13 @@ impl Collector {
 
     /// Takes an object that is gone out of the graph.
     fn gone(&self, uid: &str) -> Outcome {
-        let work = self.shared.graph().remove(uid);
-        self.shared.add(work);
+        let work = self.shared.graph().remove(self.workspace, uid);
+        self.shared.add(self.workspace, work);
         Outcome::Done
     }
 
     async fn attempt_delete(&self, uid: &str) -> Result<Outcome, Failure> {
-        let Some(glance) = self.shared.graph().glance(uid) else {
+        let Some(glance) = self.shared.graph().glance(self.workspace, uid) else {
             return Ok(Outcome::Done);
         };
         // An owner that nobody has seen is looked for by those who claim it.
@@ -125,10 +140,14 @@ impl Collector {
 
     /// What a reference leads to.
     async fn classify(&self, item: &Identity, reference: &OwnerReference) -> Result<Found, Failure> {
-        if self.shared.graph().is_absent(reference, &item.namespace) {
+        if self
+            .shared
+            .graph()
+            .is_absent(self.workspace, reference, &item.namespace)
+        {
             return Ok(Found::Owner(Owner::Dangling));
         }
-        let Some(kind) = self.kind(&reference.api_version, &reference.kind) else {
+        let Some(kind) = self.kind(&reference.api_version, &reference.kind).await? else {
             return Ok(Found::UnknownKind);
         };
         if kind.namespaced && item.namespace.is_empty() {
@@ -140,12 +159,12 @@ impl Collector {
         } else {
             ""
         };
-        let claim = Identity::claimed(reference, namespace);
+        let claim = Identity::claimed(self.workspace, reference, namespace);
         let Some(owner) = self.latest(&kind, &claim).await? else {
             self.shared.graph().add_absent(claim);
             return Ok(Found::Owner(Owner::Dangling));
         };
-        self.shared.graph().confirm(&kind, &owner);
+        self.shared.graph().confirm(self.workspace, &kind, &owner);
         let waiting = owner.deletion_timestamp.is_some() && finalizers::has(&owner, FOREGROUND);
         Ok(Found::Owner(if waiting { Owner::Waiting } else { Owner::Solid }))
     }
@@ -154,14 +173,15 @@ impl Collector {
         match decide_waiting(&glance.dependents) {
             Waiting::Release => self.release(kind, &glance.identity, FOREGROUND).await,
             Waiting::Press(dependents) => {
-                self.shared.add(dependents.into_iter().map(Work::Delete));
+                self.shared
+                    .add(self.workspace, dependents.into_iter().map(Work::Delete));
                 Ok(Outcome::Done)
             }
         }
     }
 
     async fn orphan(&self, uid: &Uid) -> Result<Outcome, Failure> {
-        let Some(glance) = self.shared.graph().glance(uid) else {
+        let Some(glance) = self.shared.graph().glance(self.workspace, uid) else {
             return Ok(Outcome::Done);
         };
         let Some(kind) = glance.kind.clone() else {
@@ -169,7 +189,7 @@ impl Collector {
         };
         for dependent in &glance.dependents {
             let identity = &dependent.identity;
-            let Some(kind) = self.kind(&identity.api_version, &identity.kind) else {
+            let Some(kind) = self.kind(&identity.api_version, &identity.kind).await? else {
                 continue;
             };
             let Some(latest) = self.latest(&kind, identity).await? else {

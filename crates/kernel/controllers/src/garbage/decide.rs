@@ -140,7 +140,7 @@ mod tests {
 
     fn dependent(uid: &str, blocking: bool, deleting_dependents: bool) -> Dependent {
         Dependent {
-            identity: Identity::claimed(&reference(uid), "n"),
+            identity: Identity::claimed(&fairway_controller::WorkspaceId::root(), &reference(uid), "n"),
             deleting_dependents,
             blocking,
         }

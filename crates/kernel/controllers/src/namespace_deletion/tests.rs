@@ -43,7 +43,7 @@ fn list(names: &[&str], finalizers: &[&str]) -> Value {
 
 async fn reconcile(script: &Script) -> Result<Outcome, String> {
     let controller = NamespaceDeletion {
-        client: script.client(),
+        clients: script.clients(),
     };
     let key = ObjectKey::new(&WorkspaceId::root(), "", "n");
     controller
@@ -154,7 +154,7 @@ async fn without_discovery_nothing_is_finalized() {
 #[tokio::test]
 async fn a_server_that_refuses_is_named() {
     let controller = NamespaceDeletion {
-        client: Failing::with(403, "Forbidden").client(),
+        clients: Failing::with(403, "Forbidden").clients(),
     };
     let failure = controller
         .reconcile(&ObjectKey::new(&WorkspaceId::root(), "", "n"))

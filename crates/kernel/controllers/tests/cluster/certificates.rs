@@ -4,7 +4,7 @@ use kube::api::{Patch, PatchParams};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use serde_json::{Value, json};
 
-use crate::harness::{Cluster, a_while, create, eventually};
+use crate::harness::{Cluster, View, a_while, create, eventually};
 
 fn pem(user: &str, group: &str) -> String {
     let mut params = CertificateParams::default();
@@ -25,7 +25,7 @@ fn request(name: &str, signer: &str, pem: &str, usages: &[&str]) -> Value {
     })
 }
 
-async fn approve(cluster: &Cluster, name: &str, kind: &str) {
+async fn approve(cluster: &View, name: &str, kind: &str) {
     let verdict = json!({"status": {"conditions": [{"type": kind, "status": "True", "reason": "Test"}]}});
     cluster
         .requests()
@@ -34,7 +34,7 @@ async fn approve(cluster: &Cluster, name: &str, kind: &str) {
         .unwrap();
 }
 
-async fn status(cluster: &Cluster, name: &str) -> Value {
+async fn status(cluster: &View, name: &str) -> Value {
     cluster.requests().get(name).await.unwrap().data["status"].clone()
 }
 
@@ -184,5 +184,24 @@ async fn root_certificates_follow_the_authority() {
     eventually("the first", || has(crate::harness::ROOT_CA)).await;
     cluster.root_ca.send_replace("another".into());
     eventually("the second", || has("another")).await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn other_workspaces_than_the_root_are_told_that_nothing_is_signed() {
+    let cluster = Cluster::start().await;
+    let team = cluster.workspace("2a8f0a9b1c3d4e5f").await;
+    let signer = "kubernetes.io/kube-apiserver-client";
+    let wanted = request("r", signer, &pem("anna", "developers"), &["client auth"]);
+    create(&team.requests(), wanted).await;
+    approve(&team, "r", "Approved").await;
+    eventually("the request fails", || async {
+        let conditions = status(&team, "r").await["conditions"].clone();
+        let mut conditions = conditions.as_array().unwrap().iter();
+        let failed = conditions.find(|condition| condition["type"] == "Failed");
+        failed.is_some_and(|c| c["message"].as_str().unwrap().contains("root workspace only"))
+    })
+    .await;
+    assert!(cluster.signer.jobs.lock().unwrap().is_empty());
     cluster.stop().await;
 }

@@ -1,23 +1,32 @@
 //! A kernel in this process with its controllers, and an administrator's client.
 
+use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::net::Ipv4Addr;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use fairway_controller::{Metrics, Shutdown, ShutdownTrigger};
+use fairway_controller::clients::Within;
+use fairway_controller::{ClientFactory, Metrics, Reach, Shutdown, ShutdownTrigger, WorkspaceId};
 use fairway_kernel_apiserver::authn::token::Tokens;
 use fairway_kernel_apiserver::client::InProcess;
-use fairway_kernel_apiserver::{Kernel, KernelOptions, bootstrap};
+use fairway_kernel_apiserver::key::{KindPrefix, ObjectSuffix};
+use fairway_kernel_apiserver::{Kernel, KernelOptions, bootstrap, object};
 use fairway_kernel_authz::UserInfo;
 use fairway_kernel_controllers::{CertificateSigner, Options, SigningJob, run};
-use fairway_kernel_store::value::KeyRing;
-use fairway_kernel_store::{KeyRange, MemoryStore, Range};
+use fairway_kernel_store::value::{self, KeyRing};
+use fairway_kernel_store::{KeyRange, MemoryStore, Op, Range, Txn};
+use http::Request;
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
+use kube::client::Body;
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tower::Service;
 
 /// What nothing here should take, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -45,12 +54,19 @@ impl CertificateSigner for FakeSigner {
     }
 }
 
-pub(crate) struct Cluster {
+/// A workspace as its administrator sees it.
+pub(crate) struct View {
     pub(crate) client: Client,
+}
+
+/// The kernel with its controllers. By itself it is seen as its root workspace.
+pub(crate) struct Cluster {
+    root: View,
     pub(crate) signer: Arc<FakeSigner>,
     pub(crate) root_ca: watch::Sender<Arc<str>>,
     kernel: Arc<Kernel>,
     metrics: Arc<Metrics>,
+    watches: Watches,
     event_ttl: Duration,
     running: Option<(ShutdownTrigger, JoinHandle<()>)>,
     _keys: tempfile::TempDir,
@@ -78,7 +94,8 @@ impl Cluster {
         let admin = UserInfo::new("admin", ["system:masters", "system:authenticated"]);
         let client = Client::new(InProcess::new(Arc::clone(&kernel), admin), "default");
         let mut cluster = Self {
-            client,
+            root: View { client },
+            watches: Watches::default(),
             signer: Arc::default(),
             root_ca: watch::channel(ROOT_CA.into()).0,
             kernel,
@@ -93,23 +110,24 @@ impl Cluster {
 
     pub(crate) fn start_controllers(&mut self) {
         let kernel = Arc::clone(&self.kernel);
-        let client_for = move |user: &str| {
+        let watches = Arc::clone(&self.watches);
+        let clients = ClientFactory::across_workspaces(move |user: &str| {
             let groups = [
                 "system:serviceaccounts",
                 "system:serviceaccounts:kube-system",
                 "system:authenticated",
             ];
-            Client::new(
-                InProcess::new(Arc::clone(&kernel), UserInfo::new(user, groups)),
-                "default",
-            )
-        };
+            Counting {
+                service: InProcess::new(Arc::clone(&kernel), UserInfo::new(user, groups)),
+                watches: Arc::clone(&watches),
+            }
+        });
         let address = "192.0.2.7:6443".parse().unwrap();
         let options = Options {
             event_ttl: self.event_ttl,
             signer: Some(Arc::clone(&self.signer) as _),
             root_ca: self.root_ca.subscribe(),
-            ..Options::new(client_for, ROOT_CA, Ipv4Addr::new(10, 96, 0, 1), address)
+            ..Options::new(clients, ROOT_CA, Ipv4Addr::new(10, 96, 0, 1), address)
         };
         let (end, shutdown) = Shutdown::new();
         self.running = Some((
@@ -140,6 +158,93 @@ impl Cluster {
         assert_eq!(failed.collect::<Vec<_>>(), [""; 0], "reconciles failed");
     }
 
+    /// Makes a workspace below the root, as its administrator sees it.
+    pub(crate) async fn workspace(&self, id: &str) -> View {
+        let cluster = json!({
+            "apiVersion": "core.kcp.io/v1alpha1", "kind": "LogicalCluster",
+            "metadata": {"name": "cluster", "annotations": {"kcp.io/cluster": id}},
+            "spec": {"owner": {"cluster": "root", "name": id}}, "status": {"phase": "Ready"},
+        });
+        let key = KindPrefix::new("core.kcp.io", "logicalclusters", "builtin")
+            .object(&ObjectSuffix::new(id, "", "cluster"));
+        let put = Op::Put {
+            key,
+            value: value::plain(&object::encode(&cluster).unwrap()),
+            lease: None,
+        };
+        let txn = Txn {
+            compare: Vec::new(),
+            success: vec![put],
+            failure: Vec::new(),
+        };
+        self.kernel.storage.store.txn(txn).await.unwrap();
+        eventually("the workspace is known", || async {
+            self.kernel.workspaces.resolve(id).is_some()
+        })
+        .await;
+        let admin = UserInfo::new("admin", ["system:masters", "system:authenticated"]);
+        let service = InProcess::new(Arc::clone(&self.kernel), admin);
+        let reach = Reach::One(WorkspaceId::parse(id).unwrap());
+        View {
+            client: Client::new(Within::new(service, &reach), "default"),
+        }
+    }
+
+    /// How often each watch of the controllers was begun, by its path.
+    pub(crate) fn watches(&self) -> BTreeMap<String, usize> {
+        self.watches.lock().unwrap().clone()
+    }
+
+    /// The same, when no more are begun.
+    pub(crate) async fn settled_watches(&self) -> BTreeMap<String, usize> {
+        let mut before = self.watches();
+        loop {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            let now = self.watches();
+            if now == before && now.len() > 40 {
+                return now;
+            }
+            before = now;
+        }
+    }
+
+    /// Who a token of the root workspace stands for, if it is accepted.
+    pub(crate) fn user_of(&self, token: &str) -> Option<String> {
+        self.user_in("root", token)
+    }
+
+    /// Who a token stands for in a workspace, if it is accepted.
+    pub(crate) fn user_in(&self, workspace: &str, token: &str) -> Option<String> {
+        let verified = self
+            .kernel
+            .tokens
+            .authenticate(&self.kernel, workspace, token, &[])
+            .ok()?;
+        Some(verified.user.name)
+    }
+
+    /// How many keys the store has below this prefix.
+    pub(crate) async fn stored_below(&self, prefix: &str) -> usize {
+        let range = Range {
+            keys: KeyRange::prefix(prefix.as_bytes()),
+            revision: None,
+            limit: 0,
+            keys_only: true,
+            count_only: true,
+        };
+        self.kernel.storage.store.range(range).await.unwrap().count
+    }
+
+    /// Requests for certificates as somebody else sees them.
+    pub(crate) fn as_user(&self, name: &str, groups: &[&str]) -> Api<DynamicObject> {
+        let user = UserInfo::new(name, groups.iter().map(|g| (*g).to_owned()));
+        let client = Client::new(InProcess::new(Arc::clone(&self.kernel), user), "default");
+        let names = GroupVersionKind::gvk("certificates.k8s.io", "v1", "CertificateSigningRequest");
+        Api::all_with(client, &ApiResource::from_gvk(&names))
+    }
+}
+
+impl View {
     pub(crate) fn api(
         &self,
         api_version: &str,
@@ -157,28 +262,6 @@ impl Cluster {
         }
     }
 
-    /// Who a token stands for, if it is accepted.
-    pub(crate) fn user_of(&self, token: &str) -> Option<String> {
-        let verified = self
-            .kernel
-            .tokens
-            .authenticate(&self.kernel, "root", token, &[])
-            .ok()?;
-        Some(verified.user.name)
-    }
-
-    /// How many keys the store has below this prefix.
-    pub(crate) async fn stored_below(&self, prefix: &str) -> usize {
-        let range = Range {
-            keys: KeyRange::prefix(prefix.as_bytes()),
-            revision: None,
-            limit: 0,
-            keys_only: true,
-            count_only: true,
-        };
-        self.kernel.storage.store.range(range).await.unwrap().count
-    }
-
     pub(crate) fn requests(&self) -> Api<DynamicObject> {
         self.api(
             "certificates.k8s.io/v1",
@@ -186,14 +269,6 @@ impl Cluster {
             "certificatesigningrequests",
             "",
         )
-    }
-
-    /// Requests for certificates as somebody else sees them.
-    pub(crate) fn as_user(&self, name: &str, groups: &[&str]) -> Api<DynamicObject> {
-        let user = UserInfo::new(name, groups.iter().map(|g| (*g).to_owned()));
-        let client = Client::new(InProcess::new(Arc::clone(&self.kernel), user), "default");
-        let names = GroupVersionKind::gvk("certificates.k8s.io", "v1", "CertificateSigningRequest");
-        Api::all_with(client, &ApiResource::from_gvk(&names))
     }
 
     pub(crate) fn namespaces(&self) -> Api<DynamicObject> {
@@ -206,6 +281,45 @@ impl Cluster {
 
     pub(crate) async fn namespace(&self, name: &str) {
         create(&self.namespaces(), json!({"metadata": {"name": name}})).await;
+    }
+}
+
+impl Deref for Cluster {
+    type Target = View;
+
+    fn deref(&self) -> &View {
+        &self.root
+    }
+}
+
+type Watches = Arc<Mutex<BTreeMap<String, usize>>>;
+
+/// A service that counts the watches that go through it.
+#[derive(Clone)]
+struct Counting {
+    service: InProcess,
+    watches: Watches,
+}
+
+impl Service<Request<Body>> for Counting {
+    type Response = <InProcess as Service<Request<Body>>>::Response;
+    type Error = Infallible;
+    type Future = <InProcess as Service<Request<Body>>>::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Service::<Request<Body>>::poll_ready(&mut self.service, context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        if request
+            .uri()
+            .query()
+            .is_some_and(|query| query.contains("watch=true"))
+        {
+            let path = request.uri().path().to_owned();
+            *self.watches.lock().unwrap().entry(path).or_default() += 1;
+        }
+        self.service.call(request)
     }
 }
 

@@ -53,7 +53,7 @@ async fn a_job_is_left_to_a_manager_that_lives() {
     let now = jiff::Timestamp::now()
         .strftime("%Y-%m-%dT%H:%M:%S.000000Z")
         .to_string();
-    let spec = json!({"holderIdentity": "a", "renewTime": now, "leaseDurationSeconds": 3});
+    let spec = json!({"holderIdentity": "a", "renewTime": now, "leaseDurationSeconds": 6});
     create(
         &leases,
         json!({"metadata": {"name": "kube-controller-manager"}, "spec": spec}),

@@ -16,3 +16,4 @@ mod jobs;
 mod namespaces;
 mod quotas;
 mod tokens;
+mod workspaces;
