@@ -142,8 +142,8 @@ fn names_are_unique() {
     }
     assert_eq!(
         seen.len(),
-        133 + 14 + 3,
-        "upstream's, seven roles of Fairway with their bindings, and three of workspaces"
+        133 + 22 + 4,
+        "upstream's, eleven roles of Fairway with their bindings, and four of workspaces"
     );
 }
 

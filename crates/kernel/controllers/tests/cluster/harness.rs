@@ -15,7 +15,7 @@ use fairway_kernel_apiserver::client::InProcess;
 use fairway_kernel_apiserver::key::{KindPrefix, ObjectSuffix};
 use fairway_kernel_apiserver::{Kernel, KernelOptions, bootstrap, object};
 use fairway_kernel_authz::UserInfo;
-use fairway_kernel_controllers::{CertificateSigner, Options, SigningJob, run};
+use fairway_kernel_controllers::{CertificateSigner, Options, SigningJob, groups, run};
 use fairway_kernel_store::value::{self, KeyRing};
 use fairway_kernel_store::{KeyRange, MemoryStore, Op, Range, Txn};
 use http::Request;
@@ -112,11 +112,7 @@ impl Cluster {
         let kernel = Arc::clone(&self.kernel);
         let watches = Arc::clone(&self.watches);
         let clients = ClientFactory::across_workspaces(move |user: &str| {
-            let groups = [
-                "system:serviceaccounts",
-                "system:serviceaccounts:kube-system",
-                "system:authenticated",
-            ];
+            let groups = groups(user).into_iter().chain(["system:authenticated"]);
             Counting {
                 service: InProcess::new(Arc::clone(&kernel), UserInfo::new(user, groups)),
                 watches: Arc::clone(&watches),
