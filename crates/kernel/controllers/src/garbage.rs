@@ -117,14 +117,6 @@ impl Shared {
     }
 
     fn take(&self, change: Change) {
-<<<<<<< HEAD
-=======
-        if let Change::Event(kind, event) = &change
-            && !kind.is_common()
-        {
-            eprintln!("DBG event {:?} {event:?}", kind.name());
-        }
->>>>>>> dd2d981 (Keep workspaces and shared APIs by controllers)
         match change {
             Change::Gone(kind) => {
                 let (work, places) = self.graph().kind_gone(&kind);

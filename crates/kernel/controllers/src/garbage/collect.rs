@@ -47,15 +47,7 @@ impl Reconcile<GarbageKey> for Collector {
             served: &self.served,
         };
         match &key.work {
-<<<<<<< HEAD
             Work::Delete(uid) => hands.attempt_delete(uid).await,
-=======
-            Work::Delete(uid) => {
-                let r = hands.attempt_delete(uid).await;
-                eprintln!("DBG {key} -> {r:?}");
-                r
-            }
->>>>>>> dd2d981 (Keep workspaces and shared APIs by controllers)
             Work::Orphan(uid) => hands.orphan(uid).await,
         }
     }
