@@ -20,6 +20,7 @@ mod export;
 mod logical_cluster;
 mod requests;
 mod tree;
+mod turns;
 mod workspace;
 
 use std::time::Duration;
@@ -51,7 +52,7 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     tree.follow(manager, &queues, &url);
     apis.follow(manager, &queues, &tree);
     let bindings = binding::Bindings::new(manager, &tree, &apis, &queues);
-    let clusters = logical_cluster::Clusters::new(manager, &tree, &apis, bindings.clone(), &url);
+    let clusters = logical_cluster::Clusters::new(manager, &tree, &apis, bindings.clone(), &queues, &url);
     bindings.register(manager, queues.bindings);
     clusters.clone().register(manager, queues.clusters);
     workspace::register(manager, queues.workspaces, &tree, clusters, &url);

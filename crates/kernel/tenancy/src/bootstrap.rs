@@ -15,7 +15,7 @@ pub const SYSTEM_WORKSPACE: &str = "system:fairway";
 /// The LogicalCluster of a workspace that has no parent. The system's own has no type, so that it gets nothing but what is
 /// put there.
 pub fn parentless_cluster(path: &str) -> Value {
-    let mut annotations = json!({annotation::PATH: path, annotation::RESOURCE_BINDINGS: "{}"});
+    let mut annotations = json!({annotation::PATH: path});
     if path == "root" {
         annotations[annotation::TYPE] = json!("root:root");
     }

@@ -181,8 +181,6 @@ pub fn for_workspace(
     let mut annotations = BTreeMap::from([
         (annotation::TYPE, workspace.type_reference.to_string()),
         (annotation::PATH, path.to_string()),
-        // There from the start, so that whoever takes a lock can say what he has seen.
-        (annotation::RESOURCE_BINDINGS, "{}".to_owned()),
     ]);
     for key in [annotation::OWNER, annotation::REQUIRED_GROUPS] {
         if let Some(value) = workspace.meta.annotation(key) {

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::apis::Apis;
 use super::requests::{BINDINGS, CLUSTER, DEFINITIONS, Requests, version};
 use super::tree::Tree;
+use super::turns::Turns;
 use super::{Queues, UNTIL_SYNCED};
 use crate::{now, users};
 
@@ -27,14 +28,16 @@ pub(super) struct Bindings {
     clients: Clients,
     tree: Tree,
     apis: Apis,
+    turns: Turns,
 }
 
 impl Bindings {
-    pub(super) fn new(manager: &Manager, tree: &Tree, apis: &Apis, _: &Queues) -> Self {
+    pub(super) fn new(manager: &Manager, tree: &Tree, apis: &Apis, queues: &Queues) -> Self {
         Self {
             clients: manager.clients(users::API_BINDING_CONTROLLER),
             tree: tree.clone(),
             apis: apis.clone(),
+            turns: Turns::new(&queues.bindings),
         }
     }
 
@@ -45,8 +48,11 @@ impl Bindings {
         manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
     }
 
-    /// Takes a binding as far as it can go now.
+    /// Takes a binding as far as it can go now, unless somebody is at it.
     pub(super) async fn bind(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
+        let Some(_turn) = self.turns.take(key) else {
+            return Ok(Outcome::Done);
+        };
         let here = Requests::new(self.clients.of(&key.workspace));
         let path = format!("{BINDINGS}/{}", key.name);
         let Some(object) = here.get(&path).await? else {
@@ -228,24 +234,11 @@ impl Around {
         if *locks == Locks::parse(self.annotation.as_deref()) {
             return Ok(());
         }
-        let text = locks.to_annotation();
-        if let Some(before) = &self.annotation {
-            let path = format!(
-                "/metadata/annotations/{}",
-                annotation::RESOURCE_BINDINGS.replace('/', "~1")
-            );
-            let steps = json!([
-                {"op": "test", "path": path, "value": before},
-                {"op": "replace", "path": path, "value": text},
-            ]);
-            here.steps(CLUSTER, &steps).await?;
-        } else {
-            let patch = json!({"metadata": {
-                "resourceVersion": version(cluster),
-                "annotations": {annotation::RESOURCE_BINDINGS: text},
-            }});
-            here.merge(CLUSTER, &patch).await?;
-        }
+        let patch = json!({"metadata": {
+            "resourceVersion": version(cluster),
+            "annotations": {annotation::RESOURCE_BINDINGS: locks.to_annotation()},
+        }});
+        here.merge(CLUSTER, &patch).await?;
         Ok(())
     }
 }

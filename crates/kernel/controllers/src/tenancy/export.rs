@@ -86,9 +86,7 @@ impl Reconcile<ObjectKey> for Exports {
             }
             if !here.create(&secrets, &secret).await? {
                 // Somebody else's key is the identity, then.
-                return Err(Failure::NotYet(format!(
-                    "Secret {namespace}/{name} appeared meanwhile"
-                )));
+                return Ok(Outcome::Again(UNTIL_SYNCED));
             }
         }
         if let Some(reference) = plan.secret_ref {

@@ -11,11 +11,12 @@ use fairway_kernel_tenancy::logical_cluster::{LogicalCluster, Plan, Progress, de
 use fairway_kernel_tenancy::names::{annotation, finalizer};
 use serde_json::{Map, Value, json};
 
-use super::UNTIL_SYNCED;
 use super::apis::Apis;
 use super::binding::Bindings;
 use super::requests::{CLUSTER, Requests, difference, version};
 use super::tree::Tree;
+use super::turns::Turns;
+use super::{Queues, UNTIL_SYNCED};
 use crate::{now, users};
 
 const NAME: &str = "logical-cluster";
@@ -34,16 +35,25 @@ pub(super) struct Clusters {
     tree: Tree,
     apis: Apis,
     bindings: Bindings,
+    turns: Turns,
     url: String,
 }
 
 impl Clusters {
-    pub(super) fn new(manager: &Manager, tree: &Tree, apis: &Apis, bindings: Bindings, url: &str) -> Self {
+    pub(super) fn new(
+        manager: &Manager,
+        tree: &Tree,
+        apis: &Apis,
+        bindings: Bindings,
+        queues: &Queues,
+        url: &str,
+    ) -> Self {
         Self {
             clients: manager.clients(users::LOGICAL_CLUSTER_CONTROLLER),
             tree: tree.clone(),
             apis: apis.clone(),
             bindings,
+            turns: Turns::new(&queues.clusters),
             url: url.to_owned(),
         }
     }
@@ -63,11 +73,14 @@ impl Clusters {
         })
     }
 
-    /// Takes a LogicalCluster as far as it can go now.
+    /// Takes a LogicalCluster as far as it can go now, unless somebody is at it.
     pub(super) async fn make(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
         if !self.apis.is_synced() {
             return Ok(Outcome::Again(UNTIL_SYNCED));
         }
+        let Some(_turn) = self.turns.take(key) else {
+            return Ok(Outcome::Done);
+        };
         let inside = Requests::new(self.clients.of(&key.workspace));
         let Some(mut object) = inside.get(CLUSTER).await? else {
             return Ok(Outcome::Done);

@@ -70,7 +70,7 @@ impl Requests {
     }
 
     /// Changes an object by the steps of a JSON patch; nothing if it is gone.
-    pub(super) async fn steps(&self, path: &str, steps: &Value) -> Result<Option<Value>, Failure> {
+    async fn steps(&self, path: &str, steps: &Value) -> Result<Option<Value>, Failure> {
         found(self.send("PATCH", path, JSON_PATCH, Some(steps)).await).attempting(format!("change {path}"))
     }
 

@@ -61,7 +61,10 @@ impl Reconcile<ObjectKey> for Workspaces {
         }
         let mut inside = self.requests(&workspace.id())?;
         let mut cluster = inside.get(CLUSTER).await?;
-        let mut actions = self.decide(key, &workspace, cluster.as_ref())?;
+        let Some(mut actions) = self.decide(key, &workspace, cluster.as_ref()) else {
+            // Its parent has not been seen yet.
+            return Ok(Outcome::Again(UNTIL_SYNCED));
+        };
         // What must be on record before the LogicalCluster exists is there from the Workspace's creation, as long as
         // the first id is free; then the LogicalCluster comes first, and one look at how it fares saves writes.
         let recorded = workspace.meta.has_finalizer(finalizer::LOGICAL_CLUSTER);
@@ -77,7 +80,7 @@ impl Reconcile<ObjectKey> for Workspaces {
             self.clusters.make(&cluster_key(&id)).await?;
             inside = Requests::new(self.clients.of(&id));
             cluster = inside.get(CLUSTER).await?;
-            actions = self.decide(key, &workspace, cluster.as_ref())?;
+            actions = self.decide(key, &workspace, cluster.as_ref()).unwrap_or_default();
         }
         self.carry_out(&parent, &path, &object, &workspace, actions).await
     }
@@ -99,17 +102,11 @@ impl Workspaces {
         Ok(Requests::new(self.clients.of(&workspace_id(id)?)))
     }
 
-    fn decide(
-        &self,
-        key: &ObjectKey,
-        workspace: &Workspace,
-        cluster: Option<&Value>,
-    ) -> Result<Vec<Action>, Failure> {
-        let unknown = || Failure::NotYet(format!("workspace {} has no LogicalCluster yet", key.workspace));
-        let parent_path = self.tree.path(&key.workspace).ok_or_else(unknown)?;
-        let parent = ClusterId::parse(key.workspace.as_str()).map_err(|_| unknown())?;
+    fn decide(&self, key: &ObjectKey, workspace: &Workspace, cluster: Option<&Value>) -> Option<Vec<Action>> {
+        let parent_path = self.tree.path(&key.workspace)?;
+        let parent = ClusterId::parse(key.workspace.as_str()).ok()?;
         let cluster = cluster.map(LogicalCluster::read);
-        Ok(decide(&Observed {
+        Some(decide(&Observed {
             workspace,
             cluster: cluster.as_ref(),
             parent: &parent,

@@ -3,8 +3,8 @@
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::harness::{Cluster, View, a_while, create, eventually, gone};
-use crate::tenancy::{bindings, condition, make};
+use crate::harness::{Cluster, View, a_while, eventually, gone};
+use crate::tenancy::{bindings, condition, create, make};
 
 fn exports(place: &View) -> Api<DynamicObject> {
     place.api("apis.kcp.io/v1alpha2", "APIExport", "apiexports", "")

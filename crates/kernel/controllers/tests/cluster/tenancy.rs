@@ -5,7 +5,30 @@ use std::collections::BTreeSet;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::harness::{Cluster, View, a_while, create, eventually, gone, there};
+use crate::harness::{Cluster, View, a_while, eventually, gone, there};
+
+/// An object with its kind, which custom kinds want to be told.
+pub(crate) fn typed(api: &Api<DynamicObject>, mut object: Value) -> DynamicObject {
+    let (prefix, plural) = api.resource_url().rsplit_once('/').unwrap();
+    let kind = match plural {
+        "workspaces" => "Workspace",
+        "workspacetypes" => "WorkspaceType",
+        "apibindings" => "APIBinding",
+        "apiexports" => "APIExport",
+        "apiresourceschemas" => "APIResourceSchema",
+        _ => "",
+    };
+    if !kind.is_empty() {
+        object["kind"] = json!(kind);
+        object["apiVersion"] = json!(prefix.trim_start_matches("/apis/"));
+    }
+    serde_json::from_value(object).unwrap()
+}
+
+pub(crate) async fn create(api: &Api<DynamicObject>, object: Value) -> DynamicObject {
+    let object = typed(api, object);
+    api.create(&PostParams::default(), &object).await.unwrap()
+}
 
 pub(crate) fn workspaces(place: &View) -> Api<DynamicObject> {
     place.api("tenancy.kcp.io/v1alpha1", "Workspace", "workspaces", "")
@@ -314,7 +337,7 @@ async fn what_does_not_fit_is_told() {
     let api = workspaces(&cluster);
     let refused = async |name: &str, kind: &str, word: &str| {
         let object = json!({"metadata": {"name": name}, "spec": {"type": {"name": kind}}});
-        let object = serde_json::from_value(object).unwrap();
+        let object = typed(&api, object);
         let error = api.create(&PostParams::default(), &object).await.unwrap_err();
         assert!(error.to_string().contains(word), "{error}");
     };
