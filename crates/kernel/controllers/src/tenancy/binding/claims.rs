@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::super::requests::Requests;
 
 const APPLIED: &str = "appliedPermissionClaims";
+const CONDITION: &str = "PermissionClaimsApplied";
 
 /// Group and resource of every claim.
 pub(super) fn claimed(claims: Option<&Value>) -> BTreeSet<(String, String)> {
@@ -25,8 +26,8 @@ pub(super) fn claimed(claims: Option<&Value>) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// Writes a binding's status. Claims are called applied only after every object has been labelled, so that a crash
-/// between the two is followed by another round.
+/// Writes a binding's status. Before anything is labelled, the status says that this is not done yet, and for which kinds:
+/// whoever finds it so, after a crash or a change in between, begins again.
 pub(super) async fn write(
     client: &Client,
     here: &Requests,
@@ -34,28 +35,58 @@ pub(super) async fn write(
     object: &Value,
     status: &Value,
 ) -> Result<(), Failure> {
-    let before = object.pointer(&format!("/status/{APPLIED}"));
-    let now = status.get(APPLIED);
+    let before = object.get("status").unwrap_or(&Value::Null);
+    let concerned = &claimed(before.get(APPLIED)) | &claimed(status.get(APPLIED));
     let mut read = object.clone();
-    if before != now {
-        let mut first = status.clone();
-        if let Some(first) = first.as_object_mut() {
-            first.shift_remove(APPLIED);
-            if let Some(before) = before {
-                first.insert(APPLIED.to_owned(), before.clone());
-            }
-        }
-        // The export must be on record before anything is labelled for it.
-        if object.get("status") != Some(&first) {
-            match here.replace_status(path, object, &first).await? {
+    if !concerned.is_empty() && (before.get(APPLIED) != status.get(APPLIED) || !is_labelled(before)) {
+        let interim = unlabelled(before, status);
+        if *before != interim {
+            match here.replace_status(path, object, &interim).await? {
                 Some(written) => read = written,
                 None => return Ok(()),
             }
         }
-        let concerned = &claimed(before) | &claimed(now);
         label_anew(client, &concerned).await?;
     }
     here.replace_status(path, &read, status).await.map(drop)
+}
+
+fn is_labelled(status: &Value) -> bool {
+    let all = status.get("conditions").and_then(Value::as_array);
+    all.into_iter()
+        .flatten()
+        .any(|it| it["type"] == CONDITION && it["status"] == "True")
+}
+
+/// The status as long as objects are being labelled: it names the kinds of before and of now.
+fn unlabelled(before: &Value, now: &Value) -> Value {
+    let list = |status: &Value| {
+        let claims = status.get(APPLIED).and_then(Value::as_array);
+        claims.cloned().unwrap_or_default()
+    };
+    let same = |a: &Value, b: &Value| {
+        ["group", "resource", "identityHash"]
+            .iter()
+            .all(|field| a.get(*field) == b.get(*field))
+    };
+    let mut claims = list(now);
+    for claim in list(before) {
+        if !claims.iter().any(|it| same(it, &claim)) {
+            claims.push(claim);
+        }
+    }
+    let mut status = now.clone();
+    status[APPLIED] = Value::Array(claims);
+    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        if condition["type"] == CONDITION {
+            condition["status"] = json!("False");
+            condition["severity"] = json!("Info");
+            condition["reason"] = json!("LabellingObjects");
+            condition["message"] = json!("Objects are being labelled for the provider");
+        }
+    }
+    status
 }
 
 /// Has every object of these kinds labelled as the bindings say now.
@@ -89,4 +120,28 @@ pub(super) async fn label_anew(client: &Client, kinds: &BTreeSet<(String, String
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{is_labelled, unlabelled};
+
+    #[test]
+    fn an_unfinished_labelling_can_be_taken_up_again() {
+        let claim = |resource: &str, verb: &str| json!({"resource": resource, "verbs": [verb]});
+        let status = |claims: Value| json!({"appliedPermissionClaims": claims, "conditions": [{"type": "PermissionClaimsApplied", "status": "True"}]});
+        let before = status(json!([claim("configmaps", "get"), claim("secrets", "get")]));
+        let now = status(json!([claim("configmaps", "*")]));
+        let interim = unlabelled(&before, &now);
+        assert!(is_labelled(&now) && !is_labelled(&interim));
+        let named = json!([claim("configmaps", "*"), claim("secrets", "get")]);
+        assert_eq!(interim["appliedPermissionClaims"], named);
+        assert_eq!(
+            unlabelled(&interim, &now)["appliedPermissionClaims"],
+            named,
+            "until it is done"
+        );
+    }
 }
