@@ -14,9 +14,6 @@ use tokio::task::JoinHandle;
 use super::rotation::Live;
 use crate::config::Config;
 
-/// Groups of every service account of the control plane. None of them is privileged by itself.
-const GROUPS: [&str; 2] = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
-
 /// Starts them; the task ends when `shutdown` has been given and everything under way is finished.
 pub(super) fn start(
     kernel: &Arc<Kernel>,
@@ -27,7 +24,10 @@ pub(super) fn start(
 ) -> JoinHandle<()> {
     let for_clients = Arc::clone(kernel);
     let clients = ClientFactory::across_workspaces(move |user| {
-        InProcess::new(Arc::clone(&for_clients), UserInfo::new(user, GROUPS))
+        InProcess::new(
+            Arc::clone(&for_clients),
+            UserInfo::new(user, fairway_kernel_controllers::groups(user)),
+        )
     });
     let service_ip = kernel.service_network.api_address();
     let options = Options {

@@ -114,8 +114,19 @@ fn collection(kind: Kind, namespace: &str) -> String {
 }
 
 fn current(kernel: &Kernel, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Value> {
+    stored(kernel, ROOT_CLUSTER, group, resource, namespace, name)
+}
+
+fn stored(
+    kernel: &Kernel,
+    cluster: &str,
+    group: &str,
+    resource: &str,
+    namespace: &str,
+    name: &str,
+) -> Option<Value> {
     let prefix = KindPrefix::new(group, resource, BUILTIN_IDENTITY);
-    let suffix = ObjectSuffix::new(ROOT_CLUSTER, namespace, name);
+    let suffix = ObjectSuffix::new(cluster, namespace, name);
     kernel
         .storage
         .cache

@@ -26,6 +26,7 @@
 //! | `authentication_trust` | extension servers find in `extension-apiserver-authentication` whose certificates to trust |
 //! | `endpoint_mirroring` | Endpoints written by hand have EndpointSlices |
 //! | `disruption` | a PodDisruptionBudget knows how many pods may be disrupted |
+//! | `tenancy` | workspaces, and the APIs that they share |
 //! | `failing_jobs` | a Job fails at once and says why: no node here runs pods |
 
 mod authentication_trust;
@@ -44,6 +45,7 @@ mod namespace_deletion;
 mod resource_quota;
 mod role_aggregation;
 mod root_ca;
+mod tenancy;
 mod token_secrets;
 mod trust;
 mod users;
@@ -61,7 +63,7 @@ use living_namespaces::LivingNamespaces;
 pub use trust::Certificates;
 
 pub use certificates::{CertificateSigner, SIGNING_DURATION, SigningJob};
-pub use users::USERS;
+pub use users::{USERS, groups};
 
 /// Upstream's `--event-ttl`.
 const EVENT_TTL: Duration = Duration::from_secs(3600);
@@ -79,6 +81,8 @@ pub struct Options {
     pub service_ip: Ipv4Addr,
     /// Where the API can be reached from outside the process.
     pub advertise: SocketAddr,
+    /// The address at which users reach the API, without a path; [`Options::new`] takes `advertise`.
+    pub url: String,
     /// How long an event is kept after its last change.
     pub event_ttl: Duration,
     /// Signs what is approved; without one, requests for certificates are not signed.
@@ -102,6 +106,7 @@ impl Options {
             root_ca,
             service_ip,
             advertise,
+            url: format!("https://{advertise}"),
             event_ttl: EVENT_TTL,
             signer: None,
             signing_duration: SIGNING_DURATION,
@@ -136,6 +141,7 @@ const CONTROLLERS: &[Register] = &[
     failing_jobs::register,
     token_secrets::register,
     resource_quota::register,
+    tenancy::register,
 ];
 
 /// Runs every controller until the end. Returns when what was under way is finished.

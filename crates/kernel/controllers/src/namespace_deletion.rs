@@ -22,7 +22,12 @@ use kube::{Client, Resource};
 use serde_json::Value;
 use tracing::debug;
 
-use self::decide::{Step, Survey, decide};
+use self::decide::{Step, decide};
+
+#[cfg(test)]
+pub(crate) use self::decide::Remains;
+pub(crate) use self::decide::Survey;
+pub(crate) use self::remove::all as remove_all;
 use crate::{Setup, now, users};
 
 const NAME: &str = "namespace-deletion";

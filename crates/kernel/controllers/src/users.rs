@@ -34,6 +34,34 @@ pub(crate) const AUTHENTICATION_PUBLISHER: &str =
 /// Upstream's controllers share the watches of `system:kube-controller-manager`, which may see everything.
 pub(crate) const INFORMER: &str = "system:serviceaccount:kube-system:fairway-informer";
 
+/// kcp's tenancy controllers are `system:masters`.
+pub(crate) const WORKSPACE_CONTROLLER: &str =
+    "system:serviceaccount:kube-system:fairway-workspace-controller";
+pub(crate) const LOGICAL_CLUSTER_CONTROLLER: &str =
+    "system:serviceaccount:kube-system:fairway-logical-cluster-controller";
+pub(crate) const API_EXPORT_CONTROLLER: &str =
+    "system:serviceaccount:kube-system:fairway-api-export-controller";
+pub(crate) const API_BINDING_CONTROLLER: &str =
+    "system:serviceaccount:kube-system:fairway-api-binding-controller";
+
+/// Groups of every service account of the control plane. None of them is privileged by itself.
+const GROUPS: [&str; 2] = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
+
+/// The groups of a user of [`USERS`]. Those that keep workspaces may write what workspaces say of themselves.
+pub fn groups(user: &str) -> Vec<&'static str> {
+    let keeps_workspaces = [
+        WORKSPACE_CONTROLLER,
+        LOGICAL_CLUSTER_CONTROLLER,
+        API_EXPORT_CONTROLLER,
+        API_BINDING_CONTROLLER,
+    ];
+    let mut groups = GROUPS.to_vec();
+    if keeps_workspaces.contains(&user) {
+        groups.push(fairway_kernel_tenancy::names::group::LOGICAL_CLUSTER_ADMIN);
+    }
+    groups
+}
+
 /// Every user that [`crate::run`] asks for a client of.
 pub const USERS: &[&str] = &[
     NAMESPACE_CONTROLLER,
@@ -53,6 +81,10 @@ pub const USERS: &[&str] = &[
     API_SERVICE_REGISTRAR,
     AUTHENTICATION_PUBLISHER,
     INFORMER,
+    WORKSPACE_CONTROLLER,
+    LOGICAL_CLUSTER_CONTROLLER,
+    API_EXPORT_CONTROLLER,
+    API_BINDING_CONTROLLER,
 ];
 
 #[cfg(test)]
@@ -60,10 +92,11 @@ mod tests {
     use fairway_kernel_authz::{Attributes, Policy, ResourceAttributes, UserInfo, bootstrap};
 
     use super::{
-        AUTHENTICATION_PUBLISHER, CERTIFICATE_CONTROLLER, DEFINITION_CONTROLLER, DISRUPTION_CONTROLLER,
-        EVENT_TTL_CONTROLLER, GARBAGE_COLLECTOR, INFORMER, JOB_CONTROLLER, MIRRORING_CONTROLLER,
-        NAMESPACE_CONTROLLER, RESOURCE_QUOTA_CONTROLLER, ROLE_AGGREGATOR, ROOT_CA_PUBLISHER,
-        SERVICE_ACCOUNT_CONTROLLER, SERVICE_PUBLISHER, TOKEN_CONTROLLER,
+        API_BINDING_CONTROLLER, API_EXPORT_CONTROLLER, AUTHENTICATION_PUBLISHER, CERTIFICATE_CONTROLLER,
+        DEFINITION_CONTROLLER, DISRUPTION_CONTROLLER, EVENT_TTL_CONTROLLER, GARBAGE_COLLECTOR, INFORMER,
+        JOB_CONTROLLER, LOGICAL_CLUSTER_CONTROLLER, MIRRORING_CONTROLLER, NAMESPACE_CONTROLLER,
+        RESOURCE_QUOTA_CONTROLLER, ROLE_AGGREGATOR, ROOT_CA_PUBLISHER, SERVICE_ACCOUNT_CONTROLLER,
+        SERVICE_PUBLISHER, TOKEN_CONTROLLER, WORKSPACE_CONTROLLER,
     };
 
     #[test]
@@ -237,6 +270,68 @@ mod tests {
             (INFORMER, "watch", "", "namespaces", "", true),
             (INFORMER, "list", "", "pods", "", true),
             (INFORMER, "watch", "", "secrets", "", false),
+            (
+                WORKSPACE_CONTROLLER,
+                "create",
+                "core.kcp.io",
+                "logicalclusters",
+                "",
+                true,
+            ),
+            (
+                WORKSPACE_CONTROLLER,
+                "patch",
+                "tenancy.kcp.io",
+                "workspaces",
+                "status",
+                true,
+            ),
+            (
+                WORKSPACE_CONTROLLER,
+                "patch",
+                "core.kcp.io",
+                "logicalclusters",
+                "status",
+                false,
+            ),
+            (WORKSPACE_CONTROLLER, "get", "", "secrets", "", false),
+            (
+                LOGICAL_CLUSTER_CONTROLLER,
+                "deletecollection",
+                "example.com",
+                "widgets",
+                "",
+                true,
+            ),
+            (
+                LOGICAL_CLUSTER_CONTROLLER,
+                "patch",
+                "example.com",
+                "widgets",
+                "",
+                false,
+            ),
+            (LOGICAL_CLUSTER_CONTROLLER, "create", "", "configmaps", "", false),
+            (API_EXPORT_CONTROLLER, "create", "", "secrets", "", true),
+            (API_EXPORT_CONTROLLER, "list", "", "secrets", "", false),
+            (
+                API_EXPORT_CONTROLLER,
+                "patch",
+                "apis.kcp.io",
+                "apibindings",
+                "status",
+                false,
+            ),
+            (
+                API_BINDING_CONTROLLER,
+                "patch",
+                "apis.kcp.io",
+                "apibindings",
+                "status",
+                true,
+            ),
+            (API_BINDING_CONTROLLER, "patch", "", "configmaps", "", true),
+            (API_BINDING_CONTROLLER, "create", "", "configmaps", "", false),
         ] {
             assert_eq!(
                 may(user, verb, group, resource, subresource),

@@ -128,6 +128,26 @@ impl LogicalCluster {
             .any(|key| self.meta.annotation(key) == Some("true"))
     }
 
+    /// The initializers that have work to do, now or as soon as it is initialized.
+    pub fn pending(&self) -> &[String] {
+        match self.phase {
+            Phase::Scheduling => &self.spec_initializers,
+            Phase::Initializing => &self.initializers,
+            _ => &[],
+        }
+    }
+
+    /// Its address, as its status tells it.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The Workspace that it belongs to: the workspace that lies in, and its name.
+    pub fn owner(&self) -> Option<(ClusterId, &str)> {
+        let text = |field: &str| self.owner.get(field).and_then(Value::as_str);
+        Some((ClusterId::parse(text("cluster")?).ok()?, text("name")?))
+    }
+
     /// Its type, as `<path>:<name>`.
     pub fn type_name(&self) -> Option<&str> {
         self.meta.annotation(annotation::TYPE)
@@ -210,8 +230,37 @@ pub struct Plan {
     pub delete_content: bool,
 }
 
+/// Something that is waited for, as a condition tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The condition's reason.
+    pub reason: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// For whom it may concern.
+    pub message: String,
+}
+
+/// How far the system's own work on a LogicalCluster is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Initializers whose work is done.
+    pub finished: Vec<String>,
+    /// Of the APIs that its type binds: what is waited for, if anything. Nothing at all: its type binds none.
+    pub apis: Option<Result<(), Waiting>>,
+    /// Of the deletion of its content: what is waited for.
+    pub content: Option<Waiting>,
+}
+
+fn tell(conditions: &mut Conditions, kind: &str, state: Result<(), &Waiting>, now: &str) {
+    match state {
+        Ok(()) => conditions.mark_true(kind, now),
+        Err(it) => conditions.mark_false(kind, it.reason, it.severity, &it.message, now),
+    }
+}
+
 /// Decides. `url` is the workspace's own; `now` a time.
-pub fn decide(cluster: &LogicalCluster, url: &str, now: &str) -> Plan {
+pub fn decide(cluster: &LogicalCluster, progress: &Progress, url: &str, now: &str) -> Plan {
     let mut conditions = cluster.conditions.clone();
     let mut initializers = cluster.initializers.clone();
     let mut terminators = cluster.terminators.clone();
@@ -223,13 +272,21 @@ pub fn decide(cluster: &LogicalCluster, url: &str, now: &str) -> Plan {
         } else {
             Phase::Terminating
         };
+        if let Some(waiting) = &progress.content {
+            tell(&mut conditions, "WorkspaceContentDeleted", Err(waiting), now);
+        }
     } else {
+        if let Some(apis) = &progress.apis {
+            let state = apis.as_ref().map(|()| ());
+            tell(&mut conditions, "APIBindingsInitialized", state, now);
+        }
         if phase == Phase::Scheduling {
             phase = Phase::Initializing;
             initializers.clone_from(&cluster.spec_initializers);
             terminators.clone_from(&cluster.spec_terminators);
         }
         if phase == Phase::Initializing {
+            initializers.retain(|it| !progress.finished.contains(it));
             if initializers.is_empty() {
                 phase = Phase::Ready;
                 conditions.mark_true("WorkspaceInitialized", now);

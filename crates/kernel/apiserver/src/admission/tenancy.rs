@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use fairway_kernel_authz::{Attributes, ResourceAttributes};
 use fairway_kernel_tenancy::export::BindQuestion;
+use fairway_kernel_tenancy::locks::{Holder, Locks};
 use fairway_kernel_tenancy::logical_cluster::{self, LogicalCluster, is_privileged};
-use fairway_kernel_tenancy::names::{APIS, CORE, LOGICAL_CLUSTER, TENANCY, finalizer, label};
+use fairway_kernel_tenancy::names::{APIS, CORE, LOGICAL_CLUSTER, TENANCY, annotation, finalizer, label};
 use fairway_kernel_tenancy::types::{self, TypeReference, WorkspaceType};
 use fairway_kernel_tenancy::{ClusterId, WorkspacePath, binding, claims, export, schema, workspace};
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ use crate::kernel::Kernel;
 use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix, ROOT_CLUSTER};
 use crate::rest::call::{Call, meta, metadata_mut};
 use crate::status::ApiError;
-use crate::workspaces::Limits;
+use crate::workspaces::{Limits, Phase};
 
 /// Annotations and labels of these domains are the system's.
 const RESERVED_DOMAIN: &str = "kcp.io";
@@ -147,6 +148,9 @@ pub(super) fn confirm(
     object: &Value,
     old: Option<&Value>,
 ) -> Result<(), ApiError> {
+    if operation == Operation::Create {
+        workspace_stays(call, object)?;
+    }
     if call.def.is("apiextensions.k8s.io", "customresourcedefinitions") && operation == Operation::Create {
         return definition_is_free(call, object);
     }
@@ -168,6 +172,8 @@ pub(super) fn confirm(
         (CORE, "logicalclusters", Operation::Update) => {
             old.and_then(|old| logical_cluster::objection_to_update(object, old))
         }
+        // The system binds what a type begins with.
+        (APIS, "apibindings", Operation::Create) if is_system => None,
         (APIS, "apibindings", Operation::Create) => {
             let reference = &object["spec"]["reference"]["export"];
             let text = |field: &str| reference[field].as_str().unwrap_or_default();
@@ -202,10 +208,30 @@ pub(super) fn confirm(
     }
 }
 
+/// What is being emptied gets nothing new, or it would never be empty. Terminators may still need something.
+fn workspace_stays(call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
+    let goes = matches!(call.kernel.workspaces.get(call.cluster), Some(it) if it.phase == Phase::Deleting);
+    let is_emptied =
+        || logical_cluster(call.kernel, call.cluster).is_some_and(|it| it.terminators.is_empty());
+    if goes && is_emptied() && !call.def.is("", "events") && !call.def.is("events.k8s.io", "events") {
+        let why = "unable to create new content in this workspace because it is being deleted";
+        return Err(ApiError::forbidden(call.about(meta(object, "name")), why));
+    }
+    Ok(())
+}
+
 /// A kind that the system or a binding brings cannot be defined once more.
 fn definition_is_free(call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
     let group = object["spec"]["group"].as_str().unwrap_or_default();
     let plural = object["spec"]["names"]["plural"].as_str().unwrap_or_default();
+    let cluster = logical_cluster(call.kernel, call.cluster);
+    let locks = cluster
+        .as_ref()
+        .and_then(|it| it.meta.annotation(annotation::RESOURCE_BINDINGS));
+    if let Some(Holder::Binding(name)) = Locks::parse(locks).holder(group, plural) {
+        let why = format!("cannot create because resource is bound by APIBinding {name:?}");
+        return Err(ApiError::forbidden(call.about(meta(object, "name")), why));
+    }
     let registry = call.kernel.apis.of(call.cluster);
     let taken = registry.any_version(group, plural).and_then(|def| def.custom());
     let why = match taken.map(|custom| &custom.origin) {

@@ -1,87 +1,131 @@
-//! The beginning of the tree of workspaces: the root, the workspace of the system, and the types that both offer.
+//! The beginning of the tree of workspaces: the root, the workspace of the system, what that exports, and the types of
+//! workspaces.
 
+use fairway_kernel_tenancy::bootstrap::{parentless_cluster, system_exports, types};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{BootstrapError, exists, send};
+use super::{BootstrapError, name, send, stored};
 use crate::client::InProcess;
 use crate::kernel::Kernel;
 use crate::key::{ROOT_CLUSTER, SYSTEM_CLUSTER};
 use crate::workspaces::{CORE_GROUP, LOGICAL_CLUSTER, TENANCY_GROUP};
 
-/// Creates what is missing.
+const APIS_GROUP: &str = "apis.kcp.io";
+
+/// Creates what is missing, and brings up to date what the system itself offers.
 pub(super) async fn run(kernel: &Kernel, client: &InProcess) -> Result<(), BootstrapError> {
-    for (cluster, path) in [(ROOT_CLUSTER, "root"), (SYSTEM_CLUSTER, "system:fairway")] {
-        logical_cluster(kernel, client, cluster, path).await?;
+    for cluster in [ROOT_CLUSTER, SYSTEM_CLUSTER] {
+        logical_cluster(kernel, client, cluster).await?;
     }
-    for (name, spec) in types() {
-        if !exists(kernel, TENANCY_GROUP, "workspacetypes", "", name) {
-            let object = json!({
-                "apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "WorkspaceType",
-                "metadata": {"name": name}, "spec": spec,
-            });
-            let path = "/apis/tenancy.kcp.io/v1alpha1/workspacetypes".to_owned();
-            send(client, Method::POST, path, &object).await?;
+    for offer in system_exports() {
+        let at = |version: &str, resource: &str| {
+            format!("/clusters/{SYSTEM_CLUSTER}/apis/{APIS_GROUP}/{version}/{resource}")
+        };
+        for schema in &offer.schemas {
+            let found = stored(
+                kernel,
+                SYSTEM_CLUSTER,
+                APIS_GROUP,
+                "apiresourceschemas",
+                "",
+                name(schema),
+            );
+            if found.is_none() {
+                send(client, Method::POST, at("v1alpha1", "apiresourceschemas"), schema).await?;
+            }
+        }
+        let exports = at("v1alpha2", "apiexports");
+        let export = &offer.export;
+        match stored(kernel, SYSTEM_CLUSTER, APIS_GROUP, "apiexports", "", name(export)) {
+            None => send(client, Method::POST, exports, export).await?,
+            Some(live) if live["spec"]["resources"] != export["spec"]["resources"] => {
+                let patch = json!({"spec": {"resources": export["spec"]["resources"]}});
+                send(
+                    client,
+                    Method::PATCH,
+                    format!("{exports}/{}", name(export)),
+                    &patch,
+                )
+                .await?;
+            }
+            Some(_) => {}
+        }
+    }
+    for wanted in types() {
+        let path = "/apis/tenancy.kcp.io/v1alpha1/workspacetypes".to_owned();
+        match stored(
+            kernel,
+            ROOT_CLUSTER,
+            TENANCY_GROUP,
+            "workspacetypes",
+            "",
+            name(&wanted),
+        ) {
+            None => send(client, Method::POST, path, &wanted).await?,
+            Some(live) => {
+                if let Some(patch) = completed(&live, &wanted) {
+                    send(client, Method::PATCH, format!("{path}/{}", name(&wanted)), &patch).await?;
+                }
+            }
         }
     }
     Ok(())
 }
 
-async fn logical_cluster(
-    kernel: &Kernel,
-    client: &InProcess,
-    cluster: &str,
-    path: &str,
-) -> Result<(), BootstrapError> {
+/// The APIs that a type lacks; what an administrator has added stays.
+fn completed(live: &Value, wanted: &Value) -> Option<Value> {
+    let list = |object: &Value| {
+        object["spec"]["defaultAPIBindings"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default()
+    };
+    let mut all = list(live);
+    let before = all.len();
+    for binding in list(wanted) {
+        if !all.contains(&binding) {
+            all.push(binding);
+        }
+    }
+    (all.len() > before).then(|| json!({"spec": {"defaultAPIBindings": all}}))
+}
+
+async fn logical_cluster(kernel: &Kernel, client: &InProcess, cluster: &str) -> Result<(), BootstrapError> {
     if kernel.workspaces.get(cluster).is_some() {
         return Ok(());
     }
-    let object = json!({
-        "apiVersion": format!("{CORE_GROUP}/v1alpha1"), "kind": "LogicalCluster",
-        "metadata": {
-            "name": LOGICAL_CLUSTER,
-            "annotations": {"internal.tenancy.kcp.io/type": "root:root", "kcp.io/path": path},
-        },
-    });
     let collection = format!("/clusters/{cluster}/apis/{CORE_GROUP}/v1alpha1/logicalclusters");
-    send(client, Method::POST, collection.clone(), &object).await?;
+    send(
+        client,
+        Method::POST,
+        collection.clone(),
+        &parentless_cluster(cluster),
+    )
+    .await?;
     let ready = json!({"status": {"phase": "Ready"}});
     let status = format!("{collection}/{LOGICAL_CLUSTER}/status");
     send(client, Method::PATCH, status, &ready).await
 }
 
-/// The types that kcp has, with its rules for which goes below which.
-fn types() -> [(&'static str, Value); 4] {
-    let of_root = |name: &str| json!({"name": name, "path": "root"});
-    [
-        (
-            "universal",
-            json!({"initializer": true, "defaultChildWorkspaceType": of_root("universal")}),
-        ),
-        (
-            "root",
-            json!({
-                "extend": {"with": [of_root("universal")]},
-                "limitAllowedParents": {"none": true},
-                "defaultChildWorkspaceType": of_root("organization"),
-            }),
-        ),
-        (
-            "organization",
-            json!({
-                "extend": {"with": [of_root("universal")]},
-                "limitAllowedParents": {"types": [of_root("root")]},
-                "limitAllowedChildren": {"types": [of_root("universal")]},
-                "defaultChildWorkspaceType": of_root("universal"),
-            }),
-        ),
-        (
-            "team",
-            json!({
-                "extend": {"with": [of_root("universal")]},
-                "limitAllowedParents": {"types": [of_root("organization"), of_root("team")]},
-                "defaultChildWorkspaceType": of_root("universal"),
-            }),
-        ),
-    ]
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::completed;
+
+    #[test]
+    fn a_type_gets_what_it_lacks_and_keeps_what_it_has() {
+        let own = json!({"path": "root", "export": "mine"});
+        let ours = json!({"path": "system:fairway", "export": "x"});
+        let wanted = json!({"spec": {"defaultAPIBindings": [ours]}});
+        let of = |bindings: serde_json::Value| json!({"spec": {"defaultAPIBindings": bindings}});
+        assert_eq!(completed(&of(json!([own, ours])), &wanted), None);
+        assert_eq!(
+            completed(&of(json!([own])), &wanted),
+            Some(of(json!([own, ours])))
+        );
+        assert_eq!(completed(&json!({}), &wanted), Some(wanted.clone()));
+        assert_eq!(completed(&json!({}), &json!({})), None);
+    }
 }

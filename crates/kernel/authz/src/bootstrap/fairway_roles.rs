@@ -5,6 +5,37 @@ use super::{CORE, READ, READ_UPDATE, Role, named, on};
 
 pub(super) const FAIRWAY_ROLES: &[Role] = &[
     Role {
+        name: "system:controller:fairway-api-binding-controller",
+        rules: &[
+            on(READ_UPDATE, &["apis.kcp.io"], &["apibindings"]),
+            on(&["patch"], &["apis.kcp.io"], &["apibindings/status"]),
+            on(
+                READ,
+                &["apis.kcp.io"],
+                &["apiexportendpointslices", "apiexports", "apiresourceschemas"],
+            ),
+            on(&["get", "patch"], &["core.kcp.io"], &["logicalclusters"]),
+            on(READ, &["apiextensions.k8s.io"], &["customresourcedefinitions"]),
+            // Objects of what a binding brought go with it, and objects of any kind may be under a claim.
+            on(&["delete", "get", "list", "patch"], &["*"], &["*"]),
+        ],
+        ..Role::NONE
+    },
+    Role {
+        name: "system:controller:fairway-api-export-controller",
+        rules: &[
+            on(READ_UPDATE, &["apis.kcp.io"], &["apiexports"]),
+            on(&["create", "get"], &["apis.kcp.io"], &["apiexportendpointslices"]),
+            on(
+                &["patch"],
+                &["apis.kcp.io"],
+                &["apiexportendpointslices/status", "apiexports/status"],
+            ),
+            on(&["create", "get"], CORE, &["namespaces", "secrets"]),
+        ],
+        ..Role::NONE
+    },
+    Role {
         name: "system:controller:fairway-authentication-publisher",
         namespace: "kube-system",
         rules: &[
@@ -74,6 +105,44 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
             &["leases"],
             &["kube-controller-manager"],
         )],
+        ..Role::NONE
+    },
+    Role {
+        name: "system:controller:fairway-logical-cluster-controller",
+        rules: &[
+            on(READ_UPDATE, &["core.kcp.io"], &["logicalclusters"]),
+            on(&["patch"], &["core.kcp.io"], &["logicalclusters/status"]),
+            // A workspace is emptied before it goes.
+            on(&["delete", "deletecollection", "get", "list"], &["*"], &["*"]),
+            // And begins with these.
+            on(&["create"], CORE, &["namespaces"]),
+            on(&["create"], &["apis.kcp.io"], &["apibindings"]),
+            on(
+                &["create"],
+                &["rbac.authorization.k8s.io"],
+                &["clusterrolebindings"],
+            ),
+            named(
+                &["bind"],
+                &["rbac.authorization.k8s.io"],
+                &["clusterroles"],
+                &["cluster-admin"],
+            ),
+        ],
+        ..Role::NONE
+    },
+    Role {
+        name: "system:controller:fairway-workspace-controller",
+        rules: &[
+            on(
+                &["create", "delete", "get", "list", "watch"],
+                &["core.kcp.io"],
+                &["logicalclusters"],
+            ),
+            on(READ_UPDATE, &["tenancy.kcp.io"], &["workspaces"]),
+            on(&["patch"], &["tenancy.kcp.io"], &["workspaces/status"]),
+            on(READ, &["tenancy.kcp.io"], &["workspacetypes"]),
+        ],
         ..Role::NONE
     },
     Role {

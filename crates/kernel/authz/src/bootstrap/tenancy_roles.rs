@@ -22,9 +22,17 @@ pub(super) const TENANCY_ROLES: &[Role] = &[
     },
 ];
 
-pub(super) const TENANCY_GRANTS: &[Grant] = &[Grant {
-    name: "system:kcp:tenancy:common-types",
-    role: "system:kcp:tenancy:common-types",
-    subjects: &[Group("system:authenticated")],
-    ..Grant::NONE
-}];
+pub(super) const TENANCY_GRANTS: &[Grant] = &[
+    Grant {
+        name: "system:kcp:admin:cluster-admin",
+        role: "cluster-admin",
+        subjects: &[Group("system:kcp:admin")],
+        ..Grant::NONE
+    },
+    Grant {
+        name: "system:kcp:tenancy:common-types",
+        role: "system:kcp:tenancy:common-types",
+        subjects: &[Group("system:authenticated")],
+        ..Grant::NONE
+    },
+];

@@ -6,30 +6,30 @@ use fairway_controller::conditions::{Condition, Truth};
 
 /// What was found of one kind after deletion was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Remains {
+pub(crate) struct Remains {
     /// `plural.group`.
-    pub(super) resource: String,
+    pub(crate) resource: String,
     /// How many objects are left.
-    pub(super) count: usize,
+    pub(crate) count: usize,
     /// Finalizers, and how many objects each holds.
-    pub(super) finalizers: BTreeMap<String, usize>,
+    pub(crate) finalizers: BTreeMap<String, usize>,
 }
 
 /// What was found of the whole content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Survey {
+pub(crate) struct Survey {
     /// Why the kinds could not be listed at all.
-    pub(super) blind: Option<String>,
+    pub(crate) blind: Option<String>,
     /// Group-versions whose kinds are unknown.
-    pub(super) undiscovered: Vec<String>,
+    pub(crate) undiscovered: Vec<String>,
     /// Why deletions failed.
-    pub(super) failures: Vec<String>,
+    pub(crate) failures: Vec<String>,
     /// Kinds with objects left.
-    pub(super) remains: Vec<Remains>,
+    pub(crate) remains: Vec<Remains>,
 }
 
 impl Survey {
-    pub(super) fn blind(why: String) -> Self {
+    pub(crate) fn blind(why: String) -> Self {
         Self {
             blind: Some(why),
             ..Self::default()
@@ -37,7 +37,7 @@ impl Survey {
     }
 
     /// Whether, of what was looked at, nothing is left.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.failures.is_empty() && self.remains.is_empty()
     }
 }

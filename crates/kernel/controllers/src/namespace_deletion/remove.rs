@@ -16,7 +16,7 @@ use super::decide::{Remains, Survey};
 const AT_ONCE: usize = 4;
 
 /// Empties the kinds, and adds what was found to the survey.
-pub(super) async fn all(client: &Client, namespace: &str, kinds: Vec<Arc<Kind>>, survey: &mut Survey) {
+pub(crate) async fn all(client: &Client, namespace: &str, kinds: Vec<Arc<Kind>>, survey: &mut Survey) {
     let found: Vec<_> = stream::iter(kinds)
         .map(|kind| async move {
             let result = one(client, namespace, &kind).await;

@@ -10,15 +10,17 @@ use std::time::{Duration, Instant};
 
 use fairway_controller::clients::Within;
 use fairway_controller::{ClientFactory, Metrics, Reach, Shutdown, ShutdownTrigger, WorkspaceId};
+use fairway_kernel_apiserver::authn::Peer;
 use fairway_kernel_apiserver::authn::token::Tokens;
 use fairway_kernel_apiserver::client::InProcess;
 use fairway_kernel_apiserver::key::{KindPrefix, ObjectSuffix};
-use fairway_kernel_apiserver::{Kernel, KernelOptions, bootstrap, object};
+use fairway_kernel_apiserver::{Kernel, KernelOptions, bootstrap, object, service};
 use fairway_kernel_authz::UserInfo;
-use fairway_kernel_controllers::{CertificateSigner, Options, SigningJob, run};
+use fairway_kernel_controllers::{CertificateSigner, Options, SigningJob, groups, run};
 use fairway_kernel_store::value::{self, KeyRing};
 use fairway_kernel_store::{KeyRange, MemoryStore, Op, Range, Txn};
 use http::Request;
+use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::client::Body;
@@ -112,11 +114,7 @@ impl Cluster {
         let kernel = Arc::clone(&self.kernel);
         let watches = Arc::clone(&self.watches);
         let clients = ClientFactory::across_workspaces(move |user: &str| {
-            let groups = [
-                "system:serviceaccounts",
-                "system:serviceaccounts:kube-system",
-                "system:authenticated",
-            ];
+            let groups = groups(user).into_iter().chain(["system:authenticated"]);
             Counting {
                 service: InProcess::new(Arc::clone(&kernel), UserInfo::new(user, groups)),
                 watches: Arc::clone(&watches),
@@ -372,4 +370,69 @@ pub(crate) async fn there(api: &Api<DynamicObject>, name: &str) -> Duration {
 /// Long enough for the controllers to do what they should not.
 pub(crate) async fn a_while() {
     tokio::time::sleep(Duration::from_millis(300)).await;
+}
+
+/// The kernel as somebody outside the process reaches it: nobody is let in because he is part of it.
+#[derive(Clone)]
+struct Outside {
+    kernel: Arc<Kernel>,
+    peer: Arc<Peer>,
+}
+
+impl Service<Request<Body>> for Outside {
+    type Response = <InProcess as Service<Request<Body>>>::Response;
+    type Error = Infallible;
+    type Future = <InProcess as Service<Request<Body>>>::Future;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let Self { kernel, peer } = self.clone();
+        Box::pin(async move {
+            let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
+            Ok(service::serve(&kernel, request, &peer).await)
+        })
+    }
+}
+
+impl Cluster {
+    /// A workspace that exists, as a user sees it from outside.
+    pub(crate) fn seen_by(&self, user: &str, groups: &[&str], workspace: &str) -> View {
+        let user = UserInfo::new(user, groups.iter().map(|g| (*g).to_owned()));
+        let service = Outside {
+            kernel: Arc::clone(&self.kernel),
+            peer: Arc::new(Peer::known(user)),
+        };
+        let reach = Reach::One(WorkspaceId::parse(workspace).unwrap());
+        View {
+            client: Client::new(Within::new(service, &reach), "default"),
+        }
+    }
+
+    /// A workspace that exists, as an administrator of everything sees it.
+    pub(crate) fn at(&self, workspace: &str) -> View {
+        self.seen_by("admin", &["system:masters"], workspace)
+    }
+}
+
+impl Cluster {
+    /// The keys that the store has in a workspace.
+    pub(crate) async fn stored_in(&self, workspace: &str) -> Vec<String> {
+        let range = Range {
+            keys: KeyRange::prefix(b"/"),
+            revision: None,
+            limit: 0,
+            keys_only: true,
+            count_only: false,
+        };
+        let all = self.kernel.storage.store.range(range).await.unwrap();
+        let keys = all
+            .kvs
+            .iter()
+            .map(|item| String::from_utf8_lossy(&item.key).into_owned());
+        keys.filter(|key| key.contains(&format!("/{workspace}/")))
+            .collect()
+    }
 }

@@ -15,5 +15,7 @@ mod harness;
 mod jobs;
 mod namespaces;
 mod quotas;
+mod shared_apis;
+mod tenancy;
 mod tokens;
 mod workspaces;

@@ -26,25 +26,29 @@ fn faults(resource: &str, version: &str, object: &Value) -> Vec<String> {
 #[test]
 fn objects_are_valid() {
     let none = Vec::<String>::new();
-    for kind in types(&[("system:fairway", "fairway.dev")]) {
+    for kind in types() {
         assert_eq!(faults("workspacetypes", "v1alpha1", &kind), none, "{kind}");
         assert_eq!(objection_to(&kind, &ClusterId::root()), None);
     }
-    assert_eq!(faults("logicalclusters", "v1alpha1", &root_cluster()), none);
-    let (schemas, offered) = tenancy_export();
-    assert_eq!(schemas.len(), 3);
+    let root = parentless_cluster("root");
+    assert_eq!(faults("logicalclusters", "v1alpha1", &root), none);
+    let SystemExport {
+        schemas,
+        export: offered,
+    } = system_exports().remove(0);
+    assert_eq!(schemas.len(), 1);
     for made in &schemas {
         assert_eq!(faults("apiresourceschemas", "v1alpha1", made), none);
         assert_eq!(schema::objections(made, None), [], "{}", made["metadata"]["name"]);
     }
     assert_eq!(faults("apiexports", "v1alpha2", &offered), none);
     assert_eq!(export::objections(&offered), []);
-    assert_eq!(tenancy_export().1, offered, "the same every time");
+    assert_eq!(system_exports().remove(0).export, offered, "the same every time");
 }
 
 #[test]
 fn types_work_together() {
-    let all: Vec<Arc<WorkspaceType>> = types(&[("system:fairway", "fairway.dev")])
+    let all: Vec<Arc<WorkspaceType>> = types()
         .into_iter()
         .map(|mut object| {
             object["metadata"]["annotations"] = json!({"kcp.io/cluster": "root", "kcp.io/path": "root"});
@@ -77,22 +81,12 @@ fn types_work_together() {
         );
     }
     let universal = Resolved::of(&find(&root, "universal").unwrap(), &find).unwrap();
-    assert_eq!(universal.initializers(), ["system:apibindings"]);
-    assert_eq!(universal.default_bindings().len(), 2);
+    assert_eq!(universal.initializers(), ["root:universal", "system:apibindings"]);
+    assert_eq!(universal.default_bindings().len(), 1);
+    assert!(universal.default_bindings()[0].maintain);
 }
 
 #[test]
-fn every_binding_has_its_role() {
-    let all: Vec<Value> = inherited().into_iter().chain(root_roles()).collect();
-    let roles: Vec<&Value> = all
-        .iter()
-        .filter(|it| it["kind"] == "ClusterRole")
-        .map(|it| &it["metadata"]["name"])
-        .collect();
-    for binding in all.iter().filter(|it| it["kind"] == "ClusterRoleBinding") {
-        let role = &binding["roleRef"]["name"];
-        assert!(roles.contains(&role) || role == "cluster-admin", "{role}");
-        assert!(!binding["subjects"].as_array().unwrap().is_empty());
-    }
+fn a_creator_is_administrator() {
     assert_eq!(creator_binding("ann")["subjects"][0]["name"], "ann");
 }

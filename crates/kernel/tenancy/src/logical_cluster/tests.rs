@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 fn plan(object: &Value) -> Plan {
-    decide(&LogicalCluster::read(object), "u", "t")
+    decide(&LogicalCluster::read(object), &Progress::default(), "u", "t")
 }
 
 #[test]
@@ -85,6 +85,68 @@ fn phases() {
 }
 
 #[test]
+fn the_systems_own_work_counts() {
+    let spec = json!({"initializers": ["root:universal", "system:apibindings", "a:b"]});
+    let fresh = json!({"spec": spec});
+    let waiting = Waiting {
+        reason: "WaitingOnAPIBindings",
+        severity: Severity::Info,
+        message: "w".to_owned(),
+    };
+    let done = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+    for (finished, apis, phase, left) in [
+        (
+            done(&["root:universal"]),
+            Some(Err(waiting.clone())),
+            "Initializing",
+            json!(["system:apibindings", "a:b"]),
+        ),
+        (
+            done(&["root:universal", "system:apibindings"]),
+            Some(Ok(())),
+            "Initializing",
+            json!(["a:b"]),
+        ),
+        (
+            done(&["root:universal", "system:apibindings", "a:b"]),
+            None,
+            "Ready",
+            json!(null),
+        ),
+    ] {
+        let progress = Progress {
+            finished,
+            apis: apis.clone(),
+            content: None,
+        };
+        let plan = decide(&LogicalCluster::read(&fresh), &progress, "u", "t");
+        let status = plan.status.unwrap();
+        assert_eq!(status["phase"], phase);
+        assert_eq!(status.get("initializers").cloned().unwrap_or_default(), left);
+        let told = status["conditions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|it| it["type"] == "APIBindingsInitialized")
+            .map(|it| it["status"].clone());
+        assert_eq!(
+            told,
+            apis.map(|it| json!(if it.is_ok() { "True" } else { "False" }))
+        );
+    }
+    let going = json!({"metadata": {"deletionTimestamp": "t"}, "status": {"phase": "Ready"}});
+    let progress = Progress {
+        content: Some(waiting),
+        ..Progress::default()
+    };
+    let status = decide(&LogicalCluster::read(&going), &progress, "u", "t")
+        .status
+        .unwrap();
+    assert_eq!(status["conditions"][0]["type"], "WorkspaceContentDeleted");
+    assert_eq!(status["conditions"][0]["message"], "w");
+}
+
+#[test]
 fn a_settled_cluster_is_left_alone() {
     let settled = json!({
         "metadata": {
@@ -127,7 +189,7 @@ fn labels_and_finalizers_follow() {
     // Nobody can add a finalizer to what is being deleted.
     let deleting = json!({"metadata": {"deletionTimestamp": "t", "finalizers": ["mine"]}});
     assert_eq!(
-        decide(&LogicalCluster::read(&deleting), "u", "t").finalizers,
+        decide(&LogicalCluster::read(&deleting), &Progress::default(), "u", "t").finalizers,
         None
     );
 }

@@ -1,0 +1,60 @@
+//! Workspaces and the APIs that they share.
+//!
+//! The decisions are `fairway_kernel_tenancy`'s; here they are given what they ask for, and what they answer is carried
+//! out. There is one watch for each kind over all workspaces. What is kept of an object is a small view, never the object:
+//! whoever works on one reads it, by a request that the server answers from memory.
+//!
+//! | module | keeps true |
+//! |---|---|
+//! | `workspace` | a Workspace has its LogicalCluster, says how that fares, and goes after it |
+//! | `logical_cluster` | a new workspace is filled, one that is deleted is emptied first |
+//! | `export` | an APIExport has an identity and an APIExportEndpointSlice, which leads to its consumers |
+//! | `binding` | an APIBinding brings what its export offers, and takes the objects along when it goes |
+//!
+//! Making a workspace is one piece of work from the Workspace over the LogicalCluster to its bindings: each calls the next
+//! at once instead of waiting for an event, so that what is ready within milliseconds is written once, as ready.
+
+mod apis;
+mod binding;
+mod export;
+mod logical_cluster;
+mod requests;
+mod tree;
+mod turns;
+mod workspace;
+
+use std::time::Duration;
+
+use fairway_controller::{Manager, ObjectKey, Queue};
+
+use self::apis::Apis;
+use self::tree::Tree;
+use crate::Setup;
+
+/// How soon to look again before every watch has told what there is.
+const UNTIL_SYNCED: Duration = Duration::from_millis(20);
+
+/// Work for each of the controllers.
+#[derive(Clone, Default)]
+struct Queues {
+    workspaces: Queue<ObjectKey>,
+    clusters: Queue<ObjectKey>,
+    exports: Queue<ObjectKey>,
+    slices: Queue<ObjectKey>,
+    bindings: Queue<ObjectKey>,
+}
+
+pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
+    let url = setup.options.url.trim_end_matches('/').to_owned();
+    let queues = Queues::default();
+    let tree = Tree::new(manager.reach());
+    let apis = Apis::new(manager.reach());
+    tree.follow(manager, &queues, &url);
+    apis.follow(manager, &queues, &tree);
+    let bindings = binding::Bindings::new(manager, &tree, &apis, &queues);
+    let clusters = logical_cluster::Clusters::new(manager, &tree, &apis, bindings.clone(), &queues, &url);
+    bindings.register(manager, queues.bindings);
+    clusters.clone().register(manager, queues.clusters);
+    workspace::register(manager, queues.workspaces, &tree, clusters, &url);
+    export::register(manager, queues.exports, queues.slices, &tree, &apis, &url);
+}
