@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use fairway_gitops_helm::{Environment, Release};
 use fairway_gitops_kustomize as kustomize;
 use fairway_gitops_render::{
-    Dialect, DirectorySource, HelmSource, Params, Ports, Rendered, Source, ValuesFile, render,
+    Dialect, DirectorySource, HelmSource, Params, Ports, Rendered, ValuesFile, render,
 };
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub(crate) fn run(options: &Render) -> anyhow::Result<ExitCode> {
         environment: &Surroundings::default(),
         fetcher: None,
     };
-    let rendered = render(&tree, directory, &Source::Detect, &params, ports).map_err(|error| {
+    let rendered = render(&tree, directory, None, &params, ports).map_err(|error| {
         let hint =
             "\nif it needs files outside of that directory, name the directory around both with --root";
         let escapes = options.root.is_none() && error.to_string().contains("outside");

@@ -28,21 +28,7 @@ pub use directory::DirectorySource;
 pub use envsubst::{Dialect, envsubst};
 pub use error::Error;
 
-/// What is rendered, and how.
-#[derive(Debug, Clone, Default)]
-pub enum Source {
-    /// Whatever the directory is.
-    #[default]
-    Detect,
-    /// A chart.
-    Helm(HelmSource),
-    /// A kustomization.
-    Kustomize,
-    /// Plain manifests.
-    Directory(DirectorySource),
-}
-
-/// What holds for any kind of source.
+/// How each kind of source is rendered.
 #[derive(Debug, Clone, Default)]
 pub struct Params {
     /// Variables that are substituted in the text of the result; none: nothing is.
@@ -81,49 +67,34 @@ pub struct Rendered {
     pub inputs: Inputs,
 }
 
-/// Renders the source in a directory of a tree.
+/// Renders the source in a directory of a tree: as what `kind` says, or else as what the directory is.
 pub fn render(
     tree: &Tree,
     directory: &str,
-    source: &Source,
+    kind: Option<Kind>,
     params: &Params,
     ports: Ports<'_>,
 ) -> Result<Rendered, Error> {
     let reader = tree.reader();
-    let kind = match source {
-        Source::Detect => detect(&reader, directory)?,
-        Source::Helm(_) => Kind::Helm,
-        Source::Kustomize => Kind::Kustomize,
-        Source::Directory(_) => Kind::Directory,
+    let kind = match kind {
+        Some(kind) => kind,
+        None => detect(&reader, directory)?,
     };
     let (text, warnings) = match kind {
-        Kind::Helm => {
-            let source = match source {
-                Source::Helm(given) => given,
-                _ => &params.helm,
-            };
-            charts::render(&reader, directory, source, ports.environment)?
-        }
+        Kind::Helm => charts::render(&reader, directory, &params.helm, ports.environment)?,
         Kind::Kustomize => {
             let charts = Charts::new(ports.environment);
-            let built = kustomize::build(
-                &reader,
-                directory,
-                &params.kustomize,
-                kustomize::Ports {
-                    charts: Some(&charts),
-                    fetcher: ports.fetcher,
-                },
-            )?;
+            let ports = kustomize::Ports {
+                charts: Some(&charts),
+                fetcher: ports.fetcher,
+            };
+            let built = kustomize::build(&reader, directory, &params.kustomize, ports)?;
             (built.to_yaml()?, built.warnings)
         }
-        Kind::Directory => {
-            let source = match source {
-                Source::Directory(given) => given,
-                _ => &params.directory,
-            };
-            (directory::gather(&reader, directory, source)?, Vec::new())
-        }
+        Kind::Directory => (
+            directory::gather(&reader, directory, &params.directory)?,
+            Vec::new(),
+        ),
     };
     let text = match &params.env {
         Some(env) => envsubst(&text, env, params.dialect).map_err(Error::Variable)?,

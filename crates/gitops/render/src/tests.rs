@@ -17,7 +17,7 @@ fn run(tree: &Tree, directory: &str, params: &Params) -> Result<Rendered, Error>
         environment: &offline,
         fetcher: None,
     };
-    render(tree, directory, &Source::Detect, params, ports)
+    render(tree, directory, None, params, ports)
 }
 
 fn named(rendered: &Rendered) -> Vec<String> {

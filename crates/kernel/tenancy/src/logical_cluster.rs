@@ -277,7 +277,7 @@ pub fn decide(cluster: &LogicalCluster, progress: &Progress, url: &str, now: &st
         }
     } else {
         if let Some(apis) = &progress.apis {
-            let state = apis.as_ref().map(|()| ());
+            let state = apis.as_ref().copied();
             tell(&mut conditions, "APIBindingsInitialized", state, now);
         }
         if phase == Phase::Scheduling {
