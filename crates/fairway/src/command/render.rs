@@ -38,7 +38,7 @@ pub(crate) fn run(options: &Render) -> anyhow::Result<ExitCode> {
     let rendered = render(&tree, directory, None, &params, ports).map_err(|error| {
         let hint =
             "\nif it needs files outside of that directory, name the directory around both with --root";
-        let escapes = options.root.is_none() && error.to_string().contains("outside");
+        let escapes = options.root.is_none() && error.to_string().contains("leads out");
         anyhow::anyhow!("{error}{}", if escapes { hint } else { "" })
     })?;
     if options.stats {
