@@ -359,12 +359,15 @@ async fn what_does_not_fit_is_told() {
     .await;
     let id = api.get("w").await.unwrap().data["spec"]["cluster"].clone();
     let inside = cluster.at(id.as_str().unwrap());
-    let told = condition(
-        &logical_clusters(&inside).get("cluster").await.unwrap(),
-        "APIBindingsInitialized",
-    );
-    assert_eq!(told["reason"], "WaitingOnAPIBindings");
-    assert_eq!(told["message"], "APIExport root:later not found");
+    let told = || async {
+        let cluster = logical_clusters(&inside).get("cluster").await.unwrap();
+        condition(&cluster, "APIBindingsInitialized")
+    };
+    eventually("it says what for", || async {
+        told().await["reason"] == "WaitingOnAPIBindings"
+    })
+    .await;
+    assert_eq!(told().await["message"], "APIExport root:later not found");
     let exports = cluster.api("apis.kcp.io/v1alpha2", "APIExport", "apiexports", "");
     create(&exports, json!({"metadata": {"name": "later"}, "spec": {}})).await;
     ready(&api, "w").await;
