@@ -175,11 +175,14 @@ struct OpenWatch {
     prev: bool,
     /// The next revision that it has to deliver, if it has something in it.
     next: usize,
+    /// Where it began, until it has delivered something: so long it may still be reading history.
+    began: Option<usize>,
 }
 
 impl OpenWatch {
-    /// Reads what the model says must come, and sees that no more does.
-    async fn drain(&mut self, model: &Naive) {
+    /// Reads what the model says must come, and sees that no more does. `false`: it has ended, because the history that it was
+    /// still to read was compacted meanwhile.
+    async fn drain(&mut self, model: &Naive) -> bool {
         for revision in self.next..=model.revision() {
             let mut expected: Vec<_> = model.changes[revision]
                 .iter()
@@ -190,7 +193,16 @@ impl OpenWatch {
                 continue;
             }
             let next = tokio::time::timeout(Duration::from_secs(20), self.stream.next()).await;
-            let mut batch = next.expect("in time").expect("it goes on").expect("no error");
+            let next = next.expect("in time").expect("it goes on");
+            if let (Err(StoreError::Compacted { requested, .. }), Some(began)) = (&next, self.began) {
+                assert!(
+                    began < model.compacted && requested.0 as usize == began,
+                    "{next:?}"
+                );
+                return false;
+            }
+            self.began = None;
+            let mut batch = next.expect("no error");
             assert_eq!(batch.revision.0 as usize, revision);
             for (event, expected) in batch.events.iter_mut().zip(&mut expected) {
                 if !self.prev {
@@ -203,8 +215,11 @@ impl OpenWatch {
             assert_eq!(batch.events, expected);
         }
         self.next = self.next.max(model.revision() + 1);
-        let more = self.stream.next().now_or_never();
-        assert!(more.is_none(), "more than there is: {more:?}");
+        match (self.stream.next().now_or_never(), self.began) {
+            (None, _) => true,
+            (Some(Some(Err(StoreError::Compacted { .. }))), Some(began)) if began < model.compacted => false,
+            (more, _) => panic!("more than there is: {more:?}"),
+        }
     }
 }
 
@@ -257,6 +272,7 @@ async fn run(backend: &dyn Backend, actions: Vec<Action>) {
                         keys,
                         prev,
                         next,
+                        began: from,
                     });
                 }
             }
@@ -269,9 +285,13 @@ async fn run(backend: &dyn Backend, actions: Vec<Action>) {
             }
         }
         assert_eq!(store.revision().await, Ok(Revision(model.revision() as u64)));
-        for watch in &mut watches {
-            watch.drain(&model).await;
+        let mut open = Vec::new();
+        for mut watch in watches {
+            if watch.drain(&model).await {
+                open.push(watch);
+            }
         }
+        watches = open;
     }
     for revision in model.compacted..=model.revision() {
         let keys = KeyRange::prefix(b"");
