@@ -229,12 +229,18 @@ impl Reconcile<ObjectKey> for Counter {
         };
         let client = self.clients.of(&key.workspace);
         let recount = recount(&client, &held.quota, &key.namespace, &kinds).await?;
+        let api = resource_quotas(client, &key.namespace);
         let Some(status) = decide(&held.quota, &recount) else {
-            return Ok(Outcome::Again(RECOUNT_EVERY));
+            // What is held may be older than what was counted. A charge that is on its way here would otherwise stand until
+            // the next count of all.
+            let this = ListParams::default().fields(&format!("metadata.name={}", key.name));
+            let now = api.list(&this).await.attempting("read the quota")?;
+            let version = |object: &DynamicObject| object.metadata.resource_version.clone();
+            let is_current = now.items.iter().all(|now| version(now) == version(&held.object));
+            return Ok(Outcome::Again(if is_current { RECOUNT_EVERY } else { SETTLE }));
         };
         let settled = held.quota.hard == held.quota.wanted;
         let object = with_status(&held, status);
-        let api = resource_quotas(client, &key.namespace);
         match api
             .replace_status(&key.name, &PostParams::default(), &object)
             .await
