@@ -9,16 +9,14 @@ use std::borrow::Cow;
 use fairway_kernel_authz::{Attributes, PRIVILEGED_GROUP, ResourceAttributes, UserInfo};
 
 use fairway_kernel_tenancy::ClusterId;
+use fairway_kernel_tenancy::names::{TENANCY, extra};
 
 use crate::authn::Peer;
 use crate::kernel::Kernel;
 use crate::key::ROOT_CLUSTER;
 use crate::request::RequestInfo;
 use crate::status::ApiError;
-use crate::workspaces::{EVERY_CLUSTER, Phase, TENANCY_GROUP, Workspace};
-
-/// Says of a user that he is one only within a workspace.
-pub(crate) const SCOPES_EXTRA: &str = "authentication.kcp.io/scopes";
+use crate::workspaces::{EVERY_CLUSTER, Phase, Workspace};
 
 /// The verb.
 const ACCESS: &str = "access";
@@ -95,7 +93,7 @@ fn is_let_in(kernel: &Kernel, user: &UserInfo, cluster: &str, workspace: Option<
             verb: ACCESS,
             path: "",
             resource: Some(ResourceAttributes {
-                group: TENANCY_GROUP,
+                group: TENANCY,
                 version: "v1alpha1",
                 resource: "workspaces",
                 subresource,
@@ -113,7 +111,7 @@ fn is_let_in(kernel: &Kernel, user: &UserInfo, cluster: &str, workspace: Option<
 
 /// A service account is authenticated in its own workspace only, so to be one is to be at home.
 fn is_at_home(user: &UserInfo, cluster: &str) -> bool {
-    let home = user.extra.get(crate::authn::token::CLUSTER_EXTRA);
+    let home = user.extra.get(extra::CLUSTER_NAME);
     home.is_some_and(|home| home.iter().any(|id| id == cluster))
 }
 
@@ -127,7 +125,7 @@ pub(crate) fn unborn(named: &str, path: &str) -> Option<Box<str>> {
 /// A user as another workspace knows him: service accounts and those whom somebody only acts as are known at home alone.
 pub fn as_seen_in<'a>(user: &'a UserInfo, here: &str, there: &str) -> Cow<'a, UserInfo> {
     let is_account = user.name.starts_with("system:serviceaccount:");
-    let is_scoped = user.extra.contains_key(SCOPES_EXTRA);
+    let is_scoped = user.extra.contains_key(extra::SCOPES);
     if here == there || !(is_account || is_scoped) {
         return Cow::Borrowed(user);
     }

@@ -26,7 +26,6 @@ pub(crate) use quota::charge;
 pub use service::Reserve;
 
 use crate::cache::Cache;
-use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix};
 use crate::rest::call::{Call, meta};
 use crate::status::{About, ApiError, Cause};
 use crate::storage::Reservations;
@@ -134,9 +133,7 @@ fn namespace_lives(call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
 
 /// Whether a namespace exists, and if so whether it is being terminated.
 fn phase(cache: &Cache, cluster: &str, namespace: &str) -> Option<bool> {
-    let prefix = KindPrefix::new("", "namespaces", BUILTIN_IDENTITY);
-    let suffix = ObjectSuffix::new(cluster, "", namespace);
-    let object = cache.kind(prefix.as_str()).get(suffix.as_str())?;
+    let object = cache.built_in("", "namespaces", cluster, "", namespace)?;
     // The mark of a terminating namespace is rare: looking for the bytes first spares parsing in every create.
     let marked = memchr::memmem::find(object.bytes(), b"\"deletionTimestamp\"").is_some();
     Some(

@@ -18,7 +18,7 @@ use tower::ServiceExt;
 use crate::client::InProcess;
 use crate::http::body::full;
 use crate::kernel::Kernel;
-use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix, ROOT_CLUSTER};
+use crate::key::ROOT_CLUSTER;
 
 /// Namespaces that are always there.
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
@@ -114,26 +114,7 @@ fn collection(kind: Kind, namespace: &str) -> String {
 }
 
 fn current(kernel: &Kernel, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Value> {
-    stored(kernel, ROOT_CLUSTER, group, resource, namespace, name)
-}
-
-fn stored(
-    kernel: &Kernel,
-    cluster: &str,
-    group: &str,
-    resource: &str,
-    namespace: &str,
-    name: &str,
-) -> Option<Value> {
-    let prefix = KindPrefix::new(group, resource, BUILTIN_IDENTITY);
-    let suffix = ObjectSuffix::new(cluster, namespace, name);
-    kernel
-        .storage
-        .cache
-        .kind(prefix.as_str())
-        .get(suffix.as_str())?
-        .value()
-        .ok()
+    (kernel.storage.cache).built_in_value(group, resource, ROOT_CLUSTER, namespace, name)
 }
 
 fn exists(kernel: &Kernel, group: &str, resource: &str, namespace: &str, name: &str) -> bool {

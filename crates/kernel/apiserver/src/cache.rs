@@ -28,6 +28,10 @@ pub use kind::{Change, ChangeKind, KindCache, Listing, Observer, Scope, Signal, 
 
 pub use usage::Usage;
 
+use serde_json::Value;
+
+use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix};
+use crate::object::Object;
 use crate::status::ApiError;
 
 /// How long a read waits for a revision that it knows of but that has not been applied yet.
@@ -62,6 +66,34 @@ impl Cache {
                 .entry(prefix.into())
                 .or_insert_with(|| Arc::new(KindCache::new(prefix, loaded_at))),
         )
+    }
+
+    /// An object of a kind that the kernel itself brings; the namespace of a cluster-scoped one is empty.
+    pub fn built_in(
+        &self,
+        group: &str,
+        resource: &str,
+        cluster: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Option<Arc<Object>> {
+        let prefix = KindPrefix::new(group, resource, BUILTIN_IDENTITY);
+        let suffix = ObjectSuffix::new(cluster, namespace, name);
+        self.kind(prefix.as_str()).get(suffix.as_str())
+    }
+
+    /// [`Self::built_in`], parsed.
+    pub fn built_in_value(
+        &self,
+        group: &str,
+        resource: &str,
+        cluster: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Option<Value> {
+        (self.built_in(group, resource, cluster, namespace, name)?)
+            .value()
+            .ok()
     }
 
     /// Every kind that has been seen.

@@ -8,16 +8,16 @@
 use std::sync::Arc;
 
 use fairway_kernel_authz::{Attributes, ResourceAttributes, UserInfo, forbidden_message};
+use fairway_kernel_tenancy::ClusterId;
 use fairway_kernel_tenancy::binding::ApiBinding;
 use fairway_kernel_tenancy::claims::{self, Access, Answer};
 use fairway_kernel_tenancy::export::ApiExport;
 use fairway_kernel_tenancy::names::{APIS, POLICY_PREFIX, label};
-use serde_json::Value;
 
 use crate::cache::Scope;
 use crate::custom::Origin;
 use crate::kernel::Kernel;
-use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix, scope_prefix};
+use crate::key::{BUILTIN_IDENTITY, KindPrefix, scope_prefix};
 use crate::registry::{Layer, Registry, ResourceDef, split_identity};
 use crate::request::{Door, RequestInfo};
 use crate::status::ApiError;
@@ -40,11 +40,13 @@ pub(crate) fn visit(kernel: &Kernel, user: &UserInfo, info: &RequestInfo) -> Res
     let Door::Export { cluster, name } = &info.door else {
         return Err(ApiError::page_not_found());
     };
-    let export = stored(kernel, "apiexports", cluster, name)
+    let export = (kernel.storage.cache)
+        .built_in_value(APIS, "apiexports", cluster, "", name)
         .map(|object| ApiExport::read(&object))
         .filter(|_| !info.cluster.is_empty());
     may_see_content(kernel, user, info, cluster, name)?;
     let export = export.ok_or_else(ApiError::page_not_found)?;
+    let home = ClusterId::parse(cluster).map_err(|_| ApiError::page_not_found())?;
     let registry = Arc::new(registry(kernel, cluster, &export));
     let Some(path) = &info.resource else {
         return Ok(Visit {
@@ -63,8 +65,6 @@ pub(crate) fn visit(kernel: &Kernel, user: &UserInfo, info: &RequestInfo) -> Res
         .iter()
         .find(|c| c.group == group && c.resource == resource);
     if info.cluster == EVERY_CLUSTER {
-        let home =
-            fairway_kernel_tenancy::ClusterId::parse(cluster).map_err(|_| ApiError::page_not_found())?;
         let label = match claim {
             _ if is_offered => None,
             Some(claim) => Some(claims::claim_label(&home, name, claim)),
@@ -85,14 +85,10 @@ pub(crate) fn visit(kernel: &Kernel, user: &UserInfo, info: &RequestInfo) -> Res
     let (label, answer) = match access {
         Access::Bound => (None, None),
         Access::Claimed(answer) => {
-            let home =
-                fairway_kernel_tenancy::ClusterId::parse(cluster).map_err(|_| ApiError::page_not_found())?;
             let label = claims::claim_label(&home, name, &answer.claim);
             (Some(label), Some(answer.clone()))
         }
         Access::OwnBinding => {
-            let home =
-                fairway_kernel_tenancy::ClusterId::parse(cluster).map_err(|_| ApiError::page_not_found())?;
             let value = claims::export_label_value(&home, name);
             (Some((label::EXPORT.to_owned(), value)), None)
         }
@@ -180,18 +176,6 @@ fn registry(kernel: &Kernel, cluster: &str, export: &ApiExport) -> Registry {
     Registry::only(offered.into_iter().chain([claimed]))
 }
 
-fn stored(kernel: &Kernel, resource: &str, cluster: &str, name: &str) -> Option<Value> {
-    let prefix = KindPrefix::new(APIS, resource, BUILTIN_IDENTITY);
-    let suffix = ObjectSuffix::new(cluster, "", name);
-    kernel
-        .storage
-        .cache
-        .kind(prefix.as_str())
-        .get(suffix.as_str())?
-        .value()
-        .ok()
-}
-
 /// The consumer's binding to an export.
 fn binding_of(kernel: &Kernel, consumer: &str, export: &ApiExport) -> Option<ApiBinding> {
     let prefix = KindPrefix::new(APIS, BINDINGS, BUILTIN_IDENTITY);
@@ -215,8 +199,9 @@ pub(crate) fn check_maximal_policy(
     let Some(Origin::Export { cluster, export, .. }) = def.custom().map(|c| &c.origin) else {
         return Ok(());
     };
-    let policy =
-        stored(kernel, "apiexports", cluster, export).is_some_and(|e| ApiExport::read(&e).has_policy);
+    let policy = (kernel.storage.cache)
+        .built_in_value(APIS, "apiexports", cluster, "", export)
+        .is_some_and(|e| ApiExport::read(&e).has_policy);
     if !policy || user.in_group(fairway_kernel_authz::PRIVILEGED_GROUP) {
         return Ok(());
     }

@@ -6,24 +6,14 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
+use fairway_kernel_tenancy::names::{CORE, LOGICAL_CLUSTER, TENANCY, annotation};
 use serde_json::Value;
 
 use crate::cache::{Cache, Change, ChangeKind};
 use crate::key::{BUILTIN_IDENTITY, KindPrefix, ROOT_CLUSTER, SYSTEM_CLUSTER, split_suffix};
 
-/// The group of workspaces.
-pub const TENANCY_GROUP: &str = "tenancy.kcp.io";
-/// The group of logical clusters.
-pub const CORE_GROUP: &str = "core.kcp.io";
-/// The name of the one LogicalCluster in each workspace.
-pub const LOGICAL_CLUSTER: &str = "cluster";
 /// Stands for all workspaces in a URL.
 pub const EVERY_CLUSTER: &str = "*";
-/// The annotation by which an object says where it lives. Objects of the root workspace need not have it.
-pub const CLUSTER_ANNOTATION: &str = "kcp.io/cluster";
-
-/// The annotation that holds the path of a workspace, on what others refer to by it.
-pub const PATH_ANNOTATION: &str = "kcp.io/path";
 
 /// How far a workspace is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +48,6 @@ pub struct Limits {
     pub bytes: Option<u64>,
 }
 
-/// On a LogicalCluster: how many objects the workspace may hold; kcp's name.
-const MAX_OBJECTS_ANNOTATION: &str = "core.kcp.io/max-total-objects";
 /// On a LogicalCluster: how many bytes of objects the workspace may hold.
 const MAX_BYTES_ANNOTATION: &str = "core.kcp.io/max-total-bytes";
 
@@ -82,10 +70,10 @@ impl Workspaces {
         let workspaces = Arc::new(Self::default());
         let (clusters, names) = (Arc::clone(&workspaces), Arc::clone(&workspaces));
         cache
-            .kind(KindPrefix::new(CORE_GROUP, "logicalclusters", BUILTIN_IDENTITY).as_str())
+            .kind(KindPrefix::new(CORE, "logicalclusters", BUILTIN_IDENTITY).as_str())
             .observe(Box::new(move |change| clusters.take_cluster(change)));
         cache
-            .kind(KindPrefix::new(TENANCY_GROUP, "workspaces", BUILTIN_IDENTITY).as_str())
+            .kind(KindPrefix::new(TENANCY, "workspaces", BUILTIN_IDENTITY).as_str())
             .observe(Box::new(move |change| names.take_name(change)));
         workspaces
     }
@@ -204,7 +192,7 @@ fn workspace(cluster: &Value) -> Workspace {
     };
     Workspace {
         limits: Limits {
-            objects: limit(MAX_OBJECTS_ANNOTATION),
+            objects: limit(annotation::MAX_OBJECTS),
             bytes: limit(MAX_BYTES_ANNOTATION),
         },
         parent: text(&owner["cluster"]),

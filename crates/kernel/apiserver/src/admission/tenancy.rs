@@ -18,7 +18,7 @@ use super::Operation;
 use crate::access::as_seen_in;
 use crate::custom::Origin;
 use crate::kernel::Kernel;
-use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix, ROOT_CLUSTER};
+use crate::key::{BUILTIN_IDENTITY, ROOT_CLUSTER};
 use crate::rest::call::{Call, meta, metadata_mut};
 use crate::status::ApiError;
 use crate::workspaces::{Limits, Phase};
@@ -29,8 +29,8 @@ const RESERVED_DOMAIN: &str = "kcp.io";
 const OPEN_KEYS: [&str; 4] = [
     "experimental.tenancy.kcp.io/owner",
     "authorization.kcp.io/required-groups",
-    "kcp.io/path",
-    "kcp.io/cluster",
+    annotation::PATH,
+    annotation::CLUSTER,
 ];
 
 fn concerns(call: &Call<'_>) -> bool {
@@ -247,7 +247,9 @@ fn may_bind(call: &Call<'_>, path: &str, name: &str, action: &str) -> Option<Str
     let question = BindQuestion::new(path, name, &path_of(call.kernel, call.cluster), action);
     let cluster = call.kernel.workspaces.resolve(question.path.as_str());
     let allowed = cluster.is_some_and(|cluster| {
-        let exists = stored(call.kernel, APIS, "apiexports", &cluster, name).is_some();
+        let exists = (call.kernel.storage.cache)
+            .built_in(APIS, "apiexports", &cluster, "", name)
+            .is_some();
         exists && may(call, &cluster, APIS, "bind", "apiexports", name)
     });
     (!allowed).then_some(question.refusal)
@@ -295,20 +297,9 @@ fn may(call: &Call<'_>, cluster: &str, group: &str, verb: &str, resource: &str, 
         .is_allowed()
 }
 
-fn stored(kernel: &Kernel, group: &str, resource: &str, cluster: &str, name: &str) -> Option<Value> {
-    let prefix = KindPrefix::new(group, resource, BUILTIN_IDENTITY);
-    let suffix = ObjectSuffix::new(cluster, "", name);
-    kernel
-        .storage
-        .cache
-        .kind(prefix.as_str())
-        .get(suffix.as_str())?
-        .value()
-        .ok()
-}
-
 fn logical_cluster(kernel: &Kernel, cluster: &str) -> Option<LogicalCluster> {
-    stored(kernel, CORE, "logicalclusters", cluster, LOGICAL_CLUSTER)
+    (kernel.storage.cache)
+        .built_in_value(CORE, "logicalclusters", cluster, "", LOGICAL_CLUSTER)
         .map(|object| LogicalCluster::read(&object))
 }
 
@@ -323,6 +314,6 @@ pub(crate) fn workspace_type(
     name: &str,
 ) -> Option<Arc<WorkspaceType>> {
     let cluster = kernel.workspaces.resolve(path.as_str())?;
-    let object = stored(kernel, TENANCY, "workspacetypes", &cluster, name)?;
+    let object = (kernel.storage.cache).built_in_value(TENANCY, "workspacetypes", &cluster, "", name)?;
     WorkspaceType::read(&object).map(Arc::new)
 }

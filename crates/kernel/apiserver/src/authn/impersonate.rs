@@ -5,10 +5,10 @@ use fairway_kernel_schema::field::quoted;
 use http::HeaderMap;
 
 use super::{AUTHENTICATED, UNAUTHENTICATED};
-use crate::access::SCOPES_EXTRA;
 use crate::kernel::Kernel;
 use crate::key::ROOT_CLUSTER;
 use crate::status::ApiError;
+use fairway_kernel_tenancy::names::extra;
 
 const EXTRA_PREFIX: &str = "impersonate-extra-";
 
@@ -99,7 +99,7 @@ pub fn impersonate(
     if cluster != ROOT_CLUSTER {
         user.extra.retain(|key, _| !key.contains("kcp.io/"));
         user.extra
-            .insert(SCOPES_EXTRA.to_owned(), vec![format!("cluster:{cluster}")]);
+            .insert(extra::SCOPES.to_owned(), vec![format!("cluster:{cluster}")]);
     }
     let anonymous = name == "system:anonymous";
     let implied = if anonymous { UNAUTHENTICATED } else { AUTHENTICATED };

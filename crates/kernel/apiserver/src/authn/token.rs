@@ -11,6 +11,7 @@ use arc_swap::ArcSwap;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use fairway_kernel_authz::UserInfo;
+use fairway_kernel_tenancy::names::extra;
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, UnparsedPublicKey,
@@ -18,7 +19,7 @@ use ring::signature::{
 use serde_json::{Value, json};
 
 use crate::kernel::Kernel;
-use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix, ROOT_CLUSTER};
+use crate::key::ROOT_CLUSTER;
 
 /// Seconds that a token lives if nobody asks for anything else.
 pub const DEFAULT_LIFETIME: i64 = 3_600;
@@ -127,8 +128,6 @@ pub enum TokenError {
 
 /// Which workspace an account is of, among the claims of its tokens. Tokens of the root workspace are as Kubernetes' own.
 const CLUSTER_CLAIM: &str = "clusterName";
-/// The same in what is said of the user.
-pub const CLUSTER_EXTRA: &str = "authentication.kcp.io/cluster-name";
 
 /// A token that was accepted.
 #[derive(Clone, Debug, PartialEq)]
@@ -342,7 +341,7 @@ impl Tokens {
         user.uid = uid;
         if cluster != ROOT_CLUSTER {
             user.extra
-                .insert(CLUSTER_EXTRA.to_owned(), vec![cluster.to_owned()]);
+                .insert(extra::CLUSTER_NAME.to_owned(), vec![cluster.to_owned()]);
         }
         for (claim, resource, key) in [
             ("pod", "pods", "pod-name"),
@@ -402,9 +401,7 @@ fn must_exist(
     name: &str,
     uid: &str,
 ) -> Result<(), TokenError> {
-    let prefix = KindPrefix::new("", resource, BUILTIN_IDENTITY);
-    let suffix = ObjectSuffix::new(cluster, namespace, name);
-    let found = kernel.storage.cache.kind(prefix.as_str()).get(suffix.as_str());
+    let found = (kernel.storage.cache).built_in("", resource, cluster, namespace, name);
     let same = found
         .and_then(|object| object.value().ok())
         .is_some_and(|object| {

@@ -2,42 +2,34 @@
 //! workspaces.
 
 use fairway_kernel_tenancy::bootstrap::{parentless_cluster, system_exports, types};
+use fairway_kernel_tenancy::names::{APIS, CORE, LOGICAL_CLUSTER, TENANCY};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{BootstrapError, name, send, stored};
+use super::{BootstrapError, name, send};
 use crate::client::InProcess;
 use crate::kernel::Kernel;
 use crate::key::{ROOT_CLUSTER, SYSTEM_CLUSTER};
-use crate::workspaces::{CORE_GROUP, LOGICAL_CLUSTER, TENANCY_GROUP};
-
-const APIS_GROUP: &str = "apis.kcp.io";
 
 /// Creates what is missing, and brings up to date what the system itself offers.
 pub(super) async fn run(kernel: &Kernel, client: &InProcess) -> Result<(), BootstrapError> {
+    let cache = &kernel.storage.cache;
     for cluster in [ROOT_CLUSTER, SYSTEM_CLUSTER] {
         logical_cluster(kernel, client, cluster).await?;
     }
     for offer in system_exports() {
         let at = |version: &str, resource: &str| {
-            format!("/clusters/{SYSTEM_CLUSTER}/apis/{APIS_GROUP}/{version}/{resource}")
+            format!("/clusters/{SYSTEM_CLUSTER}/apis/{APIS}/{version}/{resource}")
         };
         for schema in &offer.schemas {
-            let found = stored(
-                kernel,
-                SYSTEM_CLUSTER,
-                APIS_GROUP,
-                "apiresourceschemas",
-                "",
-                name(schema),
-            );
+            let found = cache.built_in(APIS, "apiresourceschemas", SYSTEM_CLUSTER, "", name(schema));
             if found.is_none() {
                 send(client, Method::POST, at("v1alpha1", "apiresourceschemas"), schema).await?;
             }
         }
         let exports = at("v1alpha2", "apiexports");
         let export = &offer.export;
-        match stored(kernel, SYSTEM_CLUSTER, APIS_GROUP, "apiexports", "", name(export)) {
+        match cache.built_in_value(APIS, "apiexports", SYSTEM_CLUSTER, "", name(export)) {
             None => send(client, Method::POST, exports, export).await?,
             Some(live) if live["spec"]["resources"] != export["spec"]["resources"] => {
                 let patch = json!({"spec": {"resources": export["spec"]["resources"]}});
@@ -54,14 +46,7 @@ pub(super) async fn run(kernel: &Kernel, client: &InProcess) -> Result<(), Boots
     }
     for wanted in types() {
         let path = "/apis/tenancy.kcp.io/v1alpha1/workspacetypes".to_owned();
-        match stored(
-            kernel,
-            ROOT_CLUSTER,
-            TENANCY_GROUP,
-            "workspacetypes",
-            "",
-            name(&wanted),
-        ) {
+        match cache.built_in_value(TENANCY, "workspacetypes", ROOT_CLUSTER, "", name(&wanted)) {
             None => send(client, Method::POST, path, &wanted).await?,
             Some(live) => {
                 if let Some(patch) = completed(&live, &wanted) {
@@ -95,7 +80,7 @@ async fn logical_cluster(kernel: &Kernel, client: &InProcess, cluster: &str) -> 
     if kernel.workspaces.get(cluster).is_some() {
         return Ok(());
     }
-    let collection = format!("/clusters/{cluster}/apis/{CORE_GROUP}/v1alpha1/logicalclusters");
+    let collection = format!("/clusters/{cluster}/apis/{CORE}/v1alpha1/logicalclusters");
     send(
         client,
         Method::POST,

@@ -15,8 +15,7 @@ use fairway_kernel_tenancy::schema;
 use super::compile::{Origin, resources};
 use crate::cache::{Cache, Change, ChangeKind};
 use crate::kernel::Kernel;
-use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix, split_suffix};
-use crate::object::Object;
+use crate::key::{BUILTIN_IDENTITY, KindPrefix, split_suffix};
 use crate::registry::Layer;
 
 /// The UID of a schema and the identity of its export.
@@ -124,12 +123,7 @@ impl Bound {
         uid: Option<&str>,
         identity: &str,
     ) -> Option<Arc<Layer>> {
-        let stored = |resource: &str, name: &str| -> Option<Arc<Object>> {
-            cache
-                .kind(prefix(resource).as_str())
-                .get(ObjectSuffix::new(cluster, "", name).as_str())
-        };
-        let object = stored("apiresourceschemas", name)?.value().ok()?;
+        let object = cache.built_in_value(APIS, "apiresourceschemas", cluster, "", name)?;
         let found = object["metadata"]["uid"].as_str().unwrap_or_default();
         if uid.is_some_and(|uid| uid != found) {
             return None;
@@ -140,7 +134,8 @@ impl Bound {
             return Some(layer);
         }
         // Objects that are older than the export's last change may have been written under another schema.
-        let since = stored("apiexports", export).map_or(0, |export| export.revision());
+        let since =
+            (cache.built_in(APIS, "apiexports", cluster, "", export)).map_or(0, |export| export.revision());
         let origin = Origin::Export {
             cluster: cluster.into(),
             export: export.into(),

@@ -9,7 +9,6 @@ use serde_json::Value;
 use super::compile::Origin;
 use super::definitions;
 use crate::kernel::Kernel;
-use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix};
 use crate::registry::{Nature, Registry, ResourceDef};
 use crate::status::ApiError;
 
@@ -23,9 +22,8 @@ impl Origin {
                 found.map(|object| object.value()).transpose()
             }
             Self::Export { cluster, schema, .. } => {
-                let prefix = KindPrefix::new(APIS, "apiresourceschemas", BUILTIN_IDENTITY);
-                let schemas = kernel.storage.cache.kind(prefix.as_str());
-                let found = schemas.get(ObjectSuffix::new(cluster, "", schema).as_str());
+                let cache = &kernel.storage.cache;
+                let found = cache.built_in(APIS, "apiresourceschemas", cluster, "", schema);
                 let object = found.map(|object| object.value()).transpose()?;
                 Ok(object.map(|object| fairway_kernel_tenancy::schema::to_crd(&object)))
             }

@@ -12,6 +12,7 @@ use fairway_kernel_apply::managed_fields;
 use fairway_kernel_kinds::meta as object_meta;
 use fairway_kernel_schema::field::{FieldError, Path};
 use fairway_kernel_tenancy::claims;
+use fairway_kernel_tenancy::names::annotation;
 use fairway_kernel_tenancy::names::label;
 use serde_json::Value;
 
@@ -27,7 +28,6 @@ use crate::object::Object;
 use crate::query::{FieldValidation, WriteOptions, number_fault};
 use crate::status::ApiError;
 use crate::storage::{Outcome, Reservations, Storage};
-use crate::workspaces::{CLUSTER_ANNOTATION, PATH_ANNOTATION};
 
 /// Tries of a write that others keep overtaking in the same addresses.
 const MAX_TRIES: usize = 16;
@@ -277,11 +277,11 @@ fn state_home(call: &Call<'_>, object: &mut Value) {
     if is_foreign_to_kubernetes {
         state_path(call, object);
     }
-    let stated = &object["metadata"]["annotations"][CLUSTER_ANNOTATION];
+    let stated = &object["metadata"]["annotations"][annotation::CLUSTER];
     if *stated == *call.cluster || (stated.is_null() && may_be_silent) {
         return;
     }
-    annotate(object, CLUSTER_ANNOTATION, call.cluster.into());
+    annotate(object, annotation::CLUSTER, call.cluster.into());
 }
 
 /// Labels an object for the providers that the workspace lets see it, and for nobody else. What a provider writes must be
@@ -327,7 +327,7 @@ fn state_path(call: &Call<'_>, object: &mut Value) {
     let is_new = call.kernel.workspaces.get(call.cluster).is_none() && call.cluster != ROOT_CLUSTER;
     if !is_new {
         let path = call.kernel.workspaces.path(call.cluster);
-        annotate(object, PATH_ANNOTATION, path.into());
+        annotate(object, annotation::PATH, path.into());
     }
 }
 

@@ -6,7 +6,6 @@ use super::other;
 use crate::authn::token::{DEFAULT_LIFETIME, Grant, LIFETIMES};
 use crate::behaviour::check_type;
 use crate::chance::rfc3339;
-use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix};
 use crate::rest::call::{Answer, Call, meta};
 use crate::rest::present;
 use crate::status::{About, ApiError};
@@ -144,8 +143,7 @@ fn bound_object(call: &Call<'_>, reference: &Value) -> Result<Option<(String, St
         .kernel
         .storage
         .cache
-        .kind(KindPrefix::new("", resource, BUILTIN_IDENTITY).as_str())
-        .get(ObjectSuffix::new(call.cluster, namespace, &name).as_str())
+        .built_in("", resource, call.cluster, namespace, &name)
         .ok_or_else(|| ApiError::not_found(about))?
         .value()?;
     if !uid.is_empty() && uid != meta(&found, "uid") {

@@ -11,7 +11,6 @@ use super::user_info;
 use crate::admission::Operation;
 use crate::convert;
 use crate::kernel::Kernel;
-use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix};
 use crate::query;
 use crate::registry::ResourceDef;
 use crate::rest::call::{Call, meta};
@@ -203,11 +202,9 @@ fn resource_of(def: &ResourceDef) -> Resource {
 }
 
 fn find_namespace(call: &Call<'_>, name: &str) -> Value {
-    let prefix = KindPrefix::new("", "namespaces", BUILTIN_IDENTITY);
-    let suffix = ObjectSuffix::new(call.cluster, "", name);
-    let namespaces = call.kernel.storage.cache.kind(prefix.as_str());
-    namespaces
-        .get(suffix.as_str())
+    let cache = &call.kernel.storage.cache;
+    cache
+        .built_in("", "namespaces", call.cluster, "", name)
         .and_then(|object| object.value().ok())
         .unwrap_or(Value::Null)
 }
