@@ -13,7 +13,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use fairway_kernel_authz::UserInfo;
@@ -25,8 +25,8 @@ use capture::Outcome;
 use policy::{Level, Policy, Stage, Verdict};
 use rotation::RotatingFile;
 
-const QUEUE: usize = 8_192;
-/// Bytes of lines that wait to be written.
+/// Bytes of lines that may wait to be written. They are the queue's bound: a queue with a bound of its own sets its places
+/// aside at once, a quarter of a megabyte of them.
 const QUEUE_BYTES: usize = 32 << 20;
 /// Bytes that are written at once.
 const BATCH: usize = 64 * 1024;
@@ -60,7 +60,7 @@ impl Options {
 /// The audit log.
 pub struct Audit {
     policy: Policy,
-    lines: Option<SyncSender<Vec<u8>>>,
+    lines: Option<Sender<Vec<u8>>>,
     waiting: Arc<AtomicUsize>,
     dropped: AtomicU64,
 }
@@ -114,7 +114,7 @@ impl Audit {
             path if path == Path::new("-") => Sink::Output,
             path => Sink::File(RotatingFile::open(path, options.limits)?),
         };
-        let (lines, queue) = sync_channel(QUEUE);
+        let (lines, queue) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let taken = Arc::clone(&waiting);
         std::thread::Builder::new()
@@ -147,7 +147,7 @@ impl Audit {
         let line = line::write(entry).into_bytes();
         let length = line.len();
         let fits = self.waiting.fetch_add(length, Ordering::Relaxed) + length <= QUEUE_BYTES;
-        if !fits || matches!(lines.try_send(line), Err(TrySendError::Full(_))) {
+        if !fits || lines.send(line).is_err() {
             self.waiting.fetch_sub(length, Ordering::Relaxed);
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
