@@ -16,7 +16,6 @@ mod error;
 mod fieldspec;
 mod generate;
 mod git_url;
-mod go_json;
 mod helm;
 mod id;
 mod kustomization;

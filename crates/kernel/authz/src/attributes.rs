@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::quote::push_quoted;
+use fairway_text_gotext::strings::push_quoted;
 
 /// Who asks, as authentication found out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

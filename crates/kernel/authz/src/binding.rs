@@ -1,10 +1,10 @@
 //! Bindings: to whom a role is granted.
 
+use fairway_text_gotext::strings::push_quoted;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::attributes::UserInfo;
-use crate::quote::push_quoted;
 
 /// Someone to whom a binding grants its role.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,10 +6,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use fairway_text_gotext::strings::{quote_list, quoted};
+
 use crate::attributes::{Attributes, ResourceAttributes, UserInfo};
 use crate::binding::RoleRef;
 use crate::policy::{Policy, RoleNotFound, aggregate_message};
-use crate::quote::{go_quote, go_quote_list};
 use crate::rule::{PolicyRule, has, path_covers};
 use crate::{Kind, PRIVILEGED_GROUP, RBAC_GROUP};
 
@@ -187,8 +188,8 @@ impl Policy {
             .collect();
         let mut message = format!(
             "user {} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
-            go_quote(&user.name),
-            go_quote_list(&user.groups),
+            quoted(&user.name),
+            quote_list(&user.groups),
             lines.into_iter().collect::<Vec<_>>().join("\n"),
         );
         if let Some(errors) = aggregate_message(&errors) {

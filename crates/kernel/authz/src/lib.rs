@@ -14,7 +14,6 @@ mod binding;
 pub mod bootstrap;
 mod escalation;
 mod policy;
-mod quote;
 mod rule;
 
 pub use aggregation::{LabelSelector, PendingAggregation};
@@ -22,7 +21,6 @@ pub use attributes::{Attributes, Decision, ResourceAttributes, UserInfo, forbidd
 pub use binding::{Binding, RoleRef, Subject};
 pub use escalation::{EscalationError, compact_rules, covers};
 pub use policy::{EffectiveRules, NonResourceRule, Policy, ResourceRule, RoleNotFound};
-pub use quote::go_quote;
 pub use rule::PolicyRule;
 
 /// The API group of roles and bindings.

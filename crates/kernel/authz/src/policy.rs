@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use fairway_text_gotext::strings::quoted;
 use serde_json::Value;
 
 use crate::aggregation::{ClusterRole, PendingAggregation, pending_aggregations};
@@ -43,7 +44,7 @@ type SubjectIndex = HashMap<String, BTreeMap<String, usize>>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RoleNotFound {
     /// There is no such role.
-    #[error("{resource}.rbac.authorization.k8s.io {} not found", crate::go_quote(name))]
+    #[error("{resource}.rbac.authorization.k8s.io {} not found", quoted(name))]
     Missing {
         /// `role` or `clusterrole`.
         resource: &'static str,
@@ -51,7 +52,7 @@ pub enum RoleNotFound {
         name: String,
     },
     /// The reference names neither a Role nor a ClusterRole.
-    #[error("unsupported role reference kind: {}", crate::go_quote(kind))]
+    #[error("unsupported role reference kind: {}", quoted(kind))]
     UnsupportedKind {
         /// The kind in the reference.
         kind: String,

@@ -1,10 +1,10 @@
 //! One rule of a role: what it matches, and how it is shown in a refusal.
 
+use fairway_text_gotext::strings::quote_list;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::attributes::{Attributes, ResourceAttributes};
-use crate::quote::go_quote_list;
 
 /// A rule of a Role or ClusterRole. Rules only ever add permissions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -121,7 +121,7 @@ impl PolicyRule {
             ("Verbs", &self.verbs),
         ] {
             if !items.is_empty() {
-                parts.push(format!("{label}:{}", go_quote_list(items)));
+                parts.push(format!("{label}:{}", quote_list(items)));
             }
         }
         format!("{{{}}}", parts.join(", "))

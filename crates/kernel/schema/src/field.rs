@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+/// A text in double quotes, as every message has it.
+pub use fairway_text_gotext::strings::quoted;
 use serde_json::Value;
 
 /// The path of a field: `spec.ports[0].name`, `metadata.labels[app]`.
@@ -240,29 +242,6 @@ impl FieldError {
         }
         text
     }
-}
-
-/// A text in double quotes, as Go's `%q` has it.
-pub fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{b}' => out.push_str("\\v"),
-            '\u{c}' => out.push_str("\\f"),
-            c if c.is_ascii_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }
 
 /// JSON as upstream writes it: safe to be put into a web page.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use fairway_text_gotext::json::{self, Html};
 use serde_json::Value as Json;
 
 use crate::text::lossy;
@@ -10,8 +11,8 @@ use crate::value::Value;
 /// How JSON is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Style {
-    /// Whether `<`, `>` and `&` are written as they are.
-    pub raw_html: bool,
+    /// What becomes of `<`, `>` and `&`.
+    pub html: Html,
     /// Whether each value stands on a line of its own.
     pub pretty: bool,
 }
@@ -56,7 +57,7 @@ impl Writer {
             Value::Uint(_, value) => {
                 let _ = write!(self.out, "{value}");
             }
-            Value::Float(value) if value.is_finite() => self.out.push_str(&float(*value)),
+            Value::Float(value) if value.is_finite() => self.out.push_str(&json::float(*value)),
             Value::Float(value) => {
                 return Err(format!(
                     "json: unsupported value: {}",
@@ -125,41 +126,8 @@ impl Writer {
     }
 
     fn text(&mut self, text: &str) {
-        self.out.push('"');
-        for c in text.chars() {
-            match c {
-                '"' => self.out.push_str("\\\""),
-                '\\' => self.out.push_str("\\\\"),
-                '\n' => self.out.push_str("\\n"),
-                '\r' => self.out.push_str("\\r"),
-                '\t' => self.out.push_str("\\t"),
-                '\x08' => self.out.push_str("\\b"),
-                '\x0c' => self.out.push_str("\\f"),
-                '<' | '>' | '&' if self.style.raw_html => self.out.push(c),
-                '\0'..='\x1f' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                    let _ = write!(self.out, "\\u{:04x}", u32::from(c));
-                }
-                c => self.out.push(c),
-            }
-        }
-        self.out.push('"');
+        json::push_string(&mut self.out, text, self.style.html);
     }
-}
-
-/// A float in JSON: no exponent unless it is very large or small.
-fn float(value: f64) -> String {
-    let size = value.abs();
-    if size != 0.0 && !(1e-6..1e21).contains(&size) {
-        let text = format!("{value:e}");
-        return match text.split_once('e') {
-            Some((mantissa, exponent)) if !exponent.starts_with('-') => format!("{mantissa}e+{exponent}"),
-            _ => text,
-        };
-    }
-    if value.fract() == 0.0 && size < 1e15 {
-        return format!("{value:.0}");
-    }
-    format!("{value}")
 }
 
 /// Reads JSON as Go does into an empty interface: all numbers become floats.

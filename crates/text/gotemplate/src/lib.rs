@@ -20,12 +20,12 @@ mod lex;
 mod machine;
 mod parse;
 pub mod sprig;
-pub mod text;
 pub mod time;
 pub mod value;
 
 pub use ast::Template;
 pub use error::{ExecError, Fault, ParseError};
+pub use fairway_text_gotext::strings as text;
 pub use functions::{Call, Func, Functions, Param};
 pub use machine::{Host, Limits, Machine, MissingKey, Templates, TextFault};
 pub use parse::parse;

@@ -1,11 +1,11 @@
 //! Names that change with the content of what they name.
 
+use fairway_text_gotext::json;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::Context;
 use crate::error::Result;
-use crate::go_json;
 use crate::node::{is_scalar, text};
 use crate::resmap::ResMap;
 
@@ -46,13 +46,13 @@ pub(crate) fn hash_of(object: &Value) -> String {
             put("stringData", object.get("stringData"), true);
             put("type", object.get("type"), false);
         }
-        _ => return encode(&go_json::to_string(object)),
+        _ => return encode(&json::to_string(object)),
     }
     put("data", object.get("data"), false);
     // The original looks for a field called `metadata/name`, of which there is none.
     put("name", object.get("metadata/name"), false);
     hashed.insert("kind".to_owned(), Value::String(kind.into_owned()));
-    encode(&go_json::to_string(&Value::Object(hashed)))
+    encode(&json::to_string(&Value::Object(hashed)))
 }
 
 /// Ten digits of a hash, without those that make words.

@@ -1,12 +1,12 @@
 //! Documents within text: a replacement whose path goes on behind a scalar means a field of the YAML or JSON in it.
 
+use fairway_text_gotext::json;
 use fairway_text_yaml::{EmitOptions, Limits as YamlLimits, Resolution, from_str_with, to_string_with};
 use serde_json::Value;
 
 use super::Context;
 use super::replacement::PathWalk;
 use crate::error::Result;
-use crate::go_json;
 use crate::node::{is_scalar, lookup, plain, set_text, text};
 use crate::styled;
 
@@ -104,8 +104,8 @@ fn write(document: &Value, original: &str) -> String {
         return to_string_with(document, options).trim().to_owned();
     }
     match original.contains('\n') && original.contains("  ") {
-        true => go_json::to_string_pretty(document),
-        false => go_json::to_string(document),
+        true => json::to_string_pretty(document),
+        false => json::to_string(document),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use fairway_text_gotext::json::Html;
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 
@@ -15,15 +16,15 @@ use crate::value::Value;
 use Param::{Any, Str};
 
 const PLAIN: Style = Style {
-    raw_html: false,
+    html: Html::Escaped,
     pretty: false,
 };
 const PRETTY: Style = Style {
-    raw_html: false,
+    html: Html::Escaped,
     pretty: true,
 };
 const RAW: Style = Style {
-    raw_html: true,
+    html: Html::Raw,
     pretty: false,
 };
 

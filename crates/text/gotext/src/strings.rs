@@ -43,24 +43,51 @@ pub enum Quoting {
     Ascii,
 }
 
-/// Text in quotes as `strconv.Quote` writes it.
+/// Bytes in quotes as `strconv.Quote`, and `%q`, write them.
 pub fn quote(bytes: &[u8]) -> String {
     quote_with(bytes, '"', Quoting::Print)
+}
+
+/// [`quote`] for what is known to be text.
+pub fn quoted(text: &str) -> String {
+    quote(text.as_bytes())
 }
 
 /// Text in quotes of another kind.
 pub fn quote_with(bytes: &[u8], mark: char, quoting: Quoting) -> String {
     let mut out = String::with_capacity(bytes.len() + 2);
+    push_with(&mut out, bytes, mark, quoting);
+    out
+}
+
+/// Appends what [`quoted`] gives.
+pub fn push_quoted(out: &mut String, text: &str) {
+    push_with(out, text.as_bytes(), '"', Quoting::Print);
+}
+
+fn push_with(out: &mut String, bytes: &[u8], mark: char, quoting: Quoting) {
     out.push(mark);
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
-            escape_into(&mut out, c, mark, quoting);
+            escape_into(out, c, mark, quoting);
         }
         for byte in chunk.invalid() {
             let _ = write!(out, "\\x{byte:02x}");
         }
     }
     out.push(mark);
+}
+
+/// A list as `%q` prints a `[]string`: `["a" "b"]`.
+pub fn quote_list(items: &[String]) -> String {
+    let mut out = String::from("[");
+    for (at, item) in items.iter().enumerate() {
+        if at > 0 {
+            out.push(' ');
+        }
+        push_quoted(&mut out, item);
+    }
+    out.push(']');
     out
 }
 
@@ -111,13 +138,15 @@ pub fn unquote(quoted: &str) -> Option<Vec<u8>> {
 
 /// What one character of a literal stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub enum Piece {
+    /// A byte of its own, which need not be UTF-8.
     Byte(u8),
+    /// A character.
     Char(char),
 }
 
 /// Reads one character or escape of a literal and gives the rest.
-pub(crate) fn unquote_char(text: &str, mark: char) -> Option<(Piece, &str)> {
+pub fn unquote_char(text: &str, mark: char) -> Option<(Piece, &str)> {
     let mut chars = text.chars();
     let first = chars.next()?;
     if first == mark || first == '\n' {
@@ -166,4 +195,28 @@ pub fn is_space(c: char) -> bool {
         c,
         '\t' | '\n' | '\x0b' | '\x0c' | '\r' | ' ' | '\u{85}' | '\u{a0}'
     ) || (c > '\u{ff}' && c.is_whitespace())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{quote, quote_list, quoted};
+
+    #[test]
+    fn quotes_as_go_does() {
+        for (text, want) in [
+            ("plain", r#""plain""#),
+            ("say \"hi\"", r#""say \"hi\"""#),
+            ("back\\slash", r#""back\\slash""#),
+            ("line\nbreak\ttab\x00nul\x7f", r#""line\nbreak\ttab\x00nul\x7f""#),
+            ("żółw", r#""żółw""#),
+            ("\u{200b}", r#""\u200b""#),
+            ("e\u{301}", "\"e\u{301}\""),
+            ("\u{e0001}", r#""\U000e0001""#),
+        ] {
+            assert_eq!(quoted(text), want);
+        }
+        assert_eq!(quote(b"\xff"), r#""\xff""#);
+        assert_eq!(quote_list(&["a".into(), "b c".into()]), r#"["a" "b c"]"#);
+        assert_eq!(quote_list(&[]), "[]");
+    }
 }
