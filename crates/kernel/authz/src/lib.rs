@@ -16,6 +16,7 @@ mod escalation;
 mod policy;
 mod quote;
 mod rule;
+mod sorted;
 
 pub use aggregation::{LabelSelector, PendingAggregation};
 pub use attributes::{Attributes, Decision, ResourceAttributes, UserInfo, forbidden_message};
