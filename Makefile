@@ -111,6 +111,12 @@ scale: ## both at 1,000 to 100,000 objects, 1,000 CRDs and watchers; writes benc
 	cargo build --release -p fairway -p fairway-bench
 	$(BENCH) scale --fairway $(TARGET_DIR)/release/fairway $(ARGS)
 
+.PHONY: workspaces
+workspaces: ## what a workspace costs among 10,000, and what a flood does; writes bench/results/workspaces-DATE-COMMIT.md
+	@scripts/tools.sh cc
+	cargo build --release -p fairway -p fairway-bench
+	$(BENCH) workspaces --fairway $(TARGET_DIR)/release/fairway $(ARGS)
+
 .PHONY: renderers
 renderers: ## Fairway's kustomize beside the real one, by CPU time; writes bench/results/renderers-DATE-COMMIT.md
 	@scripts/tools.sh cc

@@ -40,6 +40,7 @@ pub(crate) struct Call {
     content_type: &'static str,
     body: Bytes,
     gzip: bool,
+    user: Option<&'static str>,
 }
 
 impl Call {
@@ -55,6 +56,7 @@ impl Call {
             content_type,
             body: body.into(),
             gzip: false,
+            user: None,
         }
     }
 
@@ -73,6 +75,12 @@ impl Call {
 
     pub(crate) fn accepting_gzip(mut self) -> Self {
         self.gzip = true;
+        self
+    }
+
+    /// In the name of somebody else, who has the rights that the API gives him.
+    pub(crate) fn impersonating(mut self, user: &'static str) -> Self {
+        self.user = Some(user);
         self
     }
 }
@@ -165,6 +173,9 @@ impl Client {
         }
         if call.gzip {
             request = request.header(header::ACCEPT_ENCODING, "gzip");
+        }
+        if let Some(user) = call.user {
+            request = request.header("impersonate-user", user);
         }
         if let Some(token) = &self.endpoint.token {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));

@@ -9,10 +9,14 @@ use crate::kubeconfig;
 use crate::server::{self, Server};
 
 pub(crate) async fn start(binary: &Path, directory: &Path) -> Result<Server> {
+    start_at(binary, directory, server::free_port()?).await
+}
+
+/// The same, at a port that an earlier start has had: at another one, a server has to tell everybody its new address.
+pub(crate) async fn start_at(binary: &Path, directory: &Path, port: u16) -> Result<Server> {
     let directory = server::absolute(directory)?;
     let data = directory.join("data");
     let log = directory.join("fairway.log");
-    let port = server::free_port()?;
     let arguments = [
         "up".to_owned(),
         format!("--data={}", data.display()),

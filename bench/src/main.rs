@@ -27,6 +27,7 @@ mod report;
 mod scale;
 mod server;
 mod workloads;
+mod workspaces;
 
 use std::path::{Path, PathBuf};
 
@@ -52,6 +53,8 @@ enum Command {
     Scale(scale::Options),
     /// Build the same directories with kustomize and with Fairway, and compare CPU time.
     Renderers(renderers::Options),
+    /// Measure what a workspace costs among 10,000 and write bench/results/workspaces-DATE-COMMIT.md.
+    Workspaces(workspaces::Options),
     /// Put the load once on a server that runs already, and print the figures.
     Load {
         #[arg(long)]
@@ -110,6 +113,7 @@ fn main() -> Result<()> {
             Command::Run(options) => run(&options).await,
             Command::Scale(options) => scale::run(&options).await,
             Command::Renderers(options) => renderers::run(&options),
+            Command::Workspaces(options) => workspaces::run(&options).await,
             Command::Load {
                 kubeconfig,
                 pids,

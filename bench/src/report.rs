@@ -211,9 +211,14 @@ pub(crate) fn number(value: Option<f64>) -> String {
 
 /// Writes the report under its date and commit, and says where.
 pub(crate) fn write(folder: &Path, text: &str) -> Result<PathBuf> {
+    write_named(folder, "", text)
+}
+
+/// The same, with something before the date.
+pub(crate) fn write_named(folder: &Path, before: &str, text: &str) -> Result<PathBuf> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
-    let path = folder.join(format!("{date}-{}.md", commit()));
+    let path = folder.join(format!("{before}{date}-{}.md", commit()));
     std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
 }

@@ -72,6 +72,14 @@ impl Circumstances {
         )
     }
 
+    /// The heading of a run with workspaces.
+    pub(crate) fn workspaces_heading(&self, count: usize) -> String {
+        format!(
+            "# What a workspace costs among {count}\n\n{} One run; fsync on.\n",
+            self.machine()
+        )
+    }
+
     fn machine(&self) -> String {
         format!(
             "{}, commit {}. {} cores of {}, {} GiB, Linux {}; load average at the end {}.",

@@ -3,11 +3,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::Client;
 use kube::runtime::watcher::{self, Event};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinSet};
+use tracing::error;
 
 use crate::kinds::{GroupResource, Kind, Kinds};
 use crate::metadata::Metadata;
@@ -32,19 +34,19 @@ pub async fn follow_all(
     take: impl Fn(Change) + Clone + Send + Sync + 'static,
 ) {
     let mut tasks = JoinSet::new();
-    let mut running: HashMap<GroupResource, (Arc<Kind>, ShutdownTrigger)> = HashMap::new();
+    let mut running: HashMap<GroupResource, Running> = HashMap::new();
     loop {
         let served = Arc::clone(&kinds.borrow_and_update());
         let plan = decide(
             &running
                 .iter()
-                .map(|(name, (kind, _))| (name.clone(), Arc::clone(kind)))
+                .map(|(name, it)| (name.clone(), Arc::clone(&it.kind)))
                 .collect(),
             &served,
             &wanted,
         );
         for name in plan.stop {
-            if let Some((kind, end)) = running.remove(&name) {
+            if let Some(Running { kind, end, .. }) = running.remove(&name) {
                 end.shut_down();
                 // A kind that is served in another version, or again, keeps its objects.
                 if served.resource(&name).is_none() {
@@ -56,10 +58,11 @@ pub async fn follow_all(
             let (end, ended) = Shutdown::new();
             let api = kind.everywhere::<Metadata>(client.clone());
             let (take, about) = (take.clone(), Arc::clone(&kind));
-            tasks.spawn(follow(api, watcher::Config::default(), ended, move |event| {
+            let task = tasks.spawn(follow(api, watcher::Config::default(), ended, move |event| {
                 take(Change::Event(Arc::clone(&about), Box::new(event)));
             }));
-            running.insert(kind.name(), (kind, end));
+            let task = task.id();
+            running.insert(kind.name(), Running { kind, end, task });
         }
         loop {
             tokio::select! {
@@ -69,7 +72,17 @@ pub async fn follow_all(
                     while tasks.join_next().await.is_some() {}
                     return;
                 }
-                Some(_) = tasks.join_next() => {}
+                Some(ended) = tasks.join_next_with_id() => {
+                    let task = ended.map_or_else(|failure| failure.id(), |(task, ())| task);
+                    if lose(&mut running, task) {
+                        // It has failed: begun anew, it lists everything again.
+                        tokio::select! {
+                            () = shutdown.wait() => {}
+                            () = tokio::time::sleep(RETRY) => {}
+                        }
+                        break;
+                    }
+                }
                 changed = kinds.changed() => {
                     if changed.is_err() {
                         shutdown.wait().await;
@@ -79,6 +92,28 @@ pub async fn follow_all(
             }
         }
     }
+}
+
+/// How soon a watch that failed is begun anew.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The watch of a kind.
+struct Running {
+    kind: Arc<Kind>,
+    end: ShutdownTrigger,
+    task: Id,
+}
+
+/// Forgets a watch that ended although nobody ended it; whether it was one.
+fn lose(running: &mut HashMap<GroupResource, Running>, task: Id) -> bool {
+    let before = running.len();
+    running.retain(|name, it| {
+        if it.task == task {
+            error!(resource = name.1, group = name.0, "a watch ended by itself");
+        }
+        it.task != task
+    });
+    running.len() < before
 }
 
 #[derive(Debug, Default)]

@@ -19,6 +19,8 @@ use crate::key::WorkspaceId;
 
 /// How long a repetition is counted to the same event.
 const WINDOW: SignedDuration = SignedDuration::from_mins(10);
+/// How much of the object's name goes into the name of the event: what is left of 253 beside a dot and the time.
+const MAX_NAME: usize = 253 - 1 - 17;
 /// How many events are remembered.
 const MOST: usize = 1024;
 
@@ -49,7 +51,10 @@ struct Known {
     last: Timestamp,
 }
 
-type Memory = HashMap<(String, Happening), Known>;
+/// Where, about which object (by namespace, name and UID, of which any may be missing), and what.
+type Key = (WorkspaceId, [String; 3], Happening);
+
+type Memory = HashMap<Key, Known>;
 
 /// Writes events in the name of one controller.
 #[derive(Clone)]
@@ -80,7 +85,8 @@ impl Recorder {
     /// on it.
     pub async fn record(&self, workspace: &WorkspaceId, about: &ObjectReference, happening: Happening) {
         let now = Timestamp::now();
-        let key = (about.uid.clone().unwrap_or_default(), happening);
+        let object = [&about.namespace, &about.name, &about.uid].map(|it| it.clone().unwrap_or_default());
+        let key = (workspace.clone(), object, happening);
         let plan = {
             let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
             plan(&memory, &key, now)
@@ -110,7 +116,7 @@ impl Recorder {
         let known = match known {
             Some(known) => known,
             None => {
-                let event = event(self.component, about, &key.1, namespace, now);
+                let event = event(self.component, about, &key.2, namespace, now);
                 let name = event.metadata.name.clone().unwrap_or_default();
                 if let Err(error) = api.create(&PostParams::default(), &event).await {
                     return debug!(reason = sentence(&error), "an event could not be written");
@@ -123,14 +129,23 @@ impl Recorder {
             }
         };
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.retain(|_, known| known.last + WINDOW > now);
-        if memory.len() < MOST {
-            memory.insert(key, known);
-        }
+        remember(&mut memory, key, known);
     }
 }
 
-fn plan(memory: &Memory, key: &(String, Happening), now: Timestamp) -> Plan {
+/// Remembers an event. When there are too many, the older half goes: whoever writes many events in one workspace must not
+/// keep those of others from being remembered.
+fn remember(memory: &mut Memory, key: Key, known: Known) {
+    if memory.len() >= MOST && !memory.contains_key(&key) {
+        let mut times: Vec<Timestamp> = memory.values().map(|known| known.last).collect();
+        let (_, middle, _) = times.select_nth_unstable(MOST / 2);
+        let middle = *middle;
+        memory.retain(|_, known| known.last > middle);
+    }
+    memory.insert(key, known);
+}
+
+fn plan(memory: &Memory, key: &Key, now: Timestamp) -> Plan {
     match memory.get(key) {
         Some(known) if known.last + WINDOW > now => Plan::Count {
             name: known.name.clone(),
@@ -147,11 +162,10 @@ fn event(
     namespace: &str,
     now: Timestamp,
 ) -> Event {
-    let name = format!(
-        "{}.{:x}",
-        about.name.as_deref().unwrap_or(component),
-        now.as_nanosecond()
-    );
+    let about_name = about.name.as_deref().unwrap_or(component);
+    // Names of objects are ASCII; one that is not is no name of ours to shorten.
+    let kept = about_name.get(..MAX_NAME).unwrap_or(about_name);
+    let name = format!("{}.{:x}", kept.trim_end_matches(['.', '-']), now.as_nanosecond());
     Event {
         metadata: ObjectMeta {
             name: Some(name),
@@ -184,9 +198,14 @@ mod tests {
     use k8s_openapi::api::core::v1::ObjectReference;
     use serde_json::json;
 
-    use super::{Happening, Known, Plan, Recorder, Severity, plan};
+    use super::{Happening, Key, Known, MOST, Memory, Plan, Recorder, Severity, plan, remember};
     use crate::fake::Script;
     use crate::key::WorkspaceId;
+
+    fn about(workspace: &str, uid: &str) -> Key {
+        let workspace = WorkspaceId::parse(workspace).unwrap();
+        (workspace, ["n", "x", uid].map(str::to_owned), happening())
+    }
 
     fn happening() -> Happening {
         Happening {
@@ -199,7 +218,7 @@ mod tests {
     #[test]
     fn repetitions_are_counted_for_a_while() {
         let now = Timestamp::from_second(100_000).unwrap();
-        let key = ("uid".to_owned(), happening());
+        let key = about("root", "a");
         let remembered = |minutes: i64| {
             let last = now - SignedDuration::from_mins(minutes);
             [(
@@ -219,10 +238,43 @@ mod tests {
         for (minutes, want) in [(1, count), (10, Plan::Create)] {
             assert_eq!(plan(&remembered(minutes), &key, now), want, "{minutes}");
         }
-        assert_eq!(
-            plan(&remembered(1), &("other".to_owned(), happening()), now),
-            Plan::Create
+        for other in [about("root", "b"), about("team", "a")] {
+            assert_eq!(plan(&remembered(1), &other, now), Plan::Create, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn many_events_of_one_workspace_do_not_keep_others_from_being_remembered() {
+        let mut memory = Memory::default();
+        let at = |second: usize| Known {
+            name: "e".to_owned(),
+            count: 1,
+            last: Timestamp::from_second(i64::try_from(second).unwrap()).unwrap(),
+        };
+        for number in 0..MOST {
+            remember(&mut memory, about("loud", &number.to_string()), at(number));
+        }
+        assert_eq!(memory.len(), MOST);
+        remember(&mut memory, about("quiet", "a"), at(MOST));
+        assert!(memory.contains_key(&about("quiet", "a")));
+        assert!(
+            memory.contains_key(&about("loud", &(MOST - 1).to_string())),
+            "the newer half stays"
         );
+        assert!(memory.len() <= MOST / 2 + 1, "{}", memory.len());
+    }
+
+    #[test]
+    fn an_event_about_a_long_name_has_a_name() {
+        let now = Timestamp::from_second(4_000_000_000).unwrap();
+        for (length, name_length) in [(10, 27), (253, 252)] {
+            let about = ObjectReference {
+                name: Some("x".repeat(length)),
+                ..ObjectReference::default()
+            };
+            let event = super::event("test", &about, &happening(), "n", now);
+            assert_eq!(event.metadata.name.unwrap().len(), name_length, "{length}");
+        }
     }
 
     #[tokio::test]

@@ -56,6 +56,11 @@ impl WorkspaceId {
         ROOT.clone()
     }
 
+    /// The same, for those who only look at it.
+    pub fn root_ref() -> &'static Self {
+        &ROOT
+    }
+
     /// Reads an id.
     pub fn parse(text: &str) -> Result<Self, InvalidWorkspaceId> {
         if text == ROOT.as_str() {

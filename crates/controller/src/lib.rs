@@ -25,6 +25,7 @@ pub mod events;
 #[cfg(any(test, feature = "fake"))]
 pub mod fake;
 pub mod finalizers;
+pub mod json;
 pub mod key;
 pub mod kinds;
 pub mod manager;
@@ -38,6 +39,7 @@ pub mod watch;
 pub use clients::{ClientFactory, Clients};
 pub use controller::{Controller, Outcome, Reconcile};
 pub use error::{Attempt, Failure};
+pub use json::Json;
 pub use key::{ObjectKey, Reach, WorkspaceId};
 pub use manager::Manager;
 pub use metadata::Metadata;

@@ -1,9 +1,12 @@
 //! The queue between watches and a controller.
 //!
 //! A key waits at most once, is worked on at most once at a time, and what is added meanwhile is done again afterwards.
+//! Workspaces take turns ([`turns::Turns`]): whoever has ten thousand keys waiting delays a neighbour's one key by one.
 //! The rules are in [`State`], which knows no clock; [`Queue`] adds waiting to it.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+mod turns;
+
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,17 +15,25 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// What names a piece of work.
-pub trait WorkKey: Clone + Eq + Hash + Debug + Send + Sync + 'static {}
+use self::turns::Turns;
+use crate::key::{ObjectKey, WorkspaceId};
 
-impl<K: Clone + Eq + Hash + Debug + Send + Sync + 'static> WorkKey for K {}
+/// What names a piece of work.
+pub trait WorkKey: Clone + Eq + Hash + Debug + Send + Sync + 'static {
+    /// On whose behalf it is done. Workspaces take turns.
+    fn workspace(&self) -> &WorkspaceId;
+}
+
+impl WorkKey for ObjectKey {
+    fn workspace(&self) -> &WorkspaceId {
+        &self.workspace
+    }
+}
 
 /// The queue without its clock.
 #[derive(Debug)]
 struct State<K> {
-    ready: VecDeque<K>,
-    /// Members of `ready`.
-    waiting: HashSet<K>,
+    ready: Turns<K>,
     /// Handed out and not yet given back; `true`: was added again meanwhile.
     working: HashMap<K, bool>,
     delayed: BTreeMap<(Instant, u64), K>,
@@ -34,8 +45,7 @@ struct State<K> {
 impl<K> Default for State<K> {
     fn default() -> Self {
         Self {
-            ready: VecDeque::new(),
-            waiting: HashSet::new(),
+            ready: Turns::default(),
             working: HashMap::new(),
             delayed: BTreeMap::new(),
             due: HashMap::new(),
@@ -49,8 +59,8 @@ impl<K: WorkKey> State<K> {
     fn add(&mut self, key: K) {
         if let Some(again) = self.working.get_mut(&key) {
             *again = true;
-        } else if self.waiting.insert(key.clone()) {
-            self.ready.push_back(key);
+        } else {
+            self.ready.add(key);
         }
     }
 
@@ -77,8 +87,10 @@ impl<K: WorkKey> State<K> {
             self.due.remove(&key);
             self.add(key);
         }
-        let key = self.ready.pop_front()?;
-        self.waiting.remove(&key);
+        if self.delayed.is_empty() {
+            turns::trim(&mut self.due);
+        }
+        let key = self.ready.next()?;
         self.working.insert(key.clone(), false);
         Some(key)
     }
@@ -91,6 +103,12 @@ impl<K: WorkKey> State<K> {
         if self.working.remove(key) == Some(true) {
             self.add(key.clone());
         }
+        turns::trim(&mut self.working);
+    }
+
+    fn forget(&mut self, key: &K) {
+        self.failures.remove(key);
+        turns::trim(&mut self.failures);
     }
 
     fn fail(&mut self, key: &K) -> u32 {
@@ -179,7 +197,7 @@ impl<K: WorkKey> Queue<K> {
 
     /// Forgets the failures of a key.
     pub fn forget(&self, key: &K) {
-        self.state().failures.remove(key);
+        self.state().forget(key);
     }
 
     /// How many keys wait, those for a later time included.

@@ -18,6 +18,7 @@ use tracing::{debug, warn};
 
 use crate::clients::Clients;
 use crate::error::{Attempt as _, Failure, is_not_found};
+use crate::json::Json;
 use crate::key::{Reach, WorkspaceId};
 use crate::kinds::{GroupResource, Kind, Kinds, discover, discover_group};
 use crate::shutdown::Shutdown;
@@ -75,6 +76,11 @@ impl Near {
         }
         self.kinds
             .insert(workspace.clone(), (Arc::clone(kinds), self.clock));
+    }
+
+    fn forget_all(&mut self) {
+        self.changes += 1;
+        self.kinds.clear();
     }
 
     fn forget<'a>(&mut self, workspaces: impl IntoIterator<Item = &'a WorkspaceId>) {
@@ -220,7 +226,7 @@ async fn follow_bindings(served: Served, tell: mpsc::UnboundedSender<News>, mut 
     };
     let Some(kind) = kind else { return };
     let reach = served.clients.reach().clone();
-    let api: Api<DynamicObject> = kind.everywhere(served.clients.every());
+    let api: Api<Json> = kind.everywhere(served.clients.every());
     follow_watch(api, watcher::Config::default(), shutdown, move |event| {
         let (binding, gone) = match event {
             Event::Apply(binding) | Event::InitApply(binding) => (binding, false),
@@ -228,7 +234,7 @@ async fn follow_bindings(served: Served, tell: mpsc::UnboundedSender<News>, mut 
             Event::Init | Event::InitDone => return,
         };
         let workspace = reach.workspace_of(&binding.metadata);
-        for group in groups_to_read(&binding.data, gone, &served.every()) {
+        for group in groups_to_read(&binding.value, gone, &served.every()) {
             let _ = tell.send((workspace.clone(), group));
         }
     })
@@ -295,7 +301,7 @@ async fn read(
             _ = full.tick() => match discover(&client).await {
                 Ok(found) => {
                     kinds = found;
-                    served.near().kinds.clear();
+                    served.near().forget_all();
                     publish(&sender, &kinds);
                     continue;
                 }

@@ -4,7 +4,20 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Queue, State};
+use super::{Queue, State, WorkKey};
+use crate::key::{ObjectKey, WorkspaceId};
+
+/// Keys that are as good as any where workspaces do not matter.
+macro_rules! of_the_root {
+    ($($key:ty),*) => { $(
+        impl WorkKey for $key {
+            fn workspace(&self) -> &WorkspaceId {
+                WorkspaceId::root_ref()
+            }
+        }
+    )* };
+}
+of_the_root!(&'static str, u8, i32);
 
 #[tokio::test(start_paused = true)]
 async fn scripts() {
@@ -118,4 +131,50 @@ fn failures_count_until_forgotten() {
     assert_eq!((queue.fail(&1), queue.fail(&1), queue.fail(&2)), (1, 2, 1));
     queue.forget(&1);
     assert_eq!(queue.fail(&1), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_in_one_workspace_leaves_the_others_their_turns() {
+    let at = |workspace: &str, name: &str| ObjectKey::new(&WorkspaceId::parse(workspace).unwrap(), "", name);
+    let queue = Queue::default();
+    for number in 0..1000 {
+        queue.add(at("loud", &number.to_string()));
+    }
+    queue.add_after(at("late", "x"), Duration::from_secs(1));
+    queue.add(at("quiet", "x"));
+    let mut order = Vec::new();
+    for _ in 0..3 {
+        order.push(queue.next().await.to_string());
+    }
+    assert_eq!(order, ["loud|0", "quiet|x", "loud|1"]);
+    tokio::time::advance(Duration::from_secs(2)).await;
+    assert_eq!(queue.next().await.to_string(), "loud|2", "it was waiting already");
+    assert_eq!(queue.next().await.to_string(), "late|x");
+    assert_eq!(queue.depth(), 997);
+}
+
+#[test]
+fn a_burst_leaves_no_memory_behind() {
+    let mut state = State::default();
+    let now = Instant::now();
+    for key in 0..10_000 {
+        state.add(key);
+        state.add_at(key, now);
+        state.fail(&key);
+    }
+    let mut held = Vec::new();
+    while let Some(key) = state.next(now) {
+        held.push(key);
+    }
+    for key in &held {
+        state.done(key);
+        state.forget(key);
+    }
+    assert_eq!(held.len(), 10_000);
+    let kept = [
+        state.working.capacity(),
+        state.due.capacity(),
+        state.failures.capacity(),
+    ];
+    assert!(kept.iter().all(|kept| *kept < 200), "{kept:?}");
 }

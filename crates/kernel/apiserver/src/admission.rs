@@ -157,10 +157,28 @@ pub fn reserve(
     Ok(Reserve::default())
 }
 
+/// What a new object relies on: it is stored only if this has not changed since it was judged.
+pub(crate) fn rely_on(call: &Call<'_>, object: &Value) -> Result<Vec<(bytes::Bytes, u64)>, ApiError> {
+    if call.def.is("apiextensions.k8s.io", "customresourcedefinitions") {
+        tenancy::definition_relies_on(call, object)
+    } else {
+        Ok(Vec::new())
+    }
+}
+
 /// What a deletion gives back.
 pub fn release(call: &Call<'_>, object: &Value) -> Reservations {
     if call.def.is("", "services") {
         service::release(object)
+    } else if call.def.is("apis.kcp.io", "apiresourceschemas") {
+        let kernel = call.kernel;
+        let copy = kernel
+            .bound
+            .left_behind(&kernel.storage.cache, call.cluster, object);
+        Reservations {
+            take: copy.into_iter().collect(),
+            ..Reservations::default()
+        }
     } else {
         Reservations::default()
     }

@@ -4,8 +4,10 @@
 //! requests do not count. Who comes when all places are taken is told to come back, instead of being queued without end.
 //!
 //! Within them each workspace has a few places of its own, and its requests queue for those: whoever floods his own
-//! workspace waits behind himself, and his neighbour's request finds at most the others' few places before it. The
-//! root workspace, in which the platform works, has only the common bounds.
+//! workspace waits behind himself, and his neighbour's request finds at most the others' few places before it. Reads are
+//! answered from memory, so more of them at once than keep the cores busy would only stand in the neighbour's way;
+//! writes wait for the disk together, and more of them at once share its work. The root workspace, in which the
+//! platform works, has only the common bounds.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,8 +20,11 @@ use crate::status::ApiError;
 
 const READING: usize = 400;
 const MUTATING: usize = 200;
-/// Requests of one workspace that are worked on at once.
-const OF_A_WORKSPACE: usize = 16;
+/// Requests of one workspace that are worked on at once and change something.
+const WRITES_OF_A_WORKSPACE: usize = 16;
+/// Requests of one workspace that are worked on at once and read: for each core, and at least.
+const READS_FOR_EACH_CORE: usize = 1;
+const READS_AT_LEAST: usize = 4;
 /// Requests of one workspace that wait.
 const WAITING: usize = 256;
 
@@ -28,11 +33,13 @@ pub struct Inflight {
     reading: Arc<Semaphore>,
     mutating: Arc<Semaphore>,
     workspaces: Arc<Mutex<HashMap<Box<str>, Arc<Turn>>>>,
+    reads_of_a_workspace: usize,
 }
 
 /// The places of one workspace. There is one as long as somebody is in it.
 struct Turn {
-    places: Arc<Semaphore>,
+    reading: Arc<Semaphore>,
+    mutating: Arc<Semaphore>,
     /// Requests that work or wait.
     present: AtomicUsize,
 }
@@ -61,10 +68,12 @@ impl Drop for Present {
 
 impl Default for Inflight {
     fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {
             reading: Arc::new(Semaphore::new(READING)),
             mutating: Arc::new(Semaphore::new(MUTATING)),
             workspaces: Arc::default(),
+            reads_of_a_workspace: (cores * READS_FOR_EACH_CORE).clamp(READS_AT_LEAST, READING / 4),
         }
     }
 }
@@ -75,7 +84,7 @@ impl Inflight {
         let own = if cluster == ROOT_CLUSTER {
             None
         } else {
-            Some(self.queue(cluster).await?)
+            Some(self.queue(cluster, mutating).await?)
         };
         let places = if mutating { &self.mutating } else { &self.reading };
         let common = Arc::clone(places).try_acquire_owned().map_err(|_| refusal())?;
@@ -85,10 +94,18 @@ impl Inflight {
         })
     }
 
-    async fn queue(&self, cluster: &str) -> Result<(OwnedSemaphorePermit, Present), ApiError> {
+    async fn queue(
+        &self,
+        cluster: &str,
+        mutating: bool,
+    ) -> Result<(OwnedSemaphorePermit, Present), ApiError> {
         let present = self.arrive(cluster).ok_or_else(refusal)?;
-        let places = Arc::clone(&present.turn.places);
-        let place = places.acquire_owned().await.map_err(ApiError::internal)?;
+        let turn = &present.turn;
+        let places = if mutating { &turn.mutating } else { &turn.reading };
+        let place = Arc::clone(places)
+            .acquire_owned()
+            .await
+            .map_err(ApiError::internal)?;
         Ok((place, present))
     }
 
@@ -97,11 +114,12 @@ impl Inflight {
         let mut workspaces = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = workspaces.entry(cluster.into()).or_insert_with(|| {
             Arc::new(Turn {
-                places: Arc::new(Semaphore::new(OF_A_WORKSPACE)),
+                reading: Arc::new(Semaphore::new(self.reads_of_a_workspace)),
+                mutating: Arc::new(Semaphore::new(WRITES_OF_A_WORKSPACE)),
                 present: AtomicUsize::new(0),
             })
         });
-        if turn.present.load(Ordering::Acquire) >= OF_A_WORKSPACE + WAITING {
+        if turn.present.load(Ordering::Acquire) >= WRITES_OF_A_WORKSPACE + WAITING {
             return None;
         }
         turn.present.fetch_add(1, Ordering::AcqRel);
@@ -127,9 +145,13 @@ mod tests {
     async fn a_workspace_waits_behind_itself_alone() {
         let inflight = Inflight::default();
         let mut places = Vec::new();
-        for _ in 0..OF_A_WORKSPACE {
+        for _ in 0..WRITES_OF_A_WORKSPACE {
             places.push(inflight.enter("a", true).await.unwrap());
         }
+        assert!(
+            inflight.enter("a", false).now_or_never().is_some(),
+            "reads do not wait for writes"
+        );
         let mut next = Box::pin(inflight.enter("a", true));
         assert!((&mut next).now_or_never().is_none(), "its places are taken");
         assert!(
@@ -144,14 +166,14 @@ mod tests {
     #[tokio::test]
     async fn a_queue_has_an_end_and_leaves_nothing_behind() {
         let inflight = Inflight::default();
-        let mut requests: Vec<_> = (0..OF_A_WORKSPACE + WAITING)
+        let mut requests: Vec<_> = (0..WRITES_OF_A_WORKSPACE + WAITING)
             .map(|_| Box::pin(inflight.enter("a", false)))
             .collect();
         let mut places = Vec::new();
         for request in &mut requests {
             places.extend(request.now_or_never());
         }
-        assert_eq!(places.len(), OF_A_WORKSPACE);
+        assert_eq!(places.len(), inflight.reads_of_a_workspace);
         let refused = inflight.enter("a", false).now_or_never().unwrap();
         assert_eq!(refused.err().map(|e| e.code), Some(429));
         drop((requests, places));

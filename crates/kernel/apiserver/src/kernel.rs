@@ -121,6 +121,9 @@ impl Kernel {
             }
         };
         let cache = Cache::load(Arc::clone(&store), Arc::clone(&keys)).await?;
+        let bound = crate::custom::Bound::load(&store)
+            .await
+            .map_err(LoadError::Store)?;
         let authorizer = Authorizer::follow(&cache);
         let limits = Limits::follow(&cache);
         let workspaces = crate::workspaces::Workspaces::follow(&cache);
@@ -128,7 +131,7 @@ impl Kernel {
         let kernel = Arc::new(Self {
             storage: Storage { store, cache, keys },
             apis: crate::apis::Apis::default(),
-            bound: crate::custom::Bound::default(),
+            bound,
             workspaces,
             api_services: ArcSwap::default(),
             authorizer,
@@ -149,7 +152,7 @@ impl Kernel {
             ready: std::sync::atomic::AtomicBool::new(false),
         });
         Definitions::follow(&kernel);
-        crate::custom::Bound::follow(&kernel);
+        crate::custom::Bound::follow(&kernel).await;
         crate::compaction::start(&kernel);
         Ok(kernel)
     }

@@ -116,14 +116,23 @@ pub(crate) fn render(kernel: &Kernel) -> String {
         "gauge",
         "Objects by kind.",
     );
-    for kind in kernel.storage.cache.kinds() {
-        let mut parts = kind.prefix().trim_matches('/').splitn(3, '/');
-        let (group, resource) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
-        let group = if group == "core" { "" } else { group };
+    let kinds = by_name(kernel);
+    for ((group, resource), (objects, _)) in &kinds {
         let _ = writeln!(
             out,
-            "apiserver_resource_objects{{group=\"{group}\",resource=\"{resource}\"}} {}",
-            kind.len()
+            "apiserver_resource_objects{{group=\"{group}\",resource=\"{resource}\"}} {objects}",
+        );
+    }
+    head(
+        &mut out,
+        "apiserver_longrunning_requests",
+        "gauge",
+        "Open watches by kind.",
+    );
+    for ((group, resource), (_, watches)) in kinds.iter().filter(|(_, (_, watches))| *watches > 0) {
+        let _ = writeln!(
+            out,
+            "apiserver_longrunning_requests{{verb=\"WATCH\",group=\"{group}\",resource=\"{resource}\"}} {watches}",
         );
     }
     head(
@@ -144,6 +153,22 @@ pub(crate) fn render(kernel: &Kernel) -> String {
         out.push_str(&more());
     }
     out
+}
+
+/// Objects and watches of each kind. Kinds of the same name in different workspaces are one series: their number is
+/// bounded by nobody.
+fn by_name(kernel: &Kernel) -> BTreeMap<(String, String), (usize, usize)> {
+    let mut kinds = BTreeMap::new();
+    for kind in kernel.storage.cache.kinds() {
+        let mut parts = kind.prefix().trim_matches('/').splitn(3, '/');
+        let (group, resource) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
+        let group = if group == "core" { "" } else { group };
+        let (objects, watches): &mut (usize, usize) =
+            kinds.entry((group.to_owned(), resource.to_owned())).or_default();
+        *objects += kind.len();
+        *watches += kind.watchers();
+    }
+    kinds
 }
 
 fn head(out: &mut String, name: &str, kind: &str, help: &str) {

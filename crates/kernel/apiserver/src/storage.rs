@@ -32,6 +32,8 @@ pub struct Reservations {
     pub release: Vec<Bytes>,
     /// Other objects that change with this one.
     pub replace: Vec<Replacement>,
+    /// Other objects that must still have the revision at which they were judged.
+    pub unchanged: Vec<(Bytes, u64)>,
 }
 
 /// An object that is rewritten together with another one, if nobody else has changed it.
@@ -145,6 +147,12 @@ impl Storage {
                 key,
                 value,
                 lease: None,
+            });
+        }
+        for (key, revision) in reservations.unchanged {
+            txn.compare.push(Compare {
+                key,
+                target: CompareTarget::ModRevision(Revision(revision)),
             });
         }
         for key in reservations.release {

@@ -15,6 +15,7 @@ pub mod bootstrap;
 mod escalation;
 mod policy;
 mod rule;
+mod sorted;
 
 pub use aggregation::{LabelSelector, PendingAggregation};
 pub use attributes::{Attributes, Decision, ResourceAttributes, UserInfo, forbidden_message};

@@ -15,6 +15,7 @@ use crate::aggregation::{ClusterRole, PendingAggregation, pending_aggregations};
 use crate::attributes::{Attributes, Decision, UserInfo};
 use crate::binding::{Binding, RoleRef, Subject, SubjectKey, describe_grant};
 use crate::rule::PolicyRule;
+use crate::sorted::Sorted;
 use crate::{Kind, PRIVILEGED_GROUP};
 
 /// The roles and bindings of one workspace. The caller holds one for each workspace, and feeds it every change.
@@ -32,13 +33,13 @@ pub struct Policy {
 /// The bindings of one scope, and who they name.
 #[derive(Debug, Clone, Default)]
 struct BindingIndex {
-    bindings: BTreeMap<String, Binding>,
+    bindings: Sorted<Box<Binding>>,
     by_user: SubjectIndex,
     by_group: SubjectIndex,
 }
 
 /// Subject name to the names of the bindings that have it, each with the position of the subject.
-type SubjectIndex = HashMap<String, BTreeMap<String, usize>>;
+type SubjectIndex = HashMap<String, Sorted<usize>>;
 
 /// A role that a binding refers to and that does not exist, or that no role can be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -111,13 +112,9 @@ impl BindingIndex {
                 None => continue,
             };
             // The first of several equal subjects is the one that reasons name.
-            index
-                .entry(key)
-                .or_default()
-                .entry(name.to_owned())
-                .or_insert(position);
+            index.entry(key).or_default().add(name, position);
         }
-        self.bindings.insert(name.to_owned(), binding);
+        self.bindings.add(name, Box::new(binding));
     }
 
     fn remove(&mut self, namespace: &str, name: &str) {
@@ -140,7 +137,7 @@ impl BindingIndex {
     }
 
     /// The indexes' entries that are about `user`: one for the name, one for each group.
-    fn entries<'a>(&'a self, user: &'a UserInfo) -> impl Iterator<Item = &'a BTreeMap<String, usize>> {
+    fn entries<'a>(&'a self, user: &'a UserInfo) -> impl Iterator<Item = &'a Sorted<usize>> {
         let by_name = self.by_user.get(&user.name);
         by_name
             .into_iter()
@@ -233,7 +230,7 @@ impl Policy {
         let namespace = attributes.resource.as_ref().map_or("", |target| target.namespace);
         let mut errors = Vec::new();
         for (policy, index, namespace) in self.scopes(namespace) {
-            for name in index.entries(attributes.user).flat_map(BTreeMap::keys) {
+            for name in index.entries(attributes.user).flat_map(Sorted::names) {
                 let Some(binding) = index.bindings.get(name) else {
                     continue;
                 };
@@ -331,7 +328,7 @@ impl Policy {
         let mut rules = Vec::new();
         let mut errors = Vec::new();
         for (policy, index, namespace) in self.scopes(namespace) {
-            let names: BTreeSet<&String> = index.entries(user).flat_map(BTreeMap::keys).collect();
+            let names: BTreeSet<&str> = index.entries(user).flat_map(Sorted::names).collect();
             for binding in names.into_iter().filter_map(|name| index.bindings.get(name)) {
                 match policy.resolve(&binding.role_ref, namespace) {
                     Ok(granted) => rules.extend(granted),

@@ -21,6 +21,7 @@ use std::time::Duration;
 use fairway_controller::dynamic::{self, Change};
 use fairway_controller::events::{Happening, Recorder, Severity};
 use fairway_controller::kinds::Kind;
+use fairway_controller::queue::WorkKey;
 use fairway_controller::{Controller, Manager, Metadata, Queue, Reach, WorkspaceId};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -44,6 +45,12 @@ const FORMER_KINDS: usize = 256;
 struct GarbageKey {
     workspace: WorkspaceId,
     work: Work,
+}
+
+impl WorkKey for GarbageKey {
+    fn workspace(&self) -> &WorkspaceId {
+        &self.workspace
+    }
 }
 
 impl fmt::Display for GarbageKey {

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fairway_controller::error::is_not_found;
+use fairway_controller::queue::WorkKey;
 use fairway_controller::{
     Attempt as _, Clients, Controller, Failure, Manager, Outcome, Queue, Reach, Reconcile, WorkspaceId, watch,
 };
@@ -25,6 +26,12 @@ const NAME: &str = "clusterrole-aggregation";
 /// All cluster roles of a workspace: one role may change many, so they are one piece of work.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct AllRoles(WorkspaceId);
+
+impl WorkKey for AllRoles {
+    fn workspace(&self) -> &WorkspaceId {
+        &self.0
+    }
+}
 
 impl fmt::Display for AllRoles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -313,7 +313,8 @@ mod tests {
             ),
             (LOGICAL_CLUSTER_CONTROLLER, "create", "", "configmaps", "", false),
             (API_EXPORT_CONTROLLER, "create", "", "secrets", "", true),
-            (API_EXPORT_CONTROLLER, "list", "", "secrets", "", false),
+            (API_EXPORT_CONTROLLER, "watch", "", "secrets", "", true),
+            (API_EXPORT_CONTROLLER, "delete", "", "secrets", "", false),
             (
                 API_EXPORT_CONTROLLER,
                 "patch",

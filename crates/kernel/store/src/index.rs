@@ -71,6 +71,9 @@ pub(crate) struct Selection {
     pub(crate) count: usize,
 }
 
+/// Room for so many changes is not worth giving back.
+const ROOMY: usize = 1024;
+
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     keys: BTreeMap<Bytes, History>,
@@ -270,6 +273,8 @@ impl Index {
                     for key in &at_end {
                         self.trim_key(key, &mut dropped);
                     }
+                    tighten(&mut self.superseding);
+                    tighten(&mut self.births);
                     return (dropped, true);
                 }
             }
@@ -283,7 +288,12 @@ impl Index {
         };
         let reachable = |version: &Version| version.id.revision() <= self.compacted;
         if reachable(&history.newest) {
-            dropped.extend(history.older.drain(..).map(|version| version.id));
+            // Taken, not drained: the room for older versions would stay with every key that was ever changed.
+            dropped.extend(
+                std::mem::take(&mut history.older)
+                    .into_iter()
+                    .map(|version| version.id),
+            );
             if history.newest.is_deleted() && history.newest.id.revision() < self.compacted {
                 dropped.push(history.newest.id);
                 self.keys.remove(key);
@@ -305,6 +315,13 @@ impl Index {
         if history.older.is_empty() {
             history.older.shrink_to_fit();
         }
+    }
+}
+
+/// Gives back the room that a burst of changes has left behind.
+fn tighten<T>(log: &mut VecDeque<T>) {
+    if log.capacity() > ROOMY && log.capacity() / 4 > log.len() {
+        log.shrink_to(2 * log.len());
     }
 }
 

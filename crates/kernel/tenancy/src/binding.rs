@@ -5,8 +5,10 @@
 
 mod deletion;
 mod permission;
+mod settled;
 
 pub use self::deletion::{Deletion, Remaining, decide_deletion};
+pub use self::settled::{Fingerprint, offered};
 
 use std::sync::Arc;
 

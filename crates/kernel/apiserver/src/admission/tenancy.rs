@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use fairway_kernel_authz::{Attributes, ResourceAttributes};
 use fairway_kernel_tenancy::export::BindQuestion;
 use fairway_kernel_tenancy::locks::{Holder, Locks};
@@ -218,6 +219,22 @@ fn workspace_stays(call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
         return Err(ApiError::forbidden(call.about(meta(object, "name")), why));
     }
     Ok(())
+}
+
+/// The list of who brings which resource into the workspace, in which a definition did not find its own. A binding writes
+/// itself into it and looks for definitions afterwards; so of a definition and a binding that come at the same moment, one
+/// finds the other, whichever is first.
+pub(super) fn definition_relies_on(call: &Call<'_>, object: &Value) -> Result<Vec<(Bytes, u64)>, ApiError> {
+    let prefix = KindPrefix::new(CORE, "logicalclusters", BUILTIN_IDENTITY);
+    let suffix = ObjectSuffix::new(call.cluster, "", LOGICAL_CLUSTER);
+    let kind = call.kernel.storage.cache.kind(prefix.as_str());
+    let revision = kind.get(suffix.as_str()).map(|cluster| cluster.revision());
+    // Judged after the revision is known: if it is judged by a newer list, the write is tried again.
+    definition_is_free(call, object)?;
+    Ok(revision
+        .map(|revision| (prefix.object(&suffix), revision))
+        .into_iter()
+        .collect())
 }
 
 /// A kind that the system or a binding brings cannot be defined once more.

@@ -78,8 +78,9 @@ impl Change {
             .get_or_init(|| watch_frame(self.kind.word(), &self.object.partial_metadata()))
     }
 
+    /// What it holds on to: the object, the line that is made of it, and the object before.
     fn weight(&self) -> usize {
-        self.object.bytes().len() + self.prev.as_ref().map_or(0, |p| p.bytes().len())
+        2 * self.object.bytes().len() + self.prev.as_ref().map_or(0, |p| p.bytes().len())
     }
 }
 
@@ -208,6 +209,12 @@ impl KindCache {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.read().objects.is_empty()
+    }
+
+    /// Number of open watches.
+    pub fn watchers(&self) -> usize {
+        let state = self.read();
+        state.watchers.iter().filter(|w| !w.queue.is_closed()).count()
     }
 
     /// Revision of the last change of this kind since start; 0: there was none.

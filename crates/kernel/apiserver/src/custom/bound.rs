@@ -4,18 +4,26 @@
 //! workspaces that bind it. It happens under the lock of bindings, so that a workspace whose binding has been
 //! acknowledged as bound serves the kinds at once.
 
+mod kept;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
+use bytes::Bytes;
+use fairway_kernel_store::{Store, StoreError};
 use fairway_kernel_tenancy::binding::{ApiBinding, BoundResource};
 use fairway_kernel_tenancy::claims::Answer;
 use fairway_kernel_tenancy::names::APIS;
 use fairway_kernel_tenancy::schema;
+use serde_json::Value;
+use tracing::warn;
 
+use self::kept::Kept;
 use super::compile::{Origin, resources};
-use crate::cache::{Cache, Change, ChangeKind};
+use crate::cache::{Cache, Change, ChangeKind, Scope};
 use crate::kernel::Kernel;
-use crate::key::{BUILTIN_IDENTITY, KindPrefix, split_suffix};
+use crate::key::{BUILTIN_IDENTITY, KindPrefix, scope_prefix, split_suffix};
+use crate::object::Object;
 use crate::registry::Layer;
 
 /// The UID of a schema and the identity of its export.
@@ -24,15 +32,20 @@ type LayerKey = (Box<str>, Box<str>);
 /// By workspace, then by the name of the binding.
 type ByBinding<T> = HashMap<Box<str>, BTreeMap<Box<str>, T>>;
 
+/// What each binding of a workspace brings, by its name. Most workspaces have a few, for which a tree would be mostly room.
+type Brought = Vec<(Box<str>, Box<[Arc<Layer>]>)>;
+
 /// Follows the bindings.
 #[derive(Default)]
 pub struct Bound {
     /// What each binding brings.
-    bindings: Mutex<ByBinding<Vec<Arc<Layer>>>>,
+    bindings: Mutex<HashMap<Box<str>, Brought>>,
     /// What is compiled already and still in use.
     layers: Mutex<HashMap<LayerKey, Weak<Layer>>>,
     /// Bindings that let a provider see more than its own kinds.
     consents: RwLock<ByBinding<Arc<ApiBinding>>>,
+    /// Schemas that are in use and gone.
+    kept: Kept,
 }
 
 fn prefix(resource: &str) -> KindPrefix {
@@ -40,8 +53,16 @@ fn prefix(resource: &str) -> KindPrefix {
 }
 
 impl Bound {
+    /// Nothing yet but the schemas that bindings may need.
+    pub async fn load(store: &Arc<dyn Store>) -> Result<Self, StoreError> {
+        Ok(Self {
+            kept: Kept::load(store).await?,
+            ..Self::default()
+        })
+    }
+
     /// Takes up the bindings that there are, and every change from then on.
-    pub fn follow(kernel: &Arc<Kernel>) {
+    pub async fn follow(kernel: &Arc<Kernel>) {
         let weak = Arc::downgrade(kernel);
         let bindings = kernel.storage.cache.kind(prefix("apibindings").as_str());
         bindings.observe(Box::new(move |change| {
@@ -49,6 +70,37 @@ impl Bound {
                 kernel.bound.take(&kernel, change);
             }
         }));
+        let bound = &kernel.bound;
+        let pruned = bound
+            .kept
+            .prune(&kernel.storage.store, |uid| bound.is_in_use(uid));
+        if let Err(reason) = pruned.await {
+            warn!(%reason, "schemas that nobody uses any more could not be removed; the next start will try again");
+        }
+    }
+
+    /// Whether a workspace serves what a schema says.
+    fn is_in_use(&self, uid: &str) -> bool {
+        let layers = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of_schema = layers.iter().filter(|((of, _), _)| **of == *uid);
+        of_schema.any(|(_, layer)| layer.strong_count() > 0)
+    }
+
+    /// What a schema leaves behind when it is deleted: a copy, if anybody uses it or might be about to.
+    pub fn left_behind(&self, cache: &Cache, cluster: &str, schema: &Value) -> Option<(Bytes, Bytes)> {
+        let uid = schema["metadata"]["uid"].as_str()?;
+        let exports = cache.kind(prefix("apiexports").as_str());
+        let (exports, _) = exports.snapshot(&Scope::Within(scope_prefix(cluster, None).into()), 0);
+        let is_offered = || {
+            let mut resources = exports.iter().filter_map(|export| export.value().ok());
+            resources.any(|export| {
+                let offered = export["spec"]["resources"].as_array().into_iter().flatten();
+                offered
+                    .into_iter()
+                    .any(|it| it["schema"] == schema["metadata"]["name"])
+            })
+        };
+        (self.is_in_use(uid) || is_offered()).then(|| self.kept.add(uid, schema))
     }
 
     fn take(&self, kernel: &Kernel, change: &Change) {
@@ -60,11 +112,17 @@ impl Bound {
         let brought = binding.as_ref().map(|b| self.layers_of(&kernel.storage.cache, b));
         let mut all = self.bindings.lock().unwrap_or_else(PoisonError::into_inner);
         let here = all.entry(cluster.into()).or_default();
-        match brought.filter(|layers| !layers.is_empty()) {
-            Some(layers) => drop(here.insert(name.into(), layers)),
-            None => drop(here.remove(name)),
+        let at = here.binary_search_by(|(other, _)| (**other).cmp(name));
+        match (brought.filter(|layers| !layers.is_empty()), at) {
+            (Some(layers), Ok(at)) => here[at].1 = layers.into(),
+            (Some(layers), Err(at)) => {
+                here.reserve_exact(1);
+                here.insert(at, (name.into(), layers.into()));
+            }
+            (None, Ok(at)) => drop(here.remove(at)),
+            (None, Err(_)) => {}
         }
-        let layers = here.values().flatten().cloned().collect();
+        let layers = here.iter().flat_map(|(_, layers)| layers).cloned().collect();
         if here.is_empty() {
             all.remove(cluster);
         }
@@ -113,6 +171,13 @@ impl Bound {
         self.compiled(cache, cluster, export, &bound.schema.name, Some(uid), identity)
     }
 
+    /// What is compiled already.
+    fn known(&self, uid: &str, identity: &str) -> Option<Arc<Layer>> {
+        let layers = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
+        let key: LayerKey = (uid.into(), identity.into());
+        layers.get(&key).and_then(Weak::upgrade)
+    }
+
     /// The kinds of one schema, under an identity.
     pub fn compiled(
         &self,
@@ -123,12 +188,26 @@ impl Bound {
         uid: Option<&str>,
         identity: &str,
     ) -> Option<Arc<Layer>> {
-        let object = cache.built_in_value(APIS, "apiresourceschemas", cluster, "", name)?;
-        let found = object["metadata"]["uid"].as_str().unwrap_or_default();
-        if uid.is_some_and(|uid| uid != found) {
-            return None;
+        // Schemas are large and never change, and thousands of bindings ask for the same few: each is read once. One that
+        // is in use stays in use when its object goes.
+        if let Some(uid) = uid
+            && let Some(layer) = self.known(uid, identity)
+        {
+            return Some(layer);
         }
-        let key = (Box::from(found), Box::from(identity));
+        let stored = cache.built_in(APIS, "apiresourceschemas", cluster, "", name);
+        let stored_schema = stored.and_then(|it| Some((uid_of(&it)?, it)));
+        let (found, object) = match (stored_schema, uid) {
+            (Some((found, _)), None) if self.known(&found, identity).is_some() => {
+                return self.known(&found, identity);
+            }
+            (Some((found, schema)), _) if uid.is_none_or(|uid| uid == &*found) => {
+                (found, schema.value().ok()?)
+            }
+            (_, Some(uid)) => (uid.into(), self.kept.get(uid)?),
+            (_, None) => return None,
+        };
+        let key = (found, Box::from(identity));
         let mut layers = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(layer) = layers.get(&key).and_then(Weak::upgrade) {
             return Some(layer);
@@ -147,4 +226,18 @@ impl Bound {
         layers.insert(key, Arc::downgrade(&layer));
         Some(layer)
     }
+}
+
+/// The UID of an object, without reading the rest of it.
+fn uid_of(object: &Object) -> Option<Box<str>> {
+    #[derive(serde::Deserialize)]
+    struct Meta {
+        uid: Box<str>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Identified {
+        metadata: Meta,
+    }
+    let found: Identified = serde_json::from_slice(&object.partial_metadata()).ok()?;
+    Some(found.metadata.uid)
 }

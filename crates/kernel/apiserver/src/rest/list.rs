@@ -126,8 +126,19 @@ fn cut(call: &Call<'_>, options: &ListOptions, filter: &Filter, listing: Listing
     } = listing;
     let mut more_matches = more > 0;
     if !filter.is_empty() {
-        objects.retain(|(_, object)| filter.matches(&call.def, object));
-        if options.limit > 0 && objects.len() > options.limit {
+        // Nothing behind the first object of the next page is looked at: a list of ten thousand objects in pages would look
+        // at each of them many times.
+        let enough = if options.limit > 0 {
+            options.limit + 1
+        } else {
+            usize::MAX
+        };
+        objects = objects
+            .into_iter()
+            .filter(|(suffix, object)| filter.matches_key(&call.def, suffix, object))
+            .take(enough)
+            .collect();
+        if objects.len() == enough {
             objects.truncate(options.limit);
             more_matches = true;
         }

@@ -219,7 +219,8 @@ async fn store_new(
             return Ok(None);
         }
         keys.replace = std::mem::take(&mut charged.replacements);
-        let contended = !keys.take.is_empty() || !keys.replace.is_empty();
+        keys.unchanged = admission::rely_on(call, &object)?;
+        let contended = !keys.take.is_empty() || !keys.replace.is_empty() || !keys.unchanged.is_empty();
         match storage.put(&call.def, suffix, &object, 0, keys).await? {
             Outcome::Done(stored) => return Ok(Some(stored)),
             Outcome::Lost if contended => keys = reserve.assign(call, &mut object).await?,
@@ -228,7 +229,7 @@ async fn store_new(
     }
     Err(ApiError::conflict(
         call.about(meta(&object, "name")),
-        "too many writers want the same addresses or charge the same quota",
+        "too many writers want the same addresses, charge the same quota or bind the same APIs",
     ))
 }
 

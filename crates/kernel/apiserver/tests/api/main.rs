@@ -13,6 +13,7 @@ mod access;
 mod apiservice;
 mod audit;
 mod bootstrap;
+mod bound_kinds;
 mod certificates;
 mod custom;
 mod delete;

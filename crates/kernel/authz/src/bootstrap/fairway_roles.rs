@@ -32,6 +32,7 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
                 &["apiexportendpointslices/status", "apiexports/status"],
             ),
             on(&["create", "get"], CORE, &["namespaces", "secrets"]),
+            on(&["list", "watch"], CORE, &["secrets"]),
         ],
         ..Role::NONE
     },

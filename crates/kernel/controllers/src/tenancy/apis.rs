@@ -5,18 +5,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fairway_controller::cache::Cache;
 use fairway_controller::watch::follow;
-use fairway_controller::{Manager, ObjectKey, Reach, WorkspaceId};
-use fairway_kernel_tenancy::binding::ApiBinding;
+use fairway_controller::{Json, Manager, ObjectKey, Reach, WorkspaceId};
+use fairway_kernel_tenancy::binding::{ApiBinding, Fingerprint, offered};
 use fairway_kernel_tenancy::export::ApiExport;
 use fairway_kernel_tenancy::names::APIS;
 use fairway_kernel_tenancy::schema::ApiResourceSchema;
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, DynamicObject, PartialObjectMeta};
+use kube::api::{Api, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event};
 use serde_json::Value;
 
 use super::Queues;
-use super::tree::{Tree, cluster_key, everywhere, follow_changes, value};
+use super::tree::{Tree, cluster_key, everywhere, follow_changes};
 use crate::users;
 
 /// What is kept of an APIBinding.
@@ -26,6 +27,8 @@ pub(super) struct BindingView {
     export: Option<ObjectKey>,
     /// So far that a new workspace may be used.
     pub(super) ready: bool,
+    /// What it has taken, if there is nothing more to say about it.
+    taken: Option<Fingerprint>,
 }
 
 /// What is kept of an APIExportEndpointSlice: the name of its export.
@@ -71,6 +74,19 @@ impl Apis {
             && self.slices.is_synced()
     }
 
+    /// Whether a binding has exactly what its export offers, as far as has been seen.
+    pub(super) fn is_settled(&self, binding: &ObjectKey) -> bool {
+        let Some(view) = self.bindings.get(binding) else {
+            return false;
+        };
+        let (Some(taken), Some(export)) = (view.taken, &view.export) else {
+            return false;
+        };
+        let schema = |name: &str| self.schemas.get(&ObjectKey::new(&export.workspace, "", name));
+        let offer = self.exports.get(export);
+        offer.is_some_and(|offer| offered(&offer, &schema) == Some(taken))
+    }
+
     /// Whether anybody is bound to an export.
     pub(super) fn has_consumers(&self, export: &ObjectKey) -> bool {
         self.consumers().of.contains_key(export)
@@ -85,7 +101,7 @@ impl Apis {
             manager.shutdown(),
             reach.clone(),
             Arc::clone(&self.exports),
-            |object: &DynamicObject| ApiExport::read(&value(object)),
+            |object: &Json| ApiExport::read(&object.value),
             move |key, _, _| {
                 apis.offer_changed(&key, &work);
                 // New workspaces may wait for it.
@@ -109,7 +125,7 @@ impl Apis {
             manager.shutdown(),
             reach.clone(),
             Arc::clone(&self.schemas),
-            |object: &DynamicObject| ApiResourceSchema::read(&value(object)),
+            |object: &Json| ApiResourceSchema::read(&object.value),
             move |key, _, _| {
                 for (export, kept) in apis.exports.of_workspace(&key.workspace) {
                     if kept.resources.iter().any(|it| it.schema == key.name) {
@@ -139,14 +155,15 @@ impl Apis {
             manager.shutdown(),
             reach.clone(),
             Arc::clone(&self.slices),
-            |object: &DynamicObject| {
-                let name = object.data.pointer("/spec/export/name").and_then(Value::as_str);
+            |object: &Json| {
+                let name = object.value.pointer("/spec/export/name").and_then(Value::as_str);
                 name.unwrap_or_default().into()
             },
             move |key, _, _| work.slices.add(key),
         ));
         let (apis, work) = (self.clone(), queues.clone());
         let definitions: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
+        self.follow_secrets(manager, queues);
         manager.spawn(follow(
             definitions,
             watcher::Config::default(),
@@ -159,6 +176,25 @@ impl Apis {
                 }
             },
         ));
+    }
+
+    /// An export whose identity lies in a Secret is looked at when that changes. Nothing is kept of Secrets.
+    fn follow_secrets(&self, manager: &mut Manager, queues: &Queues) {
+        let client = manager.clients(users::API_EXPORT_CONTROLLER).every();
+        let (apis, work, reach) = (self.clone(), queues.clone(), manager.reach().clone());
+        let secrets: Api<PartialObjectMeta<Secret>> = Api::all(client);
+        let config = watcher::Config::default();
+        manager.spawn(follow(secrets, config, manager.shutdown(), move |event| {
+            // What there is at the start is read with the exports.
+            if let Event::Apply(secret) | Event::Delete(secret) = event {
+                let key = ObjectKey::of(&reach, &secret.metadata);
+                for (export, kept) in apis.exports.of_workspace(&key.workspace) {
+                    if kept.secret() == (key.namespace.as_str(), key.name.as_str()) {
+                        work.exports.add(export);
+                    }
+                }
+            }
+        }));
     }
 
     /// Has every binding of a workspace looked at.
@@ -244,8 +280,8 @@ impl Consumers {
     }
 }
 
-fn view(object: &DynamicObject) -> BindingView {
-    let binding = ApiBinding::read(&value(object));
+fn view(object: &Json) -> BindingView {
+    let binding = ApiBinding::read(&object.value);
     let export = binding.export().and_then(|(cluster, name)| {
         let workspace = WorkspaceId::parse(cluster.as_str()).ok()?;
         Some(ObjectKey::new(&workspace, "", name))
@@ -253,6 +289,7 @@ fn view(object: &DynamicObject) -> BindingView {
     BindingView {
         export,
         ready: binding.is_initially_bound(),
+        taken: binding.taken(),
     }
 }
 
@@ -268,6 +305,7 @@ mod tests {
         let bound = |export: Option<&str>| BindingView {
             export: export.map(at),
             ready: false,
+            taken: None,
         };
         let mut consumers = Consumers::default();
         let (none, x, y) = (bound(None), bound(Some("x")), bound(Some("y")));

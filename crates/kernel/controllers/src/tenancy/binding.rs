@@ -91,7 +91,10 @@ impl Bindings {
             })
         };
         let locks = plan.locks.as_ref().unwrap_or(&around.locks);
-        around.write_locks(&here, locks).await?;
+        if around.write_locks(&here, locks).await? && around.defined != defined_in(&here).await? {
+            // A definition that came at the same moment did not find the locks: it was there first.
+            return Ok(Outcome::Again(UNTIL_SYNCED));
+        }
         if let Some(status) = plan.status {
             claims::write(&self.clients.of(&key.workspace), &here, &path, &object, &status).await?;
         }
@@ -108,10 +111,7 @@ impl Bindings {
             text.unwrap_or_default().to_owned()
         };
         let names: Vec<String> = bindings.iter().map(|it| text(it, "/metadata/name")).collect();
-        let defined: Vec<(String, String)> = definitions
-            .iter()
-            .map(|it| (text(it, "/spec/group"), text(it, "/spec/names/plural")))
-            .collect();
+        let defined = resources_of(&definitions);
         let mut served = Vec::new();
         for (definition, (group, _)) in definitions.iter().zip(&defined) {
             served.push(Brought {
@@ -174,6 +174,9 @@ impl Reconcile<ObjectKey> for Bindings {
         if !self.tree.is_synced() || !self.apis.is_synced() {
             return Ok(Outcome::Again(UNTIL_SYNCED));
         }
+        if self.apis.is_settled(key) {
+            return Ok(Outcome::Done);
+        }
         self.bind(key).await
     }
 }
@@ -226,19 +229,35 @@ impl Around {
         locks
     }
 
-    /// Writes who holds what, unless somebody else has written it since it was read.
-    async fn write_locks(&self, here: &Requests, locks: &Locks) -> Result<(), Failure> {
+    /// Writes who holds what, unless somebody else has written it since it was read; whether there was anything to write.
+    async fn write_locks(&self, here: &Requests, locks: &Locks) -> Result<bool, Failure> {
         let Some(cluster) = &self.cluster else {
-            return Ok(());
+            return Ok(false);
         };
         if *locks == Locks::parse(self.annotation.as_deref()) {
-            return Ok(());
+            return Ok(false);
         }
         let patch = json!({"metadata": {
             "resourceVersion": version(cluster),
             "annotations": {annotation::RESOURCE_BINDINGS: locks.to_annotation()},
         }});
         here.merge(CLUSTER, &patch).await?;
-        Ok(())
+        Ok(true)
     }
+}
+
+/// Group and plural name of each definition of a workspace.
+async fn defined_in(here: &Requests) -> Result<Vec<(String, String)>, Failure> {
+    Ok(resources_of(&here.list(DEFINITIONS).await?))
+}
+
+fn resources_of(definitions: &[Value]) -> Vec<(String, String)> {
+    let text = |object: &Value, pointer: &str| {
+        let text = object.pointer(pointer).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    };
+    definitions
+        .iter()
+        .map(|it| (text(it, "/spec/group"), text(it, "/spec/names/plural")))
+        .collect()
 }

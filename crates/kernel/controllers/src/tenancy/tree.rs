@@ -6,17 +6,16 @@ use std::sync::Arc;
 
 use fairway_controller::cache::Cache;
 use fairway_controller::watch::follow;
-use fairway_controller::{Manager, ObjectKey, Reach, WorkspaceId};
+use fairway_controller::{Json, Manager, ObjectKey, Reach, WorkspaceId};
 use fairway_kernel_tenancy::WorkspacePath;
 use fairway_kernel_tenancy::logical_cluster::{LogicalCluster, Phase};
 use fairway_kernel_tenancy::names::{CORE, LOGICAL_CLUSTER, TENANCY, annotation, finalizer, label};
 use fairway_kernel_tenancy::types::{Resolved, TypeError, TypeReference, WorkspaceType, resolve};
 use fairway_kernel_tenancy::workspace::Workspace;
-use kube::api::{Api, ApiResource, DynamicObject};
+use kube::api::{Api, ApiResource};
 use kube::core::GroupVersionKind;
 use kube::runtime::watcher::{self, Event};
 use kube::{Client, Resource};
-use serde_json::Value;
 
 use super::Queues;
 use crate::users;
@@ -57,20 +56,9 @@ pub(super) fn cluster_key(workspace: &WorkspaceId) -> ObjectKey {
 }
 
 /// Objects of one of kcp's kinds in every workspace.
-pub(super) fn everywhere(
-    client: Client,
-    group: &str,
-    version: &str,
-    kind: &str,
-    plural: &str,
-) -> Api<DynamicObject> {
+pub(super) fn everywhere(client: Client, group: &str, version: &str, kind: &str, plural: &str) -> Api<Json> {
     let names = GroupVersionKind::gvk(group, version, kind);
     Api::all_with(client, &ApiResource::from_gvk_with_plural(&names, plural))
-}
-
-/// An object that was watched as JSON, which the decisions read.
-pub(super) fn value(object: &DynamicObject) -> Value {
-    serde_json::to_value(object).unwrap_or_default()
 }
 
 /// Follows a kind into a cache, and tells of each change what was kept before and what is kept now.
@@ -156,7 +144,7 @@ impl Tree {
             manager.shutdown(),
             manager.reach().clone(),
             Arc::clone(&self.types),
-            |object| WorkspaceType::read(&value(object)).map(Arc::new),
+            |object| WorkspaceType::read(&object.value).map(Arc::new),
             move |_, old, now| {
                 // What waits for a type may go on, and what a type maintains may have changed.
                 if old.is_some() && old == now {
@@ -244,9 +232,8 @@ impl Tree {
     }
 }
 
-fn child(object: &DynamicObject) -> Child {
-    let object = value(object);
-    let workspace = Workspace::read(&object);
+fn child(object: &Json) -> Child {
+    let workspace = Workspace::read(&object.value);
     let labelled = workspace.meta.labels.get(label::PHASE).map(String::as_str);
     let cluster = workspace.cluster.as_ref();
     Child {
@@ -257,9 +244,8 @@ fn child(object: &DynamicObject) -> Child {
     }
 }
 
-fn cluster(object: &DynamicObject, home: &str) -> Cluster {
-    let object = value(object);
-    let cluster = LogicalCluster::read(&object);
+fn cluster(object: &Json, home: &str) -> Cluster {
+    let cluster = LogicalCluster::read(&object.value);
     let meta = &cluster.meta;
     let owner = cluster.owner().and_then(|(parent, name)| {
         let parent = WorkspaceId::parse(parent.as_str()).ok()?;

@@ -404,3 +404,24 @@ async fn claims_follow_consent() {
     .await;
     cluster.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_key_in_the_identity_secret_is_noticed() {
+    let (cluster, provider, _) = sea(json!([])).await;
+    let exports = exports(&provider);
+    let identity = async |status: &str| {
+        eventually(&format!("IdentityValid is {status}"), || async {
+            let export = exports.get("boats").await.unwrap();
+            condition(&export, "IdentityValid")["status"] == status
+        })
+        .await;
+    };
+    identity("True").await;
+    let secrets = provider.api("v1", "Secret", "secrets", "kcp-system");
+    let key = secrets.get("boats").await.unwrap().data["data"]["key"].clone();
+    patch(&secrets, "boats", json!({"data": {"key": "YW5vdGhlcg=="}})).await;
+    identity("False").await;
+    patch(&secrets, "boats", json!({"data": {"key": key}})).await;
+    identity("True").await;
+    cluster.stop().await;
+}
