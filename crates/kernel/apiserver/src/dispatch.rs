@@ -58,7 +58,7 @@ async fn resource(kernel: &Arc<Kernel>, request: &Admitted<'_>, path: &ResourceP
         .find(&path.group, &path.version, &path.resource)
         .cloned()
         .ok_or_else(|| no_such_resource(registry, path))?;
-    if request.visit.is_none() {
+    if request.visit.as_ref().is_none_or(|visit| visit.is_inside) {
         check_maximal_policy(kernel, request.user, request.info, &def)?;
     }
     check_scope(&def, path, request.info.verb)?;

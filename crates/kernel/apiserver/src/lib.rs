@@ -30,6 +30,7 @@ pub mod http;
 mod inflight;
 pub mod kernel;
 pub mod key;
+mod lifecycle_workspace;
 mod metrics;
 pub mod object;
 mod openapi;

@@ -11,6 +11,7 @@ use fairway_kernel_authz::{Attributes, ResourceAttributes, UserInfo, forbidden_m
 use fairway_kernel_tenancy::binding::ApiBinding;
 use fairway_kernel_tenancy::claims::{self, Access, Answer};
 use fairway_kernel_tenancy::export::ApiExport;
+use fairway_kernel_tenancy::lifecycle::Worker;
 use fairway_kernel_tenancy::names::{APIS, POLICY_PREFIX, label};
 use serde_json::Value;
 
@@ -33,6 +34,26 @@ pub(crate) struct Visit {
     pub(crate) label: Option<(String, String)>,
     /// The consumer's answer that lets it write.
     pub(crate) answer: Option<Answer>,
+    /// Whether a write may make an object that it was only to change.
+    pub(crate) may_create: bool,
+    /// The initializer or terminator that it is.
+    pub(crate) worker: Option<Worker>,
+    /// Whether it works in the workspace as its users do, so that what bounds them bounds it.
+    pub(crate) is_inside: bool,
+}
+
+impl Visit {
+    /// One that sees all objects of these resources.
+    pub(crate) fn of(registry: Arc<Registry>) -> Self {
+        Self {
+            registry,
+            label: None,
+            answer: None,
+            may_create: false,
+            worker: None,
+            is_inside: false,
+        }
+    }
 }
 
 /// Opens the door to a provider, or says why not.
@@ -43,15 +64,11 @@ pub(crate) fn visit(kernel: &Kernel, user: &UserInfo, info: &RequestInfo) -> Res
     let export = stored(kernel, "apiexports", cluster, name)
         .map(|object| ApiExport::read(&object))
         .filter(|_| !info.cluster.is_empty());
-    may_see_content(kernel, user, info, cluster, name)?;
+    may_see_content(kernel, user, info, info.verb, cluster, name)?;
     let export = export.ok_or_else(ApiError::page_not_found)?;
     let registry = Arc::new(registry(kernel, cluster, &export));
     let Some(path) = &info.resource else {
-        return Ok(Visit {
-            registry,
-            label: None,
-            answer: None,
-        });
+        return Ok(Visit::of(registry));
     };
     let (group, resource) = (path.group.as_str(), split_identity(&path.resource).0);
     let is_offered = export
@@ -74,9 +91,8 @@ pub(crate) fn visit(kernel: &Kernel, user: &UserInfo, info: &RequestInfo) -> Res
             None => return Err(ApiError::page_not_found()),
         };
         return Ok(Visit {
-            registry,
             label,
-            answer: None,
+            ..Visit::of(registry)
         });
     }
     let binding = binding_of(kernel, &info.cluster, &export);
@@ -97,10 +113,12 @@ pub(crate) fn visit(kernel: &Kernel, user: &UserInfo, info: &RequestInfo) -> Res
             (Some((label::EXPORT.to_owned(), value)), None)
         }
     };
+    let creation = claims::access(&export, binding.as_ref(), group, resource, "create");
     Ok(Visit {
-        registry,
         label,
         answer,
+        may_create: creation.is_ok() && may_see_content(kernel, user, info, "create", cluster, name).is_ok(),
+        ..Visit::of(registry)
     })
 }
 
@@ -109,12 +127,13 @@ fn may_see_content(
     kernel: &Kernel,
     user: &UserInfo,
     info: &RequestInfo,
+    verb: &str,
     cluster: &str,
     name: &str,
 ) -> Result<(), ApiError> {
     let attributes = Attributes {
         user,
-        verb: info.verb,
+        verb,
         path: "",
         resource: Some(ResourceAttributes {
             group: APIS,

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
+use fairway_kernel_tenancy::names::annotation;
 use serde_json::Value;
 
 use crate::cache::{Cache, Change, ChangeKind};
@@ -47,6 +48,10 @@ pub struct Workspace {
     pub phase: Phase,
     /// What it may hold.
     pub limits: Limits,
+    /// Which groups a user must be in to be let in: `a,b;c` is (a and b) or c.
+    pub required_groups: Option<Box<str>>,
+    /// Whether somebody has taken it offline.
+    pub is_inactive: bool,
 }
 
 /// What a workspace may hold; nothing: as much as it likes.
@@ -197,8 +202,9 @@ fn workspace(cluster: &Value) -> Workspace {
         Some("Ready") => Phase::Ready,
         _ => Phase::Initializing,
     };
+    let annotations = &cluster["metadata"]["annotations"];
     let limit = |annotation: &str| {
-        let text = cluster["metadata"]["annotations"][annotation].as_str()?;
+        let text = annotations[annotation].as_str()?;
         // Zero and less mean no limit, as in kcp.
         text.parse::<u64>().ok().filter(|limit| *limit > 0)
     };
@@ -207,6 +213,10 @@ fn workspace(cluster: &Value) -> Workspace {
             objects: limit(MAX_OBJECTS_ANNOTATION),
             bytes: limit(MAX_BYTES_ANNOTATION),
         },
+        required_groups: annotations[annotation::REQUIRED_GROUPS].as_str().map(Box::from),
+        is_inactive: [annotation::INACTIVE, annotation::INACTIVE_LEGACY]
+            .iter()
+            .any(|key| annotations[*key] == "true"),
         parent: text(&owner["cluster"]),
         name: text(&owner["name"]),
         phase,

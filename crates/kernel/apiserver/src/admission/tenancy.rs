@@ -158,13 +158,22 @@ pub(super) fn confirm(
         return Ok(());
     }
     let is_system = is_privileged(&call.user.groups);
+    let worker = call.visit.and_then(|visit| visit.worker.as_ref());
     let objection = match (call.def.group.as_str(), call.def.resource.as_str(), operation) {
+        (TENANCY, "workspaces" | "workspacetypes", Operation::Update)
+            if call.subresource() == Some("status") && !is_system =>
+        {
+            Some(format!("{} status updates not permitted", call.def.singular))
+        }
         (TENANCY, "workspaces", Operation::Create | Operation::Update) => {
             workspace::objection_to(object, old, is_system).map(str::to_owned)
         }
         (TENANCY, "workspacetypes", Operation::Create | Operation::Update) => ClusterId::parse(call.cluster)
             .ok()
             .and_then(|here| types::objection_to(object, &here)),
+        (CORE, "logicalclusters", Operation::Update) if worker.is_some() => {
+            worker.and_then(|worker| worker.objection_to_update(object, old?))
+        }
         (CORE, "logicalclusters", _) if is_system => None,
         (CORE, "logicalclusters", Operation::Create) => Some("LogicalCluster cannot be created".to_owned()),
         (CORE, "logicalclusters", Operation::Delete) => (!LogicalCluster::read(object).directly_deletable)

@@ -157,7 +157,8 @@ impl Tree {
             manager.reach().clone(),
             Arc::clone(&self.types),
             |object| WorkspaceType::read(&value(object)).map(Arc::new),
-            move |_, old, now| {
+            move |key, old, now| {
+                work.types.add(key);
                 // What waits for a type may go on, and what a type maintains may have changed.
                 if old.is_some() && old == now {
                     return;
