@@ -20,6 +20,7 @@ mod encryption;
 mod harness;
 mod hostile;
 mod kube_runtime;
+mod lifecycle;
 mod list;
 mod neighbours;
 mod patch;

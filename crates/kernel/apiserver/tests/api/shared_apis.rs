@@ -336,6 +336,46 @@ async fn a_claim_opens_what_the_consumer_accepts() {
 }
 
 #[tokio::test]
+async fn to_apply_through_an_export_is_to_create_where_nothing_is() {
+    let claims = json!([
+        {"group": "", "resource": "configmaps", "verbs": ["*"]},
+        {"group": "", "resource": "secrets", "verbs": ["get", "patch", "update"]},
+    ]);
+    let server = sea(claims).await;
+    let (admin, pat) = (server.admin(), server.user("pat", &[]));
+    bind(&server, A, json!([
+        {"group": "", "resource": "configmaps", "verbs": ["*"], "state": "Accepted", "selector": {"matchAll": true}},
+        {"group": "", "resource": "secrets", "verbs": ["get", "patch", "update"], "state": "Accepted", "selector": {"matchAll": true}},
+    ])).await;
+    let applied =
+        |version: &str, kind: &str| json!({"apiVersion": version, "kind": kind, "metadata": {"name": "x"}});
+    let to = |path: &str| door(A, &format!("{path}/x?fieldManager=pat"));
+    for (path, object, code) in [
+        (BOATS, applied("sea.io/v1", "Boat"), 201),
+        (BOATS, applied("sea.io/v1", "Boat"), 200),
+        (
+            "/api/v1/namespaces/default/configmaps",
+            applied("v1", "ConfigMap"),
+            201,
+        ),
+        (
+            "/api/v1/namespaces/default/configmaps",
+            applied("v1", "ConfigMap"),
+            200,
+        ),
+        // Nobody agreed that it makes Secrets.
+        ("/api/v1/namespaces/default/secrets", applied("v1", "Secret"), 403),
+    ] {
+        assert_eq!(pat.patch("apply", &to(path), &object).await.code, code, "{path}");
+    }
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let theirs = json!({"metadata": {"name": "x"}, "stringData": {"k": "v"}});
+    admin.post(&at(A, secrets), &theirs).await.expect(201);
+    let changed = pat.patch("apply", &to(secrets), &applied("v1", "Secret")).await;
+    changed.expect(200);
+}
+
+#[tokio::test]
 async fn to_bind_needs_the_providers_leave() {
     let server = sea(json!([])).await;
     enthrone(&server, A, "ann").await;
