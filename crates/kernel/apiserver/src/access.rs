@@ -11,13 +11,14 @@ use fairway_kernel_authz::{Attributes, PRIVILEGED_GROUP, ResourceAttributes, Use
 
 use fairway_kernel_tenancy::ClusterId;
 use fairway_kernel_tenancy::logical_cluster::required_groups_met;
+use fairway_kernel_tenancy::names::CORE;
 
 use crate::authn::Peer;
 use crate::kernel::Kernel;
 use crate::key::ROOT_CLUSTER;
 use crate::request::RequestInfo;
 use crate::status::{About, ApiError};
-use crate::workspaces::{CORE_GROUP, EVERY_CLUSTER, Phase, TENANCY_GROUP, Workspace};
+use crate::workspaces::{EVERY_CLUSTER, Phase, TENANCY_GROUP, Workspace};
 
 /// Says of a user that he is one only within a workspace.
 pub(crate) const SCOPES_EXTRA: &str = "authentication.kcp.io/scopes";
@@ -75,7 +76,7 @@ fn check_active(workspace: &Workspace, info: &RequestInfo) -> Result<(), ApiErro
         return Ok(());
     }
     let about = About {
-        group: CORE_GROUP,
+        group: CORE,
         resource: "logicalclusters",
         name: &info.cluster,
     };

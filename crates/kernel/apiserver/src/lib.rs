@@ -26,6 +26,7 @@ mod discovery;
 mod dispatch;
 mod filter;
 mod health;
+mod home;
 pub mod http;
 mod inflight;
 pub mod kernel;

@@ -107,7 +107,10 @@ async fn answer(
     trail: &mut Trail,
 ) -> Result<Response<ResponseBody>, ApiError> {
     let query = Query::parse(parts.uri.query().unwrap_or(""))?;
-    let info = RequestInfo::read(&parts.method, parts.uri.path(), &query, |named| {
+    // A service account that names no workspace means its own, as a client inside a cluster does.
+    let home_path = authn::path_at_home(parts.uri.path(), &parts.headers);
+    let path = home_path.as_deref().unwrap_or(parts.uri.path());
+    let info = RequestInfo::read(&parts.method, path, &query, |named| {
         kernel
             .workspaces
             .resolve(named)

@@ -1,15 +1,22 @@
 //! `fairway workspace use`: to another workspace, and what the current one is.
 
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use fairway_kernel_tenancy::WorkspacePath;
+use fairway_kernel_tenancy::claims::unanswered;
 use fairway_kernel_tenancy::navigation::{Destination, WorkspaceUrl, destination, from_home};
+use kube::api::{Api, DynamicObject, ListParams};
+use kube::core::{ApiResource, GroupVersionKind};
 
 use super::server::{Server, is_code, told, type_of};
 use crate::cli::workspace::Use;
 use crate::data_dir::DataDir;
 use crate::kubeconfig::{contexts, files, files::Files};
+
+/// How long a home workspace may take to be made.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Goes there.
 pub(super) async fn run(options: &Use) -> anyhow::Result<ExitCode> {
@@ -76,17 +83,44 @@ pub(super) async fn enter(server: &Server, path: &WorkspacePath, short: bool) ->
     }
     let url = server.here.of(path).to_string();
     Files::change(&server.paths, |config| contexts::enter(config, &url))?;
+    warn_of_claims(server, path).await;
     print_place(path, kind.as_deref(), short);
     Ok(())
+}
+
+/// Tells what providers ask for and nobody has answered. Who may not see bindings is not told.
+async fn warn_of_claims(server: &Server, path: &WorkspacePath) {
+    let kind = GroupVersionKind::gvk("apis.kcp.io", "v1alpha2", "APIBinding");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "apibindings");
+    let Ok(client) = server.client(path) else {
+        return;
+    };
+    let api: Api<DynamicObject> = Api::all_with(client, &resource);
+    let bindings = api.list(&ListParams::default()).await.map(|list| list.items);
+    for binding in bindings.into_iter().flatten() {
+        for claim in unanswered(&binding.data) {
+            let name = super::server::name(&binding);
+            eprintln!(
+                "Warning: the provider of APIBinding {name:?} asks for {claim}; accept or reject it in spec.permissionClaims."
+            );
+        }
+    }
 }
 
 /// The user's own workspace.
 async fn home(server: &Server) -> anyhow::Result<WorkspacePath> {
     let root = server.workspaces(&WorkspacePath::root())?;
-    let workspace = match root.get("~").await {
-        Ok(workspace) => workspace,
-        Err(error) if is_code(&error, 404) => bail!("this server has no home workspaces"),
-        Err(error) => return Err(told(error)).context("your home workspace could not be had"),
+    let begun = Instant::now();
+    let workspace = loop {
+        match root.get("~").await {
+            Ok(workspace) => break workspace,
+            // It is being made.
+            Err(error) if is_code(&error, 429) && begun.elapsed() < PATIENCE => {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            Err(error) if is_code(&error, 404) => bail!("this server has no home workspaces"),
+            Err(error) => return Err(told(error)).context("your home workspace could not be had"),
+        }
     };
     let url = super::server::text(&workspace, "/spec/URL").to_owned();
     let url =

@@ -170,7 +170,8 @@ pub(super) fn confirm(
         }
         (TENANCY, "workspacetypes", Operation::Create | Operation::Update) => ClusterId::parse(call.cluster)
             .ok()
-            .and_then(|here| types::objection_to(object, &here)),
+            .and_then(|here| types::objection_to(object, &here))
+            .or_else(|| (!is_system).then(|| may_offer(call, object, old)).flatten()),
         (CORE, "logicalclusters", Operation::Update) if worker.is_some() => {
             worker.and_then(|worker| worker.objection_to_update(object, old?))
         }
@@ -260,6 +261,28 @@ fn may_bind(call: &Call<'_>, path: &str, name: &str, action: &str) -> Option<Str
         exists && may(call, &cluster, APIS, "bind", "apiexports", name)
     });
     (!allowed).then_some(question.refusal)
+}
+
+/// What speaks against the APIs that a type names for its workspaces. The system will bind them there, so whoever names one
+/// must be allowed to bind it; what the type had before is not asked again.
+fn may_offer(call: &Call<'_>, object: &Value, old: Option<&Value>) -> Option<String> {
+    let list = |object: &Value| -> Vec<Value> {
+        let all = object["spec"]["defaultAPIBindings"].as_array();
+        all.cloned().unwrap_or_default()
+    };
+    let before = old.map(list).unwrap_or_default();
+    list(object)
+        .iter()
+        .filter(|it| !before.contains(it))
+        .find_map(|it| {
+            let text = |field: &str| it[field].as_str().unwrap_or_default();
+            may_bind(
+                call,
+                text("path"),
+                text("export"),
+                "create or update WorkspaceType",
+            )
+        })
 }
 
 /// A change of an annotation or label that is the system's.

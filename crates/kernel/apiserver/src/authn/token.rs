@@ -11,6 +11,7 @@ use arc_swap::ArcSwap;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use fairway_kernel_authz::UserInfo;
+use fairway_kernel_tenancy::ClusterId;
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, UnparsedPublicKey,
@@ -129,6 +130,15 @@ pub enum TokenError {
 const CLUSTER_CLAIM: &str = "clusterName";
 /// The same in what is said of the user.
 pub const CLUSTER_EXTRA: &str = "authentication.kcp.io/cluster-name";
+
+/// The workspace that a token says its account is of, unverified; nothing for tokens of the root workspace and of others.
+pub(crate) fn claimed_home(token: &str) -> Option<ClusterId> {
+    let mut parts = token.split('.');
+    let (_, claims, _) = (parts.next()?, parts.next()?, parts.next()?);
+    let claims = B64.decode(claims).ok()?;
+    let claims: Value = serde_json::from_slice(&claims).ok()?;
+    ClusterId::parse(claims["kubernetes.io"][CLUSTER_CLAIM].as_str()?).ok()
+}
 
 /// A token that was accepted.
 #[derive(Clone, Debug, PartialEq)]

@@ -368,10 +368,13 @@ async fn a_workspace_may_be_offline() {
     ann.patch("merge", &cluster, &inactive(json!("true")))
         .await
         .expect(403);
+    let mut watch = ann.watch(&format!("{}?watch=1", at(A, MAPS))).await;
+    let mut other = admin.watch(&format!("{}?watch=1", at(B, MAPS))).await;
     admin
         .patch("merge", &cluster, &inactive(json!("true")))
         .await
         .expect(200);
+    assert_eq!(watch.next().await, None, "an open watch ends");
     for client in [&admin, &ann] {
         let refused = client.get(&at(A, MAPS)).await.expect(403);
         assert_eq!(
@@ -391,6 +394,11 @@ async fn a_workspace_may_be_offline() {
             .contains("does not exist or")
     );
     put_map(&admin, &at(B, MAPS), "m", 201).await;
+    assert_eq!(
+        other.next().await.unwrap()["type"],
+        "ADDED",
+        "the neighbour's goes on"
+    );
     admin
         .patch("merge", &cluster, &inactive(Value::Null))
         .await

@@ -28,6 +28,7 @@ mod policies;
 mod quota;
 mod random;
 mod reviews;
+mod scenarios;
 mod services;
 mod shared_apis;
 mod tls;

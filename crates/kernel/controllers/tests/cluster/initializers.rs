@@ -156,9 +156,8 @@ async fn a_workspace_may_be_deleted_while_it_is_initialized() {
     .unwrap();
     eventually("it says what holds it", || async {
         let told = condition(&api.get("w").await.unwrap(), "WorkspaceContentDeleted");
-        told["message"]
-            .as_str()
-            .is_some_and(|it| it.contains("x.io/hold"))
+        let message = told["message"].as_str().unwrap_or_default();
+        told["reason"] == "SomeResourcesRemain" && message.contains("namespaces has 1 resource instances")
     })
     .await;
     let held = cluster.at(&id).config_maps("default");
@@ -195,7 +194,13 @@ async fn types_in_a_ring_and_names_at_their_limits() {
     refused(&api, "w", "ring-a", "circular dependency").await;
     refused(&api, "w", "ring-self", "circular dependency").await;
     // The longest name, and one more.
-    refused(&api, &"n".repeat(64), "universal", "should match").await;
+    refused(
+        &api,
+        &"n".repeat(64),
+        "universal",
+        "Too long: may not be more than 63 bytes",
+    )
+    .await;
     refused(&api, "-n", "universal", "should match").await;
     refused(&api, "n.n", "universal", "should match").await;
     let longest = "n".repeat(63);
@@ -224,6 +229,66 @@ async fn types_in_a_ring_and_names_at_their_limits() {
     gone(&api, &longest).await;
     for id in ids {
         assert_eq!(cluster.stored_in(&id).await, [""; 0]);
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_may_have_a_home() {
+    let cluster = Cluster::start().await;
+    let get = "/clusters/root/apis/tenancy.kcp.io/v1alpha1/workspaces/~";
+    let ann = cluster.everything("ann", &["system:authenticated"]);
+    assert!(send(&ann, "GET", get, &json!({})).await.is_err(), "only who may");
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let role = json!({"metadata": {"name": "home"}, "rules": [{"apiGroups": ["tenancy.kcp.io"],
+        "resources": ["workspaces"], "resourceNames": ["~"], "verbs": ["get", "create"]}]});
+    create(&cluster.api(rbac, "ClusterRole", "clusterroles", ""), role).await;
+    let grant = json!({"metadata": {"name": "home"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "home"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}]});
+    create(
+        &cluster.api(rbac, "ClusterRoleBinding", "clusterrolebindings", ""),
+        grant,
+    )
+    .await;
+    let mut ids = Vec::new();
+    for (user, path) in [("ann", Some("user:ann")), ("bob@example.com", None)] {
+        let client = cluster.everything(user, &["system:authenticated"]);
+        let home = send(&client, "GET", get, &json!({})).await.unwrap();
+        let id = home["spec"]["cluster"].as_str().unwrap().to_owned();
+        assert_eq!(home["status"]["phase"], "Ready");
+        let path = path.unwrap_or(&id);
+        assert_eq!(
+            home["spec"]["URL"],
+            format!("https://192.0.2.7:6443/clusters/{path}")
+        );
+        // The same one each time; it is his, with what every workspace has.
+        assert_eq!(
+            send(&client, "GET", get, &json!({})).await.unwrap()["spec"]["cluster"],
+            id
+        );
+        let maps = format!("/clusters/{path}/api/v1/namespaces/default/configmaps");
+        send(&client, "POST", &maps, &json!({"metadata": {"name": "mine"}}))
+            .await
+            .unwrap();
+        let child =
+            json!({"apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "Workspace", "metadata": {"name": "w"}});
+        let children = format!("/clusters/{path}/apis/tenancy.kcp.io/v1alpha1/workspaces");
+        send(&client, "POST", &children, &child).await.unwrap();
+        ready(&workspaces(&cluster.at(&id)), "w").await;
+        let deep = format!("/clusters/{path}:w/api/v1/namespaces/default/configmaps");
+        send(&client, "POST", &deep, &json!({"metadata": {"name": "mine"}}))
+            .await
+            .unwrap();
+        ids.push(id);
+    }
+    for path in ["user:bob", &ids[1]] {
+        let maps = format!("/clusters/{path}/api/v1/configmaps");
+        assert!(send(&ann, "GET", &maps, &json!({})).await.is_err(), "{path}");
+    }
+    for nobody in ["system:anonymous", "system:serviceaccount:default:x"] {
+        let client = cluster.everything(nobody, &["system:authenticated"]);
+        assert!(send(&client, "GET", get, &json!({})).await.is_err(), "{nobody}");
     }
     cluster.stop().await;
 }

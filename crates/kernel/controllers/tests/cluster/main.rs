@@ -6,6 +6,7 @@
 )]
 
 mod api_services;
+mod bound_kinds;
 mod certificates;
 mod content;
 mod definitions;
