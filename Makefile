@@ -61,6 +61,7 @@ clients: ## kubectl, helm and the Python client against the debug binary
 	@scripts/tools.sh python kubectl
 	$(PYTHON) -m unittest discover --quiet --start-directory tests/clients
 	$(PYTHON) tests/clients/run.py --fairway $(FAIRWAY)
+	$(PYTHON) tests/clients/run.py --fairway $(FAIRWAY) --workspace helm 30-apply 50-custom-resources 60-access python
 
 .PHONY: conformance
 conformance: ## the client transcripts against the real kube-apiserver, then everything against Fairway, and Kubernetes' tests
@@ -70,6 +71,7 @@ conformance: ## the client transcripts against the real kube-apiserver, then eve
 	cargo build $(TESTED)
 	$(PYTHON) tests/clients/run.py --upstream "$(BENCH) peer --controllers"
 	$(PYTHON) tests/clients/run.py --fairway $(FAIRWAY)
+	$(PYTHON) tests/clients/run.py --fairway $(FAIRWAY) --workspace
 	$(PYTHON) tests/wrong/run.py --upstream "$(BENCH) peer --controllers"
 	$(PYTHON) tests/wrong/run.py --fairway $(FAIRWAY)
 	$(XTASK) conformance apply

@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -80,10 +81,22 @@ def wait_until_ready(running, kubeconfig, log):
     raise SystemExit(f"the server did not become ready:\n{log.read_text(errors='replace')[-3000:]}")
 
 
-def environment(kubeconfig, scratch):
+def enter_workspace(binary, kubeconfig, directory):
+    """A new workspace of a Fairway; returns a kubeconfig whose current context leads there."""
+    own = directory / "workspace.kubeconfig"
+    shutil.copy(kubeconfig, own)
+    # Below another one, so that the path has several segments.
+    for name in ["clients", "suite"]:
+        command = [binary.resolve(), "workspace", "create", name, "--enter", "--kubeconfig", own]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment(own, directory))
+    return own
+
+
+def environment(kubeconfig, scratch, binary=None):
     """What clients see: our tools first, one server, a home of their own, no terminal."""
+    own = f"{binary.resolve().parent}:" if binary else ""
     return {
-        "PATH": f"{ROOT}/.tools/bin:{os.environ['PATH']}",
+        "PATH": f"{own}{ROOT}/.tools/bin:{os.environ['PATH']}",
         "KUBECONFIG": str(kubeconfig),
         "HOME": str(scratch),
         "SCRATCH": str(scratch),

@@ -27,6 +27,21 @@ class TranscriptTest(unittest.TestCase):
         ]:
             self.assertEqual(printed(f"echo {text!r}"), [expected], why)
 
+    def test_what_an_object_says_of_its_workspace_is_left_out(self):
+        for why, text, expected in [
+            ("alone in YAML", "metadata:\n  annotations:\n    kcp.io/cluster: ab1\n  name: x", "metadata:\n  name: x"),
+            (
+                "with others in YAML",
+                "  annotations:\n    kcp.io/cluster: ab1\n    note: y\n  name: x",
+                "  annotations:\n    note: y\n  name: x",
+            ),
+            ("in JSON", '{"kcp.io/cluster":"ab1","a":"b"}', '{"a":"b"}'),
+            ("described", "Annotations:  kcp.io/cluster: ab1", "Annotations:  <none>"),
+            ("in a sentence it stays", "no kcp.io/cluster: ab1", "no kcp.io/cluster: ab1"),
+            ("an address", "at SERVER/clusters/root:a-b:c.", "at SERVER."),
+        ]:
+            self.assertEqual("\n".join(transcript.without_workspace(text.split("\n"))), expected, why)
+
     def test_exit_codes_and_standard_error_are_output(self):
         self.assertEqual(printed("echo out; echo err >&2; exit 3"), ["out", "err", "[exit 3]"])
 

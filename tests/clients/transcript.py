@@ -157,6 +157,26 @@ def run_command(command, environment, directory):
     return lines + ([f"[exit {code}]"] if code else [])
 
 
+# What an object or a user says of its workspace. Alone, the annotation takes its heading along.
+OF_A_WORKSPACE = [
+    (r"^(\+? *)annotations:\n\+? *kcp\.io/cluster: \w+\n(?!\1  )", ""),
+    (r'^ *"annotations": \{\n *"kcp\.io/cluster": "\w+"\n *\},\n', ""),
+    (r'"kcp\.io/cluster":"\w+",?', ""),
+    (r"^Annotations:  kcp\.io/cluster: \w+$", "Annotations:  <none>"),
+    (r"^ *kcp\.io/cluster[:=] ?\w+\n", ""),
+    (r"^Extra: authentication\.kcp\.io/cluster-name  \[\w+\]\n", ""),
+    (r"SERVER/clusters/[a-z0-9:-]+", "SERVER"),
+]
+
+
+def without_workspace(lines):
+    """What was printed, as a cluster without workspaces would have printed it."""
+    text = "".join(line + "\n" for line in lines)
+    for pattern, replacement in OF_A_WORKSPACE:
+        text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
+    return text.splitlines()
+
+
 def recorded(step, actual):
     """The step's lines after recording: what upstream printed now, with the lines about Fairway kept."""
     if expected_of(step, upstream=True) == actual:

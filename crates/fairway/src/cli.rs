@@ -5,6 +5,7 @@ pub(crate) mod backup;
 pub(crate) mod keys;
 pub(crate) mod oidc;
 pub(crate) mod render;
+pub(crate) mod workspace;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -35,6 +36,9 @@ pub(crate) enum Command {
     Status(Status),
     /// Print the administrator's kubeconfig, or add it to a file of your own.
     Kubeconfig(Kubeconfig),
+    /// Make, list, enter and delete workspaces.
+    #[command(visible_alias = "ws")]
+    Workspace(workspace::Workspace),
     /// Show Fairway's own certificates, and replace them.
     Certs(Certs),
     /// Save the whole state as one file, and bring it back.
@@ -70,6 +74,10 @@ pub(crate) struct Up {
     /// address of --listen].
     #[arg(long, value_name = "ADDR", env = "FAIRWAY_ADVERTISE_ADDRESS")]
     pub advertise_address: Option<IpAddr>,
+    /// Address under which users reach the Kubernetes API, such as https://api.example.com:6443, for the URLs of workspaces
+    /// and of virtual workspaces [default: the address of --advertise-address or --listen].
+    #[arg(long, value_name = "URL", env = "FAIRWAY_EXTERNAL_URL")]
+    pub external_url: Option<String>,
     /// Return as soon as Fairway is ready, and leave it running.
     #[arg(long)]
     pub detach: bool,
@@ -133,6 +141,9 @@ pub(crate) struct Kubeconfig {
     /// Add the `fairway` context to this file instead of printing. Everything else in the file stays as it is.
     #[arg(long, value_name = "FILE")]
     pub merge: Option<PathBuf>,
+    /// Make it for this workspace, such as root:acme; the context has its name.
+    #[arg(long, value_name = "PATH")]
+    pub workspace: Option<String>,
 }
 
 /// Options of `certs`.

@@ -11,3 +11,4 @@ pub(crate) mod running;
 pub(crate) mod status;
 pub(crate) mod up;
 pub(crate) mod version;
+pub(crate) mod workspace;

@@ -20,6 +20,7 @@ use crate::data_dir::{DataDir, read_if_there};
 struct File {
     listen: Option<SocketAddr>,
     advertise_address: Option<IpAddr>,
+    external_url: Option<String>,
     tls_cert: Option<PathBuf>,
     tls_key: Option<PathBuf>,
     #[serde(default)]
@@ -37,6 +38,8 @@ pub(crate) struct Config {
     pub listen: SocketAddr,
     /// Where others reach it; `None`: there.
     pub advertise: Option<IpAddr>,
+    /// The address of the API for users, without a slash at its end; `None`: there.
+    pub external_url: Option<String>,
     /// A serving certificate of the user's own, and its key.
     pub tls: Option<(PathBuf, PathBuf)>,
     /// More names for our own certificate.
@@ -73,6 +76,11 @@ impl Config {
         };
         let mut tls_san = file.tls_san;
         tls_san.extend(flags.tls_san.iter().cloned());
+        let external_url = flags.external_url.clone().or(file.external_url);
+        let external_url = external_url.map(|url| external_url_of(&url)).transpose()?;
+        // Our own certificate must be good for the address that users are told.
+        let host = external_url.as_deref().map(|url| host_of(url).to_owned());
+        tls_san.extend(host.filter(|host| !tls_san.contains(host)));
         let cert_duration = match flags.cert_duration.clone().or(file.cert_duration) {
             None => fairway_kernel_apiserver::pki::LEAF_SECONDS,
             Some(text) => duration(&text)?,
@@ -81,6 +89,7 @@ impl Config {
             cert_duration,
             listen: flags.listen.or(file.listen).unwrap_or(DEFAULT_LISTEN),
             advertise: flags.advertise_address.or(file.advertise_address),
+            external_url,
             tls,
             tls_san,
             audit: AuditConfig::merge(file.audit, &flags.audit)?,
@@ -132,6 +141,46 @@ fn duration(text: &str) -> anyhow::Result<i64> {
     Ok(seconds)
 }
 
+/// The address of a server: `https`, a host, perhaps a port and a path, and nothing else.
+fn external_url_of(text: &str) -> anyhow::Result<String> {
+    let wrong =
+        || format!("{text:?} is not an address for users; write it such as https://api.example.com:6443");
+    let url = text.trim_end_matches('/');
+    let Some(rest) = url.strip_prefix("https://") else {
+        bail!(wrong());
+    };
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~/".contains(c);
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (authority, None),
+    };
+    let is_address = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .is_some_and(|host| host.parse::<std::net::Ipv6Addr>().is_ok());
+    let is_name = !host.is_empty()
+        && host.split('.').all(|part| !part.is_empty())
+        && host
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-.".contains(c));
+    let is_port = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
+    if !(is_address || is_name) || !is_port || !path.chars().all(is_plain) || path.contains("clusters/") {
+        bail!(wrong());
+    }
+    Ok(url.to_owned())
+}
+
+/// The host in such an address.
+fn host_of(url: &str) -> &str {
+    let rest = url.strip_prefix("https://").unwrap_or(url);
+    let authority = rest.split('/').next().unwrap_or_default();
+    if let Some(inner) = authority.strip_prefix('[') {
+        return inner.split(']').next().unwrap_or_default();
+    }
+    authority.split(':').next().unwrap_or_default()
+}
+
 /// The file's issuers, unless flags name some.
 fn oidc(flags: &OidcFlags, file: Option<PathBuf>) -> OidcFlags {
     let mut oidc = flags.clone();
@@ -168,6 +217,31 @@ mod tests {
             ("-1h", None),
         ] {
             assert_eq!(duration(text).ok(), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_for_users() {
+        for (text, want) in [
+            ("https://api.example.com", Some("api.example.com")),
+            ("https://api.example.com:6443/", Some("api.example.com")),
+            ("https://10.0.0.1:6443", Some("10.0.0.1")),
+            ("https://[2001:db8::1]:6443/k8s", Some("2001:db8::1")),
+            ("https://[2001:db8::1]", Some("2001:db8::1")),
+            ("http://api.example.com", None),
+            ("api.example.com", None),
+            ("https://", None),
+            ("https://:6443", None),
+            ("https://a..b", None),
+            ("https://a:0", None),
+            ("https://a:99999", None),
+            ("https://user@a", None),
+            ("https://a/?q", None),
+            ("https://a/clusters/root", None),
+            ("https://[::x]", None),
+        ] {
+            let got = external_url_of(text).ok();
+            assert_eq!(got.as_deref().map(host_of), want, "{text}");
         }
     }
 

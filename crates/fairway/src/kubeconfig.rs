@@ -1,8 +1,13 @@
 //! The administrator's kubeconfig, and how it joins one that the user has already.
 
+pub(crate) mod contexts;
+pub(crate) mod files;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fairway_kernel_apiserver::pki::Pair;
+use fairway_kernel_tenancy::WorkspacePath;
+use fairway_kernel_tenancy::navigation::WorkspaceUrl;
 use serde_json::{Value, json};
 
 /// The name of our cluster, user and context.
@@ -24,6 +29,32 @@ pub(crate) fn make(server: &str, authority: &str, admin: &Pair) -> Value {
         "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": "fairway-admin"}}],
         "current-context": NAME,
     })
+}
+
+/// Our kubeconfig with one context, for one workspace, that has its name.
+pub(crate) fn for_workspace(ours: &Value, workspace: &WorkspacePath) -> Option<Value> {
+    let mut cluster = contexts::entry(ours, "clusters", NAME)?.clone();
+    let mut context = contexts::entry(ours, "contexts", NAME)?.clone();
+    let user = context["user"].as_str()?;
+    let users = ours["users"]
+        .as_array()?
+        .iter()
+        .filter(|entry| entry["name"] == user);
+    let server = WorkspaceUrl::parse(cluster["server"].as_str()?)
+        .ok()?
+        .of(workspace);
+    let users: Vec<&Value> = users.collect();
+    let name = workspace.as_str();
+    cluster["server"] = json!(server.to_string());
+    context["cluster"] = json!(name);
+    Some(json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": users,
+        "contexts": [{"name": name, "context": context}],
+        "current-context": name,
+    }))
 }
 
 /// Puts our entries into another kubeconfig. Only entries of our own names are replaced, and the current context is set
@@ -79,8 +110,27 @@ pub(crate) fn refresh(file: &mut Value, ours: &Value) {
             }
         }
     }
+    refresh_workspaces(file, ours);
     let missing = missing(file, ours);
     merge(file, &missing);
+}
+
+/// Clusters that lead to workspaces of this server, as `fairway workspace use` makes them, trust what ours trusts.
+fn refresh_workspaces(file: &mut Value, ours: &Value) {
+    let Some(own) = contexts::entry(ours, "clusters", NAME) else {
+        return;
+    };
+    let below = format!("{}/clusters/", own["server"].as_str().unwrap_or_default());
+    let clusters = file.get_mut("clusters").and_then(Value::as_array_mut);
+    for entry in clusters.into_iter().flatten() {
+        let cluster = &mut entry["cluster"];
+        let is_ours = cluster["server"]
+            .as_str()
+            .is_some_and(|it| it.starts_with(&below));
+        if is_ours && cluster["certificate-authority-data"].is_string() {
+            cluster["certificate-authority-data"] = own["certificate-authority-data"].clone();
+        }
+    }
 }
 
 /// Those of our entries that a file lacks.
@@ -129,6 +179,43 @@ mod tests {
         let ours = make("https://b", "new", &pair("new"));
         refresh(&mut none, &ours);
         assert_eq!(none, ours);
+    }
+
+    #[test]
+    fn workspaces_of_this_server_are_refreshed_too() {
+        let pair = Pair {
+            certificate: "c".to_owned(),
+            key: "k".to_owned(),
+        };
+        let mut file = make("https://a", "old", &pair);
+        contexts::enter(&mut file, "https://a/clusters/root:w").unwrap();
+        let other = json!({"server": "https://b/clusters/root:w", "certificate-authority-data": "other"});
+        contexts::set_entry(&mut file, "clusters", "other", other.clone());
+        refresh(&mut file, &make("https://a", "new", &pair));
+        let current = contexts::entry(&file, "clusters", contexts::CURRENT).unwrap();
+        assert_eq!(current["certificate-authority-data"], STANDARD.encode("new"));
+        assert_eq!(contexts::entry(&file, "clusters", "other"), Some(&other));
+        assert_eq!(file["current-context"], contexts::CURRENT);
+    }
+
+    #[test]
+    fn a_kubeconfig_for_one_workspace() {
+        let pair = Pair {
+            certificate: "c".to_owned(),
+            key: "k".to_owned(),
+        };
+        let mut file = make("https://a", "ca", &pair);
+        contexts::enter(&mut file, "https://a/clusters/root:w").unwrap();
+        let workspace = WorkspacePath::parse("root:acme").unwrap();
+        let made = for_workspace(&file, &workspace).unwrap();
+        assert_eq!(made["current-context"], "root:acme");
+        assert_eq!(made["clusters"].as_array().unwrap().len(), 1);
+        assert_eq!(
+            made["clusters"][0]["cluster"]["server"],
+            "https://a/clusters/root:acme"
+        );
+        assert_eq!(made["users"], file["users"]);
+        assert_eq!(for_workspace(&json!({}), &workspace), None);
     }
 
     #[test]

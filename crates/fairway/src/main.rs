@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         Command::Down(options) => command::down::run(options),
         Command::Status(options) => command::status::run(options),
         Command::Kubeconfig(options) => command::kubeconfig::run(options),
+        Command::Workspace(options) => command::workspace::run(options),
         Command::Certs(options) => command::certs::run(options),
         Command::Backup(options) => command::backup::run(options),
         Command::Keys(options) => command::keys::run(options),

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use fairway_kernel_tenancy::WorkspacePath;
 use fairway_text_yaml::Limits;
 use serde_json::Value;
 
@@ -20,12 +21,20 @@ pub(crate) fn run(options: &Kubeconfig) -> anyhow::Result<ExitCode> {
             path.display()
         );
     };
+    let mut ours = fairway_text_yaml::from_slice(&ours, Limits::default())
+        .with_context(|| format!("{} is damaged; `fairway up` writes it anew", path.display()))?;
+    let mut name = kubeconfig::NAME.to_owned();
+    if let Some(workspace) = &options.workspace {
+        let workspace = WorkspacePath::parse(workspace.trim_start_matches(':'))
+            .with_context(|| format!("{workspace:?} is not the path of a workspace"))?;
+        ours = kubeconfig::for_workspace(&ours, &workspace)
+            .with_context(|| format!("{} is damaged; `fairway up` writes it anew", path.display()))?;
+        name = workspace.to_string();
+    }
     let Some(target) = &options.merge else {
-        print!("{}", String::from_utf8_lossy(&ours));
+        print!("{}", fairway_text_yaml::to_string(&ours));
         return Ok(ExitCode::SUCCESS);
     };
-    let ours = fairway_text_yaml::from_slice(&ours, Limits::default())
-        .with_context(|| format!("{} is damaged; `fairway up` writes it anew", path.display()))?;
     let mut theirs = match read_if_there(target)? {
         None => Value::Null,
         Some(content) => fairway_text_yaml::from_slice(&content, Limits::default()).with_context(|| {
@@ -46,10 +55,8 @@ pub(crate) fn run(options: &Kubeconfig) -> anyhow::Result<ExitCode> {
     }
     write_private(target, fairway_text_yaml::to_string(&theirs).as_bytes())?;
     println!(
-        "{} has a context \"{}\" now: kubectl --context {}",
+        "{} has a context {name:?} now: kubectl --context {name}",
         target.display(),
-        kubeconfig::NAME,
-        kubeconfig::NAME
     );
     Ok(ExitCode::SUCCESS)
 }

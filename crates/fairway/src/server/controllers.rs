@@ -37,6 +37,13 @@ pub(super) fn start(
         signing_duration: Duration::from_secs(u64::try_from(config.cert_duration).unwrap_or(0)),
         ..Options::new(clients, "", service_ip, advertise)
     };
+    let options = match &config.external_url {
+        Some(url) => Options {
+            url: url.clone(),
+            ..options
+        },
+        None => options,
+    };
     let metrics = Arc::new(Metrics::default());
     let (shown, certificates) = (Arc::clone(&metrics), live.clone());
     // Set once: there is one set of controllers in a process.

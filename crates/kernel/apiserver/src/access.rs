@@ -3,19 +3,21 @@
 //! The root workspace is open: its own roles decide. Any other is entered by whoever its parent lets in (`access` on the
 //! workspace, or on `workspaces/content`), by whoever its own roles let in (`access` on the path `/`), by its own
 //! service accounts, and by the platform itself. Who is not let in is told the same whether the workspace exists or not.
+//! A workspace may require groups of whoever comes from outside, and may be taken offline.
 
 use std::borrow::Cow;
 
 use fairway_kernel_authz::{Attributes, PRIVILEGED_GROUP, ResourceAttributes, UserInfo};
 
 use fairway_kernel_tenancy::ClusterId;
-use fairway_kernel_tenancy::names::{TENANCY, extra};
+use fairway_kernel_tenancy::logical_cluster::required_groups_met;
+use fairway_kernel_tenancy::names::{CORE, TENANCY, extra};
 
 use crate::authn::Peer;
 use crate::kernel::Kernel;
 use crate::key::ROOT_CLUSTER;
 use crate::request::RequestInfo;
-use crate::status::ApiError;
+use crate::status::{About, ApiError};
 use crate::workspaces::{EVERY_CLUSTER, Phase, Workspace};
 
 /// The verb.
@@ -29,13 +31,18 @@ pub fn enter(kernel: &Kernel, peer: &Peer, user: &UserInfo, info: &RequestInfo) 
     }
     let privileged = peer.inside || user.in_group(PRIVILEGED_GROUP);
     if cluster.is_empty() {
-        return Err(match privileged {
+        // To everybody outside it is forbidden, as in kcp: its clients take that for "not there, or not for you".
+        return Err(match peer.inside {
             true => ApiError::workspace_not_found(&info.workspace),
             false => refusal(user, info),
         });
     }
     if privileged {
-        return check_everywhere(info);
+        check_everywhere(info)?;
+        return match kernel.workspaces.get(cluster) {
+            Some(workspace) if !peer.inside => check_active(&workspace, info),
+            _ => Ok(()),
+        };
     }
     if cluster == EVERY_CLUSTER {
         return Err(refusal(user, info));
@@ -44,6 +51,9 @@ pub fn enter(kernel: &Kernel, peer: &Peer, user: &UserInfo, info: &RequestInfo) 
     if !is_let_in(kernel, user, cluster, workspace.as_ref()) {
         return Err(refusal(user, info));
     }
+    if let Some(workspace) = &workspace {
+        check_active(workspace, info)?;
+    }
     match workspace.map(|w| w.phase) {
         Some(Phase::Initializing) => Err(ApiError::forbidden_text(format!(
             "workspace {:?} is being initialized; try again when its phase is Ready",
@@ -51,6 +61,23 @@ pub fn enter(kernel: &Kernel, peer: &Peer, user: &UserInfo, info: &RequestInfo) 
         ))),
         _ => Ok(()),
     }
+}
+
+/// In a workspace that is offline one can only see that it is, and put it online.
+fn check_active(workspace: &Workspace, info: &RequestInfo) -> Result<(), ApiError> {
+    let is_about_itself = info.path.starts_with("/openapi")
+        || info
+            .path
+            .starts_with("/apis/core.kcp.io/v1alpha1/logicalclusters");
+    if !workspace.is_inactive || is_about_itself {
+        return Ok(());
+    }
+    let about = About {
+        group: CORE,
+        resource: "logicalclusters",
+        name: &info.cluster,
+    };
+    Err(ApiError::forbidden(about, "logical cluster is marked inactive"))
 }
 
 /// Over all workspaces one can only look, and only at resources or at what there is.
@@ -70,6 +97,10 @@ fn check_everywhere(info: &RequestInfo) -> Result<(), ApiError> {
 fn is_let_in(kernel: &Kernel, user: &UserInfo, cluster: &str, workspace: Option<&Workspace>) -> bool {
     if is_at_home(user, cluster) {
         return true;
+    }
+    let required = workspace.and_then(|w| w.required_groups.as_deref());
+    if required.is_some_and(|required| !required_groups_met(required, &user.groups)) {
+        return false;
     }
     let inside = Attributes {
         user,

@@ -113,6 +113,16 @@ pub async fn authenticate_token(
     }
 }
 
+/// The path of a request that names no workspace, in the workspace that its token claims to be of. The claim is only
+/// followed here; whether it is true is found out there.
+pub(crate) fn path_at_home(path: &str, headers: &HeaderMap) -> Option<String> {
+    if path.starts_with("/clusters/") || path.starts_with("/services/") {
+        return None;
+    }
+    let home = token::claimed_home(bearer(headers)?)?;
+    Some(format!("/clusters/{home}{path}"))
+}
+
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;

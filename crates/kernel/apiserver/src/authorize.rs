@@ -152,5 +152,9 @@ pub fn require(call: &Call<'_>, verb: &str) -> Result<(), ApiError> {
             ..ResourceAttributes::default()
         }),
     };
-    call.kernel.authorize(call.cluster, &attributes).map(|_| ())
+    match call.visit {
+        Some(visit) if visit.may_create && verb == "create" => Ok(()),
+        Some(_) => Err(refusal(&attributes, "")),
+        None => call.kernel.authorize(call.cluster, &attributes).map(|_| ()),
+    }
 }

@@ -121,7 +121,8 @@ fn exists(kernel: &Kernel, group: &str, resource: &str, namespace: &str, name: &
     current(kernel, group, resource, namespace, name).is_some()
 }
 
-async fn send(
+/// Sends a request of the system's own; 409 is as good as done.
+pub(crate) async fn send(
     client: &InProcess,
     method: Method,
     path: String,

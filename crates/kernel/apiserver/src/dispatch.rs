@@ -7,9 +7,11 @@ use http::Method;
 
 use crate::discovery;
 use crate::health;
+use crate::home;
 use crate::http::negotiate::Format;
 use crate::http::respond;
 use crate::kernel::Kernel;
+use crate::key::ROOT_CLUSTER;
 use crate::metrics;
 use crate::registry::{Registry, ResourceDef};
 use crate::request::ResourcePath;
@@ -40,6 +42,10 @@ async fn other(kernel: &Arc<Kernel>, request: &Admitted<'_>) -> Answer {
     match request.info.path.trim_end_matches('/') {
         // People look at this one; upstream indents it for everybody.
         "/version" => Ok(respond::value(200, Format::PrettyJson, &version::version())),
+        // They are the server's, and tell of all workspaces.
+        "/metrics" if request.info.cluster != ROOT_CLUSTER => Err(ApiError::not_implemented(
+            "server-level endpoint not available at workspace scope",
+        )),
         "/metrics" => Ok(respond::text(200, metrics::render(kernel))),
         "/.well-known/openid-configuration" => Ok(respond::value(200, format, &kernel.tokens.discovery())),
         "/openid/v1/jwks" => Ok(respond::value(200, format, &kernel.tokens.jwks())),
@@ -58,7 +64,7 @@ async fn resource(kernel: &Arc<Kernel>, request: &Admitted<'_>, path: &ResourceP
         .find(&path.group, &path.version, &path.resource)
         .cloned()
         .ok_or_else(|| no_such_resource(registry, path))?;
-    if request.visit.is_none() {
+    if request.visit.as_ref().is_none_or(|visit| visit.is_inside) {
         check_maximal_policy(kernel, request.user, request.info, &def)?;
     }
     check_scope(&def, path, request.info.verb)?;
@@ -89,6 +95,8 @@ async fn resource(kernel: &Arc<Kernel>, request: &Admitted<'_>, path: &ResourceP
     }
     let answer = if !path.subresource.is_empty() {
         subresource::dispatch(&call, request).await
+    } else if home::is_asked_for(&call, request.info.verb) {
+        home::answer(&call).await
     } else if reviews::is_review(&call.def) {
         reviews::answer(&call, request).await
     } else {

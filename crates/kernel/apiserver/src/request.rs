@@ -3,6 +3,7 @@
 //! Upstream calls this the request info: workspace, verb, group, version, namespace, resource, name and subresource, read
 //! off method and path alone, before anything else is known. Authorization, audit and dispatch all work on it.
 
+use fairway_kernel_tenancy::lifecycle::Stage;
 use http::Method;
 
 use crate::key::ROOT_CLUSTER;
@@ -39,6 +40,15 @@ pub enum Door {
         /// The export.
         name: String,
     },
+    /// As an initializer or terminator that the workspace waits for.
+    Lifecycle {
+        /// Which of the two.
+        stage: Stage,
+        /// The id of the workspace of its type; empty if there is none.
+        cluster: String,
+        /// Its type.
+        type_name: String,
+    },
 }
 
 impl RequestInfo {
@@ -46,7 +56,7 @@ impl RequestInfo {
     pub fn home(&self) -> &str {
         match &self.door {
             Door::Own => &self.cluster,
-            Door::Export { cluster, .. } => cluster,
+            Door::Export { cluster, .. } | Door::Lifecycle { cluster, .. } => cluster,
         }
     }
 }
@@ -92,10 +102,18 @@ impl RequestInfo {
         };
         let (door, path) = split_door(path)?;
         let door = match door {
-            Some((cluster, name)) => Door::Export {
+            Some(NamedDoor::Export(cluster, name)) => Door::Export {
                 cluster: resolved(&cluster),
                 name,
             },
+            Some(NamedDoor::Lifecycle(stage, worker)) => {
+                let (cluster, type_name) = worker.rsplit_once(':').unwrap_or(("", &worker));
+                Door::Lifecycle {
+                    stage,
+                    cluster: resolved(cluster),
+                    type_name: type_name.to_owned(),
+                }
+            }
             None => Door::Own,
         };
         let (workspace, path) = match split_workspace(path)? {
@@ -137,19 +155,34 @@ impl RequestInfo {
     }
 }
 
-/// The export of a provider's request: its workspace, as the URL names it, and its name.
-type ExportDoor = (String, String);
+/// A door as the URL names it.
+enum NamedDoor {
+    /// The workspace of an export, and its name.
+    Export(String, String),
+    /// The name of an initializer or terminator.
+    Lifecycle(Stage, String),
+}
 
-/// Workspace and name of the export that `/services/apiexport/<workspace>/<name>` names, and the path below.
-fn split_door(path: &str) -> Result<(Option<ExportDoor>, &str), PathError> {
-    let Some(rest) = path.strip_prefix("/services/apiexport/") else {
+/// The door that `/services/apiexport/<workspace>/<name>` or `/services/initializingworkspaces/<initializer>` names, and the
+/// path below.
+fn split_door(path: &str) -> Result<(Option<NamedDoor>, &str), PathError> {
+    let decoded = |text: &str| percent_decode(text).ok_or(PathError::Encoding);
+    let Some((service, rest)) = path
+        .strip_prefix("/services/")
+        .and_then(|rest| rest.split_once('/'))
+    else {
         return Ok((None, path));
     };
+    if let Some(stage) = Stage::ALL.into_iter().find(|stage| stage.service() == service) {
+        let (worker, below) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        return Ok((Some(NamedDoor::Lifecycle(stage, decoded(worker)?)), below));
+    }
+    if service != "apiexport" {
+        return Ok((None, path));
+    }
     let (cluster, rest) = rest.split_once('/').unwrap_or((rest, ""));
-    let end = rest.find('/').unwrap_or(rest.len());
-    let (name, below) = rest.split_at(end);
-    let decoded = |text: &str| percent_decode(text).ok_or(PathError::Encoding);
-    Ok((Some((decoded(cluster)?, decoded(name)?)), below))
+    let (name, below) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    Ok((Some(NamedDoor::Export(decoded(cluster)?, decoded(name)?)), below))
 }
 
 fn split_workspace(path: &str) -> Result<(String, &str), PathError> {
@@ -325,6 +358,64 @@ mod tests {
             "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Aadmin",
             "get rbac.authorization.k8s.io/v1 ns=- clusterroles system:admin",
         );
+    }
+
+    #[test]
+    fn doors_of_services() {
+        let none = Query::parse("").unwrap();
+        let read = |path: &str| {
+            let known = |named: &str| (named == "root:team").then(|| "2x8f0a9b1c3d4e5f".into());
+            RequestInfo::read(&Method::GET, path, &none, known).unwrap()
+        };
+        let worker = |stage: Stage, cluster: &str| Door::Lifecycle {
+            stage,
+            cluster: cluster.to_owned(),
+            type_name: "slow".to_owned(),
+        };
+        let export = |cluster: &str| Door::Export {
+            cluster: cluster.to_owned(),
+            name: "e".to_owned(),
+        };
+        let (first, last) = (Stage::Initializing, Stage::Terminating);
+        for (path, door, cluster) in [
+            ("/services/apiexport/root/e/clusters/*/apis", export("root"), "*"),
+            (
+                "/services/apiexport/root:team/e/clusters/root/apis",
+                export("2x8f0a9b1c3d4e5f"),
+                "root",
+            ),
+            ("/services/apiexport/root/e/apis", export("root"), ""),
+            (
+                "/services/initializingworkspaces/root:slow/clusters/*/apis",
+                worker(first, "root"),
+                "*",
+            ),
+            (
+                "/services/initializingworkspaces/root%3Aslow/clusters/root/apis",
+                worker(first, "root"),
+                "root",
+            ),
+            (
+                "/services/terminatingworkspaces/root:team:slow/clusters/*/apis",
+                worker(last, "2x8f0a9b1c3d4e5f"),
+                "*",
+            ),
+            (
+                "/services/terminatingworkspaces/slow/clusters/*/apis",
+                worker(last, ""),
+                "*",
+            ),
+            (
+                "/services/initializingworkspaces/root:slow/apis",
+                worker(first, "root"),
+                "",
+            ),
+            ("/services/something/root:slow/apis", Door::Own, "root"),
+            ("/services", Door::Own, "root"),
+        ] {
+            let info = read(path);
+            assert_eq!((&info.door, info.cluster.as_str()), (&door, cluster), "{path}");
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::http::body::{self, RequestBody, ResponseBody};
 use crate::http::negotiate::{Accept, Format};
 use crate::http::respond;
 use crate::kernel::Kernel;
+use crate::lifecycle_workspace::{self, Entry};
 use crate::query::Query;
 use crate::registry::Registry;
 use crate::request::{Door, RequestInfo};
@@ -106,7 +107,10 @@ async fn answer(
     trail: &mut Trail,
 ) -> Result<Response<ResponseBody>, ApiError> {
     let query = Query::parse(parts.uri.query().unwrap_or(""))?;
-    let info = RequestInfo::read(&parts.method, parts.uri.path(), &query, |named| {
+    // A service account that names no workspace means its own, as a client inside a cluster does.
+    let home_path = authn::path_at_home(parts.uri.path(), &parts.headers);
+    let path = home_path.as_deref().unwrap_or(parts.uri.path());
+    let info = RequestInfo::read(&parts.method, path, &query, |named| {
         kernel
             .workspaces
             .resolve(named)
@@ -128,7 +132,7 @@ async fn answer(
         }
         trail.impersonated =
             authn::impersonate::impersonate(kernel, info.home(), &requestor, &parts.headers)?.map(Arc::new);
-        let user = trail.impersonated.clone().unwrap_or(requestor);
+        let mut user = trail.impersonated.clone().unwrap_or(requestor);
         let _place = match info.verb {
             "watch" => None,
             _ if is_long => None,
@@ -142,6 +146,17 @@ async fn answer(
             }
             Door::Export { .. } => match virtual_workspace::visit(kernel, &user, &info) {
                 Ok(visit) => (Ok("by the consumer's APIBinding".to_owned()), Some(visit)),
+                Err(refused) => (Err(refused), None),
+            },
+            Door::Lifecycle { .. } => match lifecycle_workspace::enter(kernel, &user, &info) {
+                Ok(Entry::Clusters(visit) | Entry::Ruled(visit)) => {
+                    (Ok("by the workspace's WorkspaceType".to_owned()), Some(visit))
+                }
+                Ok(Entry::AsCreator(creator)) => {
+                    user = Arc::clone(trail.impersonated.insert(Arc::new(creator)));
+                    let attributes = authorize::attributes(&user, &info, &only_name);
+                    (kernel.authorize(&info.cluster, &attributes), None)
+                }
                 Err(refused) => (Err(refused), None),
             },
         };

@@ -12,6 +12,7 @@ use fairway_kernel_tenancy::ClusterId;
 use fairway_kernel_tenancy::binding::ApiBinding;
 use fairway_kernel_tenancy::claims::{self, Access, Answer};
 use fairway_kernel_tenancy::export::ApiExport;
+use fairway_kernel_tenancy::lifecycle::Worker;
 use fairway_kernel_tenancy::names::{APIS, POLICY_PREFIX, label};
 
 use crate::cache::Scope;
@@ -33,6 +34,26 @@ pub(crate) struct Visit {
     pub(crate) label: Option<(String, String)>,
     /// The consumer's answer that lets it write.
     pub(crate) answer: Option<Answer>,
+    /// Whether a write may make an object that it was only to change.
+    pub(crate) may_create: bool,
+    /// The initializer or terminator that it is.
+    pub(crate) worker: Option<Worker>,
+    /// Whether it works in the workspace as its users do, so that what bounds them bounds it.
+    pub(crate) is_inside: bool,
+}
+
+impl Visit {
+    /// One that sees all objects of these resources.
+    pub(crate) fn of(registry: Arc<Registry>) -> Self {
+        Self {
+            registry,
+            label: None,
+            answer: None,
+            may_create: false,
+            worker: None,
+            is_inside: false,
+        }
+    }
 }
 
 /// Opens the door to a provider, or says why not.
@@ -44,16 +65,12 @@ pub(crate) fn visit(kernel: &Kernel, user: &UserInfo, info: &RequestInfo) -> Res
         .built_in_value(APIS, "apiexports", cluster, "", name)
         .map(|object| ApiExport::read(&object))
         .filter(|_| !info.cluster.is_empty());
-    may_see_content(kernel, user, info, cluster, name)?;
+    may_see_content(kernel, user, info, info.verb, cluster, name)?;
     let export = export.ok_or_else(ApiError::page_not_found)?;
     let home = ClusterId::parse(cluster).map_err(|_| ApiError::page_not_found())?;
     let registry = Arc::new(registry(kernel, cluster, &export));
     let Some(path) = &info.resource else {
-        return Ok(Visit {
-            registry,
-            label: None,
-            answer: None,
-        });
+        return Ok(Visit::of(registry));
     };
     let (group, resource) = (path.group.as_str(), split_identity(&path.resource).0);
     let is_offered = export
@@ -74,9 +91,8 @@ pub(crate) fn visit(kernel: &Kernel, user: &UserInfo, info: &RequestInfo) -> Res
             None => return Err(ApiError::page_not_found()),
         };
         return Ok(Visit {
-            registry,
             label,
-            answer: None,
+            ..Visit::of(registry)
         });
     }
     let binding = binding_of(kernel, &info.cluster, &export);
@@ -93,10 +109,12 @@ pub(crate) fn visit(kernel: &Kernel, user: &UserInfo, info: &RequestInfo) -> Res
             (Some((label::EXPORT.to_owned(), value)), None)
         }
     };
+    let creation = claims::access(&export, binding.as_ref(), group, resource, "create");
     Ok(Visit {
-        registry,
         label,
         answer,
+        may_create: creation.is_ok() && may_see_content(kernel, user, info, "create", cluster, name).is_ok(),
+        ..Visit::of(registry)
     })
 }
 
@@ -105,12 +123,13 @@ fn may_see_content(
     kernel: &Kernel,
     user: &UserInfo,
     info: &RequestInfo,
+    verb: &str,
     cluster: &str,
     name: &str,
 ) -> Result<(), ApiError> {
     let attributes = Attributes {
         user,
-        verb: info.verb,
+        verb,
         path: "",
         resource: Some(ResourceAttributes {
             group: APIS,

@@ -6,8 +6,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
+use fairway_kernel_tenancy::WorkspacePath;
 use fairway_kernel_tenancy::names::{CORE, LOGICAL_CLUSTER, TENANCY, annotation};
 use serde_json::Value;
+use tokio::sync::watch;
 
 use crate::cache::{Cache, Change, ChangeKind};
 use crate::key::{BUILTIN_IDENTITY, KindPrefix, ROOT_CLUSTER, SYSTEM_CLUSTER, split_suffix};
@@ -31,12 +33,16 @@ pub enum Phase {
 pub struct Workspace {
     /// The id of the workspace that it is in.
     pub parent: Box<str>,
-    /// Its name there.
+    /// Its name there; of a home, which has no parent, its path.
     pub name: Box<str>,
     /// How far it is.
     pub phase: Phase,
     /// What it may hold.
     pub limits: Limits,
+    /// Which groups a user must be in to be let in: `a,b;c` is (a and b) or c.
+    pub required_groups: Option<Box<str>>,
+    /// Whether somebody has taken it offline.
+    pub is_inactive: bool,
 }
 
 /// What a workspace may hold; nothing: as much as it likes.
@@ -62,6 +68,8 @@ struct Tree {
 #[derive(Default)]
 pub struct Workspaces {
     tree: RwLock<Tree>,
+    /// How often one went offline.
+    offline: watch::Sender<u64>,
 }
 
 impl Workspaces {
@@ -88,12 +96,37 @@ impl Workspaces {
             return;
         }
         let mut tree = self.tree.write().unwrap_or_else(PoisonError::into_inner);
+        let mut goes_offline = false;
         match change.object.value() {
             Ok(object) if change.kind != ChangeKind::Deleted => {
-                tree.clusters.insert(cluster.into(), workspace(&object));
+                let now = workspace(&object);
+                let is_offline = now.is_inactive;
+                let before = tree.clusters.insert(cluster.into(), now);
+                goes_offline = is_offline && !before.is_some_and(|it| it.is_inactive);
             }
             _ => drop(tree.clusters.remove(cluster)),
         }
+        drop(tree);
+        if goes_offline {
+            self.offline.send_modify(|times| *times += 1);
+        }
+    }
+
+    /// Returns when the workspace is offline. `from` was taken before whatever must not go on then was begun.
+    pub(crate) async fn gone_offline(&self, cluster: &str, mut from: watch::Receiver<u64>) {
+        loop {
+            if from.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+            if self.read().clusters.get(cluster).is_some_and(|it| it.is_inactive) {
+                return;
+            }
+        }
+    }
+
+    /// Tells when a workspace goes offline.
+    pub(crate) fn follow_offline(&self) -> watch::Receiver<u64> {
+        self.offline.subscribe()
     }
 
     fn take_name(&self, change: &Change) {
@@ -126,6 +159,12 @@ impl Workspaces {
         if named == ROOT_CLUSTER || named == SYSTEM_CLUSTER {
             return Some(named.into());
         }
+        let home = named
+            .starts_with("user:")
+            .then(|| WorkspacePath::parse(named).ok())
+            .flatten()
+            .map(|path| path.with_home_resolved());
+        let named = home.as_ref().map_or(named, WorkspacePath::as_str);
         let tree = self.read();
         let mut steps = named.split(':');
         let first = steps.next()?;
@@ -152,8 +191,15 @@ impl Workspaces {
         let mut steps = Vec::new();
         let mut at = id;
         while let Some(workspace) = tree.clusters.get(at) {
+            if workspace.parent.is_empty() {
+                // A home is at no other's top, and says its path itself.
+                if !workspace.name.is_empty() {
+                    at = &workspace.name;
+                }
+                break;
+            }
             // A ring cannot be made through the API; a damaged store must not hang the server all the same.
-            if workspace.parent.is_empty() || steps.len() > MAX_DEPTH {
+            if steps.len() > MAX_DEPTH {
                 break;
             }
             steps.push(&*workspace.name);
@@ -185,8 +231,9 @@ fn workspace(cluster: &Value) -> Workspace {
         Some("Ready") => Phase::Ready,
         _ => Phase::Initializing,
     };
+    let annotations = &cluster["metadata"]["annotations"];
     let limit = |annotation: &str| {
-        let text = cluster["metadata"]["annotations"][annotation].as_str()?;
+        let text = annotations[annotation].as_str()?;
         // Zero and less mean no limit, as in kcp.
         text.parse::<u64>().ok().filter(|limit| *limit > 0)
     };
@@ -195,8 +242,15 @@ fn workspace(cluster: &Value) -> Workspace {
             objects: limit(annotation::MAX_OBJECTS),
             bytes: limit(MAX_BYTES_ANNOTATION),
         },
+        required_groups: annotations[annotation::REQUIRED_GROUPS].as_str().map(Box::from),
+        is_inactive: [annotation::INACTIVE, annotation::INACTIVE_LEGACY]
+            .iter()
+            .any(|key| annotations[*key] == "true"),
         parent: text(&owner["cluster"]),
-        name: text(&owner["name"]),
+        name: match annotations[annotation::PATH].as_str() {
+            Some(path) if owner.is_null() && path.starts_with("user:") => path.into(),
+            _ => text(&owner["name"]),
+        },
         phase,
     }
 }

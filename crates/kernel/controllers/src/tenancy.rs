@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `workspace` | a Workspace has its LogicalCluster, says how that fares, and goes after it |
 //! | `logical_cluster` | a new workspace is filled, one that is deleted is emptied first |
+//! | `workspace_type` | a WorkspaceType says where its initializer and terminator find their workspaces |
 //! | `export` | an APIExport has an identity and an APIExportEndpointSlice, which leads to its consumers |
 //! | `binding` | an APIBinding brings what its export offers, and takes the objects along when it goes |
 //!
@@ -22,6 +23,7 @@ mod requests;
 mod tree;
 mod turns;
 mod workspace;
+mod workspace_type;
 
 use std::time::Duration;
 
@@ -38,6 +40,7 @@ const UNTIL_SYNCED: Duration = Duration::from_millis(20);
 #[derive(Clone, Default)]
 struct Queues {
     workspaces: Queue<ObjectKey>,
+    types: Queue<ObjectKey>,
     clusters: Queue<ObjectKey>,
     exports: Queue<ObjectKey>,
     slices: Queue<ObjectKey>,
@@ -56,5 +59,6 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     bindings.register(manager, queues.bindings);
     clusters.clone().register(manager, queues.clusters);
     workspace::register(manager, queues.workspaces, &tree, clusters, &url);
+    workspace_type::register(manager, queues.types, &url);
     export::register(manager, queues.exports, queues.slices, &tree, &apis, &url);
 }

@@ -285,5 +285,38 @@ pub fn set_labels(labels: &mut Map<String, Value>, expected: &BTreeMap<String, S
     *labels != before
 }
 
+/// The claims of its export that an APIBinding says nothing about, as `<resource>.<group>`: whoever keeps the workspace should
+/// accept or reject them.
+pub fn unanswered(binding: &Value) -> Vec<String> {
+    let list = |pointer: &str| {
+        binding
+            .pointer(pointer)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+    };
+    let same = |a: &Value, b: &Value| {
+        ["group", "resource", "identityHash"].iter().all(|field| {
+            let text = |it: &Value| it[*field].as_str().unwrap_or_default().to_owned();
+            text(a) == text(b)
+        })
+    };
+    let is_answered = |claim: &Value| {
+        list("/spec/permissionClaims").any(|answer| {
+            same(answer, claim) && matches!(answer["state"].as_str(), Some("Accepted" | "Rejected"))
+        })
+    };
+    list("/status/exportPermissionClaims")
+        .filter(|claim| !is_answered(claim))
+        .map(|claim| {
+            let text = |field: &str| claim[field].as_str().unwrap_or_default();
+            match text("group") {
+                "" => text("resource").to_owned(),
+                group => format!("{}.{group}", text("resource")),
+            }
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests;

@@ -11,9 +11,11 @@
 //! | module | question |
 //! |---|---|
 //! | [`cluster`] | what workspace does this text name? |
+//! | [`navigation`] | where does a step from one workspace lead? |
 //! | [`crds`] | what do kcp's kinds look like? |
 //! | [`types`] | what follows from a workspace's type, and may it be created here? |
 //! | [`workspace`], [`logical_cluster`] | what is to be done about a Workspace, a LogicalCluster? |
+//! | [`lifecycle`] | where may an initializer or a terminator work, and what may it change? |
 //! | [`schema`], [`export`], [`binding`], [`locks`] | what does an export offer, and what does a binding bring? |
 //! | [`claims`] | which objects may a provider see and touch? |
 //! | [`published`], [`naming`], [`mutation`], [`related`] | what does a sync agent publish, how are its copies named and changed, and what belongs to them? |
@@ -42,12 +44,14 @@ mod dotted;
 mod encode;
 pub mod export;
 pub mod identity;
+pub mod lifecycle;
 pub mod locks;
 pub mod logical_cluster;
 pub mod meta;
 pub mod mutation;
 pub mod names;
 pub mod naming;
+pub mod navigation;
 pub mod published;
 pub mod related;
 pub mod schema;

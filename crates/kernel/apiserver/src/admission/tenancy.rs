@@ -19,7 +19,7 @@ use super::Operation;
 use crate::access::as_seen_in;
 use crate::custom::Origin;
 use crate::kernel::Kernel;
-use crate::key::{BUILTIN_IDENTITY, ROOT_CLUSTER};
+use crate::key::{BUILTIN_IDENTITY, KindPrefix, ObjectSuffix, ROOT_CLUSTER};
 use crate::rest::call::{Call, meta, metadata_mut};
 use crate::status::ApiError;
 use crate::workspaces::{Limits, Phase};
@@ -159,13 +159,23 @@ pub(super) fn confirm(
         return Ok(());
     }
     let is_system = is_privileged(&call.user.groups);
+    let worker = call.visit.and_then(|visit| visit.worker.as_ref());
     let objection = match (call.def.group.as_str(), call.def.resource.as_str(), operation) {
+        (TENANCY, "workspaces" | "workspacetypes", Operation::Update)
+            if call.subresource() == Some("status") && !is_system =>
+        {
+            Some(format!("{} status updates not permitted", call.def.singular))
+        }
         (TENANCY, "workspaces", Operation::Create | Operation::Update) => {
             workspace::objection_to(object, old, is_system).map(str::to_owned)
         }
         (TENANCY, "workspacetypes", Operation::Create | Operation::Update) => ClusterId::parse(call.cluster)
             .ok()
-            .and_then(|here| types::objection_to(object, &here)),
+            .and_then(|here| types::objection_to(object, &here))
+            .or_else(|| (!is_system).then(|| may_offer(call, object, old)).flatten()),
+        (CORE, "logicalclusters", Operation::Update) if worker.is_some() => {
+            worker.and_then(|worker| worker.objection_to_update(object, old?))
+        }
         (CORE, "logicalclusters", _) if is_system => None,
         (CORE, "logicalclusters", Operation::Create) => Some("LogicalCluster cannot be created".to_owned()),
         (CORE, "logicalclusters", Operation::Delete) => (!LogicalCluster::read(object).directly_deletable)
@@ -270,6 +280,28 @@ fn may_bind(call: &Call<'_>, path: &str, name: &str, action: &str) -> Option<Str
         exists && may(call, &cluster, APIS, "bind", "apiexports", name)
     });
     (!allowed).then_some(question.refusal)
+}
+
+/// What speaks against the APIs that a type names for its workspaces. The system will bind them there, so whoever names one
+/// must be allowed to bind it; what the type had before is not asked again.
+fn may_offer(call: &Call<'_>, object: &Value, old: Option<&Value>) -> Option<String> {
+    let list = |object: &Value| -> Vec<Value> {
+        let all = object["spec"]["defaultAPIBindings"].as_array();
+        all.cloned().unwrap_or_default()
+    };
+    let before = old.map(list).unwrap_or_default();
+    list(object)
+        .iter()
+        .filter(|it| !before.contains(it))
+        .find_map(|it| {
+            let text = |field: &str| it[field].as_str().unwrap_or_default();
+            may_bind(
+                call,
+                text("path"),
+                text("export"),
+                "create or update WorkspaceType",
+            )
+        })
 }
 
 /// A change of an annotation or label that is the system's.

@@ -8,6 +8,7 @@ use std::fmt::Write;
 use fairway_kernel_authz::UserInfo;
 
 use super::{Entry, MAX_USER_AGENT};
+use crate::key::ROOT_CLUSTER;
 
 /// Longer than nearly every line, so that the buffer is allocated once.
 const USUAL: usize = 1024;
@@ -125,8 +126,13 @@ fn write_event(event: &mut Fields<'_>, entry: &Entry<'_>) {
     event.string("requestReceivedTimestamp", entry.received);
     event.string("stageTimestamp", entry.answered);
     let truncated = entry.outcome.is_some_and(|outcome| outcome.truncated);
-    if entry.decision.is_some() || truncated {
+    let is_elsewhere = !matches!(entry.info.cluster.as_str(), "" | ROOT_CLUSTER);
+    if entry.decision.is_some() || truncated || is_elsewhere {
         event.object("annotations", |fields| {
+            if is_elsewhere {
+                fields.string("tenancy.kcp.io/workspace", &entry.info.cluster);
+                fields.string("kcp.io/path", &entry.info.workspace);
+            }
             if let Some((decision, reason)) = entry.decision {
                 fields.string("authorization.k8s.io/decision", decision);
                 fields.string("authorization.k8s.io/reason", reason);

@@ -11,6 +11,7 @@ use arc_swap::ArcSwap;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use fairway_kernel_authz::UserInfo;
+use fairway_kernel_tenancy::ClusterId;
 use fairway_kernel_tenancy::names::extra;
 use ring::rand::SystemRandom;
 use ring::signature::{
@@ -128,6 +129,15 @@ pub enum TokenError {
 
 /// Which workspace an account is of, among the claims of its tokens. Tokens of the root workspace are as Kubernetes' own.
 const CLUSTER_CLAIM: &str = "clusterName";
+
+/// The workspace that a token says its account is of, unverified; nothing for tokens of the root workspace and of others.
+pub(crate) fn claimed_home(token: &str) -> Option<ClusterId> {
+    let mut parts = token.split('.');
+    let (_, claims, _) = (parts.next()?, parts.next()?, parts.next()?);
+    let claims = B64.decode(claims).ok()?;
+    let claims: Value = serde_json::from_slice(&claims).ok()?;
+    ClusterId::parse(claims["kubernetes.io"][CLUSTER_CLAIM].as_str()?).ok()
+}
 
 /// A token that was accepted.
 #[derive(Clone, Debug, PartialEq)]

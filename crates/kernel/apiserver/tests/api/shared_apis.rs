@@ -336,6 +336,46 @@ async fn a_claim_opens_what_the_consumer_accepts() {
 }
 
 #[tokio::test]
+async fn to_apply_through_an_export_is_to_create_where_nothing_is() {
+    let claims = json!([
+        {"group": "", "resource": "configmaps", "verbs": ["*"]},
+        {"group": "", "resource": "secrets", "verbs": ["get", "patch", "update"]},
+    ]);
+    let server = sea(claims).await;
+    let (admin, pat) = (server.admin(), server.user("pat", &[]));
+    bind(&server, A, json!([
+        {"group": "", "resource": "configmaps", "verbs": ["*"], "state": "Accepted", "selector": {"matchAll": true}},
+        {"group": "", "resource": "secrets", "verbs": ["get", "patch", "update"], "state": "Accepted", "selector": {"matchAll": true}},
+    ])).await;
+    let applied =
+        |version: &str, kind: &str| json!({"apiVersion": version, "kind": kind, "metadata": {"name": "x"}});
+    let to = |path: &str| door(A, &format!("{path}/x?fieldManager=pat"));
+    for (path, object, code) in [
+        (BOATS, applied("sea.io/v1", "Boat"), 201),
+        (BOATS, applied("sea.io/v1", "Boat"), 200),
+        (
+            "/api/v1/namespaces/default/configmaps",
+            applied("v1", "ConfigMap"),
+            201,
+        ),
+        (
+            "/api/v1/namespaces/default/configmaps",
+            applied("v1", "ConfigMap"),
+            200,
+        ),
+        // Nobody agreed that it makes Secrets.
+        ("/api/v1/namespaces/default/secrets", applied("v1", "Secret"), 403),
+    ] {
+        assert_eq!(pat.patch("apply", &to(path), &object).await.code, code, "{path}");
+    }
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let theirs = json!({"metadata": {"name": "x"}, "stringData": {"k": "v"}});
+    admin.post(&at(A, secrets), &theirs).await.expect(201);
+    let changed = pat.patch("apply", &to(secrets), &applied("v1", "Secret")).await;
+    changed.expect(200);
+}
+
+#[tokio::test]
 async fn to_bind_needs_the_providers_leave() {
     let server = sea(json!([])).await;
     enthrone(&server, A, "ann").await;
@@ -416,4 +456,98 @@ async fn a_providers_policy_bounds_its_consumers() {
         .expect(201);
     ann.get(&at(A, BOATS)).await.expect(200);
     ann.delete(&at(A, &format!("{BOATS}/first"))).await.expect(403);
+}
+
+#[tokio::test]
+async fn selectable_fields_of_a_bound_kind() {
+    let server = sea(json!([])).await;
+    let admin = server.admin();
+    let mut chosen = schema("v2.boats.sea.io", "size");
+    chosen["spec"]["versions"][0]["selectableFields"] = json!([{"jsonPath": ".spec.size"}]);
+    let schemas = at(PROVIDER, "/apis/apis.kcp.io/v1alpha1/apiresourceschemas");
+    admin.post(&schemas, &chosen).await.expect(201);
+    let change = json!([{"op": "replace", "path": "/spec/resources/0/schema", "value": "v2.boats.sea.io"}]);
+    let path = at(PROVIDER, &format!("{APIS}/apiexports/boats"));
+    admin.patch("json", &path, &change).await.expect(200);
+    bind(&server, A, json!([])).await;
+    bound_to(&server, A, "v2.boats.sea.io").await;
+    for (name, size) in [("ark", 300), ("raft", 3)] {
+        let object = json!({"apiVersion": "sea.io/v1", "kind": "Boat", "metadata": {"name": name}, "spec": {"size": size}});
+        admin.post(&at(A, BOATS), &object).await.expect(201);
+    }
+    for base in [at(A, BOATS), door("*", "/apis/sea.io/v1/boats")] {
+        let chosen = admin
+            .get(&format!("{base}?fieldSelector=spec.size%3D3"))
+            .await
+            .expect(200);
+        assert_eq!(names(&chosen), ["raft"], "{base}");
+        let wrong = format!("{base}?fieldSelector=spec.colour%3Dred");
+        admin.get(&wrong).await.expect(400);
+    }
+}
+
+#[tokio::test]
+async fn openapi_of_an_exports_virtual_workspace() {
+    let server = sea(json!([{"group": "", "resource": "configmaps", "verbs": ["*"]}])).await;
+    let pat = server.user("pat", &[]);
+    bind(&server, A, json!([])).await;
+    for consumer in ["*", A] {
+        let index = pat.get(&door(consumer, "/openapi/v3")).await.expect(200);
+        let mut paths: Vec<&String> = index["paths"].as_object().unwrap().keys().collect();
+        paths.sort();
+        assert!(paths.iter().any(|it| *it == "apis/sea.io/v1"), "{paths:?}");
+        assert!(!paths.iter().any(|it| it.starts_with("apis/apps")), "{paths:?}");
+        let document = pat
+            .get(&door(consumer, "/openapi/v3/apis/sea.io/v1"))
+            .await
+            .expect(200);
+        let boat = &document["components"]["schemas"]["io.sea.v1.Boat"]["properties"];
+        assert!(boat["spec"]["properties"]["size"].is_object(), "{boat}");
+    }
+}
+
+#[tokio::test]
+async fn definitions_and_workspaces_can_be_claimed() {
+    let all = |group: &str, resource: &str| json!({"group": group, "resource": resource, "verbs": ["*"]});
+    let claims = [
+        all("apiextensions.k8s.io", "customresourcedefinitions"),
+        all("tenancy.kcp.io", "workspaces"),
+        all("core.kcp.io", "logicalclusters"),
+    ];
+    let server = sea(json!(claims)).await;
+    let (admin, pat) = (server.admin(), server.user("pat", &[]));
+    let answers = claims.map(|mut claim| {
+        claim["state"] = json!("Accepted");
+        claim["selector"] = json!({"matchAll": true});
+        claim
+    });
+    bind(&server, A, json!(answers)).await;
+    let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let crd = json!({"metadata": {"name": "sails.sea.io"}, "spec": {
+        "group": "sea.io", "scope": "Cluster", "names": {"plural": "sails", "kind": "Sail"},
+        "versions": [{"name": "v1", "served": true, "storage": true,
+            "schema": {"openAPIV3Schema": {"type": "object"}}}]}});
+    pat.post(&door(A, crds), &crd).await.expect(201);
+    admin.get(&at(A, "/apis/sea.io/v1/sails")).await.expect(200);
+    assert_eq!(
+        names(&pat.get(&door("*", crds)).await.expect(200)),
+        ["sails.sea.io"]
+    );
+    pat.get(&door(A, "/apis/sea.io/v1/sails")).await.expect(403);
+    pat.post(&door(B, crds), &crd).await.expect(403);
+    // Workspaces, but none that was made by somebody else's hand.
+    let workspaces = "/apis/tenancy.kcp.io/v1alpha1/workspaces";
+    let child =
+        json!({"apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "Workspace", "metadata": {"name": "c"}});
+    let made = pat.post(&door(A, workspaces), &child).await.expect(201);
+    assert_eq!(made["metadata"]["annotations"]["kcp.io/cluster"], A);
+    let mut elsewhere = child.clone();
+    elsewhere["metadata"]["name"] = json!("d");
+    elsewhere["spec"] = json!({"cluster": B});
+    pat.post(&door(A, workspaces), &elsewhere).await.expect(403);
+    // What a workspace is, is the system's to say, whatever was claimed.
+    let cluster = door(A, "/apis/core.kcp.io/v1alpha1/logicalclusters/cluster");
+    let inactive = json!({"metadata": {"annotations": {"core.kcp.io/inactive": "true"}}});
+    assert!(pat.patch("merge", &cluster, &inactive).await.code >= 400);
+    assert!(pat.delete(&cluster).await.code >= 400);
 }

@@ -141,7 +141,11 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
                 &["logicalclusters"],
             ),
             on(READ_UPDATE, &["tenancy.kcp.io"], &["workspaces"]),
-            on(&["patch"], &["tenancy.kcp.io"], &["workspaces/status"]),
+            on(
+                &["patch"],
+                &["tenancy.kcp.io"],
+                &["workspaces/status", "workspacetypes/status"],
+            ),
             on(READ, &["tenancy.kcp.io"], &["workspacetypes"]),
         ],
         ..Role::NONE

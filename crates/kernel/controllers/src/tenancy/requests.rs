@@ -7,6 +7,7 @@ use kube::{Client, Error};
 use serde_json::{Map, Value, json};
 
 pub(super) const WORKSPACES: &str = "/apis/tenancy.kcp.io/v1alpha1/workspaces";
+pub(super) const TYPES: &str = "/apis/tenancy.kcp.io/v1alpha1/workspacetypes";
 pub(super) const CLUSTERS: &str = "/apis/core.kcp.io/v1alpha1/logicalclusters";
 pub(super) const CLUSTER: &str = "/apis/core.kcp.io/v1alpha1/logicalclusters/cluster";
 pub(super) const BINDINGS: &str = "/apis/apis.kcp.io/v1alpha2/apibindings";

@@ -35,6 +35,8 @@ pub(super) struct Child {
 #[derive(Debug)]
 pub(super) struct Cluster {
     pub(super) owner: Option<ObjectKey>,
+    /// The path of a home, which has no owner.
+    home: Option<Box<str>>,
     pub(super) type_name: Box<str>,
     /// Ready, and nothing is to be done as long as its bindings are there.
     pub(super) settled: bool,
@@ -145,7 +147,8 @@ impl Tree {
             manager.reach().clone(),
             Arc::clone(&self.types),
             |object| WorkspaceType::read(&object.value).map(Arc::new),
-            move |_, old, now| {
+            move |key, old, now| {
+                work.types.add(key);
                 // What waits for a type may go on, and what a type maintains may have changed.
                 if old.is_some() && old == now {
                     return;
@@ -189,18 +192,27 @@ impl Tree {
 
     /// The path of a workspace.
     pub(super) fn path(&self, id: &WorkspaceId) -> Option<WorkspacePath> {
-        let mut names = Vec::new();
+        let (mut names, mut top) = (Vec::new(), String::new());
         let mut at = id.clone();
         while names.len() < MAX_DEPTH {
-            match self.clusters.get(&cluster_key(&at))?.owner.clone() {
-                Some(owner) => {
-                    names.push(owner.name);
-                    at = owner.workspace;
+            let cluster = self.clusters.get(&cluster_key(&at))?;
+            match (&cluster.owner, &cluster.home) {
+                (Some(owner), _) => {
+                    names.push(owner.name.clone());
+                    at = owner.workspace.clone();
                 }
-                None => break,
+                (None, Some(home)) => {
+                    top = home.to_string();
+                    break;
+                }
+                (None, None) => break,
             }
         }
-        names.push(at.as_str().to_owned());
+        names.push(if top.is_empty() {
+            at.as_str().to_owned()
+        } else {
+            top
+        });
         names.reverse();
         WorkspacePath::parse(&names.join(":")).ok()
     }
@@ -254,8 +266,10 @@ fn cluster(object: &Json, home: &str) -> Cluster {
     let labelled = meta.labels.get(label::PHASE).map(String::as_str);
     let path = meta.annotation(annotation::PATH).unwrap_or_default();
     let at_home = cluster.url().strip_prefix(home) == Some(format!("/clusters/{path}").as_str());
+    let has_home_path = owner.is_none() && path.starts_with("user:");
     Cluster {
         owner,
+        home: has_home_path.then(|| path.into()),
         type_name: cluster.type_name().unwrap_or_default().into(),
         settled: cluster.phase == Phase::Ready
             && !cluster.is_inactive()

@@ -411,6 +411,16 @@ impl Cluster {
         }
     }
 
+    /// The whole server from outside: paths are whole, with their workspaces and services.
+    pub(crate) fn everything(&self, user: &str, groups: &[&str]) -> Client {
+        let user = UserInfo::new(user, groups.iter().map(|g| (*g).to_owned()));
+        let service = Outside {
+            kernel: Arc::clone(&self.kernel),
+            peer: Arc::new(Peer::known(user)),
+        };
+        Client::new(service, "default")
+    }
+
     /// A workspace that exists, as an administrator of everything sees it.
     pub(crate) fn at(&self, workspace: &str) -> View {
         self.seen_by("admin", &["system:masters"], workspace)

@@ -6,15 +6,18 @@
 )]
 
 mod api_services;
+mod bound_kinds;
 mod certificates;
 mod content;
 mod definitions;
 mod endpoints;
 mod garbage;
 mod harness;
+mod initializers;
 mod jobs;
 mod namespaces;
 mod quotas;
+mod service_request;
 mod shared_apis;
 mod tenancy;
 mod tokens;

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use crate::harness::{Cluster, View, a_while, eventually, gone};
 use crate::tenancy::{bindings, condition, create, make};
 
-fn exports(place: &View) -> Api<DynamicObject> {
+pub(crate) fn exports(place: &View) -> Api<DynamicObject> {
     place.api("apis.kcp.io/v1alpha2", "APIExport", "apiexports", "")
 }
 
-fn schemas(place: &View) -> Api<DynamicObject> {
+pub(crate) fn schemas(place: &View) -> Api<DynamicObject> {
     let kind = "APIResourceSchema";
     place.api("apis.kcp.io/v1alpha1", kind, "apiresourceschemas", "")
 }
@@ -20,11 +20,11 @@ fn slices(place: &View) -> Api<DynamicObject> {
     place.api("apis.kcp.io/v1alpha1", kind, "apiexportendpointslices", "")
 }
 
-fn boats(place: &View) -> Api<DynamicObject> {
+pub(crate) fn boats(place: &View) -> Api<DynamicObject> {
     place.api("sea.io/v1", "Boat", "boats", "default")
 }
 
-fn schema(name: &str, field: &str) -> Value {
+pub(crate) fn schema(name: &str, field: &str) -> Value {
     json!({"metadata": {"name": name}, "spec": {
         "group": "sea.io", "scope": "Namespaced",
         "names": {"plural": "boats", "singular": "boat", "kind": "Boat", "listKind": "BoatList"},
@@ -34,20 +34,20 @@ fn schema(name: &str, field: &str) -> Value {
     }})
 }
 
-fn export(name: &str, schema: &str, claims: &Value) -> Value {
+pub(crate) fn export(name: &str, schema: &str, claims: &Value) -> Value {
     json!({"metadata": {"name": name}, "spec": {
         "resources": [{"group": "sea.io", "name": "boats", "schema": schema, "storage": {"crd": {}}}],
         "permissionClaims": claims,
     }})
 }
 
-fn binding(name: &str, path: &str, export: &str, answers: &Value) -> Value {
+pub(crate) fn binding(name: &str, path: &str, export: &str, answers: &Value) -> Value {
     json!({"metadata": {"name": name}, "spec": {
         "reference": {"export": {"path": path, "name": export}}, "permissionClaims": answers,
     }})
 }
 
-async fn bound(place: &View, name: &str) -> DynamicObject {
+pub(crate) async fn bound(place: &View, name: &str) -> DynamicObject {
     let api = bindings(place);
     eventually(&format!("{name} is bound"), || async {
         let it = api.get(name).await.unwrap();
@@ -62,7 +62,7 @@ async fn patch(api: &Api<DynamicObject>, name: &str, change: Value) {
     api.patch(name, &params, &Patch::Merge(change)).await.unwrap();
 }
 
-async fn boat(place: &View, name: &str, spec: Value) -> DynamicObject {
+pub(crate) async fn boat(place: &View, name: &str, spec: Value) -> DynamicObject {
     let object = json!({"apiVersion": "sea.io/v1", "kind": "Boat", "metadata": {"name": name}, "spec": spec});
     create(&boats(place), object).await
 }

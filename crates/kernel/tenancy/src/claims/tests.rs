@@ -273,3 +273,34 @@ fn claims_without_an_identity() {
     assert!(!is_built_in("", "pods"));
     assert!(!is_built_in("x.io", "secrets"));
 }
+
+#[test]
+fn claims_that_nobody_answered() {
+    let binding = |answers: Value| {
+        json!({
+            "spec": {"permissionClaims": answers},
+            "status": {"exportPermissionClaims": [
+                {"resource": "configmaps", "verbs": ["*"]},
+                {"group": "x.io", "resource": "boats", "identityHash": "h", "verbs": ["*"]},
+            ]},
+        })
+    };
+    let maps = |state: &str| json!({"group": "", "resource": "configmaps", "state": state});
+    for (answers, want) in [
+        (json!(null), &["configmaps", "boats.x.io"][..]),
+        (json!([maps("Accepted")]), &["boats.x.io"]),
+        (json!([maps("Rejected")]), &["boats.x.io"]),
+        (json!([maps("")]), &["configmaps", "boats.x.io"]),
+        (
+            json!([{"group": "x.io", "resource": "boats", "state": "Accepted"}]),
+            &["configmaps", "boats.x.io"],
+        ),
+        (
+            json!([maps("Accepted"), {"group": "x.io", "resource": "boats", "identityHash": "h", "state": "Accepted"}]),
+            &[],
+        ),
+    ] {
+        assert_eq!(unanswered(&binding(answers.clone())), want, "{answers}");
+    }
+    assert_eq!(unanswered(&json!({})), [""; 0]);
+}

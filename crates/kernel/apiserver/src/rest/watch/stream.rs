@@ -18,12 +18,15 @@ use crate::filter::Filter;
 use crate::http::body::BoxError;
 use crate::http::negotiate::{Accept, Form, Format};
 use crate::http::respond;
+use crate::kernel::Kernel;
+use crate::key::ROOT_CLUSTER;
 use crate::object::Object;
 use crate::query::ListOptions;
 use crate::registry::ResourceDef;
 use crate::rest::call::Call;
 use crate::rest::present::{self, Table};
 use crate::status::ApiError;
+use crate::workspaces::EVERY_CLUSTER;
 
 /// Watches end after this time, plus up to as much again, so that clients do not all come back at once.
 const SHORTEST: Duration = Duration::from_secs(30 * 60);
@@ -59,6 +62,41 @@ pub(super) struct Events {
     end_of_initial: Option<u64>,
     deadline: Instant,
     shutdown: watch::Receiver<bool>,
+    /// The one workspace that it is about and that may go offline.
+    workspace: Option<Arc<Presence>>,
+}
+
+/// A workspace, and what was known of it when the watch began.
+struct Presence {
+    kernel: Arc<Kernel>,
+    cluster: Box<str>,
+    since: watch::Receiver<u64>,
+}
+
+impl Presence {
+    fn of(call: &Call<'_>) -> Option<Arc<Self>> {
+        let may_go = !matches!(call.cluster, ROOT_CLUSTER | EVERY_CLUSTER);
+        may_go.then(|| {
+            Arc::new(Self {
+                kernel: Arc::clone(call.kernel),
+                cluster: call.cluster.into(),
+                since: call.kernel.workspaces.follow_offline(),
+            })
+        })
+    }
+
+    /// Returns when the workspace is offline; without one, never.
+    async fn ended(this: Option<Arc<Self>>) {
+        match this {
+            Some(it) => {
+                it.kernel
+                    .workspaces
+                    .gone_offline(&it.cluster, it.since.clone())
+                    .await
+            }
+            None => std::future::pending().await,
+        }
+    }
 }
 
 impl Events {
@@ -85,6 +123,7 @@ impl Events {
             end_of_initial: None,
             deadline: Instant::now() + lasts,
             shutdown: call.kernel.shutdown.subscribe(),
+            workspace: Presence::of(call),
         }
     }
 
@@ -259,11 +298,13 @@ impl Events {
     async fn next_signals(&mut self, source: &mut Source) -> bool {
         let deadline = self.deadline;
         let mut shutdown = self.shutdown.clone();
+        let offline = Presence::ended(self.workspace.clone());
         tokio::select! {
             // The end comes first: a busy watch would otherwise never look at the clock.
             biased;
             () = tokio::time::sleep_until(deadline) => false,
             _ = shutdown.wait_for(|down| *down) => false,
+            () = offline => false,
             went_on = self.receive(source) => went_on,
         }
     }
