@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::meta::{Meta, part};
 use crate::names::{annotation, label};
 use crate::naming::{
-    CLUSTER_LABEL, NAME_ANNOTATION, NAME_HASH_LABEL, NAMESPACE_ANNOTATION, NAMESPACE_HASH_LABEL, Naming,
-    PATH_ANNOTATION, RELATED_PREFIX,
+    AGENT_LABEL, CLUSTER_LABEL, NAME_ANNOTATION, NAME_HASH_LABEL, NAMESPACE_ANNOTATION, NAMESPACE_HASH_LABEL,
+    Naming, PATH_ANNOTATION, RELATED_LABEL, RELATED_PREFIX,
 };
 use crate::schema::from_crd;
 use crate::template::sha1;
@@ -393,7 +393,14 @@ pub fn stripped(object: &Value) -> Value {
             || key.starts_with(RELATED_PREFIX)
     };
     let own_label = |key: &str| {
-        [CLUSTER_LABEL, NAMESPACE_HASH_LABEL, NAME_HASH_LABEL].contains(&key)
+        [
+            CLUSTER_LABEL,
+            NAMESPACE_HASH_LABEL,
+            NAME_HASH_LABEL,
+            AGENT_LABEL,
+            RELATED_LABEL,
+        ]
+        .contains(&key)
             || key.starts_with(label::CLAIMED_PREFIX)
     };
     for (field, own) in [
@@ -418,6 +425,12 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
 fn flag(value: &Value, field: &str) -> bool {
     value.get(field) == Some(&Value::Bool(true))
 }
+
+mod objections;
+mod served;
+
+pub use objections::Objection;
+pub use served::Served;
 
 #[cfg(test)]
 mod tests;

@@ -177,3 +177,87 @@ fn what_is_not_copied() {
         json!({"metadata": {"name": "a", "labels": {"mine": "1"}}, "spec": {"a": 1}})
     );
 }
+
+#[test]
+fn objections_are_told_before_there_is_an_object() {
+    let related = |more: Value| {
+        let mut related = json!({"identifier": "r", "origin": "kcp", "kind": "Secret",
+            "object": {"reference": {"path": "spec.secret"}}});
+        for (key, value) in more.as_object().into_iter().flatten() {
+            related[key] = value.clone();
+        }
+        json!({"related": [related]})
+    };
+    for (spec, expected) in [
+        (json!({}), None),
+        (
+            json!({"naming": {"namespace": "{{ .ClusterName }}-{{ index .Object.metadata.labels \"a\" }}"}}),
+            None,
+        ),
+        (
+            json!({"naming": {"name": "{{ .Object.spec.size | trunc 3 }}"}}),
+            None,
+        ),
+        (
+            json!({"naming": {"name": "{{ .ClusterName "}}),
+            Some("InvalidNaming"),
+        ),
+        (
+            json!({"naming": {"namespace": "{{ nope .ClusterName }}"}}),
+            Some("InvalidNaming"),
+        ),
+        (
+            json!({"naming": {"namespace": "{{ .ClusterPath }}"}}),
+            Some("WorkspacePathUnknown"),
+        ),
+        (
+            json!({"naming": {"namespace": crate::naming::PROJECT_NAMESPACE}, "enableWorkspacePaths": true}),
+            None,
+        ),
+        (
+            json!({"mutation": {"spec": [{"regex": {"path": "spec.a", "pattern": "("}}]}}),
+            Some("InvalidMutation"),
+        ),
+        (related(json!({})), None),
+        (related(json!({"identifier": "a/b"})), Some("InvalidRelated")),
+        (related(json!({"kind": ""})), Some("InvalidRelated")),
+        (related(json!({"object": {}})), Some("InvalidRelated")),
+        (
+            related(json!({"object": {"template": {"template": "{{ if }}"}}})),
+            Some("InvalidRelated"),
+        ),
+        (
+            related(
+                json!({"object": {"template": {"template": "x"}, "namespace": {"reference": {"path": "a..b"}}}}),
+            ),
+            Some("InvalidRelated"),
+        ),
+    ] {
+        let objection = published(spec.clone()).objection();
+        assert_eq!(
+            objection.as_ref().map(|it| it.reason),
+            expected,
+            "{spec}: {objection:?}"
+        );
+    }
+}
+
+#[test]
+fn addresses() {
+    let served = Served::of(&definition()).unwrap();
+    assert_eq!(
+        served.object("n", "a"),
+        "/apis/inner.io/v1/namespaces/n/machines/a"
+    );
+    assert_eq!(served.collection(""), "/apis/inner.io/v1/machines");
+    let secrets = GroupVersionResource {
+        group: String::new(),
+        version: "v1".to_owned(),
+        resource: "secrets".to_owned(),
+    };
+    assert_eq!(secrets.discovery(), "/api/v1");
+    let list = json!({"resources": [{"name": "secrets", "kind": "Secret", "namespaced": true}]});
+    let served = Served::discovered(&secrets, &list).unwrap();
+    assert_eq!((served.kind.as_str(), served.has_status), ("Secret", false));
+    assert_eq!(served.object("n", "a"), "/api/v1/namespaces/n/secrets/a");
+}
