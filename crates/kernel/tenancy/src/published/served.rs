@@ -82,6 +82,11 @@ impl GroupVersionResource {
     pub fn discovery(&self) -> String {
         group_path(&self.group, &self.version)
     }
+
+    /// `v1`, `apps/v1`.
+    pub fn api_version(&self) -> String {
+        api_version(&self.group, &self.version)
+    }
 }
 
 fn group_path(group: &str, version: &str) -> String {
