@@ -24,6 +24,7 @@ use crate::status::ApiError;
 use crate::workspaces::EVERY_CLUSTER;
 
 const BINDINGS: &str = "apibindings";
+const CREATE: &str = "create";
 
 /// What a provider's request may see and do.
 pub(crate) struct Visit {
@@ -33,6 +34,8 @@ pub(crate) struct Visit {
     pub(crate) label: Option<(String, String)>,
     /// The consumer's answer that lets it write.
     pub(crate) answer: Option<Answer>,
+    /// Whether what it changes may be made where it does not exist.
+    pub(crate) may_create: bool,
 }
 
 /// Opens the door to a provider, or says why not.
@@ -43,7 +46,7 @@ pub(crate) fn visit(kernel: &Kernel, user: &UserInfo, info: &RequestInfo) -> Res
     let export = stored(kernel, "apiexports", cluster, name)
         .map(|object| ApiExport::read(&object))
         .filter(|_| !info.cluster.is_empty());
-    may_see_content(kernel, user, info, cluster, name)?;
+    may_see_content(kernel, user, info, info.verb, cluster, name)?;
     let export = export.ok_or_else(ApiError::page_not_found)?;
     let registry = Arc::new(registry(kernel, cluster, &export));
     let Some(path) = &info.resource else {
@@ -51,6 +54,7 @@ pub(crate) fn visit(kernel: &Kernel, user: &UserInfo, info: &RequestInfo) -> Res
             registry,
             label: None,
             answer: None,
+            may_create: false,
         });
     };
     let (group, resource) = (path.group.as_str(), split_identity(&path.resource).0);
@@ -77,6 +81,7 @@ pub(crate) fn visit(kernel: &Kernel, user: &UserInfo, info: &RequestInfo) -> Res
             registry,
             label,
             answer: None,
+            may_create: false,
         });
     }
     let binding = binding_of(kernel, &info.cluster, &export);
@@ -97,10 +102,14 @@ pub(crate) fn visit(kernel: &Kernel, user: &UserInfo, info: &RequestInfo) -> Res
             (Some((label::EXPORT.to_owned(), value)), None)
         }
     };
+    let may_create = matches!(info.verb, "patch" | "update")
+        && may_see_content(kernel, user, info, CREATE, cluster, name).is_ok()
+        && claims::access(&export, binding.as_ref(), group, resource, CREATE).is_ok();
     Ok(Visit {
         registry,
         label,
         answer,
+        may_create,
     })
 }
 
@@ -109,12 +118,13 @@ fn may_see_content(
     kernel: &Kernel,
     user: &UserInfo,
     info: &RequestInfo,
+    verb: &str,
     cluster: &str,
     name: &str,
 ) -> Result<(), ApiError> {
     let attributes = Attributes {
         user,
-        verb: info.verb,
+        verb,
         path: "",
         resource: Some(ResourceAttributes {
             group: APIS,

@@ -170,7 +170,10 @@ impl Mirror {
                     for (name, copy) in pairs {
                         if !is_name(&name) {
                             let why = format!("{name:?} is no name of an object");
-                            return Err(Trouble::consumer(why));
+                            return Err(match side.related.origin {
+                                Origin::Kcp => Trouble::consumer(why),
+                                Origin::Service => Trouble::provider(why),
+                            });
                         }
                         places.push(Place::new(side.at, watching(), &here, &name));
                         if let Some(object) = self.read(side, from.get(&kind.object(&here, &name)).await)? {
