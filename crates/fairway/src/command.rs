@@ -9,5 +9,6 @@ pub(crate) mod kubeconfig;
 pub(crate) mod render;
 pub(crate) mod running;
 pub(crate) mod status;
+pub(crate) mod syncagent;
 pub(crate) mod up;
 pub(crate) mod version;

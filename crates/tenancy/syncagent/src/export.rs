@@ -65,7 +65,7 @@ pub(crate) fn endpoints(manager: &mut Manager, agent: &Agent) -> latest::Receive
     let (tell, told) = latest::channel(Vec::new());
     let named = watcher::Config::default().fields(&format!("metadata.name={}", agent.slice));
     let kind = apis("v1alpha1", "APIExportEndpointSlice", "apiexportendpointslices");
-    let api: Api<DynamicObject> = Api::all_with(agent.provider.clone(), &kind);
+    let api: Api<DynamicObject> = Api::all_with(agent.slices.clone(), &kind);
     manager.spawn(watch::follow(api, named, manager.shutdown(), move |event| {
         let urls = match event {
             Event::Apply(slice) | Event::InitApply(slice) => urls(&slice.data),

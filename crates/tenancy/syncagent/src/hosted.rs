@@ -141,6 +141,7 @@ fn begin(key: &ObjectKey, selector: String, server: &Client, metrics: &Arc<Metri
         slice: key.name.clone(),
         selector: selector.clone(),
         service: home.clone(),
+        slices: home.clone(),
         provider: home,
         dial: dial(server.clone()),
         workers: WORKERS,

@@ -12,6 +12,7 @@
 //! | `export` | the APIExport offers what is published, and claims what that needs |
 //! | `mirrors` | what is offered is mirrored: one [`mirror`] for each publication, begun anew when it changes |
 //! | [`mirror`] | every consumer's object has its copy, the copy's status, and its related objects |
+//! | [`connect`] | an agent stands between the servers that two kubeconfigs lead to |
 //! | [`hosted`] | exports of Fairway's own workspaces that ask for it have an agent in the process |
 //!
 //! Tasks: watches and controllers belong to the agent's manager; those of a mirror to a manager of its own, which ends when
@@ -19,6 +20,7 @@
 //! copies by their labels.
 
 mod catalog;
+pub mod connect;
 mod consumers;
 mod export;
 pub mod hosted;
@@ -55,6 +57,8 @@ pub struct Agent {
     pub service: Client,
     /// The workspace of the APIExport.
     pub provider: Client,
+    /// The workspace of the APIExportEndpointSlice.
+    pub slices: Client,
     /// How the virtual workspace is reached.
     pub dial: Dial,
     /// How many objects of a kind are worked on at once.
