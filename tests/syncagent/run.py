@@ -119,7 +119,7 @@ def scenario(binary, hub_config, service_config, scratch):
         str(binary.resolve()), "syncagent",
         "--kubeconfig", str(service.account(scratch / "service.json")),
         "--kcp-kubeconfig", str(provider.account(scratch / "provider.json")),
-        "--apiexport-ref", "cloud", "--log", "debug",
+        "--apiexport-ref", "cloud", "--log", "debug", "--enable-leader-election",
     ]
     log = scratch / "agent.log"
     with servers.process(command, log) as agent:
@@ -164,7 +164,17 @@ def scenario(binary, hub_config, service_config, scratch):
         agent.wait()
     frontend.kubectl("delete", "vm", "m0", "m1", "--wait=false")
     frontend.kubectl("patch", "vm", "web", "--type=merge", "-p", '{"spec": {"size": 6}}')
-    with servers.process(command, log):
+    second = scratch / "second.log"
+    with servers.process(command, log) as first, servers.process(command, second):
+        # One of the two works once the Lease of the one that was killed has run out, and the other when that one ends.
+        elected = lambda path: "elected" in path.read_text()
+        eventually("one is elected", lambda: elected(log) or elected(second))
+        assert not (elected(log) and elected(second))
+        if elected(log):
+            first.terminate()
+            assert first.wait(20) == 0
+            eventually("the other takes over", lambda: elected(second))
+
         def names(place, *words):
             return sorted(it["metadata"]["name"] for it in place.get(*words)["items"])
 
@@ -205,8 +215,8 @@ def main():
             try:
                 scenario(options.fairway, hub, there, scratch)
             except (SystemExit, AssertionError, TypeError):
-                log = scratch / "agent.log"
-                print(log.read_text(errors="replace")[-6000:] if log.exists() else "the agent was not started")
+                for log in scratch.glob("*.log"):
+                    print(f"{log.name}:\n{log.read_text(errors='replace')[-6000:]}")
                 raise
     print(f"sync agent with {name}: as expected, {time.monotonic() - started:.0f} s")
 

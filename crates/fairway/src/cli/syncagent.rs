@@ -26,6 +26,12 @@ pub(crate) struct Syncagent {
     /// Only PublishedResources that this label selector picks.
     #[arg(long, value_name = "SELECTOR", default_value = "")]
     pub published_resource_selector: String,
+    /// Wait for a Lease on the service cluster, so that of several agents one works.
+    #[arg(long)]
+    pub enable_leader_election: bool,
+    /// The namespace of that Lease.
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub namespace: String,
     /// How many objects of a kind are worked on at once.
     #[arg(long, value_name = "COUNT", default_value_t = 8)]
     pub workers: usize,

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use fairway_controller::{Metrics, Shutdown};
+use fairway_tenancy_syncagent::Agent;
 use fairway_tenancy_syncagent::connect::{self, Sides};
+use fairway_tenancy_syncagent::election::Election;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::signal::unix::{SignalKind, signal};
@@ -67,20 +69,69 @@ async fn serve(options: &Syncagent) -> anyhow::Result<()> {
     })
     .await
     .context("the sync agent cannot start")?;
-    info!(
-        agent = agent.name,
-        export = agent.export,
-        "the sync agent is at work"
-    );
     let (end, shutdown) = Shutdown::new();
-    let working = tokio::spawn(agent.run(Arc::<Metrics>::default(), shutdown));
+    let work = work(options, agent, shutdown);
+    let mut working = tokio::spawn(work);
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
+        ended = &mut working => return ended.context("the sync agent failed")?,
     }
     info!("ending: what is under way is finished first");
     end.shut_down();
-    working.await.context("the sync agent failed")
+    working.await.context("the sync agent failed")?
+}
+
+/// Works as long as it is elected, or without an election until the end.
+fn work(
+    options: &Syncagent,
+    agent: Agent,
+    mut shutdown: Shutdown,
+) -> impl Future<Output = anyhow::Result<()>> + Send + use<> {
+    let lease = format!("syncagent-{}", agent.name);
+    let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let started = started.map_or(0, |it| it.as_nanos());
+    let identity = format!("{}-{started:x}", std::process::id());
+    let election = options
+        .enable_leader_election
+        .then(|| Election::new(agent.service.clone(), &options.namespace, &lease, &identity));
+    async move {
+        let metrics = Arc::<Metrics>::default();
+        let Some(mut election) = election else {
+            info!(
+                agent = agent.name,
+                export = agent.export,
+                "the sync agent is at work"
+            );
+            agent.run(metrics, shutdown).await;
+            return Ok(());
+        };
+        info!(lease, identity, "waiting to be elected");
+        if !election.win(shutdown.clone()).await {
+            return Ok(());
+        }
+        info!(
+            agent = agent.name,
+            export = agent.export,
+            "elected: the sync agent is at work"
+        );
+        let (end, token) = Shutdown::new();
+        let working = tokio::spawn(agent.run(metrics, token));
+        let (give_back, held) = Shutdown::new();
+        let mut holding = tokio::spawn(async move { election.hold(held).await });
+        let lost = tokio::select! {
+            () = shutdown.wait() => false,
+            _ = &mut holding => true,
+        };
+        end.shut_down();
+        working.await.context("the sync agent failed")?;
+        if lost {
+            bail!("the Lease {lease} was lost to another agent, or could not be renewed");
+        }
+        // Given back last: until now there was work under way.
+        give_back.shut_down();
+        holding.await.context("the Lease could not be given back")
+    }
 }
 
 async fn read(file: &Path) -> anyhow::Result<Config> {

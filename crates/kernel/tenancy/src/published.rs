@@ -204,6 +204,14 @@ impl PublishedResource {
         (&self.source.api_group, &self.source.kind)
     }
 
+    /// The versions that are published; none: all.
+    pub fn source_versions(&self) -> Vec<&str> {
+        match self.source.version.as_str() {
+            "" => self.source.versions.iter().map(String::as_str).collect(),
+            one => vec![one],
+        }
+    }
+
     /// Whether an object of a workspace is the agent's business.
     pub fn wants(&self, labels: &Value, namespace_labels: &Value) -> bool {
         let passes = |filter: &Option<Value>, labels: &Value| {
@@ -246,10 +254,7 @@ impl PublishedResource {
                     .to_owned(),
             );
         }
-        let wanted: Vec<&str> = match source.version.as_str() {
-            "" => source.versions.iter().map(String::as_str).collect(),
-            one => vec![one],
-        };
+        let wanted = self.source_versions();
         let all = definition.pointer("/spec/versions").and_then(Value::as_array);
         let kept: Vec<Value> = all
             .into_iter()
@@ -427,9 +432,11 @@ fn flag(value: &Value, field: &str) -> bool {
 }
 
 mod objections;
+mod openapi;
 mod served;
 
 pub use objections::Objection;
+pub use openapi::definition_of;
 pub use served::Served;
 
 #[cfg(test)]

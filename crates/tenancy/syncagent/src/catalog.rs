@@ -35,6 +35,8 @@ pub(crate) struct Publication {
     pub(crate) related_mutators: Vec<Mutator>,
     /// Another text is another publication.
     pub(crate) fingerprint: String,
+    /// Whether a change of the kind is noticed when it happens.
+    pub(crate) followed: bool,
 }
 
 impl Publication {
@@ -131,14 +133,15 @@ impl Catalog {
 
     /// Says something about a publication.
     pub(crate) fn say(&self, name: &str, about: &'static str, word: Word) {
-        let before = self
-            .words()
-            .entry(name.to_owned())
-            .or_default()
-            .insert(about, word.clone());
-        if before.as_ref() != Some(&word) {
-            self.news.add(name.to_owned());
+        {
+            let mut words = self.words();
+            let known = words.entry(name.to_owned()).or_default();
+            if known.get(about) == Some(&word) {
+                return;
+            }
+            known.insert(about, word);
         }
+        self.news.add(name.to_owned());
     }
 
     /// Forgets what was said of one that is gone.

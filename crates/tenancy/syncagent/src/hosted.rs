@@ -143,7 +143,7 @@ fn begin(key: &ObjectKey, selector: String, server: &Client, metrics: &Arc<Metri
         service: home.clone(),
         slices: home.clone(),
         provider: home,
-        dial: dial(server.clone()),
+        dial: dial(server.clone(), key),
         workers: WORKERS,
     };
     let (end, token) = Shutdown::new();
@@ -161,13 +161,20 @@ fn workspace_client(server: &Client, workspace: &WorkspaceId) -> Client {
     beneath(server, &prefix)
 }
 
-/// The virtual workspace is in the same process, whatever the host in its address says.
-pub fn dial(server: Client) -> Dial {
+/// The virtual workspace is in the same process. The address in a slice is written in the provider's workspace, and the
+/// agent may look into every export's: so an address that leads to another's is refused.
+fn dial(server: Client, home: &ObjectKey) -> Dial {
+    let own = format!("/services/apiexport/{}/{}", home.workspace, home.name);
     Arc::new(move |url| {
-        let path = url
+        let address = url
             .parse::<http::Uri>()
-            .map_err(|error| format!("{url:?} is no address: {error}"))?;
-        Ok(beneath(&server, path.path().trim_end_matches('/')))
+            .map_err(|error| format!("the endpoint slice names {url:?}, which is no address: {error}"))?;
+        if address.path().trim_end_matches('/') != own {
+            return Err(format!(
+                "the endpoint slice names {url:?}, which is not the virtual workspace of this export"
+            ));
+        }
+        Ok(beneath(&server, &own))
     })
 }
 
@@ -176,5 +183,31 @@ async fn end(running: Option<Running>) {
         it.end.shut_down();
         // An agent that panicked has ended as well.
         let _ = it.task.await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fairway_controller::fake::Failing;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_address_leads_to_the_own_export_only() {
+        let server = Failing::with(500, "InternalError").client();
+        let home = ObjectKey::new(&WorkspaceId::parse("abc").unwrap(), "", "cloud");
+        let dial = dial(server, &home);
+        for (url, expected) in [
+            ("https://h:1/services/apiexport/abc/cloud", true),
+            ("https://h:1/services/apiexport/abc/cloud/", true),
+            ("https://h:1/services/apiexport/abc/other", false),
+            ("https://h:1/services/apiexport/xyz/cloud", false),
+            ("https://h:1/services/apiexport/abc/cloud/../../xyz/cloud", false),
+            ("https://h:1/clusters/xyz", false),
+            ("https://h:1", false),
+            ("not an address", false),
+        ] {
+            assert_eq!(dial(url).is_ok(), expected, "{url}");
+        }
     }
 }

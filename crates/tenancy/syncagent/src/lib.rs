@@ -13,6 +13,7 @@
 //! | `mirrors` | what is offered is mirrored: one [`mirror`] for each publication, begun anew when it changes |
 //! | [`mirror`] | every consumer's object has its copy, the copy's status, and its related objects |
 //! | [`connect`] | an agent stands between the servers that two kubeconfigs lead to |
+//! | [`election`] | of several agents for one export, one works |
 //! | [`hosted`] | exports of Fairway's own workspaces that ask for it have an agent in the process |
 //!
 //! Tasks: watches and controllers belong to the agent's manager; those of a mirror to a manager of its own, which ends when
@@ -22,6 +23,7 @@
 mod catalog;
 pub mod connect;
 mod consumers;
+pub mod election;
 mod export;
 pub mod hosted;
 mod json;

@@ -72,6 +72,7 @@ pub(crate) async fn run(
     follow_related(&mut manager, &agent, &publication, &consumers, &watched, &queue);
     follow_namespaces(&mut manager, &publication, &consumers, &originals, &queue);
     let failures = Failures::new(publication.name(), &catalog);
+    follow_bindings(&mut manager, &consumers, &failures, &queue);
     manager.spawn(failures.clone().tell(manager.shutdown()));
     let mirror = Mirror {
         agent: agent.name,
@@ -213,6 +214,32 @@ fn follow_namespaces(
             let key = ObjectKey::of(&Reach::Every, &it.metadata);
             for (original, _) in originals.of_namespace(&key.workspace, &key.name) {
                 changed.add(original);
+            }
+        }));
+    }
+}
+
+/// A consumer who changes his binding may have agreed to what was missing.
+fn follow_bindings(
+    manager: &mut Manager,
+    consumers: &Consumers,
+    failures: &Failures,
+    queue: &Queue<ObjectKey>,
+) {
+    let bindings = GroupVersionResource {
+        group: "apis.kcp.io".to_owned(),
+        version: "v1alpha2".to_owned(),
+        resource: "apibindings".to_owned(),
+    };
+    for (_, client) in consumers.every() {
+        let api: Api<Metadata> = Api::all_with(client, &named(&bindings));
+        let (failures, changed) = (failures.clone(), queue.clone());
+        let config = watcher::Config::default();
+        manager.spawn(watch::follow(api, config, manager.shutdown(), move |event| {
+            if let watcher::Event::Apply(binding) = event {
+                for key in failures.of(&Reach::Every.workspace_of(&binding.metadata)) {
+                    changed.add(key);
+                }
             }
         }));
     }

@@ -4,6 +4,7 @@
 //! may depend on an old one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fairway_controller::cache::Cache;
 use fairway_controller::error::status;
@@ -12,7 +13,7 @@ use fairway_controller::{
 };
 use fairway_kernel_tenancy::conditions::Conditions;
 use fairway_kernel_tenancy::mutation::Mutator;
-use fairway_kernel_tenancy::published::{PublishedResource, Served};
+use fairway_kernel_tenancy::published::{PublishedResource, Served, definition_of};
 use kube::api::{Api, DynamicObject};
 use kube::core::ApiResource;
 use kube::runtime::watcher;
@@ -25,6 +26,9 @@ use crate::{Agent, now};
 pub(crate) const PUBLISHED: &str = "/apis/syncagent.kcp.io/v1alpha1/publishedresources";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const SCHEMAS: &str = "/apis/apis.kcp.io/v1alpha1/apiresourceschemas";
+
+/// Nobody tells when a kind without a definition comes or changes, nor when a right is granted.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// Group and kind of a definition that is there.
 #[derive(Debug, PartialEq, Eq)]
@@ -128,58 +132,82 @@ impl Reconcile<String> for Publishing {
         };
         let published = PublishedResource::read(&object);
         let outcome = self.publish(&object, published).await;
-        let schema = match &outcome {
-            Ok(publication) => Some(publication.schema.clone()),
-            Err((about, word)) => {
-                self.catalog.say(name, about, word.clone());
+        let (schema, next) = match outcome {
+            Ok(publication) => {
+                let schema = publication.schema.clone();
+                let next = if publication.followed {
+                    Outcome::Done
+                } else {
+                    Outcome::Again(LOOK_AGAIN)
+                };
+                self.catalog.say(name, VALID, Word::Holds);
+                self.catalog.say(name, SCHEMA, Word::Holds);
+                self.catalog.put(publication);
+                (Some(schema), next)
+            }
+            Err(Obstacle::Unknown(word)) => {
+                // What was published goes on: a server that does not answer has not said that anything is gone.
+                self.catalog.say(name, SCHEMA, word);
+                (None, Outcome::Poll)
+            }
+            Err(Obstacle::Wrong(about, word)) => {
+                self.catalog.say(name, about, word);
                 self.catalog.remove(name);
-                None
+                (None, Outcome::Again(LOOK_AGAIN))
             }
         };
-        if let Ok(publication) = outcome {
-            self.catalog.say(name, VALID, Word::Holds);
-            self.catalog.say(name, SCHEMA, Word::Holds);
-            self.catalog.put(publication);
-        }
-        self.tell(&path, &object, schema).await
+        self.tell(&path, &object, schema).await?;
+        Ok(next)
+    }
+}
+
+/// What stands in the way of a publication.
+enum Obstacle {
+    /// It cannot be known, or done, right now.
+    Unknown(Word),
+    /// It is known to be wrong, and where.
+    Wrong(&'static str, Word),
+}
+
+impl Obstacle {
+    fn unknown(reason: &'static str) -> impl Fn(Failure) -> Self {
+        move |failure| Self::Unknown(Word::error(reason, failure.sentence()))
+    }
+
+    fn schema(reason: &'static str) -> impl Fn(String) -> Self {
+        move |error| Self::Wrong(SCHEMA, Word::error(reason, error))
     }
 }
 
 impl Publishing {
-    /// Makes the schema. Whatever stands in the way is a word about the publication: it is tried again when something
-    /// that it depends on changes.
-    async fn publish(
-        &self,
-        object: &Value,
-        published: PublishedResource,
-    ) -> Result<Publication, (&'static str, Word)> {
+    /// Makes the schema.
+    async fn publish(&self, object: &Value, published: PublishedResource) -> Result<Publication, Obstacle> {
         if let Some(objection) = published.objection() {
-            return Err((VALID, Word::error(objection.reason, objection.message)));
+            let word = Word::error(objection.reason, objection.message);
+            return Err(Obstacle::Wrong(VALID, word));
         }
-        let invalid = |error: String| (VALID, Word::error("InvalidMutation", error));
+        let invalid = |error: String| Obstacle::Wrong(VALID, Word::error("InvalidMutation", error));
         let mutator = Mutator::compile(&published.mutation).map_err(invalid)?;
         let related = published.related.iter().map(|it| Mutator::compile(&it.mutation));
         let related_mutators = related.collect::<Result<Vec<_>, _>>().map_err(invalid)?;
         self.catalog.say(&published.meta.name, VALID, Word::Holds);
-        let failed =
-            |reason: &'static str| move |failure: Failure| (SCHEMA, Word::error(reason, failure.sentence()));
-        let definition = self.definition(&published).await?;
-        let projected = |error: String| (SCHEMA, Word::error("InvalidProjection", error));
-        let schema = published.schema(&definition, &self.agent).map_err(projected)?;
-        let local = Served::of(&definition).map_err(projected)?;
-        let outer = published.project(&definition).map_err(projected)?;
-        let remote = Served::of(&outer).map_err(projected)?;
+        let (definition, followed) = self.definition(&published).await?;
+        let projected = Obstacle::schema("InvalidProjection");
+        let schema = published.schema(&definition, &self.agent).map_err(&projected)?;
+        let local = Served::of(&definition).map_err(&projected)?;
+        let outer = published.project(&definition).map_err(&projected)?;
+        let remote = Served::of(&outer).map_err(&projected)?;
         let name = schema
             .pointer("/metadata/name")
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned();
         let existing = self.provider.get(&format!("{SCHEMAS}/{name}")).await;
-        if existing.map_err(failed("SchemaUnknown"))?.is_none() {
+        if existing.map_err(Obstacle::unknown("SchemaUnknown"))?.is_none() {
             self.provider
                 .create(SCHEMAS, &schema)
                 .await
-                .map_err(failed("SchemaRefused"))?;
+                .map_err(Obstacle::unknown("SchemaRefused"))?;
         }
         let fingerprint = format!("{name} {local:?} {}", PublishedResource::fingerprint(object));
         Ok(Publication {
@@ -190,28 +218,71 @@ impl Publishing {
             mutator,
             related_mutators,
             fingerprint,
+            followed,
         })
     }
 
-    async fn definition(&self, published: &PublishedResource) -> Result<Value, (&'static str, Word)> {
+    /// The definition of what is published, and whether it is one that the agent is told about when it changes.
+    async fn definition(&self, published: &PublishedResource) -> Result<(Value, bool), Obstacle> {
         let (group, kind) = published.source();
         let known = self.definitions.all();
-        let found = known.iter().find(|(_, it)| it.group == group && it.kind == kind);
+        let unknown = Obstacle::unknown("CRDUnknown");
+        if let Some((key, _)) = known.iter().find(|(_, it)| it.group == group && it.kind == kind) {
+            let read = self.service.get(&format!("{DEFINITIONS}/{}", key.name)).await;
+            if let Some(definition) = read.map_err(&unknown)? {
+                return Ok((definition, true));
+            }
+        }
         let missing = || {
             let message = format!(
-                "the service cluster has no CustomResourceDefinition of kind {kind:?} in group {group:?}: create it, or \
+                "the service cluster has no kind {kind:?} in group {group:?}: create its CustomResourceDefinition, or \
                  correct spec.resource"
             );
-            (SCHEMA, Word::error("CRDNotFound", message))
+            Obstacle::Wrong(SCHEMA, Word::error("CRDNotFound", message))
         };
-        let (key, _) = found.ok_or_else(missing)?;
-        let read = self.service.get(&format!("{DEFINITIONS}/{}", key.name)).await;
-        let read = read.map_err(|failure| (SCHEMA, Word::error("CRDUnknown", failure.sentence())))?;
-        read.ok_or_else(missing)
+        let version = self
+            .version(published)
+            .await
+            .map_err(&unknown)?
+            .ok_or_else(missing)?;
+        let below = if group.is_empty() {
+            format!("api/{version}")
+        } else {
+            format!("apis/{group}/{version}")
+        };
+        let resources = self.service.get(&format!("/{below}")).await.map_err(&unknown)?;
+        let resources = resources.ok_or_else(missing)?;
+        let list = resources.get("resources").and_then(Value::as_array);
+        if !list.into_iter().flatten().any(|it| it["kind"] == kind) {
+            return Err(missing());
+        }
+        let document = self.service.get(&format!("/openapi/v3/{below}")).await;
+        let document = document.map_err(&unknown)?.unwrap_or_default();
+        let made = definition_of(group, &version, kind, &resources, &document);
+        made.map(|it| (it, false))
+            .map_err(Obstacle::schema("InvalidProjection"))
+    }
+
+    /// The version of a kind without a definition: the one that is asked for, or that the server prefers.
+    async fn version(&self, published: &PublishedResource) -> Result<Option<String>, Failure> {
+        if let [first, ..] = published.source_versions().as_slice() {
+            return Ok(Some((*first).to_owned()));
+        }
+        let group = published.source().0;
+        if group.is_empty() {
+            return Ok(Some("v1".to_owned()));
+        }
+        let group = self
+            .service
+            .get(&format!("/apis/{group}"))
+            .await?
+            .unwrap_or_default();
+        let preferred = group.pointer("/preferredVersion/version").and_then(Value::as_str);
+        Ok(preferred.map(str::to_owned))
     }
 
     /// Writes what is known into the status.
-    async fn tell(&self, path: &str, object: &Value, schema: Option<String>) -> Result<Outcome, Failure> {
+    async fn tell(&self, path: &str, object: &Value, schema: Option<String>) -> Result<(), Failure> {
         let name = object
             .pointer("/metadata/name")
             .and_then(Value::as_str)
@@ -237,11 +308,11 @@ impl Publishing {
             {
                 // A definition without a status: what there is to say is in the log.
                 tracing::warn!(name, "the status of a PublishedResource cannot be written");
-                return Ok(Outcome::Done);
+                return Ok(());
             }
             written?;
         }
-        Ok(Outcome::Done)
+        Ok(())
     }
 }
 

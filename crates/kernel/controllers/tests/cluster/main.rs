@@ -17,7 +17,6 @@ mod namespaces;
 mod quotas;
 mod shared_apis;
 mod sync_agent;
-mod sync_agent_bad_input;
 mod tenancy;
 mod tokens;
 mod workspaces;

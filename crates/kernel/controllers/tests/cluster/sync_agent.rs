@@ -1,213 +1,17 @@
 //! A kind of a service workspace in the hands of consumers: from the PublishedResource to the end of the last copy.
 
-use std::sync::Arc;
+mod bad_input;
+mod world;
 
-use fairway_controller::{Metrics, Shutdown, ShutdownTrigger};
-use fairway_tenancy_syncagent::hosted;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
 
-use crate::harness::{Cluster, View, a_while, eventually, gone, there};
-use crate::tenancy::{bindings, condition, create, make, workspaces};
-
-const PROJECT: &str =
-    "ws-{{ .ClusterPath | trimPrefix \"root:\" | replace \":\" \"-\" }}-{{ .Object.metadata.namespace }}";
-
-/// A provider's workspace with a kind, an export with an agent, and what the agent may do.
-pub(crate) struct World {
-    pub(crate) cluster: Cluster,
-    pub(crate) service: View,
-    agent: Option<(ShutdownTrigger, JoinHandle<()>)>,
-}
-
-pub(crate) fn published(place: &View) -> Api<DynamicObject> {
-    let kind = "PublishedResource";
-    place.api("syncagent.kcp.io/v1alpha1", kind, "publishedresources", "")
-}
-
-pub(crate) fn exports(place: &View) -> Api<DynamicObject> {
-    place.api("apis.kcp.io/v1alpha2", "APIExport", "apiexports", "")
-}
-
-pub(crate) fn definitions(place: &View) -> Api<DynamicObject> {
-    let kind = "CustomResourceDefinition";
-    place.api("apiextensions.k8s.io/v1", kind, "customresourcedefinitions", "")
-}
-
-pub(crate) fn secrets(place: &View, namespace: &str) -> Api<DynamicObject> {
-    place.api("v1", "Secret", "secrets", namespace)
-}
-
-/// The kind as consumers see it.
-pub(crate) fn outer(place: &View, namespace: &str) -> Api<DynamicObject> {
-    place.api("cloud.io/v1", "VirtualMachine", "virtualmachines", namespace)
-}
-
-/// The kind on the service's side.
-pub(crate) fn inner(place: &View, namespace: &str) -> Api<DynamicObject> {
-    place.api("inner.io/v1", "Machine", "machines", namespace)
-}
-
-pub(crate) fn definition() -> Value {
-    let text = json!({"type": "string"});
-    json!({"metadata": {"name": "machines.inner.io"}, "spec": {
-        "group": "inner.io", "scope": "Namespaced",
-        "names": {"plural": "machines", "singular": "machine", "kind": "Machine", "listKind": "MachineList"},
-        "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-            "schema": {"openAPIV3Schema": {"type": "object", "properties": {
-                "spec": {"type": "object", "properties": {
-                    "size": {"type": "integer"}, "secretName": text, "host": text, "place": text, "tier": text}},
-                "status": {"type": "object", "properties": {"phase": text, "host": text}},
-            }}}}],
-    }})
-}
-
-/// A PublishedResource; `more` is added to its spec.
-pub(crate) fn publication(name: &str, more: Value) -> Value {
-    let mut object = json!({
-        "apiVersion": "syncagent.kcp.io/v1alpha1", "kind": "PublishedResource",
-        "metadata": {"name": name},
-        "spec": {
-            "resource": {"apiGroup": "inner.io", "kind": "Machine"},
-            "projection": {"group": "cloud.io", "kind": "VirtualMachine", "shortNames": ["vm"], "categories": ["cloud"]},
-            "naming": {"namespace": PROJECT, "name": "{{ .Object.metadata.name }}"},
-            "enableWorkspacePaths": true,
-        },
-    });
-    for (key, value) in more.as_object().into_iter().flatten() {
-        object["spec"][key] = value.clone();
-    }
-    object
-}
-
-pub(crate) async fn patch(api: &Api<DynamicObject>, name: &str, change: Value) {
-    let params = PatchParams::default();
-    api.patch(name, &params, &Patch::Merge(change)).await.unwrap();
-}
-
-pub(crate) async fn machine(place: &View, namespace: &str, object: Value) -> DynamicObject {
-    let mut object = object;
-    object["apiVersion"] = json!("cloud.io/v1");
-    object["kind"] = json!("VirtualMachine");
-    let object: DynamicObject = serde_json::from_value(object).unwrap();
-    outer(place, namespace)
-        .create(&PostParams::default(), &object)
-        .await
-        .unwrap()
-}
-
-/// Waits for a condition of a PublishedResource.
-pub(crate) async fn told(place: &View, name: &str, kind: &str, reason: &str) -> String {
-    let api = published(place);
-    eventually(&format!("{name} says {kind} {reason}"), || async {
-        let it = condition(&api.get(name).await.unwrap(), kind);
-        match reason {
-            "" => it["status"] == "True",
-            reason => it["status"] == "False" && it["reason"] == reason,
-        }
-    })
-    .await;
-    let it = condition(&api.get(name).await.unwrap(), kind);
-    it["message"].as_str().unwrap_or_default().to_owned()
-}
-
-impl World {
-    pub(crate) async fn start() -> Self {
-        let cluster = Cluster::start().await;
-        let id = make(&cluster, "services", Some("universal")).await;
-        let service = cluster.at(&id);
-        create(&definitions(&service), definition()).await;
-        let rbac = "rbac.authorization.k8s.io/v1";
-        let all = ["create", "delete", "get", "list", "patch", "watch"];
-        let role = json!({"metadata": {"name": "agent"}, "rules": [
-            {"apiGroups": ["inner.io"], "resources": ["*"], "verbs": all},
-            {"apiGroups": [""], "resources": ["configmaps", "namespaces", "secrets"], "verbs": all},
-        ]});
-        crate::harness::create(&service.api(rbac, "ClusterRole", "clusterroles", ""), role).await;
-        let grant = json!({
-            "metadata": {"name": "agent"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "agent"},
-            "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": hosted::USER}],
-        });
-        let api = service.api(rbac, "ClusterRoleBinding", "clusterrolebindings", "");
-        crate::harness::create(&api, grant).await;
-        let export =
-            json!({"metadata": {"name": "cloud", "annotations": {hosted::ANNOTATION: ""}}, "spec": {}});
-        create(&exports(&service), export).await;
-        let mut world = Self {
-            cluster,
-            service,
-            agent: None,
-        };
-        world.start_agent();
-        world
-    }
-
-    pub(crate) fn start_agent(&mut self) {
-        let (end, shutdown) = Shutdown::new();
-        let clients = self.cluster.clients();
-        let server = self.cluster.inside(hosted::USER);
-        let metrics = Arc::<Metrics>::default();
-        let task = tokio::spawn(hosted::run(clients, server, metrics, shutdown));
-        self.agent = Some((end, task));
-    }
-
-    pub(crate) async fn stop_agent(&mut self) {
-        if let Some((end, task)) = self.agent.take() {
-            end.shut_down();
-            let ended = tokio::time::timeout(std::time::Duration::from_secs(20), task).await;
-            ended.expect("the agent does not end").unwrap();
-        }
-    }
-
-    pub(crate) async fn stop(mut self) {
-        self.stop_agent().await;
-        self.cluster.stop().await;
-    }
-
-    pub(crate) async fn publish(&self, object: Value) {
-        let api = published(&self.service);
-        let object: DynamicObject = serde_json::from_value(object).unwrap();
-        api.create(&PostParams::default(), &object).await.unwrap();
-    }
-
-    /// A project of an organisation that is bound to the export.
-    pub(crate) async fn project(&self, organisation: &str, project: &str) -> View {
-        let org = match workspaces(&self.cluster).get_opt(organisation).await.unwrap() {
-            Some(it) => it.data["spec"]["cluster"].as_str().unwrap().to_owned(),
-            None => make(&self.cluster, organisation, None).await,
-        };
-        let id = make(&self.cluster.at(&org), project, None).await;
-        let place = self.cluster.at(&id);
-        let accepted: Vec<Value> = [
-            ("", "events"),
-            ("", "namespaces"),
-            ("", "secrets"),
-            ("", "configmaps"),
-            ("core.kcp.io", "logicalclusters"),
-        ]
-        .into_iter()
-        .map(|(group, resource)| {
-            json!({"group": group, "resource": resource, "verbs": ["*"], "state": "Accepted", "selector": {"matchAll": true}})
-        })
-        .collect();
-        let binding = json!({"metadata": {"name": "cloud"}, "spec": {
-            "reference": {"export": {"path": "root:services", "name": "cloud"}}, "permissionClaims": accepted,
-        }});
-        create(&bindings(&place), binding).await;
-        eventually("the export is bound", || async {
-            let it = bindings(&place).get("cloud").await.unwrap();
-            it.data["status"]["phase"] == "Bound"
-                && outer(&place, "default")
-                    .list(&ListParams::default())
-                    .await
-                    .is_ok()
-        })
-        .await;
-        place
-    }
-}
+use self::world::{
+    World, definition, definitions, exports, inner, machine, outer, patch, publication, published, secrets,
+    told,
+};
+use crate::harness::{View, a_while, eventually, gone, there};
+use crate::tenancy::{bindings, create, workspaces};
 
 async fn copied(place: &View, namespace: &str, name: &str) -> DynamicObject {
     there(&inner(place, namespace), name).await;
@@ -581,6 +385,153 @@ async fn an_agent_that_was_away_takes_up_where_it_left() {
         outside.sort();
         inside.sort();
         outside == inside && outside.len() == 3 + 4 * 3
+    })
+    .await;
+    world.stop().await;
+}
+
+/// A kind may be of the cluster on one side and in namespaces on the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scopes_may_differ() {
+    let world = World::start().await;
+    let mut realms = definition();
+    realms["metadata"]["name"] = json!("realms.inner.io");
+    realms["spec"]["scope"] = json!("Cluster");
+    realms["spec"]["names"] =
+        json!({"plural": "realms", "singular": "realm", "kind": "Realm", "listKind": "RealmList"});
+    create(&definitions(&world.service), realms).await;
+    // Of the cluster outside, in namespaces inside; by the default rules for names.
+    let machines = json!({"naming": null, "enableWorkspacePaths": false, "projection": {
+        "group": "cloud.io", "kind": "VirtualMachine", "scope": "Cluster"}});
+    world.publish(publication("machines", machines)).await;
+    // And the other way round.
+    let mut realms = publication(
+        "realms",
+        json!({
+        "projection": {"group": "cloud.io", "scope": "Namespaced"}, "enableWorkspacePaths": false,
+        "naming": {"name": "{{ .ClusterName }}-{{ .Object.metadata.namespace }}-{{ .Object.metadata.name }}"}}),
+    );
+    realms["spec"]["resource"] = json!({"apiGroup": "inner.io", "kind": "Realm"});
+    world.publish(realms).await;
+    told(&world.service, "machines", "Exported", "").await;
+    told(&world.service, "realms", "Exported", "").await;
+    let project = world.project("acme", "frontend").await;
+    let id = bindings(&project)
+        .get("cloud")
+        .await
+        .unwrap()
+        .metadata
+        .annotations
+        .unwrap()["kcp.io/cluster"]
+        .clone();
+    machine(
+        &project,
+        "",
+        json!({"metadata": {"name": "web"}, "spec": {"size": 1}}),
+    )
+    .await;
+    let copies = inner(&world.service, &id);
+    eventually("there is a copy", || async {
+        copies.list(&ListParams::default()).await.unwrap().items.len() == 1
+    })
+    .await;
+    let copy = copies.list(&ListParams::default()).await.unwrap().items.remove(0);
+    assert_eq!(
+        copy.metadata.annotations.unwrap()["syncagent.kcp.io/remote-object-name"],
+        "web"
+    );
+    let outside = project.api("cloud.io/v1", "Realm", "realms", "default");
+    let object =
+        json!({"apiVersion": "cloud.io/v1", "kind": "Realm", "metadata": {"name": "r"}, "spec": {"size": 2}});
+    let object: DynamicObject = serde_json::from_value(object).unwrap();
+    eventually("the second kind is served, too", || async {
+        outside.list(&ListParams::default()).await.is_ok()
+    })
+    .await;
+    outside.create(&PostParams::default(), &object).await.unwrap();
+    let inside = world.service.api("inner.io/v1", "Realm", "realms", "");
+    let name = format!("{id}-default-r");
+    there(&inside, &name).await;
+    let status = json!({"status": {"phase": "Up"}});
+    let params = PatchParams::default();
+    inside
+        .patch_status(&name, &params, &Patch::Merge(status))
+        .await
+        .unwrap();
+    eventually("the status comes up", || async {
+        outside.get("r").await.unwrap().data["status"]["phase"] == "Up"
+    })
+    .await;
+    let params = DeleteParams::default();
+    outer(&project, "").delete("web", &params).await.unwrap();
+    outside.delete("r", &params).await.unwrap();
+    gone(&outer(&project, ""), "web").await;
+    gone(&outside, "r").await;
+    assert_eq!(inside.list(&ListParams::default()).await.unwrap().items.len(), 0);
+    world.stop().await;
+}
+
+/// A service workspace may have its kind from somebody else's export: it has no definition there, and is published all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bound_kind_is_published() {
+    let world = World::start().await;
+    let maker = crate::tenancy::make(&world.cluster, "maker", Some("universal")).await;
+    let maker = world.cluster.at(&maker);
+    let kind = "APIResourceSchema";
+    let schema = json!({"metadata": {"name": "v1.boats.sea.io"}, "spec": {
+        "group": "sea.io", "scope": "Namespaced",
+        "names": {"plural": "boats", "singular": "boat", "kind": "Boat", "listKind": "BoatList"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+            "schema": {"type": "object", "properties": {
+                "spec": {"type": "object", "properties": {"size": {"type": "integer", "maximum": 9}}},
+                "status": {"type": "object", "properties": {"phase": {"type": "string"}}}}}}],
+    }});
+    create(
+        &maker.api("apis.kcp.io/v1alpha1", kind, "apiresourceschemas", ""),
+        schema,
+    )
+    .await;
+    let export = json!({"metadata": {"name": "boats"}, "spec": {"resources": [
+        {"group": "sea.io", "name": "boats", "schema": "v1.boats.sea.io", "storage": {"crd": {}}}]}});
+    create(&exports(&maker), export).await;
+    let binding = json!({"metadata": {"name": "boats"}, "spec": {
+        "reference": {"export": {"path": "root:maker", "name": "boats"}}}});
+    create(&bindings(&world.service), binding).await;
+    let inside = |namespace: &str| world.service.api("sea.io/v1", "Boat", "boats", namespace);
+    eventually("the service has the kind", || async {
+        inside("default").list(&ListParams::default()).await.is_ok()
+    })
+    .await;
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let roles = world.service.api(rbac, "ClusterRole", "clusterroles", "");
+    let mut rules = roles.get("agent").await.unwrap().data["rules"].clone();
+    rules[0]["apiGroups"] = json!(["inner.io", "sea.io"]);
+    patch(&roles, "agent", json!({"rules": rules})).await;
+    let mut boats = publication("boats", json!({"projection": {"group": "cloud.io"}}));
+    boats["spec"]["resource"] = json!({"apiGroup": "sea.io", "kind": "Boat"});
+    world.publish(boats).await;
+    told(&world.service, "boats", "Exported", "").await;
+    world.publish(publication("machines", json!({}))).await;
+    told(&world.service, "machines", "Exported", "").await;
+    let project = world.project("acme", "frontend").await;
+    let outside = project.api("cloud.io/v1", "Boat", "boats", "default");
+    let boat = |size: u8| {
+        let object = json!({"apiVersion": "cloud.io/v1", "kind": "Boat", "metadata": {"name": "ark"}, "spec": {"size": size}});
+        serde_json::from_value::<DynamicObject>(object).unwrap()
+    };
+    let refused = outside.create(&PostParams::default(), &boat(10)).await;
+    assert!(refused.is_err(), "the schema is complete");
+    outside.create(&PostParams::default(), &boat(3)).await.unwrap();
+    let copies = inside("ws-acme-frontend-default");
+    there(&copies, "ark").await;
+    let status = json!({"status": {"phase": "Afloat"}});
+    let params = PatchParams::default();
+    copies
+        .patch_status("ark", &params, &Patch::Merge(status))
+        .await
+        .unwrap();
+    eventually("the status comes up", || async {
+        outside.get("ark").await.unwrap().data["status"]["phase"] == "Afloat"
     })
     .await;
     world.stop().await;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fairway_controller::{Failure, ObjectKey, Shutdown};
+use fairway_controller::{Failure, ObjectKey, Shutdown, WorkspaceId};
 
 use crate::catalog::{Catalog, SYNCED, Word};
 
@@ -91,6 +91,16 @@ impl Failures {
         }
     }
 
+    /// The objects of a workspace that cannot be synchronised.
+    pub(super) fn of(&self, workspace: &WorkspaceId) -> Vec<ObjectKey> {
+        let known = self.known();
+        let first = ObjectKey::new(workspace, "", "");
+        let keys = known.failing.range(first..).map(|(key, _)| key);
+        keys.take_while(|key| key.workspace == *workspace)
+            .cloned()
+            .collect()
+    }
+
     /// What there is to say, if it is new.
     fn news(&self) -> Option<Word> {
         let mut known = self.known();
@@ -138,8 +148,6 @@ fn word(failing: &BTreeMap<ObjectKey, String>) -> Word {
 
 #[cfg(test)]
 mod tests {
-    use fairway_controller::WorkspaceId;
-
     use super::*;
 
     #[test]

@@ -1,14 +1,15 @@
 //! What a sync agent is told wrongly, and what consumers try.
 
+use fairway_tenancy_syncagent::hosted::ANNOTATION;
 use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::harness::{a_while, eventually, gone, there};
-use crate::sync_agent::{
+use super::world::{
     World, definition, definitions, exports, inner, machine, outer, patch, publication, published, secrets,
     told,
 };
-use crate::tenancy::create;
+use crate::harness::{a_while, eventually, gone, there};
+use crate::tenancy::{bindings, create, make};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_wrong_is_told_and_healed() {
@@ -418,5 +419,106 @@ async fn consumers_stay_in_their_namespaces() {
     .await;
     gone(&inner(place, within), "own").await;
     assert_eq!(inner(place, victims).get("web").await.unwrap().metadata.uid, uid);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn consumers_are_told_what_they_have_not_agreed_to() {
+    let world = World::start().await;
+    let place = &world.service;
+    let related = json!([{"identifier": "key", "origin": "kcp", "kind": "Secret",
+        "object": {"reference": {"path": "spec.secretName"}}}]);
+    world
+        .publish(publication("machines", json!({"related": related})))
+        .await;
+    told(place, "machines", "Exported", "").await;
+    let project = world.project("acme", "frontend").await;
+    let api = bindings(&project);
+    let answers = api.get("cloud").await.unwrap().data["spec"]["permissionClaims"].clone();
+    let answer = async |rejected: &str| {
+        let mut answers = answers.clone();
+        for it in answers.as_array_mut().unwrap() {
+            if it["resource"] == rejected {
+                it["state"] = json!("Rejected");
+            }
+        }
+        patch(&api, "cloud", json!({"spec": {"permissionClaims": answers}})).await;
+    };
+    let events = project.api("v1", "Event", "events", "default");
+    let heard = async |text: &str| {
+        eventually(&format!("the consumer hears of {text}"), || async {
+            let list = events.list(&ListParams::default()).await.unwrap();
+            list.items
+                .iter()
+                .any(|it| it.data["message"].as_str().is_some_and(|it| it.contains(text)))
+        })
+        .await;
+    };
+    answer("logicalclusters").await;
+    machine(
+        &project,
+        "default",
+        json!({"metadata": {"name": "a"}, "spec": {"secretName": "s"}}),
+    )
+    .await;
+    heard("accept the permission claim on logicalclusters").await;
+    let within = "ws-acme-frontend-default";
+    assert!(inner(place, within).get_opt("a").await.unwrap().is_none());
+    answer("secrets").await;
+    there(&inner(place, within), "a").await;
+    heard("accept the permission claim on secrets").await;
+    answer("").await;
+    crate::harness::create(&secrets(&project, "default"), json!({"metadata": {"name": "s"}})).await;
+    there(&secrets(place, within), "s").await;
+    told(place, "machines", "Ready", "").await;
+    world.stop().await;
+}
+
+/// The agents of all exports are one user, so no workspace may lead its agent into another's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_looks_into_no_other_export() {
+    let world = World::start().await;
+    let place = &world.service;
+    world.publish(publication("machines", json!({}))).await;
+    told(place, "machines", "Exported", "").await;
+    let project = world.project("acme", "frontend").await;
+    machine(
+        &project,
+        "default",
+        json!({"metadata": {"name": "secret"}, "spec": {"size": 1}}),
+    )
+    .await;
+    there(&inner(place, "ws-acme-frontend-default"), "secret").await;
+    let slices = |place: &crate::harness::View| {
+        let kind = "APIExportEndpointSlice";
+        place.api("apis.kcp.io/v1alpha1", kind, "apiexportendpointslices", "")
+    };
+    let endpoints = slices(place).get("cloud").await.unwrap().data["status"]["endpoints"].clone();
+    assert!(endpoints[0]["url"].is_string());
+
+    // A workspace with an export of its own, and a slice that leads to the other's.
+    let id = make(&world.cluster, "curious", Some("universal")).await;
+    let curious = world.cluster.at(&id);
+    create(&definitions(&curious), definition()).await;
+    let export = json!({"metadata": {"name": "cloud", "annotations": {ANNOTATION: ""}}, "spec": {}});
+    create(&exports(&curious), export).await;
+    let object: DynamicObject = serde_json::from_value(publication("machines", json!({}))).unwrap();
+    published(&curious)
+        .create(&PostParams::default(), &object)
+        .await
+        .unwrap();
+    told(&curious, "machines", "Exported", "").await;
+    there(&slices(&curious), "cloud").await;
+    let params = kube::api::PatchParams::default();
+    let lie = json!({"status": {"endpoints": endpoints}});
+    // Again and again, since the truth is restored at once.
+    for _ in 0..50 {
+        let told = kube::api::Patch::Merge(lie.clone());
+        let _ = slices(&curious).patch_status("cloud", &params, &told).await;
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    a_while().await;
+    let all = curious.api("inner.io/v1", "Machine", "machines", "");
+    assert_eq!(all.list(&ListParams::default()).await.unwrap().items.len(), 0);
     world.stop().await;
 }
