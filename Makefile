@@ -49,6 +49,7 @@ test: ## everything that must pass before a change lands
 	@scripts/timed.sh 'helm conformance' $(XTASK) conformance helm
 	@scripts/timed.sh 'real clients' $(MAKE) --no-print-directory clients
 	@scripts/timed.sh 'wrong requests' $(MAKE) --no-print-directory wrong
+	@scripts/timed.sh 'sync agent' $(MAKE) --no-print-directory syncagent
 	@scripts/timed.sh --summary
 
 .PHONY: wrong
@@ -63,6 +64,11 @@ clients: ## kubectl, helm and the Python client against the debug binary
 	$(PYTHON) tests/clients/run.py --fairway $(FAIRWAY)
 	$(PYTHON) tests/clients/run.py --fairway $(FAIRWAY) --workspace helm 30-apply 50-custom-resources 60-access python
 
+.PHONY: syncagent
+syncagent: ## the sync agent between two debug binaries (conformance: with the real kube-apiserver as service cluster)
+	@scripts/tools.sh python kubectl
+	$(PYTHON) tests/syncagent/run.py --fairway $(FAIRWAY)
+
 .PHONY: conformance
 conformance: ## the client transcripts against the real kube-apiserver, then everything against Fairway, and Kubernetes' tests
 	@scripts/tools.sh cc python kubectl
@@ -74,6 +80,7 @@ conformance: ## the client transcripts against the real kube-apiserver, then eve
 	$(PYTHON) tests/clients/run.py --fairway $(FAIRWAY) --workspace
 	$(PYTHON) tests/wrong/run.py --upstream "$(BENCH) peer --controllers"
 	$(PYTHON) tests/wrong/run.py --fairway $(FAIRWAY)
+	$(PYTHON) tests/syncagent/run.py --fairway $(FAIRWAY) --upstream "$(BENCH) peer --controllers"
 	$(XTASK) conformance apply
 	$(XTASK) conformance kustomize
 	@$(MAKE) --no-print-directory controllers

@@ -51,6 +51,14 @@ impl ClientFactory {
         }
     }
 
+    /// For workspaces that are reached in some other way, such as through a virtual workspace: `make` knows how.
+    pub fn made_by(make: impl Fn(&Reach, &str) -> Client + Send + Sync + 'static) -> Self {
+        Self {
+            make: Arc::new(make),
+            reach: Reach::Every,
+        }
+    }
+
     /// How far it reaches.
     pub fn reach(&self) -> &Reach {
         &self.reach
@@ -130,6 +138,14 @@ impl<S> Within<S> {
         // An id is sound in a URL, so nothing is lost here.
         let prefix = reach.url_prefix().and_then(|prefix| prefix.parse().ok());
         Self { service, prefix }
+    }
+
+    /// A service whose requests all go below a path.
+    pub fn below(service: S, path: PathAndQuery) -> Self {
+        Self {
+            service,
+            prefix: Some(path),
+        }
     }
 }
 

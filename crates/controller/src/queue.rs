@@ -30,6 +30,13 @@ impl WorkKey for ObjectKey {
     }
 }
 
+/// A name, for controllers that work within one workspace.
+impl WorkKey for String {
+    fn workspace(&self) -> &WorkspaceId {
+        WorkspaceId::root_ref()
+    }
+}
+
 /// The queue without its clock.
 #[derive(Debug)]
 struct State<K> {

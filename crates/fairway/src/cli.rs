@@ -5,6 +5,7 @@ pub(crate) mod backup;
 pub(crate) mod keys;
 pub(crate) mod oidc;
 pub(crate) mod render;
+pub(crate) mod syncagent;
 pub(crate) mod workspace;
 
 use std::net::{IpAddr, SocketAddr};
@@ -47,6 +48,8 @@ pub(crate) enum Command {
     Keys(keys::Keys),
     /// Show what a chart, a kustomization or a directory of manifests comes to.
     Render(Box<render::Render>),
+    /// Publish kinds of a service cluster into workspaces, and keep their objects in step.
+    Syncagent(Box<syncagent::Syncagent>),
     /// Show versions.
     Version(Version),
     /// Print a completion script for your shell.

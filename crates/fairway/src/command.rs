@@ -9,6 +9,7 @@ pub(crate) mod kubeconfig;
 pub(crate) mod render;
 pub(crate) mod running;
 pub(crate) mod status;
+pub(crate) mod syncagent;
 pub(crate) mod up;
 pub(crate) mod version;
 pub(crate) mod workspace;

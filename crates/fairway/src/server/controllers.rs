@@ -9,6 +9,8 @@ use fairway_kernel_apiserver::Kernel;
 use fairway_kernel_apiserver::authn::UserInfo;
 use fairway_kernel_apiserver::client::InProcess;
 use fairway_kernel_controllers::Options;
+use fairway_tenancy_syncagent::hosted;
+use kube::Client;
 use tokio::task::JoinHandle;
 
 use super::rotation::Live;
@@ -50,5 +52,21 @@ pub(super) fn start(
     let _ = kernel
         .more_metrics
         .set(Box::new(move || shown.render() + &certificates.figures()));
-    tokio::spawn(fairway_kernel_controllers::run(options, metrics, shutdown))
+    let agents = sync_agents(kernel, options.clients.clone(), &metrics, shutdown.clone());
+    let controllers = fairway_kernel_controllers::run(options, metrics, shutdown);
+    tokio::spawn(async move {
+        tokio::join!(controllers, agents);
+    })
+}
+
+/// The sync agents of exports that ask for one, in the same process.
+fn sync_agents(
+    kernel: &Arc<Kernel>,
+    clients: ClientFactory,
+    metrics: &Arc<Metrics>,
+    shutdown: Shutdown,
+) -> impl Future<Output = ()> + Send + use<> {
+    let user = UserInfo::new(hosted::USER, fairway_kernel_controllers::groups(hosted::USER));
+    let server = Client::new(InProcess::new(Arc::clone(kernel), user), "default");
+    hosted::run(clients, server, Arc::clone(metrics), shutdown)
 }

@@ -153,8 +153,13 @@ pub fn require(call: &Call<'_>, verb: &str) -> Result<(), ApiError> {
         }),
     };
     match call.visit {
+        // A visitor has no rights of his own here: the consumer's binding, or what the type gives a worker, is what counts.
         Some(visit) if visit.may_create && verb == "create" => Ok(()),
-        Some(_) => Err(refusal(&attributes, "")),
+        Some(visit) if visit.worker.is_some() => Err(refusal(&attributes, "")),
+        Some(_) => Err(refusal(
+            &attributes,
+            "failed to find suitable reason to allow access in APIBinding",
+        )),
         None => call.kernel.authorize(call.cluster, &attributes).map(|_| ()),
     }
 }

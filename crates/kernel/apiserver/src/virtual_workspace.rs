@@ -25,6 +25,7 @@ use crate::status::ApiError;
 use crate::workspaces::EVERY_CLUSTER;
 
 const BINDINGS: &str = "apibindings";
+const CREATE: &str = "create";
 
 /// What a provider's request may see and do.
 pub(crate) struct Visit {
@@ -109,11 +110,13 @@ pub(crate) fn visit(kernel: &Kernel, user: &UserInfo, info: &RequestInfo) -> Res
             (Some((label::EXPORT.to_owned(), value)), None)
         }
     };
-    let creation = claims::access(&export, binding.as_ref(), group, resource, "create");
+    let may_create = matches!(info.verb, "patch" | "update")
+        && may_see_content(kernel, user, info, CREATE, cluster, name).is_ok()
+        && claims::access(&export, binding.as_ref(), group, resource, CREATE).is_ok();
     Ok(Visit {
         label,
         answer,
-        may_create: creation.is_ok() && may_see_content(kernel, user, info, "create", cluster, name).is_ok(),
+        may_create,
         ..Visit::of(registry)
     })
 }

@@ -19,6 +19,7 @@
 //! | [`schema`], [`export`], [`binding`], [`locks`] | what does an export offer, and what does a binding bring? |
 //! | [`claims`] | which objects may a provider see and touch? |
 //! | [`published`], [`naming`], [`mutation`], [`related`] | what does a sync agent publish, how are its copies named and changed, and what belongs to them? |
+//! | [`offering`], [`mirror`] | what must its export say, and what is to be done about an object and its copy? |
 //! | [`identity`] | who is this user in this workspace? |
 //! | [`bootstrap`] | what does a new installation begin with? |
 //! | [`convert`] | how does `apis.kcp.io/v1alpha1` read as `v1alpha2`, and back? |
@@ -48,10 +49,12 @@ pub mod lifecycle;
 pub mod locks;
 pub mod logical_cluster;
 pub mod meta;
+pub mod mirror;
 pub mod mutation;
 pub mod names;
 pub mod naming;
 pub mod navigation;
+pub mod offering;
 pub mod published;
 pub mod related;
 pub mod schema;

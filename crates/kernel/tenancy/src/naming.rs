@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use fairway_kernel_scalar::names;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -22,6 +23,8 @@ pub const NAMESPACE_HASH_LABEL: &str = "syncagent.kcp.io/remote-object-namespace
 pub const NAME_HASH_LABEL: &str = "syncagent.kcp.io/remote-object-name-hash";
 /// Label: the agent that made the copy.
 pub const AGENT_LABEL: &str = "syncagent.kcp.io/agent-name";
+/// Label of copies of related objects: the identifier of the relation. kcp's agent does not mark them.
+pub const RELATED_LABEL: &str = "syncagent.kcp.io/related-identifier";
 /// Annotation: the original's namespace.
 pub const NAMESPACE_ANNOTATION: &str = "syncagent.kcp.io/remote-object-namespace";
 /// Annotation: the original's name.
@@ -105,7 +108,11 @@ impl Original<'_> {
         let name = self
             .render(&or(&naming.name, DEFAULT_NAME))
             .map_err(|error| format!("invalid name naming: {error}"))?;
-        Ok((fitted(&namespace, 63), fitted(&name, 253)))
+        let (namespace, name) = (fitted(&namespace, 63), fitted(&name, 253));
+        // Names end up in addresses, and what they are made of is the consumer's.
+        checked_namespace(&namespace).map_err(|error| format!("invalid namespace naming: {error}"))?;
+        checked_name(&name).map_err(|error| format!("invalid name naming: {error}"))?;
+        Ok((namespace, name))
     }
 
     fn render(&self, pattern: &str) -> Result<String, String> {
@@ -130,6 +137,34 @@ impl Original<'_> {
             made = made.replace(placeholder, &value);
         }
         Ok(made)
+    }
+}
+
+impl Naming {
+    /// Whether the namespace is the same for all objects of all workspaces: the provider's own choice, which he answers for.
+    pub fn has_fixed_namespace(&self) -> bool {
+        is_fixed(&self.namespace)
+    }
+}
+
+/// Whether nothing of the object's or the workspace's goes into a name.
+fn is_fixed(pattern: &str) -> bool {
+    !pattern.is_empty() && !pattern.contains("{{") && !pattern.contains("$remote")
+}
+
+/// A namespace's name, or why it is none.
+pub(crate) fn checked_namespace(name: &str) -> Result<(), String> {
+    match names::is_dns1123_label(name).first() {
+        None => Ok(()),
+        Some(why) => Err(format!("{name:?} is no name of a namespace: {why}")),
+    }
+}
+
+/// An object's name, or why it is none.
+pub(crate) fn checked_name(name: &str) -> Result<(), String> {
+    match names::is_dns1123_subdomain(name).first() {
+        None => Ok(()),
+        Some(why) => Err(format!("{name:?} is no name of an object: {why}")),
     }
 }
 

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::meta::{Meta, part};
 use crate::names::{annotation, label};
 use crate::naming::{
-    CLUSTER_LABEL, NAME_ANNOTATION, NAME_HASH_LABEL, NAMESPACE_ANNOTATION, NAMESPACE_HASH_LABEL, Naming,
-    PATH_ANNOTATION, RELATED_PREFIX,
+    AGENT_LABEL, CLUSTER_LABEL, NAME_ANNOTATION, NAME_HASH_LABEL, NAMESPACE_ANNOTATION, NAMESPACE_HASH_LABEL,
+    Naming, PATH_ANNOTATION, RELATED_LABEL, RELATED_PREFIX,
 };
 use crate::schema::from_crd;
 use crate::template::sha1;
@@ -204,6 +204,14 @@ impl PublishedResource {
         (&self.source.api_group, &self.source.kind)
     }
 
+    /// The versions that are published; none: all.
+    pub fn source_versions(&self) -> Vec<&str> {
+        match self.source.version.as_str() {
+            "" => self.source.versions.iter().map(String::as_str).collect(),
+            one => vec![one],
+        }
+    }
+
     /// Whether an object of a workspace is the agent's business.
     pub fn wants(&self, labels: &Value, namespace_labels: &Value) -> bool {
         let passes = |filter: &Option<Value>, labels: &Value| {
@@ -246,10 +254,7 @@ impl PublishedResource {
                     .to_owned(),
             );
         }
-        let wanted: Vec<&str> = match source.version.as_str() {
-            "" => source.versions.iter().map(String::as_str).collect(),
-            one => vec![one],
-        };
+        let wanted = self.source_versions();
         let all = definition.pointer("/spec/versions").and_then(Value::as_array);
         let kept: Vec<Value> = all
             .into_iter()
@@ -393,7 +398,14 @@ pub fn stripped(object: &Value) -> Value {
             || key.starts_with(RELATED_PREFIX)
     };
     let own_label = |key: &str| {
-        [CLUSTER_LABEL, NAMESPACE_HASH_LABEL, NAME_HASH_LABEL].contains(&key)
+        [
+            CLUSTER_LABEL,
+            NAMESPACE_HASH_LABEL,
+            NAME_HASH_LABEL,
+            AGENT_LABEL,
+            RELATED_LABEL,
+        ]
+        .contains(&key)
             || key.starts_with(label::CLAIMED_PREFIX)
     };
     for (field, own) in [
@@ -418,6 +430,14 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
 fn flag(value: &Value, field: &str) -> bool {
     value.get(field) == Some(&Value::Bool(true))
 }
+
+mod objections;
+mod openapi;
+mod served;
+
+pub use objections::Objection;
+pub use openapi::definition_of;
+pub use served::Served;
 
 #[cfg(test)]
 mod tests;

@@ -198,5 +198,53 @@ fn replaced(name: &str, regex: &Value) -> Result<String, String> {
     }
 }
 
+mod copies;
+
+pub use copies::{Relation, Sync, is_credential, is_fixed_namespace, may_use};
+
+/// Whether a text can name a relation: it becomes part of an annotation's key and a label's value.
+pub(crate) fn is_identifier(text: &str) -> bool {
+    let inner = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    text.len() <= 50 && text.chars().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+/// Says what is wrong with the way in which objects are found, as far as it can be known in advance.
+pub(crate) fn check(object: &Value) -> Result<(), String> {
+    check_one(object)?;
+    match object.get("namespace").filter(|it| it.is_object()) {
+        Some(namespace) => check_one(namespace).map_err(|error| format!("namespace: {error}")),
+        None => Ok(()),
+    }
+}
+
+fn check_one(spec: &Value) -> Result<(), String> {
+    let given: Vec<&str> = ["reference", "selector", "template"]
+        .into_iter()
+        .filter(|field| spec.get(field).is_some_and(Value::is_object))
+        .collect();
+    let text = |pointer: &str| spec.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let pattern = |pointer: &str| match text(pointer) {
+        "" => Ok(()),
+        pattern => compile_pattern(pattern).map(drop),
+    };
+    match given.as_slice() {
+        ["reference"] => {
+            Dotted::parse(text("/reference/path"))?;
+            pattern("/reference/regex/pattern")
+        }
+        ["template"] => template::check(text("/template/template")),
+        ["selector"] => {
+            let labels = spec.pointer("/selector/matchLabels").and_then(Value::as_object);
+            for (key, value) in labels.into_iter().flatten() {
+                template::check(key)?;
+                template::check(value.as_str().unwrap_or_default())?;
+            }
+            template::check(text("/selector/rewrite/template/template"))?;
+            pattern("/selector/rewrite/regex/pattern")
+        }
+        _ => Err("set exactly one of reference, selector and template".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests;

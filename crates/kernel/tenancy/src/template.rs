@@ -12,8 +12,16 @@ const MAX_LENGTH: usize = 4096;
 /// How deep expressions may nest.
 const MAX_DEPTH: usize = 16;
 
+const UNSET: &str = "a field that the template uses is not set";
+const NO_TEXT: &str = "a list or an object cannot be part of a name";
+
 /// Renders a template with `data` as the dot. Space around the result is cut, as the sync agent does.
 pub(crate) fn render(template: &str, data: &Value) -> Result<String, String> {
+    render_with(template, data, false)
+}
+
+/// `assumed`: every field is taken to be there.
+fn render_with(template: &str, data: &Value, assumed: bool) -> Result<String, String> {
     if template.len() > MAX_LENGTH {
         return Err(format!("the template is longer than {MAX_LENGTH} bytes"));
     }
@@ -42,6 +50,7 @@ pub(crate) fn render(template: &str, data: &Value) -> Result<String, String> {
                 tokens: &tokens,
                 at: 0,
                 data,
+                assumed,
             };
             let value = parser.pipeline(0)?;
             if parser.at < tokens.len() {
@@ -59,6 +68,21 @@ pub(crate) fn render(template: &str, data: &Value) -> Result<String, String> {
     }
     out.push_str(rest);
     Ok(out.trim().to_owned())
+}
+
+/// Says what is wrong with a template, whatever it is given.
+pub(crate) fn check(template: &str) -> Result<(), String> {
+    match render_with(template, &Value::Null, true) {
+        // What is thought of a value says nothing about values to come.
+        Err(error)
+            if ![UNSET, NO_TEXT, "wrong arguments"]
+                .iter()
+                .any(|it| error.starts_with(it)) =>
+        {
+            Err(error)
+        }
+        _ => Ok(()),
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -168,6 +192,7 @@ struct Parser<'a> {
     tokens: &'a [Token],
     at: usize,
     data: &'a Value,
+    assumed: bool,
 }
 
 impl Parser<'_> {
@@ -204,6 +229,7 @@ impl Parser<'_> {
 
     fn operand(&mut self, depth: usize) -> Result<Option<Value>, String> {
         let value = match self.tokens.get(self.at) {
+            Some(Token::Fields(_)) if self.assumed => Value::from("x"),
             Some(Token::Fields(fields)) => {
                 let mut value = self.data;
                 for field in fields {
@@ -235,8 +261,8 @@ fn text(value: &Value) -> Result<String, String> {
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
         Value::Bool(flag) => Ok(flag.to_string()),
-        Value::Null => Err("a field that the template uses is not set".to_owned()),
-        _ => Err("a list or an object cannot be part of a name".to_owned()),
+        Value::Null => Err(UNSET.to_owned()),
+        _ => Err(NO_TEXT.to_owned()),
     }
 }
 

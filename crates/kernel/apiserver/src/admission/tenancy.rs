@@ -27,7 +27,8 @@ use crate::workspaces::{Limits, Phase};
 /// Annotations and labels of these domains are the system's.
 const RESERVED_DOMAIN: &str = "kcp.io";
 /// And these of them are not.
-const OPEN_KEYS: [&str; 4] = [
+const OPEN_KEYS: [&str; 5] = [
+    "syncagent.kcp.io/agent-name",
     "experimental.tenancy.kcp.io/owner",
     "authorization.kcp.io/required-groups",
     annotation::PATH,

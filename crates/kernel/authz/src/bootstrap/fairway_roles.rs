@@ -168,6 +168,24 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
         ],
         ..Role::NONE
     },
+    // What it publishes and where copies go, the workspace that it works in must allow it.
+    Role {
+        name: "system:controller:fairway-sync-agent",
+        rules: &[
+            on(
+                &["get", "list", "patch", "watch"],
+                &["apis.kcp.io"],
+                &["apiexports"],
+            ),
+            on(&["*"], &["apis.kcp.io"], &["apiexports/content"]),
+            on(&["create", "get"], &["apis.kcp.io"], &["apiresourceschemas"]),
+            on(READ, &["apis.kcp.io"], &["apiexportendpointslices"]),
+            on(READ, &["syncagent.kcp.io"], &["publishedresources"]),
+            on(&["patch"], &["syncagent.kcp.io"], &["publishedresources/status"]),
+            on(READ, &["apiextensions.k8s.io"], &["customresourcedefinitions"]),
+        ],
+        ..Role::NONE
+    },
     Role {
         name: "system:controller:fairway-token-controller",
         rules: &[

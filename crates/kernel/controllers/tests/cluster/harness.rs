@@ -110,16 +110,31 @@ impl Cluster {
         cluster
     }
 
-    pub(crate) fn start_controllers(&mut self) {
+    /// Clients of users of the process.
+    pub(crate) fn clients(&self) -> ClientFactory {
         let kernel = Arc::clone(&self.kernel);
         let watches = Arc::clone(&self.watches);
-        let clients = ClientFactory::across_workspaces(move |user: &str| {
+        ClientFactory::across_workspaces(move |user: &str| {
             let groups = groups(user).into_iter().chain(["system:authenticated"]);
             Counting {
                 service: InProcess::new(Arc::clone(&kernel), UserInfo::new(user, groups)),
                 watches: Arc::clone(&watches),
             }
-        });
+        })
+    }
+
+    /// The whole API as a user of the process reaches it, paths from the root.
+    pub(crate) fn inside(&self, user: &str) -> Client {
+        let groups = groups(user).into_iter().chain(["system:authenticated"]);
+        let service = Counting {
+            service: InProcess::new(Arc::clone(&self.kernel), UserInfo::new(user, groups)),
+            watches: Arc::clone(&self.watches),
+        };
+        Client::new(service, "default")
+    }
+
+    pub(crate) fn start_controllers(&mut self) {
+        let clients = self.clients();
         let address = "192.0.2.7:6443".parse().unwrap();
         let options = Options {
             event_ttl: self.event_ttl,

@@ -19,6 +19,7 @@ mod namespaces;
 mod quotas;
 mod service_request;
 mod shared_apis;
+mod sync_agent;
 mod tenancy;
 mod tokens;
 mod workspaces;

@@ -129,3 +129,18 @@ fn namespaces_are_not_shared() {
     };
     assert_eq!(instead.len(), 63);
 }
+
+#[test]
+fn what_is_no_name_is_refused() {
+    for (field, pattern) in [
+        ("kube-system/../x", naming("{{ .Object.spec.ns }}", "")),
+        ("a/b?c", naming("", "{{ .Object.spec.ns }}")),
+        ("UPPER", naming("{{ .Object.spec.ns }}", "")),
+    ] {
+        let object = json!({"metadata": {"name": "a", "namespace": "n"}, "spec": {"ns": field}});
+        let made = with("root:a", &object, |it| it.copy_name(&pattern));
+        assert!(made.is_err(), "{made:?}");
+    }
+    assert!(naming("shared", "").has_fixed_namespace());
+    assert!(!naming("", "").has_fixed_namespace() && !naming("x-$remoteName", "").has_fixed_namespace());
+}

@@ -177,3 +177,151 @@ fn what_is_not_copied() {
         json!({"metadata": {"name": "a", "labels": {"mine": "1"}}, "spec": {"a": 1}})
     );
 }
+
+#[test]
+fn objections_are_told_before_there_is_an_object() {
+    let related = |more: Value| {
+        let mut related = json!({"identifier": "r", "origin": "kcp", "kind": "Secret",
+            "object": {"reference": {"path": "spec.secret"}}});
+        for (key, value) in more.as_object().into_iter().flatten() {
+            related[key] = value.clone();
+        }
+        json!({"related": [related]})
+    };
+    for (spec, expected) in [
+        (json!({}), None),
+        (
+            json!({"naming": {"namespace": "{{ .ClusterName }}-{{ index .Object.metadata.labels \"a\" }}"}}),
+            None,
+        ),
+        (
+            json!({"naming": {"name": "{{ .Object.spec.size | trunc 3 }}"}}),
+            None,
+        ),
+        (
+            json!({"naming": {"name": "{{ .ClusterName "}}),
+            Some("InvalidNaming"),
+        ),
+        (
+            json!({"naming": {"namespace": "{{ nope .ClusterName }}"}}),
+            Some("InvalidNaming"),
+        ),
+        (
+            json!({"naming": {"namespace": "{{ .ClusterPath }}"}}),
+            Some("WorkspacePathUnknown"),
+        ),
+        (
+            json!({"naming": {"namespace": crate::naming::PROJECT_NAMESPACE}, "enableWorkspacePaths": true}),
+            None,
+        ),
+        (
+            json!({"mutation": {"spec": [{"regex": {"path": "spec.a", "pattern": "("}}]}}),
+            Some("InvalidMutation"),
+        ),
+        (related(json!({})), None),
+        (related(json!({"identifier": "a/b"})), Some("InvalidRelated")),
+        (related(json!({"kind": ""})), Some("InvalidRelated")),
+        (related(json!({"object": {}})), Some("InvalidRelated")),
+        (
+            related(json!({"object": {"template": {"template": "{{ if }}"}}})),
+            Some("InvalidRelated"),
+        ),
+        (
+            related(
+                json!({"object": {"template": {"template": "x"}, "namespace": {"reference": {"path": "a..b"}}}}),
+            ),
+            Some("InvalidRelated"),
+        ),
+    ] {
+        let objection = published(spec.clone()).objection();
+        assert_eq!(
+            objection.as_ref().map(|it| it.reason),
+            expected,
+            "{spec}: {objection:?}"
+        );
+    }
+}
+
+#[test]
+fn addresses() {
+    let served = Served::of(&definition()).unwrap();
+    assert_eq!(
+        served.object("n", "a"),
+        "/apis/inner.io/v1/namespaces/n/machines/a"
+    );
+    assert_eq!(served.collection(""), "/apis/inner.io/v1/machines");
+    let secrets = GroupVersionResource {
+        group: String::new(),
+        version: "v1".to_owned(),
+        resource: "secrets".to_owned(),
+    };
+    assert_eq!(secrets.discovery(), "/api/v1");
+    let list = json!({"resources": [{"name": "secrets", "kind": "Secret", "namespaced": true}]});
+    let served = Served::discovered(&secrets, &list).unwrap();
+    assert_eq!((served.kind.as_str(), served.has_status), ("Secret", false));
+    assert_eq!(served.object("n", "a"), "/api/v1/namespaces/n/secrets/a");
+}
+
+/// Kinds that are bound or built in have no definition to copy.
+#[test]
+fn a_definition_is_made_of_what_discovery_and_openapi_tell() {
+    let gvk = json!([{"group": "sea.io", "version": "v1", "kind": "Boat"}]);
+    let document = json!({"components": {"schemas": {
+        "io.sea.v1.Boat": {
+            "type": "object", "x-kubernetes-group-version-kind": gvk,
+            "properties": {
+                "metadata": {"allOf": [{"$ref": "#/components/schemas/meta"}]},
+                "spec": {"allOf": [{"$ref": "#/components/schemas/spec"}], "default": {}, "description": "d"},
+            },
+        },
+        "meta": {"type": "object", "properties": {"name": {"type": "string"}}},
+        "spec": {"type": "object", "required": ["size"], "properties": {
+            "size": {"type": "integer"},
+            "port": {"$ref": "#/components/schemas/int-or-string"},
+            "amount": {"$ref": "#/components/schemas/quantity"},
+            "crew": {"type": "array", "items": {"$ref": "#/components/schemas/spec"}, "x-kubernetes-patch-merge-key": "size"},
+            "raw": {},
+            "labels": {"type": "object", "additionalProperties": {"type": "string", "default": ""}},
+        }},
+        "int-or-string": {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
+        "quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
+    }}});
+    let resources = json!({"resources": [
+        {"name": "boats", "singularName": "boat", "kind": "Boat", "namespaced": true, "shortNames": ["b"]},
+        {"name": "boats/status", "kind": "Boat", "namespaced": true},
+    ]});
+    let made = definition_of("sea.io", "v1", "Boat", &resources, &document).unwrap();
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let spec = json!({
+        "type": "object", "required": ["size"], "properties": {
+            "size": {"type": "integer"},
+            "port": {"x-kubernetes-int-or-string": true},
+            "amount": {"x-kubernetes-int-or-string": true},
+            "crew": {"type": "array", "items": anything},
+            "raw": {"x-kubernetes-preserve-unknown-fields": true},
+            "labels": {"type": "object", "additionalProperties": {"type": "string", "default": ""}},
+        },
+        "default": {}, "description": "d",
+    });
+    assert_eq!(
+        made["spec"],
+        json!({
+            "group": "sea.io", "scope": "Namespaced",
+            "names": {"plural": "boats", "kind": "Boat", "listKind": "BoatList", "singular": "boat", "shortNames": ["b"]},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"metadata": {"type": "object"}, "spec": spec}}},
+            }],
+        })
+    );
+    let schema = published(json!({"resource": {"apiGroup": "sea.io", "kind": "Boat"}}))
+        .schema(&made, "a")
+        .unwrap();
+    assert_eq!(schema::objections(&schema, None), []);
+    for (version, kind) in [("v1", "Ship"), ("v2", "Boat")] {
+        assert!(
+            definition_of("sea.io", version, kind, &resources, &document).is_err(),
+            "{version} {kind}"
+        );
+    }
+}

@@ -114,3 +114,94 @@ fn rewriting() {
         );
     }
 }
+
+#[test]
+fn namespaces_of_the_service_cluster_are_not_the_consumers_choice() {
+    let cluster = ClusterId::parse("c1").unwrap();
+    let of =
+        |cluster: &str| json!({"metadata": {"labels": {"syncagent.kcp.io/remote-object-cluster": cluster}}});
+    let (own, anothers, plain) = (of("c1"), of("c2"), json!({"metadata": {}}));
+    for (namespace, existing, fixed, expected) in [
+        ("primary", Some(&plain), false, true),
+        ("own", Some(&own), false, true),
+        ("anothers", Some(&anothers), false, false),
+        ("kube-system", Some(&plain), false, false),
+        ("absent", None, false, false),
+        ("kube-system", Some(&plain), true, true),
+        ("a/b", Some(&own), true, false),
+    ] {
+        let allowed = may_use(namespace, existing, "primary", fixed, &cluster);
+        assert_eq!(allowed.is_ok(), expected, "{namespace}: {allowed:?}");
+    }
+    for (spec, expected) in [
+        (json!({"template": {"template": "shared"}}), true),
+        (json!({"template": {"template": "{{ .Object.spec.ns }}"}}), false),
+        (
+            json!({"reference": {"path": "metadata.name", "regex": {"replacement": "shared"}}}),
+            true,
+        ),
+        (json!({"reference": {"path": "spec.ns"}}), false),
+        (
+            json!({"selector": {"matchLabels": {}, "rewrite": {"regex": {"replacement": "x"}}}}),
+            false,
+        ),
+    ] {
+        assert_eq!(is_fixed_namespace(&spec), expected, "{spec}");
+    }
+}
+
+#[test]
+fn copies_are_told_from_what_others_have_made() {
+    let (cluster, path) = (
+        ClusterId::parse("c1").unwrap(),
+        WorkspacePath::parse("root:acme").unwrap(),
+    );
+    let object = json!({"metadata": {"name": "web", "namespace": "default"}});
+    let primary = crate::naming::Original {
+        cluster: &cluster,
+        path: &path,
+        object: &object,
+    };
+    let kind = crate::published::Served {
+        group: String::new(),
+        version: "v1".to_owned(),
+        kind: "Secret".to_owned(),
+        plural: "secrets".to_owned(),
+        namespaced: true,
+        has_status: false,
+    };
+    let secret = json!({"metadata": {"name": "s", "namespace": "default", "uid": "u1"}, "type": "Opaque", "data": {"k": "dg=="}});
+    let mutator = crate::mutation::Mutator::default();
+    for origin in [Origin::Kcp, Origin::Service] {
+        let relation = Relation {
+            primary: &primary,
+            identifier: "creds",
+            origin,
+            agent: "agent",
+        };
+        let sync = |existing: Option<&Value>| {
+            let place = ("there", "copy");
+            relation
+                .sync(&secret, &mutator, &kind, place, existing, "m")
+                .unwrap()
+        };
+        let Sync::Apply(mut copy) = sync(None) else {
+            panic!()
+        };
+        assert_eq!(copy["data"], secret["data"]);
+        assert_eq!(copy["metadata"]["name"], "copy");
+        assert_eq!(copy["metadata"].get("labels").is_some(), origin == Origin::Kcp);
+        let stranger = json!({"metadata": {"name": "copy", "uid": "u2"}});
+        assert_eq!(sync(Some(&stranger)), Sync::Taken);
+        copy["metadata"]["managedFields"] = json!([{"manager": "m", "operation": "Apply"}]);
+        copy["metadata"]["uid"] = json!("u3");
+        let Sync::Apply(again) = sync(Some(&copy)) else {
+            panic!()
+        };
+        assert_eq!(again["metadata"]["uid"], "u3");
+    }
+    assert!(is_credential(
+        &json!({"type": "kubernetes.io/service-account-token"})
+    ));
+    assert!(!is_credential(&secret));
+}

@@ -1,0 +1,151 @@
+//! `fairway syncagent`: an agent between two servers that kubeconfigs lead to.
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use fairway_controller::{Metrics, Shutdown};
+use fairway_tenancy_syncagent::Agent;
+use fairway_tenancy_syncagent::connect::{self, Sides};
+use fairway_tenancy_syncagent::election::Election;
+use kube::Config;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::info;
+use tracing_subscriber::EnvFilter;
+
+use crate::cli::syncagent::Syncagent;
+
+/// Runs the command.
+pub(crate) fn run(options: &Syncagent) -> anyhow::Result<ExitCode> {
+    if let Some(name) = &options.agent_name
+        && !is_label(name)
+    {
+        bail!(
+            "--agent-name {name:?} is invalid: use lower case letters, digits and inner dashes, at most 63"
+        );
+    }
+    let filter = EnvFilter::try_new(&options.log)
+        .with_context(|| format!("the log filter {:?} cannot be understood", options.log))?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .init();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("syncagent")
+        .build()
+        .context("the asynchronous runtime could not be started")?;
+    runtime.block_on(serve(options))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(options: &Syncagent) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("signals cannot be received")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("signals cannot be received")?;
+    let service = match &options.kubeconfig {
+        Some(file) => read(file).await?,
+        None => Config::infer()
+            .await
+            .context("no service cluster is known: name its kubeconfig with --kubeconfig FILE")?,
+    };
+    let kcp = read(&options.kcp_kubeconfig).await?;
+    let slice = options.apiexportendpointslice_ref.as_ref();
+    let slice = slice
+        .or(options.apiexport_ref.as_ref())
+        .cloned()
+        .unwrap_or_default();
+    let agent = connect::agent(Sides {
+        service,
+        kcp,
+        slice,
+        name: options.agent_name.clone(),
+        selector: options.published_resource_selector.clone(),
+        workers: options.workers,
+    })
+    .await
+    .context("the sync agent cannot start")?;
+    let (end, shutdown) = Shutdown::new();
+    let work = work(options, agent, shutdown);
+    let mut working = tokio::spawn(work);
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+        ended = &mut working => return ended.context("the sync agent failed")?,
+    }
+    info!("ending: what is under way is finished first");
+    end.shut_down();
+    working.await.context("the sync agent failed")?
+}
+
+/// Works as long as it is elected, or without an election until the end.
+fn work(
+    options: &Syncagent,
+    agent: Agent,
+    mut shutdown: Shutdown,
+) -> impl Future<Output = anyhow::Result<()>> + Send + use<> {
+    let lease = format!("syncagent-{}", agent.name);
+    let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let started = started.map_or(0, |it| it.as_nanos());
+    let identity = format!("{}-{started:x}", std::process::id());
+    let election = options
+        .enable_leader_election
+        .then(|| Election::new(agent.service.clone(), &options.namespace, &lease, &identity));
+    async move {
+        let metrics = Arc::<Metrics>::default();
+        let Some(mut election) = election else {
+            info!(
+                agent = agent.name,
+                export = agent.export,
+                "the sync agent is at work"
+            );
+            agent.run(metrics, shutdown).await;
+            return Ok(());
+        };
+        info!(lease, identity, "waiting to be elected");
+        if !election.win(shutdown.clone()).await {
+            return Ok(());
+        }
+        info!(
+            agent = agent.name,
+            export = agent.export,
+            "elected: the sync agent is at work"
+        );
+        let (end, token) = Shutdown::new();
+        let working = tokio::spawn(agent.run(metrics, token));
+        let (give_back, held) = Shutdown::new();
+        let mut holding = tokio::spawn(async move { election.hold(held).await });
+        let lost = tokio::select! {
+            () = shutdown.wait() => false,
+            _ = &mut holding => true,
+        };
+        end.shut_down();
+        working.await.context("the sync agent failed")?;
+        if lost {
+            bail!("the Lease {lease} was lost to another agent, or could not be renewed");
+        }
+        // Given back last: until now there was work under way.
+        give_back.shut_down();
+        holding.await.context("the Lease could not be given back")
+    }
+}
+
+async fn read(file: &Path) -> anyhow::Result<Config> {
+    let kubeconfig = Kubeconfig::read_from(file)
+        .with_context(|| format!("kubeconfig {} cannot be read", file.display()))?;
+    Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .with_context(|| format!("kubeconfig {} cannot be used", file.display()))
+}
+
+fn is_label(name: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    (1..=63).contains(&name.len())
+        && name.bytes().all(inner)
+        && name.as_bytes()[0].is_ascii_lowercase()
+        && !name.ends_with('-')
+}
