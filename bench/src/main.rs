@@ -24,6 +24,7 @@ mod peer;
 mod process;
 mod renderers;
 mod report;
+mod rerender;
 mod scale;
 mod server;
 mod workloads;
@@ -52,6 +53,8 @@ enum Command {
     Scale(scale::Options),
     /// Build the same directories with kustomize and with Fairway, and compare CPU time.
     Renderers(renderers::Options),
+    /// Render a repository of 1,000 applications, then again after commits of one file.
+    Rerender(rerender::Options),
     /// Put the load once on a server that runs already, and print the figures.
     Load {
         #[arg(long)]
@@ -110,6 +113,7 @@ fn main() -> Result<()> {
             Command::Run(options) => run(&options).await,
             Command::Scale(options) => scale::run(&options).await,
             Command::Renderers(options) => renderers::run(&options),
+            Command::Rerender(options) => rerender::run(&options),
             Command::Load {
                 kubeconfig,
                 pids,
