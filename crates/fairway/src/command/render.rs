@@ -48,7 +48,7 @@ pub(crate) fn run(options: &Render) -> anyhow::Result<ExitCode> {
         eprintln!("Warning: {warning}");
     }
     if let Some(tool) = options.diff_with {
-        return original::compare(tool, options, &rendered);
+        return original::compare(tool, options, &params, &rendered);
     }
     match options.output {
         Format::Yaml => print!("{}", rendered.text),
