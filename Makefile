@@ -134,6 +134,12 @@ renderers: ## Fairway's kustomize beside the real one, by CPU time; writes bench
 	cargo build --release -p fairway-bench
 	$(BENCH) renderers --ours $(TARGET_DIR)/release/examples/build --results bench/results $(ARGS)
 
+.PHONY: rerender
+rerender: ## a repository of 1,000 applications, rendered in full and after commits; writes bench/results/rerender-DATE-COMMIT.md
+	@scripts/tools.sh cc
+	cargo build --release -p fairway-bench
+	$(BENCH) rerender --results bench/results $(ARGS)
+
 .PHONY: kustomize-diff
 kustomize-diff: ## random kustomizations, built by the real kustomize and by Fairway (ARGS='--count 20000' for a long run)
 	@scripts/peers.sh kustomize

@@ -24,6 +24,7 @@ mod peer;
 mod process;
 mod renderers;
 mod report;
+mod rerender;
 mod scale;
 mod server;
 mod workloads;
@@ -55,6 +56,8 @@ enum Command {
     Renderers(renderers::Options),
     /// Measure what a workspace costs among 10,000 and write bench/results/workspaces-DATE-COMMIT.md.
     Workspaces(workspaces::Options),
+    /// Render a repository of 1,000 applications, then again after commits of one file.
+    Rerender(rerender::Options),
     /// Put the load once on a server that runs already, and print the figures.
     Load {
         #[arg(long)]
@@ -114,6 +117,7 @@ fn main() -> Result<()> {
             Command::Scale(options) => scale::run(&options).await,
             Command::Renderers(options) => renderers::run(&options),
             Command::Workspaces(options) => workspaces::run(&options).await,
+            Command::Rerender(options) => rerender::run(&options),
             Command::Load {
                 kubeconfig,
                 pids,

@@ -3,6 +3,8 @@
 //! CPU time counts, of the whole command and, for Fairway, of one build within a process that goes on: that is what a
 //! GitOps engine pays. The outputs are compared before anything is measured.
 
+mod growth;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -87,9 +89,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut report = Circumstances::gather(options.rounds, 1.0).renderers_heading();
     report += "\n| case | kustomize, CPU | Fairway, command | ratio | Fairway, in process | ratio | floor |\n|---|---|---|---|---|---|---|\n";
     let mut below = Vec::new();
-    let mut per_resource = Vec::new();
     for case in &CASES {
-        let files = files(case.resources);
+        let files = growth::files(growth::Shape::Overlay, case.resources);
         let directory = scratch.path().join(case.resources.to_string());
         write(&directory, &files)?;
         let tree = Tree::of(files.iter().map(|(path, text)| (path.as_str(), text.as_bytes())))?;
@@ -107,7 +108,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         };
         let command = median(|figures| Some(figures.command)).unwrap_or_default();
         let in_process = median(|figures| Some(figures.in_process)).unwrap_or_default();
-        per_resource.push(in_process.as_secs_f64() * 1e6 / case.resources as f64);
         let original = median(|figures| figures.original);
         let ratio =
             |ours: Duration| original.map(|original| original.as_secs_f64() / ours.as_secs_f64().max(1e-9));
@@ -127,16 +127,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             case.floor
         )?;
     }
-    let growth: Vec<String> = per_resource
-        .iter()
-        .skip(1)
-        .map(|micros| format!("{micros:.1} µs"))
-        .collect();
-    writeln!(
-        report,
-        "\nCPU time per resource in process, at 100, 1,000 and 4,000 resources: {}.",
-        growth.join(", ")
-    )?;
+    report += &growth::table(options.rounds)?;
     print!("{report}");
     if let Some(results) = &options.results {
         let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
@@ -231,37 +222,4 @@ fn write(directory: &Path, files: &Files) -> Result<()> {
         fs::write(&file, text)?;
     }
     Ok(())
-}
-
-/// A base of Deployments, Services and ConfigMaps, and an overlay that touches all of them.
-fn files(resources: usize) -> Files {
-    let mut files = Files::new();
-    let mut list = String::from("resources:\n");
-    for at in 0..resources {
-        let text = match at % 3 {
-            0 => deployment(at),
-            1 => format!(
-                "apiVersion: v1\nkind: Service\nmetadata:\n  name: app-{at}\nspec:\n  selector:\n    app: app-{at}\n  ports:\n  - port: 80\n    targetPort: 8080\n"
-            ),
-            _ => format!(
-                "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: app-{at}\ndata:\n  key: \"{at}\"\n  config.yaml: |\n    a: 1\n    b: 2\n"
-            ),
-        };
-        let _ = writeln!(list, "- r{at}.yaml");
-        files.push((format!("base/r{at}.yaml"), text));
-    }
-    files.push(("base/kustomization.yaml".to_owned(), list));
-    let overlay = "resources: [../base]\nnamePrefix: prod-\nnamespace: production\nlabels:\n- pairs:\n    env: prod\n  includeSelectors: true\n\
-        images:\n- name: nginx\n  newTag: \"1.29\"\nconfigMapGenerator:\n- name: settings\n  literals: [LEVEL=info]\npatches:\n- target:\n    kind: Deployment\n\
-        \u{20} patch: |\n    apiVersion: apps/v1\n    kind: Deployment\n    metadata:\n      name: any\n    spec:\n      template:\n        spec:\n          containers:\n          - name: main\n            resources:\n              limits:\n                memory: 256Mi\n\
-        - target:\n    kind: Service\n  patch: |\n    - op: add\n      path: /spec/type\n      value: ClusterIP\n";
-    files.push(("overlay/kustomization.yaml".to_owned(), overlay.to_owned()));
-    files
-}
-
-fn deployment(at: usize) -> String {
-    format!(
-        "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: app-{at}\n  labels:\n    app: app-{at}\nspec:\n  replicas: 2\n  selector:\n    matchLabels:\n      app: app-{at}\n\
-         \u{20} template:\n    metadata:\n      labels:\n        app: app-{at}\n    spec:\n      containers:\n      - name: main\n        image: nginx:1.27\n        ports:\n        - containerPort: 8080\n        env:\n        - name: LEVEL\n          valueFrom:\n            configMapKeyRef:\n              name: settings\n              key: LEVEL\n      - name: side\n        image: busybox:1.36\n"
-    )
 }

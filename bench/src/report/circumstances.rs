@@ -80,6 +80,15 @@ impl Circumstances {
         )
     }
 
+    /// The heading of a run that renders a repository again and again.
+    pub(crate) fn rerender_heading(&self) -> String {
+        format!(
+            "# Rendering a repository again after a commit\n\n{} Medians of {} rounds; CPU time, user and system.\n",
+            self.machine(),
+            self.rounds
+        )
+    }
+
     fn machine(&self) -> String {
         format!(
             "{}, commit {}. {} cores of {}, {} GiB, Linux {}; load average at the end {}.",

@@ -31,6 +31,9 @@ pub(crate) struct Render {
     /// A variable to substitute in the result: NAME=VALUE, or NAME for that of the environment.
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<String>,
+    /// A file of ConfigMaps whose data are such variables; --env wins over it.
+    #[arg(long, value_name = "FILE")]
+    pub env_from: Vec<PathBuf>,
     /// The order of a kustomization's objects.
     #[arg(long, value_enum, default_value_t = Order::Legacy)]
     pub reorder: Order,

@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use fairway_gitops_helm::{Environment, Release};
 use fairway_gitops_kustomize as kustomize;
 use fairway_gitops_render::{
-    Dialect, DirectorySource, HelmSource, Params, Ports, Rendered, ValuesFile, render,
+    Dialect, DirectorySource, HelmSource, Params, Ports, Rendered, ValuesFile, render, variables,
 };
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::Value;
@@ -48,7 +48,7 @@ pub(crate) fn run(options: &Render) -> anyhow::Result<ExitCode> {
         eprintln!("Warning: {warning}");
     }
     if let Some(tool) = options.diff_with {
-        return original::compare(tool, options, &rendered);
+        return original::compare(tool, options, &params, &rendered);
     }
     match options.output {
         Format::Yaml => print!("{}", rendered.text),
@@ -90,7 +90,7 @@ fn params(options: &Render) -> anyhow::Result<Params> {
         values_files.push(ValuesFile::Given(file.display().to_string(), text));
     }
     Ok(Params {
-        env: variables(&options.env)?,
+        env: substituted(options)?,
         dialect: Dialect::Extended,
         helm: HelmSource {
             release: Release {
@@ -120,12 +120,19 @@ fn params(options: &Render) -> anyhow::Result<Params> {
     })
 }
 
-fn variables(given: &[String]) -> anyhow::Result<Option<BTreeMap<String, String>>> {
-    if given.is_empty() {
+/// What is substituted in the result; none: nothing is.
+fn substituted(options: &Render) -> anyhow::Result<Option<BTreeMap<String, String>>> {
+    if options.env.is_empty() && options.env_from.is_empty() {
         return Ok(None);
     }
     let mut env = BTreeMap::new();
-    for variable in given {
+    for file in &options.env_from {
+        let named = file.display().to_string();
+        let text =
+            std::fs::read_to_string(file).with_context(|| format!("reading the variables in {named}"))?;
+        env.extend(variables(&text, &named).context("--env-from")?);
+    }
+    for variable in &options.env {
         let (name, value) = match variable.split_once('=') {
             Some((name, value)) => (name, value.to_owned()),
             None => match std::env::var(variable) {

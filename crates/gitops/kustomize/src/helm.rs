@@ -146,7 +146,7 @@ impl HelmChart {
         if !["", "merge", "override", "replace"].contains(&self.values_merge.as_str()) {
             return Err(Error::new("valuesMerge must be one of [merge override replace]"));
         }
-        let (reader, chart) = self.locate(globals, loader)?;
+        let (reader, chart, is_here) = self.locate(globals, loader)?;
         let values_file = match self.values_file.as_str() {
             "" => None,
             file => Some(file),
@@ -156,9 +156,17 @@ impl HelmChart {
         let mut load = || -> Result<String> {
             let bytes = match values_file {
                 Some(file) => loader.load(file)?,
-                None => reader
-                    .read(&default_values)
-                    .map_err(|error| Error::new(error.to_string()))?,
+                None => {
+                    // The chart itself may lie anywhere. Its values count as a file of the kustomization, and may not.
+                    if is_here {
+                        loader.guard(&default_values).within(|| {
+                            "without valuesFile, the chart must lie within the kustomization".to_owned()
+                        })?;
+                    }
+                    reader
+                        .read(&default_values)
+                        .map_err(|error| Error::new(error.to_string()))?
+                }
             };
             String::from_utf8(bytes.to_vec()).map_err(|_| Error::new("the values file is not valid UTF-8"))
         };
@@ -209,8 +217,8 @@ impl HelmChart {
         Ok(resources)
     }
 
-    /// The tree and directory of the chart: one that is there, or one that is fetched.
-    fn locate(&self, globals: &HelmGlobals, loader: &Loader<'_>) -> Result<(Reader, String)> {
+    /// The tree and directory of the chart, and whether the tree is the kustomization's; else it was fetched.
+    fn locate(&self, globals: &HelmGlobals, loader: &Loader<'_>) -> Result<(Reader, String, bool)> {
         let home = match globals.chart_home.as_str() {
             "" => DEFAULT_HOME,
             home => home,
@@ -221,7 +229,7 @@ impl HelmChart {
         };
         let local = path::join(&loader.root, &folder).map_err(|error| Error::new(error.to_string()))?;
         if matches!(loader.reader.kind(&local), Ok(Some(Kind::Directory))) {
-            return Ok((loader.reader.clone(), local));
+            return Ok((loader.reader.clone(), local, true));
         }
         if self.repo.is_empty() {
             return Err(Error::new(format!(
@@ -240,7 +248,7 @@ impl HelmChart {
         let tree = fetcher
             .chart(&self.repo, &self.name, &self.version)
             .map_err(|why| Error::of(ErrorKind::Remote, format!("fetching from '{}': {why}", self.repo)))?;
-        Ok((tree.reader(), String::new()))
+        Ok((tree.reader(), String::new(), false))
     }
 
     /// The inline values, over or under those of the file.

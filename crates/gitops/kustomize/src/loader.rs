@@ -116,16 +116,26 @@ impl<'f> Loader<'f> {
     fn load_file(&self, relative: &str) -> Result<Arc<[u8]>> {
         let refuse = |error: fairway_gitops_tree::TreeError| Error::new(error.to_string());
         let joined = path::join(&self.root, relative).map_err(refuse)?;
-        if self.restricted {
-            let real = self.reader.real_path(&joined).map_err(refuse)?;
-            if !path::is_within(&real, &self.root) {
-                return Err(Error::new(format!(
-                    "security; file '{joined}' is not in or below '{}'",
-                    self.shown_root()
-                )));
-            }
-        }
+        self.guard(&joined)?;
         self.reader.read(&joined).map_err(refuse)
+    }
+
+    /// Refuses a path of the tree that files may not be loaded from.
+    pub(crate) fn guard(&self, joined: &str) -> Result<()> {
+        if !self.restricted {
+            return Ok(());
+        }
+        let real = self
+            .reader
+            .real_path(joined)
+            .map_err(|error| Error::new(error.to_string()))?;
+        match path::is_within(&real, &self.root) {
+            true => Ok(()),
+            false => Err(Error::new(format!(
+                "security; file '{joined}' is not in or below '{}'",
+                self.shown_root()
+            ))),
+        }
     }
 
     fn load_url(&self, url: &str) -> Result<Arc<[u8]>> {

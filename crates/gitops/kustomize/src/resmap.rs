@@ -1,7 +1,11 @@
 //! The resources of a build, in their order, no two of them with the same name.
+//!
+//! A kustomization may have a patch for each of thousands of resources, so finding one by its name must not look at all
+//! of them. What is known of ids and names is kept as long as it holds, and made anew when somebody needs it.
 
+use std::cell::OnceCell;
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -18,6 +22,10 @@ pub(crate) struct ResMap {
     list: Vec<Resource>,
     /// The current ids, as long as nobody could have changed them.
     ids: Option<HashSet<ResId>>,
+    /// Where resources are that have, or had, a name; maybe more, never fewer.
+    names: OnceCell<HashMap<String, Vec<usize>>>,
+    /// Whether somebody could have emptied a resource since they were last dropped.
+    may_be_gone: bool,
 }
 
 impl ResMap {
@@ -25,10 +33,67 @@ impl ResMap {
         self.list.iter()
     }
 
-    /// For changes; what was known of the ids is forgotten.
+    /// For changes; what was known of the resources is forgotten.
     pub(crate) fn list_mut(&mut self) -> &mut Vec<Resource> {
-        self.ids = None;
+        self.forget();
         &mut self.list
+    }
+
+    fn forget(&mut self) {
+        self.ids = None;
+        self.names = OnceCell::new();
+        self.may_be_gone = true;
+    }
+
+    /// Changes one resource. What is known of all is kept if the change leaves its names as they are.
+    pub(crate) fn edit<T>(
+        &mut self,
+        at: usize,
+        api: &OpenApi,
+        change: impl FnOnce(&mut Resource) -> Result<T>,
+    ) -> Result<T> {
+        let resource = &mut self.list[at];
+        let before = (resource.current_id(api).into_key(), resource.previous.clone());
+        let done = change(resource);
+        let is_same_id = !resource.is_gone() && resource.current_id(api).into_key() == before.0;
+        let is_known =
+            |name: &str| name == before.0.name || before.1.iter().any(|previous| previous.name == name);
+        let previous = resource.previous.iter();
+        if !is_same_id || !previous.map(|previous| previous.name.as_str()).all(is_known) {
+            self.forget();
+        }
+        done
+    }
+
+    /// Whether no two resources are known to be called the same, and none is empty.
+    pub(crate) fn is_known_unique(&self) -> bool {
+        let ids = self.ids.as_ref();
+        !self.may_be_gone && ids.is_some_and(|ids| ids.len() == self.list.len())
+    }
+
+    /// Resources that may have, or have had, a name; without one, all. In their order.
+    pub(crate) fn at_name<'s>(
+        &'s self,
+        name: Option<&str>,
+    ) -> impl Iterator<Item = (usize, &'s Resource)> + use<'s> {
+        let (named, all) = match name {
+            Some(name) => (self.named(name), 0..0),
+            None => (&[][..], 0..self.list.len()),
+        };
+        let places = named.iter().copied().chain(all);
+        places.map(|at| (at, &self.list[at]))
+    }
+
+    /// Where resources may be that have, or had, a name; in their order.
+    fn named(&self, name: &str) -> &[usize] {
+        let names = self.names.get_or_init(|| {
+            let mut names = HashMap::new();
+            for (at, resource) in self.list.iter().enumerate() {
+                note_names(&mut names, at, resource);
+            }
+            names
+        });
+        names.get(name).map_or(&[], Vec::as_slice)
     }
 
     /// For changes that leave the ids as they are.
@@ -63,6 +128,10 @@ impl ResMap {
                 "may not add resource with an already registered id: {id}"
             )));
         }
+        if let Some(names) = self.names.get_mut() {
+            note_names(names, self.list.len(), &resource);
+        }
+        self.may_be_gone |= resource.is_gone();
         self.list.push(resource);
         Ok(())
     }
@@ -95,16 +164,17 @@ impl ResMap {
 
     /// Drops what patches have emptied.
     pub(crate) fn drop_gone(&mut self) {
-        if self.list.iter().any(Resource::is_gone) {
-            self.ids = None;
+        if self.may_be_gone && self.list.iter().any(Resource::is_gone) {
+            self.forget();
             self.list.retain(|resource| !resource.is_gone());
         }
+        self.may_be_gone = false;
     }
 
     /// Where the resources are that are or were called so.
     pub(crate) fn matching_any_id(&self, id: &ResId, api: &OpenApi) -> Vec<usize> {
-        let list = self.list.iter().enumerate();
-        list.filter(|(_, resource)| !resource.is_gone() && resource.any_id(api, |own| own.is(id)))
+        self.at_name(Some(&id.name))
+            .filter(|(_, resource)| !resource.is_gone() && resource.any_id(api, |own| own.is(id)))
             .map(|(at, _)| at)
             .collect()
     }
@@ -130,13 +200,11 @@ impl ResMap {
         regex_bytes: usize,
     ) -> Result<Vec<usize>> {
         let compiled = CompiledSelector::new(selector, regex_bytes)?;
-        let mut selected = Vec::new();
-        for (at, resource) in self.list.iter().enumerate() {
-            if compiled.selects(resource, api) {
-                selected.push(at);
-            }
-        }
-        Ok(selected)
+        Ok(self
+            .at_name(selector.plain_name())
+            .filter(|(_, resource)| compiled.selects(resource, api))
+            .map(|(at, _)| at)
+            .collect())
     }
 
     /// Adds what a generator made: a new resource, or one to replace or merge with.
@@ -178,9 +246,10 @@ impl ResMap {
                 )));
             }
         }
-        self.ids = None;
-        self.list[at] = incoming;
-        Ok(())
+        self.edit(at, api, |old| {
+            *old = incoming;
+            Ok(())
+        })
     }
 
     /// Sorts by keys made from the current ids.
@@ -197,8 +266,21 @@ impl ResMap {
             .collect();
         keyed.sort_by(|left, right| compare(&left.0, &right.0));
         self.list = keyed.into_iter().map(|(_, resource)| resource).collect();
+        self.forget();
         self.check_unique(api)
     }
+}
+
+fn note_names(names: &mut HashMap<String, Vec<usize>>, at: usize, resource: &Resource) {
+    let mut note = |name: &str| match names.get_mut(name) {
+        Some(places) if places.last() == Some(&at) => {}
+        Some(places) => places.push(at),
+        None => {
+            names.insert(name.to_owned(), vec![at]);
+        }
+    };
+    note(&resource.name());
+    resource.previous.iter().for_each(|previous| note(&previous.name));
 }
 
 /// Gives a generated resource the metadata and the past of the one that it takes the place of.
@@ -249,3 +331,6 @@ fn merge_data(incoming: &mut Value, old: &Value, field: &str) {
         fields.insert(field.to_owned(), merged);
     }
 }
+
+#[cfg(test)]
+mod tests;

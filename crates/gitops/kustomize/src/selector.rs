@@ -28,6 +28,15 @@ impl Selector {
             labels: fields.string("labelSelector")?,
         })
     }
+
+    /// The one name that is meant, if it is one and no pattern.
+    pub(crate) fn plain_name(&self) -> Option<&str> {
+        let name = self.id.name.as_str();
+        let is_plain = name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        (is_plain && !name.is_empty()).then_some(name)
+    }
 }
 
 /// A selector that is ready to be asked.

@@ -5,28 +5,32 @@
 //! nothing outside of the tree is reached, so that hundreds of renders can run at once.
 //!
 //! [`Rendered::inputs`] is the exact set of files that a result depends on: after a commit, only the results whose inputs it
-//! touched must be made again. The crate must not know Git, clusters or controllers.
+//! touched must be made again. [`Dependents`] finds them, and [`attempt`] tells what failures depend on, too. The crate must not know Git, clusters or controllers.
 
 mod charts;
+mod dependents;
 mod detect;
 mod directory;
 mod envsubst;
 mod error;
 mod glob;
+mod variables;
 
 use std::collections::BTreeMap;
 
 use fairway_gitops_helm as helm;
 use fairway_gitops_kustomize as kustomize;
-use fairway_gitops_tree::{Inputs, Tree};
+use fairway_gitops_tree::{Inputs, Reader, Tree};
 use fairway_text_yaml::{Limits as YamlLimits, Resolution, documents_with};
 use serde_json::Value;
 
 pub use charts::{Charts, HelmSource, ValuesFile};
+pub use dependents::Dependents;
 pub use detect::{Kind, detect};
 pub use directory::DirectorySource;
 pub use envsubst::{Dialect, envsubst};
 pub use error::Error;
+pub use variables::variables;
 
 /// How each kind of source is rendered.
 #[derive(Debug, Clone, Default)]
@@ -75,24 +79,59 @@ pub fn render(
     params: &Params,
     ports: Ports<'_>,
 ) -> Result<Rendered, Error> {
+    attempt(tree, directory, kind, params, ports).map_err(|failure| failure.error)
+}
+
+/// Why there is no result, and what that depends on.
+#[derive(Debug)]
+pub struct Failure {
+    /// Why.
+    pub error: Error,
+    /// What a commit must touch to mend it.
+    pub inputs: Inputs,
+}
+
+/// The same, for callers that will render again after a commit: a failure has inputs, too.
+pub fn attempt(
+    tree: &Tree,
+    directory: &str,
+    kind: Option<Kind>,
+    params: &Params,
+    ports: Ports<'_>,
+) -> Result<Rendered, Failure> {
     let reader = tree.reader();
+    let outcome = render_from(&reader, directory, kind, params, ports);
+    let inputs = reader.inputs();
+    match outcome {
+        Ok(rendered) => Ok(Rendered { inputs, ..rendered }),
+        Err(error) => Err(Failure { error, inputs }),
+    }
+}
+
+fn render_from(
+    reader: &Reader,
+    directory: &str,
+    kind: Option<Kind>,
+    params: &Params,
+    ports: Ports<'_>,
+) -> Result<Rendered, Error> {
     let kind = match kind {
         Some(kind) => kind,
-        None => detect(&reader, directory)?,
+        None => detect(reader, directory)?,
     };
     let (text, warnings) = match kind {
-        Kind::Helm => charts::render(&reader, directory, &params.helm, ports.environment)?,
+        Kind::Helm => charts::render(reader, directory, &params.helm, ports.environment)?,
         Kind::Kustomize => {
             let charts = Charts::new(ports.environment);
             let ports = kustomize::Ports {
                 charts: Some(&charts),
                 fetcher: ports.fetcher,
             };
-            let built = kustomize::build(&reader, directory, &params.kustomize, ports)?;
+            let built = kustomize::build(reader, directory, &params.kustomize, ports)?;
             (built.to_yaml()?, built.warnings)
         }
         Kind::Directory => (
-            directory::gather(&reader, directory, &params.directory)?,
+            directory::gather(reader, directory, &params.directory)?,
             Vec::new(),
         ),
     };
@@ -106,7 +145,7 @@ pub fn render(
         objects,
         text,
         warnings,
-        inputs: reader.inputs(),
+        inputs: Inputs::default(),
     })
 }
 

@@ -175,6 +175,30 @@ fn a_kustomization_inflates_charts() {
 }
 
 #[test]
+fn a_chart_elsewhere_needs_values_from_here() {
+    let inflate = |more: &str| {
+        let kustomization = format!(
+            "helmGlobals: {{chartHome: ../charts}}\nhelmCharts:\n- name: c\n  releaseName: r\n{more}"
+        );
+        let files = tree(&[
+            ("k/kustomization.yaml", &kustomization),
+            ("k/v.yaml", "name: mine\n"),
+            ("charts/c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 0.1.0\n"),
+            ("charts/c/values.yaml", "name: default\n"),
+            ("charts/c/templates/map.yaml", &map("{{ .Values.name }}")),
+        ]);
+        run(&files, "k", &Params::default())
+            .map(|rendered| named(&rendered).join(" "))
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(inflate("  valuesFile: v.yaml\n").unwrap(), "ConfigMap/mine");
+    for more in ["", "  valuesInline: {name: inline}\n"] {
+        let error = inflate(more).unwrap_err();
+        assert!(error.contains("security; file 'charts/c/values.yaml'"), "{error}");
+    }
+}
+
+#[test]
 fn errors_name_the_file() {
     for (files, expected) in [
         (vec![("d/x.yaml", "a: [")], "x.yaml"),

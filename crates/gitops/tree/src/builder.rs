@@ -32,7 +32,7 @@ impl Default for Limits {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Node {
     File(Arc<[u8]>),
     Directory(BTreeSet<String>),
@@ -43,9 +43,33 @@ pub(crate) enum Node {
 /// A read-only tree of files. Copies share it.
 #[derive(Debug, Clone)]
 pub struct Tree {
-    pub(crate) nodes: Arc<HashMap<String, Node>>,
-    pub(crate) links: usize,
+    pub(crate) nodes: Nodes,
+    pub(crate) limits: Limits,
+    /// How many files and links.
+    pub(crate) files: usize,
+    /// Of all files.
+    pub(crate) bytes: u64,
     pub(crate) has_links: bool,
+}
+
+/// Everything by its path: a tree as it was built, and what was changed since. So a tree that differs from another by a
+/// few files costs a few files.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Nodes {
+    pub(crate) built: Arc<HashMap<String, Node>>,
+    /// None where there is nothing any more.
+    pub(crate) changed: Arc<HashMap<String, Option<Node>>>,
+}
+
+impl Nodes {
+    pub(crate) fn get(&self, path: &str) -> Option<&Node> {
+        if !self.changed.is_empty()
+            && let Some(changed) = self.changed.get(path)
+        {
+            return changed.as_ref();
+        }
+        self.built.get(path)
+    }
 }
 
 impl Tree {
@@ -169,8 +193,13 @@ impl TreeBuilder {
     /// The finished tree.
     pub fn build(self) -> Tree {
         Tree {
-            nodes: Arc::new(self.nodes),
-            links: self.limits.links,
+            nodes: Nodes {
+                built: Arc::new(self.nodes),
+                changed: Arc::default(),
+            },
+            limits: self.limits,
+            files: self.files,
+            bytes: self.bytes,
             has_links: self.has_links,
         }
     }

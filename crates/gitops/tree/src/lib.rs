@@ -9,12 +9,14 @@
 //! itself is the empty path. The crate must not know what files mean, and touches no file system.
 
 mod builder;
+mod change;
 mod error;
 mod inputs;
 pub mod path;
 mod reader;
 
 pub use builder::{Limits, Tree, TreeBuilder};
+pub use change::{Change, Entry};
 pub use error::{Problem, TreeError};
 pub use inputs::Inputs;
 pub use reader::{Kind, Reader};

@@ -48,7 +48,10 @@ impl Reader {
                 self.record(|inputs| inputs.files.insert(real));
                 Ok(content.clone())
             }
-            _ => Err(TreeError::new(path, Problem::IsDirectory)),
+            (real, _) => {
+                self.record(|inputs| inputs.present.insert(real));
+                Err(TreeError::new(path, Problem::IsDirectory))
+            }
         }
     }
 
@@ -64,15 +67,7 @@ impl Reader {
     /// What is at a path; none if nothing is. A path that leads out of the tree is an error.
     pub fn kind(&self, path: &str) -> Result<Option<Kind>, TreeError> {
         match self.resolve(path) {
-            Ok((real, Node::File(_))) => {
-                // That it exists is a fact about its directory's entries; the file stands for it.
-                self.record(|inputs| inputs.files.insert(real));
-                Ok(Some(Kind::File))
-            }
-            Ok((real, _)) => {
-                self.record(|inputs| inputs.present.insert(real));
-                Ok(Some(Kind::Directory))
-            }
+            Ok((real, node)) => Ok(Some(self.note(real, node))),
             Err(error) if matches!(error.problem, Problem::NotFound | Problem::NotDirectory) => Ok(None),
             Err(error) => Err(error),
         }
@@ -85,13 +80,18 @@ impl Reader {
                 self.record(|inputs| inputs.directories.insert(real, names.clone()));
                 Ok(names.iter().cloned().collect())
             }
-            _ => Err(TreeError::new(path, Problem::NotDirectory)),
+            (real, node) => {
+                self.note(real, node);
+                Err(TreeError::new(path, Problem::NotDirectory))
+            }
         }
     }
 
     /// The path at which the content of `path` lies when every symbolic link on the way is followed.
     pub fn real_path(&self, path: &str) -> Result<String, TreeError> {
-        Ok(self.resolve(path)?.0)
+        let (real, node) = self.resolve(path)?;
+        self.note(real.clone(), node);
+        Ok(real)
     }
 
     /// Whether the entry itself, not what it leads to, is a symbolic link.
@@ -137,6 +137,20 @@ impl Reader {
         Ok(found)
     }
 
+    /// Records that something is there. That it exists is a fact about its directory's entries; a file stands for it.
+    fn note(&self, real: String, node: &Node) -> Kind {
+        match node {
+            Node::File(_) => {
+                self.record(|inputs| inputs.files.insert(real));
+                Kind::File
+            }
+            _ => {
+                self.record(|inputs| inputs.present.insert(real));
+                Kind::Directory
+            }
+        }
+    }
+
     fn record<T>(&self, note: impl FnOnce(&mut Inputs) -> T) -> T {
         // A thread that died while it noted something has left a usable record.
         note(&mut self.inputs.lock().unwrap_or_else(PoisonError::into_inner))
@@ -167,7 +181,7 @@ impl Reader {
         asked: &str,
         normalised: &str,
     ) -> Result<Result<(String, &Node), (Problem, String)>, TreeError> {
-        let mut links = self.tree.links;
+        let mut links = self.tree.limits.links;
         let mut path = normalised.to_owned();
         let mut done = 0;
         loop {
@@ -180,16 +194,17 @@ impl Reader {
                 None => return Ok(Err((Problem::NotFound, here.to_owned()))),
                 Some(Node::Link(target)) => {
                     links = links.checked_sub(1).ok_or_else(|| {
-                        let limit = self.tree.links;
+                        let limit = self.tree.limits.links;
                         TreeError::new(asked, Problem::TooManyLinks { limit })
                     })?;
+                    // Before it is known where it leads: if nowhere, another target mends that.
+                    self.record(|inputs| inputs.files.insert(here.to_owned()));
                     let escaped = || Problem::LinkEscapes {
                         link: here.to_owned(),
                         target: target.clone(),
                     };
                     let led = path::join(path::parent(here), target)
                         .map_err(|_| TreeError::new(asked, escaped()))?;
-                    self.record(|inputs| inputs.files.insert(here.to_owned()));
                     path = path::join(&led, path[end..].trim_start_matches('/'))?;
                     done = 0;
                 }

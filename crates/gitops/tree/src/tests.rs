@@ -1,6 +1,8 @@
 //! What a tree gives, refuses and remembers.
 
-use crate::{Kind, Limits, Problem, Tree, TreeBuilder, path};
+use std::collections::BTreeMap;
+
+use crate::{Change, Entry, Kind, Limits, Problem, Tree, TreeBuilder, path};
 
 fn tree() -> Tree {
     let mut builder = Tree::builder();
@@ -122,4 +124,93 @@ fn limits_name_the_file() {
         builder.file("e", b"".as_slice()).unwrap_err().problem,
         Problem::TooManyFiles { limit: 2 }
     ));
+}
+
+#[test]
+fn a_changed_tree_is_as_if_built_anew() {
+    let write = |text: &str| Change::File(text.as_bytes().into());
+    let (mut changed, mut files) = (Tree::builder().build(), BTreeMap::<String, String>::new());
+    // Enough steps to pass the size at which changes are merged into the tree.
+    for step in 0..400_usize {
+        let path = format!("d{}/e{}/f{}.yaml", step * 7 % 5, step * 11 % 4, step * 13 % 9);
+        let change = match files.contains_key(&path) && step % 3 != 0 {
+            true => {
+                files.remove(&path);
+                Change::Gone
+            }
+            false => {
+                files.insert(path.clone(), step.to_string());
+                write(&step.to_string())
+            }
+        };
+        changed = changed.changed([(path, change)]).unwrap();
+        let anew = Tree::of(files.iter().map(|(path, text)| (path, text.as_bytes().to_vec()))).unwrap();
+        let contents = |tree: &Tree| -> Vec<(String, Vec<u8>)> {
+            let reader = tree.reader();
+            let paths = reader.walk("").unwrap().into_iter();
+            paths
+                .map(|path| (path.clone(), reader.read(&path).unwrap().to_vec()))
+                .collect()
+        };
+        assert_eq!(contents(&changed), contents(&anew), "step {step}");
+        assert_eq!(
+            (changed.files, changed.bytes),
+            (anew.files, anew.bytes),
+            "step {step}"
+        );
+        for entry in ["d0", "d1/e1", "d2/e3/f4.yaml", "x"] {
+            assert_eq!(changed.entry(entry), anew.entry(entry), "{entry}, step {step}");
+        }
+    }
+}
+
+#[test]
+fn changes_make_room_for_each_other() {
+    let tree = tree();
+    let write = || Change::File(b"y".as_slice().into());
+    let swapped = tree
+        .changed([("base/a", write()), ("base/a/x.yaml", Change::Gone)])
+        .unwrap();
+    assert_eq!(swapped.entry("base/a"), Some(Entry::File(b"y")));
+    assert_eq!(swapped.entry("base/a/x.yaml"), None);
+    let back = swapped
+        .changed([("base/a", Change::Gone), ("base/a/x.yaml", write())])
+        .unwrap();
+    assert_eq!(back.entry("base/a"), Some(Entry::Directory));
+    for (path, change) in [("base", write()), ("top.yaml/x", write())] {
+        let error = tree.changed([(path, change)]).unwrap_err();
+        assert!(matches!(error.problem, Problem::Occupied), "{path}: {error}");
+    }
+    assert!(tree.changed([("../x", write())]).is_err());
+    let linked = tree
+        .changed([("base/l", Change::Link("../top.yaml".to_owned()))])
+        .unwrap();
+    assert_eq!(&*linked.reader().read("base/l").unwrap(), b"top");
+    assert_eq!(tree.entry("base/l"), None, "the first tree is as it was");
+}
+
+#[test]
+fn limits_hold_for_changes() {
+    let limits = Limits {
+        files: 2,
+        file_bytes: 4,
+        total_bytes: 6,
+        links: 1,
+    };
+    let mut builder = TreeBuilder::new(limits);
+    builder.file("a", b"1234".as_slice()).unwrap();
+    let tree = builder.build();
+    let write = |text: &str| Change::File(text.as_bytes().into());
+    for (changes, expected) in [
+        (vec![("a", write("12345"))], "more than the limit of 4"),
+        (vec![("b", write("123"))], "6"),
+        (vec![("b", write("")), ("c", write(""))], "2"),
+    ] {
+        let error = tree.changed(changes).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    assert!(
+        tree.changed([("a", write("1")), ("b", write("1234"))]).is_ok(),
+        "what goes makes room"
+    );
 }

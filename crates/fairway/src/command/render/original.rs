@@ -4,13 +4,22 @@ use std::io::Write;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, bail};
-use fairway_gitops_render::Rendered;
+use fairway_gitops_render::{Params, Rendered, envsubst};
 
 use crate::cli::render::{Original, Render};
 
 /// Runs the original and shows what differs; success if nothing does.
-pub(super) fn compare(tool: Original, options: &Render, ours: &Rendered) -> anyhow::Result<ExitCode> {
-    let theirs = run(tool, options)?;
+pub(super) fn compare(
+    tool: Original,
+    options: &Render,
+    params: &Params,
+    ours: &Rendered,
+) -> anyhow::Result<ExitCode> {
+    let mut theirs = run(tool, options)?;
+    // The originals know nothing of variables; a plugin substitutes them afterwards, and so does this.
+    if let Some(env) = &params.env {
+        theirs = envsubst(&theirs, env, params.dialect).map_err(anyhow::Error::msg)?;
+    }
     if theirs == ours.text {
         println!(
             "no difference: {} bytes, {} objects",

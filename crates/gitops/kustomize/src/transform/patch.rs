@@ -94,7 +94,9 @@ impl Patch {
                 let at = resources
                     .find(&id, context.api)
                     .within(|| format!("no resource matches strategic merge patch \"{id}\""))?;
-                apply(&mut resources.list_mut()[at], patch, context).within(|| self.source.clone())
+                resources
+                    .edit(at, context.api, |resource| apply(resource, patch, context))
+                    .within(|| self.source.clone())
             }),
             (Form::Strategic(patches), Some(target)) => {
                 let patch = match &patches[..] {
@@ -119,9 +121,12 @@ impl Patch {
             (Form::Json(operations), Some(target)) => {
                 for at in resources.select(target, context.api, context.limits.regex_bytes)? {
                     context.add(self.bytes)?;
-                    let resource = &mut resources.list_mut()[at];
-                    resource.store_previous_id(context.api);
-                    apply_json(resource, operations, context).within(|| self.source.clone())?;
+                    resources
+                        .edit(at, context.api, |resource| {
+                            resource.store_previous_id(context.api);
+                            apply_json(resource, operations, context)
+                        })
+                        .within(|| self.source.clone())?;
                 }
                 Ok(())
             }
@@ -188,7 +193,9 @@ impl JsonPatch {
 
     pub(crate) fn run(&self, resources: &mut ResMap, context: &Context<'_>) -> Result<()> {
         for at in resources.select(&self.target, context.api, context.limits.regex_bytes)? {
-            apply_json(&mut resources.list_mut()[at], &self.operations, context)?;
+            resources.edit(at, context.api, |resource| {
+                apply_json(resource, &self.operations, context)
+            })?;
         }
         Ok(())
     }
@@ -214,17 +221,30 @@ fn apply_to(
     // On this way the original turns labels and annotations into text, also those that were to be removed.
     prepared.settle_strings("labels");
     prepared.settle_strings("annotations");
+    let mut apply = |resource: &mut Resource| {
+        let api_version = resource.api_version().to_owned();
+        prepared.set_api_version(&api_version);
+        apply(resource, &prepared, context)
+    };
+    if resources.is_known_unique() {
+        for at in selected {
+            resources.edit(*at, context.api, &mut apply)?;
+        }
+        if resources.is_known_unique() {
+            return Ok(());
+        }
+        resources.drop_gone();
+        return resources.check_unique(context.api);
+    }
     // Resources with the same id are patched together.
     let ids: std::collections::HashSet<_> = selected
         .iter()
-        .filter_map(|at| resources.iter().nth(*at))
+        .filter_map(|at| resources.iter().as_slice().get(*at))
         .map(|resource| resource.current_id(context.api).into_key())
         .collect();
     for resource in resources.list_mut() {
         if ids.contains(&resource.current_id(context.api).into_key()) {
-            let api_version = resource.api_version().to_owned();
-            prepared.set_api_version(&api_version);
-            apply(resource, &prepared, context)?;
+            apply(resource)?;
         }
     }
     resources.drop_gone();

@@ -133,9 +133,9 @@ fn value_of(resources: &ResMap, replacement: &Replacement) -> Result<(Value, Opt
         (None, value) => return Ok((plain_text(value.as_deref().unwrap_or_default()), None)),
         (Some(source), None) => source,
     };
+    let named = Some(source.id.name.as_str()).filter(|name| !name.is_empty());
     let mut selected = resources
-        .iter()
-        .enumerate()
+        .at_name(named)
         .filter(|(_, resource)| ids(resource).iter().any(|id| id.is_selected_by(&source.id)));
     let (at, resource) = match (selected.next(), selected.next()) {
         (None, _) => return Err(Error::new(format!("nothing selected by {}", source.id))),
@@ -217,39 +217,47 @@ fn put(
         true => &default[..],
         false => &target.paths,
     };
-    for (at, resource) in resources.list_mut().iter_mut().enumerate() {
+    let is_target = |resource: &Resource| {
         if !selected.selects_metadata(resource) {
-            continue;
+            return false;
         }
         let by_metadata = rejected.iter().any(|(written, reject)| {
             !(written.annotations.is_empty() && written.labels.is_empty())
                 && reject.selects_metadata(resource)
         });
         if by_metadata {
-            continue;
+            return false;
         }
         let ids = ids(resource);
         let by_id = rejected
             .iter()
             .any(|(written, reject)| !written.id.is_empty() && ids.iter().any(|id| reject.selects_id(id)));
-        if by_id || !ids.iter().any(|id| selected.selects_id(id)) {
-            continue;
-        }
-        let shows_history = paths.iter().any(|path| path.starts_with("metadata.annotations"));
-        let put_all = |object: &mut Value| -> Result<()> {
-            paths
-                .iter()
-                .try_for_each(|path| put_into(object, value, path, target.options.as_ref(), context))
-        };
-        match shows_history && !resource.previous.is_empty() {
-            true => resource.with_history(put_all)?,
-            false => put_all(&mut resource.value)?,
-        }
-        if let Some((_, path)) = live.filter(|(source, _)| *source == at)
-            && let Ok(Some(now)) = lookup(&resource.value, path)
-        {
-            *value = now.clone();
-        }
+        !by_id && ids.iter().any(|id| selected.selects_id(id))
+    };
+    let places: Vec<usize> = resources
+        .at_name(select.plain_name())
+        .filter(|(_, resource)| is_target(resource))
+        .map(|(at, _)| at)
+        .collect();
+    let shows_history = paths.iter().any(|path| path.starts_with("metadata.annotations"));
+    for at in places {
+        resources.edit(at, context.api, |resource| {
+            let put_all = |object: &mut Value| -> Result<()> {
+                paths
+                    .iter()
+                    .try_for_each(|path| put_into(object, value, path, target.options.as_ref(), context))
+            };
+            match shows_history && !resource.previous.is_empty() {
+                true => resource.with_history(put_all)?,
+                false => put_all(&mut resource.value)?,
+            }
+            if let Some((_, path)) = live.filter(|(source, _)| *source == at)
+                && let Ok(Some(now)) = lookup(&resource.value, path)
+            {
+                *value = now.clone();
+            }
+            Ok(())
+        })?;
     }
     Ok(())
 }
