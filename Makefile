@@ -20,6 +20,8 @@ TESTED := --workspace --exclude fairway-bench --all-targets
 FAIRWAY := $(TARGET_DIR)/debug/fairway
 XTASK := $(TARGET_DIR)/debug/xtask
 BENCH := $(TARGET_DIR)/release/fairway-bench
+# Charts that Fairway is measured with beside helm: the largest, the most used, and a small one.
+MEASURED_CHARTS := kyverno,kube-prometheus-stack,argo-cd,cert-manager,external-secrets,crossplane,prometheus-node-exporter
 
 .PHONY: help
 help: ## list the commands
@@ -112,12 +114,12 @@ scale: ## both at 1,000 to 100,000 objects, 1,000 CRDs and watchers; writes benc
 	$(BENCH) scale --fairway $(TARGET_DIR)/release/fairway $(ARGS)
 
 .PHONY: renderers
-renderers: ## Fairway's kustomize beside the real one, by CPU time; writes bench/results/renderers-DATE-COMMIT.md
-	@scripts/tools.sh cc
+renderers: ## `fairway render` beside kustomize and helm, by CPU time and memory; writes bench/results/renderers-DATE-COMMIT.md
+	@scripts/tools.sh cc python
 	@scripts/peers.sh kustomize
-	cargo build --release -p fairway-gitops-kustomize --example build
-	cargo build --release -p fairway-bench
-	$(BENCH) renderers --ours $(TARGET_DIR)/release/examples/build --results bench/results $(ARGS)
+	cargo build --release -p fairway -p fairway-bench
+	charts=$$($(PYTHON) tests/helm/run.py --paths $(MEASURED_CHARTS)); \
+	$(BENCH) renderers --fairway $(TARGET_DIR)/release/fairway --results bench/results $${charts:+$$(printf -- '--chart %s ' $$charts)} $(ARGS)
 
 .PHONY: kustomize-diff
 kustomize-diff: ## random kustomizations, built by the real kustomize and by Fairway (ARGS='--count 20000' for a long run)

@@ -50,8 +50,11 @@ enum Command {
     Run(Run),
     /// Measure both servers at growing sizes and write bench/results/scale-DATE-COMMIT.md with a plot.
     Scale(scale::Options),
-    /// Build the same directories with kustomize and with Fairway, and compare CPU time.
+    /// Render the same directories with kustomize, helm and Fairway, and compare CPU time and memory.
     Renderers(renderers::Options),
+    /// Run a command and print what it took; for `renderers`.
+    #[command(hide = true)]
+    Measured(renderers::measured::Options),
     /// Put the load once on a server that runs already, and print the figures.
     Load {
         #[arg(long)]
@@ -110,6 +113,7 @@ fn main() -> Result<()> {
             Command::Run(options) => run(&options).await,
             Command::Scale(options) => scale::run(&options).await,
             Command::Renderers(options) => renderers::run(&options),
+            Command::Measured(options) => renderers::measured::run(&options),
             Command::Load {
                 kubeconfig,
                 pids,

@@ -3,10 +3,13 @@
 mod functions;
 mod objects;
 
+use std::sync::LazyLock;
+
 use fairway_text_gotemplate::text::lossy;
 use fairway_text_gotemplate::value::{Entries, Map, from_json};
 use fairway_text_gotemplate::{
-    ExecError, Fault, Host, Machine, MissingKey, ParseError, Templates, Value, arg,
+    ExecError, Fault, Functions, Host, Limits, Machine, MissingKey, ParseError, Templates, Value, arg, parse,
+    sprig,
 };
 
 use crate::capabilities::Capabilities;
@@ -57,6 +60,24 @@ impl Host for Surroundings<'_> {
             other => Err(Fault::new(format!("nobody answers {other}"))),
         }
     }
+}
+
+/// The name that a template makes up for a release, as `--name-template` does. It has sprig's functions, and no data.
+pub fn release_name(template: &str, limits: Limits, environment: &dyn Environment) -> Result<String, Error> {
+    const NAME: &str = "name-template";
+    static FUNCTIONS: LazyLock<Functions> = LazyLock::new(|| {
+        let mut functions = Functions::builtin();
+        sprig::add(&mut functions);
+        functions
+    });
+    let mut templates = Templates::default();
+    let parsed = parse(NAME, template, &FUNCTIONS);
+    templates.add(&parsed.map_err(|error| Error::Template(error.to_string()))?);
+    let surroundings = Surroundings(environment);
+    let printed = Machine::new(&FUNCTIONS, &templates, &surroundings, limits)
+        .execute(NAME, &Value::Nil)
+        .map_err(|fault| Error::Template(fault.to_string()))?;
+    Ok(lossy(&printed).into_owned())
 }
 
 /// The text of each template file that is not a partial.

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::error::{Problem, TreeError};
+use crate::lazy::{Lazy, Source};
 use crate::path;
 use crate::reader::Reader;
 
@@ -32,20 +33,32 @@ impl Default for Limits {
     }
 }
 
-#[derive(Debug)]
+/// What is at a path.
+#[derive(Debug, Clone)]
 pub(crate) enum Node {
     File(Arc<[u8]>),
-    Directory(BTreeSet<String>),
+    Directory(Names),
     /// Its target as it was written, relative to the link's directory.
-    Link(String),
+    Link(Arc<str>),
 }
+
+/// The names in a directory.
+pub(crate) type Names = Arc<BTreeSet<String>>;
 
 /// A read-only tree of files. Copies share it.
 #[derive(Debug, Clone)]
 pub struct Tree {
-    pub(crate) nodes: Arc<HashMap<String, Node>>,
+    nodes: Nodes,
     pub(crate) links: usize,
     pub(crate) has_links: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Nodes {
+    /// All of them are there.
+    Whole(Arc<HashMap<String, Node>>),
+    /// They are asked for, one by one.
+    Lazy(Arc<Lazy>),
 }
 
 impl Tree {
@@ -65,6 +78,31 @@ impl Tree {
             builder.file(path.as_ref(), content)?;
         }
         Ok(builder.build())
+    }
+
+    /// A tree whose files are read when they are asked for, within these limits.
+    pub fn lazy(source: Box<dyn Source>, limits: Limits) -> Self {
+        Self {
+            links: limits.links,
+            has_links: true,
+            nodes: Nodes::Lazy(Arc::new(Lazy::new(source, limits))),
+        }
+    }
+
+    /// What is at a normalised path; links are not followed.
+    pub(crate) fn node(&self, path: &str) -> Result<Option<Node>, TreeError> {
+        match &self.nodes {
+            Nodes::Whole(nodes) => Ok(nodes.get(path).cloned()),
+            Nodes::Lazy(lazy) => lazy.node(path),
+        }
+    }
+
+    /// The names in a directory, of which `known` came with its node.
+    pub(crate) fn names(&self, path: &str, known: Names) -> Result<Names, TreeError> {
+        match &self.nodes {
+            Nodes::Whole(_) => Ok(known),
+            Nodes::Lazy(lazy) => lazy.names(path),
+        }
     }
 
     /// A new record of what is read.
@@ -88,7 +126,7 @@ impl TreeBuilder {
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
-            nodes: HashMap::from([(String::new(), Node::Directory(BTreeSet::new()))]),
+            nodes: HashMap::from([(String::new(), Node::Directory(Arc::default()))]),
             files: 0,
             bytes: 0,
             has_links: false,
@@ -114,7 +152,7 @@ impl TreeBuilder {
 
     /// Adds a symbolic link. Where it leads is looked at when it is followed, as file systems do.
     pub fn link(&mut self, path: &str, target: &str) -> Result<(), TreeError> {
-        self.add(path, Node::Link(target.to_owned()))?;
+        self.add(path, Node::Link(target.into()))?;
         self.has_links = true;
         Ok(())
     }
@@ -153,7 +191,7 @@ impl TreeBuilder {
             match self.nodes.get(&directory[..end]) {
                 Some(Node::Directory(_)) => {}
                 Some(_) => return Err(TreeError::new(&directory[..end], Problem::Occupied)),
-                None => self.enter(&directory[..end], Node::Directory(BTreeSet::new())),
+                None => self.enter(&directory[..end], Node::Directory(Arc::default())),
             }
         }
         Ok(())
@@ -161,7 +199,7 @@ impl TreeBuilder {
 
     fn enter(&mut self, path: &str, node: Node) {
         if let Some(Node::Directory(names)) = self.nodes.get_mut(path::parent(path)) {
-            names.insert(path::file_name(path).to_owned());
+            Arc::make_mut(names).insert(path::file_name(path).to_owned());
         }
         self.nodes.insert(path.to_owned(), node);
     }
@@ -169,7 +207,7 @@ impl TreeBuilder {
     /// The finished tree.
     pub fn build(self) -> Tree {
         Tree {
-            nodes: Arc::new(self.nodes),
+            nodes: Nodes::Whole(Arc::new(self.nodes)),
             links: self.limits.links,
             has_links: self.has_links,
         }

@@ -1,5 +1,6 @@
 //! Reading a tree, with the record of it.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::builder::{Node, Tree};
@@ -46,7 +47,7 @@ impl Reader {
         match self.resolve(path)? {
             (real, Node::File(content)) => {
                 self.record(|inputs| inputs.files.insert(real));
-                Ok(content.clone())
+                Ok(content)
             }
             _ => Err(TreeError::new(path, Problem::IsDirectory)),
         }
@@ -82,7 +83,8 @@ impl Reader {
     pub fn list(&self, path: &str) -> Result<Vec<String>, TreeError> {
         match self.resolve(path)? {
             (real, Node::Directory(names)) => {
-                self.record(|inputs| inputs.directories.insert(real, names.clone()));
+                let names = self.tree.names(&real, names)?;
+                self.record(|inputs| inputs.directories.insert(real, BTreeSet::clone(&names)));
                 Ok(names.iter().cloned().collect())
             }
             _ => Err(TreeError::new(path, Problem::NotDirectory)),
@@ -97,7 +99,7 @@ impl Reader {
     /// Whether the entry itself, not what it leads to, is a symbolic link.
     pub fn is_link(&self, path: &str) -> bool {
         path::normalise(path)
-            .is_ok_and(|normalised| matches!(self.tree.nodes.get(&normalised), Some(Node::Link(_))))
+            .is_ok_and(|normalised| matches!(self.tree.node(&normalised), Ok(Some(Node::Link(_)))))
     }
 
     /// The files in a directory and below it as normalised paths, in the order in which Go walks a directory. Symbolic
@@ -111,14 +113,15 @@ impl Reader {
         while let Some(at) = open.pop() {
             let node = match first {
                 true => self.resolve(&at)?.1,
-                false => match self.tree.nodes.get(&at) {
+                false => match self.tree.node(&at)? {
                     Some(node) => node,
                     None => continue,
                 },
             };
             match node {
                 Node::Directory(names) => {
-                    self.record(|inputs| inputs.directories.insert(at.clone(), names.clone()));
+                    let names = self.tree.names(&at, names)?;
+                    self.record(|inputs| inputs.directories.insert(at.clone(), BTreeSet::clone(&names)));
                     open.extend(names.iter().rev().map(|name| match at.is_empty() {
                         true => name.clone(),
                         false => format!("{at}/{name}"),
@@ -142,10 +145,10 @@ impl Reader {
         note(&mut self.inputs.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn resolve(&self, asked: &str) -> Result<(String, &Node), TreeError> {
+    fn resolve(&self, asked: &str) -> Result<(String, Node), TreeError> {
         let normalised = path::normalise(asked)?;
         let found = match self.tree.has_links {
-            false => match self.tree.nodes.get(&normalised) {
+            false => match self.tree.node(&normalised)? {
                 Some(node) => Ok((normalised, node)),
                 None => Err((Problem::NotFound, normalised)),
             },
@@ -166,7 +169,7 @@ impl Reader {
         &self,
         asked: &str,
         normalised: &str,
-    ) -> Result<Result<(String, &Node), (Problem, String)>, TreeError> {
+    ) -> Result<Result<(String, Node), (Problem, String)>, TreeError> {
         let mut links = self.tree.links;
         let mut path = normalised.to_owned();
         let mut done = 0;
@@ -176,7 +179,7 @@ impl Reader {
                 None => path.len(),
             };
             let here = &path[..end];
-            match self.tree.nodes.get(here) {
+            match self.tree.node(here)? {
                 None => return Ok(Err((Problem::NotFound, here.to_owned()))),
                 Some(Node::Link(target)) => {
                     links = links.checked_sub(1).ok_or_else(|| {
@@ -185,9 +188,9 @@ impl Reader {
                     })?;
                     let escaped = || Problem::LinkEscapes {
                         link: here.to_owned(),
-                        target: target.clone(),
+                        target: target.to_string(),
                     };
-                    let led = path::join(path::parent(here), target)
+                    let led = path::join(path::parent(here), &target)
                         .map_err(|_| TreeError::new(asked, escaped()))?;
                     self.record(|inputs| inputs.files.insert(here.to_owned()));
                     path = path::join(&led, path[end..].trim_start_matches('/'))?;

@@ -1,6 +1,6 @@
 //! What a tree gives, refuses and remembers.
 
-use crate::{Kind, Limits, Problem, Tree, TreeBuilder, path};
+use crate::{Entry, Kind, Limits, Problem, Source, Tree, TreeBuilder, path};
 
 fn tree() -> Tree {
     let mut builder = Tree::builder();
@@ -121,5 +121,56 @@ fn limits_name_the_file() {
     assert!(matches!(
         builder.file("e", b"".as_slice()).unwrap_err().problem,
         Problem::TooManyFiles { limit: 2 }
+    ));
+}
+
+/// A directory of one file and a link, which counts how often it is asked.
+#[derive(Debug, Default)]
+struct Counting(std::sync::Arc<std::sync::atomic::AtomicUsize>);
+
+impl Source for Counting {
+    fn entry(&self, path: &str, _: u64) -> Result<Option<Entry>, Problem> {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        match path {
+            "" | "d" => Ok(Some(Entry::Directory)),
+            "d/file" => Ok(Some(Entry::File(b"text".as_slice().into()))),
+            "link" => Ok(Some(Entry::Link("d/file".to_owned()))),
+            "broken" => Err(Problem::Unreadable {
+                why: "bad sector".to_owned(),
+            }),
+            _ => Ok(None),
+        }
+    }
+
+    fn names(&self, _: &str, _: usize) -> Result<std::collections::BTreeSet<String>, Problem> {
+        Ok(["file".to_owned()].into())
+    }
+}
+
+#[test]
+fn a_lazy_tree_asks_once_and_within_limits() {
+    let source = Counting::default();
+    let asked = source.0.clone();
+    let limits = Limits {
+        files: 8,
+        ..Limits::default()
+    };
+    let tree = Tree::lazy(Box::new(source), limits);
+    let reader = tree.reader();
+    for _ in 0..3 {
+        assert_eq!(&*reader.read("link").unwrap(), b"text");
+        assert_eq!(reader.kind("d/none").unwrap(), None);
+        assert_eq!(reader.list("d").unwrap(), ["file"]);
+    }
+    assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), 4);
+    assert!(reader.inputs().files.contains("d/file") && reader.inputs().files.contains("link"));
+    let error = reader.read("broken").unwrap_err();
+    assert_eq!(error.to_string(), "\"broken\": it could not be read: bad sector");
+    for name in 0..20 {
+        let _ = reader.kind(&format!("n{name}"));
+    }
+    assert!(matches!(
+        reader.read("n30").unwrap_err().problem,
+        Problem::TooManyFiles { limit: 8 }
     ));
 }
