@@ -127,6 +127,12 @@ kustomize-diff: ## random kustomizations, built by the real kustomize and by Fai
 	cargo build --release -p fairway-gitops-kustomize --example build
 	python3 tests/kustomize/diff.py --original $(TOOLS)/bin/kustomize --ours $(TARGET_DIR)/release/examples/build $(ARGS)
 
+.PHONY: helm-diff
+helm-diff: ## random charts, rendered by the real helm and by Fairway (ARGS='--seed 1000 --count 20000' for a long run)
+	@scripts/tools.sh cc python
+	cargo build --release -p fairway-gitops-helm --example template
+	$(PYTHON) tests/helm/diff.py --helm $(TOOLS)/bin/helm --program $(TARGET_DIR)/release/examples/template $(ARGS)
+
 .PHONY: fmt
 fmt: ## format the code
 	cargo fmt --all

@@ -95,6 +95,7 @@ class Maker:
     def __init__(self, seed):
         self.rng = random.Random(seed)
         self.variables = []
+        self.inside = 0
 
     def pick(self, items):
         return self.rng.choice(items)
@@ -122,12 +123,17 @@ class Maker:
             return self.pick([".Values.tree.a.b", ".Values.tree.list", ".Values.tree", "$.Values.tree.a", ".Release.Name", ".Chart.Version", ".Chart.Name", ".Values.global.g",
                               ".Template.Name", ".Template.BasePath", ".Capabilities.KubeVersion.Minor", ".Release.IsInstall", ".Release.Revision", ".Chart.Keywords"])
         if kind == "none":
-            return self.pick([".Values.nope", ".Values.nope.deeper", ".Values.tree.nope", ".Values.str1.field", ".Nope", ".Values.list1.x", ".Release.Nope"]) if self.chance(0.4) else ".Values.nope"
+            return self.pick([".Values.nope", ".Values.nope.deeper", ".Values.tree.nope", ".Values.str1.field", ".Nope", ".Values.list1.x", ".Release.Nope"]) if self.chance(0.2) else ".Values.nope"
         return f"{self.pick(['', '', '$'])}.Values.{kind}{self.rng.randint(1, 3) if kind != 'nil' else 1}"
+
+    def rooted(self, text):
+        """Within `range` and `with`, what begins at the dot mostly fails: there, mostly begin at the root."""
+        is_path = text.startswith((".", "(toYaml .", "(keys ."))
+        return text.replace(".Values", "$.Values", 1) if is_path and self.inside and self.chance(0.95) and "$.V" not in text else text
 
     def argument(self, kind, depth):
         if kind in TOKENS:
-            return self.pick(TOKENS[kind])
+            return self.rooted(self.pick(TOKENS[kind]))
         if self.chance(0.03):
             kind = self.pick(TYPES)
         if kind == "num":
@@ -138,7 +144,7 @@ class Maker:
             return self.pick(self.variables)
         roll = self.rng.random()
         if depth <= 0 or roll < 0.25:
-            return self.literal(kind) if kind in ("str", "int", "float", "bool") and self.chance(0.5) else self.path(kind)
+            return self.literal(kind) if kind in ("str", "int", "float", "bool") and self.chance(0.5) else self.rooted(self.path(kind))
         return f"({self.call(kind, depth - 1)})"
 
     def call(self, kind, depth):
@@ -171,7 +177,7 @@ class Maker:
         return f"{left}{text}{right}"
 
     def text(self):
-        return self.pick(["", " ", "\n", "  \n", "text", " a ", "\n  x: ", "\t", "é", "}", "{", '"', "{ {"])
+        return self.pick(["", " ", "\n", "  \n", "text", " a ", "\n  x: ", "\t", "é", "} ", "{ ", '"', "{ { "])
 
     def block(self, depth):
         parts = []
@@ -200,14 +206,16 @@ class Maker:
             return text + self.action("end")
         if roll < 0.68:
             head = self.pick(["", "", "$v := ", "$k, $v := "])
-            over = self.pick([self.path("list"), self.path("dict"), f"until {self.rng.randint(0, 4)}", self.argument("list", 2), self.argument("dict", 2), self.path("any"), "3"])
+            over = self.pick([self.path("list"), self.path("dict"), f"until {self.rng.randint(0, 4)}", self.argument("list", 2), self.argument("dict", 2), self.argument("any", 1) if self.chance(0.3) else self.path("list")])
             kept = list(self.variables)
             self.variables += [name for name in ("$k", "$v") if name in head]
+            self.inside += 1
             body = self.block(depth)
             if self.chance(0.2):
                 jump = self.pick(["break", "continue"])
                 body = self.action(f"if {self.pipeline(0)}") + self.action(jump) + self.action("end") + body
             self.variables = kept
+            self.inside -= 1
             text = self.action(f"range {head}{over}") + body
             if self.chance(0.3):
                 text += self.action("else") + self.scoped(depth)
@@ -216,7 +224,10 @@ class Maker:
             head = self.pick(["", "$w := "])
             kept = list(self.variables)
             self.variables += ["$w"] if head else []
-            text = self.action(f"with {head}{self.pipeline(1)}") + self.block(depth)
+            text = self.action(f"with {head}{self.pipeline(1)}")
+            self.inside += 1
+            text += self.block(depth)
+            self.inside -= 1
             self.variables = kept
             if self.chance(0.15):
                 text += self.action(f"else with {self.pipeline(0)}") + self.scoped(depth)
@@ -233,9 +244,9 @@ class Maker:
             return text + self.action(name)
         if roll < 0.92:
             return self.action(f"template {self.pick(TOKENS['template'])} {self.argument('any', 1)}")
-        if roll < 0.96:
-            return self.pick(["{{/* comment */}}", "{{- /* trimmed */ -}}", "{{ /* spaced */ }}", "{{- /* open -}}"])
-        return self.pick(["{{ if }}", "{{ end }}", "{{ nope }}", "{{ .Values.[0] }}", "{{ $undefined }}", "{{ 1 | 2 }}", "{{ (.Values).str1 }}", "{{ .Values.str1 }", "{{ \"open }}",
+        if roll < 0.97:
+            return self.pick(["{{/* comment */}}", "{{- /* trimmed */ -}}", "{{/* over\nlines */}}", "{{- /**/ -}}"])
+        return self.pick(["{{ if }}", "{{ /* spaced */ }}", "{{- /* open -}}", "{{ end }}", "{{ nope }}", "{{ .Values.[0] }}", "{{ $undefined }}", "{{ 1 | 2 }}", "{{ (.Values).str1 }}", "{{ .Values.str1 }", "{{ \"open }}",
                           "{{ printf \"%d\" 3 | printf \"%s-%s\" \"a\" }}", "{{ true and false }}", "{{ . | }}", "{{ break }}", "{{ 1.Values }}", "{{ nil }}", "{{ .Values.dict1.a.b }}",
                           "{{ (index .Values \"str1\") }}", "{{ .Files.Get \"data.txt\" }}", "{{ .Files.Glob \"*.txt\" | len }}", "{{ range .Files.Lines \"data.txt\" }}[{{ . }}]{{ end }}",
                           "{{ (.Files.Glob \"*\").AsConfig }}", "{{ .Capabilities.APIVersions.Has \"apps/v1\" }}", "{{ .Release }}", "{{ len .Chart.Name }}", "{{ .Values.tree.a }}"])

@@ -1,5 +1,6 @@
-//! `template CHART [--name NAME] [--namespace NS] [--values FILE]... [--set LINE]... [--set-string LINE]... [--set-json LINE]... [--set-literal LINE]... [--include-crds] [--repeat N] [--stats]`: what
-//! `helm template` prints, from a directory or a `.tgz` on disk. For comparisons with Helm; users have `fairway render`.
+//! `template CHART [--name NAME] [--namespace NS] [--values FILE]... [--set LINE]... [--set-string LINE]... [--set-json LINE]...
+//! [--set-literal LINE]... [--include-crds] [--repeat N] [--stats]`: what `helm template` prints, from a directory or a `.tgz` on
+//! disk. For comparisons with Helm; users have `fairway render`.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
