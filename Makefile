@@ -20,6 +20,8 @@ TESTED := --workspace --exclude fairway-bench --all-targets
 FAIRWAY := $(TARGET_DIR)/debug/fairway
 XTASK := $(TARGET_DIR)/debug/xtask
 BENCH := $(TARGET_DIR)/release/fairway-bench
+# Charts that Fairway is measured with beside helm: the largest, the most used, and a small one.
+MEASURED_CHARTS := kyverno,kube-prometheus-stack,argo-cd,cert-manager,external-secrets,crossplane,prometheus-node-exporter
 
 .PHONY: help
 help: ## list the commands
@@ -127,12 +129,12 @@ workspaces: ## what a workspace costs among 10,000, and what a flood does; write
 	$(BENCH) workspaces --fairway $(TARGET_DIR)/release/fairway $(ARGS)
 
 .PHONY: renderers
-renderers: ## Fairway's kustomize beside the real one, by CPU time; writes bench/results/renderers-DATE-COMMIT.md
-	@scripts/tools.sh cc
+renderers: ## `fairway render` beside kustomize and helm, by CPU time and memory; writes bench/results/renderers-DATE-COMMIT.md
+	@scripts/tools.sh cc python
 	@scripts/peers.sh kustomize
-	cargo build --release -p fairway-gitops-kustomize --example build
-	cargo build --release -p fairway-bench
-	$(BENCH) renderers --ours $(TARGET_DIR)/release/examples/build --results bench/results $(ARGS)
+	cargo build --release -p fairway -p fairway-bench
+	charts=$$($(PYTHON) tests/helm/run.py --paths $(MEASURED_CHARTS)); \
+	$(BENCH) renderers --fairway $(TARGET_DIR)/release/fairway --results bench/results $${charts:+$$(printf -- '--chart %s ' $$charts)} $(ARGS)
 
 .PHONY: rerender
 rerender: ## a repository of 1,000 applications, rendered in full and after commits; writes bench/results/rerender-DATE-COMMIT.md
@@ -145,6 +147,12 @@ kustomize-diff: ## random kustomizations, built by the real kustomize and by Fai
 	@scripts/peers.sh kustomize
 	cargo build --release -p fairway-gitops-kustomize --example build
 	python3 tests/kustomize/diff.py --original $(TOOLS)/bin/kustomize --ours $(TARGET_DIR)/release/examples/build $(ARGS)
+
+.PHONY: helm-diff
+helm-diff: ## random charts, rendered by the real helm and by Fairway (ARGS='--seed 1000 --count 20000' for a long run)
+	@scripts/tools.sh cc python
+	cargo build --release -p fairway-gitops-helm --example template
+	$(PYTHON) tests/helm/diff.py --helm $(TOOLS)/bin/helm --program $(TARGET_DIR)/release/examples/template $(ARGS)
 
 .PHONY: fmt
 fmt: ## format the code

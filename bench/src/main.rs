@@ -52,12 +52,15 @@ enum Command {
     Run(Run),
     /// Measure both servers at growing sizes and write bench/results/scale-DATE-COMMIT.md with a plot.
     Scale(scale::Options),
-    /// Build the same directories with kustomize and with Fairway, and compare CPU time.
+    /// Render the same directories with kustomize, helm and Fairway, and compare CPU time and memory.
     Renderers(renderers::Options),
     /// Measure what a workspace costs among 10,000 and write bench/results/workspaces-DATE-COMMIT.md.
     Workspaces(workspaces::Options),
     /// Render a repository of 1,000 applications, then again after commits of one file.
     Rerender(rerender::Options),
+    /// Run a command and print what it took; for `renderers`.
+    #[command(hide = true)]
+    Measured(renderers::measured::Options),
     /// Put the load once on a server that runs already, and print the figures.
     Load {
         #[arg(long)]
@@ -118,6 +121,7 @@ fn main() -> Result<()> {
             Command::Renderers(options) => renderers::run(&options),
             Command::Workspaces(options) => workspaces::run(&options).await,
             Command::Rerender(options) => rerender::run(&options),
+            Command::Measured(options) => renderers::measured::run(&options),
             Command::Load {
                 kubeconfig,
                 pids,

@@ -1,7 +1,10 @@
-//! Renderers: Fairway's kustomize beside the real one, on the same directories.
+//! Renderers: Fairway's kustomize and Helm beside the real ones, on the same directories.
 //!
 //! CPU time counts, of the whole command and, for Fairway, of one build within a process that goes on: that is what a
-//! GitOps engine pays. The outputs are compared before anything is measured.
+//! GitOps engine pays. Beside it stands the peak of memory. The outputs are compared before anything is measured.
+
+mod charts;
+pub(crate) mod measured;
 
 mod growth;
 
@@ -16,6 +19,9 @@ use clap::Args;
 use fairway_gitops_kustomize::{Options as BuildOptions, Ports, build};
 use fairway_gitops_tree::Tree;
 
+use self::charts::megabytes;
+use self::measured::{Cost, cost, median};
+use crate::process::cpu_time;
 use crate::report::{Circumstances, commit};
 
 /// Files of a directory: path and content.
@@ -26,9 +32,15 @@ pub(crate) struct Options {
     /// The real kustomize (scripts/peers.sh builds it).
     #[arg(long, default_value = ".tools/bin/kustomize")]
     kustomize: PathBuf,
-    /// The example `build` of the kustomize crate: reads a directory, builds it, prints YAML.
-    #[arg(long, default_value = "target/release/examples/build")]
-    ours: PathBuf,
+    /// The real helm.
+    #[arg(long, default_value = ".tools/bin/helm")]
+    helm: PathBuf,
+    /// The Fairway binary to measure.
+    #[arg(long, default_value = "target/release/fairway")]
+    fairway: PathBuf,
+    /// A chart to render, beside the one that is made up here; as often as wanted.
+    #[arg(long = "chart", value_name = "NAME=DIRECTORY")]
+    charts: Vec<String>,
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Where the report goes; without it, it is printed only.
@@ -79,15 +91,15 @@ const CASES: [Case; 4] = [
 /// CPU time per build of a case: of the original, of our command, of a build in process.
 #[derive(Clone, Copy)]
 struct Figures {
-    original: Option<Duration>,
-    command: Duration,
+    original: Option<Cost>,
+    command: Cost,
     in_process: Duration,
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let mut report = Circumstances::gather(options.rounds, 1.0).renderers_heading();
-    report += "\n| case | kustomize, CPU | Fairway, command | ratio | Fairway, in process | ratio | floor |\n|---|---|---|---|---|---|---|\n";
+    report += "\n| kustomization | kustomize, CPU | Fairway, command | ratio | in process | ratio | floor | kustomize, peak | Fairway, peak | part |\n|---|---|---|---|---|---|---|---|---|---|\n";
     let mut below = Vec::new();
     for case in &CASES {
         let files = growth::files(growth::Shape::Overlay, case.resources);
@@ -101,33 +113,41 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         for _ in 0..options.rounds.max(1) {
             rounds.push(measure(options, case, &directory, &tree)?);
         }
-        let median = |part: fn(&Figures) -> Option<Duration>| {
-            let mut all: Vec<Duration> = rounds.iter().filter_map(part).collect();
-            all.sort();
-            all.get(all.len() / 2).copied()
-        };
-        let command = median(|figures| Some(figures.command)).unwrap_or_default();
-        let in_process = median(|figures| Some(figures.in_process)).unwrap_or_default();
-        let original = median(|figures| figures.original);
+        let figure =
+            |part: fn(&Figures) -> Option<Duration>| median(rounds.iter().filter_map(part).collect());
+        let peak = |part: fn(&Figures) -> Option<u64>| median(rounds.iter().filter_map(part).collect());
+        let command = figure(|figures| Some(figures.command.cpu)).unwrap_or_default();
+        let in_process = figure(|figures| Some(figures.in_process)).unwrap_or_default();
+        let original = figure(|figures| figures.original.map(|cost| cost.cpu));
         let ratio =
             |ours: Duration| original.map(|original| original.as_secs_f64() / ours.as_secs_f64().max(1e-9));
         let shown = |ratio: Option<f64>| ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.0}×"));
-        if ratio(command).is_some_and(|ratio| ratio < case.floor) {
-            below.push(case.name);
+        let peak_original = peak(|figures| figures.original.map(|cost| cost.peak));
+        let peak_ours = peak(|figures| Some(figures.command.peak)).unwrap_or_default();
+        let part = peak_original.map(|original| peak_ours as f64 / original as f64);
+        if ratio(command).is_some_and(|ratio| ratio < case.floor) || part.is_some_and(|part| part > 1.0 / 3.0)
+        {
+            below.push(case.name.to_owned());
         }
         writeln!(
             report,
-            "| {} | {} | {} | {} | {} | {} | {}× |",
+            "| {} | {} | {} | {} | {} | {} | {}× | {} | {} | {} |",
             case.name,
             original.map_or("–".to_owned(), milliseconds),
             milliseconds(command),
             shown(ratio(command)),
             milliseconds(in_process),
             shown(ratio(in_process)),
-            case.floor
+            case.floor,
+            peak_original.map_or("–".to_owned(), megabytes),
+            megabytes(peak_ours),
+            part.map_or("–".to_owned(), |part| format!("{part:.2}")),
         )?;
     }
     report += &growth::table(options.rounds)?;
+    let (table, missed) = charts::table(options, scratch.path())?;
+    report += &table;
+    below.extend(missed);
     print!("{report}");
     if let Some(results) = &options.results {
         let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
@@ -146,35 +166,28 @@ fn milliseconds(time: Duration) -> String {
 }
 
 fn measure(options: &Options, case: &Case, directory: &Path, tree: &Tree) -> Result<Figures> {
-    let spent = |repeat: u32, run: &mut dyn FnMut() -> Result<()>| -> Result<Duration> {
-        let before = cpu()?;
-        for _ in 0..repeat {
-            run()?;
-        }
-        Ok((cpu()? - before) / repeat.max(1))
-    };
+    let overlay = directory.join("overlay");
+    let overlay = overlay.to_str().context("a path that is not UTF-8")?;
+    let root = directory.to_str().context("a path that is not UTF-8")?;
     let original = match case.repeat {
         0 => None,
-        repeat => Some(spent(repeat, &mut || original(options, directory).map(drop))?),
+        repeat => Some(cost(&options.kustomize, &["build", overlay], repeat)?),
     };
+    let command = cost(
+        &options.fairway,
+        &["render", overlay, "--root", root],
+        case.repeat_ours,
+    )?;
+    let own = std::process::id();
+    let before = cpu_time(own)?;
+    for _ in 0..case.repeat_ours {
+        in_process(tree)?;
+    }
     Ok(Figures {
         original,
-        command: spent(case.repeat_ours, &mut || ours(options, directory).map(drop))?,
-        in_process: spent(case.repeat_ours, &mut || in_process(tree).map(drop))?,
+        command,
+        in_process: (cpu_time(own)? - before) / case.repeat_ours,
     })
-}
-
-/// User and system time of this process and of its children that have ended.
-fn cpu() -> Result<Duration> {
-    let stat = fs::read_to_string("/proc/self/stat")?;
-    let (_, fields) = stat.rsplit_once(')').context("/proc/self/stat has no name")?;
-    let ticks: u64 = fields
-        .split_whitespace()
-        .skip(11)
-        .take(4)
-        .filter_map(|field| field.parse::<u64>().ok())
-        .sum();
-    Ok(Duration::from_millis(ticks * 10))
 }
 
 fn output(command: &mut Command) -> Result<String> {
@@ -194,7 +207,13 @@ fn original(options: &Options, directory: &Path) -> Result<String> {
 }
 
 fn ours(options: &Options, directory: &Path) -> Result<String> {
-    output(Command::new(&options.ours).arg(directory).arg("overlay"))
+    output(
+        Command::new(&options.fairway)
+            .arg("render")
+            .arg(directory.join("overlay"))
+            .arg("--root")
+            .arg(directory),
+    )
 }
 
 fn in_process(tree: &Tree) -> Result<String> {

@@ -2,6 +2,7 @@
 """Renders real charts with helm and with Fairway's renderer and compares the outputs, byte for byte.
 
     tests/helm/run.py --helm .tools/bin/helm --program target/release/examples/template [--only TEXT] [--show N]
+    tests/helm/run.py --paths NAME,...
 
 The charts come from Go modules, which `go mod download` fetches. Each is rendered with its default values and with
 each of its ci/*.yaml. What differs between two runs of helm (keys, passwords, dates) is not compared: the lines that
@@ -160,14 +161,25 @@ def compare(oracle, program, chart, values):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--helm", required=True)
-    parser.add_argument("--program", required=True, help="the example `template` of fairway-gitops-helm")
+    parser.add_argument("--helm", default="helm")
+    parser.add_argument("--program", help="the example `template` of fairway-gitops-helm")
+    parser.add_argument("--paths", metavar="NAME,...", help="print where these charts are, completed, and render nothing")
     parser.add_argument("--scratch", default="/tmp/fairway-charts")
     parser.add_argument("--only", default="", help="only charts whose path contains this")
     parser.add_argument("--show", type=int, default=5, help="how many differences to show")
     options = parser.parse_args()
     scratch = pathlib.Path(options.scratch)
     scratch.mkdir(parents=True, exist_ok=True)
+    if options.paths:
+        for module in MODULES:
+            found = charts(module_folder(module, scratch))
+            siblings = {chart.name: chart for chart in found}
+            for chart in found:
+                if chart.name in options.paths.split(","):
+                    print(f"{chart.name}={completed(chart, siblings, scratch) or chart}")
+        return 0
+    if not options.program:
+        parser.error("--program is needed to render")
     oracle = Oracle(options.helm, scratch)
 
     cases = []

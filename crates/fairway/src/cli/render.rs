@@ -7,10 +7,10 @@ use clap::{Args, ValueEnum};
 /// Show what a chart, a kustomization or a directory of manifests comes to.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Render {
-    /// The directory; what it is, is found out by its files.
+    /// The directory; what it is, is found out by its files. A file is taken for a packed chart.
     #[arg(value_name = "PATH")]
     pub path: PathBuf,
-    /// Nothing outside of this directory can be read [default: the Git repository around PATH, else PATH].
+    /// Nothing outside of this directory can be read [default: the Git repository around PATH, else what kustomize would read].
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
     /// How to print.
@@ -55,6 +55,12 @@ pub(crate) struct Render {
     /// Not the manifests whose path matches.
     #[arg(long, value_name = "GLOB", default_value = "")]
     pub exclude: String,
+    /// Fetch the repositories that a kustomization names by address, with git.
+    #[arg(long)]
+    pub allow_remote: bool,
+    /// Where fetched repositories are kept [default: ~/.cache/fairway/remote-bases].
+    #[arg(long, value_name = "DIR", requires = "allow_remote")]
+    pub remote_cache: Option<PathBuf>,
     /// Tell on standard error what it took, and which files the result depends on.
     #[arg(long)]
     pub stats: bool,

@@ -2,45 +2,34 @@
 
 mod disk;
 mod original;
+mod remote;
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use fairway_gitops_helm::{Environment, Release};
 use fairway_gitops_kustomize as kustomize;
 use fairway_gitops_render::{
-    Dialect, DirectorySource, HelmSource, Params, Ports, Rendered, ValuesFile, render, variables,
+    Dialect, DirectorySource, Error as RenderError, HelmSource, Kind, Params, Ports, Rendered, ValuesFile,
+    render, variables,
 };
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::Value;
 
+use self::remote::Remote;
 use crate::cli::render::{Format, Order, Render};
 
 /// Runs the command.
 pub(crate) fn run(options: &Render) -> anyhow::Result<ExitCode> {
     let path = std::fs::canonicalize(&options.path)
         .with_context(|| format!("reading the directory {}", options.path.display()))?;
-    let root = root(options, &path)?;
-    let directory = path
-        .strip_prefix(&root)
-        .with_context(|| format!("{} is not within {}", path.display(), root.display()))?;
-    let directory = directory.to_str().context("the path is not UTF-8")?;
     let params = params(options)?;
-    let tree = disk::load(&root)?;
     let begun = Instant::now();
-    let ports = Ports {
-        environment: &Surroundings::default(),
-        fetcher: None,
-    };
-    let rendered = render(&tree, directory, None, &params, ports).map_err(|error| {
-        let hint =
-            "\nif it needs files outside of that directory, name the directory around both with --root";
-        let escapes = options.root.is_none() && error.to_string().contains("leads out");
-        anyhow::anyhow!("{error}{}", if escapes { hint } else { "" })
-    })?;
+    let rendered = render_within(&roots(options, &path)?, &path, options, &params)?;
     if options.stats {
         tell(&rendered, begun);
     }
@@ -50,11 +39,71 @@ pub(crate) fn run(options: &Render) -> anyhow::Result<ExitCode> {
     if let Some(tool) = options.diff_with {
         return original::compare(tool, options, &params, &rendered);
     }
+    let mut out = std::io::stdout().lock();
     match options.output {
-        Format::Yaml => print!("{}", rendered.text),
-        Format::Json => println!("{:#}", Value::Array(rendered.objects)),
+        Format::Yaml => out.write_all(rendered.text.as_bytes())?,
+        Format::Json => writeln!(out, "{:#}", Value::Array(rendered.objects))?,
     }
+    out.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Renders with the first of these roots that is high enough.
+fn render_within(
+    roots: &[PathBuf],
+    path: &Path,
+    options: &Render,
+    params: &Params,
+) -> anyhow::Result<Rendered> {
+    let remote = remote(options)?;
+    let surroundings = Surroundings::default();
+    let ports = Ports {
+        environment: &surroundings,
+        fetcher: remote.as_ref().map(|remote| remote as &dyn kustomize::Fetcher),
+    };
+    // A chart may be packed.
+    let kind = path.is_file().then_some(Kind::Helm);
+    for (at, root) in roots.iter().enumerate() {
+        let directory = path
+            .strip_prefix(root)
+            .with_context(|| format!("{} is not within {}", path.display(), root.display()))?;
+        let directory = directory.to_str().context("the path is not UTF-8")?;
+        match render(&disk::tree(root), directory, kind, params, ports) {
+            Err(error) if is_above(&error) && at + 1 < roots.len() => {}
+            Err(error) => return Err(anyhow!("{error}{}", hint(&error, options))),
+            Ok(rendered) => return Ok(rendered),
+        }
+    }
+    bail!("there is no directory to read from")
+}
+
+fn is_above(error: &RenderError) -> bool {
+    matches!(error, RenderError::Kustomize(error) if error.kind() == kustomize::ErrorKind::Above)
+}
+
+/// What to do next.
+fn hint(error: &RenderError, options: &Render) -> &'static str {
+    let is_remote =
+        matches!(error, RenderError::Kustomize(error) if error.kind() == kustomize::ErrorKind::Remote);
+    if is_above(error) && options.root.is_none() {
+        "\nif it needs files outside of that directory, name the directory around both with --root"
+    } else if is_remote && !options.allow_remote {
+        "\nto fetch it, pass --allow-remote"
+    } else {
+        ""
+    }
+}
+
+fn remote(options: &Render) -> anyhow::Result<Option<Remote>> {
+    if !options.allow_remote {
+        return Ok(None);
+    }
+    let cache = match &options.remote_cache {
+        Some(cache) => std::path::absolute(cache).context("finding the cache")?,
+        None => Remote::default_cache()
+            .context("there is neither HOME nor XDG_CACHE_HOME; pass --remote-cache")?,
+    };
+    Ok(Some(Remote::new(cache)))
 }
 
 fn tell(rendered: &Rendered, begun: Instant) {
@@ -72,14 +121,20 @@ fn tell(rendered: &Rendered, begun: Instant) {
     }
 }
 
-/// The Git repository around a directory, else the directory itself.
-fn root(options: &Render, path: &Path) -> anyhow::Result<PathBuf> {
+/// The directories that may be the root of what is read, in the order in which they are tried: the one that was given, the
+/// Git repository around the source, or else, as kustomize reads bases wherever they are, ever higher ones.
+fn roots(options: &Render, path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if let Some(root) = &options.root {
-        return std::fs::canonicalize(root)
-            .with_context(|| format!("reading the directory {}", root.display()));
+        let root = std::fs::canonicalize(root)
+            .with_context(|| format!("reading the directory {}", root.display()))?;
+        return Ok(vec![root]);
     }
-    let repository = path.ancestors().find(|above| above.join(".git").exists());
-    Ok(repository.unwrap_or(path).to_owned())
+    let directories = || path.ancestors().filter(|above| above.is_dir());
+    let repository = directories().find(|above| above.join(".git").exists());
+    Ok(match repository {
+        Some(repository) => vec![repository.to_owned()],
+        None => directories().map(Path::to_owned).collect(),
+    })
 }
 
 fn params(options: &Render) -> anyhow::Result<Params> {

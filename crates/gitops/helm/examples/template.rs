@@ -1,5 +1,6 @@
-//! `template CHART [--name NAME] [--namespace NS] [--values FILE]... [--set LINE]... [--include-crds] [--repeat N] [--stats]`: what
-//! `helm template` prints, from a directory or a `.tgz` on disk. For comparisons with Helm; users have `fairway render`.
+//! `template CHART [--name NAME] [--namespace NS] [--values FILE]... [--set LINE]... [--set-string LINE]... [--set-json LINE]...
+//! [--set-literal LINE]... [--include-crds] [--repeat N] [--stats]`: what `helm template` prints, from a directory or a `.tgz` on
+//! disk. For comparisons with Helm; users have `fairway render`.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -46,6 +47,7 @@ fn run() -> Result<String, String> {
     let mut repeat = 1;
     let mut stats = false;
     let mut chart = None;
+    let mut lines: Vec<(String, String)> = Vec::new();
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut next = || arguments.next().ok_or(format!("{argument} needs a value"));
@@ -57,13 +59,25 @@ fn run() -> Result<String, String> {
                 let text = std::fs::read(&file).map_err(|error| format!("{file}: {error}"))?;
                 values.file(&file, &text).map_err(|error| error.to_string())?;
             }
-            "--set" => {
-                values.set(&next()?).map_err(|error| error.to_string())?;
+            flag @ ("--set" | "--set-string" | "--set-json" | "--set-literal") => {
+                lines.push((flag.to_owned(), next()?))
             }
             "--include-crds" => output.crds = true,
             "--stats" => stats = true,
             "--repeat" => repeat = next()?.parse().map_err(|_| "--repeat needs a number")?,
             _ => chart = Some(argument),
+        }
+    }
+    // Helm's order, whatever that of the arguments is.
+    for flag in ["--set-json", "--set", "--set-string", "--set-literal"] {
+        for (_, line) in lines.iter().filter(|(given, _)| given == flag) {
+            match flag {
+                "--set-json" => values.set_json(line),
+                "--set" => values.set(line),
+                "--set-string" => values.set_string(line),
+                _ => values.set_literal(line),
+            }
+            .map_err(|error| error.to_string())?;
         }
     }
     let chart = chart.ok_or("usage: template CHART [--values FILE]...")?;

@@ -41,7 +41,28 @@ pub struct Chart {
     pub dependencies: Vec<Chart>,
     /// What loading remarked.
     pub warnings: Vec<String>,
+    /// Its own name, where its parent has given it another.
+    pub(crate) renamed_from: Option<String>,
     parsed: Arc<Mutex<ParsedFiles>>,
+}
+
+/// Where a chart lies among charts.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// Under its present name.
+    pub(crate) now: String,
+    /// Under the names from before any was changed.
+    pub(crate) before: String,
+}
+
+impl Place {
+    /// That of a chart which is in no other.
+    pub(crate) fn root(name: &str) -> Self {
+        Self {
+            now: name.to_owned(),
+            before: name.to_owned(),
+        }
+    }
 }
 
 /// Templates by the path under which they were read.
@@ -51,6 +72,26 @@ impl Chart {
     /// Its name, or its alias.
     pub fn name(&self) -> &str {
         &self.metadata.name
+    }
+
+    /// The paths of its sub-charts, of which each has two: the one that it has now, and the one from before anything was
+    /// renamed. Helm renames a chart by copying it; where the copy has no list of sub-charts of its own, they still
+    /// belong to the chart that was copied.
+    pub(crate) fn places(&self, path: &Place) -> Vec<(&Chart, Place)> {
+        let parent = match self.metadata.has_dependencies {
+            true => &path.now,
+            false => &path.before,
+        };
+        let place = |subchart: &Chart| Place {
+            now: format!("{parent}/charts/{}", subchart.name()),
+            before: format!(
+                "{}/charts/{}",
+                path.before,
+                subchart.renamed_from.as_deref().unwrap_or(subchart.name())
+            ),
+        };
+        let subcharts = self.dependencies.iter();
+        subcharts.map(|subchart| (subchart, place(subchart))).collect()
     }
 
     /// The templates of a file, read once per path.

@@ -59,7 +59,8 @@ fn enable(chart: &mut Chart, values: &Table, path: &str, warnings: &mut Vec<Stri
         if let Some(found) = found {
             let mut copy = found.clone();
             if !wanted.alias.is_empty() {
-                copy.metadata.name = wanted.alias.clone();
+                let name = std::mem::replace(&mut copy.metadata.name, wanted.alias.clone());
+                copy.renamed_from.get_or_insert(name);
             }
             charts.push(copy);
         }

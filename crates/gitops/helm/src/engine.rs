@@ -3,14 +3,18 @@
 mod functions;
 mod objects;
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use fairway_text_gotemplate::text::lossy;
 use fairway_text_gotemplate::value::{Entries, Map, from_json};
 use fairway_text_gotemplate::{
-    ExecError, Fault, Host, Machine, MissingKey, ParseError, Templates, Value, arg,
+    ExecError, Fault, Functions, Host, Limits, Machine, MissingKey, ParseError, Templates, Value, arg, parse,
+    sprig,
 };
 
 use crate::capabilities::Capabilities;
-use crate::chart::{Chart, File};
+use crate::chart::{Chart, File, Place};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::render::{Options, Release};
@@ -59,6 +63,24 @@ impl Host for Surroundings<'_> {
     }
 }
 
+/// The name that a template makes up for a release, as `--name-template` does. It has sprig's functions, and no data.
+pub fn release_name(template: &str, limits: Limits, environment: &dyn Environment) -> Result<String, Error> {
+    const NAME: &str = "name-template";
+    static FUNCTIONS: LazyLock<Functions> = LazyLock::new(|| {
+        let mut functions = Functions::builtin();
+        sprig::add(&mut functions);
+        functions
+    });
+    let mut templates = Templates::default();
+    let parsed = parse(NAME, template, &FUNCTIONS);
+    templates.add(&parsed.map_err(|error| Error::Template(error.to_string()))?);
+    let surroundings = Surroundings(environment);
+    let printed = Machine::new(&FUNCTIONS, &templates, &surroundings, limits)
+        .execute(NAME, &Value::Nil)
+        .map_err(|fault| Error::Template(fault.to_string()))?;
+    Ok(lossy(&printed).into_owned())
+}
+
 /// The text of each template file that is not a partial.
 pub(crate) fn render(chart: &Chart, values: &Table, run: &Run<'_>) -> Result<Vec<(String, String)>, Error> {
     let mut sources = Vec::new();
@@ -70,7 +92,18 @@ pub(crate) fn render(chart: &Chart, values: &Table, run: &Run<'_>) -> Result<Vec
         release: release_value(run.release),
         capabilities: objects::capabilities(run.capabilities),
     };
-    collect(chart, None, chart.name(), &values, &shared, &mut sources);
+    collect(
+        chart,
+        None,
+        &Place::root(chart.name()),
+        &values,
+        &shared,
+        &mut sources,
+    );
+    // Copies of a chart under several names may share sub-charts: of two files at one path, the later one counts.
+    let mut taken = HashSet::new();
+    sources.reverse();
+    sources.retain(|source| taken.insert(source.path.clone()));
     // Files that lie deeper come first, so that a chart's definitions replace those of its sub-charts.
     sources.sort_by(|left, right| {
         let depth = |source: &Source<'_>| source.path.matches('/').count();
@@ -140,7 +173,7 @@ fn release_value(release: &Release) -> Value {
 fn collect<'a>(
     chart: &'a Chart,
     parent: Option<&Map>,
-    path: &str,
+    place: &Place,
     values: &Map,
     shared: &Shared,
     sources: &mut Vec<Source<'a>>,
@@ -165,11 +198,11 @@ fn collect<'a>(
     for (key, value) in entries {
         data.set(key.as_bytes(), value);
     }
-    for subchart in &chart.dependencies {
-        let path = format!("{path}/charts/{}", subchart.name());
-        let scope = collect(subchart, Some(&own), &path, values, shared, sources);
+    for (subchart, place) in chart.places(place) {
+        let scope = collect(subchart, Some(&own), &place, values, shared, sources);
         subcharts.set(subchart.name().as_bytes(), scope);
     }
+    let path = &place.now;
     for file in chart.templates.iter() {
         let is_partial = file
             .name

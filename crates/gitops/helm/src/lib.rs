@@ -24,6 +24,7 @@ mod values;
 
 pub use capabilities::{Capabilities, KubeVersion};
 pub use chart::{ArchiveLimits, Chart, Dependency, File, Maintainer, Metadata};
+pub use engine::release_name;
 pub use environment::{Environment, Offline};
 pub use error::Error;
 pub use manifest::{Hook, Manifest};

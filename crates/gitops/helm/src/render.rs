@@ -4,7 +4,7 @@ use fairway_text_gotemplate::Limits;
 use serde_json::{Map, Value as Json};
 
 use crate::capabilities::Capabilities;
-use crate::chart::Chart;
+use crate::chart::{Chart, Place};
 use crate::dependencies;
 use crate::engine::{self, Run};
 use crate::environment::Environment;
@@ -185,7 +185,7 @@ pub fn render(
     files.sort_by(|left, right| left.0.cmp(&right.0));
     let (manifests, hooks) = manifest::sort(&files, &mut warnings)?;
     let mut crds = Vec::new();
-    collect_crds(&chart, chart.name(), &mut crds);
+    collect_crds(&chart, &Place::root(chart.name()), &mut crds);
     Ok(Rendered {
         manifests,
         crds,
@@ -195,20 +195,20 @@ pub fn render(
     })
 }
 
-fn collect_crds(chart: &Chart, path: &str, crds: &mut Vec<Crd>) {
+fn collect_crds(chart: &Chart, place: &Place, crds: &mut Vec<Crd>) {
     for file in chart.files.iter() {
         let is_manifest = [".yaml", ".yml", ".json"]
             .iter()
             .any(|suffix| file.name.to_lowercase().ends_with(suffix));
         if file.name.starts_with("crds/") && is_manifest {
             crds.push(Crd {
-                source: format!("{path}/{}", file.name),
+                source: format!("{}/{}", place.now, file.name),
                 content: fairway_text_gotemplate::text::lossy(&file.data).into_owned(),
             });
         }
     }
-    for subchart in &chart.dependencies {
-        collect_crds(subchart, &format!("{path}/charts/{}", subchart.name()), crds);
+    for (subchart, place) in chart.places(place) {
+        collect_crds(subchart, &place, crds);
     }
 }
 

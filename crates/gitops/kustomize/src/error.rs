@@ -18,6 +18,8 @@ pub enum ErrorKind {
     Limit,
     /// Something outside of the tree could not be fetched.
     Remote,
+    /// A directory above the tree is wanted.
+    Above,
 }
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;

@@ -1,5 +1,7 @@
 //! Which paths mean a Git repository somewhere else, and what in it.
 
+use std::time::Duration;
+
 /// A repository and a directory in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepositorySpec {
@@ -15,6 +17,37 @@ pub struct RepositorySpec {
     pub submodules: bool,
     /// The time that fetching may take, as it was written; empty for the fetcher's own.
     pub timeout: String,
+}
+
+impl RepositorySpec {
+    /// The time that fetching may take: `90s` and the like, or seconds; none for what is neither, or nothing at all.
+    pub fn timeout(&self) -> Option<Duration> {
+        let text = self.timeout.as_str();
+        if let Ok(seconds) = text.parse::<u32>() {
+            return (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+        }
+        let mut total = 0.0;
+        let mut rest = text;
+        while !rest.is_empty() {
+            let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+            let number: f64 = rest[..digits].parse().ok()?;
+            let (unit, scale) = [
+                ("ns", 1e-9),
+                ("us", 1e-6),
+                ("ms", 1e-3),
+                ("s", 1.0),
+                ("m", 60.0),
+                ("h", 3600.0),
+            ]
+            .into_iter()
+            .find(|(unit, _)| rest[digits..].starts_with(unit))?;
+            total += number * scale;
+            rest = &rest[digits + unit.len()..];
+        }
+        Duration::try_from_secs_f64(total)
+            .ok()
+            .filter(|time| !time.is_zero())
+    }
 }
 
 /// Reads `https://host/org/repo//path?ref=main` and its like; none for what is no such thing.
@@ -204,6 +237,25 @@ mod tests {
                 (clone_url, path, reference),
                 "{raw}"
             );
+        }
+    }
+
+    #[test]
+    fn timeouts() {
+        for (text, millis) in [
+            ("5", Some(5_000)),
+            ("90s", Some(90_000)),
+            ("1m30.5s", Some(90_500)),
+            ("2h", Some(7_200_000)),
+            ("250ms", Some(250)),
+            ("0", None),
+            ("", None),
+            ("-1s", None),
+            ("soon", None),
+            ("5x", None),
+        ] {
+            let spec = parse(&format!("https://h/o/r?timeout={text}")).unwrap();
+            assert_eq!(spec.timeout().map(|time| time.as_millis()), millis, "{text}");
         }
     }
 

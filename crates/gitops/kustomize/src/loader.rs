@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use fairway_gitops_tree::{Kind, Reader, Tree, path};
+use fairway_gitops_tree::{Kind, Problem, Reader, Tree, path};
 
 use crate::error::{Error, ErrorKind, Result, Within};
 use crate::git_url::{self, RepositorySpec};
@@ -261,7 +261,10 @@ impl<'f> Loader<'f> {
 fn directory_at(reader: &Reader, base: &str, relative: &str) -> Result<String> {
     let not_a_root =
         |why: String| Error::new(format!("must build at directory: not a valid directory: {why}"));
-    let joined = path::join(base, relative).map_err(|error| not_a_root(error.to_string()))?;
+    let joined = path::join(base, relative).map_err(|error| match error.problem {
+        Problem::Escapes => Error::of(ErrorKind::Above, not_a_root(error.to_string()).to_string()),
+        _ => not_a_root(error.to_string()),
+    })?;
     match reader
         .kind(&joined)
         .map_err(|error| not_a_root(error.to_string()))?

@@ -3,6 +3,7 @@
 use fairway_gitops_helm as helm;
 use fairway_gitops_kustomize::{ChartRenderer, ChartRequest};
 use fairway_gitops_tree::Reader;
+use serde_json::Value;
 
 use crate::error::Error;
 
@@ -31,6 +32,16 @@ pub struct HelmSource {
     pub options: helm::Options,
 }
 
+impl HelmSource {
+    fn output(&self) -> helm::Output {
+        helm::Output {
+            crds: self.include_crds,
+            no_hooks: self.no_hooks,
+            skip_tests: self.skip_tests,
+        }
+    }
+}
+
 /// A file of values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValuesFile {
@@ -40,13 +51,51 @@ pub enum ValuesFile {
     Given(String, String),
 }
 
-/// The text that `helm template` would print, and what it would log.
+/// The text that `helm template` would print, the objects in it, and what it would log.
 pub(crate) fn render(
     reader: &Reader,
     directory: &str,
     source: &HelmSource,
     environment: &dyn helm::Environment,
-) -> Result<(String, Vec<String>), Error> {
+) -> Result<(String, Vec<Value>, Vec<String>), Error> {
+    let rendered = inflate(reader, directory, source, environment)?;
+    let text = rendered.to_yaml(source.output());
+    let objects = objects(rendered.manifests, rendered.hooks, &rendered.crds, source)?;
+    Ok((text, objects, rendered.warnings))
+}
+
+/// The objects of a text, in its order. The renderer has read them already, to find the hooks among them.
+fn objects(
+    manifests: Vec<helm::Manifest>,
+    hooks: Vec<helm::Hook>,
+    crds: &[helm::Crd],
+    source: &HelmSource,
+) -> Result<Vec<Value>, Error> {
+    let mut objects = Vec::new();
+    if source.include_crds {
+        for crd in crds {
+            objects.extend(crate::objects(&crd.content, &crd.source)?);
+        }
+    }
+    for manifest in manifests {
+        crate::take_apart(manifest.object, &manifest.source, &mut objects)?;
+    }
+    if !source.no_hooks {
+        for hook in hooks {
+            if !(source.skip_tests && hook.is_test()) {
+                crate::take_apart(hook.object, &hook.source, &mut objects)?;
+            }
+        }
+    }
+    Ok(objects)
+}
+
+fn inflate(
+    reader: &Reader,
+    directory: &str,
+    source: &HelmSource,
+    environment: &dyn helm::Environment,
+) -> Result<helm::Rendered, Error> {
     let failed = |source: helm::Error| Error::Helm {
         directory: directory.to_owned(),
         source,
@@ -74,7 +123,7 @@ pub(crate) fn render(
         values.set_string(line).map_err(failed)?;
     }
     let values = values.build();
-    let rendered = helm::render(
+    helm::render(
         &chart,
         &values,
         &source.release,
@@ -82,13 +131,7 @@ pub(crate) fn render(
         &source.options,
         environment,
     )
-    .map_err(failed)?;
-    let text = rendered.to_yaml(helm::Output {
-        crds: source.include_crds,
-        no_hooks: source.no_hooks,
-        skip_tests: source.skip_tests,
-    });
-    Ok((text, rendered.warnings))
+    .map_err(failed)
 }
 
 /// Renders the charts of kustomizations.
@@ -111,9 +154,20 @@ impl ChartRenderer for Charts<'_> {
         }
         capabilities = capabilities.with_api_versions(request.api_versions.iter().cloned());
         let defaults = helm::Release::default();
+        let name = match (request.release_name, request.name_template) {
+            (Some(_), Some(_)) => {
+                return Err("cannot set nameTemplate and also releaseName".to_owned());
+            }
+            (Some(name), None) => name.to_owned(),
+            (None, Some(template)) => {
+                helm::release_name(template, helm::Options::default().limits, self.environment)
+                    .map_err(|error| error.to_string())?
+            }
+            (None, None) => defaults.name.clone(),
+        };
         let source = HelmSource {
             release: helm::Release {
-                name: request.release_name.map_or(defaults.name.clone(), str::to_owned),
+                name,
                 namespace: request
                     .namespace
                     .map_or(defaults.namespace.clone(), str::to_owned),
@@ -130,11 +184,8 @@ impl ChartRenderer for Charts<'_> {
             skip_tests: request.skip_tests,
             ..HelmSource::default()
         };
-        if request.name_template.is_some() {
-            return Err("nameTemplate is not supported; set releaseName".to_owned());
-        }
-        render(request.reader, request.path, &source, self.environment)
-            .map(|(text, _)| text)
+        inflate(request.reader, request.path, &source, self.environment)
+            .map(|rendered| rendered.to_yaml(source.output()))
             .map_err(|error| error.to_string())
     }
 }

@@ -115,13 +115,15 @@ impl<K: Clone + Eq + Hash> Dependents<K> {
 
     fn touched_by(&self, changed: &str, old: &Tree, new: &Tree, found: &mut BTreeSet<Id>) {
         let (before, after) = (old.entry(changed), new.entry(changed));
-        if before == after {
+        // What cannot be read may have changed.
+        if before.is_ok() && before == after {
             return;
         }
         self.files.at(changed, found);
         match (before, after) {
             // Whoever wants to know what is behind a link has followed it.
-            (Some(Entry::File(_)), Some(Entry::File(_))) | (Some(Entry::Link(_)), Some(Entry::Link(_))) => {
+            (Ok(Some(Entry::File(_))), Ok(Some(Entry::File(_))))
+            | (Ok(Some(Entry::Link(_))), Ok(Some(Entry::Link(_)))) => {
                 return;
             }
             _ => {}

@@ -119,8 +119,15 @@ fn render_from(
         Some(kind) => kind,
         None => detect(reader, directory)?,
     };
+    // What a renderer has read already is not read again.
+    let mut known = None;
     let (text, warnings) = match kind {
-        Kind::Helm => charts::render(reader, directory, &params.helm, ports.environment)?,
+        Kind::Helm => {
+            let (text, objects, warnings) =
+                charts::render(reader, directory, &params.helm, ports.environment)?;
+            known = Some(objects);
+            (text, warnings)
+        }
         Kind::Kustomize => {
             let charts = Charts::new(ports.environment);
             let ports = kustomize::Ports {
@@ -136,10 +143,16 @@ fn render_from(
         ),
     };
     let text = match &params.env {
-        Some(env) => envsubst(&text, env, params.dialect).map_err(Error::Variable)?,
+        Some(env) => {
+            known = None;
+            envsubst(&text, env, params.dialect).map_err(Error::Variable)?
+        }
         None => text,
     };
-    let objects = objects(&text, directory)?;
+    let objects = match known {
+        Some(objects) => objects,
+        None => objects(&text, directory)?,
+    };
     Ok(Rendered {
         kind,
         objects,
@@ -149,33 +162,49 @@ fn render_from(
     })
 }
 
+/// How a result is read. Its parts were bounded where they came from; this is for all of them together.
+const RESULT: YamlLimits = YamlLimits {
+    bytes: 64 << 20,
+    depth: 256,
+    aliased: 1_000_000,
+};
+
 /// The objects of a text; lists are taken apart.
 pub(crate) fn objects(text: &str, named: &str) -> Result<Vec<Value>, Error> {
-    let malformed = |why: String| Error::Manifest {
+    let mut objects = Vec::new();
+    let documents = documents_with(text, RESULT, Resolution::Yaml11)
+        .map_err(|error| malformed(named, error.to_string()))?;
+    for document in documents {
+        take_apart(document.value, named, &mut objects)?;
+    }
+    Ok(objects)
+}
+
+fn malformed(named: &str, why: String) -> Error {
+    Error::Manifest {
         path: named.to_owned(),
         why,
-    };
-    let mut objects = Vec::new();
-    let documents = documents_with(text, YamlLimits::default(), Resolution::Yaml11)
-        .map_err(|error| malformed(error.to_string()))?;
-    for document in documents {
-        let value = document.value;
-        if value.is_null() {
-            continue;
-        }
-        if !value.is_object() {
-            return Err(malformed("a document is not an object".to_owned()));
-        }
-        push(value, &mut objects);
     }
-    for (at, object) in objects.iter().enumerate() {
+}
+
+/// Adds the objects of a document: none, one, or those of a list.
+pub(crate) fn take_apart(document: Value, named: &str, objects: &mut Vec<Value>) -> Result<(), Error> {
+    if document.is_null() {
+        return Ok(());
+    }
+    if !document.is_object() {
+        return Err(malformed(named, "a document is not an object".to_owned()));
+    }
+    let before = objects.len();
+    push(document, objects);
+    for (at, object) in objects.iter().enumerate().skip(before) {
         for field in ["apiVersion", "kind"] {
             if object[field].as_str().unwrap_or_default().is_empty() {
-                return Err(malformed(format!("object {} has no {field}", at + 1)));
+                return Err(malformed(named, format!("object {} has no {field}", at + 1)));
             }
         }
     }
-    Ok(objects)
+    Ok(())
 }
 
 fn push(object: Value, objects: &mut Vec<Value>) {

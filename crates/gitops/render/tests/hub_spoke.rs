@@ -327,7 +327,7 @@ fn the_repository_has_its_parts() {
         "README.md",
     ] {
         assert!(
-            matches!(repository.tree.entry(file), Some(Entry::File(_))),
+            matches!(repository.tree.entry(file), Ok(Some(Entry::File(_)))),
             "{file}"
         );
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::error::{Problem, TreeError};
+use crate::lazy::{Lazy, Source};
 use crate::path;
 use crate::reader::Reader;
 
@@ -32,37 +33,49 @@ impl Default for Limits {
     }
 }
 
+/// What is at a path.
 #[derive(Debug, Clone)]
 pub(crate) enum Node {
     File(Arc<[u8]>),
-    Directory(BTreeSet<String>),
+    Directory(Names),
     /// Its target as it was written, relative to the link's directory.
-    Link(String),
+    Link(Arc<str>),
 }
+
+/// The names in a directory.
+pub(crate) type Names = Arc<BTreeSet<String>>;
 
 /// A read-only tree of files. Copies share it.
 #[derive(Debug, Clone)]
 pub struct Tree {
     pub(crate) nodes: Nodes,
     pub(crate) limits: Limits,
-    /// How many files and links.
+    /// How many files and links; of a tree that is read when it is asked for, none.
     pub(crate) files: usize,
     /// Of all files.
     pub(crate) bytes: u64,
     pub(crate) has_links: bool,
 }
 
+#[derive(Debug, Clone)]
+pub(crate) enum Nodes {
+    /// All of them are there.
+    Whole(Whole),
+    /// They are asked for, one by one.
+    Lazy(Arc<Lazy>),
+}
+
 /// Everything by its path: a tree as it was built, and what was changed since. So a tree that differs from another by a
 /// few files costs a few files.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Nodes {
+pub(crate) struct Whole {
     pub(crate) built: Arc<HashMap<String, Node>>,
     /// None where there is nothing any more.
     pub(crate) changed: Arc<HashMap<String, Option<Node>>>,
 }
 
-impl Nodes {
-    pub(crate) fn get(&self, path: &str) -> Option<&Node> {
+impl Whole {
+    fn get(&self, path: &str) -> Option<&Node> {
         if !self.changed.is_empty()
             && let Some(changed) = self.changed.get(path)
         {
@@ -91,6 +104,33 @@ impl Tree {
         Ok(builder.build())
     }
 
+    /// A tree whose files are read when they are asked for, within these limits.
+    pub fn lazy(source: Box<dyn Source>, limits: Limits) -> Self {
+        Self {
+            limits,
+            files: 0,
+            bytes: 0,
+            has_links: true,
+            nodes: Nodes::Lazy(Arc::new(Lazy::new(source, limits))),
+        }
+    }
+
+    /// What is at a normalised path; links are not followed.
+    pub(crate) fn node(&self, path: &str) -> Result<Option<Node>, TreeError> {
+        match &self.nodes {
+            Nodes::Whole(nodes) => Ok(nodes.get(path).cloned()),
+            Nodes::Lazy(lazy) => lazy.node(path),
+        }
+    }
+
+    /// The names in a directory, of which `known` came with its node.
+    pub(crate) fn names(&self, path: &str, known: Names) -> Result<Names, TreeError> {
+        match &self.nodes {
+            Nodes::Whole(_) => Ok(known),
+            Nodes::Lazy(lazy) => lazy.names(path),
+        }
+    }
+
     /// A new record of what is read.
     pub fn reader(&self) -> Reader {
         Reader::new(self.clone())
@@ -112,7 +152,7 @@ impl TreeBuilder {
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
-            nodes: HashMap::from([(String::new(), Node::Directory(BTreeSet::new()))]),
+            nodes: HashMap::from([(String::new(), Node::Directory(Arc::default()))]),
             files: 0,
             bytes: 0,
             has_links: false,
@@ -138,7 +178,7 @@ impl TreeBuilder {
 
     /// Adds a symbolic link. Where it leads is looked at when it is followed, as file systems do.
     pub fn link(&mut self, path: &str, target: &str) -> Result<(), TreeError> {
-        self.add(path, Node::Link(target.to_owned()))?;
+        self.add(path, Node::Link(target.into()))?;
         self.has_links = true;
         Ok(())
     }
@@ -177,7 +217,7 @@ impl TreeBuilder {
             match self.nodes.get(&directory[..end]) {
                 Some(Node::Directory(_)) => {}
                 Some(_) => return Err(TreeError::new(&directory[..end], Problem::Occupied)),
-                None => self.enter(&directory[..end], Node::Directory(BTreeSet::new())),
+                None => self.enter(&directory[..end], Node::Directory(Arc::default())),
             }
         }
         Ok(())
@@ -185,7 +225,7 @@ impl TreeBuilder {
 
     fn enter(&mut self, path: &str, node: Node) {
         if let Some(Node::Directory(names)) = self.nodes.get_mut(path::parent(path)) {
-            names.insert(path::file_name(path).to_owned());
+            Arc::make_mut(names).insert(path::file_name(path).to_owned());
         }
         self.nodes.insert(path.to_owned(), node);
     }
@@ -193,10 +233,10 @@ impl TreeBuilder {
     /// The finished tree.
     pub fn build(self) -> Tree {
         Tree {
-            nodes: Nodes {
+            nodes: Nodes::Whole(Whole {
                 built: Arc::new(self.nodes),
                 changed: Arc::default(),
-            },
+            }),
             limits: self.limits,
             files: self.files,
             bytes: self.bytes,

@@ -3,8 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::builder::{Node, Nodes, Tree};
+use crate::builder::{Node, Nodes, Tree, Whole};
 use crate::error::{Problem, TreeError};
+use crate::lazy::Entry;
 use crate::path;
 
 /// What is at a path from now on.
@@ -18,41 +19,35 @@ pub enum Change {
     Gone,
 }
 
-/// What is at a path; links are not followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entry<'t> {
-    /// A file and its content.
-    File(&'t [u8]),
-    /// A symbolic link and its target.
-    Link(&'t str),
-    /// A directory.
-    Directory,
-}
-
 /// The changes are merged into the tree when they are more than this part of it: looking up in two maps is dearer.
 const MERGED_FROM_PART: usize = 4;
 /// But not for a few.
 const MERGED_FROM: usize = 64;
 
 impl Tree {
-    /// What is at a normalised path.
-    pub fn entry(&self, path: &str) -> Option<Entry<'_>> {
-        self.nodes.get(path).map(|node| match node {
+    /// What is at a normalised path; links are not followed.
+    pub fn entry(&self, path: &str) -> Result<Option<Entry>, TreeError> {
+        Ok(self.node(path)?.map(|node| match node {
             Node::File(content) => Entry::File(content),
-            Node::Link(target) => Entry::Link(target),
+            Node::Link(target) => Entry::Link(target.to_string()),
             Node::Directory(_) => Entry::Directory,
-        })
+        }))
     }
 
     /// This tree with changes, all at once: what a path loses and what another gains may need each other's place. As in
-    /// Git, a directory goes with the last file in it. Costs what the changes cost, not what the tree does.
+    /// Git, a directory goes with the last file in it. Costs what the changes cost, not what the tree does. A tree that is
+    /// read when it is asked for has no state that could be changed, and is refused.
     pub fn changed<P: AsRef<str>>(
         &self,
         changes: impl IntoIterator<Item = (P, Change)>,
     ) -> Result<Self, TreeError> {
+        let Nodes::Whole(whole) = &self.nodes else {
+            return Err(TreeError::new("", Problem::NotInMemory));
+        };
         let mut edit = Edit {
             tree: self.clone(),
-            changed: HashMap::clone(&self.nodes.changed),
+            built: Arc::clone(&whole.built),
+            changed: HashMap::clone(&whole.changed),
         };
         let mut added = Vec::new();
         for (path, change) in changes {
@@ -60,7 +55,7 @@ impl Tree {
             match change {
                 Change::Gone => edit.remove(&normalised),
                 Change::File(content) => added.push((normalised, Node::File(content))),
-                Change::Link(target) => added.push((normalised, Node::Link(target))),
+                Change::Link(target) => added.push((normalised, Node::Link(target.into()))),
             }
         }
         for (path, node) in added {
@@ -73,6 +68,7 @@ impl Tree {
 struct Edit {
     /// As it was, but for its counts, which are kept up to date.
     tree: Tree,
+    built: Arc<HashMap<String, Node>>,
     changed: HashMap<String, Option<Node>>,
 }
 
@@ -80,7 +76,7 @@ impl Edit {
     fn get(&self, path: &str) -> Option<&Node> {
         match self.changed.get(path) {
             Some(changed) => changed.as_ref(),
-            None => self.tree.nodes.built.get(path),
+            None => self.built.get(path),
         }
     }
 
@@ -167,7 +163,7 @@ impl Edit {
                 }
                 Some(_) => return Err(TreeError::new(path, Problem::Occupied)),
                 None => {
-                    let names = BTreeSet::from([name]);
+                    let names = Arc::new(BTreeSet::from([name]));
                     self.changed
                         .insert(directory.to_owned(), Some(Node::Directory(names)));
                 }
@@ -179,17 +175,17 @@ impl Edit {
     /// The names in a directory, to be changed.
     fn names(&mut self, directory: &str) -> Option<&mut BTreeSet<String>> {
         if !self.changed.contains_key(directory) {
-            let node = self.tree.nodes.built.get(directory)?.clone();
+            let node = self.built.get(directory)?.clone();
             self.changed.insert(directory.to_owned(), Some(node));
         }
         match self.changed.get_mut(directory) {
-            Some(Some(Node::Directory(names))) => Some(names),
+            Some(Some(Node::Directory(names))) => Some(Arc::make_mut(names)),
             _ => None,
         }
     }
 
     fn finish(self) -> Tree {
-        let built = self.tree.nodes.built;
+        let built = self.built;
         let is_much = self.changed.len() > MERGED_FROM.max(built.len() / MERGED_FROM_PART);
         let nodes = if is_much {
             let mut merged = HashMap::clone(&built);
@@ -199,16 +195,19 @@ impl Edit {
                     None => merged.remove(&path),
                 };
             }
-            Nodes {
+            Whole {
                 built: Arc::new(merged),
                 changed: Arc::default(),
             }
         } else {
-            Nodes {
+            Whole {
                 built,
                 changed: Arc::new(self.changed),
             }
         };
-        Tree { nodes, ..self.tree }
+        Tree {
+            nodes: Nodes::Whole(nodes),
+            ..self.tree
+        }
     }
 }

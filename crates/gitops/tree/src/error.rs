@@ -73,6 +73,15 @@ pub enum Problem {
     /// Two entries have the same path, or one is a file where the other needs a directory.
     #[error("there is already something else at this path")]
     Occupied,
+    /// A file or directory that could not be read.
+    #[error("it could not be read: {why}")]
+    Unreadable {
+        /// Why.
+        why: String,
+    },
+    /// A change to a tree whose files are read when they are asked for.
+    #[error("the tree is read when it is asked for, and cannot be changed in memory")]
+    NotInMemory,
     /// A file that is not text where text is needed.
     #[error("the file is not valid UTF-8")]
     NotUtf8,

@@ -1,5 +1,6 @@
 //! Reading a tree, with the record of it.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::builder::{Node, Tree};
@@ -46,7 +47,7 @@ impl Reader {
         match self.resolve(path)? {
             (real, Node::File(content)) => {
                 self.record(|inputs| inputs.files.insert(real));
-                Ok(content.clone())
+                Ok(content)
             }
             (real, _) => {
                 self.record(|inputs| inputs.present.insert(real));
@@ -67,7 +68,7 @@ impl Reader {
     /// What is at a path; none if nothing is. A path that leads out of the tree is an error.
     pub fn kind(&self, path: &str) -> Result<Option<Kind>, TreeError> {
         match self.resolve(path) {
-            Ok((real, node)) => Ok(Some(self.note(real, node))),
+            Ok((real, node)) => Ok(Some(self.note(real, &node))),
             Err(error) if matches!(error.problem, Problem::NotFound | Problem::NotDirectory) => Ok(None),
             Err(error) => Err(error),
         }
@@ -77,11 +78,12 @@ impl Reader {
     pub fn list(&self, path: &str) -> Result<Vec<String>, TreeError> {
         match self.resolve(path)? {
             (real, Node::Directory(names)) => {
-                self.record(|inputs| inputs.directories.insert(real, names.clone()));
+                let names = self.tree.names(&real, names)?;
+                self.record(|inputs| inputs.directories.insert(real, BTreeSet::clone(&names)));
                 Ok(names.iter().cloned().collect())
             }
             (real, node) => {
-                self.note(real, node);
+                self.note(real, &node);
                 Err(TreeError::new(path, Problem::NotDirectory))
             }
         }
@@ -90,14 +92,14 @@ impl Reader {
     /// The path at which the content of `path` lies when every symbolic link on the way is followed.
     pub fn real_path(&self, path: &str) -> Result<String, TreeError> {
         let (real, node) = self.resolve(path)?;
-        self.note(real.clone(), node);
+        self.note(real.clone(), &node);
         Ok(real)
     }
 
     /// Whether the entry itself, not what it leads to, is a symbolic link.
     pub fn is_link(&self, path: &str) -> bool {
         path::normalise(path)
-            .is_ok_and(|normalised| matches!(self.tree.nodes.get(&normalised), Some(Node::Link(_))))
+            .is_ok_and(|normalised| matches!(self.tree.node(&normalised), Ok(Some(Node::Link(_)))))
     }
 
     /// The files in a directory and below it as normalised paths, in the order in which Go walks a directory. Symbolic
@@ -111,14 +113,15 @@ impl Reader {
         while let Some(at) = open.pop() {
             let node = match first {
                 true => self.resolve(&at)?.1,
-                false => match self.tree.nodes.get(&at) {
+                false => match self.tree.node(&at)? {
                     Some(node) => node,
                     None => continue,
                 },
             };
             match node {
                 Node::Directory(names) => {
-                    self.record(|inputs| inputs.directories.insert(at.clone(), names.clone()));
+                    let names = self.tree.names(&at, names)?;
+                    self.record(|inputs| inputs.directories.insert(at.clone(), BTreeSet::clone(&names)));
                     open.extend(names.iter().rev().map(|name| match at.is_empty() {
                         true => name.clone(),
                         false => format!("{at}/{name}"),
@@ -156,10 +159,10 @@ impl Reader {
         note(&mut self.inputs.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn resolve(&self, asked: &str) -> Result<(String, &Node), TreeError> {
+    fn resolve(&self, asked: &str) -> Result<(String, Node), TreeError> {
         let normalised = path::normalise(asked)?;
         let found = match self.tree.has_links {
-            false => match self.tree.nodes.get(&normalised) {
+            false => match self.tree.node(&normalised)? {
                 Some(node) => Ok((normalised, node)),
                 None => Err((Problem::NotFound, normalised)),
             },
@@ -180,7 +183,7 @@ impl Reader {
         &self,
         asked: &str,
         normalised: &str,
-    ) -> Result<Result<(String, &Node), (Problem, String)>, TreeError> {
+    ) -> Result<Result<(String, Node), (Problem, String)>, TreeError> {
         let mut links = self.tree.limits.links;
         let mut path = normalised.to_owned();
         let mut done = 0;
@@ -190,7 +193,7 @@ impl Reader {
                 None => path.len(),
             };
             let here = &path[..end];
-            match self.tree.nodes.get(here) {
+            match self.tree.node(here)? {
                 None => return Ok(Err((Problem::NotFound, here.to_owned()))),
                 Some(Node::Link(target)) => {
                     links = links.checked_sub(1).ok_or_else(|| {
@@ -201,9 +204,9 @@ impl Reader {
                     self.record(|inputs| inputs.files.insert(here.to_owned()));
                     let escaped = || Problem::LinkEscapes {
                         link: here.to_owned(),
-                        target: target.clone(),
+                        target: target.to_string(),
                     };
-                    let led = path::join(path::parent(here), target)
+                    let led = path::join(path::parent(here), &target)
                         .map_err(|_| TreeError::new(asked, escaped()))?;
                     path = path::join(&led, path[end..].trim_start_matches('/'))?;
                     done = 0;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Change, Entry, Kind, Limits, Problem, Tree, TreeBuilder, path};
+use crate::{Change, Entry, Kind, Limits, Problem, Source, Tree, TreeBuilder, path};
 
 fn tree() -> Tree {
     let mut builder = Tree::builder();
@@ -171,12 +171,15 @@ fn changes_make_room_for_each_other() {
     let swapped = tree
         .changed([("base/a", write()), ("base/a/x.yaml", Change::Gone)])
         .unwrap();
-    assert_eq!(swapped.entry("base/a"), Some(Entry::File(b"y")));
-    assert_eq!(swapped.entry("base/a/x.yaml"), None);
+    assert_eq!(
+        swapped.entry("base/a").unwrap(),
+        Some(Entry::File(b"y".as_slice().into()))
+    );
+    assert_eq!(swapped.entry("base/a/x.yaml").unwrap(), None);
     let back = swapped
         .changed([("base/a", Change::Gone), ("base/a/x.yaml", write())])
         .unwrap();
-    assert_eq!(back.entry("base/a"), Some(Entry::Directory));
+    assert_eq!(back.entry("base/a").unwrap(), Some(Entry::Directory));
     for (path, change) in [("base", write()), ("top.yaml/x", write())] {
         let error = tree.changed([(path, change)]).unwrap_err();
         assert!(matches!(error.problem, Problem::Occupied), "{path}: {error}");
@@ -186,7 +189,7 @@ fn changes_make_room_for_each_other() {
         .changed([("base/l", Change::Link("../top.yaml".to_owned()))])
         .unwrap();
     assert_eq!(&*linked.reader().read("base/l").unwrap(), b"top");
-    assert_eq!(tree.entry("base/l"), None, "the first tree is as it was");
+    assert_eq!(tree.entry("base/l").unwrap(), None, "the first tree is as it was");
 }
 
 #[test]
@@ -213,4 +216,55 @@ fn limits_hold_for_changes() {
         tree.changed([("a", write("1")), ("b", write("1234"))]).is_ok(),
         "what goes makes room"
     );
+}
+
+/// A directory of one file and a link, which counts how often it is asked.
+#[derive(Debug, Default)]
+struct Counting(std::sync::Arc<std::sync::atomic::AtomicUsize>);
+
+impl Source for Counting {
+    fn entry(&self, path: &str, _: u64) -> Result<Option<Entry>, Problem> {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        match path {
+            "" | "d" => Ok(Some(Entry::Directory)),
+            "d/file" => Ok(Some(Entry::File(b"text".as_slice().into()))),
+            "link" => Ok(Some(Entry::Link("d/file".to_owned()))),
+            "broken" => Err(Problem::Unreadable {
+                why: "bad sector".to_owned(),
+            }),
+            _ => Ok(None),
+        }
+    }
+
+    fn names(&self, _: &str, _: usize) -> Result<std::collections::BTreeSet<String>, Problem> {
+        Ok(["file".to_owned()].into())
+    }
+}
+
+#[test]
+fn a_lazy_tree_asks_once_and_within_limits() {
+    let source = Counting::default();
+    let asked = source.0.clone();
+    let limits = Limits {
+        files: 8,
+        ..Limits::default()
+    };
+    let tree = Tree::lazy(Box::new(source), limits);
+    let reader = tree.reader();
+    for _ in 0..3 {
+        assert_eq!(&*reader.read("link").unwrap(), b"text");
+        assert_eq!(reader.kind("d/none").unwrap(), None);
+        assert_eq!(reader.list("d").unwrap(), ["file"]);
+    }
+    assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), 4);
+    assert!(reader.inputs().files.contains("d/file") && reader.inputs().files.contains("link"));
+    let error = reader.read("broken").unwrap_err();
+    assert_eq!(error.to_string(), "\"broken\": it could not be read: bad sector");
+    for name in 0..20 {
+        let _ = reader.kind(&format!("n{name}"));
+    }
+    assert!(matches!(
+        reader.read("n30").unwrap_err().problem,
+        Problem::TooManyFiles { limit: 8 }
+    ));
 }

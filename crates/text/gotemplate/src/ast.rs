@@ -91,7 +91,8 @@ pub(crate) enum OperandKind {
     Field(Vec<Arc<str>>),
     Variable {
         name: Arc<str>,
-        slot: usize,
+        /// None within the pipeline that gives the variable its first value.
+        slot: Option<usize>,
         fields: Vec<Arc<str>>,
     },
     Function {

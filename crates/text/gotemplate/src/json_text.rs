@@ -88,6 +88,9 @@ impl Writer {
                 let entries = entries.iter().map(|(key, value)| (lossy(key), value));
                 self.object(entries, depth)
             })?,
+            Value::Struct(structure) if structure.ty.is_text => {
+                self.text(&structure.text());
+            }
             Value::Struct(structure) => {
                 let fields = structure.ty.fields.iter().zip(&structure.fields);
                 let shown = fields
@@ -132,7 +135,8 @@ impl Writer {
 
 /// Reads JSON as Go does into an empty interface: all numbers become floats.
 pub fn read(text: &[u8]) -> Result<Value, String> {
-    let json: Json = serde_json::from_slice(text).map_err(|error| fault(text, &error))?;
+    let json: Json = serde_json::from_slice(text)
+        .map_err(|error| fairway_text_yaml::json_fault(text).unwrap_or_else(|| error.to_string()))?;
     Ok(floats(&json))
 }
 
@@ -148,34 +152,5 @@ pub fn floats(json: &Json) -> Value {
                 .collect(),
         ),
         other => crate::value::from_json(other),
-    }
-}
-
-/// What Go says of a text that is no JSON.
-fn fault(text: &[u8], error: &serde_json::Error) -> String {
-    if error.is_eof() {
-        return "unexpected end of JSON input".to_owned();
-    }
-    // Lines and columns count from 1, and the column is that of the character that was not expected.
-    let line_start: usize = text
-        .split_inclusive(|&byte| byte == b'\n')
-        .take(error.line().saturating_sub(1))
-        .map(<[u8]>::len)
-        .sum();
-    let at = (line_start + error.column())
-        .saturating_sub(1)
-        .min(text.len().saturating_sub(1));
-    match text.get(at) {
-        Some(&byte) => {
-            let shown = crate::text::quote_with(&[byte], '\'', crate::text::Quoting::Print);
-            let before = lossy(&text[..at]);
-            let context = if before.trim().is_empty() {
-                "looking for beginning of value"
-            } else {
-                "in JSON input"
-            };
-            format!("invalid character {shown} {context}")
-        }
-        None => "unexpected end of JSON input".to_owned(),
     }
 }

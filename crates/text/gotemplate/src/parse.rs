@@ -58,7 +58,8 @@ struct Parser<'a> {
 
 /// The variables in sight, and how many places they need at most.
 struct Scope {
-    names: Vec<Arc<str>>,
+    /// Names, and whether they have a value yet: not within the pipeline that gives it to them.
+    names: Vec<(Arc<str>, bool)>,
     slots: usize,
     ranges: usize,
 }
@@ -66,20 +67,35 @@ struct Scope {
 impl Scope {
     fn new() -> Self {
         Self {
-            names: vec!["$".into()],
+            names: vec![("$".into(), true)],
             slots: 1,
             ranges: 0,
         }
     }
 
     fn declare(&mut self, name: &str) -> usize {
-        self.names.push(name.into());
+        self.names.push((name.into(), false));
         self.slots = self.slots.max(self.names.len());
         self.names.len() - 1
     }
 
     fn find(&self, name: &str) -> Option<usize> {
-        self.names.iter().rposition(|known| &**known == name)
+        self.names
+            .iter()
+            .rposition(|(known, ready)| *ready && &**known == name)
+    }
+
+    fn knows(&self, name: &str) -> bool {
+        self.names.iter().any(|(known, _)| &**known == name)
+    }
+
+    /// From here on, the variables of a pipeline have their values.
+    fn settle(&mut self, pipe: &Pipe) {
+        for variable in &pipe.variables {
+            if let Some((_, ready)) = variable.slot.and_then(|slot| self.names.get_mut(slot)) {
+                *ready = true;
+            }
+        }
     }
 }
 
@@ -427,6 +443,7 @@ impl Parser<'_> {
             if kind == end {
                 self.next();
                 self.check_pipeline(&pipe, context)?;
+                scope.settle(&pipe);
                 return Ok(pipe);
             }
             match kind {
@@ -610,13 +627,13 @@ impl Parser<'_> {
             Kind::Variable => {
                 self.next();
                 let name: Arc<str> = self.value(&token).into();
-                match scope.find(&name) {
-                    Some(slot) => OperandKind::Variable {
-                        name,
-                        slot,
-                        fields: Vec::new(),
-                    },
-                    None => return self.error(format!("undefined variable {}", quote(name.as_bytes()))),
+                if !scope.knows(&name) {
+                    return self.error(format!("undefined variable {}", quote(name.as_bytes())));
+                }
+                OperandKind::Variable {
+                    slot: scope.find(&name),
+                    name,
+                    fields: Vec::new(),
                 }
             }
             Kind::Field => OperandKind::Field(vec![self.value(&token)[1..].into()]),

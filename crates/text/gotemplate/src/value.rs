@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 pub use json::{from_json, to_json};
 pub use types::{
-    ANY_LIST, ANY_MAP, Elem, FieldType, INT_LIST, IntType, LIST_OF_LISTS, ListType, MapType, STRING_LIST,
-    STRING_MAP, StructType, UintType,
+    ANY_LIST, ANY_MAP, Elem, Embedded, FieldType, INT_LIST, IntType, LIST_OF_LISTS, ListType, MapType,
+    STRING_LIST, STRING_MAP, StructType, UintType,
 };
 
 use crate::time::Time;
@@ -91,6 +91,11 @@ impl Struct {
     pub fn field(&self, name: &str) -> Option<&Value> {
         let at = self.ty.fields.iter().position(|field| field.name == name)?;
         self.fields.get(at)
+    }
+
+    /// What it is written as, if it has a text; else nothing.
+    pub fn text(&self) -> String {
+        self.ty.display.map(|display| display(self)).unwrap_or_default()
     }
 }
 

@@ -1,5 +1,7 @@
 //! From the tree of a document to a JSON value, as `sigs.k8s.io/yaml` converts.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use serde_json::{Map, Value};
 
@@ -291,6 +293,14 @@ pub fn plain_scalar(text: &str, resolution: Resolution) -> Value {
     Resolved::Plain(resolve_plain(text, resolution, true))
         .into_value(text)
         .unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+/// As [`plain_scalar`]; none for a number that JSON does not have.
+pub(crate) fn plain_value(text: Cow<'_, str>, resolution: Resolution) -> Option<Value> {
+    match resolve_plain(&text, resolution, true) {
+        Scalar::Timestamp | Scalar::Text => Some(Value::String(text.into_owned())),
+        scalar => Resolved::Plain(scalar).into_value(&text).ok(),
+    }
 }
 
 fn is_merge(node: &Node<'_>) -> bool {

@@ -10,6 +10,7 @@
 
 #[cfg(test)]
 mod baseline;
+mod block;
 mod decode;
 mod emit;
 mod error;

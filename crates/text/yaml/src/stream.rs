@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use crate::block;
 use crate::decode::decode;
 use crate::error::{Error, Problem};
 use crate::resolve::Resolution;
@@ -82,6 +83,10 @@ impl std::fmt::Display for DuplicateKey {
 /// Reads the first document of a text by the rules of YAML 1.1; null if there is none. As Go does, it does not look
 /// at what follows the document.
 pub fn from_str(text: &str, limits: Limits) -> Result<Value, Error> {
+    check_size(text.len(), limits)?;
+    if let Some(value) = block::read(text, Resolution::Yaml11, limits.depth) {
+        return Ok(value);
+    }
     Ok(from_str_with(text, limits, Resolution::Yaml11)?.value)
 }
 

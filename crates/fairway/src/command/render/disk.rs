@@ -1,51 +1,156 @@
-//! A directory on disk as the tree that is rendered.
+//! A directory on disk as the tree that is rendered. Files are read when a renderer asks for them.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
-use fairway_gitops_tree::{Limits, Tree, TreeBuilder};
+use fairway_gitops_tree::{Entry, Limits, Problem, Source, Tree};
 
-/// Directories that nothing is rendered from.
-const LEFT_OUT: [&str; 2] = [".git", "node_modules"];
-/// Files that are larger than this are no source of manifests.
-const MAX_FILE: u64 = 32 << 20;
+/// Nothing is rendered from there.
+const LEFT_OUT: &str = ".git";
 
-/// Reads everything below a directory.
-pub(super) fn load(root: &Path) -> anyhow::Result<Tree> {
-    let mut builder = TreeBuilder::new(Limits::default());
-    add(&mut builder, root, root)?;
-    Ok(builder.build())
+/// The tree below a directory, which is absolute and has no links in it.
+pub(super) fn tree(root: &Path) -> Tree {
+    let disk = Disk {
+        root: root.to_owned(),
+    };
+    Tree::lazy(Box::new(disk), Limits::default())
 }
 
-fn add(builder: &mut TreeBuilder, root: &Path, directory: &Path) -> anyhow::Result<()> {
-    let reading = || format!("reading {}", directory.display());
-    let mut entries = std::fs::read_dir(directory)
-        .with_context(reading)?
-        .collect::<Result<Vec<_>, _>>()
-        .with_context(reading)?;
-    entries.sort_by_key(std::fs::DirEntry::file_name);
-    for entry in entries {
-        let path = entry.path();
-        let reading = || format!("reading {}", path.display());
-        let Some(name) = path.strip_prefix(root).ok().and_then(Path::to_str) else {
-            bail!("{}: the name is not UTF-8", path.display());
+#[derive(Debug)]
+struct Disk {
+    root: PathBuf,
+}
+
+impl Source for Disk {
+    fn entry(&self, path: &str, limit: u64) -> Result<Option<Entry>, Problem> {
+        let full = self.root.join(path);
+        if full.file_name().is_some_and(|name| name == LEFT_OUT) {
+            return Ok(None);
+        }
+        let found = match fs::symlink_metadata(&full) {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Ok(None);
+            }
+            other => other.map_err(unreadable)?,
         };
-        let kind = entry.file_type().with_context(reading)?;
+        let kind = found.file_type();
         if kind.is_symlink() {
-            let target = std::fs::read_link(&path).with_context(reading)?;
-            // A link that leads out is refused when somebody follows it, and not before.
-            if let Some(target) = target.to_str() {
-                let _ = builder.link(name, target);
-            }
-        } else if kind.is_dir() {
-            if LEFT_OUT.iter().any(|left| entry.file_name() == *left) {
-                continue;
-            }
-            builder.directory(name)?;
-            add(builder, root, &path)?;
-        } else if kind.is_file() && entry.metadata().with_context(reading)?.len() <= MAX_FILE {
-            builder.file(name, std::fs::read(&path).with_context(reading)?)?;
+            let target = fs::read_link(&full).map_err(unreadable)?;
+            return Ok(Some(Entry::Link(self.relative(path, &target)?)));
+        }
+        if kind.is_dir() {
+            return Ok(Some(Entry::Directory));
+        }
+        if !kind.is_file() {
+            return Err(Problem::Unreadable {
+                why: "it is neither a file nor a directory".to_owned(),
+            });
+        }
+        let content = read(&full, limit).map_err(unreadable)?;
+        match content.len() as u64 {
+            size if size > limit => Err(Problem::FileTooLarge {
+                size: found.len().max(size),
+                limit,
+            }),
+            _ => Ok(Some(Entry::File(content.into()))),
         }
     }
-    Ok(())
+
+    fn names(&self, path: &str, limit: usize) -> Result<BTreeSet<String>, Problem> {
+        let mut names = BTreeSet::new();
+        for entry in fs::read_dir(self.root.join(path)).map_err(unreadable)? {
+            let name = entry.map_err(unreadable)?.file_name();
+            let name = name.into_string().map_err(|name| Problem::Unreadable {
+                why: format!("the name {} in it is not UTF-8", name.display()),
+            })?;
+            if name == LEFT_OUT {
+                continue;
+            }
+            names.insert(name);
+            if names.len() > limit {
+                return Err(Problem::TooManyFiles { limit });
+            }
+        }
+        Ok(names)
+    }
+}
+
+impl Disk {
+    /// A link's target as seen from the link. An absolute one leads out, unless it comes back into the tree.
+    fn relative(&self, link: &str, target: &Path) -> Result<String, Problem> {
+        let text = |path: &Path| {
+            path.to_str()
+                .map(str::to_owned)
+                .ok_or_else(|| Problem::Unreadable {
+                    why: "the symbolic link's target is not UTF-8".to_owned(),
+                })
+        };
+        match target.strip_prefix(&self.root) {
+            Ok(within) if target.is_absolute() => {
+                let up = "../".repeat(link.matches('/').count());
+                Ok(format!("{up}{}", text(within)?))
+            }
+            _ => text(target),
+        }
+    }
+}
+
+fn unreadable(error: io::Error) -> Problem {
+    Problem::Unreadable {
+        why: error.to_string(),
+    }
+}
+
+/// The content of a file, and no more than a byte beyond the limit of one that is larger.
+fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let file = fs::File::open(path)?;
+    let size = file.metadata()?.len().min(limit);
+    let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    file.take(limit + 1).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_read_when_asked_and_its_links_stay_within() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        fs::create_dir(root.join(".git")).unwrap();
+        fs::write(root.join("a/b/file"), "text").unwrap();
+        let link = |name: &str, target: &Path| std::os::unix::fs::symlink(target, root.join(name)).unwrap();
+        link("a/relative", Path::new("b/file"));
+        link("a/back", &root.join("a/b/file"));
+        link("a/out", Path::new("/etc/hostname"));
+        link("a/up", Path::new("../../.."));
+        let reader = tree(&root).reader();
+        for path in ["a/b/file", "a/relative", "a/back"] {
+            assert_eq!(&*reader.read(path).unwrap(), b"text", "{path}");
+        }
+        assert_eq!(reader.list("").unwrap(), ["a"]);
+        assert_eq!(reader.kind(".git").unwrap(), None);
+        assert_eq!(reader.kind("a/b/file/below").unwrap(), None);
+        for path in ["a/out", "a/up/x"] {
+            let error = reader.read(path).unwrap_err().to_string();
+            assert!(error.contains("leads out"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_beyond_the_limit_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        fs::write(root.join("large"), "0123456789").unwrap();
+        let disk = Disk { root };
+        assert_eq!(
+            disk.entry("large", 9),
+            Err(Problem::FileTooLarge { size: 10, limit: 9 })
+        );
+        assert!(disk.entry("large", 10).is_ok());
+    }
 }

@@ -219,6 +219,7 @@ fn build(files: Vec<File>, depth: usize) -> Result<Chart, Error> {
         files: Arc::new(others),
         dependencies,
         warnings,
+        renamed_from: None,
         parsed: Arc::default(),
     })
 }

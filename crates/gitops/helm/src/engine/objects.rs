@@ -5,7 +5,9 @@ use std::sync::Arc;
 use base64::Engine;
 use fairway_text_gotemplate::formats::yaml_text;
 use fairway_text_gotemplate::text::lossy;
-use fairway_text_gotemplate::value::{ANY_MAP, Elem, Entries, FieldType, ListType, Map, MapType, StructType};
+use fairway_text_gotemplate::value::{
+    ANY_MAP, Elem, Embedded, Entries, FieldType, ListType, Map, MapType, StructType,
+};
 use fairway_text_gotemplate::{Fault, Func, Machine, Param, Value, arg};
 
 use crate::capabilities::Capabilities;
@@ -177,6 +179,12 @@ static CHART: StructType = StructType {
     ],
     methods: &[],
     display: None,
+    is_text: false,
+    embedded: Some(Embedded {
+        name: "Metadata",
+        ty: "chart.Metadata",
+        fields: 17,
+    }),
 };
 
 static MAINTAINER: StructType = StructType {
@@ -189,6 +197,8 @@ static MAINTAINER: StructType = StructType {
     ],
     methods: &[],
     display: None,
+    is_text: false,
+    embedded: None,
 };
 
 static DEPENDENCY: StructType = StructType {
@@ -206,6 +216,8 @@ static DEPENDENCY: StructType = StructType {
     ],
     methods: &[],
     display: None,
+    is_text: false,
+    embedded: None,
 };
 
 static MAINTAINERS: ListType = ListType {
@@ -294,6 +306,8 @@ static KUBE_VERSION: StructType = StructType {
         Func::new("String", &[], |_, args| Ok(version_text(args))),
         Func::new("GitVersion", &[], |_, args| Ok(version_text(args))),
     ],
+    is_text: false,
+    embedded: None,
     display: Some(|value| {
         value
             .field("Version")
@@ -338,6 +352,8 @@ static BUILD_INFO: StructType = StructType {
     ],
     methods: &[],
     display: None,
+    is_text: false,
+    embedded: None,
 };
 
 static CAPABILITIES: StructType = StructType {
@@ -350,6 +366,8 @@ static CAPABILITIES: StructType = StructType {
     ],
     methods: &[],
     display: None,
+    is_text: false,
+    embedded: None,
 };
 
 /// What the Helm whose behaviour this is says of itself.

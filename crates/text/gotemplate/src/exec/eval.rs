@@ -73,9 +73,9 @@ impl<'t> State<'_, '_, 't> {
                 self.not_a_function(first, rest, last.as_ref())?;
                 return self.pipeline(dot, boxed, pipe);
             }
-            OperandKind::Variable { slot, fields, .. } => {
+            OperandKind::Variable { name, slot, fields } => {
                 self.at = At::Operand(first);
-                let start = self.variable(*slot);
+                let start = self.variable(name, *slot)?;
                 if fields.is_empty() {
                     self.not_a_function(first, rest, last.as_ref())?;
                     return Ok(start.0);
@@ -103,11 +103,11 @@ impl<'t> State<'_, '_, 't> {
         self.error(format!("can't give argument to non-function {first}"))
     }
 
-    fn variable(&self, slot: usize) -> Boxed {
-        let slot = self.machine.frame.get(self.base + slot);
-        slot.map_or(Boxed(Value::Invalid, false), |slot| {
-            Boxed(slot.value.clone(), slot.boxed)
-        })
+    fn variable(&self, name: &str, slot: Option<usize>) -> Outcome<Boxed> {
+        match slot.and_then(|slot| self.machine.frame.get(self.base + slot)) {
+            Some(slot) => Ok(Boxed(slot.value.clone(), slot.boxed)),
+            None => self.error(format!("undefined variable: {name}")),
+        }
     }
 
     fn ideal(&self, number: &Number) -> Outcome<Value> {
@@ -363,8 +363,8 @@ impl<'t> State<'_, '_, 't> {
                 let start = Boxed(dot.clone(), boxed);
                 self.fields(dot, boxed, start, node, fields, &[], None)?.0
             }
-            OperandKind::Variable { slot, fields, .. } => {
-                let start = self.variable(*slot);
+            OperandKind::Variable { name, slot, fields } => {
+                let start = self.variable(name, *slot)?;
                 self.fields(dot, boxed, start, node, fields, &[], None)?.0
             }
             OperandKind::Pipe(pipe) => self.pipeline(dot, boxed, pipe)?,

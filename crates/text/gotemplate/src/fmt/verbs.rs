@@ -160,9 +160,20 @@ impl Printer {
                     self.text(structure.ty.name.trim_start_matches('*'));
                 }
                 self.text("{");
+                let embedded = structure.ty.embedded.as_ref();
                 for (at, (field, item)) in structure.ty.fields.iter().zip(&structure.fields).enumerate() {
+                    if embedded.is_some_and(|embedded| embedded.fields == at) {
+                        self.text("}");
+                    }
                     if at > 0 {
                         self.text(if syntax { ", " } else { " " });
+                    } else if let Some(embedded) = embedded {
+                        if syntax || flags.names(verb) {
+                            self.text(embedded.name);
+                            self.text(":");
+                        }
+                        self.text(if syntax { embedded.ty } else { "" });
+                        self.text("{");
                     }
                     if syntax || flags.names(verb) {
                         self.text(field.name);

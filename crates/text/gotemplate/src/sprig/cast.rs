@@ -32,12 +32,21 @@ fn text_to_int(text: &str) -> i64 {
     parse_int(text).unwrap_or(0)
 }
 
+/// A float without its fraction. What does not fit is the smallest number, as Go has it on x86.
+fn truncated(float: f64) -> i64 {
+    const BOUND: f64 = 9_223_372_036_854_775_808.0;
+    match (-BOUND..BOUND).contains(&float) {
+        true => float as i64,
+        false => i64::MIN,
+    }
+}
+
 /// `cast.ToInt64`: what is no number is zero.
 pub fn to_int(value: &Value) -> i64 {
     match value {
         Value::Int(_, int) => *int,
         Value::Uint(_, uint) => *uint as i64,
-        Value::Float(float) => *float as i64,
+        Value::Float(float) => truncated(*float),
         Value::Bool(boolean) => i64::from(*boolean),
         Value::Str(text) => text_to_int(&lossy(text)),
         _ => 0,

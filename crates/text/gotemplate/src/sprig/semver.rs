@@ -178,6 +178,8 @@ static VERSION_TYPE: StructType = StructType {
         }),
     ],
     display: Some(display),
+    is_text: true,
+    embedded: None,
 };
 
 const OTHER: Param = Param::Struct("*semver.Version");

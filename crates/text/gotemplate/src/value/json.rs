@@ -72,6 +72,7 @@ fn convert(value: &Value, depth: usize) -> Result<Json, String> {
             }
             Ok::<_, String>(Json::Object(fields))
         })?,
+        Value::Struct(value) if value.ty.is_text => Json::String(value.text()),
         Value::Struct(value) => structure(value, depth)?,
         Value::Time(time) => Json::String(time.rfc3339_nano()),
     })

@@ -106,6 +106,20 @@ pub struct StructType {
     pub methods: &'static [Func],
     /// Its `String` method, which printing uses.
     pub display: Option<fn(&Struct) -> String>,
+    /// Whether JSON and YAML have that text, too, instead of its fields.
+    pub is_text: bool,
+    /// Whether its first fields are those of another struct, which prints within braces of its own.
+    pub embedded: Option<Embedded>,
+}
+
+/// A struct whose fields are taken for those of the struct around it.
+pub struct Embedded {
+    /// Go's name of the field.
+    pub name: &'static str,
+    /// Go's name of its type.
+    pub ty: &'static str,
+    /// How many fields it has.
+    pub fields: usize,
 }
 
 /// A field of a struct.

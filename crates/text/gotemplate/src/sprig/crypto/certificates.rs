@@ -40,6 +40,8 @@ static CERTIFICATE: StructType = StructType {
     ],
     methods: &[],
     display: None,
+    is_text: false,
+    embedded: None,
 };
 
 pub(super) const TABLE: &[Func] = &[
