@@ -8,6 +8,7 @@
 mod codegen;
 mod conformance;
 mod conformance_apply;
+mod conformance_diff;
 mod conformance_health;
 mod conformance_helm;
 mod conformance_kustomize;
@@ -29,7 +30,7 @@ const COMMANDS: &[Command] = &[
     ),
     (
         "conformance",
-        "apply|helm|kustomize [--dir DIR] | health | openapi: run cases of the originals' own test-suites",
+        "apply|helm|kustomize [--dir DIR] | diff | health | openapi: run cases of the originals' own test-suites",
         conformance::run,
     ),
 ];

@@ -11,7 +11,8 @@
 //! observed, and gives actions and the next state. The contract with whoever acts:
 //!
 //! 1. The state is stored **before** its actions are carried out. It says what is about to be done.
-//! 2. All actions of a step may run at once; their outcomes go into the next step.
+//! 2. All actions of a step may run at once; their outcomes go into the next step, together with live objects that are at
+//!    least as new as those outcomes. Older ones would let a wave pass on the health of what was there before.
 //! 3. After a crash, the stored state goes into the next step without outcomes. What was about to be done is looked for
 //!    in the cluster: a hook that is there has been started and is not started again; anything else is applied again,
 //!    which does no harm.

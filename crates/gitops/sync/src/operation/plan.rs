@@ -142,20 +142,20 @@ pub fn plan(desired: &Desired<'_>) -> Plan {
         }
     }
     tasks.extend(namespace(desired));
-    order::reverse_prune_waves(&mut tasks, |task| {
-        let live = desired.pairs.iter().find(|pair| pair.key == task.id.key).and_then(|pair| pair.live.as_ref());
+    let is_last = |pair: &&Pair| {
+        let live = pair.live.as_ref();
         options.prune_last || live.is_some_and(|live| annotation::has_option(live, SYNC_OPTIONS, "PruneLast=true"))
-    });
+    };
+    let last: BTreeSet<&ResourceKey> = desired.pairs.iter().filter(is_last).map(|pair| &pair.key).collect();
+    order::reverse_prune_waves(&mut tasks, |task| last.contains(&task.id.key));
     mark_defined(&mut tasks);
     order::sort(&mut tasks);
     let shared = desired.shared.iter().filter(|_| options.fail_on_shared_resource);
     let refused = desired.refused.iter().chain(shared);
-    let invalid = refused.flat_map(|(key, why)| {
-        let concerned = tasks.iter().filter(move |task| task.id.key == *key);
-        concerned.map(move |task| (task.id.clone(), why.clone()))
-    });
+    let refused: BTreeMap<&ResourceKey, &String> = refused.map(|(key, why)| (key, why)).collect();
+    let invalid = tasks.iter().filter_map(|task| Some((task.id.clone(), (*refused.get(&task.id.key)?).clone())));
     Plan {
-        invalid: invalid.collect(),
+        invalid: invalid.collect::<Vec<_>>(),
         tasks,
         options: options.clone(),
         dry_run: desired.dry_run,

@@ -78,8 +78,11 @@ pub struct ResourceResult {
 
 impl ResourceResult {
     /// Which task it is of.
-    pub fn is_of(&self, id: &TaskId) -> bool {
-        self.sync_phase == id.phase && self.key == id.key
+    pub fn id(&self) -> TaskId {
+        TaskId {
+            key: self.key.clone(),
+            phase: self.sync_phase,
+        }
     }
 
     /// Whether it says only what was about to be done.
@@ -106,15 +109,6 @@ pub struct State {
 }
 
 impl State {
-    /// The result of a task.
-    pub fn result(&self, id: &TaskId) -> Option<&ResourceResult> {
-        self.resources.iter().find(|result| result.is_of(id))
-    }
-
-    pub(super) fn result_mut(&mut self, id: &TaskId) -> Option<&mut ResourceResult> {
-        self.resources.iter_mut().find(|result| result.is_of(id))
-    }
-
     pub(super) fn set(&mut self, phase: OperationPhase, message: impl Into<String>) {
         self.phase = phase;
         self.message = message.into();

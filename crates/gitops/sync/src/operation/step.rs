@@ -4,7 +4,7 @@ mod failure;
 mod outcome;
 mod wave;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use fairway_gitops_health::{Health, Status};
 use serde_json::Value;
@@ -82,9 +82,12 @@ pub struct Step {
 
 /// The next step of a sync.
 pub fn step(plan: &Plan, state: &State, observed: &Observed<'_>) -> Step {
+    let results = state.resources.iter().enumerate().map(|(place, result)| (result.id(), place));
     let mut run = Run {
         plan,
         observed,
+        tasks: plan.tasks.iter().map(|task| (&task.id, task)).collect(),
+        results: results.collect(),
         state: state.clone(),
         actions: Vec::new(),
     };
@@ -100,6 +103,9 @@ pub fn step(plan: &Plan, state: &State, observed: &Observed<'_>) -> Step {
 struct Run<'a> {
     plan: &'a Plan,
     observed: &'a Observed<'a>,
+    tasks: HashMap<&'a TaskId, &'a Task>,
+    /// Where the result of a task is.
+    results: HashMap<TaskId, usize>,
     state: State,
     actions: Vec<Action>,
 }
@@ -114,50 +120,38 @@ impl<'a> Run<'a> {
             self.terminate();
             return;
         }
-        if self.is_invalid() || !self.prepare() || self.is_applied() {
+        if self.is_invalid() || self.is_only_tried() || !self.prepare() || self.is_applied() || self.resume() {
             return;
         }
-        if self.resume() {
-            return;
-        }
+        while self.pass() {}
+    }
+
+    /// Looks once at everything and begins what can be; whether to look again at once.
+    fn pass(&mut self) -> bool {
         self.refresh_running();
         if self.waits_for_running() || self.waits_for_deletion() {
-            return;
+            return false;
         }
         self.release_hooks();
         if self.has_failed() {
-            self.fail("one or more synchronization tasks completed unsuccessfully");
-            return;
+            self.fail();
+            return false;
         }
         let pending = self.pending();
         let Some(first) = pending.first() else {
             self.succeed("successfully synced (no more tasks)");
-            return;
+            return false;
         };
         let group = group_of(first);
         self.state.set(OperationPhase::Running, "one or more tasks are running");
         let tasks: Vec<&'a Task> = pending.into_iter().filter(|task| group_of(task) == group).collect();
         self.run_wave(&tasks);
-        // A wave in which nothing was left to do, such as one of kept objects, must not stop the next.
-        let idle = self.actions.is_empty() && tasks.iter().all(|task| self.phase_of(task).is_some());
-        if idle {
-            self.advance_again();
-        }
-    }
-
-    /// Goes on in the same step. It ends, as each time at least one task has got a result.
-    fn advance_again(&mut self) {
-        let observed = Observed {
-            outcomes: &[],
-            ..*self.observed
-        };
-        let next = step(self.plan, &self.state, &observed);
-        self.state = next.state;
-        self.actions.extend(next.actions);
+        // A wave in which nothing was left to do, such as one of objects that are kept, must not stop the next.
+        self.actions.is_empty() && tasks.iter().all(|task| self.phase_of(task).is_some())
     }
 
     fn result(&self, task: &Task) -> Option<&ResourceResult> {
-        self.state.result(&task.id)
+        self.results.get(&task.id).map(|place| &self.state.resources[*place])
     }
 
     fn phase_of(&self, task: &Task) -> Option<OperationPhase> {
@@ -169,7 +163,8 @@ impl<'a> Run<'a> {
     }
 
     fn record(&mut self, task: &Task, status: Option<ResultCode>, phase: OperationPhase, message: &str) {
-        if let Some(result) = self.state.result_mut(&task.id) {
+        if let Some(place) = self.results.get(&task.id) {
+            let result = &mut self.state.resources[*place];
             result.status = status;
             result.hook_phase = Some(phase);
             if !message.is_empty() {
@@ -177,6 +172,7 @@ impl<'a> Run<'a> {
             }
             return;
         }
+        self.results.insert(task.id.clone(), self.state.resources.len());
         self.state.resources.push(ResourceResult {
             key: task.id.key.clone(),
             version: task.version.clone(),

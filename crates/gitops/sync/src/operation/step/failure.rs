@@ -40,8 +40,12 @@ impl<'a> Run<'a> {
     }
 
     /// Ends the sync, after the hooks that are there for it.
-    pub(super) fn fail(&mut self, message: &str) {
-        let mut message = self.with_reasons(message);
+    pub(super) fn fail(&mut self) {
+        let refused = self.state.resources.iter().any(|result| result.status == Some(ResultCode::SyncFailed));
+        let mut message = self.with_reasons(match refused {
+            true => "one or more objects failed to apply",
+            false => "one or more synchronization tasks completed unsuccessfully",
+        });
         let for_failure: Vec<&'a Task> =
             self.plan.tasks.iter().filter(|task| task.id.phase == Phase::SyncFail).collect();
         let is_done = |task: &&Task| self.phase_of(task).is_some_and(OperationPhase::is_completed);

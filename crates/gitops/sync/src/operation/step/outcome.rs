@@ -6,7 +6,7 @@ use crate::operation::state::{OperationPhase, ResultCode, TaskId};
 
 impl<'a> Run<'a> {
     fn task(&self, id: &TaskId) -> Option<&'a Task> {
-        self.plan.tasks.iter().find(|task| task.id == *id)
+        self.tasks.get(id).copied()
     }
 
     pub(super) fn absorb(&mut self) {
@@ -117,9 +117,9 @@ impl<'a> Run<'a> {
 
     /// Makes the namespace and tries everything out before anything is done; whether that is behind us.
     pub(super) fn prepare(&mut self) -> bool {
-        let namespace = self.plan.tasks.first().filter(|task| task.wave == i64::MIN && !self.plan.dry_run);
+        let namespace = self.plan.tasks.first().filter(|task| task.wave == i64::MIN);
         let only_namespace = self.state.resources.iter().all(|result| {
-            namespace.is_some_and(|task| result.is_of(&task.id))
+            namespace.is_some_and(|task| result.sync_phase == task.id.phase && result.key == task.id.key)
         });
         if self.state.checked || !only_namespace {
             return true;
@@ -150,6 +150,23 @@ impl<'a> Run<'a> {
         false
     }
 
+    /// A sync that is only tried ends with the dry run, whatever that could not try.
+    pub(super) fn is_only_tried(&mut self) -> bool {
+        if !self.plan.dry_run {
+            return false;
+        }
+        if !self.state.checked {
+            self.try_out(None);
+        }
+        if !self.state.phase.is_completed() {
+            match self.actions.is_empty() {
+                true => self.state.set(OperationPhase::Succeeded, "successfully synced (no more tasks)"),
+                false => self.state.set(OperationPhase::Running, "one or more tasks are running"),
+            }
+        }
+        true
+    }
+
     fn try_out(&mut self, namespace: Option<&Task>) {
         let mut unknown = false;
         for task in &self.plan.tasks {
@@ -167,6 +184,9 @@ impl<'a> Run<'a> {
                 unknown = true;
                 let why = no_such_kind(task);
                 self.record(task, Some(ResultCode::SyncFailed), OperationPhase::Failed, &why);
+            } else if self.plan.dry_run {
+                let message = "not tried: its kind is not defined yet";
+                self.record(task, Some(ResultCode::Synced), OperationPhase::Succeeded, message);
             }
         }
         if unknown {

@@ -489,6 +489,31 @@ fn a_dry_run_by_request() {
 }
 
 #[test]
+fn a_dry_run_by_request_never_becomes_a_real_one() {
+    let desired = Desired {
+        dry_run: true,
+        prune: true,
+        ..Desired::default()
+    };
+    let targets = vec![object("Widget", "w", &[]), object("ConfigMap", "c", &[])];
+    let mut world = World::new(targets, &[object("ConfigMap", "old", &[])], desired);
+    world.unserved.insert("Widget");
+    world.wait_for_kinds = true;
+    world.crash_after(0).settle();
+    check(&world, &expect![[""]]);
+    assert_eq!(world.live.len(), 1, "nothing was done");
+}
+
+#[test]
+fn many_waves_of_kept_objects_are_one_step() {
+    let live: Vec<_> = (0..300).map(|wave| object("ConfigMap", &format!("m{wave}"), &[("wave", &wave.to_string())])).collect();
+    let mut world = World::new(vec![], &live, Desired::default());
+    world.turn();
+    assert_eq!(world.state.phase, crate::operation::OperationPhase::Succeeded);
+    assert_eq!(world.live.len(), 300);
+}
+
+#[test]
 fn what_may_not_be_is_not_begun() {
     let target = object("ConfigMap", "c", &[]);
     let key = crate::key::ResourceKey::of(&target);
