@@ -151,7 +151,7 @@ fn run_folder(root: &Path, folder: &Path, lua: &mut Tally, own: &mut Tally) -> R
             time: Duration::from_secs(5),
             ..Limits::default()
         },
-        stop: Some(std::sync::Arc::new(move || start.elapsed())),
+        stopwatch: Some(std::sync::Arc::new(move || start.elapsed())),
     };
     let suite = read(&folder.join("health_test.yaml"))?;
     for case in suite["tests"].as_array().context("a suite without tests")? {

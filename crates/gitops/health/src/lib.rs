@@ -102,12 +102,14 @@ impl Health {
 }
 
 /// Judges objects.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Judge {
     /// What the users have changed.
     pub customizations: Customizations,
     /// How much a script may use.
     pub limits: lua::Limits,
+    /// What the time of scripts is measured with; without it only their instructions are counted.
+    pub stopwatch: Option<lua::Stopwatch>,
 }
 
 impl Judge {
@@ -122,7 +124,7 @@ impl Judge {
                 now,
                 open_libs,
                 limits: self.limits,
-                stop: None,
+                stopwatch: self.stopwatch.clone(),
             };
             return Some(match host.health(script, object) {
                 Ok(health) => health,

@@ -56,7 +56,7 @@ pub struct Host {
     /// How much it may use.
     pub limits: Limits,
     /// What [`Limits::time`] is measured with.
-    pub stop: Option<Stopwatch>,
+    pub stopwatch: Option<Stopwatch>,
 }
 
 /// Why a script gave no health.
@@ -138,7 +138,7 @@ impl Host {
     /// Counts while the script runs.
     fn watch(&self, lua: &Lua, budget: &Rc<Budget>) -> mlua::Result<()> {
         let (budget, time) = (Rc::clone(budget), self.limits.time);
-        let deadline = self.stop.clone().map(|clock| {
+        let deadline = self.stopwatch.clone().map(|clock| {
             let start = clock();
             move || clock().saturating_sub(start) > time
         });

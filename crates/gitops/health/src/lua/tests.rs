@@ -10,7 +10,7 @@ fn host(open_libs: bool) -> Host {
             instructions: 200_000,
             ..Limits::default()
         },
-        stop: None,
+        stopwatch: None,
     }
 }
 
@@ -183,7 +183,7 @@ fn a_clock_stops_slow_scripts() {
         Duration::from_millis(ticks.fetch_add(100, std::sync::atomic::Ordering::Relaxed))
     });
     let host = Host {
-        stop: Some(clock),
+        stopwatch: Some(clock),
         ..host(true)
     };
     let result = host.health("while true do end", &json!({}));

@@ -123,7 +123,12 @@ impl Ignored {
     pub fn respect(&self, target: &Value, live: &Value) -> Value {
         let (mut stripped_target, mut stripped_live) = (target.clone(), live.clone());
         self.apply(Some(&mut stripped_target), Some(&mut stripped_live));
-        restore(&stripped_target, &stripped_live, live)
+        let mut respected = restore(&stripped_target, &stripped_live, live);
+        // What the cluster says of an object is nothing to apply.
+        if let Some(fields) = respected.as_object_mut().filter(|_| target.get("status").is_none()) {
+            fields.shift_remove("status");
+        }
+        respected
     }
 }
 

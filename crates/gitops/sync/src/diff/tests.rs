@@ -99,7 +99,8 @@ fn what_was_applied_and_is_no_longer_declared_goes() {
     assert_eq!(difference.predicted["spec"]["template"]["spec"]["containers"][1]["name"], "injected");
 
     let mut was_two = target.clone();
-    was_two["spec"]["template"]["spec"]["containers"][1] = json!({"name": "injected", "image": "proxy:1"});
+    let containers = was_two["spec"]["template"]["spec"]["containers"].as_array_mut().unwrap();
+    containers.push(json!({"name": "injected", "image": "proxy:1"}));
     let mut live = live_deployment();
     annotation::set(&mut live, LAST_APPLIED, &was_two.to_string());
     let difference = three_way(Some(&target), Some(&live), &options());
@@ -156,6 +157,7 @@ fn ignored_fields_are_respected_in_a_sync() {
     assert_eq!(respected["spec"]["replicas"], 2);
     assert_eq!(respected["spec"]["selector"], target["spec"]["selector"]);
     assert_eq!(respected["metadata"], target["metadata"]);
+    assert!(respected.get("status").is_none());
 }
 
 #[test]
