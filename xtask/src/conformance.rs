@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 
 use crate::{
-    conformance_apply, conformance_diff, conformance_health, conformance_helm, conformance_kustomize, openapi_conformance,
+    conformance_apply, conformance_diff, conformance_health, conformance_helm, conformance_kustomize,
+    openapi_conformance,
 };
 
 /// Runs one suite; the last line says how many cases passed, or that the suite was SKIPPED.
@@ -21,7 +22,9 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         ["openapi"] => openapi_conformance::run(),
         ["kustomize"] => kustomize(from_environment("kustomize").as_deref()),
         ["kustomize", "--dir", folder] => kustomize(Some(Path::new(folder))),
-        _ => bail!("usage: cargo xtask conformance apply|helm|kustomize [--dir DIR] | diff | health | openapi"),
+        _ => {
+            bail!("usage: cargo xtask conformance apply|helm|kustomize [--dir DIR] | diff | health | openapi")
+        }
     }
 }
 

@@ -44,7 +44,10 @@ pub(crate) fn run() -> Result<()> {
         let difference = three_way(Some(&read("config")?), Some(&read("live")?), &options);
         if difference.is_modified() != *expected {
             failed += 1;
-            println!("FAIL {name}: modified is {}, not {expected}", difference.is_modified());
+            println!(
+                "FAIL {name}: modified is {}, not {expected}",
+                difference.is_modified()
+            );
             show("", &difference.live, &difference.predicted);
         }
     }

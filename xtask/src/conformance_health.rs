@@ -34,7 +34,10 @@ const BUILT_IN: &[(&str, Option<Status>)] = &[
     ("hpa-v1-degraded", Some(Status::Degraded)),
     ("hpa-v1-healthy-toofew", Some(Status::Healthy)),
     ("hpa-v1-healthy", Some(Status::Healthy)),
-    ("hpa-v1-progressing-with-no-annotations", Some(Status::Progressing)),
+    (
+        "hpa-v1-progressing-with-no-annotations",
+        Some(Status::Progressing),
+    ),
     ("hpa-v1-progressing", Some(Status::Progressing)),
     ("hpa-v2-degraded", Some(Status::Degraded)),
     ("hpa-v2-healthy", Some(Status::Healthy)),
@@ -113,12 +116,26 @@ pub(crate) fn run() -> Result<()> {
         let got = fairway_gitops_health::Judge::default()
             .health(&read(&path)?, jiff::Timestamp::UNIX_EPOCH)
             .and_then(|health| health.status);
-        let result = (got == *expected).then_some(()).ok_or_else(|| format!("expected {expected:?}, got {got:?}"));
+        let result = (got == *expected)
+            .then_some(())
+            .ok_or_else(|| format!("expected {expected:?}, got {got:?}"));
         built_in.note(name, result);
     }
-    println!("Lua scripts: {} passed, {} failed", lua.passed, lua.known + lua.failed);
-    println!("the same kinds in Rust: {} passed, {} failed", own.passed, own.known + own.failed);
-    println!("built-in kinds: {} passed, {} failed", built_in.passed, built_in.known + built_in.failed);
+    println!(
+        "Lua scripts: {} passed, {} failed",
+        lua.passed,
+        lua.known + lua.failed
+    );
+    println!(
+        "the same kinds in Rust: {} passed, {} failed",
+        own.passed,
+        own.known + own.failed
+    );
+    println!(
+        "built-in kinds: {} passed, {} failed",
+        built_in.passed,
+        built_in.known + built_in.failed
+    );
     match lua.failed + own.failed + built_in.failed {
         0 => Ok(()),
         failed => bail!("{failed} health cases failed that are not listed"),
@@ -158,7 +175,10 @@ fn run_folder(root: &Path, folder: &Path, lua: &mut Tally, own: &mut Tally) -> R
         // A case that names no input cannot run with upstream either; it is counted, so that the sum is upstream's.
         let Some(input) = case["inputPath"].as_str() else {
             let name = folder.strip_prefix(root).unwrap_or(folder).display().to_string();
-            lua.note(&format!("{name}: no input"), Err(format!("the case names no input: {case}")));
+            lua.note(
+                &format!("{name}: no input"),
+                Err(format!("the case names no input: {case}")),
+            );
             continue;
         };
         let path = folder.join(input);
@@ -170,12 +190,18 @@ fn run_folder(root: &Path, folder: &Path, lua: &mut Tally, own: &mut Tally) -> R
             message: text("message").to_owned(),
         };
         // As upstream looks it up: a kind's own script goes before one for many.
-        let group = object["apiVersion"].as_str().and_then(|version| version.split_once('/'));
+        let group = object["apiVersion"]
+            .as_str()
+            .and_then(|version| version.split_once('/'));
         let own = root
             .join(group.map_or("", |(group, _)| group))
             .join(object["kind"].as_str().unwrap_or_default())
             .join("health.lua");
-        let script = fs::read_to_string(if own.is_file() { own } else { folder.join("health.lua") })?;
+        let script = fs::read_to_string(if own.is_file() {
+            own
+        } else {
+            folder.join("health.lua")
+        })?;
         let ran = host.health(&script, &object).map_err(|error| error.to_string());
         lua.note(&name, ran.and_then(|got| compare(&expected, &got)));
         if let Some(got) = kinds::health(&object) {
@@ -194,5 +220,6 @@ fn compare(expected: &Health, got: &Health) -> Result<(), String> {
 
 fn read(path: &Path) -> Result<Value> {
     let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-    fairway_text_yaml::from_str(&text, YamlLimits::default()).with_context(|| format!("parsing {}", path.display()))
+    fairway_text_yaml::from_str(&text, YamlLimits::default())
+        .with_context(|| format!("parsing {}", path.display()))
 }

@@ -19,7 +19,10 @@ const KEPT_ANNOTATIONS: &[&str] = &[
     "argocd.argoproj.io/hydrate",
 ];
 /// Finalizers that the engine writes for hooks.
-const KEPT_FINALIZERS: &[&str] = &["pre-delete-finalizer.argocd.argoproj.io", "post-delete-finalizer.argocd.argoproj.io"];
+const KEPT_FINALIZERS: &[&str] = &[
+    "pre-delete-finalizer.argocd.argoproj.io",
+    "post-delete-finalizer.argocd.argoproj.io",
+];
 
 /// The Applications that an ApplicationSet stands for.
 pub fn applications(set: &Value, sources: &dyn Sources) -> Result<Vec<Value>, Error> {
@@ -31,9 +34,14 @@ pub fn applications(set: &Value, sources: &dyn Sources) -> Result<Vec<Value>, Er
         let template = merge_templates(&spec["template"], &generated.template);
         for params in &generated.params {
             let application = render(set, &template, params, renderer)?;
-            let name = application["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            let name = application["metadata"]["name"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
             if name.is_empty() {
-                return Err(Error::Generator("the template yields an Application without a name".to_owned()));
+                return Err(Error::Generator(
+                    "the template yields an Application without a name".to_owned(),
+                ));
             }
             if !names.insert(name.clone()) {
                 let set = set["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -80,7 +88,9 @@ fn render(set: &Value, template: &Value, params: &Params, renderer: Renderer) ->
     }
     metadata["namespace"] = set["metadata"]["namespace"].clone();
     let keeps = set["spec"]["syncPolicy"]["preserveResourcesOnDeletion"] == true;
-    let has_finalizers = metadata["finalizers"].as_array().is_some_and(|list| !list.is_empty());
+    let has_finalizers = metadata["finalizers"]
+        .as_array()
+        .is_some_and(|list| !list.is_empty());
     if !params.is_empty() && !keeps && !has_finalizers {
         metadata["finalizers"] = json!([RESOURCES_FINALIZER]);
     }
@@ -134,8 +144,15 @@ pub struct Changes {
 
 /// Compares the Applications that a set stands for with those that it has. That generators yield nothing is mostly a fault
 /// of what they look at, so it deletes nothing unless `allow_empty`.
-pub fn changes(set: &Value, desired: &[Value], existing: &[Value], allow_empty: bool) -> Result<Changes, Error> {
-    let policy = set["spec"]["syncPolicy"]["applicationsSync"].as_str().unwrap_or("sync");
+pub fn changes(
+    set: &Value,
+    desired: &[Value],
+    existing: &[Value],
+    allow_empty: bool,
+) -> Result<Changes, Error> {
+    let policy = set["spec"]["syncPolicy"]["applicationsSync"]
+        .as_str()
+        .unwrap_or("sync");
     let (updates, deletes) = match policy {
         "" | "sync" => (true, true),
         "create-only" => (false, false),
@@ -148,7 +165,10 @@ pub fn changes(set: &Value, desired: &[Value], existing: &[Value], allow_empty: 
         }
     };
     let ignored = ignored(set)?;
-    let by_name: BTreeMap<&str, &Value> = existing.iter().map(|application| (name(application), application)).collect();
+    let by_name: BTreeMap<&str, &Value> = existing
+        .iter()
+        .map(|application| (name(application), application))
+        .collect();
     let mut out = Changes::default();
     for application in desired {
         match by_name.get(name(application)) {
@@ -163,7 +183,10 @@ pub fn changes(set: &Value, desired: &[Value], existing: &[Value], allow_empty: 
         }
     }
     let wanted: BTreeSet<&str> = desired.iter().map(name).collect();
-    let extra = by_name.keys().filter(|name| deletes && !wanted.contains(**name)).map(|name| (*name).to_owned());
+    let extra = by_name
+        .keys()
+        .filter(|name| deletes && !wanted.contains(**name))
+        .map(|name| (*name).to_owned());
     match desired.is_empty() && !allow_empty {
         true => out.held = extra.collect(),
         false => out.changes.extend(extra.map(Change::Delete)),
@@ -177,7 +200,11 @@ fn name(application: &Value) -> &str {
 
 fn ignored(set: &Value) -> Result<Ignored, Error> {
     let mut entries = Vec::new();
-    for entry in set["spec"]["ignoreApplicationDifferences"].as_array().into_iter().flatten() {
+    for entry in set["spec"]["ignoreApplicationDifferences"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
         let mut entry: ResourceIgnoreDifferences = serde_json::from_value(entry.clone())
             .map_err(|error| Error::Generator(format!("ignoreApplicationDifferences: {error}")))?;
         entry.group = "argoproj.io".to_owned();
@@ -194,7 +221,10 @@ fn updated(set: &Value, desired: &Value, live: &Value, ignored: &Ignored) -> Val
     let mut out = live.clone();
     out["spec"] = respected["spec"].clone();
     for (field, always) in [("annotations", KEPT_ANNOTATIONS), ("labels", &[][..])] {
-        let mut map = respected["metadata"][field].as_object().cloned().unwrap_or_default();
+        let mut map = respected["metadata"][field]
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
         let asked = set["spec"]["preservedFields"][field].as_array();
         let asked = asked.into_iter().flatten().filter_map(Value::as_str);
         for key in asked.chain(always.iter().copied()) {
@@ -202,20 +232,35 @@ fn updated(set: &Value, desired: &Value, live: &Value, ignored: &Ignored) -> Val
                 map.insert(key.to_owned(), value.clone());
             }
         }
-        replace(&mut out["metadata"], field, (!map.is_empty()).then_some(Value::Object(map)));
+        replace(
+            &mut out["metadata"],
+            field,
+            (!map.is_empty()).then_some(Value::Object(map)),
+        );
     }
-    let list = |application: &Value| application["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let list = |application: &Value| {
+        application["metadata"]["finalizers"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default()
+    };
     let mut finalizers = list(&respected);
     let is_kept = |name: &&Value| {
         let name = name.as_str().unwrap_or_default();
-        KEPT_FINALIZERS.iter().any(|kept| name == *kept || name.starts_with(&format!("{kept}/")))
+        KEPT_FINALIZERS
+            .iter()
+            .any(|kept| name == *kept || name.starts_with(&format!("{kept}/")))
     };
     for kept in list(live).iter().filter(is_kept) {
         if !finalizers.contains(kept) {
             finalizers.push(kept.clone());
         }
     }
-    replace(&mut out["metadata"], "finalizers", (!finalizers.is_empty()).then_some(Value::Array(finalizers)));
+    replace(
+        &mut out["metadata"],
+        "finalizers",
+        (!finalizers.is_empty()).then_some(Value::Array(finalizers)),
+    );
     out
 }
 

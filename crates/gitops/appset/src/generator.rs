@@ -36,7 +36,12 @@ pub trait Sources {
     /// All directories of a repository at a revision.
     fn directories(&self, repository: &str, revision: &str) -> Result<Vec<String>, String>;
     /// All files of a repository at a revision whose path matches a glob, with their contents.
-    fn files(&self, repository: &str, revision: &str, pattern: &str) -> Result<BTreeMap<String, Vec<u8>>, String>;
+    fn files(
+        &self,
+        repository: &str,
+        revision: &str,
+        pattern: &str,
+    ) -> Result<BTreeMap<String, Vec<u8>>, String>;
     /// The parameters of what a `pullRequest`, `scmProvider`, `clusterDecisionResource` or `plugin` generator finds.
     fn others(&self, kind: &str, generator: &Value) -> Result<Vec<Params>, String>;
 }
@@ -89,11 +94,18 @@ const KINDS: &[&str] = &[
 ];
 
 fn kind_of(generator: &Value) -> Result<&'static str, Error> {
-    let mut kinds = KINDS.iter().filter(|kind| generator.get(**kind).is_some_and(|value| !value.is_null()));
+    let mut kinds = KINDS
+        .iter()
+        .filter(|kind| generator.get(**kind).is_some_and(|value| !value.is_null()));
     match (kinds.next(), kinds.next()) {
         (Some(kind), None) => Ok(kind),
-        (None, _) => Err(Error::Generator(format!("a generator is none of {}", KINDS.join(", ")))),
-        (Some(one), Some(two)) => Err(Error::Generator(format!("a generator is both {one} and {two}; make it two"))),
+        (None, _) => Err(Error::Generator(format!(
+            "a generator is none of {}",
+            KINDS.join(", ")
+        ))),
+        (Some(one), Some(two)) => Err(Error::Generator(format!(
+            "a generator is both {one} and {two}; make it two"
+        ))),
     }
 }
 
@@ -146,7 +158,14 @@ impl Generation<'_> {
         let mut out = Map::new();
         for (name, value) in fields {
             let later = ["template", "values", "generators"].contains(&name.as_str());
-            out.insert(name.clone(), if later { value.clone() } else { self.renderer.value(value, params)? });
+            out.insert(
+                name.clone(),
+                if later {
+                    value.clone()
+                } else {
+                    self.renderer.value(value, params)?
+                },
+            );
         }
         Ok(Value::Object(out))
     }
@@ -155,17 +174,27 @@ impl Generation<'_> {
         let mut all = Vec::new();
         for element in generator["elements"].as_array().into_iter().flatten() {
             let Some(fields) = element.as_object() else {
-                return Err(Error::Generator(format!("an element of a list generator is no map: {element}")));
+                return Err(Error::Generator(format!(
+                    "an element of a list generator is no map: {element}"
+                )));
             };
-            all.push(if self.renderer.go { fields.clone() } else { flat_element(fields)? });
+            all.push(if self.renderer.go {
+                fields.clone()
+            } else {
+                flat_element(fields)?
+            });
         }
         let text = generator["elementsYaml"].as_str().unwrap_or_default();
         if !text.is_empty() {
             let limits = fairway_text_yaml::Limits::default();
-            let bad = |reason: String| Error::Generator(format!("reading elementsYaml of a list generator: {reason}"));
+            let bad = |reason: String| {
+                Error::Generator(format!("reading elementsYaml of a list generator: {reason}"))
+            };
             let value = fairway_text_yaml::from_str(text, limits).map_err(|error| bad(error.to_string()))?;
             for element in value.as_array().into_iter().flatten() {
-                let fields = element.as_object().ok_or_else(|| bad(format!("no map: {element}")))?;
+                let fields = element
+                    .as_object()
+                    .ok_or_else(|| bad(format!("no map: {element}")))?;
                 all.push(fields.clone());
             }
         }
@@ -188,7 +217,10 @@ impl Generation<'_> {
         }
         if generator["flatList"] == true {
             let list: Vec<Value> = all.into_iter().map(Value::Object).collect();
-            return Ok(vec![Map::from_iter([("clusters".to_owned(), Value::Array(list))])]);
+            return Ok(vec![Map::from_iter([(
+                "clusters".to_owned(),
+                Value::Array(list),
+            )])]);
         }
         Ok(all)
     }
@@ -202,7 +234,9 @@ impl Generation<'_> {
         let maps = [("annotations", &cluster.annotations), ("labels", &cluster.labels)];
         if self.renderer.go {
             let filled = maps.iter().filter(|(_, map)| !map.is_empty());
-            let metadata: Map<String, Value> = filled.map(|(name, map)| ((*name).to_owned(), json!(map))).collect();
+            let metadata: Map<String, Value> = filled
+                .map(|(name, map)| ((*name).to_owned(), json!(map)))
+                .collect();
             params.insert("metadata".to_owned(), Value::Object(metadata));
             return params;
         }
@@ -226,10 +260,17 @@ impl Generation<'_> {
             return Ok(());
         }
         if self.renderer.go {
-            let map: Map<String, Value> = filled.into_iter().map(|(name, text)| (name, text.into())).collect();
+            let map: Map<String, Value> = filled
+                .into_iter()
+                .map(|(name, text)| (name, text.into()))
+                .collect();
             params.insert("values".to_owned(), Value::Object(map));
         } else {
-            params.extend(filled.into_iter().map(|(name, text)| (format!("values.{name}"), Value::from(text))));
+            params.extend(
+                filled
+                    .into_iter()
+                    .map(|(name, text)| (format!("values.{name}"), Value::from(text))),
+            );
         }
         Ok(())
     }
@@ -265,7 +306,13 @@ fn labels(params: &Params) -> BTreeMap<String, String> {
 pub(crate) fn flatten(value: &Value) -> Vec<(String, String)> {
     let (mut pending, mut out) = (vec![(String::new(), value)], Vec::new());
     while let Some((path, value)) = pending.pop() {
-        let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        let below = |name: &str| {
+            if path.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{path}.{name}")
+            }
+        };
         match value {
             Value::Object(fields) if !fields.is_empty() => {
                 pending.extend(fields.iter().rev().map(|(name, value)| (below(name), value)));

@@ -7,6 +7,14 @@
 //!
 //! Semantics are Argo CD's, version 3. The crate must not know Git, clusters or clients.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::needless_pass_by_value,
+        reason = "test tables hand over JSON literals; borrowing them would only add noise"
+    )
+)]
+
 pub mod application;
 pub mod generator;
 pub mod rollout;
@@ -58,7 +66,13 @@ pub fn sanitize_name(name: &str) -> String {
     let lower = name.to_lowercase();
     let replaced: String = lower
         .chars()
-        .map(|c| if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.' || c == '-' { c } else { '-' })
+        .map(|c| {
+            if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.' || c == '-' {
+                c
+            } else {
+                '-'
+            }
+        })
         .take(253)
         .collect();
     replaced.trim_matches(['-', '.']).to_owned()

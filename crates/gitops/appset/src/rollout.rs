@@ -46,7 +46,9 @@ pub fn is_rolling(spec: &Value) -> bool {
 
 /// Decides what may be synced.
 pub fn decide(spec: &Value, members: &[Member]) -> Result<Rollout, Error> {
-    let steps = spec["strategy"]["rollingSync"]["steps"].as_array().map_or(&[][..], Vec::as_slice);
+    let steps = spec["strategy"]["rollingSync"]["steps"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
     let mut rollout = Rollout::default();
     let mut by_step: Vec<Vec<&Member>> = vec![Vec::new(); steps.len()];
     for member in members {
@@ -66,9 +68,15 @@ pub fn decide(spec: &Value, members: &[Member]) -> Result<Rollout, Error> {
         rollout.current = Some(index + 1);
         group.sort_by(|a, b| a.name.cmp(&b.name));
         let most = max_update(&steps[index]["maxUpdate"], group.len())?;
-        let busy = group.iter().filter(|member| member.progress == Progress::Busy).count();
+        let busy = group
+            .iter()
+            .filter(|member| member.progress == Progress::Busy)
+            .count();
         let waiting = group.iter().filter(|member| member.progress == Progress::Waiting);
-        rollout.sync = waiting.take(most.saturating_sub(busy)).map(|member| member.name.clone()).collect();
+        rollout.sync = waiting
+            .take(most.saturating_sub(busy))
+            .map(|member| member.name.clone())
+            .collect();
         break;
     }
     Ok(rollout)
@@ -100,9 +108,15 @@ fn max_update(value: &Value, all: usize) -> Result<usize, Error> {
     let bad = || Error::Generator(format!("maxUpdate is a number or a percentage, not {value}"));
     match value {
         Value::Null => Ok(all),
-        Value::Number(number) => number.as_u64().and_then(|number| usize::try_from(number).ok()).ok_or_else(bad),
+        Value::Number(number) => number
+            .as_u64()
+            .and_then(|number| usize::try_from(number).ok())
+            .ok_or_else(bad),
         Value::String(text) => {
-            let percent: usize = text.strip_suffix('%').and_then(|text| text.parse().ok()).ok_or_else(bad)?;
+            let percent: usize = text
+                .strip_suffix('%')
+                .and_then(|text| text.parse().ok())
+                .ok_or_else(bad)?;
             let share = all.saturating_mul(percent) / 100;
             Ok(if percent > 0 { share.max(1) } else { 0 })
         }
@@ -136,24 +150,84 @@ mod tests {
         use Progress::{Busy, Done, Waiting};
         let members = |dev: Progress, prod: [Progress; 4]| {
             let mut all = vec![member("d", "dev", dev), member("x", "test", Waiting)];
-            all.extend(prod.into_iter().enumerate().map(|(index, progress)| member(&format!("p{index}"), "prod", progress)));
+            all.extend(
+                prod.into_iter()
+                    .enumerate()
+                    .map(|(index, progress)| member(&format!("p{index}"), "prod", progress)),
+            );
             all
         };
         let cases: Vec<(&str, Value, Vec<Member>, &[&str], Option<usize>)> = vec![
-            ("the first step", json!(1), members(Waiting, [Waiting; 4]), &["d"], Some(1)),
-            ("the first step is busy", json!(1), members(Busy, [Waiting; 4]), &[], Some(1)),
-            ("one at a time", json!(1), members(Done, [Waiting; 4]), &["p0"], Some(2)),
-            ("one is on its way", json!(1), members(Done, [Busy, Waiting, Waiting, Waiting]), &[], Some(2)),
-            ("half of them", json!("50%"), members(Done, [Done, Waiting, Waiting, Waiting]), &["p1", "p2"], Some(2)),
-            ("a little is one", json!("10%"), members(Done, [Waiting; 4]), &["p0"], Some(2)),
+            (
+                "the first step",
+                json!(1),
+                members(Waiting, [Waiting; 4]),
+                &["d"],
+                Some(1),
+            ),
+            (
+                "the first step is busy",
+                json!(1),
+                members(Busy, [Waiting; 4]),
+                &[],
+                Some(1),
+            ),
+            (
+                "one at a time",
+                json!(1),
+                members(Done, [Waiting; 4]),
+                &["p0"],
+                Some(2),
+            ),
+            (
+                "one is on its way",
+                json!(1),
+                members(Done, [Busy, Waiting, Waiting, Waiting]),
+                &[],
+                Some(2),
+            ),
+            (
+                "half of them",
+                json!("50%"),
+                members(Done, [Done, Waiting, Waiting, Waiting]),
+                &["p1", "p2"],
+                Some(2),
+            ),
+            (
+                "a little is one",
+                json!("10%"),
+                members(Done, [Waiting; 4]),
+                &["p0"],
+                Some(2),
+            ),
             ("none", json!(0), members(Done, [Waiting; 4]), &[], Some(2)),
-            ("no limit", Value::Null, members(Done, [Waiting; 4]), &["p0", "p1", "p2", "p3"], Some(2)),
+            (
+                "no limit",
+                Value::Null,
+                members(Done, [Waiting; 4]),
+                &["p0", "p1", "p2", "p3"],
+                Some(2),
+            ),
             ("all done", json!(1), members(Done, [Done; 4]), &[], None),
         ];
         for (reason, second, members, sync, current) in cases {
             let rollout = decide(&spec(second), &members).unwrap();
-            assert_eq!((rollout.sync.as_slice(), rollout.current), (sync.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>().as_slice(), current), "{reason}");
-            assert_eq!(rollout.steps.get("x"), None, "{reason}: what no step selects is left to people");
+            assert_eq!(
+                (rollout.sync.as_slice(), rollout.current),
+                (
+                    sync.iter()
+                        .map(|name| (*name).to_owned())
+                        .collect::<Vec<_>>()
+                        .as_slice(),
+                    current
+                ),
+                "{reason}"
+            );
+            assert_eq!(
+                rollout.steps.get("x"),
+                None,
+                "{reason}: what no step selects is left to people"
+            );
         }
         assert!(decide(&spec(json!("many")), &members(Done, [Waiting; 4])).is_err());
     }

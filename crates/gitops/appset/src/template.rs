@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use fairway_text_gotemplate::value::from_json;
 use fairway_text_gotemplate::{
-    Fault, Func, Functions, Host, Limits, Machine, MissingKey, Param, Templates, Value as GoValue, arg, formats, parse,
-    sprig,
+    Fault, Func, Functions, Host, Limits, Machine, MissingKey, Param, Templates, Value as GoValue, arg,
+    formats, parse, sprig,
 };
 use serde_json::{Map, Value};
 
@@ -45,7 +45,16 @@ fn functions() -> &'static Functions {
         let mut functions = Functions::builtin();
         sprig::add(&mut functions);
         // What differs each time would make new Applications each time.
-        for name in ["now", "randAlpha", "randAlphaNum", "randAscii", "randNumeric", "randInt", "randBytes", "uuidv4"] {
+        for name in [
+            "now",
+            "randAlpha",
+            "randAlphaNum",
+            "randAscii",
+            "randNumeric",
+            "randInt",
+            "randBytes",
+            "uuidv4",
+        ] {
             functions.remove(name);
         }
         functions.add(formats::TABLE);
@@ -105,7 +114,11 @@ impl Renderer {
                 Some("missingkey=error") => MissingKey::Error,
                 Some("missingkey=zero") => MissingKey::Zero,
                 Some("missingkey=default" | "missingkey=invalid") => MissingKey::Invalid,
-                _ => return Err(Error::Generator(format!("unrecognized option of goTemplateOptions: {option}"))),
+                _ => {
+                    return Err(Error::Generator(format!(
+                        "unrecognized option of goTemplateOptions: {option}"
+                    )));
+                }
             };
         }
         Ok(renderer)
@@ -184,7 +197,9 @@ fn go_template(text: &str, params: &Params, missing_key: MissingKey) -> Result<S
     };
     let mut machine = Machine::new(functions, &templates, &Nothing, limits).missing_key(missing_key);
     let data = from_json(&Value::Object(params.clone()));
-    let out = machine.execute(NAME, &data).map_err(|error| fault(error.to_string()))?;
+    let out = machine
+        .execute(NAME, &data)
+        .map_err(|error| fault(error.to_string()))?;
     String::from_utf8(out).map_err(|_| fault("the result is no text".to_owned()))
 }
 
@@ -209,13 +224,18 @@ mod tests {
             ("plain", "plain"),
         ];
         for (text, expected) in cases {
-            assert_eq!(Renderer::default().text(text, &params).unwrap(), expected, "{text}");
+            assert_eq!(
+                Renderer::default().text(text, &params).unwrap(),
+                expected,
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn go_templates() {
-        let params = params(json!({"name": "Web_App 1", "path": {"segments": ["a", "b"]}, "labels": {"k": "v"}}));
+        let params =
+            params(json!({"name": "Web_App 1", "path": {"segments": ["a", "b"]}, "labels": {"k": "v"}}));
         let go = Renderer {
             go: true,
             missing_key: MissingKey::Invalid,
@@ -240,8 +260,17 @@ mod tests {
             ..go
         };
         let error = strict.text("{{ .missing }}", &params).unwrap_err().to_string();
-        assert!(error.contains("{{ .missing }}") && error.contains("missing"), "{error}");
-        for text in ["{{ .a", "{{ env \"HOME\" }}", "{{ now }}", "{{ randAlpha 3 }}", "{{ range $i, $x := until 100000000 }}x{{ end }}"] {
+        assert!(
+            error.contains("{{ .missing }}") && error.contains("missing"),
+            "{error}"
+        );
+        for text in [
+            "{{ .a",
+            "{{ env \"HOME\" }}",
+            "{{ now }}",
+            "{{ randAlpha 3 }}",
+            "{{ range $i, $x := until 100000000 }}x{{ end }}",
+        ] {
             assert!(go.text(text, &params).is_err(), "{text}");
         }
     }

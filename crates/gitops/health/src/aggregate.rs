@@ -54,8 +54,14 @@ mod tests {
     fn an_application_is_as_healthy_as_its_worst_part() {
         let live = json!({"metadata": {"name": "x"}});
         let ignored = json!({"metadata": {"annotations": {IGNORE_HEALTHCHECK: "true"}}});
-        let [healthy, progressing, degraded, unknown, missing] =
-            [Status::Healthy, Status::Progressing, Status::Degraded, Status::Unknown, Status::Missing].map(Health::plain);
+        let [healthy, progressing, degraded, unknown, missing] = [
+            Status::Healthy,
+            Status::Progressing,
+            Status::Degraded,
+            Status::Unknown,
+            Status::Missing,
+        ]
+        .map(Health::plain);
         let part = |live, health| Part {
             group: "apps",
             kind: "Deployment",
@@ -71,15 +77,50 @@ mod tests {
         let there = |health| part(Some(&live), Some(health));
         let cases: Vec<(&str, Vec<Part<'_>>, Status)> = vec![
             ("nothing to manage", vec![], Status::Healthy),
-            ("the worst counts", vec![there(&healthy), there(&degraded), there(&progressing)], Status::Degraded),
-            ("unknown is worse than degraded", vec![there(&degraded), there(&unknown)], Status::Unknown),
-            ("a kind without health", vec![part(Some(&live), None)], Status::Healthy),
-            ("one of two is missing", vec![there(&healthy), part(None, None)], Status::Healthy),
-            ("all are missing", vec![part(None, None), part(None, None)], Status::Missing),
-            ("ignored by annotation", vec![part(Some(&ignored), Some(&degraded))], Status::Healthy),
-            ("an unknown child", vec![application(&unknown), application(&missing)], Status::Healthy),
+            (
+                "the worst counts",
+                vec![there(&healthy), there(&degraded), there(&progressing)],
+                Status::Degraded,
+            ),
+            (
+                "unknown is worse than degraded",
+                vec![there(&degraded), there(&unknown)],
+                Status::Unknown,
+            ),
+            (
+                "a kind without health",
+                vec![part(Some(&live), None)],
+                Status::Healthy,
+            ),
+            (
+                "one of two is missing",
+                vec![there(&healthy), part(None, None)],
+                Status::Healthy,
+            ),
+            (
+                "all are missing",
+                vec![part(None, None), part(None, None)],
+                Status::Missing,
+            ),
+            (
+                "ignored by annotation",
+                vec![part(Some(&ignored), Some(&degraded))],
+                Status::Healthy,
+            ),
+            (
+                "an unknown child",
+                vec![application(&unknown), application(&missing)],
+                Status::Healthy,
+            ),
             ("a degraded child", vec![application(&degraded)], Status::Degraded),
-            ("itself", vec![Part { is_self: true, ..application(&degraded) }], Status::Healthy),
+            (
+                "itself",
+                vec![Part {
+                    is_self: true,
+                    ..application(&degraded)
+                }],
+                Status::Healthy,
+            ),
         ];
         for (reason, parts, expected) in cases {
             assert_eq!(health(&parts), expected, "{reason}");

@@ -84,16 +84,22 @@ pub enum CustomizationError {
 
 impl Customizations {
     /// Reads the data of `argocd-cm`; other keys of it are left alone.
-    pub fn read<'a>(
-        data: impl IntoIterator<Item = (&'a str, &'a str)>,
-    ) -> Result<Self, CustomizationError> {
-        let entries: Vec<(&str, &str)> = data.into_iter().filter(|(key, _)| key.starts_with(PREFIX)).collect();
+    pub fn read<'a>(data: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, CustomizationError> {
+        let entries: Vec<(&str, &str)> = data
+            .into_iter()
+            .filter(|(key, _)| key.starts_with(PREFIX))
+            .collect();
         let mut all = BTreeMap::new();
-        if let Some((key, text)) = entries.iter().find(|(key, text)| *key == PREFIX && !text.trim().is_empty()) {
+        if let Some((key, text)) = entries
+            .iter()
+            .find(|(key, text)| *key == PREFIX && !text.trim().is_empty())
+        {
             all = parse::<BTreeMap<String, Customization>>(key, text)?;
         }
         for (key, text) in &entries {
-            let Some((thing, kind)) = key[PREFIX.len()..].strip_prefix('.').and_then(|rest| rest.split_once('.'))
+            let Some((thing, kind)) = key[PREFIX.len()..]
+                .strip_prefix('.')
+                .and_then(|rest| rest.split_once('.'))
             else {
                 continue;
             };
@@ -124,7 +130,9 @@ impl Customizations {
 
     /// All, with their keys, which may be patterns.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Customization)> {
-        self.0.iter().map(|(key, customization)| (key.as_str(), customization))
+        self.0
+            .iter()
+            .map(|(key, customization)| (key.as_str(), customization))
     }
 
     /// Everything whose key matches a kind, in the order of the keys.
@@ -145,8 +153,13 @@ impl Customizations {
         let has_script = |customization: &&Customization| !customization.health_lua.is_empty();
         let own = self.0.get(&key).filter(has_script);
         let found = own.or_else(|| {
-            let matching = |(pattern, _): &(&String, &Customization)| fairway_text_glob::matches(pattern, &key);
-            self.0.iter().filter(matching).map(|(_, customization)| customization).find(has_script)
+            let matching =
+                |(pattern, _): &(&String, &Customization)| fairway_text_glob::matches(pattern, &key);
+            self.0
+                .iter()
+                .filter(matching)
+                .map(|(_, customization)| customization)
+                .find(has_script)
         });
         found.map(|customization| (customization.health_lua.as_str(), customization.use_open_libs))
     }
@@ -184,8 +197,8 @@ fn parse<T: serde::de::DeserializeOwned>(key: &str, text: &str) -> Result<T, Cus
         key: key.to_owned(),
         reason,
     };
-    let value =
-        fairway_text_yaml::from_str(text, fairway_text_yaml::Limits::default()).map_err(|error| bad(error.to_string()))?;
+    let value = fairway_text_yaml::from_str(text, fairway_text_yaml::Limits::default())
+        .map_err(|error| bad(error.to_string()))?;
     serde_json::from_value(value).map_err(|error| bad(error.to_string()))
 }
 

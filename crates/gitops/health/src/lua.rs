@@ -117,7 +117,12 @@ impl Host {
         }
     }
 
-    fn run(&self, script: &str, object: &Json, budget: &Rc<Budget>) -> mlua::Result<Result<Health, ScriptError>> {
+    fn run(
+        &self,
+        script: &str,
+        object: &Json,
+        budget: &Rc<Budget>,
+    ) -> mlua::Result<Result<Health, ScriptError>> {
         let mut libraries = StdLib::TABLE;
         if self.open_libs {
             libraries |= StdLib::STRING | StdLib::MATH | StdLib::COROUTINE | StdLib::BIT;
@@ -142,16 +147,13 @@ impl Host {
             let start = clock();
             move || clock().saturating_sub(start) > time
         });
-        lua.set_global_hook(
-            HookTriggers::new().every_nth_instruction(STRIDE),
-            move |_, _| {
-                if deadline.as_ref().is_some_and(|is_over| is_over()) {
-                    budget.exhausted.set(Some("its time"));
-                }
-                budget.spend(u64::from(STRIDE))?;
-                Ok(VmState::Continue)
-            },
-        )
+        lua.set_global_hook(HookTriggers::new().every_nth_instruction(STRIDE), move |_, _| {
+            if deadline.as_ref().is_some_and(|is_over| is_over()) {
+                budget.exhausted.set(Some("its time"));
+            }
+            budget.spend(u64::from(STRIDE))?;
+            Ok(VmState::Continue)
+        })
     }
 
     /// Takes away what reaches outside, and adds what the interpreter of Argo CD has and this one has not.

@@ -25,12 +25,16 @@ pub const HOOK_FINALIZER: &str = "argocd.argoproj.io/hook-finalizer";
 
 /// An annotation; empty if there is none.
 pub fn get<'a>(object: &'a Value, name: &str) -> &'a str {
-    object["metadata"]["annotations"][name].as_str().unwrap_or_default()
+    object["metadata"]["annotations"][name]
+        .as_str()
+        .unwrap_or_default()
 }
 
 /// Whether there is such an annotation at all.
 pub fn has(object: &Value, name: &str) -> bool {
-    object["metadata"]["annotations"].get(name).is_some_and(Value::is_string)
+    object["metadata"]["annotations"]
+        .get(name)
+        .is_some_and(Value::is_string)
 }
 
 /// The parts of an annotation with commas, each once, in their order.
@@ -85,7 +89,9 @@ pub(crate) fn map_at<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut M
 }
 
 fn set_in(object: &mut Value, which: &str, name: &str, value: &str) {
-    let metadata = map_at(object, "metadata").is_some().then(|| &mut object["metadata"]);
+    let metadata = map_at(object, "metadata")
+        .is_some()
+        .then(|| &mut object["metadata"]);
     if let Some(map) = metadata.and_then(|metadata| map_at(metadata, which)) {
         map.insert(name.to_owned(), Value::from(value));
     }

@@ -129,13 +129,21 @@ pub struct Policy<'a> {
 }
 
 /// Judges one pair. `permitted` is whether the project allows its kind.
-pub fn judge(pair: &Pair, difference: &Difference, tracking: &Tracking, policy: Policy<'_>, permitted: bool) -> ResourceState {
+pub fn judge(
+    pair: &Pair,
+    difference: &Difference,
+    tracking: &Tracking,
+    policy: Policy<'_>,
+    permitted: bool,
+) -> ResourceState {
     let (target, live) = (pair.target.as_ref(), pair.live.as_ref());
     let own = live.is_none_or(|live| tracking.is_self_referenced(live, target));
     let is_hook = live.or(target).is_some_and(hook::is_hook);
     let skipped = target.is_some_and(|target| hook::role(target) == Role::Skipped);
     // A namespace that the application creates beside its manifests is nothing that a manifest lacks.
-    let created = target.is_some_and(|target| key::is(target, "", "Namespace") && key::name(target) == policy.managed_namespace);
+    let created = target.is_some_and(|target| {
+        key::is(target, "", "Namespace") && key::name(target) == policy.managed_namespace
+    });
     let is_managed_namespace = created && live.is_none();
     let extra = target.is_none() && live.is_some();
     let differs = difference.is_modified() || target.is_none() || live.is_none();
@@ -145,11 +153,14 @@ pub fn judge(pair: &Pair, difference: &Difference, tracking: &Tracking, policy: 
         () if differs && !is_managed_namespace => Some(SyncStatus::OutOfSync),
         () => Some(SyncStatus::Synced),
     };
-    let ignore_extra = live.is_some_and(|live| annotation::has_option(live, COMPARE_OPTIONS, "IgnoreExtraneous"));
+    let ignore_extra =
+        live.is_some_and(|live| annotation::has_option(live, COMPARE_OPTIONS, "IgnoreExtraneous"));
     let confirm = |object: &Value| {
         let own = |option: &str| annotation::has_option(object, SYNC_OPTIONS, option);
         let all = |option: &str| policy.options.iter().any(|known| known == option);
-        ["Delete=confirm", "Prune=confirm"].iter().any(|option| own(option) || all(option))
+        ["Delete=confirm", "Prune=confirm"]
+            .iter()
+            .any(|option| own(option) || all(option))
     };
     ResourceState {
         status,

@@ -21,7 +21,10 @@ const PRECIOUS: &[(&str, &str, &str)] = &[
 ];
 
 /// Kinds that take everything in them along.
-const CONTAINERS: &[(&str, &str)] = &[("", "Namespace"), ("apiextensions.k8s.io", "CustomResourceDefinition")];
+const CONTAINERS: &[(&str, &str)] = &[
+    ("", "Namespace"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+];
 
 /// What a project says about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +69,10 @@ impl Held {
 
 /// Whether a plan has to wait for approval. `approved` is the annotation of the application.
 pub fn hold(plan: &Plan, guard: &Guard, approved: &str) -> Option<Held> {
-    let going = plan.tasks.iter().filter(|task| task.is_prune() && task.keep.is_none() && !plan.dry_run);
+    let going = plan
+        .tasks
+        .iter()
+        .filter(|task| task.is_prune() && task.keep.is_none() && !plan.dry_run);
     let deletions: BTreeSet<ResourceKey> = going.map(|task| task.id.key.clone()).collect();
     let mut reasons = Vec::new();
     if let Some(max) = guard.max_deletions.filter(|max| deletions.len() > *max) {
@@ -74,8 +80,12 @@ pub fn hold(plan: &Plan, guard: &Guard, approved: &str) -> Option<Held> {
     }
     if guard.precious {
         for key in &deletions {
-            let precious = PRECIOUS.iter().find(|(group, kind, _)| *group == key.group && *kind == key.kind);
-            let container = CONTAINERS.iter().any(|(group, kind)| *group == key.group && *kind == key.kind);
+            let precious = PRECIOUS
+                .iter()
+                .find(|(group, kind, _)| *group == key.group && *kind == key.kind);
+            let container = CONTAINERS
+                .iter()
+                .any(|(group, kind)| *group == key.group && *kind == key.kind);
             if let Some((.., what)) = precious {
                 reasons.push(format!("the {what} {}/{}", key.namespace, key.name));
             } else if container {
@@ -98,7 +108,11 @@ fn digest(deletions: &BTreeSet<ResourceKey>) -> String {
         hash.update(key.to_string());
         hash.update([0]);
     }
-    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hash.finalize()
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// The approvals in an Application's annotations.
@@ -146,16 +160,45 @@ mod tests {
         let cases: Vec<(&str, Vec<Pair>, Guard, Option<&str>)> = vec![
             ("nothing", vec![], Guard::default(), None),
             ("one map", vec![map("a")], Guard::default(), None),
-            ("too many", many.clone(), Guard::default(), Some("11 objects (more than 10)")),
-            ("a machine", vec![machine.clone()], Guard::default(), Some("the virtual machine shop/db")),
+            (
+                "too many",
+                many.clone(),
+                Guard::default(),
+                Some("11 objects (more than 10)"),
+            ),
+            (
+                "a machine",
+                vec![machine.clone()],
+                Guard::default(),
+                Some("the virtual machine shop/db"),
+            ),
             ("a machine that stays", vec![kept], Guard::default(), None),
-            ("a disk", vec![extra("v1", "PersistentVolumeClaim", "d", "")], Guard::default(), Some("the disk shop/d")),
-            ("a namespace", vec![extra("v1", "Namespace", "n", "")], Guard::default(), Some("the Namespace n with everything in it")),
-            ("a project that does not mind", [many, vec![machine]].concat(), open, None),
+            (
+                "a disk",
+                vec![extra("v1", "PersistentVolumeClaim", "d", "")],
+                Guard::default(),
+                Some("the disk shop/d"),
+            ),
+            (
+                "a namespace",
+                vec![extra("v1", "Namespace", "n", "")],
+                Guard::default(),
+                Some("the Namespace n with everything in it"),
+            ),
+            (
+                "a project that does not mind",
+                [many, vec![machine]].concat(),
+                open,
+                None,
+            ),
         ];
         for (reason, pairs, guard, expected) in cases {
             let held = held(&pairs, &guard, "");
-            assert_eq!(held.map(|held| held.reasons.join(", ")).as_deref(), expected, "{reason}");
+            assert_eq!(
+                held.map(|held| held.reasons.join(", ")).as_deref(),
+                expected,
+                "{reason}"
+            );
         }
     }
 

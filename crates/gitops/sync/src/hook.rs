@@ -88,7 +88,8 @@ pub fn role(object: &Value) -> Role {
         return Role::Skipped;
     }
     let helm = annotation::get(object, HELM_HOOK);
-    let is_hook = annotation::has(object, HOOK) || annotation::has(object, HELM_HOOK) && helm != "crd-install";
+    let is_hook =
+        annotation::has(object, HOOK) || annotation::has(object, HELM_HOOK) && helm != "crd-install";
     if !is_hook {
         return Role::Managed;
     }
@@ -120,18 +121,22 @@ pub fn is_hook(object: &Value) -> bool {
 
 /// When a hook is deleted; before it is made again if it does not say.
 pub fn delete_policies(object: &Value) -> Vec<DeletePolicy> {
-    let own = annotation::list(object, HOOK_DELETE_POLICY).into_iter().filter_map(|word| match word {
-        "BeforeHookCreation" => Some(DeletePolicy::BeforeHookCreation),
-        "HookSucceeded" => Some(DeletePolicy::HookSucceeded),
-        "HookFailed" => Some(DeletePolicy::HookFailed),
-        _ => None,
-    });
-    let helm = annotation::list(object, HELM_DELETE_POLICY).into_iter().filter_map(|word| match word {
-        "before-hook-creation" => Some(DeletePolicy::BeforeHookCreation),
-        "hook-succeeded" => Some(DeletePolicy::HookSucceeded),
-        "hook-failed" => Some(DeletePolicy::HookFailed),
-        _ => None,
-    });
+    let own = annotation::list(object, HOOK_DELETE_POLICY)
+        .into_iter()
+        .filter_map(|word| match word {
+            "BeforeHookCreation" => Some(DeletePolicy::BeforeHookCreation),
+            "HookSucceeded" => Some(DeletePolicy::HookSucceeded),
+            "HookFailed" => Some(DeletePolicy::HookFailed),
+            _ => None,
+        });
+    let helm = annotation::list(object, HELM_DELETE_POLICY)
+        .into_iter()
+        .filter_map(|word| match word {
+            "before-hook-creation" => Some(DeletePolicy::BeforeHookCreation),
+            "hook-succeeded" => Some(DeletePolicy::HookSucceeded),
+            "hook-failed" => Some(DeletePolicy::HookFailed),
+            _ => None,
+        });
     let policies: Vec<DeletePolicy> = own.chain(helm).collect();
     match policies.is_empty() {
         true => vec![DeletePolicy::BeforeHookCreation],
@@ -152,8 +157,10 @@ mod tests {
     use super::*;
 
     fn with(annotations: &[(&str, &str)]) -> Value {
-        let map: serde_json::Map<String, Value> =
-            annotations.iter().map(|(key, value)| ((*key).to_owned(), Value::from(*value))).collect();
+        let map: serde_json::Map<String, Value> = annotations
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), Value::from(*value)))
+            .collect();
         json!({"metadata": {"annotations": map}})
     }
 
@@ -164,17 +171,41 @@ mod tests {
         let cases = [
             ("nothing", with(&[]), Role::Managed),
             ("one", with(&[(HOOK, "SyncFail")]), hook(&[SyncFail])),
-            ("two, with spaces", with(&[(HOOK, "PostSync , PreSync")]), hook(&[PreSync, PostSync])),
+            (
+                "two, with spaces",
+                with(&[(HOOK, "PostSync , PreSync")]),
+                hook(&[PreSync, PostSync]),
+            ),
             ("twice the same", with(&[(HOOK, "Sync,Sync")]), hook(&[Sync])),
             ("left alone", with(&[(HOOK, "Skip")]), Role::Skipped),
-            ("left alone and not", with(&[(HOOK, "Skip,PreSync")]), hook(&[PreSync])),
+            (
+                "left alone and not",
+                with(&[(HOOK, "Skip,PreSync")]),
+                hook(&[PreSync]),
+            ),
             ("misspelt", with(&[(HOOK, "BeforeSync")]), hook(&[])),
             ("half misspelt", with(&[(HOOK, "Sync,Nonsense")]), hook(&[Sync])),
-            ("Helm's", with(&[(HELM_HOOK, "pre-install,pre-upgrade")]), hook(&[PreSync])),
-            ("Helm's deletion", with(&[(HELM_HOOK, "pre-delete")]), hook(&[PreDelete])),
+            (
+                "Helm's",
+                with(&[(HELM_HOOK, "pre-install,pre-upgrade")]),
+                hook(&[PreSync]),
+            ),
+            (
+                "Helm's deletion",
+                with(&[(HELM_HOOK, "pre-delete")]),
+                hook(&[PreDelete]),
+            ),
             ("Helm's test", with(&[(HELM_HOOK, "test")]), hook(&[])),
-            ("Helm's definition", with(&[(HELM_HOOK, "crd-install")]), Role::Managed),
-            ("both", with(&[(HOOK, "Sync"), (HELM_HOOK, "pre-install")]), hook(&[Sync])),
+            (
+                "Helm's definition",
+                with(&[(HELM_HOOK, "crd-install")]),
+                Role::Managed,
+            ),
+            (
+                "both",
+                with(&[(HOOK, "Sync"), (HELM_HOOK, "pre-install")]),
+                hook(&[Sync]),
+            ),
         ];
         for (reason, object, expected) in cases {
             assert_eq!(role(&object), expected, "{reason}");
@@ -196,8 +227,14 @@ mod tests {
         let policies = [
             (with(&[]), vec![BeforeHookCreation]),
             (with(&[(HOOK_DELETE_POLICY, "never")]), vec![BeforeHookCreation]),
-            (with(&[(HOOK_DELETE_POLICY, "HookSucceeded,HookFailed")]), vec![HookSucceeded, HookFailed]),
-            (with(&[(HELM_DELETE_POLICY, "hook-succeeded")]), vec![HookSucceeded]),
+            (
+                with(&[(HOOK_DELETE_POLICY, "HookSucceeded,HookFailed")]),
+                vec![HookSucceeded, HookFailed],
+            ),
+            (
+                with(&[(HELM_DELETE_POLICY, "hook-succeeded")]),
+                vec![HookSucceeded],
+            ),
         ];
         for (object, expected) in policies {
             assert_eq!(delete_policies(&object), expected, "{object}");

@@ -11,6 +11,14 @@
 //! Semantics are Argo CD's, version 3. Whoever acts on a plan makes no choices; whoever decides has no client and no
 //! clock. The crate must not know Git, rendering or the API server.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::needless_pass_by_value,
+        reason = "test tables hand over JSON literals; borrowing them would only add noise"
+    )
+)]
+
 pub mod annotation;
 pub mod compare;
 pub mod diff;

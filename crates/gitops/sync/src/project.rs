@@ -116,13 +116,23 @@ impl ProjectSpec {
                 self.namespace_resource_whitelist.as_deref().is_none_or(is_in),
                 is_in(&self.namespace_resource_blacklist),
             ),
-            false => (is_in(&self.cluster_resource_whitelist), is_in(&self.cluster_resource_blacklist)),
+            false => (
+                is_in(&self.cluster_resource_whitelist),
+                is_in(&self.cluster_resource_blacklist),
+            ),
         };
         allowed && !denied
     }
 
     /// Why an object may not be synced; none if it may. The words are those that Argo CD's users know.
-    pub fn refusal(&self, key: &ResourceKey, namespaced: bool, to: &Destination, own_clusters: &[Destination], project: &str) -> Option<String> {
+    pub fn refusal(
+        &self,
+        key: &ResourceKey,
+        namespaced: bool,
+        to: &Destination,
+        own_clusters: &[Destination],
+        project: &str,
+    ) -> Option<String> {
         if !self.permits_kind(&key.group, &key.kind, &key.name, namespaced) {
             return Some(format!(
                 "resource {}:{} is not permitted in project {project}",
@@ -135,20 +145,25 @@ impl ProjectSpec {
             ..to.clone()
         };
         if namespaced && !self.permits_destination(&there, own_clusters) {
-            return Some(format!("namespace {} is not permitted in project '{project}'", key.namespace));
+            return Some(format!(
+                "namespace {} is not permitted in project '{project}'",
+                key.namespace
+            ));
         }
         None
     }
 
     /// Whether an application of the project may live in a namespace that is not the control plane's.
     pub fn permits_application_in(&self, namespace: &str) -> bool {
-        self.source_namespaces.iter().any(|pattern| match pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')) {
-            // Between slashes it is a regular expression.
-            Some(expression) => regex::RegexBuilder::new(expression)
-                .size_limit(1 << 18)
-                .build()
-                .is_ok_and(|expression| expression.is_match(namespace)),
-            None => matches(pattern, namespace),
+        self.source_namespaces.iter().any(|pattern| {
+            match pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')) {
+                // Between slashes it is a regular expression.
+                Some(expression) => regex::RegexBuilder::new(expression)
+                    .size_limit(1 << 18)
+                    .build()
+                    .is_ok_and(|expression| expression.is_match(namespace)),
+                None => matches(pattern, namespace),
+            }
         })
     }
 }

@@ -72,7 +72,9 @@ fn built_in() -> String {
         let in_project = ["applications", "applicationsets", "logs", "exec"].contains(&resource);
         let object = if in_project { "*/*" } else { "*" };
         for action in actions {
-            csv.push_str(&format!("p, role:{role}, {resource}, {action}, {object}, allow\n"));
+            csv.push_str(&format!(
+                "p, role:{role}, {resource}, {action}, {object}, allow\n"
+            ));
         }
     };
     for resource in [
@@ -92,10 +94,18 @@ fn built_in() -> String {
     allow(
         "admin",
         "applications",
-        &["create", "update", "update/*", "delete", "delete/*", "sync", "override", "action/*"],
+        &[
+            "create", "update", "update/*", "delete", "delete/*", "sync", "override", "action/*",
+        ],
     );
     allow("admin", "applicationsets", &["get", "create", "update", "delete"]);
-    for resource in ["certificates", "clusters", "repositories", "write-repositories", "projects"] {
+    for resource in [
+        "certificates",
+        "clusters",
+        "repositories",
+        "write-repositories",
+        "projects",
+    ] {
         allow("admin", resource, &["create", "update", "delete"]);
     }
     allow("admin", "accounts", &["update"]);
@@ -153,7 +163,10 @@ impl Policies {
                 Ok(())
             }
             ["g", subject, role] => {
-                self.roles.entry((*subject).to_owned()).or_default().insert((*role).to_owned());
+                self.roles
+                    .entry((*subject).to_owned())
+                    .or_default()
+                    .insert((*role).to_owned());
                 Ok(())
             }
             ["p", ..] => Err("expected p, SUBJECT, RESOURCE, ACTION, OBJECT, EFFECT".to_owned()),
@@ -166,13 +179,20 @@ impl Policies {
     /// group is denied, another may allow.
     pub fn allows(&self, subjects: &[&str], request: Request<'_>) -> bool {
         let default = Some(self.default_role.as_str()).filter(|role| !role.is_empty());
-        default.into_iter().chain(subjects.iter().copied()).any(|subject| self.allows_one(subject, request))
+        default
+            .into_iter()
+            .chain(subjects.iter().copied())
+            .any(|subject| self.allows_one(subject, request))
     }
 
     fn allows_one(&self, subject: &str, request: Request<'_>) -> bool {
         let roles = self.roles_of(subject);
         let mut allowed = false;
-        for policy in self.policies.iter().filter(|policy| roles.contains(policy.subject.as_str())) {
+        for policy in self
+            .policies
+            .iter()
+            .filter(|policy| roles.contains(policy.subject.as_str()))
+        {
             let matched = policy.resource.matches(request.resource)
                 && policy.action.matches(request.action)
                 && policy.object.matches(request.object);

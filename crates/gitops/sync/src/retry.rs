@@ -65,7 +65,10 @@ impl Retry {
         if self.limit >= 0 && i64::from(tried) >= self.limit {
             return None;
         }
-        let growth = self.factor.max(0.0).powi(i32::try_from(tried).unwrap_or(i32::MAX));
+        let growth = self
+            .factor
+            .max(0.0)
+            .powi(i32::try_from(tried).unwrap_or(i32::MAX));
         let seconds = self.duration.as_secs_f64() * growth;
         let bounded = match seconds.is_finite() && seconds < self.max_duration.as_secs_f64() {
             true => Duration::from_secs_f64(seconds),
@@ -116,22 +119,36 @@ mod tests {
     fn waits_grow_and_end() {
         let retry = |value: Value| Retry::read(&value).unwrap();
         let seconds = |retry: &Retry| -> Vec<Option<u64>> {
-            (0..6).map(|tried| retry.next(tried).map(|wait| wait.as_secs())).collect()
+            (0..6)
+                .map(|tried| retry.next(tried).map(|wait| wait.as_secs()))
+                .collect()
         };
         let cases = [
             ("none", json!({}), vec![None; 6]),
-            ("defaults", json!({"limit": 5}), vec![Some(5), Some(10), Some(20), Some(40), Some(80), None]),
+            (
+                "defaults",
+                json!({"limit": 5}),
+                vec![Some(5), Some(10), Some(20), Some(40), Some(80), None],
+            ),
             (
                 "a cap",
                 json!({"limit": -1, "backoff": {"duration": "1m", "factor": 3, "maxDuration": "5m"}}),
                 vec![Some(60), Some(180), Some(300), Some(300), Some(300), Some(300)],
             ),
-            ("one", json!({"limit": 1, "backoff": {"duration": "7", "factor": 1}}), vec![Some(7), None, None, None, None, None]),
+            (
+                "one",
+                json!({"limit": 1, "backoff": {"duration": "7", "factor": 1}}),
+                vec![Some(7), None, None, None, None, None],
+            ),
         ];
         for (reason, value, expected) in cases {
             assert_eq!(seconds(&retry(value)), expected, "{reason}");
         }
-        assert_eq!(retry(json!({"limit": -1})).next(u32::MAX), Some(Duration::from_secs(180)), "no overflow");
+        assert_eq!(
+            retry(json!({"limit": -1})).next(u32::MAX),
+            Some(Duration::from_secs(180)),
+            "no overflow"
+        );
         let error = Retry::read(&json!({"backoff": {"duration": "soon"}})).unwrap_err();
         assert!(error.to_string().contains("retry.backoff.duration: \"soon\""));
     }
@@ -151,7 +168,11 @@ mod tests {
             ("99999999999999999999h", None),
         ];
         for (text, expected) in cases {
-            assert_eq!(go_duration(text).map(|value| value.as_millis()), expected, "{text}");
+            assert_eq!(
+                go_duration(text).map(|value| value.as_millis()),
+                expected,
+                "{text}"
+            );
         }
     }
 }

@@ -69,9 +69,7 @@ pub struct TrackingId {
 
 /// A text that is no tracking id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error(
-    "wrong resource tracking format, should be <application-name>:<group>/<kind>:<namespace>/<name>"
-)]
+#[error("wrong resource tracking format, should be <application-name>:<group>/<kind>:<namespace>/<name>")]
 pub struct BadTrackingId;
 
 impl std::str::FromStr for TrackingId {
@@ -147,8 +145,13 @@ impl Tracking {
     /// The application that an object is marked with; none if it is nobody's.
     pub fn owner(&self, object: &Value) -> Option<String> {
         match self.method {
-            Method::Label => Some(annotation::label(object, &self.label).to_owned()).filter(|name| !name.is_empty()),
-            _ => self.id(object).map(|id| id.application).filter(|name| !name.is_empty()),
+            Method::Label => {
+                Some(annotation::label(object, &self.label).to_owned()).filter(|name| !name.is_empty())
+            }
+            _ => self
+                .id(object)
+                .map(|id| id.application)
+                .filter(|name| !name.is_empty()),
         }
     }
 
@@ -184,7 +187,10 @@ impl Tracking {
 
     /// Takes the marks away that a change of method leaves behind, so that it does not make everything OutOfSync.
     pub fn normalize(&self, target: &Value, live: &mut Value) {
-        if self.method == Method::Label || annotation::label(live, &self.label).is_empty() || key::is_definition(live) {
+        if self.method == Method::Label
+            || annotation::label(live, &self.label).is_empty()
+            || key::is_definition(live)
+        {
             return;
         }
         // An id that is there stays: if it is another one, the object has moved, and that is a difference.

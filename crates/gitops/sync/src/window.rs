@@ -93,7 +93,11 @@ impl SyncWindow {
     /// Whether the window is about an application.
     pub fn is_about(&self, subject: Subject<'_>) -> bool {
         let any = |patterns: &[String], texts: &[&str]| {
-            let fits = |pattern: &String| texts.iter().any(|text| !text.is_empty() && fairway_text_glob::matches(pattern, text));
+            let fits = |pattern: &String| {
+                texts
+                    .iter()
+                    .any(|text| !text.is_empty() && fairway_text_glob::matches(pattern, text))
+            };
             (!patterns.is_empty()).then(|| patterns.iter().any(fits))
         };
         let verdicts = [
@@ -140,16 +144,29 @@ impl SyncWindow {
 }
 
 /// Whether an application may be synced now, by all windows that are about it. `began` is when the sync began, if it has.
-pub fn may_sync(windows: &[SyncWindow], now: Timestamp, by_hand: bool, began: Option<Timestamp>) -> Result<bool, WindowError> {
+pub fn may_sync(
+    windows: &[SyncWindow],
+    now: Timestamp,
+    by_hand: bool,
+    began: Option<Timestamp>,
+) -> Result<bool, WindowError> {
     let mut open = Vec::with_capacity(windows.len());
     for window in windows {
         open.push((window, window.is_active(now)?));
     }
     let pick = |kind: Kind, active: bool| {
-        let fits = move |(window, is_active): &&(&SyncWindow, bool)| window.kind == kind && *is_active == active;
-        open.iter().filter(fits).map(|(window, _)| *window).collect::<Vec<&SyncWindow>>()
+        let fits =
+            move |(window, is_active): &&(&SyncWindow, bool)| window.kind == kind && *is_active == active;
+        open.iter()
+            .filter(fits)
+            .map(|(window, _)| *window)
+            .collect::<Vec<&SyncWindow>>()
     };
-    let (denying, allowing, closed) = (pick(Kind::Deny, true), pick(Kind::Allow, true), pick(Kind::Allow, false));
+    let (denying, allowing, closed) = (
+        pick(Kind::Deny, true),
+        pick(Kind::Allow, true),
+        pick(Kind::Allow, false),
+    );
     let in_the_way = match (denying.is_empty(), allowing.is_empty(), closed.is_empty()) {
         (false, _, _) => denying,
         (true, true, false) => closed,
@@ -159,7 +176,9 @@ pub fn may_sync(windows: &[SyncWindow], now: Timestamp, by_hand: bool, began: Op
         return Ok(true);
     }
     match began {
-        Some(began) if in_the_way.iter().all(|window| window.sync_overrun) => may_sync(windows, began, by_hand, None),
+        Some(began) if in_the_way.iter().all(|window| window.sync_overrun) => {
+            may_sync(windows, began, by_hand, None)
+        }
         _ => Ok(false),
     }
 }

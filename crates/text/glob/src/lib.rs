@@ -108,10 +108,7 @@ fn translate(pattern: &str, separators: &[char], source: &mut String) -> Result<
     Ok(())
 }
 
-fn class(
-    chars: &mut std::iter::Peekable<std::str::Chars<'_>>,
-    source: &mut String,
-) -> Result<(), BadGlob> {
+fn class(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, source: &mut String) -> Result<(), BadGlob> {
     source.push('[');
     if chars.next_if_eq(&'!').is_some() {
         source.push('^');

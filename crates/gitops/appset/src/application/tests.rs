@@ -27,7 +27,9 @@ fn set(more: Value) -> Value {
         "template": {"metadata": {"name": "{{ .name }}", "labels": {"env": "{{ .env }}"}},
             "spec": {"project": "default", "source": {"repoURL": "r", "path": "apps/{{ .name }}"}}},
     });
-    spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    spec.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     json!({"metadata": {"name": "s", "namespace": "argocd"}, "spec": spec})
 }
 
@@ -49,9 +51,15 @@ fn templates_become_applications() {
     let own = json!({"generators": [{"list": {"elements": [{"name": "a", "env": "x"}],
         "template": {"metadata": {"name": ""}, "spec": {"project": "other"}}}}]});
     let own = made(own).unwrap();
-    assert_eq!((&own[0]["spec"]["project"], &own[0]["spec"]["source"]["path"]), (&json!("other"), &json!("apps/a")));
+    assert_eq!(
+        (&own[0]["spec"]["project"], &own[0]["spec"]["source"]["path"]),
+        (&json!("other"), &json!("apps/a"))
+    );
     let twice = json!({"generators": [{"list": {"elements": [{"name": "a", "env": "x"}, {"name": "a", "env": "y"}]}}]});
-    assert_eq!(made(twice).unwrap_err(), "ApplicationSet s contains applications with duplicate name: a");
+    assert_eq!(
+        made(twice).unwrap_err(),
+        "ApplicationSet s contains applications with duplicate name: a"
+    );
     let nameless = json!({"generators": [{"list": {"elements": [{"name": "", "env": "x"}]}}]});
     assert!(made(nameless).unwrap_err().contains("without a name"));
 }
@@ -61,14 +69,22 @@ fn patches_go_over_templates() {
     let patch = "{{ if eq .env \"prod\" }}\nspec:\n  syncPolicy:\n    automated: {}\n  source:\n    path: null\n{{ end }}";
     let all = made(json!({"templatePatch": patch})).unwrap();
     assert!(all[0]["spec"].get("syncPolicy").is_none());
-    assert_eq!(all[1]["spec"], json!({"project": "default", "source": {"repoURL": "r"}, "syncPolicy": {"automated": {}}}));
+    assert_eq!(
+        all[1]["spec"],
+        json!({"project": "default", "source": {"repoURL": "r"}, "syncPolicy": {"automated": {}}})
+    );
     for (patch, expected) in [
         ("spec: {project: admin}", "may not change spec/project"),
         ("metadata: {name: other}", "may not change metadata/name"),
         ("- a", "yields no map"),
         ("a: [", "templatePatch:"),
     ] {
-        assert!(made(json!({"templatePatch": patch})).unwrap_err().contains(expected), "{patch}");
+        assert!(
+            made(json!({"templatePatch": patch}))
+                .unwrap_err()
+                .contains(expected),
+            "{patch}"
+        );
     }
 }
 
@@ -102,9 +118,15 @@ fn policies_say_what_may_change() {
 fn generators_that_suddenly_yield_nothing_delete_nothing() {
     let existing = made(json!({})).unwrap();
     let held = changes(&set(json!({})), &[], &existing, false).unwrap();
-    assert_eq!((held.changes.len(), held.held), (0, vec!["a".to_owned(), "b".to_owned()]));
+    assert_eq!(
+        (held.changes.len(), held.held),
+        (0, vec!["a".to_owned(), "b".to_owned()])
+    );
     let meant = changes(&set(json!({})), &[], &existing, true).unwrap();
-    assert_eq!(meant.changes, [Change::Delete("a".to_owned()), Change::Delete("b".to_owned())]);
+    assert_eq!(
+        meant.changes,
+        [Change::Delete("a".to_owned()), Change::Delete("b".to_owned())]
+    );
 }
 
 #[test]
@@ -115,9 +137,13 @@ fn what_others_write_on_applications_stays() {
     }));
     let desired = applications(&set, &Nowhere).unwrap();
     let mut live = desired[0].clone();
-    live["metadata"]["annotations"] = json!({"mine": "1", "other": "2", "argocd.argoproj.io/refresh": "hard"});
+    live["metadata"]["annotations"] =
+        json!({"mine": "1", "other": "2", "argocd.argoproj.io/refresh": "hard"});
     live["metadata"]["labels"]["team"] = json!("red");
-    live["metadata"]["finalizers"] = json!([RESOURCES_FINALIZER, "post-delete-finalizer.argocd.argoproj.io/cleanup"]);
+    live["metadata"]["finalizers"] = json!([
+        RESOURCES_FINALIZER,
+        "post-delete-finalizer.argocd.argoproj.io/cleanup"
+    ]);
     live["metadata"]["uid"] = json!("u");
     live["spec"]["source"]["targetRevision"] = json!("v2");
     live["status"] = json!({"health": {}});
@@ -126,6 +152,12 @@ fn what_others_write_on_applications_stays() {
         panic!("{changes:?}");
     };
     let mut expected = live;
-    expected["metadata"]["annotations"].as_object_mut().unwrap().shift_remove("other");
-    assert_eq!(*updated, expected, "only the annotation that nobody preserves goes");
+    expected["metadata"]["annotations"]
+        .as_object_mut()
+        .unwrap()
+        .shift_remove("other");
+    assert_eq!(
+        *updated, expected,
+        "only the annotation that nobody preserves goes"
+    );
 }

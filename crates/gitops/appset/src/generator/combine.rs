@@ -6,9 +6,16 @@ use super::Generation;
 use crate::{Error, MAX_PARAMS, Params};
 
 impl Generation<'_> {
-    pub(super) fn matrix(&self, generator: &Value, given: Option<&Params>, depth: usize) -> Result<Vec<Params>, Error> {
+    pub(super) fn matrix(
+        &self,
+        generator: &Value,
+        given: Option<&Params>,
+        depth: usize,
+    ) -> Result<Vec<Params>, Error> {
         let [first, second] = children(generator) else {
-            return Err(Error::Generator("a matrix generator combines exactly two generators".to_owned()));
+            return Err(Error::Generator(
+                "a matrix generator combines exactly two generators".to_owned(),
+            ));
         };
         let mut all = Vec::new();
         for outer in self.params(first, given, depth + 1)? {
@@ -25,16 +32,32 @@ impl Generation<'_> {
         Ok(all)
     }
 
-    pub(super) fn merge(&self, generator: &Value, given: Option<&Params>, depth: usize) -> Result<Vec<Params>, Error> {
+    pub(super) fn merge(
+        &self,
+        generator: &Value,
+        given: Option<&Params>,
+        depth: usize,
+    ) -> Result<Vec<Params>, Error> {
         let [first, others @ ..] = children(generator) else {
-            return Err(Error::Generator("a merge generator combines two or more generators".to_owned()));
+            return Err(Error::Generator(
+                "a merge generator combines two or more generators".to_owned(),
+            ));
         };
-        let keys: Vec<&str> = generator["mergeKeys"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let keys: Vec<&str> = generator["mergeKeys"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         if others.is_empty() {
-            return Err(Error::Generator("a merge generator combines two or more generators".to_owned()));
+            return Err(Error::Generator(
+                "a merge generator combines two or more generators".to_owned(),
+            ));
         }
         if keys.is_empty() {
-            return Err(Error::Generator("no merge keys were specified, Merge requires at least one".to_owned()));
+            return Err(Error::Generator(
+                "no merge keys were specified, Merge requires at least one".to_owned(),
+            ));
         }
         // In the order of the first generator; Argo CD's is that of chance.
         let mut base = by_key(&keys, self.params(first, given, depth + 1)?)?;
@@ -62,7 +85,10 @@ fn by_key(keys: &[&str], all: Vec<Params>) -> Result<Vec<(Vec<Value>, Params)>, 
     let mut seen = std::collections::HashSet::new();
     let mut out = Vec::with_capacity(all.len());
     for params in all {
-        let key: Vec<Value> = keys.iter().map(|key| params.get(*key).cloned().unwrap_or(Value::Null)).collect();
+        let key: Vec<Value> = keys
+            .iter()
+            .map(|key| params.get(*key).cloned().unwrap_or(Value::Null))
+            .collect();
         let shown = Value::Array(key.clone()).to_string();
         if !seen.insert(shown.clone()) {
             return Err(Error::Generator(format!(

@@ -15,20 +15,30 @@ impl Generation<'_> {
         match (is_set(directories), is_set(files)) {
             (true, _) => self.directories(generator),
             (false, true) => self.files(generator),
-            (false, false) => Err(Error::Generator("a git generator needs directories or files".to_owned())),
+            (false, false) => Err(Error::Generator(
+                "a git generator needs directories or files".to_owned(),
+            )),
         }
     }
 
     fn directories(&self, generator: &Value) -> Result<Vec<Params>, Error> {
         let (repository, revision) = place(generator);
-        let all = self.sources.directories(repository, revision).map_err(Error::Source)?;
+        let all = self
+            .sources
+            .directories(repository, revision)
+            .map_err(Error::Source)?;
         let items = generator["directories"].as_array().map_or(&[][..], Vec::as_slice);
         let mut chosen: Vec<&String> = all
             .iter()
             // As Argo CD: what is hidden is no application.
-            .filter(|path| !path.split('/').any(|part| part.starts_with('.') && part.len() > 1))
             .filter(|path| {
-                let fits = |item: &Value| matches_between(item["path"].as_str().unwrap_or_default(), path, &['/']);
+                !path
+                    .split('/')
+                    .any(|part| part.starts_with('.') && part.len() > 1)
+            })
+            .filter(|path| {
+                let fits =
+                    |item: &Value| matches_between(item["path"].as_str().unwrap_or_default(), path, &['/']);
                 let excluded = items.iter().any(|item| item["exclude"] == true && fits(item));
                 let included = items.iter().any(|item| item["exclude"] != true && fits(item));
                 included && !excluded
@@ -52,10 +62,19 @@ impl Generation<'_> {
             items.iter().filter(fits).filter_map(|item| item["path"].as_str())
         };
         for pattern in patterns(false) {
-            found.extend(self.sources.files(repository, revision, pattern).map_err(Error::Source)?);
+            found.extend(
+                self.sources
+                    .files(repository, revision, pattern)
+                    .map_err(Error::Source)?,
+            );
         }
         for pattern in patterns(true) {
-            for path in self.sources.files(repository, revision, pattern).map_err(Error::Source)?.keys() {
+            for path in self
+                .sources
+                .files(repository, revision, pattern)
+                .map_err(Error::Source)?
+                .keys()
+            {
                 found.remove(path);
             }
         }
@@ -66,7 +85,10 @@ impl Generation<'_> {
                 let file = path.rsplit('/').next().unwrap_or(&path);
                 let mut params = match self.renderer.go {
                     true => object,
-                    false => flatten(&Value::Object(object)).into_iter().map(|(name, text)| (name, text.into())).collect(),
+                    false => flatten(&Value::Object(object))
+                        .into_iter()
+                        .map(|(name, text)| (name, text.into()))
+                        .collect(),
                 };
                 params.extend(self.path_params(generator, directory, Some(file)));
                 self.add_values(&generator["values"], &mut params)?;

@@ -17,17 +17,34 @@ ConfigMap:
 fn both_forms_are_read() {
     let all = Customizations::read([
         ("resource.customizations", DOCUMENT),
-        ("resource.customizations.health.apps_Deployment", "return {status='Unknown'}"),
+        (
+            "resource.customizations.health.apps_Deployment",
+            "return {status='Unknown'}",
+        ),
         ("resource.customizations.useOpenLibs.apps_Deployment", "true"),
-        ("resource.customizations.ignoreDifferences.all", "jqPathExpressions: ['.spec.x']"),
-        ("resource.customizations.knownTypeFields.a.io_B", "- field: spec\n  type: core/v1/PodSpec"),
+        (
+            "resource.customizations.ignoreDifferences.all",
+            "jqPathExpressions: ['.spec.x']",
+        ),
+        (
+            "resource.customizations.knownTypeFields.a.io_B",
+            "- field: spec\n  type: core/v1/PodSpec",
+        ),
         ("resource.compareoptions", "not ours"),
     ])
     .unwrap();
     let cases = [
-        ("cert-manager.io", "Certificate", Some(("return {status='Healthy'}", true))),
+        (
+            "cert-manager.io",
+            "Certificate",
+            Some(("return {status='Healthy'}", true)),
+        ),
         ("apps", "Deployment", Some(("return {status='Unknown'}", true))),
-        ("db.example.com", "Base", Some(("return {status='Degraded'}", false))),
+        (
+            "db.example.com",
+            "Base",
+            Some(("return {status='Degraded'}", false)),
+        ),
         ("", "ConfigMap", Some(("return {status='Suspended'}", false))),
         ("", "Secret", None),
         ("apps", "StatefulSet", None),
@@ -36,10 +53,16 @@ fn both_forms_are_read() {
         assert_eq!(all.health_script(group, kind), expected, "{group}/{kind}");
     }
     assert_eq!(
-        all.get("cert-manager.io/Certificate").unwrap().ignore_differences.json_pointers,
+        all.get("cert-manager.io/Certificate")
+            .unwrap()
+            .ignore_differences
+            .json_pointers,
         ["/spec/secretName"]
     );
-    assert_eq!(all.get("a.io/B").unwrap().known_type_fields[0].kind, "core/v1/PodSpec");
+    assert_eq!(
+        all.get("a.io/B").unwrap().known_type_fields[0].kind,
+        "core/v1/PodSpec"
+    );
     let everywhere: Vec<&str> = all
         .matching("", "Secret")
         .flat_map(|one| &one.ignore_differences.jq_path_expressions)
@@ -51,11 +74,26 @@ fn both_forms_are_read() {
 #[test]
 fn faults_name_their_key() {
     let cases = [
-        (("resource.customizations.healthy.a_B", ""), "argocd-cm has the key resource.customizations.healthy.a_B"),
-        (("resource.customizations.health.a_B_C", ""), "argocd-cm has the key resource.customizations.health.a_B_C"),
-        (("resource.customizations.useOpenLibs.B", "maybe"), "resource.customizations.useOpenLibs.B of argocd-cm"),
-        (("resource.customizations.ignoreDifferences.B", "- a"), "reading resource.customizations.ignoreDifferences.B"),
-        (("resource.customizations", "[a"), "reading resource.customizations of argocd-cm"),
+        (
+            ("resource.customizations.healthy.a_B", ""),
+            "argocd-cm has the key resource.customizations.healthy.a_B",
+        ),
+        (
+            ("resource.customizations.health.a_B_C", ""),
+            "argocd-cm has the key resource.customizations.health.a_B_C",
+        ),
+        (
+            ("resource.customizations.useOpenLibs.B", "maybe"),
+            "resource.customizations.useOpenLibs.B of argocd-cm",
+        ),
+        (
+            ("resource.customizations.ignoreDifferences.B", "- a"),
+            "reading resource.customizations.ignoreDifferences.B",
+        ),
+        (
+            ("resource.customizations", "[a"),
+            "reading resource.customizations of argocd-cm",
+        ),
     ];
     for (entry, expected) in cases {
         let error = Customizations::read([entry]).unwrap_err().to_string();

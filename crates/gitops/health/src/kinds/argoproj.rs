@@ -44,7 +44,9 @@ pub(super) fn workflow(object: &Value) -> Health {
 pub(super) fn cron_workflow(object: &Value) -> Health {
     for condition in conditions(&object["status"]["conditions"]) {
         match (condition.kind, condition.status) {
-            ("SpecError" | "SubmissionError", "True") => return Health::new(Status::Degraded, condition.words()),
+            ("SpecError" | "SubmissionError", "True") => {
+                return Health::new(Status::Degraded, condition.words());
+            }
             ("Completed", "True") => return Health::new(Status::Healthy, condition.words()),
             _ => {}
         }
@@ -103,7 +105,9 @@ pub(super) fn rollout(object: &Value) -> Health {
     if number(&status["availableReplicas"]) < updated {
         return progressing("Waiting for roll out to finish: updated replicas are still becoming available");
     }
-    let stable = status["stableRS"].as_str().unwrap_or(text(&status["canary"]["stableRS"]));
+    let stable = status["stableRS"]
+        .as_str()
+        .unwrap_or(text(&status["canary"]["stableRS"]));
     if spec["strategy"]["blueGreen"].is_object() {
         if status["blueGreen"]["activeSelector"] != pods {
             return progressing("active service cutover pending");

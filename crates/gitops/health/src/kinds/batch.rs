@@ -34,7 +34,10 @@ pub(super) fn cron_job(object: &Value) -> Health {
     if status.is_null() {
         return Health::new(Status::Progressing, "Waiting for CronJob");
     }
-    let (scheduled, succeeded) = (text(&status["lastScheduleTime"]), text(&status["lastSuccessfulTime"]));
+    let (scheduled, succeeded) = (
+        text(&status["lastScheduleTime"]),
+        text(&status["lastSuccessfulTime"]),
+    );
     match (scheduled, succeeded) {
         ("", _) => healthy("CronJob has not been scheduled yet"),
         (_, "") => healthy("The CronJob never completed successfully. It may not be healthy"),

@@ -19,7 +19,8 @@ fn ready(object: &Value, otherwise: &str) -> Health {
 
 /// A certificate that is being issued is in progress even while an older one is still good or has gone bad.
 pub(super) fn certificate(object: &Value) -> Health {
-    let issuing = conditions(&object["status"]["conditions"]).find(|condition| condition.is("Issuing", "True"));
+    let issuing =
+        conditions(&object["status"]["conditions"]).find(|condition| condition.is("Issuing", "True"));
     match issuing {
         Some(issuing) => Health::new(Status::Progressing, issuing.words()),
         None => ready(object, "Waiting for certificate"),

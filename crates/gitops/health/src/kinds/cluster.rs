@@ -33,7 +33,8 @@ pub(super) fn persistent_volume_claim(object: &Value) -> Health {
 }
 
 pub(super) fn api_service(object: &Value) -> Health {
-    let available = conditions(&object["status"]["conditions"]).find(|condition| condition.kind == "Available");
+    let available =
+        conditions(&object["status"]["conditions"]).find(|condition| condition.kind == "Available");
     let Some(available) = available else {
         return Health::new(Status::Progressing, "Waiting to be processed");
     };

@@ -16,7 +16,8 @@ fn trouble(list: &Value, subject: &str, what: &str) -> Option<Health> {
             return Some(Health::new(Status::Degraded, format!("{subject}{message}")));
         }
     }
-    let unfinished = conditions(list).find(|condition| condition.kind == "Programmed" && condition.status != "True")?;
+    let unfinished =
+        conditions(list).find(|condition| condition.kind == "Programmed" && condition.status != "True")?;
     let fallback = format!("{what} is still being programmed");
     let message = unfinished.message.unwrap_or(&fallback);
     Some(Health::new(Status::Progressing, format!("{subject}{message}")))
@@ -62,7 +63,9 @@ pub(super) fn gateway_class(object: &Value) -> Health {
     };
     Health::new(
         status,
-        accepted.and_then(|condition| condition.message).unwrap_or(fallback),
+        accepted
+            .and_then(|condition| condition.message)
+            .unwrap_or(fallback),
     )
 }
 
@@ -123,7 +126,10 @@ pub(super) fn policy(object: &Value) -> Health {
     let list = &object["status"]["conditions"];
     let generation = object["metadata"]["generation"].as_i64();
     let observed = object["status"]["observedGeneration"].as_i64();
-    if generation.zip(observed).is_some_and(|(wanted, seen)| seen < wanted) {
+    if generation
+        .zip(observed)
+        .is_some_and(|(wanted, seen)| seen < wanted)
+    {
         return Health::new(Status::Progressing, format!("Waiting for {kind} status"));
     }
     let find = |wanted: &'static str| conditions(list).find(move |condition| condition.kind == wanted);

@@ -83,7 +83,10 @@ pub(super) fn migration(object: &Value) -> Health {
         "Succeeded" => Health::new(Status::Healthy, "Succeeded"),
         "Failed" => {
             let reason = text(&object["status"]["migrationState"]["failureReason"]);
-            Health::new(Status::Degraded, if reason.is_empty() { "Failed" } else { reason })
+            Health::new(
+                Status::Degraded,
+                if reason.is_empty() { "Failed" } else { reason },
+            )
         }
         phase => Health::new(Status::Progressing, phase),
     }

@@ -21,7 +21,12 @@ pub(super) fn deployment(object: &Value) -> Health {
         return unsupported;
     }
     let (spec, status) = (&object["spec"], &object["status"]);
-    let waiting = |what: String| Health::new(Status::Progressing, format!("Waiting for rollout to finish: {what}"));
+    let waiting = |what: String| {
+        Health::new(
+            Status::Progressing,
+            format!("Waiting for rollout to finish: {what}"),
+        )
+    };
     if spec["paused"] == true {
         return Health::new(Status::Suspended, "Deployment is paused");
     }
@@ -37,15 +42,22 @@ pub(super) fn deployment(object: &Value) -> Health {
         );
     }
     let count = |field: &str| number(&status[field]);
-    let (all, updated, available) = (count("replicas"), count("updatedReplicas"), count("availableReplicas"));
+    let (all, updated, available) = (
+        count("replicas"),
+        count("updatedReplicas"),
+        count("availableReplicas"),
+    );
     match spec["replicas"].as_i64() {
-        Some(wanted) if updated < wanted => {
-            waiting(format!("{updated} out of {wanted} new replicas have been updated..."))
-        }
-        _ if all > updated => waiting(format!("{} old replicas are pending termination...", all - updated)),
-        _ if available < updated => {
-            waiting(format!("{available} of {updated} updated replicas are available..."))
-        }
+        Some(wanted) if updated < wanted => waiting(format!(
+            "{updated} out of {wanted} new replicas have been updated..."
+        )),
+        _ if all > updated => waiting(format!(
+            "{} old replicas are pending termination...",
+            all - updated
+        )),
+        _ if available < updated => waiting(format!(
+            "{available} of {updated} updated replicas are available..."
+        )),
         _ => Health::plain(Status::Healthy),
     }
 }
@@ -54,19 +66,25 @@ pub(super) fn replica_set(object: &Value) -> Health {
     if let Some(unsupported) = unsupported(object) {
         return unsupported;
     }
-    let waiting = |what: String| Health::new(Status::Progressing, format!("Waiting for rollout to finish: {what}"));
+    let waiting = |what: String| {
+        Health::new(
+            Status::Progressing,
+            format!("Waiting for rollout to finish: {what}"),
+        )
+    };
     if !is_observed(object) {
         return waiting("observed replica set generation less then desired generation".to_owned());
     }
-    let failure = conditions(&object["status"]["conditions"]).find(|condition| condition.kind == "ReplicaFailure");
+    let failure =
+        conditions(&object["status"]["conditions"]).find(|condition| condition.kind == "ReplicaFailure");
     if let Some(failure) = failure.filter(|condition| condition.status == "True") {
         return Health::new(Status::Degraded, failure.words());
     }
     let available = number(&object["status"]["availableReplicas"]);
     match object["spec"]["replicas"].as_i64() {
-        Some(wanted) if available < wanted => {
-            waiting(format!("{available} out of {wanted} new replicas are available..."))
-        }
+        Some(wanted) if available < wanted => waiting(format!(
+            "{available} out of {wanted} new replicas are available..."
+        )),
         _ => Health::plain(Status::Healthy),
     }
 }
@@ -95,7 +113,9 @@ pub(super) fn daemon_set(object: &Value) -> Health {
         Health::new(Status::Progressing, message)
     };
     if updated < desired {
-        return waiting(format!("{updated} out of {desired} new pods have been updated..."));
+        return waiting(format!(
+            "{updated} out of {desired} new pods have been updated..."
+        ));
     }
     if available < desired {
         return waiting(format!("{available} of {desired} updated pods are available..."));
@@ -114,7 +134,10 @@ pub(super) fn stateful_set(object: &Value) -> Health {
             "Waiting for statefulset spec update to be observed...",
         );
     }
-    let (ready, updated) = (number(&status["readyReplicas"]), number(&status["updatedReplicas"]));
+    let (ready, updated) = (
+        number(&status["readyReplicas"]),
+        number(&status["updatedReplicas"]),
+    );
     let wanted = spec["replicas"].as_i64();
     if let Some(wanted) = wanted.filter(|wanted| ready < *wanted) {
         let message = format!("Waiting for {} pods to be ready...", wanted - ready);
@@ -123,7 +146,9 @@ pub(super) fn stateful_set(object: &Value) -> Health {
     let strategy = &spec["updateStrategy"];
     if strategy["type"] == "RollingUpdate" && strategy["rollingUpdate"].is_object() {
         let partition = strategy["rollingUpdate"]["partition"].as_i64();
-        let above = wanted.zip(partition).map(|(wanted, partition)| wanted - partition);
+        let above = wanted
+            .zip(partition)
+            .map(|(wanted, partition)| wanted - partition);
         if let Some(above) = above.filter(|above| updated < *above) {
             let message = format!(
                 "Waiting for partitioned roll out to finish: {updated} out of {above} new pods have been updated..."
@@ -138,8 +163,9 @@ pub(super) fn stateful_set(object: &Value) -> Health {
     }
     let (update, current) = (text(&status["updateRevision"]), text(&status["currentRevision"]));
     if update != current {
-        let message =
-            format!("waiting for statefulset rolling update to complete {updated} pods at revision {update}...");
+        let message = format!(
+            "waiting for statefulset rolling update to complete {updated} pods at revision {update}..."
+        );
         return Health::new(Status::Progressing, message);
     }
     let pods = number(&status["currentReplicas"]);

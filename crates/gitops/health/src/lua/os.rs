@@ -14,7 +14,6 @@ pub(super) fn library(lua: &Lua, now: Timestamp) -> mlua::Result<Table> {
     })?;
     library.set("time", time)?;
     let date = lua.create_function(move |lua, (format, at): (Option<String>, Option<f64>)| {
-        #[expect(clippy::cast_possible_truncation, reason = "a time beyond the calendar is refused below")]
         let at = match at {
             None => now,
             Some(seconds) => Timestamp::from_second(seconds as i64)
@@ -37,13 +36,16 @@ fn seconds(fields: &Table) -> mlua::Result<i64> {
     let number = |name: &str, default: i64| -> mlua::Result<i64> {
         Ok(match fields.raw_get::<Value>(name)? {
             Value::Integer(number) => number,
-            #[expect(clippy::cast_possible_truncation, reason = "scripts give whole numbers; others are cut")]
             Value::Number(number) => number as i64,
             _ => default,
         })
     };
     let out_of_range = || mlua::Error::runtime("os.time: the time is out of range");
-    let bounded = |value: i64| (value.abs() < 1_000_000_000).then_some(value).ok_or_else(out_of_range);
+    let bounded = |value: i64| {
+        (value.abs() < 1_000_000_000)
+            .then_some(value)
+            .ok_or_else(out_of_range)
+    };
     let year = i16::try_from(number("year", -1)?).map_err(|_| out_of_range())?;
     let start = DateTime::new(year, 1, 1, 0, 0, 0, 0).map_err(|_| out_of_range())?;
     let steps = [

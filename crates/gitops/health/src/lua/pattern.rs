@@ -159,7 +159,10 @@ impl<'a> Matcher<'a> {
     }
 
     fn close(&mut self, s: usize, p: usize, depth: usize) -> Found {
-        let open = self.captures.iter().rposition(|capture| matches!(capture, Capture::Open(_)));
+        let open = self
+            .captures
+            .iter()
+            .rposition(|capture| matches!(capture, Capture::Open(_)));
         let Some(level) = open else {
             return Err(Fault::Malformed("invalid pattern capture"));
         };

@@ -57,11 +57,6 @@ pub(super) fn bound(lua: &Lua, budget: &Rc<Budget>) -> mlua::Result<()> {
     library.set(
         "rep",
         lua.create_function(move |lua, (text, times): (LuaString, f64)| {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "negative is none; what is too much is refused"
-            )]
             let times = times.max(0.0) as usize;
             let length = text.as_bytes().len().saturating_mul(times);
             if length > MAX_TEXT {
@@ -80,7 +75,6 @@ type Arguments = (LuaString, LuaString, Option<f64>, Option<bool>);
 
 /// Where to begin, from a place that counts from one, or from the end if it is negative.
 fn start(text: &LuaString, init: Option<f64>) -> usize {
-    #[expect(clippy::cast_possible_truncation, reason = "a place beyond the text is cut to it")]
     let init = init.unwrap_or(1.0) as i64;
     let length = text.as_bytes().len();
     match usize::try_from(init) {
@@ -103,7 +97,9 @@ fn find_plain(budget: &Budget, text: &[u8], word: &[u8], start: usize) -> mlua::
         false => rest.windows(word.len()).position(|window| window == word),
     };
     Ok(match place {
-        Some(at) => [number(start + at + 1), number(start + at + word.len())].into_iter().collect(),
+        Some(at) => [number(start + at + 1), number(start + at + word.len())]
+            .into_iter()
+            .collect(),
         None => nothing(),
     })
 }
@@ -149,7 +145,9 @@ fn next_match(
         if let Some(end) = attempt(budget, &mut matcher, at)? {
             // An empty match must not be found for ever.
             place.set(if end == at { at + 1 } else { end });
-            return Ok(captures(lua, text, &matcher.captures, at, end)?.into_iter().collect());
+            return Ok(captures(lua, text, &matcher.captures, at, end)?
+                .into_iter()
+                .collect());
         }
     }
     place.set(text.len() + 1);
@@ -168,7 +166,6 @@ fn substitute(
     let pattern = if anchored { &pattern[1..] } else { pattern };
     let mut matcher = Matcher::new(text, pattern, budget.steps.get());
     let (mut out, mut at, mut count) = (Vec::new(), 0usize, 0usize);
-    #[expect(clippy::cast_precision_loss, reason = "a count of matches is far below 2^52")]
     while most.is_none_or(|most| (count as f64) < most) {
         match attempt(budget, &mut matcher, at)? {
             Some(end) => {

@@ -21,13 +21,23 @@ fn scopes(group: &str, kind: &str) -> Option<bool> {
 
 #[test]
 fn objects_are_paired_by_what_they_are() {
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "namespace": "odd"}});
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "namespace": "odd"}});
     let hook = map("h", None, json!({"argocd.argoproj.io/hook": "PreSync"}));
-    let targets = vec![map("a", None, json!({})), map("a", Some("shop"), json!({})), hook, namespace, map("b", Some("x"), json!({}))];
-    let live: BTreeMap<ResourceKey, Value> = [map("a", Some("shop"), json!({})), map("extra", Some("shop"), json!({}))]
-        .into_iter()
-        .map(|object| (ResourceKey::of(&object), object))
-        .collect();
+    let targets = vec![
+        map("a", None, json!({})),
+        map("a", Some("shop"), json!({})),
+        hook,
+        namespace,
+        map("b", Some("x"), json!({})),
+    ];
+    let live: BTreeMap<ResourceKey, Value> = [
+        map("a", Some("shop"), json!({})),
+        map("extra", Some("shop"), json!({})),
+    ]
+    .into_iter()
+    .map(|object| (ResourceKey::of(&object), object))
+    .collect();
     let pairs = pair(targets, &live, "shop", &scopes);
     let shown: Vec<String> = pairs
         .managed
@@ -62,7 +72,10 @@ fn applications_are_in_sync_when_all_that_counts_is() {
     copy["metadata"]["name"] = json!("copy");
     let skipped = marked("a", json!({"argocd.argoproj.io/hook": "Skip"}));
     let hook = marked("a", json!({"argocd.argoproj.io/hook": "Sync"}));
-    let extraneous = marked("a", json!({"argocd.argoproj.io/compare-options": "IgnoreExtraneous"}));
+    let extraneous = marked(
+        "a",
+        json!({"argocd.argoproj.io/compare-options": "IgnoreExtraneous"}),
+    );
     let confirm = marked("a", json!({"argocd.argoproj.io/sync-options": "Delete=confirm"}));
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
     use SyncStatus::{OutOfSync, Synced};
@@ -71,11 +84,23 @@ fn applications_are_in_sync_when_all_that_counts_is() {
         ("changed", Some(&changed), Some(&plain), Some(OutOfSync), true),
         ("missing", Some(&plain), None, Some(OutOfSync), true),
         ("extra", None, Some(&plain), Some(OutOfSync), true),
-        ("extra, and that is fine", None, Some(&extraneous), Some(OutOfSync), false),
+        (
+            "extra, and that is fine",
+            None,
+            Some(&extraneous),
+            Some(OutOfSync),
+            false,
+        ),
         ("a copy of the mark", None, Some(&copy), None, false),
         ("skipped", Some(&skipped), None, None, false),
         ("a hook that ran", None, Some(&hook), None, false),
-        ("a namespace that the application creates", Some(&namespace), None, Some(Synced), false),
+        (
+            "a namespace that the application creates",
+            Some(&namespace),
+            None,
+            Some(Synced),
+            false,
+        ),
         ("needs confirmation", None, Some(&confirm), Some(OutOfSync), true),
     ];
     let policy = Policy {
@@ -91,7 +116,10 @@ fn applications_are_in_sync_when_all_that_counts_is() {
         let difference = diff::three_way(target, live, &Options::default());
         let state = judge(&pair, &difference, &tracking, policy, true);
         assert_eq!((state.status, state.counts), (status, counts), "{reason}");
-        assert_eq!(state.requires_deletion_confirmation, reason == "needs confirmation");
+        assert_eq!(
+            state.requires_deletion_confirmation,
+            reason == "needs confirmation"
+        );
         let expected = if counts { OutOfSync } else { Synced };
         assert_eq!(overall([&state], false), expected, "{reason}");
         assert_eq!(overall([&state], true), SyncStatus::Unknown, "{reason}");

@@ -34,7 +34,9 @@ pub(super) fn canonical(mut object: Value, ignore_aggregated_roles: bool) -> Val
     match (key::group(&object), key::kind(&object)) {
         ("", "Secret") => normalize_secret(&mut object),
         ("", "Endpoints") => normalize_endpoints(&mut object),
-        ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => normalize_role(&mut object, ignore_aggregated_roles),
+        ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => {
+            normalize_role(&mut object, ignore_aggregated_roles)
+        }
         _ => {}
     }
     object
@@ -47,7 +49,10 @@ pub(super) fn fill_defaults(object: &mut Value) {
     };
     // Defaults are written for objects whose fields have their types.
     let mut probe = object.clone();
-    if builtin::check(kind, &mut probe, UnknownFields::Ignore).errors.is_empty() {
+    if builtin::check(kind, &mut probe, UnknownFields::Ignore)
+        .errors
+        .is_empty()
+    {
         strategy(kind.group, kind.resource).default(object);
     }
 }
@@ -57,7 +62,6 @@ fn whole_numbers(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
             let float = number.as_f64().unwrap_or_default();
-            #[expect(clippy::cast_possible_truncation, reason = "only whole numbers that a float holds exactly")]
             if float.fract() == 0.0 && float.abs() < 9e15 {
                 *value = Value::from(float as i64);
             }
@@ -93,7 +97,9 @@ pub(super) fn normalize_secret(object: &mut Value) {
         }
     }
     if let Some(data) = fields.get_mut("data").and_then(Value::as_object_mut) {
-        data.values_mut().filter(|value| value.is_null()).for_each(|value| *value = "".into());
+        data.values_mut()
+            .filter(|value| value.is_null())
+            .for_each(|value| *value = "".into());
     }
 }
 

@@ -76,7 +76,11 @@ impl Ignored {
     ) -> Result<Self, IgnoreError> {
         let mut rules = Vec::new();
         for entry in entries {
-            let parts = (&entry.json_pointers, &entry.jq_path_expressions, &entry.managed_fields_managers);
+            let parts = (
+                &entry.json_pointers,
+                &entry.jq_path_expressions,
+                &entry.managed_fields_managers,
+            );
             let place = [&entry.group, &entry.kind, &entry.name, &entry.namespace].map(String::as_str);
             rules.push(Rule::new(place, parts)?);
         }
@@ -97,7 +101,10 @@ impl Ignored {
             IgnoreStatus::None => None,
         };
         if let Some(place) = status_of {
-            rules.push(Rule::new(place, (&vec!["/status".to_owned()], &Vec::new(), &Vec::new()))?);
+            rules.push(Rule::new(
+                place,
+                (&vec!["/status".to_owned()], &Vec::new(), &Vec::new()),
+            )?);
         }
         Ok(Self(rules))
     }
@@ -125,7 +132,10 @@ impl Ignored {
         self.apply(Some(&mut stripped_target), Some(&mut stripped_live));
         let mut respected = restore(&stripped_target, &stripped_live, live);
         // What the cluster says of an object is nothing to apply.
-        if let Some(fields) = respected.as_object_mut().filter(|_| target.get("status").is_none()) {
+        if let Some(fields) = respected
+            .as_object_mut()
+            .filter(|_| target.get("status").is_none())
+        {
             fields.shift_remove("status");
         }
         respected
@@ -155,7 +165,11 @@ fn restore(target: &Value, stripped: &Value, live: &Value) -> Value {
             if stripped.len() == live.len() && target.len() == live.len() =>
         {
             let items = target.iter().zip(stripped).zip(live);
-            Value::Array(items.map(|((target, stripped), live)| restore(target, stripped, live)).collect())
+            Value::Array(
+                items
+                    .map(|((target, stripped), live)| restore(target, stripped, live))
+                    .collect(),
+            )
         }
         (target, ..) => target.clone(),
     }
@@ -164,14 +178,23 @@ fn restore(target: &Value, stripped: &Value, live: &Value) -> Value {
 type Parts<'a> = (&'a Vec<String>, &'a Vec<String>, &'a Vec<String>);
 
 impl Rule {
-    fn new([group, kind, name, namespace]: [&str; 4], (pointers, expressions, managers): Parts<'_>) -> Result<Self, IgnoreError> {
+    fn new(
+        [group, kind, name, namespace]: [&str; 4],
+        (pointers, expressions, managers): Parts<'_>,
+    ) -> Result<Self, IgnoreError> {
         Ok(Self {
             group: group.to_owned(),
             kind: kind.to_owned(),
             name: name.to_owned(),
             namespace: namespace.to_owned(),
-            pointers: pointers.iter().map(|text| pointer(text)).collect::<Result<_, _>>()?,
-            expressions: expressions.iter().map(|text| Expression::parse(text)).collect::<Result<_, _>>()?,
+            pointers: pointers
+                .iter()
+                .map(|text| pointer(text))
+                .collect::<Result<_, _>>()?,
+            expressions: expressions
+                .iter()
+                .map(|text| Expression::parse(text))
+                .collect::<Result<_, _>>()?,
             managers: managers.clone(),
         })
     }
@@ -217,5 +240,8 @@ fn pointer(text: &str) -> Result<Vec<String>, IgnoreError> {
     let Some(rest) = text.strip_prefix('/') else {
         return Err(IgnoreError::Pointer(text.to_owned()));
     };
-    Ok(rest.split('/').map(|token| token.replace("~1", "/").replace("~0", "~")).collect())
+    Ok(rest
+        .split('/')
+        .map(|token| token.replace("~1", "/").replace("~0", "~"))
+        .collect())
 }

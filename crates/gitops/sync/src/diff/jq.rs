@@ -6,6 +6,7 @@
 //! an Application's author is a tenant: here every step is counted, so that no expression runs for ever.
 
 mod eval;
+mod functions;
 mod parse;
 
 use serde_json::Value;
@@ -49,11 +50,13 @@ pub(crate) enum Step {
 impl Expression {
     /// Reads an expression.
     pub fn parse(text: &str) -> Result<Self, JqError> {
-        parse::parse(text).map(Self).map_err(|(at, reason)| JqError::Syntax {
-            text: text.to_owned(),
-            at,
-            reason,
-        })
+        parse::parse(text)
+            .map(Self)
+            .map_err(|(at, reason)| JqError::Syntax {
+                text: text.to_owned(),
+                at,
+                reason,
+            })
     }
 
     /// Takes out of an object what the expression names. An object that it does not fit stays as it is.

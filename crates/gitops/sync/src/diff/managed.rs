@@ -18,7 +18,12 @@ pub struct Shape<'a> {
 
 /// The result of a dry run, in which only what `manager` owns differs from the live object. What it owned before and does
 /// not any more is gone; what webhooks added or changed is as it was.
-pub(super) fn without_foreign_changes(dry_run: &Value, live: &Value, manager: &str, shape: Shape<'_>) -> Value {
+pub(super) fn without_foreign_changes(
+    dry_run: &Value,
+    live: &Value,
+    manager: &str,
+    shape: Shape<'_>,
+) -> Value {
     let (is, will_be) = (owned(live, manager), owned(dry_run, manager));
     let before = Typed::new(shape.shapes, shape.id, live);
     let after = Typed::new(shape.shapes, shape.id, dry_run);
@@ -62,7 +67,11 @@ fn owned(object: &Value, manager: &str) -> Set {
 
 fn entries(object: &Value, wanted: impl Fn(&str) -> bool) -> Set {
     let mut all = Set::new();
-    for entry in object["metadata"]["managedFields"].as_array().into_iter().flatten() {
+    for entry in object["metadata"]["managedFields"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
         let is_wanted = entry["manager"].as_str().is_some_and(&wanted);
         if is_wanted && entry["subresource"].as_str().unwrap_or_default().is_empty() {
             if let Ok(set) = Set::from_fields_v1(&entry["fieldsV1"]) {
@@ -85,7 +94,8 @@ pub(super) fn ignore_owned(target: &mut Value, live: &mut Value, managers: &[Str
         .filter_map(|path| locate(live, path).zip(locate(target, path)))
         .filter(|(in_live, in_target)| {
             let (is, wanted) = (at(live, in_live), at(target, in_target));
-            let scalar = |value: Option<&Value>| value.is_some_and(|value| !value.is_object() && !value.is_array());
+            let scalar =
+                |value: Option<&Value>| value.is_some_and(|value| !value.is_object() && !value.is_array());
             is != wanted && (scalar(is) || scalar(wanted))
         })
         .collect();
@@ -93,8 +103,14 @@ pub(super) fn ignore_owned(target: &mut Value, live: &mut Value, managers: &[Str
     let (mut in_live, mut in_target): (Vec<_>, Vec<_>) = differing.into_iter().unzip();
     in_live.sort_unstable();
     in_target.sort_unstable();
-    in_live.iter().rev().for_each(|path| super::jq::remove(live, path));
-    in_target.iter().rev().for_each(|path| super::jq::remove(target, path));
+    in_live
+        .iter()
+        .rev()
+        .for_each(|path| super::jq::remove(live, path));
+    in_target
+        .iter()
+        .rev()
+        .for_each(|path| super::jq::remove(target, path));
 }
 
 /// Where in a value a path leads; none if it leads nowhere.
@@ -110,7 +126,11 @@ fn locate(value: &Value, path: &Path) -> Option<Vec<Step>> {
             PathElement::Index(index) => usize::try_from(*index).ok()?,
             PathElement::Value(wanted) => place.as_array()?.iter().position(|item| *item == **wanted)?,
             PathElement::Key(fields) => {
-                let fits = |item: &Value| fields.iter().all(|field| item.get(field.name.as_str()) == Some(&field.value));
+                let fits = |item: &Value| {
+                    fields
+                        .iter()
+                        .all(|field| item.get(field.name.as_str()) == Some(&field.value))
+                };
                 place.as_array()?.iter().position(fits)?
             }
         };

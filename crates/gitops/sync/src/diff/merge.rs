@@ -47,17 +47,26 @@ pub(super) fn project(pattern: &Value, value: Value) -> Value {
             Value::Object(out)
         }
         (Value::Array(pattern), Value::Array(value)) => {
-            let items = value.into_iter().enumerate().map(|(index, item)| match pattern.get(index) {
-                Some(pattern) => project(pattern, item),
-                None => item,
-            });
+            let items = value
+                .into_iter()
+                .enumerate()
+                .map(|(index, item)| match pattern.get(index) {
+                    Some(pattern) => project(pattern, item),
+                    None => item,
+                });
             Value::Array(items.collect())
         }
         (_, value) => value,
     }
 }
 
-fn merge(live: Option<&Value>, before: Option<&Value>, target: &Value, rule: Rule, stateful_set: bool) -> Value {
+fn merge(
+    live: Option<&Value>,
+    before: Option<&Value>,
+    target: &Value,
+    rule: Rule,
+    stateful_set: bool,
+) -> Value {
     match (live, target) {
         (Some(Value::Object(live)), Value::Object(target)) => {
             let before = before.and_then(Value::as_object);
@@ -156,7 +165,9 @@ fn merge_elements(live: &[Value], before: &[Value], target: &[Value], list: &Lis
         return target.to_vec();
     };
     let rule = Rule::Typed(list.element);
-    let find = |items: &'_ [Value], wanted: &Value| items.iter().position(|item| item.get(merge_key) == Some(wanted));
+    let find = |items: &'_ [Value], wanted: &Value| {
+        items.iter().position(|item| item.get(merge_key) == Some(wanted))
+    };
     let merged: Vec<Value> = target
         .iter()
         .zip(&target_keys)
@@ -170,10 +181,15 @@ fn merge_elements(live: &[Value], before: &[Value], target: &[Value], list: &Lis
             }
         })
         .collect();
-    let kept = live_keys.iter().map(|key| target_keys.iter().position(|wanted| wanted == key));
+    let kept = live_keys
+        .iter()
+        .map(|key| target_keys.iter().position(|wanted| wanted == key));
     let kept: Vec<Option<usize>> = kept.collect();
     let in_order = kept.iter().flatten().is_sorted();
-    let gone = |item: &Value| item.get(merge_key).is_some_and(|wanted| find(before, wanted).is_some());
+    let gone = |item: &Value| {
+        item.get(merge_key)
+            .is_some_and(|wanted| find(before, wanted).is_some())
+    };
     let mut out = Vec::with_capacity(live.len().max(target.len()));
     if in_order {
         // Each where it is; new ones after those.
@@ -189,7 +205,10 @@ fn merge_elements(live: &[Value], before: &[Value], target: &[Value], list: &Lis
         return out;
     }
     out.extend(merged);
-    let others = live.iter().zip(&kept).filter(|(item, place)| place.is_none() && !gone(item));
+    let others = live
+        .iter()
+        .zip(&kept)
+        .filter(|(item, place)| place.is_none() && !gone(item));
     out.extend(others.map(|(item, _)| item.clone()));
     out
 }

@@ -25,7 +25,11 @@ pub fn mask(target: Option<&Value>, live: Option<&Value>) -> (Option<Value>, Opt
     for object in objects.iter_mut().flatten() {
         normalize_secret(object);
     }
-    let names = |object: &Value| object["data"].as_object().map(|data| data.keys().cloned().collect::<Vec<_>>());
+    let names = |object: &Value| {
+        object["data"]
+            .as_object()
+            .map(|data| data.keys().cloned().collect::<Vec<_>>())
+    };
     let names: BTreeSet<String> = objects.iter().flatten().filter_map(names).flatten().collect();
     for name in names {
         let mut seen: Vec<Value> = Vec::new();

@@ -96,16 +96,27 @@ fn what_was_applied_and_is_no_longer_declared_goes() {
     assert!(difference.is_modified());
     // As with kubectl: who stops declaring a map gives up all of it.
     assert_eq!(difference.predicted["metadata"]["labels"], Value::Null);
-    assert_eq!(difference.predicted["spec"]["template"]["spec"]["containers"][1]["name"], "injected");
+    assert_eq!(
+        difference.predicted["spec"]["template"]["spec"]["containers"][1]["name"],
+        "injected"
+    );
 
     let mut was_two = target.clone();
-    let containers = was_two["spec"]["template"]["spec"]["containers"].as_array_mut().unwrap();
+    let containers = was_two["spec"]["template"]["spec"]["containers"]
+        .as_array_mut()
+        .unwrap();
     containers.push(json!({"name": "injected", "image": "proxy:1"}));
     let mut live = live_deployment();
     annotation::set(&mut live, LAST_APPLIED, &was_two.to_string());
     let difference = three_way(Some(&target), Some(&live), &options());
-    let containers = difference.predicted["spec"]["template"]["spec"]["containers"].as_array().unwrap();
-    assert_eq!(containers.len(), 1, "a container that was declared once and is no more");
+    let containers = difference.predicted["spec"]["template"]["spec"]["containers"]
+        .as_array()
+        .unwrap();
+    assert_eq!(
+        containers.len(),
+        1,
+        "a container that was declared once and is no more"
+    );
 }
 
 #[test]
@@ -133,14 +144,46 @@ fn ignored_fields_do_not_count() {
     live["metadata"]["managedFields"] = json!([{"manager": "autoscaler", "operation": "Update",
         "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]);
     let cases = [
-        ("a pointer", json!({"group": "apps", "kind": "Deployment", "jsonPointers": ["/spec/replicas"]}), false),
-        ("patterns", json!({"group": "*", "kind": "*", "jsonPointers": ["/spec/replicas"]}), false),
-        ("jq", json!({"group": "apps", "kind": "Deployment", "jqPathExpressions": [".spec.replicas"]}), false),
-        ("an owner", json!({"group": "apps", "kind": "Deployment", "managedFieldsManagers": ["autoscaler"]}), false),
-        ("another owner", json!({"group": "apps", "kind": "Deployment", "managedFieldsManagers": ["kubectl"]}), true),
-        ("another kind", json!({"group": "apps", "kind": "StatefulSet", "jsonPointers": ["/spec/replicas"]}), true),
-        ("another name", json!({"group": "apps", "kind": "Deployment", "name": "x", "jsonPointers": ["/spec/replicas"]}), true),
-        ("another field", json!({"group": "apps", "kind": "Deployment", "jsonPointers": ["/spec/replica"]}), true),
+        (
+            "a pointer",
+            json!({"group": "apps", "kind": "Deployment", "jsonPointers": ["/spec/replicas"]}),
+            false,
+        ),
+        (
+            "patterns",
+            json!({"group": "*", "kind": "*", "jsonPointers": ["/spec/replicas"]}),
+            false,
+        ),
+        (
+            "jq",
+            json!({"group": "apps", "kind": "Deployment", "jqPathExpressions": [".spec.replicas"]}),
+            false,
+        ),
+        (
+            "an owner",
+            json!({"group": "apps", "kind": "Deployment", "managedFieldsManagers": ["autoscaler"]}),
+            false,
+        ),
+        (
+            "another owner",
+            json!({"group": "apps", "kind": "Deployment", "managedFieldsManagers": ["kubectl"]}),
+            true,
+        ),
+        (
+            "another kind",
+            json!({"group": "apps", "kind": "StatefulSet", "jsonPointers": ["/spec/replicas"]}),
+            true,
+        ),
+        (
+            "another name",
+            json!({"group": "apps", "kind": "Deployment", "name": "x", "jsonPointers": ["/spec/replicas"]}),
+            true,
+        ),
+        (
+            "another field",
+            json!({"group": "apps", "kind": "Deployment", "jsonPointers": ["/spec/replica"]}),
+            true,
+        ),
     ];
     for (reason, entry, modified) in cases {
         let difference = three_way(Some(&target), Some(&live), &ignoring(entry));
@@ -168,7 +211,9 @@ fn bad_entries_are_named() {
             jq_path_expressions: vec![expression.to_owned()],
             ..Default::default()
         };
-        Ignored::new(&[entry], &Customizations::default(), IgnoreStatus::All).unwrap_err().to_string()
+        Ignored::new(&[entry], &Customizations::default(), IgnoreStatus::All)
+            .unwrap_err()
+            .to_string()
     };
     assert!(bad("spec/replicas", ".").contains("\"spec/replicas\" is no JSON pointer"));
     assert!(bad("/spec", "reduce .[] as $x (0; 1)").contains("reduce is not understood"));
@@ -184,16 +229,22 @@ fn what_is_missing_or_extra() {
 #[test]
 fn secrets_and_roles() {
     let secret = |fields: Value| {
-        let mut object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "type": "Opaque"});
-        object.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let mut object =
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "type": "Opaque"});
+        object
+            .as_object_mut()
+            .unwrap()
+            .extend(fields.as_object().unwrap().clone());
         object
     };
     let target = secret(json!({"stringData": {"a": "b"}, "data": {"empty": null}}));
     let live = secret(json!({"data": {"a": "Yg==", "empty": ""}}));
     let difference = three_way(Some(&target), Some(&live), &options());
     assert!(!difference.is_modified(), "{difference:#?}");
-    let role = |rules: Value| json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-        "metadata": {"name": "r"}, "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}, "rules": rules});
+    let role = |rules: Value| {
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "r"}, "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}, "rules": rules})
+    };
     let filled = role(json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]));
     assert!(!three_way(Some(&role(json!([]))), Some(&role(Value::Null)), &options()).is_modified());
     let ignoring = Options {
@@ -214,12 +265,20 @@ fn masks_show_equality_and_nothing_else() {
     let (target, masked) = (target.unwrap(), masked.unwrap());
     assert_eq!(target["data"]["k"], "++++++++");
     assert_eq!(masked["data"]["k"], "++++++++++++");
-    assert_eq!(last_applied(&masked).unwrap()["data"]["k"], "++++++++", "the same as the target's");
+    assert_eq!(
+        last_applied(&masked).unwrap()["data"]["k"],
+        "++++++++",
+        "the same as the target's"
+    );
     let text = format!("{target}{masked}");
     assert!(!text.contains("bmV3") && !text.contains("b2xk"));
     annotation::set(&mut live, LAST_APPLIED, "{bmV3");
     let (_, masked) = secret::mask(None, Some(&live));
-    assert_eq!(annotation::get(&masked.unwrap(), LAST_APPLIED), "++++++++", "what cannot be read is hidden whole");
+    assert_eq!(
+        annotation::get(&masked.unwrap(), LAST_APPLIED),
+        "++++++++",
+        "what cannot be read is hidden whole"
+    );
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"}});
     assert_eq!(secret::mask(Some(&map), None), (Some(map), None));
 }
@@ -228,14 +287,23 @@ fn masks_show_equality_and_nothing_else() {
 fn a_dry_run_decides_and_webhooks_do_not_count() {
     let shape = Shape {
         shapes: fairway_kernel_schema::builtin::shapes(),
-        id: fairway_kernel_schema::builtin::kind("", "v1", "ConfigMap").unwrap().shape,
+        id: fairway_kernel_schema::builtin::kind("", "v1", "ConfigMap")
+            .unwrap()
+            .shape,
     };
-    let owned = |fields: Value| json!([{"manager": "argocd-controller", "operation": "Apply", "apiVersion": "v1",
-        "fieldsType": "FieldsV1", "fieldsV1": {"f:data": fields}}]);
-    let map = |data: Value, fields: Value| json!({"apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": "m", "managedFields": owned(fields)}, "data": data});
+    let owned = |fields: Value| {
+        json!([{"manager": "argocd-controller", "operation": "Apply", "apiVersion": "v1",
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:data": fields}}])
+    };
+    let map = |data: Value, fields: Value| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "m", "managedFields": owned(fields)}, "data": data})
+    };
     let live = map(json!({"a": "1", "old": "x"}), json!({"f:a": {}, "f:old": {}}));
-    let same = map(json!({"a": "1", "old": "x", "hooked": "y"}), json!({"f:a": {}, "f:old": {}}));
+    let same = map(
+        json!({"a": "1", "old": "x", "hooked": "y"}),
+        json!({"f:a": {}, "f:old": {}}),
+    );
     let changed = map(json!({"a": "2", "old": "x"}), json!({"f:a": {}, "f:old": {}}));
     let dropped = map(json!({"a": "1"}), json!({"f:a": {}}));
     let shared = map(json!({"a": "1", "old": "x"}), json!({"f:a": {}}));
@@ -247,7 +315,14 @@ fn a_dry_run_decides_and_webhooks_do_not_count() {
         ("a field is given up and stays another's", &shared, false, false),
     ];
     for (reason, dry_run, include, modified) in cases {
-        let difference = server_side(dry_run, &live, "argocd-controller", Some(shape), include, &options());
+        let difference = server_side(
+            dry_run,
+            &live,
+            "argocd-controller",
+            Some(shape),
+            include,
+            &options(),
+        );
         assert_eq!(difference.is_modified(), modified, "{reason}: {difference:#?}");
     }
 }

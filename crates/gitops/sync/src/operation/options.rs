@@ -30,7 +30,6 @@ impl Propagation {
 
 /// `spec.syncPolicy.syncOptions` and the operation's own, read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "they are switches in the API, too")]
 pub struct SyncOptions {
     /// Make the destination's namespace if it is not there.
     pub create_namespace: bool,
@@ -113,7 +112,8 @@ impl SyncOptions {
                 (true, false) => ApplyMode::Replace { force },
             };
         }
-        let server_side = (self.server_side_apply || own("ServerSideApply=true")) && !own("ServerSideApply=false");
+        let server_side =
+            (self.server_side_apply || own("ServerSideApply=true")) && !own("ServerSideApply=false");
         ApplyMode::Apply {
             server_side,
             force,

@@ -49,7 +49,10 @@ pub const KINDS: &[&str] = &[
 ];
 
 fn rank(kind: &str) -> usize {
-    KINDS.iter().position(|known| *known == kind).unwrap_or(KINDS.len())
+    KINDS
+        .iter()
+        .position(|known| *known == kind)
+        .unwrap_or(KINDS.len())
 }
 
 /// A deletion has phases of its own around the pruning of everything.
@@ -107,7 +110,10 @@ fn lift(
             task.id.phase = phase;
             task.wave = wave;
             tasks.insert(before, task);
-            first.values_mut().filter(|place| **place >= before).for_each(|place| *place += 1);
+            first
+                .values_mut()
+                .filter(|place| **place >= before)
+                .for_each(|place| *place += 1);
         } else if let Some(name) = needs(target) {
             first.entry(name).or_insert(index);
         }
@@ -117,7 +123,11 @@ fn lift(
 /// The waves of what is pruned, reversed among themselves: what came last goes first. What is pruned last goes after all
 /// else of the phase.
 pub(super) fn reverse_prune_waves(tasks: &mut [Task], is_last: impl Fn(&Task) -> bool) {
-    let mut waves: Vec<i64> = tasks.iter().filter(|task| task.is_prune()).map(|task| task.wave).collect();
+    let mut waves: Vec<i64> = tasks
+        .iter()
+        .filter(|task| task.is_prune())
+        .map(|task| task.wave)
+        .collect();
     waves.sort_unstable();
     waves.dedup();
     for task in tasks.iter_mut().filter(|task| task.is_prune()) {

@@ -144,16 +144,24 @@ pub fn plan(desired: &Desired<'_>) -> Plan {
     tasks.extend(namespace(desired));
     let is_last = |pair: &&Pair| {
         let live = pair.live.as_ref();
-        options.prune_last || live.is_some_and(|live| annotation::has_option(live, SYNC_OPTIONS, "PruneLast=true"))
+        options.prune_last
+            || live.is_some_and(|live| annotation::has_option(live, SYNC_OPTIONS, "PruneLast=true"))
     };
-    let last: BTreeSet<&ResourceKey> = desired.pairs.iter().filter(is_last).map(|pair| &pair.key).collect();
+    let last: BTreeSet<&ResourceKey> = desired
+        .pairs
+        .iter()
+        .filter(is_last)
+        .map(|pair| &pair.key)
+        .collect();
     order::reverse_prune_waves(&mut tasks, |task| last.contains(&task.id.key));
     mark_defined(&mut tasks);
     order::sort(&mut tasks);
     let shared = desired.shared.iter().filter(|_| options.fail_on_shared_resource);
     let refused = desired.refused.iter().chain(shared);
     let refused: BTreeMap<&ResourceKey, &String> = refused.map(|(key, why)| (key, why)).collect();
-    let invalid = tasks.iter().filter_map(|task| Some((task.id.clone(), (*refused.get(&task.id.key)?).clone())));
+    let invalid = tasks
+        .iter()
+        .filter_map(|task| Some((task.id.clone(), (*refused.get(&task.id.key)?).clone())));
     Plan {
         invalid: invalid.collect::<Vec<_>>(),
         tasks,
@@ -168,7 +176,14 @@ pub fn plan_deletion(live: &[Value], hooks: &[Value], desired: &Desired<'_>) -> 
     let mut tasks = Vec::new();
     for object in live.iter().filter(|object| !hook::is_hook(object)) {
         let own = |option: &str| annotation::has_option(object, SYNC_OPTIONS, option);
-        let mut task = task(TaskId { key: ResourceKey::of(object), phase: Phase::Sync }, object, None);
+        let mut task = task(
+            TaskId {
+                key: ResourceKey::of(object),
+                phase: Phase::Sync,
+            },
+            object,
+            None,
+        );
         task.keep = own("Delete=false").then_some("ignored (no delete)");
         task.confirm = own("Delete=confirm");
         tasks.push(task);
@@ -233,14 +248,20 @@ fn hooks(hook: &Value, desired: &Desired<'_>, of: impl Fn(Phase) -> bool) -> Vec
         if key::name(&target).is_empty() {
             let revision = desired.revision.get(..7).unwrap_or(desired.revision);
             let suffix = format!("{revision}-{}-{}", phase.as_str(), desired.started_at).to_lowercase();
-            let prefix = target["metadata"]["generateName"].as_str().unwrap_or_default().to_owned();
+            let prefix = target["metadata"]["generateName"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
             target["metadata"]["name"] = format!("{prefix}{suffix}").into();
         }
         let finalizers = &mut target["metadata"]["finalizers"];
         if !finalizers.is_array() {
             *finalizers = json!([]);
         }
-        if let Some(list) = finalizers.as_array_mut().filter(|list| !list.iter().any(|own| own == HOOK_FINALIZER)) {
+        if let Some(list) = finalizers
+            .as_array_mut()
+            .filter(|list| !list.iter().any(|own| own == HOOK_FINALIZER))
+        {
             list.push(HOOK_FINALIZER.into());
         }
         let id = TaskId {
@@ -259,13 +280,21 @@ fn hooks(hook: &Value, desired: &Desired<'_>, of: impl Fn(Phase) -> bool) -> Vec
 fn namespace(desired: &Desired<'_>) -> Option<Task> {
     let name = desired.namespace;
     let is_it = |object: &Value| key::is(object, "", "Namespace") && key::name(object) == name;
-    let declared = desired.pairs.iter().filter_map(|pair| pair.target.as_ref()).chain(desired.hooks).any(is_it);
+    let declared = desired
+        .pairs
+        .iter()
+        .filter_map(|pair| pair.target.as_ref())
+        .chain(desired.hooks)
+        .any(is_it);
     if !desired.options.create_namespace || name.is_empty() || declared {
         return None;
     }
     let mut target = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
     if let Some(metadata) = desired.namespace_metadata {
-        for (field, wanted) in [("labels", &metadata.labels), ("annotations", &metadata.annotations)] {
+        for (field, wanted) in [
+            ("labels", &metadata.labels),
+            ("annotations", &metadata.annotations),
+        ] {
             if !wanted.is_empty() {
                 target["metadata"][field] = json!(wanted);
             }
@@ -273,9 +302,16 @@ fn namespace(desired: &Desired<'_>) -> Option<Task> {
     }
     let has = |field: &str, live: &Value| {
         let wanted = target["metadata"][field].as_object();
-        wanted.is_none_or(|wanted| wanted.iter().all(|(name, value)| live["metadata"][field].get(name) == Some(value)))
+        wanted.is_none_or(|wanted| {
+            wanted
+                .iter()
+                .all(|(name, value)| live["metadata"][field].get(name) == Some(value))
+        })
     };
-    if desired.live_namespace.is_some_and(|live| has("labels", live) && has("annotations", live)) {
+    if desired
+        .live_namespace
+        .is_some_and(|live| has("labels", live) && has("annotations", live))
+    {
         return None;
     }
     let id = TaskId {

@@ -82,7 +82,11 @@ pub struct Step {
 
 /// The next step of a sync.
 pub fn step(plan: &Plan, state: &State, observed: &Observed<'_>) -> Step {
-    let results = state.resources.iter().enumerate().map(|(place, result)| (result.id(), place));
+    let results = state
+        .resources
+        .iter()
+        .enumerate()
+        .map(|(place, result)| (result.id(), place));
     let mut run = Run {
         plan,
         observed,
@@ -120,7 +124,8 @@ impl<'a> Run<'a> {
             self.terminate();
             return;
         }
-        if self.is_invalid() || self.is_only_tried() || !self.prepare() || self.is_applied() || self.resume() {
+        if self.is_invalid() || self.is_only_tried() || !self.prepare() || self.is_applied() || self.resume()
+        {
             return;
         }
         while self.pass() {}
@@ -143,15 +148,21 @@ impl<'a> Run<'a> {
             return false;
         };
         let group = group_of(first);
-        self.state.set(OperationPhase::Running, "one or more tasks are running");
-        let tasks: Vec<&'a Task> = pending.into_iter().filter(|task| group_of(task) == group).collect();
+        self.state
+            .set(OperationPhase::Running, "one or more tasks are running");
+        let tasks: Vec<&'a Task> = pending
+            .into_iter()
+            .filter(|task| group_of(task) == group)
+            .collect();
         self.run_wave(&tasks);
         // A wave in which nothing was left to do, such as one of objects that are kept, must not stop the next.
         self.actions.is_empty() && tasks.iter().all(|task| self.phase_of(task).is_some())
     }
 
     fn result(&self, task: &Task) -> Option<&ResourceResult> {
-        self.results.get(&task.id).map(|place| &self.state.resources[*place])
+        self.results
+            .get(&task.id)
+            .map(|place| &self.state.resources[*place])
     }
 
     fn phase_of(&self, task: &Task) -> Option<OperationPhase> {
@@ -223,7 +234,12 @@ impl<'a> Run<'a> {
     /// Whether everything has been applied and there is nothing that anybody would wait for. What the last wave becomes
     /// is the application's health, not the sync's.
     fn is_applied(&mut self) -> bool {
-        let last = self.plan.tasks.iter().rfind(|task| task.id.phase != Phase::SyncFail).map(group_of);
+        let last = self
+            .plan
+            .tasks
+            .iter()
+            .rfind(|task| task.id.phase != Phase::SyncFail)
+            .map(group_of);
         let is_last = |task: &&Task| !task.is_hook && Some(group_of(task)) == last;
         let begun = !self.state.resources.is_empty() && self.pending().is_empty();
         let quiet = self.running().iter().all(is_last) && !self.running().is_empty();
@@ -259,7 +275,11 @@ impl<'a> Run<'a> {
             };
             let code = self.result(task).and_then(|result| result.status);
             // What an object that is still on its way says changes too often to be remembered.
-            let message = if phase == OperationPhase::Running && !task.is_hook { "" } else { &message };
+            let message = if phase == OperationPhase::Running && !task.is_hook {
+                ""
+            } else {
+                &message
+            };
             self.record(task, code, phase, message);
         }
     }
@@ -294,7 +314,9 @@ impl<'a> Run<'a> {
             true => ("completion of hook", "hooks"),
             false => (what, "resources"),
         };
-        let ResourceKey { group, kind, name, .. } = &first.id.key;
+        let ResourceKey {
+            group, kind, name, ..
+        } = &first.id.key;
         let mut message = format!("waiting for {what} {group}/{kind}/{name}");
         if tasks.len() > 1 {
             message = format!("{message} and {} more {more}", tasks.len() - 1);
@@ -336,7 +358,10 @@ impl<'a> Run<'a> {
     fn delete_hooks(&mut self, policy: DeletePolicy) {
         for task in self.plan.tasks.iter().filter(|task| task.is_hook) {
             let done = self.phase_of(task).is_some_and(OperationPhase::is_completed);
-            let wanted = task.target.as_ref().is_some_and(|hook| hook::delete_policies(hook).contains(&policy));
+            let wanted = task
+                .target
+                .as_ref()
+                .is_some_and(|hook| hook::delete_policies(hook).contains(&policy));
             if done && wanted && self.live(task).is_some() {
                 self.delete(task);
             }

@@ -30,20 +30,75 @@ fn policies_decide() {
     let policies = Policies::read(CSV, "", MatchMode::Glob).unwrap();
     let cases: &[(&str, &[&str], (&str, &str, &str), bool)] = &[
         ("nobody", &["bob"], ("applications", "get", "shop/web"), false),
-        ("by group", &["bob", "red"], ("applications", "get", "shop/web"), true),
-        ("another project", &["bob", "red"], ("applications", "get", "bank/web"), false),
+        (
+            "by group",
+            &["bob", "red"],
+            ("applications", "get", "shop/web"),
+            true,
+        ),
+        (
+            "another project",
+            &["bob", "red"],
+            ("applications", "get", "bank/web"),
+            false,
+        ),
         ("allowed", &["red"], ("applications", "sync", "shop/web"), true),
         ("denied", &["red"], ("applications", "sync", "shop/bank"), false),
-        ("an action", &["red"], ("applications", "action/apps/Deployment/restart", "shop/web"), true),
-        ("another action", &["red"], ("applications", "action/apps/StatefulSet/restart", "shop/web"), false),
+        (
+            "an action",
+            &["red"],
+            ("applications", "action/apps/Deployment/restart", "shop/web"),
+            true,
+        ),
+        (
+            "another action",
+            &["red"],
+            ("applications", "action/apps/StatefulSet/restart", "shop/web"),
+            false,
+        ),
         ("a star", &["carol"], ("projects", "delete", "x"), true),
-        ("quotes", &["dave, the second"], ("clusters", "get", "https://a/b"), true),
-        ("an administrator", &["alice"], ("applications", "delete/*/Pod/*/*", "any/thing"), true),
-        ("an administrator sees, too", &["alice"], ("logs", "get", "any/thing"), true),
-        ("the user admin", &["admin"], ("clusters", "create", "https://x"), true),
-        ("a reader", &["role:readonly"], ("applications", "sync", "a/b"), false),
-        ("one group allows what another denies", &["red", "alice"], ("applications", "sync", "shop/bank"), true),
-        ("roles that go in circles", &["role:loop"], ("applications", "get", "a/b"), false),
+        (
+            "quotes",
+            &["dave, the second"],
+            ("clusters", "get", "https://a/b"),
+            true,
+        ),
+        (
+            "an administrator",
+            &["alice"],
+            ("applications", "delete/*/Pod/*/*", "any/thing"),
+            true,
+        ),
+        (
+            "an administrator sees, too",
+            &["alice"],
+            ("logs", "get", "any/thing"),
+            true,
+        ),
+        (
+            "the user admin",
+            &["admin"],
+            ("clusters", "create", "https://x"),
+            true,
+        ),
+        (
+            "a reader",
+            &["role:readonly"],
+            ("applications", "sync", "a/b"),
+            false,
+        ),
+        (
+            "one group allows what another denies",
+            &["red", "alice"],
+            ("applications", "sync", "shop/bank"),
+            true,
+        ),
+        (
+            "roles that go in circles",
+            &["role:loop"],
+            ("applications", "get", "a/b"),
+            false,
+        ),
     ];
     for (reason, subjects, request, expected) in cases {
         assert_eq!(ask(&policies, subjects, *request), *expected, "{reason}");
@@ -62,17 +117,38 @@ fn everybody_has_the_default_role() {
 #[test]
 fn a_project_s_denial_holds_beside_others() {
     let mut policies = Policies::read(CSV, "", MatchMode::Glob).unwrap();
-    policies.add("p, proj:shop:ci, applications, sync, shop/web, allow", MatchMode::Glob).unwrap();
-    assert!(ask(&policies, &["proj:shop:ci"], ("applications", "sync", "shop/web")));
-    assert!(!ask(&policies, &["proj:shop:ci"], ("applications", "sync", "shop/api")));
+    policies
+        .add(
+            "p, proj:shop:ci, applications, sync, shop/web, allow",
+            MatchMode::Glob,
+        )
+        .unwrap();
+    assert!(ask(
+        &policies,
+        &["proj:shop:ci"],
+        ("applications", "sync", "shop/web")
+    ));
+    assert!(!ask(
+        &policies,
+        &["proj:shop:ci"],
+        ("applications", "sync", "shop/api")
+    ));
 }
 
 #[test]
 fn expressions_instead_of_globs() {
-    let policies = Policies::read("p, bob, applications, ^(get|sync)$, ^shop/.*, allow", "", MatchMode::Regex).unwrap();
+    let policies = Policies::read(
+        "p, bob, applications, ^(get|sync)$, ^shop/.*, allow",
+        "",
+        MatchMode::Regex,
+    )
+    .unwrap();
     assert!(ask(&policies, &["bob"], ("applications", "sync", "shop/web")));
     assert!(!ask(&policies, &["bob"], ("applications", "delete", "shop/web")));
-    assert!(ask(&policies, &["admin"], ("applications", "sync", "shop/web")), "built-in policies are globs all the same");
+    assert!(
+        ask(&policies, &["admin"], ("applications", "sync", "shop/web")),
+        "built-in policies are globs all the same"
+    );
 }
 
 #[test]

@@ -15,11 +15,23 @@ fn by(method: Method) -> Tracking {
 
 #[test]
 fn ids_are_read_and_written() {
-    for text in ["app:apps/Deployment:shop/web", "team_app:/ConfigMap:shop/a", "app:a.io/B:/c", "app:g/K:ns/na:me"] {
+    for text in [
+        "app:apps/Deployment:shop/web",
+        "team_app:/ConfigMap:shop/a",
+        "app:a.io/B:/c",
+        "app:g/K:ns/na:me",
+    ] {
         let id: TrackingId = text.parse().unwrap();
         assert_eq!(id.to_string(), text);
     }
-    for text in ["", "app", "app:apps/Deployment", "app:Deployment:shop/web", "app:a/b/c:d/e", "app:a/b:c"] {
+    for text in [
+        "",
+        "app",
+        "app:apps/Deployment",
+        "app:Deployment:shop/web",
+        "app:a/b/c:d/e",
+        "app:a/b:c",
+    ] {
         assert_eq!(text.parse::<TrackingId>(), Err(BadTrackingId), "{text}");
     }
 }
@@ -28,24 +40,50 @@ fn ids_are_read_and_written() {
 fn marks_are_found_again() {
     let long = "x".repeat(62) + "-y-z";
     let cases = [
-        (Method::Annotation, "app", Some("app:apps/Deployment:shop/web"), None),
+        (
+            Method::Annotation,
+            "app",
+            Some("app:apps/Deployment:shop/web"),
+            None,
+        ),
         (Method::Label, "app", None, Some("app")),
-        (Method::AnnotationAndLabel, "app", Some("app:apps/Deployment:shop/web"), Some("app")),
+        (
+            Method::AnnotationAndLabel,
+            "app",
+            Some("app:apps/Deployment:shop/web"),
+            Some("app"),
+        ),
         (Method::Label, long.as_str(), None, Some(long.as_str())),
     ];
     for (method, application, id, label) in cases {
         let tracking = by(method);
         let mut object = deployment();
         tracking.mark(&mut object, application, "default");
-        assert_eq!(annotation::get(&object, TRACKING_ID), id.unwrap_or_default(), "{method:?}");
-        assert_eq!(annotation::label(&object, DEFAULT_LABEL), label.unwrap_or_default(), "{method:?}");
-        assert_eq!(tracking.owner(&object).as_deref(), Some(application), "{method:?}");
+        assert_eq!(
+            annotation::get(&object, TRACKING_ID),
+            id.unwrap_or_default(),
+            "{method:?}"
+        );
+        assert_eq!(
+            annotation::label(&object, DEFAULT_LABEL),
+            label.unwrap_or_default(),
+            "{method:?}"
+        );
+        assert_eq!(
+            tracking.owner(&object).as_deref(),
+            Some(application),
+            "{method:?}"
+        );
         tracking.unmark(&mut object);
         assert_eq!(object, deployment(), "{method:?}");
     }
     let mut object = deployment();
     by(Method::AnnotationAndLabel).mark(&mut object, &long, "");
-    assert_eq!(annotation::label(&object, DEFAULT_LABEL), "x".repeat(62), "cut before what a label cannot end in");
+    assert_eq!(
+        annotation::label(&object, DEFAULT_LABEL),
+        "x".repeat(62),
+        "cut before what a label cannot end in"
+    );
     let mut cluster = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
     Tracking::default().mark(&mut cluster, "app", "shop");
     assert_eq!(annotation::get(&cluster, TRACKING_ID), "app:/Namespace:shop/n");

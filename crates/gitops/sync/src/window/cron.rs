@@ -1,7 +1,7 @@
 //! Schedules as cron writes them: five fields, with names, ranges, steps and lists.
 
-use jiff::civil::{Date, DateTime, Time};
 use jiff::ToSpan;
+use jiff::civil::{Date, DateTime, Time};
 
 /// A schedule: for each field the values that fit, as bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,9 @@ pub struct Schedule {
 #[error("{0}")]
 pub struct BadSchedule(String);
 
-const MONTHS: &[&str] = &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const MONTHS: &[&str] = &[
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+];
 const WEEKDAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
 /// How far ahead a schedule is looked at: a 29 February may be eight years away.
@@ -32,7 +34,10 @@ impl std::str::FromStr for Schedule {
     fn from_str(text: &str) -> Result<Self, BadSchedule> {
         let fields: Vec<&str> = text.split_whitespace().collect();
         let [minutes, hours, days, months, weekdays] = fields.as_slice() else {
-            return Err(BadSchedule(format!("expected exactly 5 fields, found {}: [{text}]", fields.len())));
+            return Err(BadSchedule(format!(
+                "expected exactly 5 fields, found {}: [{text}]",
+                fields.len()
+            )));
         };
         let is_star = |field: &str| field.starts_with('*') || field.starts_with('?');
         Ok(Self {
@@ -66,16 +71,28 @@ impl Schedule {
     fn has_date(&self, date: Date) -> bool {
         let day = has(self.days, i64::from(date.day()));
         let weekday = has(self.weekdays, i64::from(date.weekday().to_sunday_zero_offset()));
-        let fits = if self.any_day { day || weekday } else { day && weekday };
+        let fits = if self.any_day {
+            day || weekday
+        } else {
+            day && weekday
+        };
         fits && has(self.months, i64::from(date.month()))
     }
 
     /// The first time of a day, after another if there is one.
     fn first_time(&self, after: Option<Time>) -> Option<Time> {
-        let start = after.map_or(0, |time| i64::from(time.hour()) * 60 + i64::from(time.minute()) + 1);
+        let start = after.map_or(0, |time| {
+            i64::from(time.hour()) * 60 + i64::from(time.minute()) + 1
+        });
         let fits = |minute: &i64| has(self.hours, minute / 60) && has(self.minutes, minute % 60);
         let minute = (start..24 * 60).find(fits)?;
-        Time::new(i8::try_from(minute / 60).ok()?, i8::try_from(minute % 60).ok()?, 0, 0).ok()
+        Time::new(
+            i8::try_from(minute / 60).ok()?,
+            i8::try_from(minute % 60).ok()?,
+            0,
+            0,
+        )
+        .ok()
     }
 }
 
@@ -88,11 +105,17 @@ fn bits(field: &str, min: u32, max: u32, names: &[&str]) -> Result<u64, BadSched
     let mut all = 0;
     for part in field.split(',') {
         let bad = |why: &str| BadSchedule(format!("{why}: {part}"));
-        let (range, step) = part.split_once('/').map_or((part, None), |(range, step)| (range, Some(step)));
+        let (range, step) = part
+            .split_once('/')
+            .map_or((part, None), |(range, step)| (range, Some(step)));
         let number = |text: &str| {
             let named = names.iter().position(|name| text.eq_ignore_ascii_case(name));
-            let named = named.and_then(|index| u32::try_from(index).ok()).map(|index| index + min);
-            named.or_else(|| text.parse().ok()).ok_or_else(|| bad("failed to parse number"))
+            let named = named
+                .and_then(|index| u32::try_from(index).ok())
+                .map(|index| index + min);
+            named
+                .or_else(|| text.parse().ok())
+                .ok_or_else(|| bad("failed to parse number"))
         };
         let (low, high) = match range {
             "*" | "?" => (min, max),

@@ -285,10 +285,15 @@ impl Parser<'_> {
         let known = FUNCTIONS.iter().find(|(name, _)| *name == word);
         match known {
             Some((name, counts)) if counts.contains(&arguments.len()) => Ok(Node::Call(name, arguments)),
-            Some(_) => Err((start, format!("{word} does not take {} arguments", arguments.len()))),
+            Some(_) => Err((
+                start,
+                format!("{word} does not take {} arguments", arguments.len()),
+            )),
             None => Err((
                 start,
-                format!("{word} is not understood here; a path expression may walk, select, compare and test"),
+                format!(
+                    "{word} is not understood here; a path expression may walk, select, compare and test"
+                ),
             )),
         }
     }
@@ -313,7 +318,11 @@ impl Parser<'_> {
     fn number(&mut self) -> Parsed<Node> {
         let start = self.at;
         self.at += usize::from(self.text[self.at] == b'-');
-        while self.text.get(self.at).is_some_and(|c| c.is_ascii_digit() || b".eE+-".contains(c)) {
+        while self
+            .text
+            .get(self.at)
+            .is_some_and(|c| c.is_ascii_digit() || b".eE+-".contains(c))
+        {
             self.at += 1;
         }
         match serde_json::from_str::<Value>(&self.source[start..self.at]) {
@@ -336,12 +345,21 @@ impl Parser<'_> {
         }
         self.at += 1;
         let text = self.source.get(start..self.at).unwrap_or_default();
-        serde_json::from_str(text).map_err(|_| (start, "the string has an escape that is not understood".to_owned()))
+        serde_json::from_str(text).map_err(|_| {
+            (
+                start,
+                "the string has an escape that is not understood".to_owned(),
+            )
+        })
     }
 
     fn word(&mut self) -> String {
         let start = self.at;
-        while self.text.get(self.at).is_some_and(|c| c.is_ascii_alphanumeric() || *c == b'_') {
+        while self
+            .text
+            .get(self.at)
+            .is_some_and(|c| c.is_ascii_alphanumeric() || *c == b'_')
+        {
             self.at += 1;
         }
         self.source[start..self.at].to_owned()
@@ -370,7 +388,9 @@ impl Parser<'_> {
     fn take_word(&mut self, word: &str) -> bool {
         self.space();
         let rest = &self.text[self.at..];
-        let ends = rest.get(word.len()).is_none_or(|c| !c.is_ascii_alphanumeric() && *c != b'_');
+        let ends = rest
+            .get(word.len())
+            .is_none_or(|c| !c.is_ascii_alphanumeric() && *c != b'_');
         let taken = rest.starts_with(word.as_bytes()) && ends;
         self.at += if taken { word.len() } else { 0 };
         taken

@@ -27,21 +27,57 @@ fn expressions_name_values() {
         (".spec[\"labels\"].team", json!(["red"])),
         (".spec.containers[0].name", json!(["app"])),
         (".spec.containers[-1].name", json!(["istio-init"])),
-        (".spec.containers[].name", json!(["app", "istio-proxy", "istio-init"])),
-        (".spec.containers[1:].name | ascii_upcase", json!(["ISTIO-PROXY", "ISTIO-INIT"])),
-        (".spec.containers[] | select(.name == \"app\").image", json!(["a:1"])),
-        (".spec.containers[] | select(.name | startswith(\"istio\")) | .image", json!(["b:2", "c:3"])),
-        (".spec.containers[] | select(.name | test(\"^ISTIO\"; \"i\")) | .image", json!(["b:2", "c:3"])),
-        (".spec.containers[] | select(.name == \"app\" or .on).name", json!(["app", "istio-init"])),
-        (".spec.containers[] | select(.env and (.env | length > 0)).name", json!(["app"])),
-        (".spec.containers[] | select(has(\"on\") | not).name", json!(["app", "istio-proxy"])),
-        (".spec.containers[] | select(any(.env[]?; .name == \"A\")).name", json!("refused")),
-        (".spec.containers[] | select([.env[]? | .name] | contains([\"A\"])).name", json!(["app"])),
+        (
+            ".spec.containers[].name",
+            json!(["app", "istio-proxy", "istio-init"]),
+        ),
+        (
+            ".spec.containers[1:].name | ascii_upcase",
+            json!(["ISTIO-PROXY", "ISTIO-INIT"]),
+        ),
+        (
+            ".spec.containers[] | select(.name == \"app\").image",
+            json!(["a:1"]),
+        ),
+        (
+            ".spec.containers[] | select(.name | startswith(\"istio\")) | .image",
+            json!(["b:2", "c:3"]),
+        ),
+        (
+            ".spec.containers[] | select(.name | test(\"^ISTIO\"; \"i\")) | .image",
+            json!(["b:2", "c:3"]),
+        ),
+        (
+            ".spec.containers[] | select(.name == \"app\" or .on).name",
+            json!(["app", "istio-init"]),
+        ),
+        (
+            ".spec.containers[] | select(.env and (.env | length > 0)).name",
+            json!(["app"]),
+        ),
+        (
+            ".spec.containers[] | select(has(\"on\") | not).name",
+            json!(["app", "istio-proxy"]),
+        ),
+        (
+            ".spec.containers[] | select(any(.env[]?; .name == \"A\")).name",
+            json!("refused"),
+        ),
+        (
+            ".spec.containers[] | select([.env[]? | .name] | contains([\"A\"])).name",
+            json!(["app"]),
+        ),
         (".. | .caBundle? // empty", json!(["zzz"])),
         (".missing.deeper", json!([null])),
         (".none[]?", json!([])),
-        ("if .spec.replicas > 2 then .spec.replicas else empty end", json!([3])),
-        ("if .spec.replicas > 9 then 1 elif .spec.replicas == 3 then 2 else 3 end", json!([2])),
+        (
+            "if .spec.replicas > 2 then .spec.replicas else empty end",
+            json!([3]),
+        ),
+        (
+            "if .spec.replicas > 9 then 1 elif .spec.replicas == 3 then 2 else 3 end",
+            json!([2]),
+        ),
         (".spec.replicas, .none", json!([3, null])),
         (".spec | keys", json!([["containers", "labels", "replicas"]])),
         ("(.a, .b) // 7", json!([7])),
@@ -59,12 +95,32 @@ fn expressions_name_values() {
 fn fields_are_taken_out() {
     let cases = [
         (".spec.replicas", ".spec | has(\"replicas\")", json!([false])),
-        (".spec.containers[] | select(.name | startswith(\"istio\"))", ".spec.containers[].name", json!(["app"])),
-        (".webhooks[]?.clientConfig.caBundle", ".webhooks", json!([[{"clientConfig": {}}, {"clientConfig": {}}]])),
-        (".spec.containers[0,2]", ".spec.containers[].name", json!(["istio-proxy"])),
-        (".. | select(.name? == \"A\")", ".spec.containers[0].env", json!([[]])),
+        (
+            ".spec.containers[] | select(.name | startswith(\"istio\"))",
+            ".spec.containers[].name",
+            json!(["app"]),
+        ),
+        (
+            ".webhooks[]?.clientConfig.caBundle",
+            ".webhooks",
+            json!([[{"clientConfig": {}}, {"clientConfig": {}}]]),
+        ),
+        (
+            ".spec.containers[0,2]",
+            ".spec.containers[].name",
+            json!(["istio-proxy"]),
+        ),
+        (
+            ".. | select(.name? == \"A\")",
+            ".spec.containers[0].env",
+            json!([[]]),
+        ),
         (".not.there", ".", json!([object()])),
-        (".spec.labels | .team, .other", ".spec.labels", json!([{"a.b/c": "x"}])),
+        (
+            ".spec.labels | .team, .other",
+            ".spec.labels",
+            json!([{"a.b/c": "x"}]),
+        ),
     ];
     for (text, look, expected) in cases {
         let mut object = object();
@@ -76,7 +132,13 @@ fn fields_are_taken_out() {
 
 #[test]
 fn what_does_not_fit_changes_nothing() {
-    for text in [".spec.replicas[]", ".spec.replicas.x", ".spec.containers.name", "1", ".spec | keys"] {
+    for text in [
+        ".spec.replicas[]",
+        ".spec.replicas.x",
+        ".spec.containers.name",
+        "1",
+        ".spec | keys",
+    ] {
         let mut changed = object();
         let result = Expression::parse(text).unwrap().remove(&mut changed);
         assert!(matches!(result, Err(JqError::Run(_))), "{text}: {result:?}");
@@ -110,7 +172,10 @@ fn what_is_not_understood_is_refused_by_name() {
 #[test]
 fn expressions_end() {
     let doubling = format!(".{}", " | (., .)".repeat(60));
-    let products = format!("[{}]", ["(.spec.containers[], .spec.containers[])"; 20].join(" == "));
+    let products = format!(
+        "[{}]",
+        ["(.spec.containers[], .spec.containers[])"; 20].join(" == ")
+    );
     let walks = format!("..{}", " | (.., ..)".repeat(30));
     for text in [doubling, walks] {
         let result = Expression::parse(&text).unwrap().values(&object());

@@ -7,7 +7,10 @@ impl<'a> Run<'a> {
     /// Whether something that is not itself there for a failure has failed, and nothing of its wave is left to do.
     pub(super) fn has_failed(&self) -> bool {
         let is_bad = |task: &&Task| {
-            let bad = matches!(self.phase_of(task), Some(OperationPhase::Failed | OperationPhase::Error));
+            let bad = matches!(
+                self.phase_of(task),
+                Some(OperationPhase::Failed | OperationPhase::Error)
+            );
             bad && task.id.phase != Phase::SyncFail
         };
         let mut bad = self.plan.tasks.iter().filter(is_bad).peekable();
@@ -28,7 +31,8 @@ impl<'a> Run<'a> {
     pub(super) fn with_reasons(&self, message: &str) -> String {
         let mut reasons: Vec<&str> = Vec::new();
         for result in &self.state.resources {
-            let refused = result.status == Some(ResultCode::SyncFailed) && result.sync_phase != Phase::SyncFail;
+            let refused =
+                result.status == Some(ResultCode::SyncFailed) && result.sync_phase != Phase::SyncFail;
             if refused && !result.message.is_empty() && !reasons.contains(&result.message.as_str()) {
                 reasons.push(&result.message);
             }
@@ -41,13 +45,21 @@ impl<'a> Run<'a> {
 
     /// Ends the sync, after the hooks that are there for it.
     pub(super) fn fail(&mut self) {
-        let refused = self.state.resources.iter().any(|result| result.status == Some(ResultCode::SyncFailed));
+        let refused = self
+            .state
+            .resources
+            .iter()
+            .any(|result| result.status == Some(ResultCode::SyncFailed));
         let mut message = self.with_reasons(match refused {
             true => "one or more objects failed to apply",
             false => "one or more synchronization tasks completed unsuccessfully",
         });
-        let for_failure: Vec<&'a Task> =
-            self.plan.tasks.iter().filter(|task| task.id.phase == Phase::SyncFail).collect();
+        let for_failure: Vec<&'a Task> = self
+            .plan
+            .tasks
+            .iter()
+            .filter(|task| task.id.phase == Phase::SyncFail)
+            .collect();
         let is_done = |task: &&Task| self.phase_of(task).is_some_and(OperationPhase::is_completed);
         if for_failure.iter().all(|task| is_done(task)) {
             let is_bad = |task: &&Task| self.phase_of(task) != Some(OperationPhase::Succeeded);
@@ -59,9 +71,15 @@ impl<'a> Run<'a> {
             return;
         }
         self.state.set(OperationPhase::Running, message);
-        let pending: Vec<&'a Task> = for_failure.into_iter().filter(|task| self.phase_of(task).is_none()).collect();
+        let pending: Vec<&'a Task> = for_failure
+            .into_iter()
+            .filter(|task| self.phase_of(task).is_none())
+            .collect();
         let first = pending.first().map(|task| task.wave);
-        let wave: Vec<&'a Task> = pending.into_iter().filter(|task| Some(task.wave) == first).collect();
+        let wave: Vec<&'a Task> = pending
+            .into_iter()
+            .filter(|task| Some(task.wave) == first)
+            .collect();
         self.run_wave(&wave);
     }
 

@@ -23,8 +23,12 @@ impl<'a> Run<'a> {
                         continue;
                     };
                     match result {
-                        Ok(message) => self.record(task, Some(ResultCode::Synced), OperationPhase::Running, message),
-                        Err(why) => self.record(task, Some(ResultCode::SyncFailed), OperationPhase::Failed, why),
+                        Ok(message) => {
+                            self.record(task, Some(ResultCode::Synced), OperationPhase::Running, message)
+                        }
+                        Err(why) => {
+                            self.record(task, Some(ResultCode::SyncFailed), OperationPhase::Failed, why)
+                        }
                     }
                 }
                 Outcome::Deleted(id, result) => {
@@ -56,7 +60,12 @@ impl<'a> Run<'a> {
 
     fn absorb_deletion(&mut self, task: &Task, result: &Result<(), String>) {
         match (task.is_prune(), result) {
-            (true, Ok(())) => self.record(task, Some(ResultCode::Pruned), OperationPhase::Succeeded, "pruned"),
+            (true, Ok(())) => self.record(
+                task,
+                Some(ResultCode::Pruned),
+                OperationPhase::Succeeded,
+                "pruned",
+            ),
             (true, Err(why)) => self.record(task, Some(ResultCode::SyncFailed), OperationPhase::Failed, why),
             // That an old hook goes is seen when it is gone.
             (false, Ok(())) => {}
@@ -80,7 +89,12 @@ impl<'a> Run<'a> {
         for task in open {
             let live = self.live(task);
             match (task.is_prune(), live) {
-                (true, None) => self.record(task, Some(ResultCode::Pruned), OperationPhase::Succeeded, "pruned"),
+                (true, None) => self.record(
+                    task,
+                    Some(ResultCode::Pruned),
+                    OperationPhase::Succeeded,
+                    "pruned",
+                ),
                 (true, Some(_)) => {
                     self.delete(task);
                     again = true;
@@ -96,7 +110,8 @@ impl<'a> Run<'a> {
             }
         }
         if again {
-            self.state.set(OperationPhase::Running, "one or more tasks are running");
+            self.state
+                .set(OperationPhase::Running, "one or more tasks are running");
         }
         again
     }
@@ -130,11 +145,15 @@ impl<'a> Run<'a> {
             if is_open && self.live(task).is_none() {
                 self.record(task, None, OperationPhase::Running, "");
                 self.apply(task, false);
-                self.state.set(OperationPhase::Running, "one or more tasks are running");
+                self.state
+                    .set(OperationPhase::Running, "one or more tasks are running");
                 return false;
             }
             if self.phase_of(task) == Some(OperationPhase::Failed) {
-                self.state.set(OperationPhase::Failed, self.with_reasons("the namespace failed to apply"));
+                self.state.set(
+                    OperationPhase::Failed,
+                    self.with_reasons("the namespace failed to apply"),
+                );
                 return false;
             }
         }
@@ -146,7 +165,8 @@ impl<'a> Run<'a> {
             self.state.checked = true;
             return true;
         }
-        self.state.set(OperationPhase::Running, "one or more tasks are running");
+        self.state
+            .set(OperationPhase::Running, "one or more tasks are running");
         false
     }
 
@@ -160,8 +180,12 @@ impl<'a> Run<'a> {
         }
         if !self.state.phase.is_completed() {
             match self.actions.is_empty() {
-                true => self.state.set(OperationPhase::Succeeded, "successfully synced (no more tasks)"),
-                false => self.state.set(OperationPhase::Running, "one or more tasks are running"),
+                true => self
+                    .state
+                    .set(OperationPhase::Succeeded, "successfully synced (no more tasks)"),
+                false => self
+                    .state
+                    .set(OperationPhase::Running, "one or more tasks are running"),
             }
         }
         true
@@ -190,7 +214,8 @@ impl<'a> Run<'a> {
             }
         }
         if unknown {
-            self.actions.retain(|action| !matches!(action, Action::Apply { dry_run: true, .. }));
+            self.actions
+                .retain(|action| !matches!(action, Action::Apply { dry_run: true, .. }));
             let message = "one or more synchronization tasks are not valid";
             self.state.set(OperationPhase::Failed, self.with_reasons(message));
         }

@@ -1,7 +1,7 @@
 //! One wave: what is extra goes first, then old hooks, then the rest is applied kind by kind.
 
-use super::{OperationPhase, ResultCode, Run, Task};
 use super::outcome::no_such_kind;
+use super::{OperationPhase, ResultCode, Run, Task};
 use crate::hook::{self, DeletePolicy};
 
 impl<'a> Run<'a> {
@@ -31,7 +31,10 @@ impl<'a> Run<'a> {
             0 => String::new(),
             more => format!(" and {more} more resources"),
         };
-        let message = format!("Waiting for pruning confirmation of {group}/{}/{}{more}", key.kind, key.name);
+        let message = format!(
+            "Waiting for pruning confirmation of {group}/{}/{}{more}",
+            key.kind, key.name
+        );
         self.state.set(OperationPhase::Running, message);
         true
     }
@@ -41,13 +44,23 @@ impl<'a> Run<'a> {
         let mut deleting = false;
         for task in tasks.iter().filter(|task| task.is_prune()) {
             if let Some(why) = task.keep {
-                self.record(task, Some(ResultCode::PruneSkipped), OperationPhase::Succeeded, why);
+                self.record(
+                    task,
+                    Some(ResultCode::PruneSkipped),
+                    OperationPhase::Succeeded,
+                    why,
+                );
                 continue;
             }
             let live = self.live(task);
             let going = live.is_none_or(|live| !live["metadata"]["deletionTimestamp"].is_null());
             if going {
-                self.record(task, Some(ResultCode::Pruned), OperationPhase::Succeeded, "pruned");
+                self.record(
+                    task,
+                    Some(ResultCode::Pruned),
+                    OperationPhase::Succeeded,
+                    "pruned",
+                );
                 continue;
             }
             self.record(task, None, OperationPhase::Running, "");
@@ -61,13 +74,17 @@ impl<'a> Run<'a> {
     fn delete_old_hooks(&mut self, tasks: &[&'a Task]) -> bool {
         let is_old = |task: &&&Task| {
             let target = task.target.as_ref().filter(|_| task.is_hook);
-            let wanted = target.is_some_and(|hook| hook::delete_policies(hook).contains(&DeletePolicy::BeforeHookCreation));
+            let wanted = target
+                .is_some_and(|hook| hook::delete_policies(hook).contains(&DeletePolicy::BeforeHookCreation));
             wanted && self.live(task).is_some()
         };
         let old: Vec<&Task> = tasks.iter().filter(is_old).copied().collect();
         for task in &old {
             self.release(task);
-            if self.live(task).is_some_and(|live| live["metadata"]["deletionTimestamp"].is_null()) {
+            if self
+                .live(task)
+                .is_some_and(|live| live["metadata"]["deletionTimestamp"].is_null())
+            {
                 self.delete(task);
             }
         }
@@ -86,7 +103,10 @@ impl<'a> Run<'a> {
             return;
         };
         let kind = first.id.key.kind.as_str();
-        for task in wanted.iter().filter(|task| task.id.key.kind == kind && (self.observed.is_served)(task)) {
+        for task in wanted
+            .iter()
+            .filter(|task| task.id.key.kind == kind && (self.observed.is_served)(task))
+        {
             self.record(task, None, OperationPhase::Running, "");
             self.apply(task, false);
         }
@@ -96,12 +116,24 @@ impl<'a> Run<'a> {
         let Some(first) = wanted.first() else {
             return;
         };
-        let lost: Vec<&Task> = wanted.iter().filter(|task| !self.may_be_missing(task)).copied().collect();
+        let lost: Vec<&Task> = wanted
+            .iter()
+            .filter(|task| !self.may_be_missing(task))
+            .copied()
+            .collect();
         for task in lost {
-            self.record(task, Some(ResultCode::SyncFailed), OperationPhase::Failed, &no_such_kind(task));
+            self.record(
+                task,
+                Some(ResultCode::SyncFailed),
+                OperationPhase::Failed,
+                &no_such_kind(task),
+            );
         }
         let key = &first.id.key;
-        let message = format!("waiting for the kind {}/{} of {} to be defined", key.group, key.kind, key.name);
+        let message = format!(
+            "waiting for the kind {}/{} of {} to be defined",
+            key.group, key.kind, key.name
+        );
         self.state.set(OperationPhase::Running, message);
     }
 }

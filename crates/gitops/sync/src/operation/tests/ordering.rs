@@ -9,7 +9,10 @@ fn shown(tasks: &[Task]) -> Vec<String> {
         .iter()
         .map(|task| {
             let what = if task.is_prune() { "prune " } else { "" };
-            format!("{:?} {} {what}{} {}", task.id.phase, task.wave, task.id.key.kind, task.id.key.name)
+            format!(
+                "{:?} {} {what}{} {}",
+                task.id.phase, task.wave, task.id.key.kind, task.id.key.name
+            )
         })
         .collect()
 }
@@ -55,9 +58,19 @@ fn phase_then_wave_then_kind_then_name() {
 #[test]
 fn what_others_need_comes_before_them() {
     let mut namespace = object("Namespace", "shop", &[("wave", "3")]);
-    namespace["metadata"].as_object_mut().unwrap().shift_remove("namespace");
-    let mut definition = object("CustomResourceDefinition", "widgets.example.com", &[("wave", "1")]);
-    definition["metadata"].as_object_mut().unwrap().shift_remove("namespace");
+    namespace["metadata"]
+        .as_object_mut()
+        .unwrap()
+        .shift_remove("namespace");
+    let mut definition = object(
+        "CustomResourceDefinition",
+        "widgets.example.com",
+        &[("wave", "1")],
+    );
+    definition["metadata"]
+        .as_object_mut()
+        .unwrap()
+        .shift_remove("namespace");
     definition["spec"] = serde_json::json!({"group": "example.com", "names": {"kind": "Widget"}});
     let targets = vec![
         object("Widget", "w", &[("wave", "-2")]),
@@ -155,13 +168,37 @@ fn options_are_read() {
     use crate::operation::ApplyMode;
     let replace = SyncOptions::read(["Replace=true"]);
     let cases = [
-        ("not there", object("Deployment", "d", &[]), false, ApplyMode::Create { validate: true }),
-        ("there", object("Deployment", "d", &[]), true, ApplyMode::Replace { force: false }),
-        ("a namespace", object("Namespace", "n", &[]), true, ApplyMode::Update),
-        ("a definition", object("CustomResourceDefinition", "n", &[]), true, ApplyMode::Update),
+        (
+            "not there",
+            object("Deployment", "d", &[]),
+            false,
+            ApplyMode::Create { validate: true },
+        ),
+        (
+            "there",
+            object("Deployment", "d", &[]),
+            true,
+            ApplyMode::Replace { force: false },
+        ),
+        (
+            "a namespace",
+            object("Namespace", "n", &[]),
+            true,
+            ApplyMode::Update,
+        ),
+        (
+            "a definition",
+            object("CustomResourceDefinition", "n", &[]),
+            true,
+            ApplyMode::Update,
+        ),
         (
             "not this one",
-            object("Deployment", "d", &[("options", "Replace=false,ServerSideApply=true,Force=true")]),
+            object(
+                "Deployment",
+                "d",
+                &[("options", "Replace=false,ServerSideApply=true,Force=true")],
+            ),
             true,
             ApplyMode::Apply {
                 server_side: true,

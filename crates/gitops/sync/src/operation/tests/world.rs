@@ -51,8 +51,10 @@ pub(super) fn object(kind: &str, name: &str, annotations: &[(&str, &str)]) -> Va
 }
 
 pub(super) fn pairs(targets: Vec<Value>, live: &[Value]) -> (Vec<Pair>, Vec<Value>) {
-    let live: BTreeMap<ResourceKey, Value> =
-        live.iter().map(|object| (ResourceKey::of(object), object.clone())).collect();
+    let live: BTreeMap<ResourceKey, Value> = live
+        .iter()
+        .map(|object| (ResourceKey::of(object), object.clone()))
+        .collect();
     let pairs = pair(targets, &live, "shop", &|_, _| None);
     (pairs.managed, pairs.hooks)
 }
@@ -72,7 +74,10 @@ impl World {
 
     pub(super) fn with_plan(plan: Plan, live: &[Value]) -> Self {
         Self {
-            live: live.iter().map(|object| (ResourceKey::of(object), object.clone())).collect(),
+            live: live
+                .iter()
+                .map(|object| (ResourceKey::of(object), object.clone()))
+                .collect(),
             plan,
             state: State::default(),
             refused: BTreeSet::new(),
@@ -156,7 +161,10 @@ impl World {
     fn act(&mut self, action: &Action) {
         match action {
             Action::Apply {
-                task, object, dry_run, ..
+                task,
+                object,
+                dry_run,
+                ..
             } => {
                 let name = task.key.name.as_str();
                 let refused = self.refused.contains(name) || !dry_run && self.refused_late.contains(name);
@@ -181,9 +189,15 @@ impl World {
                 });
             }
             Action::Delete { task, propagation } => {
-                let _ = writeln!(self.log, "> delete {} {} {propagation:?}", task.key.kind, task.key.name);
+                let _ = writeln!(
+                    self.log,
+                    "> delete {} {} {propagation:?}",
+                    task.key.kind, task.key.name
+                );
                 let held = self.live.get(&task.key).is_some_and(|live| {
-                    live["metadata"]["finalizers"].as_array().is_some_and(|list| !list.is_empty())
+                    live["metadata"]["finalizers"]
+                        .as_array()
+                        .is_some_and(|list| !list.is_empty())
                 });
                 match (held, self.live.get_mut(&task.key)) {
                     (true, Some(live)) => live["metadata"]["deletionTimestamp"] = json!("now"),
@@ -209,7 +223,10 @@ impl World {
     /// Makes an object what it says.
     pub(super) fn becomes(&mut self, kind: &str, name: &str, health: &str) -> &mut Self {
         let _ = writeln!(self.log, "# {kind} {name} becomes {health}");
-        let found = self.live.iter_mut().find(|(key, _)| key.kind == kind && key.name == name);
+        let found = self
+            .live
+            .iter_mut()
+            .find(|(key, _)| key.kind == kind && key.name == name);
         found.unwrap().1["status"] = json!({"health": health});
         self
     }
@@ -223,8 +240,12 @@ impl World {
                 result.sync_phase,
                 result.key.kind,
                 result.key.name,
-                result.status.map_or("-".to_owned(), |status| format!("{status:?}")),
-                result.hook_phase.map_or("-".to_owned(), |phase| format!("{phase:?}")),
+                result
+                    .status
+                    .map_or("-".to_owned(), |status| format!("{status:?}")),
+                result
+                    .hook_phase
+                    .map_or("-".to_owned(), |phase| format!("{phase:?}")),
                 result.message
             );
         }
