@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use crate::{conformance_apply, conformance_helm, conformance_kustomize, openapi_conformance};
+use crate::{
+    conformance_apply, conformance_diff, conformance_health, conformance_helm, conformance_kustomize,
+    openapi_conformance,
+};
 
 /// Runs one suite; the last line says how many cases passed, or that the suite was SKIPPED.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -14,10 +17,14 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         ["apply", "--dir", folder] => apply(Some(Path::new(folder))),
         ["helm"] => helm(from_environment("helm").as_deref()),
         ["helm", "--dir", folder] => helm(Some(Path::new(folder))),
+        ["diff"] => conformance_diff::run(),
+        ["health"] => conformance_health::run(),
         ["openapi"] => openapi_conformance::run(),
         ["kustomize"] => kustomize(from_environment("kustomize").as_deref()),
         ["kustomize", "--dir", folder] => kustomize(Some(Path::new(folder))),
-        _ => bail!("usage: cargo xtask conformance apply|helm|kustomize [--dir DIR] | openapi"),
+        _ => {
+            bail!("usage: cargo xtask conformance apply|helm|kustomize [--dir DIR] | diff | health | openapi")
+        }
     }
 }
 

@@ -8,6 +8,8 @@
 mod codegen;
 mod conformance;
 mod conformance_apply;
+mod conformance_diff;
+mod conformance_health;
 mod conformance_helm;
 mod conformance_kustomize;
 mod openapi_conformance;
@@ -28,7 +30,7 @@ const COMMANDS: &[Command] = &[
     ),
     (
         "conformance",
-        "apply|helm|kustomize [--dir DIR] | openapi: run cases of the originals' own test-suites",
+        "apply|helm|kustomize [--dir DIR] | diff | health | openapi: run cases of the originals' own test-suites",
         conformance::run,
     ),
 ];

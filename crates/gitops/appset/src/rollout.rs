@@ -1,0 +1,234 @@
+//! Progressive syncs (`strategy: RollingSync`): Applications in steps, each step when those before are done.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::Error;
+
+/// An Application in a rollout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// How far it is.
+    pub progress: Progress,
+}
+
+/// How far an Application is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Out of sync, and not being synced.
+    Waiting,
+    /// Being synced, or synced and not yet healthy.
+    Busy,
+    /// Synced and healthy.
+    Done,
+}
+
+/// What to do now.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rollout {
+    /// Applications that may be synced now.
+    pub sync: Vec<String>,
+    /// The step of each Application, from one; those that no step selects are left to people.
+    pub steps: BTreeMap<String, usize>,
+    /// The step that is being worked on; none if all are done.
+    pub current: Option<usize>,
+}
+
+/// Whether a set is rolled out in steps.
+pub fn is_rolling(spec: &Value) -> bool {
+    spec["strategy"]["type"] == "RollingSync"
+}
+
+/// Decides what may be synced.
+pub fn decide(spec: &Value, members: &[Member]) -> Result<Rollout, Error> {
+    let steps = spec["strategy"]["rollingSync"]["steps"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    let mut rollout = Rollout::default();
+    let mut by_step: Vec<Vec<&Member>> = vec![Vec::new(); steps.len()];
+    for member in members {
+        for (index, step) in steps.iter().enumerate() {
+            if selects(step, &member.labels)? {
+                rollout.steps.insert(member.name.clone(), index + 1);
+                by_step[index].push(member);
+                break;
+            }
+        }
+    }
+    for (index, group) in by_step.iter_mut().enumerate() {
+        let is_done = |member: &&Member| member.progress == Progress::Done;
+        if group.iter().all(is_done) {
+            continue;
+        }
+        rollout.current = Some(index + 1);
+        group.sort_by(|a, b| a.name.cmp(&b.name));
+        let most = max_update(&steps[index]["maxUpdate"], group.len())?;
+        let busy = group
+            .iter()
+            .filter(|member| member.progress == Progress::Busy)
+            .count();
+        let waiting = group.iter().filter(|member| member.progress == Progress::Waiting);
+        rollout.sync = waiting
+            .take(most.saturating_sub(busy))
+            .map(|member| member.name.clone())
+            .collect();
+        break;
+    }
+    Ok(rollout)
+}
+
+fn selects(step: &Value, labels: &BTreeMap<String, String>) -> Result<bool, Error> {
+    for expression in step["matchExpressions"].as_array().into_iter().flatten() {
+        let own = labels.get(expression["key"].as_str().unwrap_or_default());
+        let values = expression["values"].as_array().into_iter().flatten();
+        let listed = own.is_some_and(|own| values.filter_map(Value::as_str).any(|value| value == own));
+        let fits = match expression["operator"].as_str() {
+            Some("In") => listed,
+            Some("NotIn") => !listed,
+            other => {
+                return Err(Error::Generator(format!(
+                    "the operator of a step's matchExpressions is In or NotIn, not {other:?}"
+                )));
+            }
+        };
+        if !fits {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// How many may be on their way at once: a number, or a percentage, of which a little more than nothing is one.
+fn max_update(value: &Value, all: usize) -> Result<usize, Error> {
+    let bad = || Error::Generator(format!("maxUpdate is a number or a percentage, not {value}"));
+    match value {
+        Value::Null => Ok(all),
+        Value::Number(number) => number
+            .as_u64()
+            .and_then(|number| usize::try_from(number).ok())
+            .ok_or_else(bad),
+        Value::String(text) => {
+            let percent: usize = text
+                .strip_suffix('%')
+                .and_then(|text| text.parse().ok())
+                .ok_or_else(bad)?;
+            let share = all.saturating_mul(percent) / 100;
+            Ok(if percent > 0 { share.max(1) } else { 0 })
+        }
+        _ => Err(bad()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn member(name: &str, environment: &str, progress: Progress) -> Member {
+        Member {
+            name: name.to_owned(),
+            labels: [("env".to_owned(), environment.to_owned())].into(),
+            progress,
+        }
+    }
+
+    fn spec(second: Value) -> Value {
+        let step = |environment: &str| json!({"matchExpressions": [{"key": "env", "operator": "In", "values": [environment]}]});
+        let mut prod = step("prod");
+        prod["maxUpdate"] = second;
+        json!({"strategy": {"type": "RollingSync", "rollingSync": {"steps": [step("dev"), prod]}}})
+    }
+
+    #[test]
+    fn steps_follow_each_other() {
+        use Progress::{Busy, Done, Waiting};
+        let members = |dev: Progress, prod: [Progress; 4]| {
+            let mut all = vec![member("d", "dev", dev), member("x", "test", Waiting)];
+            all.extend(
+                prod.into_iter()
+                    .enumerate()
+                    .map(|(index, progress)| member(&format!("p{index}"), "prod", progress)),
+            );
+            all
+        };
+        let cases: Vec<(&str, Value, Vec<Member>, &[&str], Option<usize>)> = vec![
+            (
+                "the first step",
+                json!(1),
+                members(Waiting, [Waiting; 4]),
+                &["d"],
+                Some(1),
+            ),
+            (
+                "the first step is busy",
+                json!(1),
+                members(Busy, [Waiting; 4]),
+                &[],
+                Some(1),
+            ),
+            (
+                "one at a time",
+                json!(1),
+                members(Done, [Waiting; 4]),
+                &["p0"],
+                Some(2),
+            ),
+            (
+                "one is on its way",
+                json!(1),
+                members(Done, [Busy, Waiting, Waiting, Waiting]),
+                &[],
+                Some(2),
+            ),
+            (
+                "half of them",
+                json!("50%"),
+                members(Done, [Done, Waiting, Waiting, Waiting]),
+                &["p1", "p2"],
+                Some(2),
+            ),
+            (
+                "a little is one",
+                json!("10%"),
+                members(Done, [Waiting; 4]),
+                &["p0"],
+                Some(2),
+            ),
+            ("none", json!(0), members(Done, [Waiting; 4]), &[], Some(2)),
+            (
+                "no limit",
+                Value::Null,
+                members(Done, [Waiting; 4]),
+                &["p0", "p1", "p2", "p3"],
+                Some(2),
+            ),
+            ("all done", json!(1), members(Done, [Done; 4]), &[], None),
+        ];
+        for (reason, second, members, sync, current) in cases {
+            let rollout = decide(&spec(second), &members).unwrap();
+            assert_eq!(
+                (rollout.sync.as_slice(), rollout.current),
+                (
+                    sync.iter()
+                        .map(|name| (*name).to_owned())
+                        .collect::<Vec<_>>()
+                        .as_slice(),
+                    current
+                ),
+                "{reason}"
+            );
+            assert_eq!(
+                rollout.steps.get("x"),
+                None,
+                "{reason}: what no step selects is left to people"
+            );
+        }
+        assert!(decide(&spec(json!("many")), &members(Done, [Waiting; 4])).is_err());
+    }
+}

@@ -1,0 +1,142 @@
+//! Schedules as cron writes them: five fields, with names, ranges, steps and lists.
+
+use jiff::ToSpan;
+use jiff::civil::{Date, DateTime, Time};
+
+/// A schedule: for each field the values that fit, as bits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schedule {
+    minutes: u64,
+    hours: u64,
+    days: u64,
+    months: u64,
+    weekdays: u64,
+    /// A day has to fit either of two fields if neither is a star, and both otherwise.
+    any_day: bool,
+}
+
+/// A text that is no schedule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadSchedule(String);
+
+const MONTHS: &[&str] = &[
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+];
+const WEEKDAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+
+/// How far ahead a schedule is looked at: a 29 February may be eight years away.
+const MAX_DAYS: usize = 366 * 9;
+
+impl std::str::FromStr for Schedule {
+    type Err = BadSchedule;
+
+    fn from_str(text: &str) -> Result<Self, BadSchedule> {
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        let [minutes, hours, days, months, weekdays] = fields.as_slice() else {
+            return Err(BadSchedule(format!(
+                "expected exactly 5 fields, found {}: [{text}]",
+                fields.len()
+            )));
+        };
+        let is_star = |field: &str| field.starts_with('*') || field.starts_with('?');
+        Ok(Self {
+            minutes: bits(minutes, 0, 59, &[])?,
+            hours: bits(hours, 0, 23, &[])?,
+            days: bits(days, 1, 31, &[])?,
+            months: bits(months, 1, 12, MONTHS)?,
+            weekdays: bits(weekdays, 0, 6, WEEKDAYS)?,
+            any_day: !is_star(days) && !is_star(weekdays),
+        })
+    }
+}
+
+impl Schedule {
+    /// The first time after another that fits; none if none does.
+    pub fn next(&self, after: DateTime) -> Option<DateTime> {
+        let mut date = after.date();
+        let mut from = Some(after.time());
+        for _ in 0..MAX_DAYS {
+            if self.has_date(date) {
+                if let Some(time) = self.first_time(from) {
+                    return Some(date.to_datetime(time));
+                }
+            }
+            from = None;
+            date = date.checked_add(1.day()).ok()?;
+        }
+        None
+    }
+
+    fn has_date(&self, date: Date) -> bool {
+        let day = has(self.days, i64::from(date.day()));
+        let weekday = has(self.weekdays, i64::from(date.weekday().to_sunday_zero_offset()));
+        let fits = if self.any_day {
+            day || weekday
+        } else {
+            day && weekday
+        };
+        fits && has(self.months, i64::from(date.month()))
+    }
+
+    /// The first time of a day, after another if there is one.
+    fn first_time(&self, after: Option<Time>) -> Option<Time> {
+        let start = after.map_or(0, |time| {
+            i64::from(time.hour()) * 60 + i64::from(time.minute()) + 1
+        });
+        let fits = |minute: &i64| has(self.hours, minute / 60) && has(self.minutes, minute % 60);
+        let minute = (start..24 * 60).find(fits)?;
+        Time::new(
+            i8::try_from(minute / 60).ok()?,
+            i8::try_from(minute % 60).ok()?,
+            0,
+            0,
+        )
+        .ok()
+    }
+}
+
+fn has(bits: u64, value: i64) -> bool {
+    bits & (1 << value) != 0
+}
+
+/// A field: a list of ranges with steps.
+fn bits(field: &str, min: u32, max: u32, names: &[&str]) -> Result<u64, BadSchedule> {
+    let mut all = 0;
+    for part in field.split(',') {
+        let bad = |why: &str| BadSchedule(format!("{why}: {part}"));
+        let (range, step) = part
+            .split_once('/')
+            .map_or((part, None), |(range, step)| (range, Some(step)));
+        let number = |text: &str| {
+            let named = names.iter().position(|name| text.eq_ignore_ascii_case(name));
+            let named = named
+                .and_then(|index| u32::try_from(index).ok())
+                .map(|index| index + min);
+            named
+                .or_else(|| text.parse().ok())
+                .ok_or_else(|| bad("failed to parse number"))
+        };
+        let (low, high) = match range {
+            "*" | "?" => (min, max),
+            range => match range.split_once('-') {
+                Some((low, high)) => (number(low)?, number(high)?),
+                None if step.is_some() => (number(range)?, max),
+                None => (number(range)?, number(range)?),
+            },
+        };
+        let step = match step {
+            None => 1,
+            Some(step) => step.parse::<u32>().map_err(|_| bad("failed to parse number"))?,
+        };
+        if low < min || high > max || low > high {
+            return Err(bad("out of range"));
+        }
+        if step == 0 {
+            return Err(bad("step of range should be a positive number"));
+        }
+        let values = (low..=high).step_by(usize::try_from(step).unwrap_or(usize::MAX));
+        all |= values.fold(0, |bits, value| bits | 1 << value);
+    }
+    Ok(all)
+}
