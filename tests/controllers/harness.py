@@ -68,7 +68,7 @@ def run(name, scenario, binary, directory):
         print(f"  {log.program}: {log.lines} lines logged, {sum(log.allowed.values())} expected complaints, "
               f"{len(log.unexpected)} unexpected")
         for line in log.unexpected[:20]:
-            print(f"    {line[:400]}")
+            print(f"    {line[:1600]}")
     print(f"{name}: {'passed' if result.passed else 'FAILED'}, {result.usage}", flush=True)
     return result
 
