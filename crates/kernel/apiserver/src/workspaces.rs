@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use serde_json::Value;
+use serde::Deserialize;
 
 use crate::cache::{Cache, Change, ChangeKind};
 use crate::key::{BUILTIN_IDENTITY, KindPrefix, ROOT_CLUSTER, SYSTEM_CLUSTER, split_suffix};
@@ -58,11 +58,6 @@ pub struct Limits {
     pub bytes: Option<u64>,
 }
 
-/// On a LogicalCluster: how many objects the workspace may hold; kcp's name.
-const MAX_OBJECTS_ANNOTATION: &str = "core.kcp.io/max-total-objects";
-/// On a LogicalCluster: how many bytes of objects the workspace may hold.
-const MAX_BYTES_ANNOTATION: &str = "core.kcp.io/max-total-bytes";
-
 #[derive(Default)]
 struct Tree {
     clusters: HashMap<Box<str>, Workspace>,
@@ -100,9 +95,9 @@ impl Workspaces {
             return;
         }
         let mut tree = self.tree.write().unwrap_or_else(PoisonError::into_inner);
-        match change.object.value() {
+        match serde_json::from_slice::<Cluster>(change.object.bytes()) {
             Ok(object) if change.kind != ChangeKind::Deleted => {
-                tree.clusters.insert(cluster.into(), workspace(&object));
+                tree.clusters.insert(cluster.into(), workspace(object));
             }
             _ => drop(tree.clusters.remove(cluster)),
         }
@@ -110,10 +105,8 @@ impl Workspaces {
 
     fn take_name(&self, change: &Change) {
         let (parent, _, name) = split_suffix(&change.suffix);
-        let id = match change.object.value() {
-            Ok(object) if change.kind != ChangeKind::Deleted => {
-                object["spec"]["cluster"].as_str().map(Box::<str>::from)
-            }
+        let id = match serde_json::from_slice::<Named>(change.object.bytes()) {
+            Ok(object) if change.kind != ChangeKind::Deleted => object.spec.and_then(|spec| spec.cluster),
             _ => None,
         };
         let mut tree = self.tree.write().unwrap_or_else(PoisonError::into_inner);
@@ -189,26 +182,124 @@ impl Workspaces {
 /// The deepest nesting of workspaces.
 const MAX_DEPTH: usize = 32;
 
-fn workspace(cluster: &Value) -> Workspace {
-    let owner = &cluster["spec"]["owner"];
-    let text = |value: &Value| Box::<str>::from(value.as_str().unwrap_or(""));
-    let phase = match cluster["status"]["phase"].as_str() {
-        _ if cluster["metadata"]["deletionTimestamp"].is_string() => Phase::Deleting,
+// Of both kinds only these fields are read: at a start there are thousands of them.
+
+/// A LogicalCluster.
+#[derive(Deserialize)]
+struct Cluster {
+    metadata: ClusterMeta,
+    spec: Option<ClusterSpec>,
+    status: Option<ClusterStatus>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ClusterMeta {
+    deletion_timestamp: Option<Box<str>>,
+    annotations: Option<ClusterLimits>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ClusterLimits {
+    /// The name is kcp's: how many objects the workspace may hold.
+    #[serde(rename = "core.kcp.io/max-total-objects")]
+    objects: Option<Box<str>>,
+    /// How many bytes of objects the workspace may hold.
+    #[serde(rename = "core.kcp.io/max-total-bytes")]
+    bytes: Option<Box<str>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ClusterSpec {
+    owner: Option<Owner>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Owner {
+    cluster: Option<Box<str>>,
+    name: Option<Box<str>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ClusterStatus {
+    phase: Option<Box<str>>,
+}
+
+/// A Workspace.
+#[derive(Deserialize)]
+struct Named {
+    spec: Option<NamedSpec>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct NamedSpec {
+    cluster: Option<Box<str>>,
+}
+
+fn workspace(cluster: Cluster) -> Workspace {
+    let phase = match cluster.status.unwrap_or_default().phase.as_deref() {
+        _ if cluster.metadata.deletion_timestamp.is_some() => Phase::Deleting,
         Some("Ready") => Phase::Ready,
         _ => Phase::Initializing,
     };
-    let limit = |annotation: &str| {
-        let text = cluster["metadata"]["annotations"][annotation].as_str()?;
-        // Zero and less mean no limit, as in kcp.
-        text.parse::<u64>().ok().filter(|limit| *limit > 0)
-    };
+    // Zero and less mean no limit, as in kcp.
+    let limit = |text: Option<Box<str>>| text?.parse::<u64>().ok().filter(|limit| *limit > 0);
+    let limits = cluster.metadata.annotations.unwrap_or_default();
+    let owner = cluster.spec.and_then(|spec| spec.owner).unwrap_or_default();
     Workspace {
         limits: Limits {
-            objects: limit(MAX_OBJECTS_ANNOTATION),
-            bytes: limit(MAX_BYTES_ANNOTATION),
+            objects: limit(limits.objects),
+            bytes: limit(limits.bytes),
         },
-        parent: text(&owner["cluster"]),
-        name: text(&owner["name"]),
+        parent: owner.cluster.unwrap_or_default(),
+        name: owner.name.unwrap_or_default(),
         phase,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Limits, Phase, workspace};
+
+    #[test]
+    fn a_logical_cluster_is_read_leniently() {
+        let whole = json!({
+            "metadata": {"annotations": {"core.kcp.io/max-total-objects": "5", "core.kcp.io/max-total-bytes": "0", "x": "y"},
+                "managedFields": [{"manager": "m"}]},
+            "spec": {"owner": {"cluster": "root", "name": "a", "uid": "u"}, "initializers": []},
+            "status": {"phase": "Ready", "conditions": []},
+        });
+        let read = |object: &Value| workspace(serde_json::from_value(object.clone()).unwrap());
+        let found = read(&whole);
+        assert_eq!(
+            (&*found.parent, &*found.name, found.phase),
+            ("root", "a", Phase::Ready)
+        );
+        let limits = Limits {
+            objects: Some(5),
+            bytes: None,
+        };
+        assert_eq!(found.limits, limits, "zero is no limit");
+        let mut going = whole.clone();
+        going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert_eq!(read(&going).phase, Phase::Deleting);
+        for empty in [
+            json!({"metadata": {}}),
+            json!({"metadata": {"annotations": null}, "spec": null, "status": null}),
+            json!({"metadata": {}, "spec": {"owner": null}, "status": {"phase": null}}),
+        ] {
+            let found = read(&empty);
+            assert_eq!(
+                (&*found.parent, found.phase, found.limits),
+                ("", Phase::Initializing, Limits::default())
+            );
+        }
     }
 }
