@@ -12,6 +12,7 @@ mod tenants;
 mod twins;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -33,6 +34,10 @@ pub(crate) struct Options {
     data: PathBuf,
     #[arg(long, default_value = "bench/results")]
     results: PathBuf,
+    /// Seconds of rest after they were made: a server remembers what happened in the last minutes, and what it remembers is not
+    /// what an idle workspace needs. 0 for a quick look.
+    #[arg(long, default_value_t = 420)]
+    rest: u64,
     /// Leaves the data with all workspaces where it is, for a closer look.
     #[arg(long)]
     keep: bool,
@@ -82,11 +87,14 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
     eprintln!("{} workspaces", options.count);
     let port = server::free_port()?;
     let server = fairway::start_at(&options.fairway, many.path(), port).await?;
-    let creation = tenants::create(&server, 0, options.count).await?;
+    let mut creation = tenants::create(&server, 0, options.count).await?;
     eprintln!(
-        "  {:.2} CPU ms and {:.1} KB each",
-        creation.cpu_ms, creation.kilobytes_each
+        "  {:.2} CPU ms and {:.1} KB each; then {} s of rest",
+        creation.cpu_ms, creation.kilobytes_each, options.rest
     );
+    tokio::time::sleep(Duration::from_secs(options.rest)).await;
+    creation.rested(&server)?;
+    eprintln!("  {:.1} KB each", creation.kilobytes_rested);
     server.stop().await?;
     eprintln!("  a start with all of them");
     let server = fairway::start_at(&options.fairway, many.path(), port).await?;

@@ -38,9 +38,9 @@ pub(super) fn write(measured: &Measured) -> String {
         creation.cpu_ms,
     );
     floor(
-        "KB of memory of each, idle, after they were made",
+        "KB of memory of each, idle for some minutes after they were made",
         MEMORY,
-        creation.kilobytes_each,
+        creation.kilobytes_rested,
     );
     floor(
         "KB of memory of each, idle, after a start",
@@ -143,7 +143,7 @@ fn figures(text: &mut String, measured: &Measured) {
 fn others(text: &mut String, measured: &Measured) {
     let ours = measured
         .creation
-        .kilobytes_each
+        .kilobytes_rested
         .max(measured.start.kilobytes_each);
     let all = |megabytes: f64| number(Some(megabytes * measured.count as f64 / 1e3));
     let _ = write!(

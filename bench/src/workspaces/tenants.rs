@@ -38,10 +38,24 @@ pub(super) struct Creation {
     pub(super) p50_ms: f64,
     pub(super) p99_ms: f64,
     pub(super) seconds: f64,
+    /// Just made, with everything that the server remembers of the last minutes.
     pub(super) kilobytes_each: f64,
+    /// After a rest.
+    pub(super) kilobytes_rested: f64,
     pub(super) megabytes: f64,
+    before: u64,
+    count: usize,
     /// Watches that the server has open, before and after.
     pub(super) watches: (Option<f64>, Option<f64>),
+}
+
+impl Creation {
+    /// Looks at the memory again.
+    pub(super) fn rested(&mut self, server: &Server) -> Result<()> {
+        let grown = server.resident()?.saturating_sub(self.before) as f64;
+        self.kilobytes_rested = grown / 1e3 / self.count as f64;
+        Ok(())
+    }
 }
 
 pub(super) fn name(number: usize) -> String {
@@ -78,6 +92,9 @@ pub(super) async fn create(server: &Server, first: usize, count: usize) -> Resul
         p99_ms: milliseconds(percentile(&latencies, 0.99)),
         seconds,
         kilobytes_each: grown / 1e3 / count as f64,
+        kilobytes_rested: f64::NAN,
+        before: memory,
+        count,
         megabytes: server.resident()? as f64 / MEBIBYTE,
         watches: (watches_before, watches(server).await?),
     })

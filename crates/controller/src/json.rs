@@ -4,12 +4,15 @@
 //! them together again. At a start every object of a watched kind comes by, so this pays.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
 
 use kube::Resource;
 use kube::api::ObjectMeta;
 use kube::core::{ApiResource, DynamicResourceScope};
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::key::CLUSTER_ANNOTATION;
 
@@ -24,10 +27,9 @@ pub struct Json {
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut value = Value::deserialize(deserializer)?;
-        if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.shift_remove("managedFields");
-        }
+        let value = deserializer
+            .deserialize_map(Fields::<Whole>::default())
+            .map(Value::Object)?;
         let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let home = value
             .pointer("/metadata/annotations")
@@ -42,6 +44,71 @@ impl<'de> Deserialize<'de> for Json {
             ..ObjectMeta::default()
         };
         Ok(Self { value, metadata })
+    }
+}
+
+/// Reads a map, and some of its fields otherwise than the rest.
+struct Fields<R>(PhantomData<R>);
+
+impl<R> Default for Fields<R> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+/// How the value of a field is read; nothing: it is passed over.
+trait Read {
+    fn read<'de, A: MapAccess<'de>>(field: &str, map: &mut A) -> Result<Option<Value>, A::Error>;
+}
+
+/// An object: its metadata are a map of their own.
+struct Whole;
+/// Metadata, without what nobody here asks for.
+struct Part;
+
+impl Read for Whole {
+    fn read<'de, A: MapAccess<'de>>(field: &str, map: &mut A) -> Result<Option<Value>, A::Error> {
+        if field == "metadata" {
+            let metadata = map.next_value_seed(Fields::<Part>::default())?;
+            return Ok(Some(Value::Object(metadata)));
+        }
+        map.next_value().map(Some)
+    }
+}
+
+impl Read for Part {
+    fn read<'de, A: MapAccess<'de>>(field: &str, map: &mut A) -> Result<Option<Value>, A::Error> {
+        if field == "managedFields" {
+            map.next_value::<IgnoredAny>()?;
+            return Ok(None);
+        }
+        map.next_value().map(Some)
+    }
+}
+
+impl<'de, R: Read> DeserializeSeed<'de> for Fields<R> {
+    type Value = Map<String, Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, R: Read> Visitor<'de> for Fields<R> {
+    type Value = Map<String, Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some(field) = map.next_key::<String>()? {
+            if let Some(value) = R::read(&field, &mut map)? {
+                fields.insert(field, value);
+            }
+        }
+        Ok(fields)
     }
 }
 
@@ -98,7 +165,8 @@ mod tests {
             "team|n/x"
         );
         assert_eq!(object.metadata.resource_version.as_deref(), Some("7"));
-        let odd: Json = serde_json::from_value(json!({"metadata": []})).unwrap();
-        assert_eq!(odd.metadata.name, None);
+        let without: Json = serde_json::from_value(json!({"kind": "K"})).unwrap();
+        assert_eq!(without.metadata.name, None);
+        assert!(serde_json::from_value::<Json>(json!({"metadata": []})).is_err());
     }
 }

@@ -6,8 +6,8 @@
 //! Within them each workspace has a few places of its own, and its requests queue for those: whoever floods his own
 //! workspace waits behind himself, and his neighbour's request finds at most the others' few places before it. Reads are
 //! answered from memory, so more of them at once than keep the cores busy would only stand in the neighbour's way;
-//! writes wait for the disk together, and more of them at once share its work. The root workspace, in which the
-//! platform works, has only the common bounds.
+//! writes wait for the disk together, and more of them at once share its work. The root workspace and requests over all
+//! workspaces, with which the platform works, have only the common bounds.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,6 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::key::ROOT_CLUSTER;
 use crate::status::ApiError;
+use crate::workspaces::EVERY_CLUSTER;
 
 const READING: usize = 400;
 const MUTATING: usize = 200;
@@ -81,7 +82,7 @@ impl Default for Inflight {
 impl Inflight {
     /// A place for a request in a workspace.
     pub async fn enter(&self, cluster: &str, mutating: bool) -> Result<Place, ApiError> {
-        let own = if cluster == ROOT_CLUSTER {
+        let own = if cluster == ROOT_CLUSTER || cluster == EVERY_CLUSTER {
             None
         } else {
             Some(self.queue(cluster, mutating).await?)
@@ -159,6 +160,14 @@ mod tests {
             "the neighbour's are not"
         );
         assert!(inflight.enter(ROOT_CLUSTER, true).now_or_never().is_some());
+        let everywhere = (0..READING).map(|_| inflight.enter(EVERY_CLUSTER, false).now_or_never());
+        assert!(
+            everywhere
+                .collect::<Vec<_>>()
+                .iter()
+                .all(|it| matches!(it, Some(Ok(_)))),
+            "who works in all waits for none"
+        );
         places.pop();
         assert!(next.await.is_ok());
     }

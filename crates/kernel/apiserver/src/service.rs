@@ -136,7 +136,8 @@ async fn answer(
         let _place = match info.verb {
             "watch" => None,
             _ if is_long => None,
-            _ => Some(kernel.inflight.enter(&info.cluster, info.is_mutating()).await?),
+            // A provider that comes through its export waits in its own workspace, not in its consumer's.
+            _ => Some(kernel.inflight.enter(info.home(), info.is_mutating()).await?),
         };
         let only_name = authorize::selected_name(&info, &query);
         let (allowed, visit) = match &info.door {

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use fairway_kernel_tenancy::WorkspacePath;
 use fairway_kernel_tenancy::names::{CORE, LOGICAL_CLUSTER, TENANCY, annotation};
-use serde_json::Value;
+use serde::Deserialize;
 use tokio::sync::watch;
 
 use crate::cache::{Cache, Change, ChangeKind};
@@ -97,9 +97,9 @@ impl Workspaces {
         }
         let mut tree = self.tree.write().unwrap_or_else(PoisonError::into_inner);
         let mut goes_offline = false;
-        match change.object.value() {
+        match serde_json::from_slice::<Cluster>(change.object.bytes()) {
             Ok(object) if change.kind != ChangeKind::Deleted => {
-                let now = workspace(&object);
+                let now = workspace(object);
                 let is_offline = now.is_inactive;
                 let before = tree.clusters.insert(cluster.into(), now);
                 goes_offline = is_offline && !before.is_some_and(|it| it.is_inactive);
@@ -131,10 +131,8 @@ impl Workspaces {
 
     fn take_name(&self, change: &Change) {
         let (parent, _, name) = split_suffix(&change.suffix);
-        let id = match change.object.value() {
-            Ok(object) if change.kind != ChangeKind::Deleted => {
-                object["spec"]["cluster"].as_str().map(Box::<str>::from)
-            }
+        let id = match serde_json::from_slice::<Named>(change.object.bytes()) {
+            Ok(object) if change.kind != ChangeKind::Deleted => object.spec.and_then(|spec| spec.cluster),
             _ => None,
         };
         let mut tree = self.tree.write().unwrap_or_else(PoisonError::into_inner);
@@ -223,34 +221,123 @@ impl Workspaces {
 /// The deepest nesting of workspaces.
 const MAX_DEPTH: usize = 32;
 
-fn workspace(cluster: &Value) -> Workspace {
-    let owner = &cluster["spec"]["owner"];
-    let text = |value: &Value| Box::<str>::from(value.as_str().unwrap_or(""));
-    let phase = match cluster["status"]["phase"].as_str() {
-        _ if cluster["metadata"]["deletionTimestamp"].is_string() => Phase::Deleting,
+// Of both kinds only these fields are read: at a start there are thousands of them.
+
+/// A LogicalCluster.
+#[derive(Deserialize)]
+struct Cluster {
+    metadata: ClusterMeta,
+    spec: Option<ClusterSpec>,
+    status: Option<ClusterStatus>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ClusterMeta {
+    deletion_timestamp: Option<Box<str>>,
+    annotations: Option<HashMap<Box<str>, Box<str>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ClusterSpec {
+    owner: Option<Owner>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Owner {
+    cluster: Option<Box<str>>,
+    name: Option<Box<str>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ClusterStatus {
+    phase: Option<Box<str>>,
+}
+
+/// A Workspace.
+#[derive(Deserialize)]
+struct Named {
+    spec: Option<NamedSpec>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct NamedSpec {
+    cluster: Option<Box<str>>,
+}
+
+fn workspace(cluster: Cluster) -> Workspace {
+    let phase = match cluster.status.unwrap_or_default().phase.as_deref() {
+        _ if cluster.metadata.deletion_timestamp.is_some() => Phase::Deleting,
         Some("Ready") => Phase::Ready,
         _ => Phase::Initializing,
     };
-    let annotations = &cluster["metadata"]["annotations"];
-    let limit = |annotation: &str| {
-        let text = annotations[annotation].as_str()?;
-        // Zero and less mean no limit, as in kcp.
-        text.parse::<u64>().ok().filter(|limit| *limit > 0)
-    };
+    let annotations = cluster.metadata.annotations.unwrap_or_default();
+    let annotated = |name: &str| annotations.get(name).map(|text| &**text);
+    // Zero and less mean no limit, as in kcp.
+    let limit = |name: &str| annotated(name)?.parse::<u64>().ok().filter(|limit| *limit > 0);
+    let owner = cluster.spec.and_then(|spec| spec.owner);
+    let has_owner = owner.is_some();
+    let owner = owner.unwrap_or_default();
     Workspace {
         limits: Limits {
             objects: limit(annotation::MAX_OBJECTS),
             bytes: limit(MAX_BYTES_ANNOTATION),
         },
-        required_groups: annotations[annotation::REQUIRED_GROUPS].as_str().map(Box::from),
+        required_groups: annotated(annotation::REQUIRED_GROUPS).map(Box::from),
         is_inactive: [annotation::INACTIVE, annotation::INACTIVE_LEGACY]
             .iter()
-            .any(|key| annotations[*key] == "true"),
-        parent: text(&owner["cluster"]),
-        name: match annotations[annotation::PATH].as_str() {
-            Some(path) if owner.is_null() && path.starts_with("user:") => path.into(),
-            _ => text(&owner["name"]),
+            .any(|name| annotated(name) == Some("true")),
+        parent: owner.cluster.unwrap_or_default(),
+        name: match annotated(annotation::PATH) {
+            Some(path) if !has_owner && path.starts_with("user:") => path.into(),
+            _ => owner.name.unwrap_or_default(),
         },
         phase,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Limits, Phase, workspace};
+
+    #[test]
+    fn a_logical_cluster_is_read_leniently() {
+        let whole = json!({
+            "metadata": {"annotations": {"core.kcp.io/max-total-objects": "5", "core.kcp.io/max-total-bytes": "0", "x": "y"},
+                "managedFields": [{"manager": "m"}]},
+            "spec": {"owner": {"cluster": "root", "name": "a", "uid": "u"}, "initializers": []},
+            "status": {"phase": "Ready", "conditions": []},
+        });
+        let read = |object: &Value| workspace(serde_json::from_value(object.clone()).unwrap());
+        let found = read(&whole);
+        assert_eq!(
+            (&*found.parent, &*found.name, found.phase),
+            ("root", "a", Phase::Ready)
+        );
+        let limits = Limits {
+            objects: Some(5),
+            bytes: None,
+        };
+        assert_eq!(found.limits, limits, "zero is no limit");
+        let mut going = whole.clone();
+        going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert_eq!(read(&going).phase, Phase::Deleting);
+        for empty in [
+            json!({"metadata": {}}),
+            json!({"metadata": {"annotations": null}, "spec": null, "status": null}),
+            json!({"metadata": {}, "spec": {"owner": null}, "status": {"phase": null}}),
+        ] {
+            let found = read(&empty);
+            assert_eq!(
+                (&*found.parent, found.phase, found.limits),
+                ("", Phase::Initializing, Limits::default())
+            );
+        }
     }
 }
