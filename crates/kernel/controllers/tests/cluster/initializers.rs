@@ -157,7 +157,7 @@ async fn a_workspace_may_be_deleted_while_it_is_initialized() {
     eventually("it says what holds it", || async {
         let told = condition(&api.get("w").await.unwrap(), "WorkspaceContentDeleted");
         let message = told["message"].as_str().unwrap_or_default();
-        told["reason"] == "SomeResourcesRemain" && message.contains("namespaces has 1 resource instances")
+        told["reason"] == "SomeResourcesRemain" && message.contains("namespaces. has 1 resource instances")
     })
     .await;
     let held = cluster.at(&id).config_maps("default");
