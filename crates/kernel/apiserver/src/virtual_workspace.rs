@@ -30,8 +30,8 @@ const BINDINGS: &str = "apibindings";
 pub(crate) struct Visit {
     /// The resources that there are for it.
     pub(crate) registry: Arc<Registry>,
-    /// The label of what it sees, where that is not everything.
-    pub(crate) label: Option<(String, String)>,
+    /// The labels of what it sees, where that is not everything.
+    pub(crate) labels: Vec<(String, String)>,
     /// The consumer's answer that lets it write.
     pub(crate) answer: Option<Answer>,
     /// Whether a write may make an object that it was only to change.
@@ -47,7 +47,7 @@ impl Visit {
     pub(crate) fn of(registry: Arc<Registry>) -> Self {
         Self {
             registry,
-            label: None,
+            labels: Vec::new(),
             answer: None,
             may_create: false,
             worker: None,
@@ -91,7 +91,7 @@ pub(crate) fn visit(kernel: &Kernel, user: &UserInfo, info: &RequestInfo) -> Res
             None => return Err(ApiError::page_not_found()),
         };
         return Ok(Visit {
-            label,
+            labels: label.into_iter().collect(),
             ..Visit::of(registry)
         });
     }
@@ -115,7 +115,7 @@ pub(crate) fn visit(kernel: &Kernel, user: &UserInfo, info: &RequestInfo) -> Res
     };
     let creation = claims::access(&export, binding.as_ref(), group, resource, "create");
     Ok(Visit {
-        label,
+        labels: label.into_iter().collect(),
         answer,
         may_create: creation.is_ok() && may_see_content(kernel, user, info, "create", cluster, name).is_ok(),
         ..Visit::of(registry)
