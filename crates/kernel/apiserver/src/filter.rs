@@ -26,7 +26,7 @@ impl Filter {
     /// Parses the selectors, and refuses fields that the kind does not offer.
     pub(crate) fn read(call: &Call<'_>, labels: &str, fields: &str) -> Result<Self, ApiError> {
         let mut labels = LabelSelector::parse(labels)?;
-        if let Some((key, value)) = call.visit.and_then(|visit| visit.label.as_ref()) {
+        for (key, value) in call.visit.into_iter().flat_map(|visit| &visit.labels) {
             labels.require(key, value);
         }
         let fields = FieldSelector::parse(fields)?;

@@ -127,7 +127,7 @@ fn clusters(kernel: &Kernel, worker: Worker) -> Visit {
     let only = registry.iter().filter(|def| def.is(CORE, CLUSTERS)).cloned();
     let layer = Arc::new(Layer::new(only.collect::<Vec<_>>()));
     Visit {
-        label: Some(worker.label()),
+        labels: worker.labels(),
         worker: Some(worker),
         ..Visit::of(Arc::new(Registry::only([layer])))
     }

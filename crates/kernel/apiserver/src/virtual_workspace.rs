@@ -31,8 +31,8 @@ const CREATE: &str = "create";
 pub(crate) struct Visit {
     /// The resources that there are for it.
     pub(crate) registry: Arc<Registry>,
-    /// The label of what it sees, where that is not everything.
-    pub(crate) label: Option<(String, String)>,
+    /// The labels of what it sees, where that is not everything.
+    pub(crate) labels: Vec<(String, String)>,
     /// The consumer's answer that lets it write.
     pub(crate) answer: Option<Answer>,
     /// Whether a write may make an object that it was only to change.
@@ -48,7 +48,7 @@ impl Visit {
     pub(crate) fn of(registry: Arc<Registry>) -> Self {
         Self {
             registry,
-            label: None,
+            labels: Vec::new(),
             answer: None,
             may_create: false,
             worker: None,
@@ -92,7 +92,7 @@ pub(crate) fn visit(kernel: &Kernel, user: &UserInfo, info: &RequestInfo) -> Res
             None => return Err(ApiError::page_not_found()),
         };
         return Ok(Visit {
-            label,
+            labels: label.into_iter().collect(),
             ..Visit::of(registry)
         });
     }
@@ -114,7 +114,7 @@ pub(crate) fn visit(kernel: &Kernel, user: &UserInfo, info: &RequestInfo) -> Res
         && may_see_content(kernel, user, info, CREATE, cluster, name).is_ok()
         && claims::access(&export, binding.as_ref(), group, resource, CREATE).is_ok();
     Ok(Visit {
-        label,
+        labels: label.into_iter().collect(),
         answer,
         may_create,
         ..Visit::of(registry)

@@ -45,6 +45,9 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("rbac.authorization.k8s.io", "clusterroles"),
     ("rbac.authorization.k8s.io", "rolebindings"),
     ("rbac.authorization.k8s.io", "roles"),
+    // kcp exports these from its root workspace, with an identity; here every workspace has them.
+    ("tenancy.kcp.io", "workspaces"),
+    ("tenancy.kcp.io", "workspacetypes"),
 ];
 
 /// Whether a kind can be claimed without an identity.

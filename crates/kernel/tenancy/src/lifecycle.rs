@@ -89,7 +89,17 @@ impl Worker {
         format!("{}:{}", self.cluster, self.type_name)
     }
 
-    /// The label of the LogicalClusters that wait for it.
+    /// The labels of the LogicalClusters that wait for it now: a terminator's name is on a workspace from its beginning.
+    pub fn labels(&self) -> Vec<(String, String)> {
+        let phase = match self.stage {
+            Stage::Initializing => Phase::Initializing,
+            Stage::Terminating => Phase::Terminating,
+        };
+        let phase = (label::PHASE.to_owned(), phase.as_str().to_owned());
+        vec![self.label(), phase]
+    }
+
+    /// The label of the LogicalClusters that bear its name.
     pub fn label(&self) -> (String, String) {
         let prefix = match self.stage {
             Stage::Initializing => label::INITIALIZER_PREFIX,

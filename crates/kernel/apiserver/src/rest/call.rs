@@ -131,8 +131,13 @@ impl<'a> Call<'a> {
     pub async fn current(&self, name: &str) -> Result<Option<Arc<Object>>, ApiError> {
         let found = self.kernel.storage.get(&self.def, &self.suffix(name)).await?;
         // What a provider may not see is not there for it.
-        let seen = self.visit.and_then(|visit| visit.label.as_ref());
-        Ok(found.filter(|object| seen.is_none_or(|(key, value)| object.label(key) == Some(value))))
+        let labels = self
+            .visit
+            .map(|visit| visit.labels.as_slice())
+            .unwrap_or_default();
+        let is_seen =
+            |object: &Arc<Object>| labels.iter().all(|(key, value)| object.label(key) == Some(value));
+        Ok(found.filter(is_seen))
     }
 
     /// The named object as it is now, or 404.

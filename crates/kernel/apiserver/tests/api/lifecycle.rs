@@ -58,6 +58,7 @@ async fn waiting(server: &Server, name: &str, id: &str, phase: &str, field: &str
         .iter()
         .map(|named| worker(named).label())
         .map(|(key, value)| (key, value.into()))
+        .chain([("tenancy.kcp.io/phase".to_owned(), json!(phase))])
         .collect();
     let object = json!({
         "apiVersion": "core.kcp.io/v1alpha1", "kind": "LogicalCluster",
@@ -266,10 +267,16 @@ async fn a_terminator_has_its_turn_when_the_workspace_goes() {
     let (admin, pat) = (server.admin(), server.user("pat", &[]));
     let last = |id: &str, path: &str| door(Stage::Terminating, id, path);
     pat.get(&last(A, MAPS)).await.expect(403);
+    let none = pat.get(&last("*", CLUSTERS)).await.expect(200);
+    assert_eq!(names(&none), [""; 0], "it is not deleted yet");
     admin
         .delete(&at(A, &format!("{CLUSTERS}/cluster")))
         .await
         .expect(200);
+    // As the controller will.
+    let phase = json!({"metadata": {"labels": {"tenancy.kcp.io/phase": "Terminating"}}});
+    let path = at(A, &format!("{CLUSTERS}/cluster"));
+    admin.patch("merge", &path, &phase).await.expect(200);
     assert_eq!(
         names(&pat.get(&last("*", CLUSTERS)).await.expect(200)),
         ["cluster"]

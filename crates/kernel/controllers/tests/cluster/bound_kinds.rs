@@ -76,9 +76,10 @@ async fn are_counted_and_owned_in_their_own_workspace() {
     gone(&bindings(a), "b").await;
     let before = quotas(a).get("q").await.unwrap().data["status"]["used"]["configmaps"].clone();
     let before: u32 = before.as_str().unwrap().parse().unwrap();
+    let after = &(before + 1).to_string();
     create(&a.config_maps("default"), json!({"metadata": {"name": "more"}})).await;
     eventually("the rest is counted", || async {
-        quotas(a).get("q").await.unwrap().data["status"]["used"]["configmaps"] == (before + 1).to_string()
+        quotas(a).get("q").await.unwrap().data["status"]["used"]["configmaps"] == *after
     })
     .await;
     cluster.stop().await;

@@ -270,6 +270,7 @@ fn labels_of_claimed_objects() {
 fn claims_without_an_identity() {
     assert!(is_built_in("", "secrets"));
     assert!(is_built_in("apis.kcp.io", "apibindings"));
+    assert!(is_built_in("tenancy.kcp.io", "workspaces"));
     assert!(!is_built_in("", "pods"));
     assert!(!is_built_in("x.io", "secrets"));
 }

@@ -56,6 +56,21 @@ fn workspaces_that_wait() {
 }
 
 #[test]
+fn labels_say_when_it_is_time() {
+    let (first, last) = (worker(Stage::Initializing), worker(Stage::Terminating));
+    assert_ne!(first.label(), last.label());
+    let phase = |worker: &Worker| worker.labels()[1].clone();
+    assert_eq!(
+        phase(&first),
+        ("tenancy.kcp.io/phase".to_owned(), "Initializing".to_owned())
+    );
+    assert_eq!(
+        phase(&last),
+        ("tenancy.kcp.io/phase".to_owned(), "Terminating".to_owned())
+    );
+}
+
+#[test]
 fn a_worker_takes_its_name_off_and_nothing_else() {
     let old = cluster(
         "Initializing",

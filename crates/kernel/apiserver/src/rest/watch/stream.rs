@@ -87,15 +87,11 @@ impl Presence {
 
     /// Returns when the workspace is offline; without one, never.
     async fn ended(this: Option<Arc<Self>>) {
-        match this {
-            Some(it) => {
-                it.kernel
-                    .workspaces
-                    .gone_offline(&it.cluster, it.since.clone())
-                    .await
-            }
-            None => std::future::pending().await,
-        }
+        let Some(it) = this else {
+            return std::future::pending().await;
+        };
+        let workspaces = &it.kernel.workspaces;
+        workspaces.gone_offline(&it.cluster, it.since.clone()).await;
     }
 }
 
