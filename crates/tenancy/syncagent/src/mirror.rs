@@ -8,6 +8,7 @@ mod failures;
 mod index;
 mod primary;
 mod related;
+mod removal;
 
 use std::sync::Arc;
 

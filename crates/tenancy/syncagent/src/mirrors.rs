@@ -29,21 +29,22 @@ pub(crate) async fn keep(
 ) {
     let mut running: BTreeMap<String, Running> = BTreeMap::new();
     let mut publications = catalog.changes();
-    let mut consumers: Option<(Vec<String>, Consumers)> = None;
+    // The addresses, and what they lead to.
+    let mut consumers: (Vec<String>, Result<Consumers, Word>) = (Vec::new(), Err(nobody()));
     loop {
         let wanted = Arc::clone(&publications.borrow_and_update());
         exported.mark_unchanged();
         let urls = endpoints.borrow_and_update().clone();
-        if consumers.as_ref().is_none_or(|(known, _)| *known != urls) {
+        if consumers.0 != urls {
             // Another address is another place to look at.
             end_all(&mut running).await;
-            consumers = None;
-            if !urls.is_empty() {
-                match Consumers::dial(&urls, &agent.dial) {
-                    Ok(dialled) => consumers = Some((urls, dialled)),
-                    Err(why) => say_all(&catalog, &Word::error("EndpointUnusable", why)),
-                }
-            }
+            let dialled = if urls.is_empty() {
+                Err(nobody())
+            } else {
+                let unusable = |why: String| Word::error("EndpointUnusable", why);
+                Consumers::dial(&urls, &agent.dial).map_err(unusable)
+            };
+            consumers = (urls, dialled);
         }
         let gone: Vec<String> = running
             .iter()
@@ -63,13 +64,7 @@ pub(crate) async fn keep(
             if running.contains_key(name) || !catalog.holds(name, EXPORTED) {
                 continue;
             }
-            match begin(
-                &agent,
-                &catalog,
-                publication,
-                consumers.as_ref().map(|it| &it.1),
-                &metrics,
-            ) {
+            match begin(&agent, &catalog, publication, &consumers.1, &metrics) {
                 Ok(started) => {
                     running.insert(name.clone(), started);
                 }
@@ -93,7 +88,7 @@ fn begin(
     agent: &Agent,
     catalog: &Catalog,
     publication: &Arc<Publication>,
-    consumers: Option<&Consumers>,
+    consumers: &Result<Consumers, Word>,
     metrics: &Arc<Metrics>,
 ) -> Result<Running, Word> {
     if !publication.published.enabled {
@@ -102,12 +97,7 @@ fn begin(
             "spec.synchronization.enabled is false: the kind is offered, and objects are not synchronised",
         ));
     }
-    let consumers = consumers.ok_or_else(|| {
-        Word::info(
-            "NoConsumers",
-            "no workspace is bound to the APIExport yet, so its endpoint slice names no address",
-        )
-    })?;
+    let consumers = consumers.as_ref().map_err(Word::clone)?;
     let (end, token) = Shutdown::new();
     let task = mirror::run(
         agent.clone(),
@@ -125,10 +115,11 @@ fn begin(
     })
 }
 
-fn say_all(catalog: &Catalog, word: &Word) {
-    for name in catalog.publications().keys() {
-        catalog.say(name, SYNCED, word.clone());
-    }
+fn nobody() -> Word {
+    Word::info(
+        "NoConsumers",
+        "no workspace is bound to the APIExport yet, so its endpoint slice names no address",
+    )
 }
 
 async fn end(running: Running) {

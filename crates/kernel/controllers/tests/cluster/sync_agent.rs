@@ -252,6 +252,28 @@ async fn secrets_go_both_ways() {
         .await
         .unwrap();
     gone(&world.service.config_maps(within), "web-one").await;
+    // Two that name the same Secret share its copy, and the last of them takes it along.
+    let object = json!({"metadata": {"name": "twin"}, "spec": {"secretName": "ssh"}});
+    machine(&project, "default", object).await;
+    copied(&world.service, within, "twin").await;
+    patch(
+        &outer(&project, "default"),
+        "web",
+        json!({"spec": {"secretName": "other"}}),
+    )
+    .await;
+    a_while().await;
+    assert!(inside.get_opt("ssh").await.unwrap().is_some());
+    outer(&project, "default").delete("twin", &params).await.unwrap();
+    gone(&outer(&project, "default"), "twin").await;
+    gone(&inside, "ssh").await;
+    patch(
+        &outer(&project, "default"),
+        "web",
+        json!({"spec": {"secretName": "ssh"}}),
+    )
+    .await;
+    there(&inside, "ssh").await;
     outside.delete("ssh", &params).await.unwrap();
     gone(&inside, "ssh").await;
     assert!(

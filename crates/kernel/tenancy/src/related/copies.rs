@@ -10,6 +10,7 @@ use crate::mirror::retyped;
 use crate::mutation::Mutator;
 use crate::naming::{AGENT_LABEL, CLUSTER_LABEL, Original, RELATED_LABEL, checked_name, checked_namespace};
 use crate::published::{Origin, Served, stripped};
+use crate::template::sha1;
 
 /// Types of Secrets that are credentials of the cluster that they lie in. They are not copied: a name in a field, which
 /// a consumer chooses, would be enough to get one, or to have one filled in.
@@ -59,10 +60,12 @@ pub fn may_use(
     ))
 }
 
-/// A relation of one published object.
+/// A relation of a publication, in one workspace.
 pub struct Relation<'a> {
-    /// The published object in its workspace.
-    pub primary: &'a Original<'a>,
+    /// The workspace.
+    pub cluster: &'a ClusterId,
+    /// The PublishedResource.
+    pub publication: &'a str,
     /// The relation's identifier.
     pub identifier: &'a str,
     /// Where the originals are.
@@ -81,29 +84,40 @@ pub enum Sync {
 }
 
 impl Relation<'_> {
-    /// The labels of the copies on the service cluster. Copies in workspaces carry none: consumers shall not see how it is
-    /// done, and what is written there tells by its field manager whose it is.
-    pub fn labels(&self) -> BTreeMap<&'static str, String> {
-        match self.origin {
-            Origin::Service => BTreeMap::new(),
-            Origin::Kcp => {
-                let mut labels = self.primary.labels();
-                labels.insert(AGENT_LABEL, self.agent.to_owned());
-                labels.insert(RELATED_LABEL, self.identifier.to_owned());
-                labels
-            }
-        }
+    /// The labels of all copies that the relation has on the service cluster. Copies in workspaces carry none: consumers
+    /// shall not see how it is done, and what is written there tells by its field manager whose it is.
+    pub fn mark(&self) -> BTreeMap<&'static str, String> {
+        let publication = &sha1(self.publication)[..10];
+        BTreeMap::from([
+            (CLUSTER_LABEL, self.cluster.to_string()),
+            (AGENT_LABEL, self.agent.to_owned()),
+            (RELATED_LABEL, format!("{}.{publication}", self.identifier)),
+        ])
     }
 
-    /// Whether something that is where a copy should be is the agent's.
-    pub fn owns(&self, found: &Value, manager: &str) -> bool {
+    /// Labels and annotations of the copy of one object. Several published objects may share it.
+    fn marks(&self, object: &Value) -> (BTreeMap<&'static str, String>, BTreeMap<&'static str, String>) {
+        if self.origin == Origin::Service {
+            return (BTreeMap::new(), BTreeMap::new());
+        }
+        let path = self.cluster.path();
+        let original = Original {
+            cluster: self.cluster,
+            path: &path,
+            object,
+        };
+        let mut labels = self.mark();
+        labels.extend(original.labels());
+        (labels, original.annotations(false))
+    }
+
+    /// Whether something that is where the copy of an object should be is that.
+    pub fn owns(&self, object: &Value, found: &Value, manager: &str) -> bool {
         match self.origin {
             Origin::Kcp => {
                 let meta = Meta::read(found);
-                let labels = self.labels();
-                labels
-                    .iter()
-                    .all(|(key, value)| meta.labels.get(*key) == Some(value))
+                let mut labels = self.marks(object).0.into_iter();
+                labels.all(|(key, value)| meta.labels.get(key) == Some(&value))
             }
             Origin::Service => {
                 let fields = found.pointer("/metadata/managedFields").and_then(Value::as_array);
@@ -126,7 +140,7 @@ impl Relation<'_> {
         manager: &str,
     ) -> Result<Sync, String> {
         checked_name(place.1)?;
-        if existing.is_some_and(|it| !self.owns(it, manager)) {
+        if existing.is_some_and(|it| !self.owns(object, it, manager)) {
             return Ok(Sync::Taken);
         }
         let skeleton = retyped(object, kind, place);
@@ -137,8 +151,12 @@ impl Relation<'_> {
         if let Some(fields) = copy.as_object_mut() {
             fields.shift_remove("status");
         }
-        for (key, value) in self.labels() {
+        let (labels, annotations) = self.marks(object);
+        for (key, value) in labels {
             copy["metadata"]["labels"][key] = json!(value);
+        }
+        for (key, value) in annotations {
+            copy["metadata"]["annotations"][key] = json!(value);
         }
         if let Some(uid) = existing.and_then(|it| it.pointer("/metadata/uid")) {
             copy["metadata"]["uid"] = uid.clone();

@@ -152,16 +152,7 @@ fn namespaces_of_the_service_cluster_are_not_the_consumers_choice() {
 
 #[test]
 fn copies_are_told_from_what_others_have_made() {
-    let (cluster, path) = (
-        ClusterId::parse("c1").unwrap(),
-        WorkspacePath::parse("root:acme").unwrap(),
-    );
-    let object = json!({"metadata": {"name": "web", "namespace": "default"}});
-    let primary = crate::naming::Original {
-        cluster: &cluster,
-        path: &path,
-        object: &object,
-    };
+    let cluster = ClusterId::parse("c1").unwrap();
     let kind = crate::published::Served {
         group: String::new(),
         version: "v1".to_owned(),
@@ -174,7 +165,8 @@ fn copies_are_told_from_what_others_have_made() {
     let mutator = crate::mutation::Mutator::default();
     for origin in [Origin::Kcp, Origin::Service] {
         let relation = Relation {
-            primary: &primary,
+            cluster: &cluster,
+            publication: "machines",
             identifier: "creds",
             origin,
             agent: "agent",
@@ -199,6 +191,10 @@ fn copies_are_told_from_what_others_have_made() {
             panic!()
         };
         assert_eq!(again["metadata"]["uid"], "u3");
+        // The copy of another object, even by the same relation, is not this one's.
+        let other = json!({"metadata": {"name": "t", "namespace": "default"}});
+        assert_eq!(relation.owns(&other, &copy, "m"), origin == Origin::Service);
+        assert!(relation.mark().values().all(|it| it.len() <= 63));
     }
     assert!(is_credential(
         &json!({"type": "kubernetes.io/service-account-token"})

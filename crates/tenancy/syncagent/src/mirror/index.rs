@@ -82,6 +82,13 @@ impl Copies {
         open(&self.0.known).by_original.get(original).cloned()
     }
 
+    /// Notes a copy that was just made: it may have to go before the watch tells of it.
+    pub(super) fn note(&self, original: &ObjectKey, namespace: &str, name: &str) {
+        let mut known = open(&self.0.known);
+        let place = (namespace.to_owned(), name.to_owned());
+        known.by_original.insert(original.clone(), place);
+    }
+
     pub(super) fn is_synced(&self) -> bool {
         self.0.seen.is_synced()
     }
@@ -97,9 +104,9 @@ pub(super) enum Side {
 /// Where a related object is, or would be. An empty name means any, an empty namespace too.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Place {
-    relation: usize,
+    pub(super) relation: usize,
     side: Side,
-    namespace: String,
+    pub(super) namespace: String,
     name: String,
 }
 
@@ -122,6 +129,27 @@ pub(super) struct Watched(Arc<Mutex<Notes>>);
 struct Notes {
     by_place: HashMap<Place, BTreeSet<ObjectKey>>,
     by_primary: HashMap<ObjectKey, Vec<Place>>,
+    /// The copies on the service cluster that each published object has use for. Whoever is in here has been looked at.
+    kept: HashMap<ObjectKey, Vec<Place>>,
+    /// The copies that each is about to make.
+    intended: HashMap<ObjectKey, Vec<Place>>,
+    users: HashMap<Place, BTreeSet<ObjectKey>>,
+}
+
+impl Notes {
+    fn drop_kept(&mut self, primary: &ObjectKey) -> Vec<Place> {
+        let before = self.kept.remove(primary).unwrap_or_default();
+        let intended = self.intended.remove(primary).unwrap_or_default();
+        for copy in before.iter().chain(&intended) {
+            if let Some(users) = self.users.get_mut(copy) {
+                users.remove(primary);
+                if users.is_empty() {
+                    self.users.remove(copy);
+                }
+            }
+        }
+        before
+    }
 }
 
 impl Watched {
@@ -143,6 +171,53 @@ impl Watched {
         if !places.is_empty() {
             notes.by_primary.insert(primary.clone(), places);
         }
+    }
+
+    /// Notes a copy that a published object is about to make, so that nobody deletes it meanwhile.
+    pub(super) fn intend(&self, primary: &ObjectKey, copy: &Place) {
+        let mut notes = open(&self.0);
+        notes
+            .users
+            .entry(copy.clone())
+            .or_default()
+            .insert(primary.clone());
+        notes
+            .intended
+            .entry(primary.clone())
+            .or_default()
+            .push(copy.clone());
+    }
+
+    /// Notes which copies a published object has use for, and returns which it had before.
+    pub(super) fn keep(&self, primary: &ObjectKey, copies: Vec<Place>) -> Vec<Place> {
+        let mut notes = open(&self.0);
+        let before = notes.drop_kept(primary);
+        for copy in &copies {
+            notes
+                .users
+                .entry(copy.clone())
+                .or_default()
+                .insert(primary.clone());
+        }
+        notes.kept.insert(primary.clone(), copies);
+        before
+    }
+
+    /// Forgets a published object that is gone.
+    pub(super) fn forget(&self, primary: &ObjectKey) {
+        self.note(primary, Vec::new());
+        open(&self.0).drop_kept(primary);
+    }
+
+    /// Whether a copy is of use to any published object.
+    pub(super) fn is_kept(&self, copy: &Place) -> bool {
+        open(&self.0).users.contains_key(copy)
+    }
+
+    /// Whether all of these have been looked at, so that what none of them keeps is of no use.
+    pub(super) fn knows(&self, mut primaries: impl Iterator<Item = ObjectKey>) -> bool {
+        let notes = open(&self.0);
+        primaries.all(|it| notes.kept.contains_key(&it))
     }
 
     /// The published objects that look at a place.
@@ -223,5 +298,24 @@ mod tests {
         assert_eq!(concerned(&at(elsewhere, "n", "s")), [""; 0]);
         watched.note(&a, Vec::new());
         assert_eq!(concerned(&at(Side::Service, "m", "x")), [""; 0]);
+    }
+
+    #[test]
+    fn a_copy_is_of_use_as_long_as_somebody_keeps_it() {
+        let root = WorkspaceId::root();
+        let (a, b) = (ObjectKey::new(&root, "n", "a"), ObjectKey::new(&root, "n", "b"));
+        let copy = Place::new(0, Side::Service, "m", "s");
+        let watched = Watched::default();
+        assert!(!watched.knows([a.clone()].into_iter()));
+        watched.keep(&a, vec![copy.clone()]);
+        watched.keep(&b, vec![copy.clone()]);
+        assert!(watched.knows([a.clone(), b.clone()].into_iter()));
+        assert_eq!(watched.keep(&a, Vec::new()), std::slice::from_ref(&copy));
+        assert!(watched.is_kept(&copy));
+        watched.forget(&b);
+        watched.intend(&b, &copy);
+        assert!(watched.is_kept(&copy));
+        watched.forget(&b);
+        assert!(!watched.is_kept(&copy) && !watched.knows([b].into_iter()));
     }
 }

@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use fairway_controller::events::{Happening, Severity};
-use fairway_controller::{ObjectKey, Outcome, finalizers};
+use fairway_controller::{Failure, ObjectKey, Outcome, finalizers};
 use fairway_kernel_tenancy::mirror::{Copying, Ownership, Step, next, ownership};
 use fairway_kernel_tenancy::naming::{
     AGENT_LABEL, CLUSTER_LABEL, FINALIZER, Original, Tenure, original_of, tenure,
@@ -58,7 +58,6 @@ impl Mirror {
         let original = match remote.read(&address, &key.name).await? {
             Read::Found(original) => original,
             Read::Absent => {
-                self.watched.note(key, Vec::new());
                 return self.remove_orphan(key).await;
             }
             Read::Unknown(error) => {
@@ -86,12 +85,17 @@ impl Mirror {
         };
         // What was accepted once is released whatever the filter says now.
         if !leaving && !self.is_wanted(&work).await? {
+            self.watched.keep(key, Vec::new());
             return Ok(Outcome::Done);
         }
         let mut copy = self.find_copy(&work).await?;
         for _ in 0..MOST_STEPS {
             match next(&work.original, copy.as_ref()) {
-                Step::Ignore | Step::Await => return Ok(Outcome::Done),
+                Step::Ignore => {
+                    self.watched.keep(key, Vec::new());
+                    return Ok(Outcome::Done);
+                }
+                Step::Await => return Ok(Outcome::Done),
                 Step::Accept => {
                     let patch = finalizers::adding(&meta(&work.original), FINALIZER).unwrap_or_default();
                     let Some(written) = remote.merge(&address, &patch).await? else {
@@ -130,7 +134,7 @@ impl Mirror {
                     if let Some(patch) = finalizers::removing(&meta(&work.original), FINALIZER) {
                         remote.merge(&address, &patch).await?;
                     }
-                    self.watched.note(key, Vec::new());
+                    self.watched.forget(key);
                     return Ok(Outcome::Done);
                 }
             }
@@ -141,6 +145,7 @@ impl Mirror {
     /// The copy of an original that is gone: somebody has removed the finalizer by hand. It goes, too, for nobody would
     /// ever ask for its end again.
     async fn remove_orphan(&self, key: &ObjectKey) -> Result<Outcome, Trouble> {
+        self.watched.forget(key);
         let Some((namespace, name)) = self.copies.of(key) else {
             return Ok(Outcome::Done);
         };
@@ -153,8 +158,10 @@ impl Mirror {
         });
         if ours && copy.pointer("/metadata/deletionTimestamp").is_none() {
             tracing::info!(%key, address, "the original is gone without its finalizer; its copy goes, too");
-            self.remove_orphaned_related(&copy).await?;
             self.service.delete(&address, &copy).await?;
+            if let Ok(cluster) = ClusterId::parse(key.workspace.as_str()) {
+                self.prune(key, &cluster, "").await?;
+            }
         }
         Ok(Outcome::Done)
     }
@@ -208,10 +215,13 @@ impl Mirror {
     /// The copy of an original: where it was seen, or else where it would be made.
     async fn find_copy(&self, work: &Work<'_>) -> Result<Option<Value>, Trouble> {
         let mut places = Vec::from_iter(self.copies.of(work.key));
-        if places.is_empty()
-            && let Ok(Some(place)) = self.destination(work, false).await
-        {
-            places.push(place);
+        if places.is_empty() {
+            match self.destination(work, false).await {
+                Ok(place) => places.extend(place),
+                // Rules that name no place have made no copy.
+                Err(trouble) if matches!(trouble.failure, Failure::NotYet(_)) => {}
+                Err(trouble) => return Err(trouble),
+            }
         }
         for (namespace, name) in places {
             let address = self.publication.local.object(&namespace, &name);
@@ -297,6 +307,7 @@ impl Mirror {
             .desired(&work.original(), (&namespace, &name), existing.as_ref())
             .map_err(Trouble::provider)?;
         let placed = self.service.apply(&address, &desired, existing.is_some()).await?;
+        self.copies.note(work.key, &namespace, &name);
         match existing {
             None => self.tell(work, "ObjectPlaced", "Object has been placed.").await,
             Some(before) if version(&before) != version(&placed) => {

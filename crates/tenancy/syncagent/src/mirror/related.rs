@@ -5,11 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use fairway_controller::Failure;
 use fairway_controller::error::status;
 use fairway_kernel_kinds::selector;
+use fairway_kernel_tenancy::ClusterId;
 use fairway_kernel_tenancy::mutation::Mutator;
-use fairway_kernel_tenancy::naming::{
-    AGENT_LABEL, CLUSTER_LABEL, NAME_HASH_LABEL, NAMESPACE_HASH_LABEL, Original, RELATED_LABEL,
-    RELATED_PREFIX,
-};
+use fairway_kernel_tenancy::naming::RELATED_PREFIX;
 use fairway_kernel_tenancy::published::{Origin, Related, Served};
 use fairway_kernel_tenancy::related::{
     Find, Pair, Relation, Sync, is_credential, is_fixed_namespace, may_use,
@@ -27,28 +25,28 @@ const NAMESPACES: &str = "/api/v1/namespaces";
 const MOST: usize = 128;
 
 /// One relation of one published object.
-struct Relating<'a> {
+pub(super) struct Relating<'a> {
     work: &'a Work<'a>,
     related: &'a Related,
     mutator: &'a Mutator,
     at: usize,
     /// Where the originals are, and where the copies go.
     origin: (&'a Json, Served),
-    destination: (&'a Json, Served),
+    pub(super) destination: (&'a Json, Served),
     pair: Pair<'a>,
     /// The namespace of the published object's copy.
     inner_namespace: &'a str,
 }
 
 /// An original, and where its copy goes.
-struct Found {
-    object: Value,
-    namespace: String,
-    name: String,
+pub(super) struct Found {
+    pub(super) object: Value,
+    pub(super) namespace: String,
+    pub(super) name: String,
 }
 
 impl Mirror {
-    async fn relation<'a>(
+    pub(super) async fn relation<'a>(
         &'a self,
         work: &'a Work<'a>,
         copy: &'a Value,
@@ -81,12 +79,12 @@ impl Mirror {
 
     /// Brings all related objects in step.
     pub(super) async fn sync_related(&self, work: &Work<'_>, copy: &Value) -> Result<(), Trouble> {
-        let mut places = Vec::new();
+        let (mut places, mut kept) = (Vec::new(), Vec::new());
         let mut annotations = BTreeMap::new();
         let mut first = None;
         for at in 0..self.publication.published.related.len() {
             let result = self
-                .sync_relation(work, copy, at, &mut places, &mut annotations)
+                .sync_relation(work, copy, at, &mut places, &mut kept, &mut annotations)
                 .await;
             if let Err(trouble) = result {
                 first.get_or_insert(trouble);
@@ -95,6 +93,14 @@ impl Mirror {
         self.watched.note(work.key, places);
         if let Some(trouble) = first {
             return Err(trouble);
+        }
+        let inner = text(copy, "/metadata/namespace");
+        let mut namespaces: BTreeSet<String> = kept.iter().map(|it: &Place| it.namespace.clone()).collect();
+        namespaces.insert(inner.to_owned());
+        let before = self.watched.keep(work.key, kept);
+        namespaces.extend(before.into_iter().map(|it| it.namespace));
+        for namespace in &namespaces {
+            self.prune(work.key, work.cluster, namespace).await?;
         }
         self.remember(work, &annotations).await
     }
@@ -105,6 +111,7 @@ impl Mirror {
         copy: &Value,
         at: usize,
         places: &mut Vec<Place>,
+        kept: &mut Vec<Place>,
         annotations: &mut BTreeMap<String, Value>,
     ) -> Result<(), Trouble> {
         let identifier = &self.publication.published.related[at].identifier;
@@ -117,13 +124,16 @@ impl Mirror {
         };
         let side = self.relation(work, copy, at).await.map_err(named)?;
         let found = self.find(&side, places).await.map_err(named)?;
-        let original = work.original();
-        let relation = self.relation_of(&original, side.related);
-        let mut kept = BTreeSet::new();
+        let relation = self.relation_of(work.cluster, side.related);
         for (index, it) in found.iter().enumerate() {
+            let place = Place::new(at, Side::Service, &it.namespace, &it.name);
+            if side.related.origin == Origin::Kcp {
+                self.watched.intend(work.key, &place);
+            }
             self.copy(&side, &relation, it).await.map_err(named)?;
-            kept.insert((it.namespace.clone(), it.name.clone()));
-            if side.related.origin == Origin::Service {
+            if side.related.origin == Origin::Kcp {
+                kept.push(place);
+            } else {
                 let mut value = json!({});
                 if !it.namespace.is_empty() {
                     value["namespace"] = json!(it.namespace);
@@ -137,15 +147,13 @@ impl Mirror {
                 );
             }
         }
-        if side.related.origin == Origin::Kcp {
-            self.prune(&side, &relation, &kept).await?;
-        }
         Ok(())
     }
 
-    fn relation_of<'a>(&'a self, primary: &'a Original<'a>, related: &'a Related) -> Relation<'a> {
+    pub(super) fn relation_of<'a>(&'a self, cluster: &'a ClusterId, related: &'a Related) -> Relation<'a> {
         Relation {
-            primary,
+            cluster,
+            publication: self.publication.name(),
             identifier: &related.identifier,
             origin: related.origin,
             agent: &self.agent,
@@ -153,7 +161,11 @@ impl Mirror {
     }
 
     /// The originals, and where their copies go. What is looked at is noted, whether it is there or not.
-    async fn find(&self, side: &Relating<'_>, places: &mut Vec<Place>) -> Result<Vec<Found>, Trouble> {
+    pub(super) async fn find(
+        &self,
+        side: &Relating<'_>,
+        places: &mut Vec<Place>,
+    ) -> Result<Vec<Found>, Trouble> {
         let (from, kind) = (&side.origin.0, &side.origin.1);
         let watching = || match side.related.origin {
             Origin::Kcp => Side::Consumer(side.work.key.workspace.clone()),
@@ -365,29 +377,6 @@ impl Mirror {
         Ok(())
     }
 
-    /// Deletes copies on the service cluster whose originals are gone or no longer meant.
-    async fn prune(
-        &self,
-        side: &Relating<'_>,
-        relation: &Relation<'_>,
-        kept: &BTreeSet<(String, String)>,
-    ) -> Result<(), Trouble> {
-        let kind = &side.destination.1;
-        let labels = text_of(relation.labels().into_iter());
-        let mut namespaces: BTreeSet<&str> = kept.iter().map(|(namespace, _)| namespace.as_str()).collect();
-        namespaces.insert(side.inner_namespace);
-        for namespace in namespaces {
-            for copy in self.service.list(&kind.collection(namespace), &labels).await? {
-                let name = text(&copy, "/metadata/name");
-                let place = (text(&copy, "/metadata/namespace").to_owned(), name.to_owned());
-                if !kept.contains(&place) {
-                    self.service.delete(&kind.object(&place.0, name), &copy).await?;
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Writes down on the published object which objects have been copied up to its owner.
     async fn remember(&self, work: &Work<'_>, annotations: &BTreeMap<String, Value>) -> Result<(), Trouble> {
         let known = work.original["metadata"]["annotations"].as_object();
@@ -413,56 +402,6 @@ impl Mirror {
         work.remote.merge(&address, &patch).await?;
         Ok(())
     }
-
-    /// Deletes what was copied down, and what was copied up where the publication says so.
-    pub(super) async fn remove_related(&self, work: &Work<'_>, copy: &Value) -> Result<(), Trouble> {
-        let mut any_down = false;
-        for (at, related) in self.publication.published.related.iter().enumerate() {
-            any_down |= related.origin == Origin::Kcp;
-            if related.origin == Origin::Kcp || !related.cleanup {
-                continue;
-            }
-            let side = self.relation(work, copy, at).await?;
-            let original = work.original();
-            let relation = self.relation_of(&original, related);
-            for found in self.find(&side, &mut Vec::new()).await? {
-                let (to, kind) = (&side.destination.0, &side.destination.1);
-                let address = kind.object(&found.namespace, &found.name);
-                if let Some(existing) = to.get(&address).await?
-                    && relation.owns(&existing, MANAGER)
-                {
-                    to.delete(&address, &existing).await?;
-                }
-            }
-        }
-        if any_down {
-            self.remove_orphaned_related(copy).await?;
-        }
-        Ok(())
-    }
-
-    /// Deletes what was copied down for a copy, by its labels alone.
-    pub(super) async fn remove_orphaned_related(&self, copy: &Value) -> Result<(), Trouble> {
-        for related in &self.publication.published.related {
-            if related.origin != Origin::Kcp {
-                continue;
-            }
-            let kind = self
-                .kind(&self.service, Origin::Service, &related.at_destination())
-                .await?;
-            let keys = [CLUSTER_LABEL, NAME_HASH_LABEL, NAMESPACE_HASH_LABEL, AGENT_LABEL];
-            let labels = &copy["metadata"]["labels"];
-            let marks = keys
-                .into_iter()
-                .filter_map(|key| Some((key, labels[key].as_str()?.to_owned())));
-            let marks = marks.chain([(RELATED_LABEL, related.identifier.clone())]);
-            for it in self.service.list(&kind.collection(""), &text_of(marks)).await? {
-                let address = kind.object(text(&it, "/metadata/namespace"), text(&it, "/metadata/name"));
-                self.service.delete(&address, &it).await?;
-            }
-        }
-        Ok(())
-    }
 }
 
 struct Namespaces {
@@ -476,12 +415,6 @@ async fn ensure_namespace(side: &Json, namespace: &str) -> Result<(), Trouble> {
         side.create(NAMESPACES, &made).await?;
     }
     Ok(())
-}
-
-/// Labels as a selector's text.
-fn text_of<'a>(labels: impl Iterator<Item = (&'a str, String)>) -> String {
-    let each: Vec<String> = labels.map(|(key, value)| format!("{key}={value}")).collect();
-    each.join(",")
 }
 
 /// Whether a text can stand in an address as a name: what it comes from may be a consumer's.
