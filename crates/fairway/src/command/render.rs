@@ -226,3 +226,6 @@ impl Environment for Surroundings {
         Ok(Value::Null)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -63,7 +63,7 @@ impl Writer {
                     crate::fmt::float_g(*value)
                 ));
             }
-            Value::Str(text) => self.text(&lossy(text)),
+            Value::Str(text) => self.bytes(text),
             Value::Bytes(bytes) => {
                 use base64::Engine;
                 self.text(&base64::engine::general_purpose::STANDARD.encode(bytes));
@@ -128,7 +128,22 @@ impl Writer {
     }
 
     fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    /// A text of which each byte that is none is written as an escape.
+    fn bytes(&mut self, bytes: &[u8]) {
         self.out.push('"');
+        for chunk in bytes.utf8_chunks() {
+            self.escaped(chunk.valid());
+            for _ in chunk.invalid() {
+                self.out.push_str("\\ufffd");
+            }
+        }
+        self.out.push('"');
+    }
+
+    fn escaped(&mut self, text: &str) {
         for c in text.chars() {
             match c {
                 '"' => self.out.push_str("\\\""),
@@ -145,7 +160,6 @@ impl Writer {
                 c => self.out.push(c),
             }
         }
-        self.out.push('"');
     }
 }
 
