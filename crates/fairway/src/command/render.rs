@@ -233,3 +233,6 @@ impl Environment for Surroundings {
         Ok(Value::Null)
     }
 }
+
+#[cfg(test)]
+mod tests;

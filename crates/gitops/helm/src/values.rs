@@ -56,21 +56,7 @@ impl ValuesBuilder {
         let fault = |reason: String| Error::Values(format!("failed to parse {name}: {reason}"));
         let document = yaml::from_slice(text, limits)
             .map_err(|error| fault(format!("error converting YAML to JSON: {}", yaml_fault(&error))))?;
-        match document {
-            Json::Object(table) => merge(&mut self.values, floats(table)),
-            Json::Null => {}
-            other => {
-                let found = match other {
-                    Json::Array(_) => "array",
-                    Json::String(_) => "string",
-                    Json::Bool(_) => "bool",
-                    _ => "number",
-                };
-                return Err(fault(format!(
-                    "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
-                )));
-            }
-        }
+        merge(&mut self.values, floats(as_table(document).map_err(fault)?));
         Ok(self)
     }
 
@@ -123,6 +109,21 @@ impl ValuesBuilder {
     pub fn build(self) -> Table {
         self.values
     }
+}
+
+/// A document of values as a table: nothing at all is an empty one.
+pub(crate) fn as_table(document: Json) -> Result<Table, String> {
+    let found = match document {
+        Json::Object(table) => return Ok(table),
+        Json::Null => return Ok(Table::new()),
+        Json::Array(_) => "array",
+        Json::String(_) => "string",
+        Json::Bool(_) => "bool",
+        Json::Number(_) => "number",
+    };
+    Err(format!(
+        "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+    ))
 }
 
 /// Tables are merged, everything else is replaced.

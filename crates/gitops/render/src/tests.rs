@@ -199,6 +199,92 @@ fn a_chart_elsewhere_needs_values_from_here() {
 }
 
 #[test]
+fn a_chart_in_a_kustomization_is_named_by_a_template() {
+    let chart = |settings: &str| {
+        tree(&[
+            (
+                "k/kustomization.yaml",
+                &format!("helmCharts:\n- name: c\n  {settings}\n"),
+            ),
+            (
+                "k/charts/c/Chart.yaml",
+                "apiVersion: v2\nname: c\nversion: 0.1.0\n",
+            ),
+            ("k/charts/c/values.yaml", ""),
+            ("k/charts/c/templates/map.yaml", &map("{{ .Release.Name }}")),
+        ])
+    };
+    let built = |settings: &str| run(&chart(settings), "k", &Params::default());
+    for (settings, expected) in [
+        ("nameTemplate: 'x-{{ \"ABC\" | lower }}'", "ConfigMap/x-abc"),
+        ("releaseName: own", "ConfigMap/own"),
+        ("version: 0.1.0", "ConfigMap/release-name"),
+    ] {
+        assert_eq!(named(&built(settings).unwrap()), [expected], "{settings}");
+    }
+    for (settings, expected) in [
+        (
+            "nameTemplate: x\n  releaseName: y",
+            "cannot set nameTemplate and also releaseName",
+        ),
+        ("nameTemplate: '{{ nope }}'", "function \"nope\" not defined"),
+        ("nameTemplate: 'Not_A_Name'", "invalid release name"),
+    ] {
+        let error = built(settings).unwrap_err().to_string();
+        assert!(error.contains(expected), "{settings}: {error}");
+    }
+}
+
+/// What a renderer has read already is not read again: it must be what reading the text would give.
+#[test]
+fn objects_of_a_chart_are_those_of_its_text() {
+    let hook = map("hook").replace(
+        "metadata:\n",
+        "metadata:\n  annotations: {helm.sh/hook: pre-install}\n",
+    );
+    let list = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: s}}\n";
+    let files = tree(&[
+        ("c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 0.1.0\n"),
+        ("c/crds/crd.yaml", &format!("{}---\n{}", map("crd1"), map("crd2"))),
+        (
+            "c/templates/all.yaml",
+            &format!("{}---\n# nothing\n---\n{hook}---\n{list}", map("m")),
+        ),
+    ]);
+    let mut params = Params::default();
+    params.helm.include_crds = true;
+    let rendered = run(&files, "c", &params).unwrap();
+    assert_eq!(rendered.objects, objects(&rendered.text, "c").unwrap());
+    assert_eq!(
+        named(&rendered),
+        [
+            "ConfigMap/crd1",
+            "ConfigMap/crd2",
+            "ConfigMap/m",
+            "Secret/s",
+            "ConfigMap/hook"
+        ]
+    );
+}
+
+#[test]
+fn a_result_may_be_larger_than_a_request() {
+    let body = "x".repeat(1 << 20);
+    let manifest = format!("{}data: {{x: {body}}}\n", map("large"));
+    let documents: Vec<String> = (0..4)
+        .map(|at| manifest.replace("large", &format!("l{at}")))
+        .collect();
+    let files = tree(&[
+        ("c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 0.1.0\n"),
+        ("c/templates/all.yaml", &documents.join("---\n")),
+    ]);
+    let mut params = Params::default();
+    assert_eq!(run(&files, "c", &params).unwrap().objects.len(), 4);
+    params.env = Some(BTreeMap::new());
+    assert_eq!(run(&files, "c", &params).unwrap().objects.len(), 4);
+}
+
+#[test]
 fn errors_name_the_file() {
     for (files, expected) in [
         (vec![("d/x.yaml", "a: [")], "x.yaml"),

@@ -64,7 +64,7 @@ impl Writer {
                     crate::fmt::float_g(*value)
                 ));
             }
-            Value::Str(text) => self.text(&lossy(text)),
+            Value::Str(text) => self.bytes(text),
             Value::Bytes(bytes) => {
                 use base64::Engine;
                 self.text(&base64::engine::general_purpose::STANDARD.encode(bytes));
@@ -129,7 +129,11 @@ impl Writer {
     }
 
     fn text(&mut self, text: &str) {
-        json::push_string(&mut self.out, text, self.style.html);
+        self.bytes(text.as_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        json::push_bytes(&mut self.out, bytes, self.style.html);
     }
 }
 

@@ -18,7 +18,8 @@ pub struct Limits {
     pub depth: usize,
     /// Elementary steps: a node that is executed is one, and so are 16 bytes that a function produces.
     pub work: u64,
-    /// How many bytes may be printed, counted again whenever a template prints what another one printed.
+    /// How many bytes may be printed, counted again whenever a template prints what another one printed; and how many a
+    /// function may make at once.
     pub output: u64,
 }
 
@@ -28,7 +29,7 @@ impl Default for Limits {
         Self {
             depth: 200,
             work: 100_000_000,
-            output: 1024 * 1024 * 1024,
+            output: 256 * 1024 * 1024,
         }
     }
 }
@@ -223,6 +224,12 @@ impl<'a> Machine<'a> {
 
     /// Pays for text or a list that a function is about to make.
     pub fn spend_bytes(&mut self, bytes: usize) -> Result<(), Fault> {
+        let limit = self.limits.output;
+        if bytes as u64 > limit {
+            return Err(Fault::Limit(format!(
+                "a function would make {bytes} bytes at once, more than the limit of {limit}"
+            )));
+        }
         self.spend(bytes as u64 / 16 + 1)
     }
 

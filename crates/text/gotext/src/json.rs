@@ -32,6 +32,23 @@ pub fn to_string_pretty(value: &Value) -> String {
 /// Appends a string in its quotes.
 pub fn push_string(out: &mut String, text: &str, html: Html) {
     out.push('"');
+    push_escaped(out, text, html);
+    out.push('"');
+}
+
+/// Appends bytes as a string in its quotes; each byte that is no text is written as an escape.
+pub fn push_bytes(out: &mut String, bytes: &[u8], html: Html) {
+    out.push('"');
+    for chunk in bytes.utf8_chunks() {
+        push_escaped(out, chunk.valid(), html);
+        for _ in chunk.invalid() {
+            out.push_str("\\ufffd");
+        }
+    }
+    out.push('"');
+}
+
+fn push_escaped(out: &mut String, text: &str, html: Html) {
     for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),
@@ -49,7 +66,6 @@ pub fn push_string(out: &mut String, text: &str, html: Html) {
             c => out.push(c),
         }
     }
-    out.push('"');
 }
 
 /// A finite float: without an exponent unless it is very large or very small.
@@ -123,7 +139,7 @@ fn container(
 mod tests {
     use serde_json::json;
 
-    use super::{Html, float, push_string, to_string, to_string_pretty};
+    use super::{Html, float, push_bytes, push_string, to_string, to_string_pretty};
 
     #[test]
     fn values_as_go_writes_them() {
@@ -143,6 +159,9 @@ mod tests {
         let mut out = String::new();
         push_string(&mut out, "<a href=\"x\">\x08\x01", Html::Raw);
         assert_eq!(out, r#""<a href=\"x\">\b\u0001""#);
+        out.clear();
+        push_bytes(&mut out, b"<\xff", Html::Escaped);
+        assert_eq!(out, r#""\u003c\ufffd""#);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::archive::{self, ArchiveLimits};
 use super::ignore::Rules;
 use super::{Chart, File, Metadata};
 use crate::error::Error;
-use crate::values::floats;
+use crate::values::{as_table, floats};
 
 /// How deep charts may lie in charts.
 const MAX_DEPTH: usize = 16;
@@ -153,21 +153,8 @@ fn build(files: Vec<File>, depth: usize) -> Result<Chart, Error> {
         match file.name.as_str() {
             "Chart.yaml" | "Chart.lock" => {}
             "values.yaml" => {
-                values = match read_yaml(&file)? {
-                    Json::Object(map) => map,
-                    Json::Null => Map::new(),
-                    other => {
-                        let found = match other {
-                            Json::Array(_) => "array",
-                            Json::String(_) => "string",
-                            Json::Bool(_) => "bool",
-                            _ => "number",
-                        };
-                        return Err(Error::Chart(format!(
-                            "cannot load values.yaml: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
-                        )));
-                    }
-                };
+                values = as_table(read_yaml(&file)?)
+                    .map_err(|error| Error::Chart(format!("cannot load values.yaml: {error}")))?;
             }
             "values.schema.json" => schema = Some(file.data),
             "requirements.yaml" | "requirements.lock" => {
