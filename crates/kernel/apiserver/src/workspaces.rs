@@ -325,7 +325,7 @@ mod tests {
             bytes: None,
         };
         assert_eq!(found.limits, limits, "zero is no limit");
-        let mut going = whole.clone();
+        let mut going = whole;
         going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         assert_eq!(read(&going).phase, Phase::Deleting);
         for empty in [
