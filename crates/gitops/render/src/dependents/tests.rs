@@ -74,7 +74,9 @@ fn noted(tree: &Tree, params: &Params) -> Dependents<&'static str> {
 fn a_commit_touches_those_who_would_see_it() {
     let write = |text: &str| Change::File(text.as_bytes().into());
     let other = || write(&MAP.replace("name: m", "name: other"));
-    let cases: Vec<(&str, Vec<(&str, Change)>, &[&str])> = vec![
+    /// Why, what is changed, and who must see it.
+    type Case = (&'static str, Vec<(&'static str, Change)>, &'static [&'static str]);
+    let cases: Vec<Case> = vec![
         (
             "a base's file",
             vec![("base/map.yaml", other())],

@@ -9,6 +9,7 @@ pub(crate) struct Cluster {
     lists: &'static [&'static [Expected]],
 }
 
+#[derive(Clone, Copy)]
 pub(crate) struct Expected {
     pub(crate) wave: i64,
     pub(crate) name: &'static str,
