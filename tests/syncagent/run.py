@@ -167,7 +167,7 @@ def scenario(binary, hub_config, service_config, scratch):
     second = scratch / "second.log"
     with servers.process(command, log) as first, servers.process(command, second):
         # One of the two works once the Lease of the one that was killed has run out, and the other when that one ends.
-        elected = lambda path: "elected" in path.read_text()
+        elected = lambda path: "elected: " in path.read_text()
         eventually("one is elected", lambda: elected(log) or elected(second))
         assert not (elected(log) and elected(second))
         if elected(log):
