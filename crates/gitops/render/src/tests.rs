@@ -224,7 +224,7 @@ fn a_chart_in_a_kustomization_is_named_by_a_template() {
     }
     for (settings, expected) in [
         (
-            "nameTemplate: x\n  releaseName: y",
+            "nameTemplate: x\n  releaseName: own",
             "cannot set nameTemplate and also releaseName",
         ),
         ("nameTemplate: '{{ nope }}'", "function \"nope\" not defined"),
