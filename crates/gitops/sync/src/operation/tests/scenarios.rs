@@ -236,18 +236,18 @@ fn what_is_refused_does_not_keep_its_wave_from_being_tried() {
     check(
         world.settle(),
         &expect![[r#"
-        > try ConfigMap bad
-        > try Deployment web
-        > try ConfigMap next
-        = Running: one or more tasks are running
-        > apply ConfigMap bad (refused)
-        = Running: one or more tasks are running
-        > apply Deployment web
-        = Running: one or more tasks are running
-        = Failed: one or more synchronization tasks completed unsuccessfully, reason: bad is refused
-        Sync ConfigMap bad: SyncFailed Failed bad is refused
-        Sync Deployment web: Synced Succeeded healthy
-    "#]],
+            > try ConfigMap bad
+            > try Deployment web
+            > try ConfigMap next
+            = Running: one or more tasks are running
+            > apply ConfigMap bad (refused)
+            = Running: one or more tasks are running
+            > apply Deployment web
+            = Running: one or more tasks are running
+            = Failed: one or more objects failed to apply, reason: bad is refused
+            Sync ConfigMap bad: SyncFailed Failed bad is refused
+            Sync Deployment web: Synced Succeeded healthy
+        "#]],
     );
 }
 
