@@ -213,7 +213,9 @@ fn a_dry_run_by_request_never_becomes_a_real_one() {
     world.unserved.insert("Widget");
     world.wait_for_kinds = true;
     world.crash_after(0).settle();
-    check(&world, &expect![[r#"
+    check(
+        &world,
+        &expect![[r#"
         ! crash after 0 of 1
         > try ConfigMap c
         = Running: one or more tasks are running
@@ -221,7 +223,8 @@ fn a_dry_run_by_request_never_becomes_a_real_one() {
         Sync ConfigMap old: Pruned Succeeded pruned (dry run)
         Sync Widget w: Synced Succeeded not tried: its kind is not defined yet
         Sync ConfigMap c: Synced Succeeded c applied
-    "#]]);
+    "#]],
+    );
     assert_eq!(world.live.len(), 1, "nothing was done");
 }
 
