@@ -173,7 +173,7 @@ fn run_folder(root: &Path, folder: &Path, lua: &mut Tally, own: &mut Tally) -> R
     let suite = read(&folder.join("health_test.yaml"))?;
     for case in suite["tests"].as_array().context("a suite without tests")? {
         // A case that names no input cannot run with upstream either; it is counted, so that the sum is upstream's.
-        let Some(input) = case["inputPath"].as_str() else {
+        let Some(input) = insensitive(case, "inputPath").as_str() else {
             let name = folder.strip_prefix(root).unwrap_or(folder).display().to_string();
             lua.note(
                 &format!("{name}: no input"),
@@ -183,7 +183,13 @@ fn run_folder(root: &Path, folder: &Path, lua: &mut Tally, own: &mut Tally) -> R
         };
         let path = folder.join(input);
         let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
-        let object = read(&path)?;
+        let object = match read(&path) {
+            Ok(object) => object,
+            Err(error) => {
+                lua.note(&name, Err(format!("{error:#}")));
+                continue;
+            }
+        };
         let text = |field: &str| case["healthStatus"][field].as_str().unwrap_or_default();
         let expected = Health {
             status: Status::parse(text("status")),
@@ -209,6 +215,14 @@ fn run_folder(root: &Path, folder: &Path, lua: &mut Tally, own: &mut Tally) -> R
         }
     }
     Ok(())
+}
+
+/// A field whose name is in any case, as Go's decoder reads it.
+fn insensitive<'a>(object: &'a Value, name: &str) -> &'a Value {
+    let mut fields = object.as_object().into_iter().flatten();
+    fields
+        .find(|(key, _)| key.eq_ignore_ascii_case(name))
+        .map_or(&Value::Null, |(_, value)| value)
 }
 
 fn compare(expected: &Health, got: &Health) -> Result<(), String> {

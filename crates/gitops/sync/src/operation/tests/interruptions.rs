@@ -243,10 +243,7 @@ fn many_waves_of_kept_objects_are_one_step() {
 fn what_may_not_be_is_not_begun() {
     let target = object("ConfigMap", "c", &[]);
     let key = crate::key::ResourceKey::of(&target);
-    let shared = [(
-        key.clone(),
-        "ConfigMap/c is part of applications a and b".to_owned(),
-    )];
+    let shared = [(key, "ConfigMap/c is part of applications a and b".to_owned())];
     let tolerant = Desired {
         shared: &shared,
         ..Desired::default()
