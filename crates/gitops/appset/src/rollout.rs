@@ -157,7 +157,8 @@ mod tests {
             );
             all
         };
-        let cases: Vec<(&str, Value, Vec<Member>, &[&str], Option<usize>)> = vec![
+        type Case<'a> = (&'a str, Value, Vec<Member>, &'a [&'a str], Option<usize>);
+        let cases: Vec<Case<'_>> = vec![
             (
                 "the first step",
                 json!(1),

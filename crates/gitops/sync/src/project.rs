@@ -91,13 +91,12 @@ impl ProjectSpec {
             let namespace = allows(&item.namespace, &to.namespace);
             let denied_name = !to.name.is_empty() && !name && is_denial(&item.name);
             let denied_server = !to.server.is_empty() && !server && is_denial(&item.server);
-            if (server || name) && namespace && !denied_name && !denied_server {
-                any = true;
-            } else if (denied_name || denied_server) && namespace {
-                return false;
-            } else if !namespace && is_denial(&item.namespace) && (server || name) {
+            let denied_there = (denied_name || denied_server) && namespace;
+            let denied_namespace = !namespace && is_denial(&item.namespace) && (server || name);
+            if denied_there || denied_namespace {
                 return false;
             }
+            any |= (server || name) && namespace;
         }
         any
     }

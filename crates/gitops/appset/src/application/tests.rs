@@ -1,3 +1,5 @@
+//! Templates, patches, policies, and what stays on Applications.
+
 use serde_json::json;
 
 use super::*;

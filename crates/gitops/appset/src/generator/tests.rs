@@ -1,3 +1,5 @@
+//! Each generator alone, combinations, and what is refused.
+
 use serde_json::json;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Both forms of the ConfigMap, and faults in it.
+
 use super::*;
 
 const DOCUMENT: &str = "

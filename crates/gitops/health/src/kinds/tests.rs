@@ -1,3 +1,5 @@
+//! Kinds that Argo CD has no cases for, or that are judged otherwise here.
+
 use serde_json::json;
 
 use super::*;

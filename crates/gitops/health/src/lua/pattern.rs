@@ -97,10 +97,10 @@ impl<'a> Matcher<'a> {
                     let end = self.item_end(p)?;
                     match self.pattern.get(end) {
                         Some(b'?') => {
-                            if self.takes(s, p, end) {
-                                if let Some(found) = self.step(s + 1, end + 1, depth + 1)? {
-                                    return Ok(Some(found));
-                                }
+                            if self.takes(s, p, end)
+                                && let Some(found) = self.step(s + 1, end + 1, depth + 1)?
+                            {
+                                return Ok(Some(found));
                             }
                             p = end + 1;
                         }

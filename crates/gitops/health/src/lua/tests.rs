@@ -1,3 +1,5 @@
+//! What scripts see, what they may return, and that they end.
+
 use serde_json::json;
 
 use super::*;

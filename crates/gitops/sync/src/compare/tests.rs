@@ -1,3 +1,5 @@
+//! Pairs, and what makes an application OutOfSync.
+
 use serde_json::json;
 
 use super::*;
@@ -79,7 +81,14 @@ fn applications_are_in_sync_when_all_that_counts_is() {
     let confirm = marked("a", json!({"argocd.argoproj.io/sync-options": "Delete=confirm"}));
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
     use SyncStatus::{OutOfSync, Synced};
-    let cases: Vec<(&str, Option<&Value>, Option<&Value>, Option<SyncStatus>, bool)> = vec![
+    type Case<'a> = (
+        &'a str,
+        Option<&'a Value>,
+        Option<&'a Value>,
+        Option<SyncStatus>,
+        bool,
+    );
+    let cases: Vec<Case<'_>> = vec![
         ("the same", Some(&plain), Some(&plain), Some(Synced), false),
         ("changed", Some(&changed), Some(&plain), Some(OutOfSync), true),
         ("missing", Some(&plain), None, Some(OutOfSync), true),

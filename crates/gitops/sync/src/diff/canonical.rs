@@ -35,7 +35,7 @@ pub(super) fn canonical(mut object: Value, ignore_aggregated_roles: bool) -> Val
         ("", "Secret") => normalize_secret(&mut object),
         ("", "Endpoints") => normalize_endpoints(&mut object),
         ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => {
-            normalize_role(&mut object, ignore_aggregated_roles)
+            normalize_role(&mut object, ignore_aggregated_roles);
         }
         _ => {}
     }

@@ -72,11 +72,12 @@ fn entries(object: &Value, wanted: impl Fn(&str) -> bool) -> Set {
         .into_iter()
         .flatten()
     {
-        let is_wanted = entry["manager"].as_str().is_some_and(&wanted);
-        if is_wanted && entry["subresource"].as_str().unwrap_or_default().is_empty() {
-            if let Ok(set) = Set::from_fields_v1(&entry["fieldsV1"]) {
-                all = all.union(&set);
-            }
+        let is_wanted = entry["manager"].as_str().is_some_and(&wanted)
+            && entry["subresource"].as_str().unwrap_or_default().is_empty();
+        if let Ok(set) = Set::from_fields_v1(&entry["fieldsV1"])
+            && is_wanted
+        {
+            all = all.union(&set);
         }
     }
     all

@@ -1,3 +1,5 @@
+//! What is a difference and what is none.
+
 use fairway_gitops_health::Customizations;
 use serde_json::json;
 

@@ -1,3 +1,5 @@
+//! Sources, destinations and kinds, with denials.
+
 use serde_json::{Value, json};
 
 use super::*;

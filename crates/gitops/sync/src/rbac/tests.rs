@@ -1,3 +1,5 @@
+//! Who may do what, by CSV.
+
 use super::*;
 
 const CSV: &str = r#"
@@ -28,7 +30,8 @@ fn ask(policies: &Policies, subjects: &[&str], (resource, action, object): (&str
 #[test]
 fn policies_decide() {
     let policies = Policies::read(CSV, "", MatchMode::Glob).unwrap();
-    let cases: &[(&str, &[&str], (&str, &str, &str), bool)] = &[
+    type Case<'a> = (&'a str, &'a [&'a str], (&'a str, &'a str, &'a str), bool);
+    let cases: &[Case<'_>] = &[
         ("nobody", &["bob"], ("applications", "get", "shop/web"), false),
         (
             "by group",

@@ -1,3 +1,5 @@
+//! Marks, copies of marks, and conflicts.
+
 use serde_json::json;
 
 use super::*;

@@ -57,10 +57,10 @@ impl Schedule {
         let mut date = after.date();
         let mut from = Some(after.time());
         for _ in 0..MAX_DAYS {
-            if self.has_date(date) {
-                if let Some(time) = self.first_time(from) {
-                    return Some(date.to_datetime(time));
-                }
+            if self.has_date(date)
+                && let Some(time) = self.first_time(from)
+            {
+                return Some(date.to_datetime(time));
             }
             from = None;
             date = date.checked_add(1.day()).ok()?;

@@ -1,3 +1,5 @@
+//! Schedules, windows, and several windows together.
+
 use serde_json::{Value, json};
 
 use super::*;

@@ -47,10 +47,8 @@ impl<'t> Reader<'t> {
         let (first, commented) = self.plain_line(start, end)?;
         let mut folded: Option<String> = None;
         let mut blank = 0;
-        while !commented {
-            let Some((line, line_end)) = self.peek() else {
-                break;
-            };
+        // What a comment ends does not go on.
+        while let Some((line, line_end)) = self.peek().filter(|_| !commented) {
             let column = self.indent_of(line, line_end);
             if line + column == line_end {
                 blank += 1;

@@ -1,3 +1,5 @@
+//! Expressions as users write them, and hostile ones.
+
 use serde_json::json;
 
 use super::*;

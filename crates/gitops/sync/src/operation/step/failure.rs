@@ -61,9 +61,9 @@ impl<'a> Run<'a> {
             .filter(|task| task.id.phase == Phase::SyncFail)
             .collect();
         let is_done = |task: &&Task| self.phase_of(task).is_some_and(OperationPhase::is_completed);
-        if for_failure.iter().all(|task| is_done(task)) {
+        if for_failure.iter().all(is_done) {
             let is_bad = |task: &&Task| self.phase_of(task) != Some(OperationPhase::Succeeded);
-            if for_failure.iter().any(|task| is_bad(task)) {
+            if for_failure.iter().any(is_bad) {
                 message.push_str("\none or more SyncFail hooks failed");
             }
             self.delete_hooks(DeletePolicy::HookFailed);

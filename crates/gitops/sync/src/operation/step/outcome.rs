@@ -24,10 +24,10 @@ impl<'a> Run<'a> {
                     };
                     match result {
                         Ok(message) => {
-                            self.record(task, Some(ResultCode::Synced), OperationPhase::Running, message)
+                            self.record(task, Some(ResultCode::Synced), OperationPhase::Running, message);
                         }
                         Err(why) => {
-                            self.record(task, Some(ResultCode::SyncFailed), OperationPhase::Failed, why)
+                            self.record(task, Some(ResultCode::SyncFailed), OperationPhase::Failed, why);
                         }
                     }
                 }

@@ -213,7 +213,9 @@ fn a_dry_run_by_request_never_becomes_a_real_one() {
     world.unserved.insert("Widget");
     world.wait_for_kinds = true;
     world.crash_after(0).settle();
-    check(&world, &expect![[r#"
+    check(
+        &world,
+        &expect![[r#"
         ! crash after 0 of 1
         > try ConfigMap c
         = Running: one or more tasks are running
@@ -221,7 +223,8 @@ fn a_dry_run_by_request_never_becomes_a_real_one() {
         Sync ConfigMap old: Pruned Succeeded pruned (dry run)
         Sync Widget w: Synced Succeeded not tried: its kind is not defined yet
         Sync ConfigMap c: Synced Succeeded c applied
-    "#]]);
+    "#]],
+    );
     assert_eq!(world.live.len(), 1, "nothing was done");
 }
 
@@ -240,10 +243,7 @@ fn many_waves_of_kept_objects_are_one_step() {
 fn what_may_not_be_is_not_begun() {
     let target = object("ConfigMap", "c", &[]);
     let key = crate::key::ResourceKey::of(&target);
-    let shared = [(
-        key.clone(),
-        "ConfigMap/c is part of applications a and b".to_owned(),
-    )];
+    let shared = [(key, "ConfigMap/c is part of applications a and b".to_owned())];
     let tolerant = Desired {
         shared: &shared,
         ..Desired::default()

@@ -1,3 +1,5 @@
+//! In which order tasks are, and how options are read.
+
 use crate::compare::Pair;
 use crate::operation::plan::Task;
 use crate::operation::{Desired, SyncOptions, plan};
