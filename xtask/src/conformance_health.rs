@@ -211,21 +211,12 @@ fn run_folder(root: &Path, folder: &Path, lua: &mut Tally, own: &mut Tally) -> R
         let group = object["apiVersion"]
             .as_str()
             .and_then(|version| version.split_once('/'));
-<<<<<<< HEAD
-        let specific = root
-            .join(group.map_or("", |(group, _)| group))
-            .join(object["kind"].as_str().unwrap_or_default())
-            .join("health.lua");
-        let script = fs::read_to_string(if specific.is_file() {
-            specific
-=======
         let exact = root
             .join(group.map_or("", |(group, _)| group))
             .join(object["kind"].as_str().unwrap_or_default())
             .join("health.lua");
         let script = fs::read_to_string(if exact.is_file() {
             exact
->>>>>>> gitopssync
         } else {
             folder.join("health.lua")
         })?;

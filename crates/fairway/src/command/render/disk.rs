@@ -33,11 +33,11 @@ impl Source for Disk {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 return Ok(None);
             }
-            other => other.map_err(unreadable)?,
+            other => other.map_err(|error| unreadable(&error))?,
         };
         let kind = found.file_type();
         if kind.is_symlink() {
-            let target = fs::read_link(&full).map_err(unreadable)?;
+            let target = fs::read_link(&full).map_err(|error| unreadable(&error))?;
             return Ok(Some(Entry::Link(self.relative(path, &target)?)));
         }
         if kind.is_dir() {
@@ -48,7 +48,7 @@ impl Source for Disk {
                 why: "it is neither a file nor a directory".to_owned(),
             });
         }
-        let content = read(&full, limit).map_err(unreadable)?;
+        let content = read(&full, limit).map_err(|error| unreadable(&error))?;
         match content.len() as u64 {
             size if size > limit => Err(Problem::FileTooLarge {
                 size: found.len().max(size),
@@ -60,8 +60,8 @@ impl Source for Disk {
 
     fn names(&self, path: &str, limit: usize) -> Result<BTreeSet<String>, Problem> {
         let mut names = BTreeSet::new();
-        for entry in fs::read_dir(self.root.join(path)).map_err(unreadable)? {
-            let name = entry.map_err(unreadable)?.file_name();
+        for entry in fs::read_dir(self.root.join(path)).map_err(|error| unreadable(&error))? {
+            let name = entry.map_err(|error| unreadable(&error))?.file_name();
             let name = name.into_string().map_err(|name| Problem::Unreadable {
                 why: format!("the name {} in it is not UTF-8", name.display()),
             })?;
@@ -97,7 +97,7 @@ impl Disk {
     }
 }
 
-fn unreadable(error: io::Error) -> Problem {
+fn unreadable(error: &io::Error) -> Problem {
     Problem::Unreadable {
         why: error.to_string(),
     }

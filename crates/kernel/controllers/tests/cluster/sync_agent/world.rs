@@ -75,8 +75,11 @@ pub(crate) fn publication(name: &str, more: Value) -> Value {
             "enableWorkspacePaths": true,
         },
     });
-    for (key, value) in more.as_object().into_iter().flatten() {
-        object["spec"][key] = value.clone();
+    let Value::Object(more) = more else {
+        panic!("fields of a spec, not {more}");
+    };
+    for (key, value) in more {
+        object["spec"][key] = value;
     }
     object
 }
