@@ -60,7 +60,7 @@ fn run() -> Result<String, String> {
                 values.file(&file, &text).map_err(|error| error.to_string())?;
             }
             flag @ ("--set" | "--set-string" | "--set-json" | "--set-literal") => {
-                lines.push((flag.to_owned(), next()?))
+                lines.push((flag.to_owned(), next()?));
             }
             "--include-crds" => output.crds = true,
             "--stats" => stats = true,

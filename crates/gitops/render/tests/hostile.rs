@@ -1,4 +1,5 @@
 //! Charts of strangers: each is refused with the place and the limit, soon and without much memory.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail them")]
 
 use std::io::Write;
 use std::time::{Duration, Instant};

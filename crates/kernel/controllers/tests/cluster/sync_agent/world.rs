@@ -75,11 +75,10 @@ pub(crate) fn publication(name: &str, more: Value) -> Value {
             "enableWorkspacePaths": true,
         },
     });
-    let Value::Object(more) = more else {
-        panic!("fields of a spec, not {more}");
-    };
-    for (key, value) in more {
-        object["spec"][key] = value;
+    if let Value::Object(more) = more {
+        for (key, value) in more {
+            object["spec"][key] = value;
+        }
     }
     object
 }
