@@ -222,12 +222,12 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Pays for text or a list that a function is about to make.
+    /// Pays for text or a list that a function makes.
     pub fn spend_bytes(&mut self, bytes: usize) -> Result<(), Fault> {
         let limit = self.limits.output;
         if bytes as u64 > limit {
             return Err(Fault::Limit(format!(
-                "a function would make {bytes} bytes at once, more than the limit of {limit}"
+                "a function makes {bytes} bytes at once, more than the limit of {limit}"
             )));
         }
         self.spend(bytes as u64 / 16 + 1)

@@ -327,7 +327,17 @@ impl<'t> State<'_, '_, 't> {
         if let Some(last) = last {
             values.push(self.validate(last, param(given - 1))?);
         }
-        (function.call)(self.machine, &values).map_err(|fault| {
+        let made = (function.call)(self.machine, &values).and_then(|value| {
+            // Each function bounds what it makes of a number; what it makes of its arguments is bounded here, so that text
+            // which is doubled again and again ends.
+            let size = match &value {
+                Value::Str(text) | Value::Bytes(text) => text.len(),
+                Value::List(list) => list.items.len() * size_of::<Value>(),
+                _ => return Ok(value),
+            };
+            self.machine.spend_bytes(size).map(|()| value)
+        });
+        made.map_err(|fault| {
             self.at = node;
             let mut error = self.fault(&fault);
             error.message = format!("error calling {name}: {}", error.message);
