@@ -185,8 +185,8 @@ async fn paths_that_lead_nowhere() {
         (
             Method::GET,
             "/clusters/elsewhere/api/v1/pods",
-            404,
-            "no such workspace",
+            403,
+            "no such workspace, or none for this user: not even an administrator is told which",
         ),
         (Method::PUT, CONFIG_MAPS, 405, "a collection cannot be replaced"),
         (Method::PATCH, CONFIG_MAPS, 405, "nor patched"),

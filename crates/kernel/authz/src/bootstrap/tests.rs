@@ -142,8 +142,8 @@ fn names_are_unique() {
     }
     assert_eq!(
         seen.len(),
-        133 + 24 + 4,
-        "upstream's, twelve roles of Fairway with their bindings, and four of workspaces"
+        133 + 26 + 4,
+        "upstream's, thirteen roles of Fairway with their bindings, and four of workspaces"
     );
 }
 

@@ -133,6 +133,8 @@ impl Inline<'_> {
             let part = match key.as_str() {
                 "$ref" => continue,
                 "allOf" if only.is_some() => continue,
+                // Go's zero value of a structure, which its required fields would contradict; a definition may not.
+                "default" if value.as_object().is_some_and(Map::is_empty) => continue,
                 key if NOT_FOR_DEFINITIONS.contains(&key) => continue,
                 "properties" => {
                     let each = value.as_object().into_iter().flatten();

@@ -301,7 +301,7 @@ fn a_definition_is_made_of_what_discovery_and_openapi_tell() {
             "raw": {"x-kubernetes-preserve-unknown-fields": true},
             "labels": {"type": "object", "additionalProperties": {"type": "string", "default": ""}},
         },
-        "default": {}, "description": "d",
+        "description": "d",
     });
     assert_eq!(
         made["spec"],
