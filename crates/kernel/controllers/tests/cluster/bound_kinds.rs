@@ -43,6 +43,8 @@ async fn are_counted_and_owned_in_their_own_workspace() {
         bound(&place, "b").await;
         let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {"count/boats.sea.io": "3", "configmaps": "9"}}});
         create(&quotas(&place), quota).await;
+        // As upstream, nothing is let in before it is known what there is.
+        counts(&place, "0").await;
         let owner = boat(&place, "owner", json!({"size": 1})).await;
         let dinghy = json!({"apiVersion": "sea.io/v1", "kind": "Boat",
             "metadata": {"name": "dinghy", "ownerReferences": owned_by(&owner)}});
