@@ -89,9 +89,9 @@ conformance: ## the client transcripts against the real kube-apiserver, then eve
 	@$(MAKE) --no-print-directory kubernetes-e2e
 
 .PHONY: controllers
-controllers: ## Crossplane, Argo CD, kube-controller-manager and client-go against the debug binary; slow to build
+controllers: ## Crossplane, Argo CD, kube-controller-manager and client-go and OpenTofu against the debug binary; slow to build
 	@scripts/tools.sh python kubectl redis
-	@scripts/peers.sh kube-controller-manager crossplane argocd
+	@scripts/peers.sh kube-controller-manager crossplane argocd tofu terraform-provider-kubernetes
 	cargo build $(TESTED)
 	$(PYTHON) tests/controllers/run.py --fairway $(FAIRWAY) --report docs/conformance/controllers.md
 

@@ -21,10 +21,12 @@ package_of() {
         crossplane) echo github.com/crossplane/crossplane/v2/cmd/crossplane ;;
         argocd) echo github.com/argoproj/argo-cd/v3/cmd ;;
         kustomize) echo sigs.k8s.io/kustomize/kustomize/v5 ;;
+        tofu) echo github.com/opentofu/opentofu/cmd/tofu ;;
+        terraform-provider-kubernetes) echo github.com/hashicorp/terraform-provider-kubernetes ;;
         # A program of our own, made of Kubernetes' tests.
         kubernetes-e2e) echo . ;;
         *)
-            echo "peers.sh: unknown program '$1' (known: kubectl, etcd, kube-apiserver, kube-controller-manager, crossplane, argocd, kustomize, kubernetes-e2e)" >&2
+            echo "peers.sh: unknown program '$1' (known: kubectl, etcd, kube-apiserver, kube-controller-manager, crossplane, argocd, kustomize, tofu, terraform-provider-kubernetes, kubernetes-e2e)" >&2
             return 1
             ;;
     esac
