@@ -19,7 +19,7 @@ mod apis;
 mod binding;
 mod export;
 mod logical_cluster;
-mod requests;
+mod paths;
 mod tree;
 mod turns;
 mod workspace;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_controller::Failure;
+use fairway_controller::requests::Requests;
 use fairway_kernel_tenancy::crds;
 use fairway_kernel_tenancy::names::SYNCAGENT;
 use http::Uri;
@@ -12,7 +13,6 @@ use serde_json::Value;
 
 use crate::Agent;
 use crate::consumers::Dial;
-use crate::json::Json;
 use crate::publications::PUBLISHED;
 
 const SLICES: &str = "/apis/apis.kcp.io/v1alpha1/apiexportendpointslices";
@@ -66,7 +66,7 @@ pub async fn agent(sides: Sides) -> Result<Agent, ConnectError> {
     let service = client(&sides.service, "service cluster")?;
     let slices = client(&sides.kcp, "workspace")?;
     let path = format!("{SLICES}/{}", sides.slice);
-    let slice = Json::new(slices.clone()).get(&path).await;
+    let slice = Requests::new(slices.clone()).get(&path).await;
     let slice = slice.map_err(ConnectError::Refused)?;
     let slice = slice.ok_or_else(|| ConnectError::NoSlice(sides.slice.clone()))?;
     let text = |pointer: &str| slice.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -141,7 +141,7 @@ fn retargeted(url: &Uri, workspace: &str) -> Option<Uri> {
 }
 
 async fn ensure_definition(service: &Client) -> Result<(), ConnectError> {
-    let json = Json::new(service.clone());
+    let json = Requests::new(service.clone());
     let served = async || json.get(PUBLISHED).await.map_err(ConnectError::Refused);
     if served().await?.is_some() {
         return Ok(());

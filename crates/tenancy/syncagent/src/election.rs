@@ -5,13 +5,12 @@
 
 use std::time::Duration;
 
+use fairway_controller::requests::{Requests, version};
 use fairway_controller::{Failure, Shutdown};
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-
-use crate::json::{Json, version};
 
 /// As client-go's defaults.
 const DURATION: Duration = Duration::from_secs(15);
@@ -20,7 +19,7 @@ const RETRY: Duration = Duration::from_secs(2);
 
 /// A candidate.
 pub struct Election {
-    leases: Json,
+    leases: Requests,
     collection: String,
     name: String,
     identity: String,
@@ -56,7 +55,7 @@ impl Election {
     /// A candidate for the Lease of that name. No two may have the same identity.
     pub fn new(service: Client, namespace: &str, name: &str, identity: &str) -> Self {
         Self {
-            leases: Json::new(service),
+            leases: Requests::new(service),
             collection: format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"),
             name: name.to_owned(),
             identity: identity.to_owned(),

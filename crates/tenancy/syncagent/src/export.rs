@@ -1,5 +1,6 @@
 //! The APIExport of an agent: it offers what is published, and asks consumers for what that needs.
 
+use fairway_controller::requests::Requests;
 use fairway_controller::{Controller, Failure, Manager, Outcome, Queue, Reconcile, watch};
 use fairway_kernel_tenancy::offering::{Offer, Verdict, decide, superseded};
 use kube::api::{Api, DynamicObject};
@@ -10,12 +11,11 @@ use tokio::sync::watch as latest;
 
 use crate::Agent;
 use crate::catalog::{Catalog, EXPORTED, Word};
-use crate::json::Json;
 
 const EXPORTS: &str = "/apis/apis.kcp.io/v1alpha2/apiexports";
 
 struct Export {
-    provider: Json,
+    provider: Requests,
     name: String,
     agent: String,
     catalog: Catalog,
@@ -49,7 +49,7 @@ pub(crate) fn register(manager: &mut Manager, agent: &Agent, catalog: &Catalog) 
         }
     });
     let reconciler = Export {
-        provider: Json::new(agent.provider.clone()),
+        provider: Requests::new(agent.provider.clone()),
         name: agent.export.clone(),
         agent: agent.name.clone(),
         catalog: catalog.clone(),

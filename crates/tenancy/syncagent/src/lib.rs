@@ -26,7 +26,6 @@ mod consumers;
 pub mod election;
 mod export;
 pub mod hosted;
-mod json;
 mod mirror;
 mod mirrors;
 mod publications;
@@ -41,6 +40,8 @@ use kube::Client;
 use crate::catalog::Catalog;
 pub use crate::consumers::Dial;
 
+/// In whose name fields are applied, on both sides.
+const MANAGER: &str = "fairway-syncagent";
 /// How soon to look again before every watch has told what there is.
 const UNTIL_SYNCED: Duration = Duration::from_millis(20);
 

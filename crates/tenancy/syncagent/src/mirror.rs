@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use fairway_controller::cache::Cache;
 use fairway_controller::events::Recorder;
+use fairway_controller::requests::Requests;
 use fairway_controller::{
     ClientFactory, Controller, Failure, Manager, Metadata, Metrics, ObjectKey, Outcome, Queue, Reach,
     Reconcile, Shutdown, WorkspaceId, watch,
@@ -31,7 +32,6 @@ use self::index::{Copies, Kinds, Paths, Place, Side, Watched};
 use crate::Agent;
 use crate::catalog::{Catalog, Publication};
 use crate::consumers::Consumers;
-use crate::json::Json;
 
 /// How many places are kept apart while a copy is being made; two that share a lock only wait for each other.
 const LOCKS: usize = 64;
@@ -40,7 +40,7 @@ const LOCKS: usize = 64;
 struct Mirror {
     agent: String,
     publication: Arc<Publication>,
-    service: Json,
+    service: Requests,
     consumers: Consumers,
     recorder: Recorder,
     /// What was seen of the originals, for each address of the virtual workspace.
@@ -77,7 +77,7 @@ pub(crate) async fn run(
     manager.spawn(failures.clone().tell(manager.shutdown()));
     let mirror = Mirror {
         agent: agent.name,
-        service: Json::new(agent.service),
+        service: Requests::new(agent.service),
         recorder: Recorder::new(consumers.clients(), "syncagent"),
         publication,
         consumers,
@@ -268,14 +268,14 @@ impl Reconcile<ObjectKey> for Mirror {
 }
 
 impl Mirror {
-    fn remote(&self, workspace: &WorkspaceId) -> Json {
-        Json::new(self.consumers.of(workspace))
+    fn remote(&self, workspace: &WorkspaceId) -> Requests {
+        Requests::new(self.consumers.of(workspace))
     }
 
     /// The kind of related objects on one side.
     async fn kind(
         &self,
-        side: &Json,
+        side: &Requests,
         origin: Origin,
         named: &GroupVersionResource,
     ) -> Result<Served, Trouble> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use fairway_controller::cache::Cache;
 use fairway_controller::error::status;
+use fairway_controller::requests::{Requests, version};
 use fairway_controller::{
     Controller, Failure, Manager, Outcome, Queue, Reach, Reconcile, WorkspaceId, watch,
 };
@@ -20,7 +21,6 @@ use kube::runtime::watcher;
 use serde_json::{Value, json};
 
 use crate::catalog::{Catalog, Publication, SCHEMA, VALID, Word};
-use crate::json::{Json, version};
 use crate::{Agent, now};
 
 pub(crate) const PUBLISHED: &str = "/apis/syncagent.kcp.io/v1alpha1/publishedresources";
@@ -38,8 +38,8 @@ struct Defined {
 }
 
 struct Publishing {
-    service: Json,
-    provider: Json,
+    service: Requests,
+    provider: Requests,
     agent: String,
     catalog: Catalog,
     definitions: Arc<Cache<Defined>>,
@@ -102,8 +102,8 @@ pub(crate) fn register(manager: &mut Manager, agent: &Agent, catalog: &Catalog, 
         },
     ));
     let reconciler = Publishing {
-        service: Json::new(agent.service.clone()),
-        provider: Json::new(agent.provider.clone()),
+        service: Requests::new(agent.service.clone()),
+        provider: Requests::new(agent.provider.clone()),
         agent: agent.name.clone(),
         catalog: catalog.clone(),
         definitions,

@@ -3,6 +3,7 @@
 mod claims;
 mod removal;
 
+use fairway_controller::requests::{Requests, version};
 use fairway_controller::{
     Clients, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, WorkspaceId,
 };
@@ -14,7 +15,7 @@ use fairway_kernel_tenancy::names::annotation;
 use serde_json::{Value, json};
 
 use super::apis::Apis;
-use super::requests::{BINDINGS, CLUSTER, DEFINITIONS, Requests, version};
+use super::paths::{BINDINGS, CLUSTER, DEFINITIONS};
 use super::tree::Tree;
 use super::turns::Turns;
 use super::{Queues, UNTIL_SYNCED};

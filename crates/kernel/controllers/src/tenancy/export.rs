@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fairway_controller::requests::{Requests, version};
 use fairway_controller::{Clients, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile};
 use fairway_kernel_tenancy::ClusterId;
 use fairway_kernel_tenancy::export::{ApiExport, Observed, decide, slice_status};
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::UNTIL_SYNCED;
 use super::apis::Apis;
-use super::requests::{EXPORTS, Requests, SLICES, version};
+use super::paths::{EXPORTS, SLICES};
 use super::tree::Tree;
 use crate::{now, users};
 

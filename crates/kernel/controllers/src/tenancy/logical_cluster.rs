@@ -6,6 +6,7 @@ mod initialize;
 use std::time::Duration;
 
 use fairway_controller::backoff::Backoff;
+use fairway_controller::requests::{Requests, version};
 use fairway_controller::{Clients, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile};
 use fairway_kernel_tenancy::logical_cluster::{LogicalCluster, Plan, Progress, decide};
 use fairway_kernel_tenancy::names::{annotation, finalizer};
@@ -13,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::apis::Apis;
 use super::binding::Bindings;
-use super::requests::{CLUSTER, Requests, difference, version};
+use super::paths::{CLUSTER, difference};
 use super::tree::Tree;
 use super::turns::Turns;
 use super::{Queues, UNTIL_SYNCED};

@@ -1,5 +1,6 @@
 //! Workspaces: each has its LogicalCluster, says how that fares, and goes after it.
 
+use fairway_controller::requests::{Requests, version};
 use fairway_controller::{
     Clients, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, WorkspaceId,
 };
@@ -11,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::UNTIL_SYNCED;
 use super::logical_cluster::Clusters;
-use super::requests::{CLUSTER, CLUSTERS, Requests, WORKSPACES, difference, version};
+use super::paths::{CLUSTER, CLUSTERS, WORKSPACES, difference};
 use super::tree::{Tree, cluster_key};
 use crate::{now, users};
 

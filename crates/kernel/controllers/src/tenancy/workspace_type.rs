@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use fairway_controller::Requests;
 use fairway_controller::{Clients, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile};
 use fairway_kernel_tenancy::lifecycle::type_status;
 
-use super::requests::{Requests, TYPES};
+use super::paths::TYPES;
 use crate::{now, users};
 
 struct Types {

@@ -3,6 +3,7 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use fairway_controller::events::{Happening, Severity};
+use fairway_controller::requests::{Read, Requests, version};
 use fairway_controller::{Failure, ObjectKey, Outcome, finalizers};
 use fairway_kernel_tenancy::mirror::{Copying, Ownership, Step, next, ownership};
 use fairway_kernel_tenancy::naming::{
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::Mirror;
 use super::failures::Trouble;
-use crate::json::{Json, Read, version};
+use crate::MANAGER;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 const LOGICAL_CLUSTER: &str = "/apis/core.kcp.io/v1alpha1/logicalclusters/cluster";
@@ -27,7 +28,7 @@ const MOST_NAMESPACES: usize = 4;
 /// An original that is being worked on.
 pub(super) struct Work<'a> {
     pub(super) key: &'a ObjectKey,
-    pub(super) remote: &'a Json,
+    pub(super) remote: &'a Requests,
     pub(super) cluster: &'a ClusterId,
     pub(super) path: &'a WorkspacePath,
     pub(super) original: Value,
@@ -125,7 +126,7 @@ impl Mirror {
                     let message = "Object deletion has been started and will progress in the background.";
                     self.tell(&work, "ObjectCleanup", message).await;
                     let place = self.address_of(&leaving);
-                    self.service.delete(&place, &leaving).await?;
+                    self.service.delete_read(&place, &leaving).await?;
                     copy = self.service.get(&place).await?;
                 }
                 Step::Release => {
@@ -158,7 +159,7 @@ impl Mirror {
         });
         if ours && copy.pointer("/metadata/deletionTimestamp").is_none() {
             tracing::info!(%key, address, "the original is gone without its finalizer; its copy goes, too");
-            self.service.delete(&address, &copy).await?;
+            self.service.delete_read(&address, &copy).await?;
             if let Ok(cluster) = ClusterId::parse(key.workspace.as_str()) {
                 self.prune(key, &cluster, "").await?;
             }
@@ -166,7 +167,7 @@ impl Mirror {
         Ok(Outcome::Done)
     }
 
-    async fn workspace_path(&self, remote: &Json, key: &ObjectKey) -> Result<WorkspacePath, Trouble> {
+    async fn workspace_path(&self, remote: &Requests, key: &ObjectKey) -> Result<WorkspacePath, Trouble> {
         let known = match self.paths.get(&key.workspace) {
             Some(path) => path,
             None => {
@@ -306,7 +307,10 @@ impl Mirror {
         let desired = copying
             .desired(&work.original(), (&namespace, &name), existing.as_ref())
             .map_err(Trouble::provider)?;
-        let placed = self.service.apply(&address, &desired, existing.is_some()).await?;
+        let placed = self
+            .service
+            .apply(&address, &desired, MANAGER, existing.is_some())
+            .await?;
         self.copies.note(work.key, &namespace, &name);
         match existing {
             None => self.tell(work, "ObjectPlaced", "Object has been placed.").await,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fairway_controller::Failure;
 use fairway_controller::error::status;
+use fairway_controller::requests::{Requests, version};
 use fairway_kernel_kinds::selector;
 use fairway_kernel_tenancy::ClusterId;
 use fairway_kernel_tenancy::mutation::Mutator;
@@ -18,7 +19,7 @@ use super::Mirror;
 use super::failures::Trouble;
 use super::index::{Place, Side};
 use super::primary::{Work, text};
-use crate::json::{Json, MANAGER, version};
+use crate::MANAGER;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 /// How many related objects one published object may have; a selector in a consumer's hands could find any number.
@@ -31,8 +32,8 @@ pub(super) struct Relating<'a> {
     mutator: &'a Mutator,
     at: usize,
     /// Where the originals are, and where the copies go.
-    origin: (&'a Json, Served),
-    pub(super) destination: (&'a Json, Served),
+    origin: (&'a Requests, Served),
+    pub(super) destination: (&'a Requests, Served),
     pair: Pair<'a>,
     /// The namespace of the published object's copy.
     inner_namespace: &'a str,
@@ -199,7 +200,9 @@ impl Mirror {
                 }
                 Find::Selected(labels) => {
                     places.push(Place::new(side.at, watching(), &here, ""));
-                    let list = from.list(&kind.collection(&here), &selector::text(&labels)).await;
+                    let list = from
+                        .list_selected(&kind.collection(&here), &selector::text(&labels))
+                        .await;
                     for object in self.read(side, list)? {
                         let name = text(&object, "/metadata/name");
                         let rule = &side.related.object["selector"];
@@ -266,7 +269,11 @@ impl Mirror {
                 Find::Named(pairs) => pairs,
                 Find::Selected(labels) => {
                     by_selector = true;
-                    let list = side.origin.0.list(NAMESPACES, &selector::text(&labels)).await;
+                    let list = side
+                        .origin
+                        .0
+                        .list_selected(NAMESPACES, &selector::text(&labels))
+                        .await;
                     let mut pairs = Vec::new();
                     for namespace in self.read(side, list)? {
                         let name = text(&namespace, "/metadata/name");
@@ -363,7 +370,7 @@ impl Mirror {
         if existing.is_none() && kind.namespaced {
             ensure_namespace(to, &found.namespace).await?;
         }
-        let mut written = to.apply(&address, &desired, existing.is_some()).await?;
+        let mut written = to.apply(&address, &desired, MANAGER, existing.is_some()).await?;
         if side.related.sync_status && kind.has_status && written["status"] != found.object["status"] {
             let status = found.object["status"].clone();
             let status = if status.is_null() { json!({}) } else { status };
@@ -409,7 +416,7 @@ struct Namespaces {
     by_selector: bool,
 }
 
-async fn ensure_namespace(side: &Json, namespace: &str) -> Result<(), Trouble> {
+async fn ensure_namespace(side: &Requests, namespace: &str) -> Result<(), Trouble> {
     if side.get(&format!("{NAMESPACES}/{namespace}")).await?.is_none() {
         let made = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
         side.create(NAMESPACES, &made).await?;

@@ -12,7 +12,7 @@ use super::Mirror;
 use super::failures::Trouble;
 use super::index::{Place, Side};
 use super::primary::{Work, text};
-use crate::json::MANAGER;
+use crate::MANAGER;
 
 impl Mirror {
     /// Deletes copies of a workspace on the service cluster that nobody keeps; an empty namespace means all.
@@ -41,7 +41,7 @@ impl Mirror {
             let mark: Vec<String> = mark.iter().map(|(key, value)| format!("{key}={value}")).collect();
             for copy in self
                 .service
-                .list(&kind.collection(namespace), &mark.join(","))
+                .list_selected(&kind.collection(namespace), &mark.join(","))
                 .await?
             {
                 let (namespace, name) = (text(&copy, "/metadata/namespace"), text(&copy, "/metadata/name"));
@@ -52,7 +52,7 @@ impl Mirror {
                     .watched
                     .is_kept(&Place::new(at, Side::Service, namespace, name))
                 {
-                    self.service.delete(&address, &copy).await?;
+                    self.service.delete_read(&address, &copy).await?;
                 }
             }
         }
@@ -83,7 +83,7 @@ impl Mirror {
             if let Some(existing) = to.get(&address).await?
                 && relation.owns(&found.object, &existing, MANAGER)
             {
-                to.delete(&address, &existing).await?;
+                to.delete_read(&address, &existing).await?;
             }
         }
         Ok(())

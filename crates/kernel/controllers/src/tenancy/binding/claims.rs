@@ -3,14 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use fairway_controller::Requests;
 use fairway_controller::error::is_not_found;
 use fairway_controller::kinds::discover;
 use fairway_controller::{Attempt as _, Failure, Metadata};
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
-
-use super::super::requests::Requests;
 
 const APPLIED: &str = "appliedPermissionClaims";
 const CONDITION: &str = "PermissionClaimsApplied";

@@ -7,6 +7,7 @@ use std::time::Duration;
 use fairway_controller::backoff::Backoff;
 use fairway_controller::error::is_not_found;
 use fairway_controller::kinds::{Kind, discover};
+use fairway_controller::requests::{Requests, version};
 use fairway_controller::{Attempt as _, Failure, Metadata, ObjectKey, Outcome, WorkspaceId};
 use fairway_kernel_tenancy::binding::{ApiBinding, Remaining, decide_deletion};
 use fairway_kernel_tenancy::export::ApiExport;
@@ -14,7 +15,7 @@ use kube::api::{Api, DeleteParams, ListParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-use super::super::requests::{BINDINGS, Requests, version};
+use super::super::paths::BINDINGS;
 use super::{Bindings, claims};
 use crate::now;
 

@@ -1,5 +1,6 @@
 //! What a new workspace begins with: its creator as administrator, the namespace `default`, and the APIs of its type.
 
+use fairway_controller::Requests;
 use fairway_controller::{Failure, ObjectKey, WorkspaceId};
 use fairway_kernel_tenancy::binding::{ApiBinding, default_binding, default_name};
 use fairway_kernel_tenancy::bootstrap::creator_binding;
@@ -9,7 +10,7 @@ use fairway_kernel_tenancy::types::DefaultBinding;
 use fairway_kernel_tenancy::{ClusterId, Severity};
 use serde_json::{Value, json};
 
-use super::super::requests::{BINDINGS, Requests};
+use super::super::paths::BINDINGS;
 use super::Clusters;
 
 /// The initializer of the type `universal`, which is the system's own.

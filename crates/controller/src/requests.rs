@@ -1,25 +1,22 @@
-//! Requests with objects as they come: the decisions read JSON.
+//! Requests with objects as they come, for controllers whose decisions read JSON.
 
-use fairway_controller::error::{is_already_exists, is_not_found, status};
-use fairway_controller::{Attempt as _, Failure};
 use http::Request;
 use kube::{Client, Error};
 use serde_json::{Value, json};
 
-/// In whose name fields are applied, on both sides.
-pub(crate) const MANAGER: &str = "fairway-syncagent";
+use crate::error::{Attempt as _, Failure, is_already_exists, is_not_found, status};
 
 const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
-/// The API of one side: the service cluster, the provider's workspace, or a consumer's.
+/// The API of one place: a workspace, or a cluster.
 #[derive(Clone)]
-pub(crate) struct Json(Client);
+pub struct Requests(Client);
 
 /// What a read found.
-pub(crate) enum Read {
+pub enum Read {
     /// The object.
     Found(Value),
     /// There is no such object, but there could be.
@@ -28,8 +25,9 @@ pub(crate) enum Read {
     Unknown(Error),
 }
 
-impl Json {
-    pub(crate) fn new(client: Client) -> Self {
+impl Requests {
+    /// Requests that this client sends.
+    pub fn new(client: Client) -> Self {
         Self(client)
     }
 
@@ -47,12 +45,12 @@ impl Json {
     }
 
     /// An object, if it exists.
-    pub(crate) async fn get(&self, path: &str) -> Result<Option<Value>, Failure> {
+    pub async fn get(&self, path: &str) -> Result<Option<Value>, Failure> {
         found(self.send("GET", path, JSON, None).await).attempting(format!("read {path}"))
     }
 
     /// An object; what is absent is told from what cannot be known.
-    pub(crate) async fn read(&self, path: &str, name: &str) -> Result<Read, Failure> {
+    pub async fn read(&self, path: &str, name: &str) -> Result<Read, Failure> {
         match self.send("GET", path, JSON, None).await {
             Ok(object) => Ok(Read::Found(object)),
             Err(error) => match status(&error) {
@@ -66,16 +64,22 @@ impl Json {
         }
     }
 
+    /// Every object of a collection.
+    pub async fn list(&self, path: &str) -> Result<Vec<Value>, Failure> {
+        self.items(path, path).await
+    }
+
     /// The objects of a collection that a label selector picks.
-    pub(crate) async fn list(&self, path: &str, selector: &str) -> Result<Vec<Value>, Failure> {
+    pub async fn list_selected(&self, path: &str, selector: &str) -> Result<Vec<Value>, Failure> {
         let query: String = form_urlencoded::Serializer::new(String::new())
             .append_pair("labelSelector", selector)
             .finish();
-        let address = format!("{path}?{query}");
-        let mut list = self
-            .send("GET", &address, JSON, None)
-            .await
-            .attempting(format!("list {path}"))?;
+        self.items(path, &format!("{path}?{query}")).await
+    }
+
+    async fn items(&self, path: &str, address: &str) -> Result<Vec<Value>, Failure> {
+        let list = self.send("GET", address, JSON, None).await;
+        let mut list = list.attempting(format!("list {path}"))?;
         match list.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => Ok(items),
             _ => Ok(Vec::new()),
@@ -83,7 +87,7 @@ impl Json {
     }
 
     /// Creates an object; false if there is one of that name.
-    pub(crate) async fn create(&self, path: &str, object: &Value) -> Result<bool, Failure> {
+    pub async fn create(&self, path: &str, object: &Value) -> Result<bool, Failure> {
         match self.send("POST", path, JSON, Some(object)).await {
             Ok(_) => Ok(true),
             Err(error) if is_already_exists(&error) => Ok(false),
@@ -92,20 +96,26 @@ impl Json {
     }
 
     /// Changes an object by a merge patch; nothing if it is gone.
-    pub(crate) async fn merge(&self, path: &str, patch: &Value) -> Result<Option<Value>, Failure> {
+    pub async fn merge(&self, path: &str, patch: &Value) -> Result<Option<Value>, Failure> {
         found(self.send("PATCH", path, MERGE_PATCH, Some(patch)).await).attempting(format!("change {path}"))
     }
 
-    /// Applies an object. Without force, fields that somebody else has set otherwise are a conflict.
-    pub(crate) async fn apply(&self, path: &str, object: &Value, force: bool) -> Result<Value, Failure> {
-        let address = format!("{path}?fieldManager={MANAGER}&force={force}");
+    /// Applies an object in a manager's name. Without force, fields that somebody else has set otherwise are a conflict.
+    pub async fn apply(
+        &self,
+        path: &str,
+        object: &Value,
+        manager: &str,
+        force: bool,
+    ) -> Result<Value, Failure> {
+        let address = format!("{path}?fieldManager={manager}&force={force}");
         self.send("PATCH", &address, APPLY_PATCH, Some(object))
             .await
             .attempting(format!("apply {path}"))
     }
 
     /// Replaces the status of the object that was read; nothing if it is gone.
-    pub(crate) async fn replace_status(
+    pub async fn replace_status(
         &self,
         path: &str,
         read: &Value,
@@ -119,16 +129,24 @@ impl Json {
         found(self.send("PATCH", &path, JSON_PATCH, Some(&steps)).await).attempting(format!("change {path}"))
     }
 
+    /// Deletes an object that may be gone already.
+    pub async fn delete(&self, path: &str) -> Result<(), Failure> {
+        self.delete_with(path, &json!({})).await
+    }
+
     /// Deletes the object that was read; it may be gone, or another one, already.
-    pub(crate) async fn delete(&self, path: &str, read: &Value) -> Result<(), Failure> {
+    pub async fn delete_read(&self, path: &str, read: &Value) -> Result<(), Failure> {
         let options = json!({
             "apiVersion": "v1", "kind": "DeleteOptions",
             "preconditions": {"uid": read.pointer("/metadata/uid")},
         });
-        match self.send("DELETE", path, JSON, Some(&options)).await {
-            Err(error) if !is_not_found(&error) => Err(error).attempting(format!("delete {path}")),
-            _ => Ok(()),
-        }
+        self.delete_with(path, &options).await
+    }
+
+    async fn delete_with(&self, path: &str, options: &Value) -> Result<(), Failure> {
+        found(self.send("DELETE", path, JSON, Some(options)).await)
+            .attempting(format!("delete {path}"))
+            .map(drop)
     }
 }
 
@@ -141,7 +159,7 @@ fn found(answer: Result<Value, Error>) -> Result<Option<Value>, Error> {
 }
 
 /// The version of an object that was read. A patch that carries it fails if the object has changed since.
-pub(crate) fn version(object: &Value) -> Value {
+pub fn version(object: &Value) -> Value {
     object
         .pointer("/metadata/resourceVersion")
         .cloned()
