@@ -8,6 +8,7 @@ pub(crate) mod keys;
 pub(crate) mod kubeconfig;
 pub(crate) mod render;
 pub(crate) mod running;
+mod service;
 pub(crate) mod status;
 pub(crate) mod syncagent;
 pub(crate) mod up;

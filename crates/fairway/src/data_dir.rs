@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -147,8 +147,15 @@ fn default_dir() -> anyhow::Result<PathBuf> {
 
 /// Writes a file that only its owner can read, whole or not at all.
 pub(crate) fn write_private(path: &Path, content: &[u8]) -> anyhow::Result<()> {
-    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
-    let attempt = || -> std::io::Result<()> {
+    write_whole(path, content, 0o600).with_context(|| format!("{} could not be written", path.display()))
+}
+
+/// Writes a file with a mode, whole or not at all.
+pub(crate) fn write_whole(path: &Path, content: &[u8], mode: u32) -> std::io::Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    let temporary = PathBuf::from(temporary);
+    let attempt = || {
         let mut file = OpenOptions::new()
             .write(true)
             .create(true)
@@ -156,13 +163,19 @@ pub(crate) fn write_private(path: &Path, content: &[u8]) -> anyhow::Result<()> {
             .mode(0o600)
             .open(&temporary)?;
         file.write_all(content)?;
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
         file.sync_all()?;
         fs::rename(&temporary, path)?;
         // The new name must outlive a power cut, too.
         path.parent()
+            .filter(|directory| !directory.as_os_str().is_empty())
             .map_or(Ok(()), |directory| fs::File::open(directory)?.sync_all())
     };
-    attempt().with_context(|| format!("{} could not be written", path.display()))
+    let written = attempt();
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
 }
 
 /// Reads a file, or `None` if it is not there.

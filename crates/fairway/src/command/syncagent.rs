@@ -1,6 +1,5 @@
 //! `fairway syncagent`: an agent between two servers that kubeconfigs lead to.
 
-use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,8 +13,8 @@ use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
-use tracing_subscriber::EnvFilter;
 
+use super::service;
 use crate::cli::syncagent::Syncagent;
 
 /// Runs the command.
@@ -27,19 +26,7 @@ pub(crate) fn run(options: &Syncagent) -> anyhow::Result<ExitCode> {
             "--agent-name {name:?} is invalid: use lower case letters, digits and inner dashes, at most 63"
         );
     }
-    let filter = EnvFilter::try_new(&options.log)
-        .with_context(|| format!("the log filter {:?} cannot be understood", options.log))?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false)
-        .init();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .thread_name("syncagent")
-        .build()
-        .context("the asynchronous runtime could not be started")?;
+    let runtime = service::prepare("syncagent", &options.log)?;
     runtime.block_on(serve(options))?;
     Ok(ExitCode::SUCCESS)
 }

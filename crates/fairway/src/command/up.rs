@@ -1,16 +1,16 @@
 //! `fairway up`: in the foreground, or detached.
 
 use std::fs::OpenOptions;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use tracing_subscriber::EnvFilter;
 
 use super::running::Running;
+use super::service;
 use crate::cli::Up;
 use crate::config::Config;
 use crate::data_dir::DataDir;
@@ -33,19 +33,7 @@ pub(crate) fn run(options: &Up) -> anyhow::Result<ExitCode> {
     if options.detach {
         return detach(&data);
     }
-    let filter = EnvFilter::try_new(&config.log)
-        .with_context(|| format!("the log filter {:?} cannot be understood", config.log))?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false)
-        .init();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .thread_name("fairway")
-        .build()
-        .context("the asynchronous runtime could not be started")?;
+    let runtime = service::prepare("fairway", &config.log)?;
     runtime.block_on(server::run(&data, &config, |running| {
         print_welcome(&data, running);
     }))?;

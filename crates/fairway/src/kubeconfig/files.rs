@@ -3,8 +3,8 @@
 //! Nothing is lost: a file is written whole or not at all, keeps its mode and its place behind a symbolic link, is locked
 //! against kubectl meanwhile, and is written only where an entry of it has changed.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::fs::{self, OpenOptions};
+use std::io::ErrorKind;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use fairway_text_yaml::Limits;
 use serde_json::{Value, json};
 
 use super::contexts::{entry, set_entry};
-use crate::data_dir::read_if_there;
+use crate::data_dir::{read_if_there, write_whole};
 
 /// How long somebody else may hold the lock.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -283,28 +283,7 @@ fn write_keeping_mode(path: &Path, content: &[u8]) -> anyhow::Result<()> {
             Err(error) if error.kind() == ErrorKind::NotFound => 0o600,
             Err(error) => return Err(error),
         };
-        let mut temporary = real.as_os_str().to_owned();
-        temporary.push(format!(".{}.tmp", std::process::id()));
-        let temporary = PathBuf::from(temporary);
-        let written = (|| {
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(&temporary)?;
-            file.write_all(content)?;
-            file.set_permissions(fs::Permissions::from_mode(mode))?;
-            file.sync_all()?;
-            fs::rename(&temporary, &real)?;
-            real.parent()
-                .filter(|directory| !directory.as_os_str().is_empty())
-                .map_or(Ok(()), |directory| File::open(directory)?.sync_all())
-        })();
-        if written.is_err() {
-            let _ = fs::remove_file(&temporary);
-        }
-        written
+        write_whole(&real, content, mode)
     };
     attempt().with_context(|| format!("{} could not be written and is as it was", path.display()))
 }
