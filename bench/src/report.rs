@@ -34,6 +34,7 @@ const SINGLE: &[(&str, Key, &str)] = &[
     ("CPU until ready", ("ready", "cpu"), "ms"),
     ("idle CPU", ("idle", "cpu percent"), "% of a core"),
     ("resident memory, idle", ("idle", "memory"), "MiB"),
+    ("of it, without pages of files", ("idle", "anonymous"), "MiB"),
     (
         "resident memory, 10,000 objects",
         ("10,000 objects", "memory"),

@@ -63,6 +63,11 @@ impl Server {
     pub(crate) fn resident(&self) -> Result<u64> {
         self.pids.iter().map(|pid| process::resident_bytes(*pid)).sum()
     }
+
+    /// Of that, what is not pages of files, in bytes.
+    pub(crate) fn anonymous(&self) -> Result<u64> {
+        self.pids.iter().map(|pid| process::anonymous_bytes(*pid)).sum()
+    }
 }
 
 /// Starts a program in the background, with its output in a file beside its data.

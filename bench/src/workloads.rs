@@ -59,6 +59,7 @@ async fn idle(server: &Server, figures: &mut Figures) -> Result<()> {
     let share = (server.cpu()? - before).as_secs_f64() / started.elapsed().as_secs_f64();
     figures.set("idle", "cpu percent", share * 100.0);
     figures.set("idle", "memory", server.resident()? as f64 / MEBIBYTE);
+    figures.set("idle", "anonymous", server.anonymous()? as f64 / MEBIBYTE);
     Ok(())
 }
 

@@ -9,6 +9,7 @@ mod rotation;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use fairway_kernel_apiserver::bootstrap;
@@ -28,6 +29,9 @@ use crate::data_dir::DataDir;
 /// The issuer of service-account tokens: a name, not an address, so that tokens survive a change of the address.
 const TOKEN_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
+/// How long after the API is ready starting is over: by then the controllers have seen what there is.
+const SETTLED: Duration = Duration::from_secs(3);
+
 /// Serves until the process is asked to end.
 pub(crate) async fn run(
     data: &DataDir,
@@ -46,19 +50,35 @@ pub(crate) async fn run(
     let listen = socket
         .local_addr()
         .context("the listening address is not known")?;
+    // A new installation waits for the disk many times: what does not depend on each other waits together.
+    let keys = tokio::task::spawn_blocking({
+        let data = data.clone();
+        move || -> anyhow::Result<_> {
+            let sealing = KeyRing::load_or_create(&data.encryption_keys())
+                .context("the encryption keys cannot be used")?;
+            Ok((sealing, crate::signing_keys::load_or_create(&data)?))
+        }
+    });
     let store: Arc<dyn Store> = Arc::new(
         EmbeddedStore::open(&data.store(), &Options::default())
             .with_context(|| format!("the state in {} could not be opened", data.store().display()))?,
     );
-    let server = format!("https://{}", kubeconfig_host(listen));
-    let source = identity::Source::new(data, config, listen, server);
-    let identity = source.load(Clock.unix())?;
-    let keys =
-        KeyRing::load_or_create(&data.encryption_keys()).context("the encryption keys cannot be used")?;
+    // Not before the store is ours: another server's kubeconfig must not get our address.
+    let source = identity::Source::new(
+        data,
+        config,
+        listen,
+        format!("https://{}", kubeconfig_host(listen)),
+    );
+    let identity = tokio::task::spawn_blocking(move || {
+        let loaded = source.load(Clock.unix());
+        (source, loaded)
+    });
+    let (sealing_keys, token_key) = keys.await.context("the keys could not be loaded")??;
     let kernel = Kernel::start(KernelOptions {
         store: Arc::clone(&store),
-        keys: Arc::new(keys),
-        token_key: crate::signing_keys::load_or_create(data)?,
+        keys: Arc::new(sealing_keys),
+        token_key,
         issuer: TOKEN_ISSUER.to_owned(),
         jwks_uri: format!("https://{}/openid/v1/jwks", kubeconfig_host(listen)),
         audit_log: config
@@ -77,6 +97,8 @@ pub(crate) async fn run(
         .await
         .context("the start was broken off")?
         .context("the default objects could not be created")?;
+    let (source, identity) = identity.await.context("the certificates could not be loaded")?;
+    let identity = identity?;
     let live = rotation::Live::new(&identity);
     let serving = tokio::spawn(listener::serve(
         Arc::clone(&kernel),
@@ -95,11 +117,17 @@ pub(crate) async fn run(
     running.write(data)?;
     info!(%listen, "the Kubernetes API is ready");
     on_ready(&running);
+    let settled = tokio::spawn(async {
+        tokio::time::sleep(SETTLED).await;
+        // Its locks are the allocator's: a worker must not wait there.
+        let _ = tokio::task::spawn_blocking(fairway_memory::give_back).await;
+    });
 
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }
+    settled.abort();
     info!("ending: requests under way are finished first");
     // Controllers first, while they can still write what they have begun.
     stop.shut_down();
