@@ -176,7 +176,8 @@ pub fn objects() -> Vec<BootstrapObject> {
 pub fn policy() -> Arc<Policy> {
     static POLICY: LazyLock<Arc<Policy>> = LazyLock::new(|| {
         let mut policy = Policy::new();
-        for default in objects() {
+        let mut defaults = objects();
+        for default in &defaults {
             policy.upsert(default.kind, default.namespace, default.name, &default.object);
         }
         loop {
@@ -185,10 +186,10 @@ pub fn policy() -> Arc<Policy> {
                 return Arc::new(policy);
             }
             for role in pending {
-                let gathered = objects()
-                    .into_iter()
+                let gathered = defaults
+                    .iter_mut()
                     .find(|o| o.kind == Kind::ClusterRole && o.name == role.name);
-                let Some(mut default) = gathered else { continue };
+                let Some(default) = gathered else { continue };
                 default.object["rules"] = json!(role.rules);
                 policy.upsert(Kind::ClusterRole, "", default.name, &default.object);
             }
