@@ -58,6 +58,7 @@ const WAL_STEP_BYTES: u64 = 1024 * 1024;
 const WAL_FRAME_BYTES: u64 = PAGE_BYTES + 24;
 
 const DATABASE: &str = "store.db";
+const DATABASE_NEW: &str = "store.db.new";
 const DATABASE_WAL: &str = "store.db-wal";
 
 const TABLES: &str = "
@@ -98,10 +99,12 @@ impl SqliteEngine {
         files::create_directory(directory)?;
         let lock = files::lock(directory)?;
         let path = directory.join(DATABASE);
-        files::create_file(&path)?;
+        if !files::has_content(&path) {
+            create(directory, &path)?;
+        }
+        files::protect(&path)?;
         let mut connection = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         prepare_schema(&mut connection, &path)?;
-        files::sync_directory(directory)?;
         let reader = SqliteReader { connection };
         // Whatever a crash left in the log is copied at the first occasion.
         let wal_pages = CHECKPOINT_PAGES;
@@ -424,6 +427,34 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
     open().map_err(|error| failed("open the database", &error))
 }
 
+/// Makes a database under another name, syncs it once, and gives it its own: a crash leaves all of it or nothing, and the
+/// disk is not waited for at every step.
+fn create(directory: &Path, path: &Path) -> Result<(), StoreError> {
+    let fresh = directory.join(DATABASE_NEW);
+    files::remove(&fresh)?;
+    files::create(&fresh)?;
+    let fill = || {
+        let mut connection = Connection::open_with_flags(&fresh, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        connection.pragma_update(None, "synchronous", "OFF")?;
+        connection.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))?;
+        lay_out(&mut connection)?;
+        connection.close().map_err(|(_, error)| error)
+    };
+    fill().map_err(|error| failed("create the database", &error))?;
+    files::put_in_place(&fresh, path)?;
+    files::sync_directory(directory)
+}
+
+/// Tables, format and write-ahead log in an empty database.
+fn lay_out(connection: &mut Connection) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(TABLES)?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", FORMAT)?;
+    transaction.commit()?;
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))
+}
+
 fn prepare_schema(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     let number = |connection: &Connection, pragma: &str| {
         connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, u32>(0))
@@ -434,12 +465,7 @@ fn prepare_schema(connection: &mut Connection, path: &Path) -> Result<(), StoreE
         let tables: u32 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         let file = path.display();
         if tables == 0 && application == 0 && format == 0 {
-            connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-            let transaction = connection.transaction()?;
-            transaction.execute_batch(TABLES)?;
-            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-            transaction.pragma_update(None, "user_version", FORMAT)?;
-            transaction.commit()?;
+            lay_out(connection)?;
             return Ok(Ok(()));
         }
         if application != APPLICATION_ID {

@@ -28,24 +28,48 @@ pub(super) fn create_directory(directory: &Path) -> Result<(), StoreError> {
         .map_err(|error| io("create its directory", directory, &error))
 }
 
+/// Whether there is a database: a file without content is none yet.
+pub(super) fn has_content(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|file| file.len() > 0)
+}
+
 /// SQLite gives its side files the mode of the database, so it is created here with the right one.
-pub(super) fn create_file(path: &Path) -> Result<(), StoreError> {
-    let file = OpenOptions::new()
-        .create(true)
+pub(super) fn create(path: &Path) -> Result<(), StoreError> {
+    OpenOptions::new()
+        .create_new(true)
         .append(true)
         .mode(0o600)
         .open(path)
-        .map_err(|error| io("create the database", path, &error))?;
-    let mode = file
-        .metadata()
-        .map_err(|error| io("look at the database", path, &error))?
-        .permissions()
-        .mode();
-    if mode & 0o077 != 0 {
-        file.set_permissions(fs::Permissions::from_mode(0o600))
-            .map_err(|error| io("protect the database", path, &error))?;
+        .map(|_| ())
+        .map_err(|error| io("create the database", path, &error))
+}
+
+/// Takes a database away from everybody but its owner.
+pub(super) fn protect(path: &Path) -> Result<(), StoreError> {
+    let metadata = fs::metadata(path).map_err(|error| io("look at the database", path, &error))?;
+    if metadata.permissions().mode() & 0o077 == 0 {
+        return Ok(());
     }
-    Ok(())
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))
+        .map_err(|error| io("protect the database", path, &error))
+}
+
+/// Removes a file, if it is there.
+pub(super) fn remove(path: &Path) -> Result<(), StoreError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(io("remove what an interrupted start left", path, &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes a file durable, and gives it its name.
+pub(super) fn put_in_place(fresh: &Path, path: &Path) -> Result<(), StoreError> {
+    File::open(fresh)
+        .and_then(|file| file.sync_all())
+        .and_then(|()| fs::rename(fresh, path))
+        .map_err(|error| io("put the new database in place", path, &error))
 }
 
 pub(super) fn sync_directory(directory: &Path) -> Result<(), StoreError> {
