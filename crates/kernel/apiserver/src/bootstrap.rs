@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use fairway_kernel_authz::bootstrap::{self, BootstrapObject, Reconciliation, reconcile};
 use fairway_kernel_authz::{Kind, RBAC_GROUP, UserInfo};
-use futures::future::{FutureExt, try_join_all};
+use futures::future::{FutureExt, try_join, try_join_all};
+use futures::stream::{self, TryStreamExt};
 use http::{Method, Request};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -23,9 +24,8 @@ use crate::key::ROOT_CLUSTER;
 /// Namespaces that are always there.
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// Default objects that are written at once: many, to share the store's commits, but not all: what they need for a moment
-/// is memory that the process then keeps.
-const AT_ONCE: usize = 16;
+/// Default objects that are written at once: many, to share the store's commits, but not all: each needs memory for a moment.
+const AT_ONCE: usize = 32;
 
 /// Why a default object could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -50,14 +50,17 @@ pub async fn run(kernel: &Arc<Kernel>) -> Result<(), BootstrapError> {
         .iter()
         .filter(|n| !exists(kernel, "", "namespaces", "", name(n)));
     try_join_all(missing.map(|n| send(&client, Method::POST, "/api/v1/namespaces".to_owned(), n))).await?;
-    let objects = bootstrap::objects();
-    for some in objects.chunks(AT_ONCE) {
-        try_join_all(some.iter().map(|default| bring_up(kernel, &client, default))).await?;
-    }
-    aggregate(kernel, &client).await?;
-    tenancy::run(kernel, &client).await?;
+    try_join(roles(kernel, &client), tenancy::run(kernel, &client)).await?;
     kernel.ready.store(true, std::sync::atomic::Ordering::Release);
     Ok(())
+}
+
+/// Brings up the default roles and their bindings.
+async fn roles(kernel: &Arc<Kernel>, client: &InProcess) -> Result<(), BootstrapError> {
+    stream::iter(bootstrap::objects().iter().map(Ok))
+        .try_for_each_concurrent(AT_ONCE, |default| bring_up(kernel, client, default))
+        .await?;
+    aggregate(kernel, client).await
 }
 
 /// Makes a default role or binding grant what this version expects.
@@ -90,14 +93,15 @@ async fn aggregate(kernel: &Arc<Kernel>, client: &InProcess) -> Result<(), Boots
         if pending.is_empty() {
             return Ok(());
         }
-        for role in pending {
+        try_join_all(pending.into_iter().map(async |role| {
             let Some(mut live) = current(kernel, RBAC_GROUP, "clusterroles", "", &role.name) else {
-                continue;
+                return Ok(());
             };
             live["rules"] = json!(role.rules);
             let path = format!("{}/{}", collection(Kind::ClusterRole, ""), role.name);
-            send(client, Method::PUT, path, &live).await?;
-        }
+            send(client, Method::PUT, path, &live).await
+        }))
+        .await?;
     }
 }
 
