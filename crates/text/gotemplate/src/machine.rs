@@ -8,7 +8,7 @@ use crate::ast::Template;
 use crate::error::{Fault, ParseError};
 use crate::exec;
 use crate::functions::Functions;
-use crate::parse::parse;
+use crate::parse::parse_bytes;
 use crate::value::{Map, Value};
 
 /// The bounds of a run.
@@ -178,8 +178,7 @@ impl<'a> Machine<'a> {
             Some(templates) => templates.clone(),
             None => {
                 self.spend(text.len() as u64)?;
-                let templates =
-                    parse(file, &crate::text::lossy(text), self.functions).map_err(TextFault::Parse)?;
+                let templates = parse_bytes(file, text, self.functions).map_err(TextFault::Parse)?;
                 self.parsed.insert(key, templates.clone());
                 templates
             }

@@ -310,7 +310,7 @@ static KUBE_VERSION: StructType = StructType {
     embedded: None,
     display: Some(|value| {
         value
-            .field("Version")
+            .field(b"Version")
             .and_then(Value::as_str)
             .map_or_else(String::new, |text| lossy(text).into_owned())
     }),
@@ -318,7 +318,7 @@ static KUBE_VERSION: StructType = StructType {
 
 fn version_text(args: &[Value]) -> Value {
     match arg::any(args, 0) {
-        Value::Struct(version) => version.field("Version").cloned().unwrap_or_default(),
+        Value::Struct(version) => version.field(b"Version").cloned().unwrap_or_default(),
         other => other.clone(),
     }
 }
