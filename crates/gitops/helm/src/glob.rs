@@ -2,10 +2,16 @@
 
 /// A pattern of Go's `filepath.Match`. Matched by hand: `.helmignore` compares each file of a chart with each rule.
 #[derive(Debug, Clone)]
-pub(crate) struct Pattern(Vec<Token>);
+pub(crate) enum Pattern {
+    /// A name.
+    Name(String),
+    /// A star and how names end: with names, most of the rules that people write.
+    Ending(String),
+    Other(Vec<Token>),
+}
 
 #[derive(Debug, Clone)]
-enum Token {
+pub(crate) enum Token {
     /// Any characters but a slash.
     Star,
     /// One character but a slash.
@@ -61,38 +67,61 @@ impl Pattern {
                 c => Token::Char(c),
             });
         }
-        Some(Self(tokens))
+        let plain = |tokens: &[Token]| -> Option<String> {
+            let plain = tokens.iter().map(|token| match token {
+                Token::Char(c) => Some(*c),
+                _ => None,
+            });
+            plain.collect()
+        };
+        Some(match tokens.split_first() {
+            Some((Token::Star, ending)) if plain(ending).is_some() => {
+                Self::Ending(plain(ending).unwrap_or_default())
+            }
+            _ => match plain(&tokens) {
+                Some(name) => Self::Name(name),
+                None => Self::Other(tokens),
+            },
+        })
     }
 
     /// Whether it describes the whole of a name.
     pub(crate) fn matches(&self, name: &str) -> bool {
-        let (mut at, mut token) = (0, 0);
-        // Where to go on if the last star takes one more character.
-        let mut retry: Option<(usize, usize)> = None;
-        let character = |at: usize| name[at..].chars().next();
-        loop {
-            match (character(at), self.0.get(token)) {
-                (_, Some(Token::Star)) => {
-                    retry = Some((at, token));
-                    token += 1;
-                    continue;
-                }
-                (None, None) => return true,
-                (Some(c), Some(own)) if own.takes(c) => {
-                    at += c.len_utf8();
-                    token += 1;
-                    continue;
-                }
-                _ => {}
+        match self {
+            Self::Name(own) => own == name,
+            Self::Ending(ending) => name.strip_suffix(ending).is_some_and(|rest| !rest.contains('/')),
+            Self::Other(tokens) => matches_tokens(tokens, name),
+        }
+    }
+}
+
+fn matches_tokens(tokens: &[Token], name: &str) -> bool {
+    let (mut at, mut token) = (0, 0);
+    // Where to go on if the last star takes one more character.
+    let mut retry: Option<(usize, usize)> = None;
+    let character = |at: usize| name[at..].chars().next();
+    loop {
+        match (character(at), tokens.get(token)) {
+            (_, Some(Token::Star)) => {
+                retry = Some((at, token));
+                token += 1;
+                continue;
             }
-            match retry.and_then(|(start, star)| Some((start, star, character(start)?))) {
-                Some((start, star, c)) if c != '/' => {
-                    at = start + c.len_utf8();
-                    retry = Some((at, star));
-                    token = star + 1;
-                }
-                _ => return false,
+            (None, None) => return true,
+            (Some(c), Some(own)) if own.takes(c) => {
+                at += c.len_utf8();
+                token += 1;
+                continue;
             }
+            _ => {}
+        }
+        match retry.and_then(|(start, star)| Some((start, star, character(start)?))) {
+            Some((start, star, c)) if c != '/' => {
+                at = start + c.len_utf8();
+                retry = Some((at, star));
+                token = star + 1;
+            }
+            _ => return false,
         }
     }
 }
@@ -120,6 +149,11 @@ mod tests {
         let cases: &[(&str, &str, Option<bool>)] = &[
             ("*.bak", "a.bak", Some(true)),
             ("*.bak", "d/a.bak", Some(false)),
+            ("*.bak", "a.bakk", Some(false)),
+            ("*", "a", Some(true)),
+            ("*", "d/a", Some(false)),
+            (".git", ".git", Some(true)),
+            (".git", ".gitx", Some(false)),
             ("a*b*c", "aXbYbZc", Some(true)),
             ("a*b*c", "aXbYbZ", Some(false)),
             ("templates/.?*", "templates/.x", Some(true)),
