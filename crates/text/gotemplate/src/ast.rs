@@ -192,16 +192,17 @@ pub(crate) fn field_names(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 impl Code {
-    pub(crate) fn new(file: Arc<str>, text: Arc<[u8]>) -> Self {
+    /// With room for the parts of so many actions.
+    pub(crate) fn new(file: Arc<str>, text: Arc<[u8]>, actions: usize) -> Self {
         Self {
             file,
             text,
-            nodes: Vec::new(),
+            nodes: Vec::with_capacity(2 * actions + 1),
             invocations: Vec::new(),
-            pipes: Vec::new(),
+            pipes: Vec::with_capacity(actions),
             variables: Vec::new(),
-            commands: Vec::new(),
-            operands: Vec::new(),
+            commands: Vec::with_capacity(actions + actions / 4),
+            operands: Vec::with_capacity(2 * actions),
             numbers: Vec::new(),
             literals: Vec::new(),
         }

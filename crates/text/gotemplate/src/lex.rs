@@ -74,24 +74,31 @@ pub(crate) struct Lexer<'t> {
     message: String,
 }
 
-pub(crate) fn is_space(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\r' | '\n')
-}
-
-fn is_space_byte(byte: u8) -> bool {
+fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
+
+/// Which bytes are letters, digits and underscores.
+static WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || byte == b'_' as usize;
+        byte += 1;
+    }
+    table
+};
 
 fn is_word(c: char) -> bool {
     c == '_' || c.is_alphanumeric()
 }
 
 fn trims_left(bytes: &[u8]) -> bool {
-    bytes.first() == Some(&b'-') && bytes.get(1).is_some_and(|&byte| is_space_byte(byte))
+    bytes.first() == Some(&b'-') && bytes.get(1).is_some_and(|&byte| is_space(byte))
 }
 
 fn trims_right(bytes: &[u8]) -> bool {
-    bytes.first().is_some_and(|&byte| is_space_byte(byte)) && bytes.get(1) == Some(&b'-')
+    bytes.first().is_some_and(|&byte| is_space(byte)) && bytes.get(1) == Some(&b'-')
 }
 
 impl<'t> Lexer<'t> {
@@ -174,7 +181,7 @@ impl<'t> Lexer<'t> {
                 let kept = match trims {
                     true => text
                         .iter()
-                        .rposition(|&byte| !is_space_byte(byte))
+                        .rposition(|&byte| !is_space(byte))
                         .map_or(0, |last| last + 1),
                     false => text.len(),
                 };
@@ -241,7 +248,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn skip_spaces(&mut self) {
-        while self.bytes.get(self.pos).is_some_and(|&byte| is_space_byte(byte)) {
+        while self.bytes.get(self.pos).is_some_and(|&byte| is_space(byte)) {
             self.pos += 1;
         }
     }
@@ -364,14 +371,14 @@ impl<'t> Lexer<'t> {
 
     fn skip_word(&mut self) {
         loop {
-            match self.bytes.get(self.pos) {
-                Some(b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_') => self.pos += 1,
-                Some(byte) if byte.is_ascii() => return,
-                None => return,
-                Some(_) => match self.peek() {
-                    Some(c) if is_word(c) => self.pos += c.len_utf8(),
-                    _ => return,
-                },
+            let rest = self.rest();
+            self.pos += rest
+                .iter()
+                .position(|&byte| !WORD[usize::from(byte)])
+                .unwrap_or(rest.len());
+            match self.peek() {
+                Some(c) if !c.is_ascii() && is_word(c) => self.pos += c.len_utf8(),
+                _ => return,
             }
         }
     }

@@ -16,6 +16,8 @@ use crate::text::{lossy, quote, unquote};
 
 /// How deep actions and parentheses may be nested. People nest ten; the parser's stack bears many more.
 const MAX_NESTING: usize = 100;
+/// For how many actions there is room from the beginning.
+const MAX_FORESEEN: usize = 4096;
 /// The longest text of one file.
 const MAX_TEXT: usize = 32 * 1024 * 1024;
 
@@ -42,6 +44,8 @@ pub fn parse_bytes(
         Cow::Borrowed(_) => bytes.clone(),
         Cow::Owned(mended) => mended.as_bytes().into(),
     };
+    // Counting them is cheaper than making room again and again. Who writes more than people do gets no room in advance.
+    let actions = memchr::memmem::find_iter(bytes, b"{{").take(MAX_FORESEEN).count();
     let mut parser = Parser {
         text: &text,
         lexer: Lexer::new(&text),
@@ -50,10 +54,10 @@ pub fn parse_bytes(
         action: None,
         nesting: 0,
         functions,
-        code: Code::new(name.into(), shared),
-        open_nodes: Vec::new(),
-        open_commands: Vec::new(),
-        open_operands: Vec::new(),
+        code: Code::new(name.into(), shared, actions),
+        open_nodes: Vec::with_capacity(actions.min(64)),
+        open_commands: Vec::with_capacity(actions.min(8)),
+        open_operands: Vec::with_capacity(actions.min(16)),
         defined: Vec::new(),
     };
     parser.file_body()?;
