@@ -95,7 +95,7 @@ impl Rendered {
     pub fn to_yaml(&self, output: Output) -> String {
         let crds: &[Crd] = if output.crds { &self.crds } else { &[] };
         let hooks = || {
-            let is_shown = |hook: &&Hook| !output.no_hooks && !(output.skip_tests && hook.is_test());
+            let is_shown = |hook: &&Hook| !(output.no_hooks || output.skip_tests && hook.is_test());
             self.hooks.iter().filter(is_shown)
         };
         let around = |source: &str| source.len() + 16;
