@@ -49,6 +49,7 @@ test: ## everything that must pass before a change lands
 	@scripts/timed.sh 'apply conformance' $(XTASK) conformance apply
 	@scripts/timed.sh 'kustomize conformance' $(XTASK) conformance kustomize
 	@scripts/timed.sh 'helm conformance' $(XTASK) conformance helm
+	@scripts/timed.sh 'random kustomizations and charts' $(MAKE) --no-print-directory renderers-diff
 	@scripts/timed.sh 'real clients' $(MAKE) --no-print-directory clients
 	@scripts/timed.sh 'wrong requests' $(MAKE) --no-print-directory wrong
 	@scripts/timed.sh 'sync agent' $(MAKE) --no-print-directory syncagent
@@ -141,6 +142,11 @@ rerender: ## a repository of 1,000 applications, rendered in full and after comm
 	@scripts/tools.sh cc
 	cargo build --release -p fairway-bench
 	$(BENCH) rerender --results bench/results $(ARGS)
+
+.PHONY: renderers-diff
+renderers-diff: # the same few random cases each time; kustomize-diff and helm-diff are the long runs
+	python3 tests/kustomize/diff.py --original $(TOOLS)/bin/kustomize --ours $(TARGET_DIR)/debug/examples/build --seed 1 --count 60
+	$(PYTHON) tests/helm/diff.py --helm $(TOOLS)/bin/helm --program $(TARGET_DIR)/debug/examples/template --count 20
 
 .PHONY: kustomize-diff
 kustomize-diff: ## random kustomizations, built by the real kustomize and by Fairway (ARGS='--count 20000' for a long run)

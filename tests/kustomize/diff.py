@@ -4,7 +4,7 @@
 
 PROGRAM is the example `build` of the kustomize crate. That both fail counts as the same; what they say may differ. A case
 that differs is kept under DIR and can be made again from its seed. Seeds start at S; without S at the day's number, so
-that a nightly run sees new cases.
+that a nightly run sees new cases. Without KUSTOMIZE nothing is compared.
 """
 
 import argparse
@@ -41,6 +41,9 @@ def main():
     parser.add_argument("--seed", type=int, default=datetime.date.today().toordinal() * 1_000_000)
     parser.add_argument("--keep", type=pathlib.Path, default=pathlib.Path("target/kustomize-diff"))
     arguments = parser.parse_args()
+    if not arguments.original.exists():
+        print(f"SKIPPED: there is no {arguments.original}; scripts/peers.sh kustomize builds it")
+        return 0
     program = str(arguments.original.resolve())
     counts = {"same": 0, "both fail": 0, "different": 0}
     with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, anyhow, bail};
-use fairway_gitops_helm::{Environment, Release};
+use fairway_gitops_helm::{self as helm, Environment, Release};
 use fairway_gitops_kustomize as kustomize;
 use fairway_gitops_render::{
     Dialect, DirectorySource, Error as RenderError, HelmSource, Kind, Params, Ports, Rendered, ValuesFile,
@@ -158,6 +158,13 @@ fn params(options: &Render) -> anyhow::Result<Params> {
             set_string: options.set_string.clone(),
             set_json: options.set_json.clone(),
             include_crds: options.include_crds,
+            options: helm::Options {
+                reading: match options.output {
+                    Format::Yaml => helm::Reading::Head,
+                    Format::Json => helm::Reading::Whole,
+                },
+                ..helm::Options::default()
+            },
             ..HelmSource::default()
         },
         kustomize: kustomize::Options {

@@ -11,7 +11,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use fairway_gitops_helm::{Capabilities, Chart, Offline, Options, Output, Release, ValuesBuilder, render};
+use fairway_gitops_helm::{
+    Capabilities, Chart, Offline, Options, Output, Reading, Release, ValuesBuilder, render,
+};
 use fairway_gitops_tree::{Tree, TreeBuilder};
 
 fn add(builder: &mut TreeBuilder, folder: &Path, prefix: &str) -> Result<(), String> {
@@ -119,7 +121,11 @@ fn run() -> Result<String, String> {
             &values,
             &release,
             &Capabilities::default(),
-            &Options::default(),
+            &Options {
+                crds: output.crds,
+                reading: Reading::Head,
+                ..Options::default()
+            },
             &environment,
         )
         .map_err(|error| error.to_string())?;

@@ -8,20 +8,43 @@ mod metadata;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fairway_text_gotemplate::{Functions, ParseError, Template, parse};
+use fairway_gitops_tree::Reader;
+use fairway_text_gotemplate::{Functions, ParseError, Template, parse_bytes};
 use serde_json::{Map, Value as Json};
+
+use crate::error::Error;
 
 pub use archive::ArchiveLimits;
 pub(crate) use metadata::scalar_text;
 pub use metadata::{Dependency, Maintainer, Metadata};
 
 /// A file of a chart.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct File {
     /// Its path within the chart.
     pub name: String,
-    /// Its bytes, without a byte order mark.
-    pub data: Arc<[u8]>,
+    /// What it holds.
+    pub data: Data,
+}
+
+/// The bytes of a file, or where they are. Most charts have more in their documents, tests and definitions than in their
+/// templates, and never look at it.
+#[derive(Debug, Clone)]
+pub enum Data {
+    /// The bytes, without a byte order mark.
+    Read(Arc<[u8]>),
+    /// A file of a tree, by its path.
+    Unread(Reader, String),
+}
+
+impl Data {
+    /// The bytes, without a byte order mark.
+    pub fn read(&self) -> Result<Arc<[u8]>, Error> {
+        match self {
+            Self::Read(bytes) => Ok(bytes.clone()),
+            Self::Unread(reader, path) => Ok(load::without_mark(reader.read(path)?)),
+        }
+    }
 }
 
 /// A chart. Copies share the files, and the templates that were read from them.
@@ -107,8 +130,7 @@ impl Chart {
         {
             return Ok(templates.clone());
         }
-        let text = fairway_text_gotemplate::text::lossy(data);
-        let templates = parse(path, &text, functions)?;
+        let templates = parse_bytes(path, data, functions)?;
         lock().insert(path.to_owned(), (data.clone(), templates.clone()));
         Ok(templates)
     }

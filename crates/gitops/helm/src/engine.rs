@@ -3,11 +3,12 @@
 mod functions;
 mod objects;
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use fairway_text_gotemplate::text::lossy;
-use fairway_text_gotemplate::value::{Entries, Map, from_json};
+use fairway_text_gotemplate::value::{Entries, Map, from_json, map_from_json};
 use fairway_text_gotemplate::{
     ExecError, Fault, Functions, Host, Limits, Machine, MissingKey, ParseError, Templates, Value, arg, parse,
     sprig,
@@ -84,13 +85,11 @@ pub fn release_name(template: &str, limits: Limits, environment: &dyn Environmen
 /// The text of each template file that is not a partial.
 pub(crate) fn render(chart: &Chart, values: &Table, run: &Run<'_>) -> Result<Vec<(String, String)>, Error> {
     let mut sources = Vec::new();
-    let values = match from_json(&serde_json::Value::Object(values.clone())) {
-        Value::Map(map) => map,
-        _ => Map::new(Entries::new()),
-    };
+    let values = map_from_json(values);
     let shared = Shared {
         release: release_value(run.release),
         capabilities: objects::capabilities(run.capabilities),
+        unreadable: objects::Unreadable::default(),
     };
     collect(
         chart,
@@ -105,17 +104,14 @@ pub(crate) fn render(chart: &Chart, values: &Table, run: &Run<'_>) -> Result<Vec
     sources.reverse();
     sources.retain(|source| taken.insert(source.path.clone()));
     // Files that lie deeper come first, so that a chart's definitions replace those of its sub-charts.
-    sources.sort_by(|left, right| {
-        let depth = |source: &Source<'_>| source.path.matches('/').count();
-        depth(right)
-            .cmp(&depth(left))
-            .then_with(|| right.path.cmp(&left.path))
-    });
+    sources.sort_by_cached_key(|source| Reverse((source.path.matches('/').count(), source.path.clone())));
 
     let functions = functions::table();
     let mut templates = Templates::default();
     for source in &sources {
-        let parsed = source.chart.parse(&source.path, &source.file.data, functions);
+        let parsed = source
+            .chart
+            .parse(&source.path, &source.file.data.read()?, functions);
         templates.add(&parsed.map_err(|error| parse_error(&error))?);
     }
     let surroundings = Surroundings(run.environment);
@@ -141,13 +137,13 @@ pub(crate) fn render(chart: &Chart, values: &Table, run: &Run<'_>) -> Result<Vec
             objects::template(&source.path, &source.base),
         );
         let data = Value::Map(source.data.retyped(&objects::VALUES));
-        let printed = machine
-            .execute(&source.path, &data)
-            .map_err(|fault| exec_error(&fault))?;
-        rendered.push((
-            source.path,
-            functions::without_no_value(lossy(&printed).into_owned()),
-        ));
+        let printed = machine.execute(&source.path, &data);
+        if let Some(error) = shared.unreadable.take() {
+            return Err(error);
+        }
+        let printed = printed.map_err(|fault| exec_error(&fault))?;
+        let text = String::from_utf8(printed).unwrap_or_else(|error| lossy(error.as_bytes()).into_owned());
+        rendered.push((source.path, functions::without_no_value(text)));
     }
     Ok(rendered)
 }
@@ -155,6 +151,7 @@ pub(crate) fn render(chart: &Chart, values: &Table, run: &Run<'_>) -> Result<Vec
 struct Shared {
     release: Value,
     capabilities: Value,
+    unreadable: objects::Unreadable,
 }
 
 fn release_value(release: &Release) -> Value {
@@ -189,7 +186,7 @@ fn collect<'a>(
     let data = Map::new(Entries::new());
     let entries: [(&str, Value); 6] = [
         ("Chart", objects::chart(&chart.metadata, parent.is_none())),
-        ("Files", objects::files(&chart.files)),
+        ("Files", objects::files(&chart.files, &shared.unreadable)),
         ("Release", shared.release.clone()),
         ("Capabilities", shared.capabilities.clone()),
         ("Values", Value::Map(own.retyped(&objects::VALUES))),

@@ -1,13 +1,17 @@
 //! Two kinds of patterns: Go's `filepath.Match`, and those of the library gobwas/glob that `.Files.Glob` takes.
 
-use regex::bytes::Regex;
-
 /// A pattern of Go's `filepath.Match`. Matched by hand: `.helmignore` compares each file of a chart with each rule.
 #[derive(Debug, Clone)]
-pub(crate) struct Pattern(Vec<Token>);
+pub(crate) enum Pattern {
+    /// A name.
+    Name(String),
+    /// A star and how names end: with names, most of the rules that people write.
+    Ending(String),
+    Other(Vec<Token>),
+}
 
 #[derive(Debug, Clone)]
-enum Token {
+pub(crate) enum Token {
     /// Any characters but a slash.
     Star,
     /// One character but a slash.
@@ -63,130 +67,77 @@ impl Pattern {
                 c => Token::Char(c),
             });
         }
-        Some(Self(tokens))
+        let plain = |tokens: &[Token]| -> Option<String> {
+            let plain = tokens.iter().map(|token| match token {
+                Token::Char(c) => Some(*c),
+                _ => None,
+            });
+            plain.collect()
+        };
+        Some(match tokens.split_first() {
+            Some((Token::Star, ending)) if plain(ending).is_some() => {
+                Self::Ending(plain(ending).unwrap_or_default())
+            }
+            _ => match plain(&tokens) {
+                Some(name) => Self::Name(name),
+                None => Self::Other(tokens),
+            },
+        })
     }
 
     /// Whether it describes the whole of a name.
     pub(crate) fn matches(&self, name: &str) -> bool {
-        let name: Vec<char> = name.chars().collect();
-        let (mut at, mut token) = (0, 0);
-        // Where to go on if the last star takes one more character.
-        let mut retry: Option<(usize, usize)> = None;
-        loop {
-            match (name.get(at), self.0.get(token)) {
-                (_, Some(Token::Star)) => {
-                    retry = Some((at, token));
-                    token += 1;
-                    continue;
-                }
-                (None, None) => return true,
-                (Some(c), Some(own)) if own.takes(*c) => {
-                    at += 1;
-                    token += 1;
-                    continue;
-                }
-                _ => {}
-            }
-            match retry {
-                Some((start, star)) if name.get(start).is_some_and(|c| *c != '/') => {
-                    retry = Some((start + 1, star));
-                    at = start + 1;
-                    token = star + 1;
-                }
-                _ => return false,
-            }
+        match self {
+            Self::Name(own) => own == name,
+            Self::Ending(ending) => name.strip_suffix(ending).is_some_and(|rest| !rest.contains('/')),
+            Self::Other(tokens) => matches_tokens(tokens, name),
         }
     }
 }
 
-/// A class as an expression, without its opening bracket, and its length with the closing one.
-fn class(text: &str, negation: char) -> Option<(String, usize)> {
-    let mut out = String::from("[");
-    let mut chars = text.char_indices().peekable();
-    if chars.peek().is_some_and(|(_, c)| *c == negation) {
-        chars.next();
-        out.push('^');
-    }
-    let mut empty = true;
+fn matches_tokens(tokens: &[Token], name: &str) -> bool {
+    let (mut at, mut token) = (0, 0);
+    // Where to go on if the last star takes one more character.
+    let mut retry: Option<(usize, usize)> = None;
+    let character = |at: usize| name[at..].chars().next();
     loop {
-        let (at, c) = chars.next()?;
-        match c {
-            ']' if !empty => {
-                out.push(']');
-                return Some((out, at + 1));
+        match (character(at), tokens.get(token)) {
+            (_, Some(Token::Star)) => {
+                retry = Some((at, token));
+                token += 1;
+                continue;
             }
-            ']' => return None,
-            '-' if !empty => out.push('-'),
-            '\\' => {
-                let (_, escaped) = chars.next()?;
-                out.push_str(&regex::escape(&escaped.to_string()));
+            (None, None) => return true,
+            (Some(c), Some(own)) if own.takes(c) => {
+                at += c.len_utf8();
+                token += 1;
+                continue;
             }
-            '[' | '&' | '~' | '^' => {
-                out.push('\\');
-                out.push(c);
-            }
-            c => out.push(c),
+            _ => {}
         }
-        empty = false;
+        match retry.and_then(|(start, star)| Some((start, star, character(start)?))) {
+            Some((start, star, c)) if c != '/' => {
+                at = start + c.len_utf8();
+                retry = Some((at, star));
+                token = star + 1;
+            }
+            _ => return false,
+        }
     }
 }
 
 /// A pattern of gobwas/glob with `/` between the parts: `**` crosses them, `{a,b}` chooses.
-pub(crate) struct Glob(Option<Regex>);
+pub(crate) struct Glob(Option<fairway_text_glob::Glob>);
 
 impl Glob {
     /// A pattern that is none matches everything, as in Helm.
     pub(crate) fn new(pattern: &str) -> Self {
-        Self(glob_expression(pattern).and_then(|expression| Regex::new(&expression).ok()))
+        Self(fairway_text_glob::Glob::new(pattern, &['/']).ok())
     }
 
     pub(crate) fn matches(&self, name: &str) -> bool {
-        self.0
-            .as_ref()
-            .is_none_or(|regex| regex.is_match(name.as_bytes()))
+        self.0.as_ref().is_none_or(|glob| glob.matches(name))
     }
-}
-
-fn glob_expression(pattern: &str) -> Option<String> {
-    let mut out = String::from("(?s)^");
-    let mut rest = pattern;
-    let mut open = 0;
-    while let Some(c) = rest.chars().next() {
-        let after = &rest[c.len_utf8()..];
-        rest = after;
-        match c {
-            '*' => match after.strip_prefix('*') {
-                Some(after) => {
-                    out.push_str(".*");
-                    rest = after;
-                }
-                None => out.push_str("[^/]*"),
-            },
-            '?' => out.push_str("[^/]"),
-            '[' => {
-                let (class, length) = class(after, '!')?;
-                out.push_str(&class);
-                rest = &after[length..];
-            }
-            '{' => {
-                open += 1;
-                out.push_str("(?:");
-            }
-            '}' if open > 0 => {
-                open -= 1;
-                out.push(')');
-            }
-            ',' if open > 0 => out.push('|'),
-            '\\' => {
-                let escaped = after.chars().next()?;
-                out.push_str(&regex::escape(&escaped.to_string()));
-                rest = &after[escaped.len_utf8()..];
-            }
-            c => out.push_str(&regex::escape(&c.to_string())),
-        }
-    }
-    out.push('$');
-    (open == 0).then_some(out)
 }
 
 #[cfg(test)]
@@ -198,6 +149,11 @@ mod tests {
         let cases: &[(&str, &str, Option<bool>)] = &[
             ("*.bak", "a.bak", Some(true)),
             ("*.bak", "d/a.bak", Some(false)),
+            ("*.bak", "a.bakk", Some(false)),
+            ("*", "a", Some(true)),
+            ("*", "d/a", Some(false)),
+            (".git", ".git", Some(true)),
+            (".git", ".gitx", Some(false)),
             ("a*b*c", "aXbYbZc", Some(true)),
             ("a*b*c", "aXbYbZ", Some(false)),
             ("templates/.?*", "templates/.x", Some(true)),

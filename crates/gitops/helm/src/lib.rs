@@ -23,11 +23,11 @@ pub mod strvals;
 mod values;
 
 pub use capabilities::{Capabilities, KubeVersion};
-pub use chart::{ArchiveLimits, Chart, Dependency, File, Maintainer, Metadata};
+pub use chart::{ArchiveLimits, Chart, Data, Dependency, File, Maintainer, Metadata};
 pub use engine::release_name;
 pub use environment::{Environment, Offline};
 pub use error::Error;
-pub use manifest::{Hook, Manifest};
+pub use manifest::{Content, Hook, Manifest, Reading};
 pub use render::{Crd, Options, Output, Release, Rendered, render};
 pub use values::ValuesBuilder;
 

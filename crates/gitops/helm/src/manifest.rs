@@ -1,5 +1,8 @@
 //! From the text of rendered files to single manifests, in the order in which Helm installs them.
 
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
 use fairway_text_gotemplate::formats::yaml_fault;
 use fairway_text_yaml as yaml;
 use serde_json::{Map, Value as Json};
@@ -7,16 +10,54 @@ use serde_json::{Map, Value as Json};
 use crate::chart::scalar_text;
 use crate::error::Error;
 
+/// A stretch of what a template printed. Copies, and the manifests of one template, share the text.
+#[derive(Clone)]
+pub struct Content {
+    whole: Arc<String>,
+    range: Range<usize>,
+}
+
+impl Deref for Content {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.whole[self.range.clone()]
+    }
+}
+
+impl PartialEq for Content {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl std::fmt::Debug for Content {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        str::fmt(self, f)
+    }
+}
+
+/// How much of each manifest is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reading {
+    /// All of it.
+    #[default]
+    Whole,
+    /// What Helm looks at: for those who want the text. The rest is checked, and not kept.
+    Head,
+}
+
 /// A manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
     /// The path of the template that it came from.
     pub source: String,
     /// Its text.
-    pub content: String,
+    pub content: Content,
     /// Its kind, or nothing.
     pub kind: String,
-    /// What the text says, which Helm has to read anyway; null for a text of comments.
+    /// What the text says, which Helm has to read anyway; null for a text of comments. If heads are read only, it may
+    /// be no more than `apiVersion`, `kind`, `metadata` and the `items` of a list.
     pub object: Json,
 }
 
@@ -26,7 +67,7 @@ pub struct Hook {
     /// The path of the template that it came from.
     pub source: String,
     /// Its text.
-    pub content: String,
+    pub content: Content,
     /// Its kind.
     pub kind: String,
     /// Its name.
@@ -37,7 +78,7 @@ pub struct Hook {
     pub weight: i64,
     /// When it is deleted again.
     pub delete_policies: Vec<String>,
-    /// What the text says.
+    /// What the text says, as that of a manifest.
     pub object: Json,
 }
 
@@ -107,9 +148,11 @@ fn rank(kind: &str) -> (usize, &str) {
     }
 }
 
-/// The documents of a text: parts between lines that begin with `---`.
-pub(crate) fn split(text: &str) -> Vec<&str> {
-    let trimmed = text.trim_matches(fairway_text_gotemplate::text::is_space);
+/// Where the documents of a text are: parts between lines that begin with `---`.
+pub(crate) fn split(text: &str) -> Vec<Range<usize>> {
+    let is_space = fairway_text_gotemplate::text::is_space;
+    let offset = text.len() - text.trim_start_matches(is_space).len();
+    let trimmed = text[offset..].trim_end_matches(is_space);
     let is_blank = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0c');
     let bytes = trimmed.as_bytes();
     let mut parts = Vec::new();
@@ -126,14 +169,14 @@ pub(crate) fn split(text: &str) -> Vec<&str> {
         while end > start && is_blank(bytes[end - 1]) {
             end -= 1;
         }
-        parts.push(&trimmed[start..end.max(start)]);
+        parts.push(offset + start..offset + end.max(start));
         start = at + 3;
         while start < bytes.len() && is_blank(bytes[start]) {
             start += 1;
         }
         from = from.max(start);
     }
-    parts.push(&trimmed[start..]);
+    parts.push(offset + start..offset + trimmed.len());
     parts.retain(|part| !part.is_empty());
     parts
 }
@@ -146,14 +189,21 @@ struct Head {
     object: Json,
 }
 
-fn read_head(text: &str, source: &str) -> Result<Head, Error> {
+/// What is left of an object of which only the head is read. The items of a list are objects, too.
+const HEAD: [&str; 4] = ["apiVersion", "kind", "metadata", "items"];
+
+fn read_head(text: &str, source: &str, reading: Reading) -> Result<Head, Error> {
     let limits = yaml::Limits {
         bytes: 64 * 1024 * 1024,
         ..yaml::Limits::default()
     };
     let fault = |reason: String| Error::Manifest(format!("YAML parse error on {source}: {reason}"));
-    let document = yaml::from_str(text, limits)
-        .map_err(|error| fault(format!("error converting YAML to JSON: {}", yaml_fault(&error))))?;
+    let document = match reading {
+        Reading::Whole => yaml::from_str(text, limits),
+        Reading::Head => yaml::keys_from_str(text, limits, &HEAD),
+    };
+    let document =
+        document.map_err(|error| fault(format!("error converting YAML to JSON: {}", yaml_fault(&error))))?;
     let unmarshal = |found: &Json, field: &str, wanted: &str| {
         let found = match found {
             Json::Array(_) => "array",
@@ -218,17 +268,24 @@ fn read_head(text: &str, source: &str) -> Result<Head, Error> {
 
 /// The manifests and hooks of rendered files, whose paths are sorted already.
 pub(crate) fn sort(
-    files: &[(String, String)],
+    files: Vec<(String, String)>,
+    reading: Reading,
     warnings: &mut Vec<String>,
 ) -> Result<(Vec<Manifest>, Vec<Hook>), Error> {
     let (mut manifests, mut hooks) = (Vec::new(), Vec::new());
     for (source, text) in files {
-        for content in split(text) {
-            let head = read_head(content, source)?;
+        let parts = split(&text);
+        let whole = Arc::new(text);
+        for range in parts {
+            let content = Content {
+                whole: whole.clone(),
+                range,
+            };
+            let head = read_head(&content, &source, reading)?;
             let Some(Json::String(events)) = head.annotations.get("helm.sh/hook") else {
                 manifests.push(Manifest {
                     source: source.clone(),
-                    content: content.to_owned(),
+                    content,
                     kind: head.kind,
                     object: head.object,
                 });
@@ -249,9 +306,9 @@ pub(crate) fn sort(
             let annotation = |key: &str| head.annotations.get(key).and_then(Json::as_str);
             hooks.push(Hook {
                 source: source.clone(),
-                content: content.to_owned(),
-                kind: head.kind.clone(),
-                name: head.name.clone(),
+                content,
+                kind: head.kind,
+                name: head.name,
                 events: named,
                 weight: annotation("helm.sh/hook-weight")
                     .and_then(|text| text.parse().ok())
@@ -259,7 +316,7 @@ pub(crate) fn sort(
                 delete_policies: annotation("helm.sh/hook-delete-policy")
                     .map(|text| text.split(',').map(lower).collect())
                     .unwrap_or_default(),
-                object: head.object.clone(),
+                object: head.object,
             });
         }
     }

@@ -9,7 +9,7 @@ use crate::dependencies;
 use crate::engine::{self, Run};
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::manifest::{self, Hook, Manifest};
+use crate::manifest::{self, Hook, Manifest, Reading};
 use crate::schema;
 use crate::values::coalesce_values;
 
@@ -47,6 +47,10 @@ pub struct Options {
     pub skip_schema_validation: bool,
     /// Whether the notes of sub-charts are rendered, too.
     pub sub_notes: bool,
+    /// Whether what is under `crds/` is wanted.
+    pub crds: bool,
+    /// How much of the manifests is wanted as objects.
+    pub reading: Reading,
     /// The bounds.
     pub limits: Limits,
 }
@@ -65,7 +69,7 @@ pub struct Crd {
 pub struct Rendered {
     /// Manifests in the order in which Helm installs them.
     pub manifests: Vec<Manifest>,
-    /// What is under `crds/` of the chart and its sub-charts.
+    /// What is under `crds/` of the chart and its sub-charts, if it is wanted.
     pub crds: Vec<Crd>,
     /// Hooks, tests included.
     pub hooks: Vec<Hook>,
@@ -89,35 +93,42 @@ pub struct Output {
 impl Rendered {
     /// The text that `helm template` prints.
     pub fn to_yaml(&self, output: Output) -> String {
-        let size: usize = self
-            .manifests
+        let crds: &[Crd] = if output.crds { &self.crds } else { &[] };
+        let hooks = || {
+            let is_shown = |hook: &&Hook| !(output.no_hooks || output.skip_tests && hook.is_test());
+            self.hooks.iter().filter(is_shown)
+        };
+        let around = |source: &str| source.len() + 16;
+        let size: usize = crds
             .iter()
-            .map(|manifest| manifest.content.len() + 64)
+            .map(|crd| crd.content.len() + around(&crd.source))
+            .chain(
+                self.manifests
+                    .iter()
+                    .map(|one| one.content.len() + around(&one.source)),
+            )
+            .chain(hooks().map(|hook| hook.content.len() + around(&hook.source)))
             .sum();
-        let mut text = String::with_capacity(size);
-        let mut put = |source: &str, content: &str| {
+        let mut text = String::with_capacity(size + 1);
+        let put = |text: &mut String, source: &str, content: &str| {
             for piece in ["---\n# Source: ", source, "\n", content, "\n"] {
                 text.push_str(piece);
             }
         };
-        if output.crds {
-            self.crds.iter().for_each(|crd| put(&crd.source, &crd.content));
+        for crd in crds {
+            put(&mut text, &crd.source, &crd.content);
         }
-        self.manifests
-            .iter()
-            .for_each(|manifest| put(&manifest.source, &manifest.content));
-        let trimmed = text.trim_matches(fairway_text_gotemplate::text::is_space);
-        let mut text = format!("{trimmed}\n");
-        if !output.no_hooks {
-            for hook in self
-                .hooks
-                .iter()
-                .filter(|hook| !(output.skip_tests && hook.is_test()))
-            {
-                for piece in ["---\n# Source: ", &hook.source, "\n", &hook.content, "\n"] {
-                    text.push_str(piece);
-                }
-            }
+        for manifest in &self.manifests {
+            put(&mut text, &manifest.source, &manifest.content);
+        }
+        // It begins with a mark, so that there are no spaces before it.
+        text.truncate(
+            text.trim_end_matches(fairway_text_gotemplate::text::is_space)
+                .len(),
+        );
+        text.push('\n');
+        for hook in hooks() {
+            put(&mut text, &hook.source, &hook.content);
         }
         text
     }
@@ -183,9 +194,11 @@ pub fn render(
         false
     });
     files.sort_by(|left, right| left.0.cmp(&right.0));
-    let (manifests, hooks) = manifest::sort(&files, &mut warnings)?;
+    let (manifests, hooks) = manifest::sort(files, options.reading, &mut warnings)?;
     let mut crds = Vec::new();
-    collect_crds(&chart, &Place::root(chart.name()), &mut crds);
+    if options.crds {
+        collect_crds(&chart, &Place::root(chart.name()), &mut crds)?;
+    }
     Ok(Rendered {
         manifests,
         crds,
@@ -195,7 +208,7 @@ pub fn render(
     })
 }
 
-fn collect_crds(chart: &Chart, place: &Place, crds: &mut Vec<Crd>) {
+fn collect_crds(chart: &Chart, place: &Place, crds: &mut Vec<Crd>) -> Result<(), Error> {
     for file in chart.files.iter() {
         let is_manifest = [".yaml", ".yml", ".json"]
             .iter()
@@ -203,13 +216,14 @@ fn collect_crds(chart: &Chart, place: &Place, crds: &mut Vec<Crd>) {
         if file.name.starts_with("crds/") && is_manifest {
             crds.push(Crd {
                 source: format!("{}/{}", place.now, file.name),
-                content: fairway_text_gotemplate::text::lossy(&file.data).into_owned(),
+                content: fairway_text_gotemplate::text::lossy(&file.data.read()?).into_owned(),
             });
         }
     }
     for (subchart, place) in chart.places(place) {
-        collect_crds(subchart, &place, crds);
+        collect_crds(subchart, &place, crds)?;
     }
+    Ok(())
 }
 
 /// A name that fits into labels, with room for what charts append.

@@ -34,7 +34,10 @@ fn rendered(files: &[(&str, &str)], set: &[&str]) -> Result<Rendered, String> {
             ..Release::default()
         },
         &Capabilities::default(),
-        &Options::default(),
+        &Options {
+            crds: true,
+            ..Options::default()
+        },
         &Offline::default(),
     )
     .map_err(|error| error.to_string())

@@ -14,23 +14,27 @@ pub(crate) use coalesce::{coalesce_tables, coalesce_values};
 pub(crate) type Table = Map<String, Json>;
 
 /// Turns every number into a float, which is what Go makes of numbers in YAML and JSON.
-pub(crate) fn floats(table: Table) -> Table {
+pub(crate) fn floats(mut table: Table) -> Table {
+    table.values_mut().for_each(float_in_place);
     table
-        .into_iter()
-        .map(|(key, value)| (key, float(value)))
-        .collect()
 }
 
 /// Turns the numbers of a value into floats.
-pub(crate) fn float(value: Json) -> Json {
+pub(crate) fn float(mut value: Json) -> Json {
+    float_in_place(&mut value);
+    value
+}
+
+fn float_in_place(value: &mut Json) {
     match value {
         Json::Number(number) if !number.is_f64() => {
-            let float = number.as_f64().and_then(Number::from_f64);
-            float.map_or(Json::Number(number), Json::Number)
+            if let Some(float) = number.as_f64().and_then(Number::from_f64) {
+                *number = float;
+            }
         }
-        Json::Array(items) => Json::Array(items.into_iter().map(float).collect()),
-        Json::Object(fields) => Json::Object(floats(fields)),
-        other => other,
+        Json::Array(items) => items.iter_mut().for_each(float_in_place),
+        Json::Object(fields) => fields.values_mut().for_each(float_in_place),
+        _ => {}
     }
 }
 

@@ -123,12 +123,16 @@ fn inflate(
         values.set_string(line).map_err(failed)?;
     }
     let values = values.build();
+    let options = helm::Options {
+        crds: source.include_crds,
+        ..source.options
+    };
     helm::render(
         &chart,
         &values,
         &source.release,
         &source.capabilities,
-        &source.options,
+        &options,
         environment,
     )
     .map_err(failed)
@@ -182,6 +186,11 @@ impl ChartRenderer for Charts<'_> {
             include_crds: request.include_crds,
             no_hooks: request.skip_hooks,
             skip_tests: request.skip_tests,
+            options: helm::Options {
+                // kustomize reads the text itself.
+                reading: helm::Reading::Head,
+                ..helm::Options::default()
+            },
             ..HelmSource::default()
         };
         inflate(request.reader, request.path, &source, self.environment)

@@ -37,6 +37,8 @@ impl Default for Limits {
 #[derive(Debug, Clone)]
 pub(crate) enum Node {
     File(Arc<[u8]>),
+    /// A file that nobody has asked for, and its size.
+    Unread(u64),
     Directory(Names),
     /// Its target as it was written, relative to the link's directory.
     Link(Arc<str>),
@@ -120,6 +122,15 @@ impl Tree {
         match &self.nodes {
             Nodes::Whole(nodes) => Ok(nodes.get(path).cloned()),
             Nodes::Lazy(lazy) => lazy.node(path),
+        }
+    }
+
+    /// The bytes of a file at a normalised path, of which `node` is known.
+    pub(crate) fn content(&self, path: &str, node: Node) -> Result<Option<Arc<[u8]>>, TreeError> {
+        match (node, &self.nodes) {
+            (Node::File(content), _) => Ok(Some(content)),
+            (Node::Unread(_), Nodes::Lazy(lazy)) => lazy.content(path).map(Some),
+            _ => Ok(None),
         }
     }
 

@@ -27,11 +27,14 @@ const MERGED_FROM: usize = 64;
 impl Tree {
     /// What is at a normalised path; links are not followed.
     pub fn entry(&self, path: &str) -> Result<Option<Entry>, TreeError> {
-        Ok(self.node(path)?.map(|node| match node {
-            Node::File(content) => Entry::File(content),
-            Node::Link(target) => Entry::Link(target.to_string()),
-            Node::Directory(_) => Entry::Directory,
-        }))
+        let Some(node) = self.node(path)? else {
+            return Ok(None);
+        };
+        Ok(match node {
+            Node::Link(target) => Some(Entry::Link(target.to_string())),
+            Node::Directory(_) => Some(Entry::Directory),
+            file => self.content(path, file)?.map(Entry::File),
+        })
     }
 
     /// This tree with changes, all at once: what a path loses and what another gains may need each other's place. As in

@@ -19,10 +19,25 @@ pub enum Entry {
     Link(String),
 }
 
-/// Where the files of a tree come from. It is asked for each path once; what it said then, stays.
+/// What a source says is at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// A file, and its size in bytes.
+    File(u64),
+    /// A directory.
+    Directory,
+    /// A symbolic link and its target, relative to the link's directory.
+    Link(String),
+}
+
+/// Where the files of a tree come from. It is asked for each path once; what it said then, stays. Files of which only
+/// names are wanted, like the definitions and pictures of a chart, are never read.
 pub trait Source: Debug + Send + Sync {
-    /// What is at a normalised path, none if nothing is. A file of more than `limit` bytes is an error.
-    fn entry(&self, path: &str, limit: u64) -> Result<Option<Entry>, Problem>;
+    /// What is at a normalised path, none if nothing is.
+    fn find(&self, path: &str) -> Result<Option<Found>, Problem>;
+
+    /// The bytes of a file that was found, as many as its size was then, or fewer if it has shrunk.
+    fn read(&self, path: &str, size: u64) -> Result<Arc<[u8]>, Problem>;
 
     /// The names in a directory, at most `limit` of them.
     fn names(&self, path: &str, limit: usize) -> Result<BTreeSet<String>, Problem>;
@@ -62,21 +77,39 @@ impl Lazy {
             let limit = self.limits.files;
             return Err(refuse(Problem::TooManyFiles { limit }));
         }
-        let entry = self.source.entry(path, self.limits.file_bytes).map_err(refuse)?;
-        let node = entry.map(|entry| match entry {
-            Entry::File(content) => Node::File(content),
-            Entry::Directory => Node::Directory(Names::default()),
-            Entry::Link(target) => Node::Link(target.into()),
-        });
-        if let Some(Node::File(content)) = &node {
-            known.bytes += content.len() as u64;
-            let limit = self.limits.total_bytes;
-            if known.bytes > limit {
-                return Err(refuse(Problem::TreeTooLarge { limit }));
+        let limit = self.limits.file_bytes;
+        let node = match self.source.find(path).map_err(refuse)? {
+            Some(Found::File(size)) if size > limit => {
+                return Err(refuse(Problem::FileTooLarge { size, limit }));
             }
-        }
+            Some(Found::File(size)) => Some(Node::Unread(size)),
+            Some(Found::Directory) => Some(Node::Directory(Names::default())),
+            Some(Found::Link(target)) => Some(Node::Link(target.into())),
+            None => None,
+        };
         known.nodes.insert(path.to_owned(), node.clone());
         Ok(node)
+    }
+
+    /// The bytes of a file that was found.
+    pub(crate) fn content(&self, path: &str) -> Result<Arc<[u8]>, TreeError> {
+        let mut known = self.known();
+        let refuse = |problem| TreeError::new(path, problem);
+        let size = match known.nodes.get(path) {
+            Some(Some(Node::File(content))) => return Ok(content.clone()),
+            Some(Some(Node::Unread(size))) => *size,
+            _ => return Err(refuse(Problem::NotFound)),
+        };
+        let content = self.source.read(path, size).map_err(refuse)?;
+        known.bytes += content.len() as u64;
+        let limit = self.limits.total_bytes;
+        if known.bytes > limit {
+            return Err(refuse(Problem::TreeTooLarge { limit }));
+        }
+        known
+            .nodes
+            .insert(path.to_owned(), Some(Node::File(content.clone())));
+        Ok(content)
     }
 
     pub(crate) fn names(&self, path: &str) -> Result<Names, TreeError> {

@@ -20,7 +20,7 @@ pub use builder::{Limits, Tree, TreeBuilder};
 pub use change::Change;
 pub use error::{Problem, TreeError};
 pub use inputs::Inputs;
-pub use lazy::{Entry, Source};
+pub use lazy::{Entry, Found, Source};
 pub use reader::{Kind, Reader};
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Reading a tree, with the record of it.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeSet, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::builder::{Node, Tree};
 use crate::error::{Problem, TreeError};
@@ -22,6 +22,8 @@ pub enum Kind {
 pub struct Reader {
     tree: Tree,
     inputs: Arc<Mutex<Inputs>>,
+    /// Directories that were listed and to which no link leads: what is in one need not be looked for from the top.
+    real: Arc<Mutex<HashSet<String>>>,
 }
 
 impl Reader {
@@ -29,6 +31,7 @@ impl Reader {
         Self {
             tree,
             inputs: Arc::default(),
+            real: Arc::default(),
         }
     }
 
@@ -44,16 +47,23 @@ impl Reader {
 
     /// The bytes of a file.
     pub fn read(&self, path: &str) -> Result<Arc<[u8]>, TreeError> {
-        match self.resolve(path)? {
-            (real, Node::File(content)) => {
-                self.record(|inputs| inputs.files.insert(real));
-                Ok(content)
-            }
-            (real, _) => {
-                self.record(|inputs| inputs.present.insert(real));
-                Err(TreeError::new(path, Problem::IsDirectory))
-            }
+        let (real, node) = self.resolve(path)?;
+        self.note(real.clone(), &node);
+        match self.tree.content(&real, node)? {
+            Some(content) => Ok(content),
+            None => Err(TreeError::new(path, Problem::IsDirectory)),
         }
+    }
+
+    /// How many bytes the file at a path has, which need not be read for that; none if it is a directory.
+    pub fn size(&self, path: &str) -> Result<Option<u64>, TreeError> {
+        let (real, node) = self.resolve(path)?;
+        self.note(real, &node);
+        Ok(match node {
+            Node::File(content) => Some(content.len() as u64),
+            Node::Unread(size) => Some(size),
+            _ => None,
+        })
     }
 
     /// The text of a file.
@@ -79,6 +89,9 @@ impl Reader {
         match self.resolve(path)? {
             (real, Node::Directory(names)) => {
                 let names = self.tree.names(&real, names)?;
+                if self.tree.has_links {
+                    self.real().insert(real.clone());
+                }
                 self.record(|inputs| inputs.directories.insert(real, BTreeSet::clone(&names)));
                 Ok(names.iter().cloned().collect())
             }
@@ -127,8 +140,10 @@ impl Reader {
                         false => format!("{at}/{name}"),
                     }));
                 }
-                Node::File(_) if first => return Err(TreeError::new(directory, Problem::NotDirectory)),
-                Node::File(_) => found.push(at),
+                Node::File(_) | Node::Unread(_) if first => {
+                    return Err(TreeError::new(directory, Problem::NotDirectory));
+                }
+                Node::File(_) | Node::Unread(_) => found.push(at),
                 Node::Link(_) => {
                     if self.kind(&at)? == Some(Kind::File) {
                         found.push(at);
@@ -143,7 +158,7 @@ impl Reader {
     /// Records that something is there. That it exists is a fact about its directory's entries; a file stands for it.
     fn note(&self, real: String, node: &Node) -> Kind {
         match node {
-            Node::File(_) => {
+            Node::File(_) | Node::Unread(_) => {
                 self.record(|inputs| inputs.files.insert(real));
                 Kind::File
             }
@@ -152,6 +167,10 @@ impl Reader {
                 Kind::Directory
             }
         }
+    }
+
+    fn real(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.real.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn record<T>(&self, note: impl FnOnce(&mut Inputs) -> T) -> T {
@@ -186,7 +205,11 @@ impl Reader {
     ) -> Result<Result<(String, Node), (Problem, String)>, TreeError> {
         let mut links = self.tree.limits.links;
         let mut path = normalised.to_owned();
-        let mut done = 0;
+        let mut done = match path::parent(normalised) {
+            "" => 0,
+            parent if self.real().contains(parent) => parent.len() + 1,
+            _ => 0,
+        };
         loop {
             let end = match path[done..].find('/') {
                 Some(length) => done + length,
@@ -213,7 +236,9 @@ impl Reader {
                 }
                 Some(node) if end == path.len() => return Ok(Ok((path, node))),
                 Some(Node::Directory(_)) => done = end + 1,
-                Some(Node::File(_)) => return Ok(Err((Problem::NotDirectory, path.clone()))),
+                Some(Node::File(_) | Node::Unread(_)) => {
+                    return Ok(Err((Problem::NotDirectory, path.clone())));
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Change, Entry, Kind, Limits, Problem, Source, Tree, TreeBuilder, path};
+use crate::{Change, Entry, Found, Kind, Limits, Problem, Source, Tree, TreeBuilder, path};
 
 fn tree() -> Tree {
     let mut builder = Tree::builder();
@@ -223,17 +223,24 @@ fn limits_hold_for_changes() {
 struct Counting(std::sync::Arc<std::sync::atomic::AtomicUsize>);
 
 impl Source for Counting {
-    fn entry(&self, path: &str, _: u64) -> Result<Option<Entry>, Problem> {
+    fn find(&self, path: &str) -> Result<Option<Found>, Problem> {
         self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         match path {
-            "" | "d" => Ok(Some(Entry::Directory)),
-            "d/file" => Ok(Some(Entry::File(b"text".as_slice().into()))),
-            "link" => Ok(Some(Entry::Link("d/file".to_owned()))),
+            "" | "d" => Ok(Some(Found::Directory)),
+            "d/file" => Ok(Some(Found::File(4))),
+            "link" => Ok(Some(Found::Link("d/file".to_owned()))),
+            "d/large" => Ok(Some(Found::File(10_000))),
             "broken" => Err(Problem::Unreadable {
                 why: "bad sector".to_owned(),
             }),
             _ => Ok(None),
         }
+    }
+
+    fn read(&self, path: &str, size: u64) -> Result<std::sync::Arc<[u8]>, Problem> {
+        self.0.fetch_add(100, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!((path, size), ("d/file", 4));
+        Ok(b"text".as_slice().into())
     }
 
     fn names(&self, _: &str, _: usize) -> Result<std::collections::BTreeSet<String>, Problem> {
@@ -247,16 +254,30 @@ fn a_lazy_tree_asks_once_and_within_limits() {
     let asked = source.0.clone();
     let limits = Limits {
         files: 8,
+        file_bytes: 9_999,
         ..Limits::default()
     };
     let tree = Tree::lazy(Box::new(source), limits);
     let reader = tree.reader();
+    let count = || asked.load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(reader.kind("d/file").unwrap(), Some(Kind::File));
+    assert_eq!(reader.size("d/file").unwrap(), Some(4));
+    assert_eq!(reader.size("d").unwrap(), None);
+    assert!(count() < 100, "nothing was read");
     for _ in 0..3 {
         assert_eq!(&*reader.read("link").unwrap(), b"text");
         assert_eq!(reader.kind("d/none").unwrap(), None);
         assert_eq!(reader.list("d").unwrap(), ["file"]);
     }
-    assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), 4);
+    // Four paths and one file.
+    assert_eq!(count(), 104);
+    assert!(matches!(
+        reader.kind("d/large").unwrap_err().problem,
+        Problem::FileTooLarge {
+            size: 10_000,
+            limit: 9_999
+        }
+    ));
     assert!(reader.inputs().files.contains("d/file") && reader.inputs().files.contains("link"));
     let error = reader.read("broken").unwrap_err();
     assert_eq!(error.to_string(), "\"broken\": it could not be read: bad sector");

@@ -3,7 +3,7 @@
 
 mod eval;
 
-use crate::ast::{Branch, Command, Declared, Invocation, Node, Operand, Pipe, Template};
+use crate::ast::{Branch, Code, Command, Declared, Invocation, Node, Operand, Pipe, Shown, Span, Template};
 use crate::error::{ExecError, Fault};
 use crate::machine::Machine;
 use crate::value::{Elem, Value};
@@ -38,6 +38,7 @@ type Outcome<T> = Result<T, Box<ExecError>>;
 struct State<'m, 'a, 't> {
     machine: &'m mut Machine<'a>,
     template: &'t Template,
+    code: &'t Code,
     at: At<'t>,
     /// Where this template's variables start.
     base: usize,
@@ -51,12 +52,13 @@ pub(crate) fn execute(machine: &mut Machine<'_>, template: &Template, data: &Val
     let mut state = State {
         machine,
         template,
+        code: &template.code,
         at: At::Nothing,
         base,
     };
     let result = match state.machine.descend() {
         Ok(()) => {
-            let walked = state.walk(data, false, &template.root);
+            let walked = state.walk(data, false, template.root);
             state.machine.depth -= 1;
             walked.map(|_| ())
         }
@@ -73,16 +75,17 @@ impl<'t> State<'_, '_, 't> {
 
     /// The error at the node at hand.
     fn fault(&self, fault: &Fault) -> Box<ExecError> {
+        let code = self.code;
         let (pos, context) = match self.at {
             At::Nothing => (0, String::new()),
-            At::Action(pipe) => (pipe.pos, format!("{{{{{pipe}}}}}")),
-            At::Pipe(pipe) => (pipe.pos, pipe.to_string()),
-            At::Command(command) => (command.pos, command.to_string()),
-            At::Operand(operand) => (operand.pos, operand.to_string()),
-            At::Invocation(invocation) => (invocation.pos, invocation.to_string()),
+            At::Action(pipe) => (pipe.pos, format!("{{{{{}}}}}", Shown::pipe(code, pipe))),
+            At::Pipe(pipe) => (pipe.pos, Shown::pipe(code, pipe)),
+            At::Command(command) => (command.pos, Shown::command(code, command)),
+            At::Operand(operand) => (operand.pos, Shown::operand(code, operand)),
+            At::Invocation(invocation) => (invocation.pos, Shown::invocation(code, invocation)),
         };
         Box::new(ExecError {
-            location: self.template.location(pos),
+            location: code.location(pos),
             template: crate::text::quote(self.template.name.as_bytes()),
             context,
             message: fault.to_string(),
@@ -93,26 +96,28 @@ impl<'t> State<'_, '_, 't> {
         self.machine.spend(1).map_err(|fault| self.fault(&fault))
     }
 
-    fn walk(&mut self, dot: &Value, boxed: bool, list: &'t [Node]) -> Outcome<Flow> {
-        for node in list {
+    fn walk(&mut self, dot: &Value, boxed: bool, list: Span) -> Outcome<Flow> {
+        let code = self.code;
+        for node in &code.nodes[list.range()] {
             self.spend()?;
             match node {
-                Node::Text(start, end) => {
-                    let text = &self.template.text.as_bytes()[*start as usize..*end as usize];
-                    self.machine.print(text).map_err(|fault| self.fault(&fault))?;
+                Node::Text(span) | Node::Literal(span) => {
+                    let printed = self.machine.print(code.slice(*span));
+                    printed.map_err(|fault| self.fault(&fault))?;
                 }
-                Node::Action(pipe) => {
+                Node::Action(id) => {
+                    let pipe = code.pipe(*id);
                     self.at = At::Action(pipe);
-                    let value = self.pipeline(dot, boxed, pipe)?;
+                    let value = self.pipeline(dot, boxed, *id)?;
                     if pipe.variables.is_empty() {
                         self.at = At::Action(pipe);
                         self.print(&value)?;
                     }
                 }
                 Node::If(branch) => {
-                    let condition = self.pipeline(dot, boxed, &branch.pipe)?;
+                    let condition = self.pipeline(dot, boxed, branch.pipe)?;
                     let flow = match condition.truth() {
-                        true => self.walk(dot, boxed, &branch.list)?,
+                        true => self.walk(dot, boxed, branch.list)?,
                         false => self.otherwise(dot, boxed, branch)?,
                     };
                     if !matches!(flow, Flow::Next) {
@@ -120,9 +125,9 @@ impl<'t> State<'_, '_, 't> {
                     }
                 }
                 Node::With(branch) => {
-                    let value = self.pipeline(dot, boxed, &branch.pipe)?;
+                    let value = self.pipeline(dot, boxed, branch.pipe)?;
                     let flow = match value.truth() {
-                        true => self.walk(&value, false, &branch.list)?,
+                        true => self.walk(&value, false, branch.list)?,
                         false => self.otherwise(dot, boxed, branch)?,
                     };
                     if !matches!(flow, Flow::Next) {
@@ -135,7 +140,7 @@ impl<'t> State<'_, '_, 't> {
                         return Ok(flow);
                     }
                 }
-                Node::Template(invocation) => self.invoke(dot, boxed, invocation)?,
+                Node::Template(at) => self.invoke(dot, boxed, &code.invocations[*at as usize])?,
                 Node::Break => return Ok(Flow::Break),
                 Node::Continue => return Ok(Flow::Continue),
             }
@@ -143,11 +148,8 @@ impl<'t> State<'_, '_, 't> {
         Ok(Flow::Next)
     }
 
-    fn otherwise(&mut self, dot: &Value, boxed: bool, branch: &'t Branch) -> Outcome<Flow> {
-        match &branch.otherwise {
-            Some(list) => self.walk(dot, boxed, list),
-            None => Ok(Flow::Next),
-        }
+    fn otherwise(&mut self, dot: &Value, boxed: bool, branch: &Branch) -> Outcome<Flow> {
+        self.walk(dot, boxed, branch.otherwise)
     }
 
     fn invoke(&mut self, dot: &Value, boxed: bool, invocation: &'t Invocation) -> Outcome<()> {
@@ -156,15 +158,15 @@ impl<'t> State<'_, '_, 't> {
             let name = crate::text::quote(invocation.name.as_bytes());
             return self.error(format!("template {name} not defined"));
         };
-        let data = match &invocation.pipe {
+        let data = match invocation.pipe {
             Some(pipe) => self.pipeline(dot, boxed, pipe)?,
             None => Value::Invalid,
         };
         execute(self.machine, &template, &data)
     }
 
-    fn range(&mut self, dot: &Value, boxed: bool, branch: &'t Branch) -> Outcome<Flow> {
-        let value = self.pipeline(dot, boxed, &branch.pipe)?;
+    fn range(&mut self, dot: &Value, boxed: bool, branch: &Branch) -> Outcome<Flow> {
+        let value = self.pipeline(dot, boxed, branch.pipe)?;
         let mut count = 0_usize;
         match &value {
             Value::Invalid | Value::Nil => {}
@@ -207,7 +209,7 @@ impl<'t> State<'_, '_, 't> {
         }
     }
 
-    fn iteration(&mut self, branch: &'t Branch, key: Value, item: &Value, boxed: bool) -> Outcome<Flow> {
+    fn iteration(&mut self, branch: &Branch, key: Value, item: &Value, boxed: bool) -> Outcome<Flow> {
         self.spend()?;
         let element = Slot {
             value: item.clone(),
@@ -217,7 +219,8 @@ impl<'t> State<'_, '_, 't> {
             value: key,
             boxed: false,
         };
-        match branch.pipe.variables.as_slice() {
+        let code = self.code;
+        match code.variables(code.pipe(branch.pipe)) {
             [] => {}
             [one] => self.store(one, element)?,
             [first, second, ..] => {
@@ -225,19 +228,22 @@ impl<'t> State<'_, '_, 't> {
                 self.store(second, element)?;
             }
         }
-        self.walk(item, boxed, &branch.list)
+        self.walk(item, boxed, branch.list)
     }
 
     fn store(&mut self, variable: &Declared, slot: Slot) -> Outcome<()> {
         match variable
             .slot
-            .and_then(|at| self.machine.frame.get_mut(self.base + at))
+            .and_then(|at| self.machine.frame.get_mut(self.base + at as usize))
         {
             Some(place) => {
                 *place = slot;
                 Ok(())
             }
-            None => self.error(format!("undefined variable: {}", variable.name)),
+            None => {
+                let name = crate::text::lossy(self.code.slice(variable.name));
+                self.error(format!("undefined variable: {name}"))
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 //! read, and the tables in which a template finds them.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::error::Fault;
 use crate::machine::Machine;
@@ -122,14 +123,36 @@ impl Func {
     }
 }
 
+/// A hash that is quick for short names (FNV-1a). The names in the table are fixed, so that nobody can make them collide.
+#[derive(Clone, Copy)]
+struct NameHasher(u64);
+
+impl Default for NameHasher {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for NameHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// The functions that a template may call. Templates refer to them by number, so one is executed with the table with
 /// which it was parsed.
 #[derive(Default)]
 pub struct Functions {
     table: Vec<Func>,
-    names: HashMap<&'static str, usize>,
-    pub(crate) and: usize,
-    pub(crate) or: usize,
+    names: HashMap<&'static str, u32, BuildHasherDefault<NameHasher>>,
+    pub(crate) and: u32,
+    pub(crate) or: u32,
 }
 
 impl Functions {
@@ -137,8 +160,8 @@ impl Functions {
     pub fn builtin() -> Self {
         let mut functions = Self::default();
         functions.add(crate::builtins::TABLE);
-        functions.and = functions.find("and").unwrap_or(usize::MAX);
-        functions.or = functions.find("or").unwrap_or(usize::MAX);
+        functions.and = functions.find("and").unwrap_or(u32::MAX);
+        functions.or = functions.find("or").unwrap_or(u32::MAX);
         functions
     }
 
@@ -146,9 +169,10 @@ impl Functions {
     pub fn add(&mut self, functions: &[Func]) {
         for function in functions {
             match self.names.get(function.name) {
-                Some(&at) => self.table[at] = *function,
+                Some(&at) => self.table[at as usize] = *function,
                 None => {
-                    self.names.insert(function.name, self.table.len());
+                    let number = u32::try_from(self.table.len()).unwrap_or(u32::MAX);
+                    self.names.insert(function.name, number);
                     self.table.push(*function);
                 }
             }
@@ -162,12 +186,12 @@ impl Functions {
     }
 
     /// The number of a function.
-    pub fn find(&self, name: &str) -> Option<usize> {
+    pub fn find(&self, name: &str) -> Option<u32> {
         self.names.get(name).copied()
     }
 
-    pub(crate) fn get(&self, index: usize) -> Option<&Func> {
-        self.table.get(index)
+    pub(crate) fn get(&self, index: u32) -> Option<&Func> {
+        self.table.get(index as usize)
     }
 
     /// The names of all functions.

@@ -1,10 +1,15 @@
 //! Cuts a template's text into tokens, by Go's rules: which spaces trim markers take away, what ends a word, and what
 //! each mistake is called.
 
+use memchr::memmem::Finder;
+
+use crate::ast::Span;
+
 /// What a token is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    Error(String),
+    /// What is wrong, the lexer says.
+    Error,
     Eof,
     Text,
     LeftDelim,
@@ -46,114 +51,124 @@ pub(crate) enum Keyword {
 }
 
 /// A piece of the text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
-    pub(crate) start: usize,
-    pub(crate) end: usize,
-    /// The line it starts on, counted from 1.
-    pub(crate) line: u32,
+    pub(crate) span: Span,
 }
 
-const LEFT: &str = "{{";
-const RIGHT: &str = "}}";
+const LEFT: &[u8] = b"{{";
+const RIGHT: &[u8] = b"}}";
 
-/// All tokens of a text; the last one is the end or an error.
-pub(crate) fn lex(input: &str) -> Vec<Token> {
-    let mut lexer = Lexer {
-        input,
-        pos: 0,
-        start: 0,
-        line: 1,
-        start_line: 1,
-        parens: 0,
-        tokens: Vec::with_capacity(input.len() / 8),
-    };
-    lexer.text();
-    lexer.tokens
-}
-
-struct Lexer<'a> {
-    input: &'a str,
+/// The text, cut up to somewhere. Tokens are made an action at a time: those of a whole text would take several times the
+/// memory of the text.
+pub(crate) struct Lexer<'t> {
+    input: &'t str,
+    bytes: &'t [u8],
     pos: usize,
     start: usize,
-    line: u32,
-    start_line: u32,
     parens: usize,
+    left: Finder<'static>,
     tokens: Vec<Token>,
+    /// What the last token is wrong about, if it is an error.
+    message: String,
 }
 
-fn newlines(text: &str) -> u32 {
-    u32::try_from(text.bytes().filter(|&byte| byte == b'\n').count()).unwrap_or(u32::MAX)
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
-pub(crate) fn is_space(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\r' | '\n')
-}
+/// Which bytes are letters, digits and underscores.
+static WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || byte == b'_' as usize;
+        byte += 1;
+    }
+    table
+};
 
 fn is_word(c: char) -> bool {
     c == '_' || c.is_alphanumeric()
 }
 
-fn trims_left(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    bytes.first() == Some(&b'-') && bytes.get(1).is_some_and(|&byte| is_space(char::from(byte)))
+fn trims_left(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&b'-') && bytes.get(1).is_some_and(|&byte| is_space(byte))
 }
 
-fn trims_right(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    bytes.first().is_some_and(|&byte| is_space(char::from(byte))) && bytes.get(1) == Some(&b'-')
+fn trims_right(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(|&byte| is_space(byte)) && bytes.get(1) == Some(&b'-')
 }
 
-impl Lexer<'_> {
-    fn rest(&self) -> &str {
-        &self.input[self.pos..]
+impl<'t> Lexer<'t> {
+    pub(crate) fn new(input: &'t str) -> Self {
+        Self {
+            input,
+            bytes: input.as_bytes(),
+            pos: 0,
+            start: 0,
+            parens: 0,
+            left: Finder::new(LEFT),
+            tokens: Vec::new(),
+            message: String::new(),
+        }
+    }
+
+    /// The tokens at hand. The last one of a text is its end or an error.
+    pub(crate) fn tokens(&self) -> &[Token] {
+        &self.tokens
+    }
+
+    /// What is wrong where the last token is an error.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    fn rest(&self) -> &'t [u8] {
+        &self.bytes[self.pos..]
     }
 
     fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
+        match self.bytes.get(self.pos) {
+            Some(byte) if byte.is_ascii() => Some(char::from(*byte)),
+            Some(_) => self.input[self.pos..].chars().next(),
+            None => None,
+        }
     }
 
     fn next(&mut self) -> Option<char> {
         let c = self.peek()?;
         self.pos += c.len_utf8();
-        if c == '\n' {
-            self.line += 1;
-        }
         Some(c)
     }
 
+    /// What was read so far is no part of a token.
     fn ignore(&mut self) {
-        self.line += newlines(&self.input[self.start..self.pos]);
-        self.begin();
-    }
-
-    fn begin(&mut self) {
         self.start = self.pos;
-        self.start_line = self.line;
     }
 
     fn emit(&mut self, kind: Kind) {
         self.tokens.push(Token {
             kind,
-            start: self.start,
-            end: self.pos,
-            line: self.start_line,
+            span: Span::new(self.start, self.pos),
         });
-        self.begin();
+        self.start = self.pos;
     }
 
     fn error(&mut self, message: impl Into<String>) {
-        self.emit(Kind::Error(message.into()));
+        self.message = message.into();
+        self.emit(Kind::Error);
     }
 
-    /// Text up to an action, and the actions, until the end.
-    fn text(&mut self) {
+    /// Puts the tokens up to the end of the next action in the place of those at hand.
+    #[inline(never)]
+    pub(crate) fn advance(&mut self) {
+        self.tokens.clear();
         loop {
-            let Some(length) = memchr::memmem::find(self.rest().as_bytes(), LEFT.as_bytes()) else {
-                self.pos = self.input.len();
+            let Some(length) = self.left.find(self.rest()) else {
+                self.pos = self.bytes.len();
                 if self.pos > self.start {
-                    self.line += newlines(&self.input[self.start..self.pos]);
                     self.emit(Kind::Text);
                 }
                 self.emit(Kind::Eof);
@@ -161,42 +176,43 @@ impl Lexer<'_> {
             };
             if length > 0 {
                 let delimiter = self.pos + length;
-                let trims = trims_left(&self.input[delimiter + LEFT.len()..]);
-                let text = &self.input[self.start..delimiter];
-                let kept = if trims {
-                    text.trim_end_matches(is_space).len()
-                } else {
-                    text.len()
+                let trims = trims_left(&self.bytes[delimiter + LEFT.len()..]);
+                let text = &self.bytes[self.start..delimiter];
+                let kept = match trims {
+                    true => text
+                        .iter()
+                        .rposition(|&byte| !is_space(byte))
+                        .map_or(0, |last| last + 1),
+                    false => text.len(),
                 };
                 self.pos = self.start + kept;
-                self.line += newlines(&self.input[self.start..self.pos]);
                 if kept > 0 {
                     self.emit(Kind::Text);
                 }
                 self.pos = delimiter;
                 self.ignore();
             }
-            if !self.left_delim() {
+            if self.left_delim() {
                 return;
             }
         }
     }
 
-    /// False after an error.
+    /// False after a comment, which leaves no token.
     fn left_delim(&mut self) -> bool {
         self.pos += LEFT.len();
         let marker = if trims_left(self.rest()) { 2 } else { 0 };
-        // The marker is ASCII and a space, so this is a character boundary.
-        if self.input[self.pos + marker..].starts_with("/*") {
+        if self.rest()[marker..].starts_with(b"/*") {
             self.pos += marker;
             self.ignore();
-            return self.comment();
+            return !self.comment();
         }
         self.emit(Kind::LeftDelim);
         self.pos += marker;
         self.ignore();
         self.parens = 0;
-        self.action()
+        self.action();
+        true
     }
 
     fn at_right_delim(&self) -> Option<bool> {
@@ -207,9 +223,10 @@ impl Lexer<'_> {
         rest.starts_with(RIGHT).then_some(false)
     }
 
+    /// False after an error.
     fn comment(&mut self) -> bool {
         self.pos += 2;
-        let Some(length) = self.rest().find("*/") else {
+        let Some(length) = memchr::memmem::find(self.rest(), b"*/") else {
             self.error("unclosed comment");
             return false;
         };
@@ -226,8 +243,13 @@ impl Lexer<'_> {
 
     fn skip_trimmed(&mut self, trims: bool) {
         if trims {
-            let rest = self.rest();
-            self.pos += rest.len() - rest.trim_start_matches(is_space).len();
+            self.skip_spaces();
+        }
+    }
+
+    fn skip_spaces(&mut self) {
+        while self.bytes.get(self.pos).is_some_and(|&byte| is_space(byte)) {
+            self.pos += 1;
         }
     }
 
@@ -242,75 +264,88 @@ impl Lexer<'_> {
         self.ignore();
     }
 
-    /// The inside of an action, up to and with its right delimiter. False after an error.
-    fn action(&mut self) -> bool {
+    /// The inside of an action, up to and with its right delimiter or an error.
+    fn action(&mut self) {
         loop {
-            if let Some(trims) = self.at_right_delim() {
-                if self.parens > 0 {
-                    self.error("unclosed left paren");
-                    return false;
-                }
-                self.right_delim(trims);
-                return true;
-            }
-            let Some(c) = self.next() else {
-                self.error("unclosed action");
-                return false;
+            let Some(&byte) = self.bytes.get(self.pos) else {
+                return self.error("unclosed action");
             };
-            let fine = match c {
-                c if is_space(c) => {
-                    if let Some(trims) = self.space() {
-                        self.right_delim(trims);
-                        return true;
+            let fine = match byte {
+                b' ' | b'\t' | b'\r' | b'\n' => {
+                    self.skip_spaces();
+                    // The last one may belong to a trim marker.
+                    if self.rest().starts_with(b"-}}") {
+                        self.pos -= 1;
+                        if self.pos > self.start {
+                            self.emit(Kind::Space);
+                        }
+                        return self.end_action(true);
                     }
-                    true
+                    self.put(Kind::Space)
                 }
-                '=' => self.put(Kind::Assign),
-                ':' => match self.next() {
-                    Some('=') => self.put(Kind::Declare),
-                    _ => {
-                        self.error("expected :=");
-                        false
-                    }
-                },
-                '|' => self.put(Kind::Pipe),
-                '"' => self.quoted('"', Kind::Str, "unterminated quoted string"),
-                '\'' => self.quoted('\'', Kind::CharConstant, "unterminated character constant"),
-                '`' => self.raw_quoted(),
-                '$' => self.field_or_variable(Kind::Variable),
-                '.' if !self.peek().is_some_and(|c| c.is_ascii_digit()) => {
+                b'}' if self.rest().starts_with(RIGHT) => return self.end_action(false),
+                b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.identifier(),
+                b'.' if !self.bytes.get(self.pos + 1).is_some_and(u8::is_ascii_digit) => {
+                    self.pos += 1;
                     self.field_or_variable(Kind::Field)
                 }
-                '.' | '+' | '-' | '0'..='9' => {
-                    self.pos -= 1;
-                    self.number()
+                b'$' => {
+                    self.pos += 1;
+                    self.field_or_variable(Kind::Variable)
                 }
-                c if is_word(c) => {
-                    self.pos -= c.len_utf8();
-                    self.identifier()
-                }
-                '(' => {
-                    self.parens += 1;
-                    self.put(Kind::LeftParen)
-                }
-                ')' => match self.parens.checked_sub(1) {
-                    Some(rest) => {
-                        self.parens = rest;
-                        self.put(Kind::RightParen)
-                    }
-                    None => {
-                        self.error("unexpected right paren");
-                        false
-                    }
-                },
-                ' '..='~' => self.put(Kind::Char),
-                c => {
-                    self.error(format!("unrecognized character in action: {}", unicode_name(c)));
-                    false
-                }
+                b'.' | b'+' | b'-' | b'0'..=b'9' => self.number(),
+                _ => self.mark(),
             };
             if !fine {
-                return false;
+                return;
+            }
+        }
+    }
+
+    fn end_action(&mut self, trims: bool) {
+        match self.parens {
+            0 => self.right_delim(trims),
+            _ => self.error("unclosed left paren"),
+        }
+    }
+
+    /// A character that is neither a space nor part of a word, a number or a field; or one beyond ASCII.
+    fn mark(&mut self) -> bool {
+        match self.next().unwrap_or_default() {
+            '=' => self.put(Kind::Assign),
+            ':' => match self.next() {
+                Some('=') => self.put(Kind::Declare),
+                _ => {
+                    self.error("expected :=");
+                    false
+                }
+            },
+            '|' => self.put(Kind::Pipe),
+            '"' => self.quoted(b'"', Kind::Str, "unterminated quoted string"),
+            '\'' => self.quoted(b'\'', Kind::CharConstant, "unterminated character constant"),
+            '`' => self.raw_quoted(),
+            '(' => {
+                self.parens += 1;
+                self.put(Kind::LeftParen)
+            }
+            ')' => match self.parens.checked_sub(1) {
+                Some(rest) => {
+                    self.parens = rest;
+                    self.put(Kind::RightParen)
+                }
+                None => {
+                    self.error("unexpected right paren");
+                    false
+                }
+            },
+            c if is_word(c) => {
+                self.pos -= c.len_utf8();
+                self.identifier()
+            }
+            ' '..='~' => self.put(Kind::Char),
+            c => {
+                self.error(format!("unrecognized character in action: {}", unicode_name(c)));
+                false
             }
         }
     }
@@ -320,34 +355,11 @@ impl Lexer<'_> {
         true
     }
 
-    /// Spaces, of which the first has been read. Gives the trimming of a right delimiter that follows at once.
-    fn space(&mut self) -> Option<bool> {
-        let mut count = 1;
-        while self.peek().is_some_and(is_space) {
-            self.next();
-            count += 1;
-        }
-        // The last space may belong to a trim marker.
-        let last = &self.input[self.pos - 1..];
-        if trims_right(last) && last[2..].starts_with(RIGHT) {
-            self.pos -= 1;
-            if last.starts_with('\n') {
-                self.line -= 1;
-            }
-            if count == 1 {
-                return Some(true);
-            }
-        }
-        self.emit(Kind::Space);
-        None
-    }
-
     fn at_terminator(&self) -> bool {
-        match self.peek() {
-            None => true,
-            Some(c) if is_space(c) => true,
-            Some('.' | ',' | '|' | ':' | ')' | '(') => true,
-            Some(_) => self.rest().starts_with(RIGHT),
+        match self.bytes.get(self.pos) {
+            None | Some(b' ' | b'\t' | b'\r' | b'\n' | b'.' | b',' | b'|' | b':' | b')' | b'(') => true,
+            Some(b'}') => self.rest().starts_with(RIGHT),
+            Some(_) => false,
         }
     }
 
@@ -358,8 +370,16 @@ impl Lexer<'_> {
     }
 
     fn skip_word(&mut self) {
-        while self.peek().is_some_and(is_word) {
-            self.next();
+        loop {
+            let rest = self.rest();
+            self.pos += rest
+                .iter()
+                .position(|&byte| !WORD[usize::from(byte)])
+                .unwrap_or(rest.len());
+            match self.peek() {
+                Some(c) if !c.is_ascii() && is_word(c) => self.pos += c.len_utf8(),
+                _ => return,
+            }
         }
     }
 
@@ -400,36 +420,34 @@ impl Lexer<'_> {
         self.put(kind)
     }
 
-    fn quoted(&mut self, mark: char, kind: Kind, unterminated: &str) -> bool {
-        loop {
-            match self.next() {
-                Some('\\') => {
-                    if matches!(self.next(), None | Some('\n')) {
-                        self.error(unterminated);
-                        return false;
+    /// A string that ends on its line, of which the opening mark has been read.
+    fn quoted(&mut self, mark: u8, kind: Kind, unterminated: &str) -> bool {
+        // None of the bytes that matter here is part of a longer character.
+        while let Some(&byte) = self.bytes.get(self.pos) {
+            match byte {
+                b'\n' => break,
+                b'\\' if matches!(self.bytes.get(self.pos + 1), None | Some(b'\n')) => break,
+                b'\\' => self.pos += 2,
+                byte => {
+                    self.pos += 1;
+                    if byte == mark {
+                        return self.put(kind);
                     }
                 }
-                None | Some('\n') => {
-                    self.error(unterminated);
-                    return false;
-                }
-                Some(c) if c == mark => return self.put(kind),
-                Some(_) => {}
             }
         }
+        self.error(unterminated);
+        false
     }
 
     fn raw_quoted(&mut self) -> bool {
-        loop {
-            match self.next() {
-                None => {
-                    self.error("unterminated raw quoted string");
-                    return false;
-                }
-                Some('`') => return self.put(Kind::RawStr),
-                Some(_) => {}
-            }
-        }
+        let Some(length) = memchr::memchr(b'`', self.rest()) else {
+            self.pos = self.bytes.len();
+            self.error("unterminated raw quoted string");
+            return false;
+        };
+        self.pos += length + 1;
+        self.put(Kind::RawStr)
     }
 
     fn accept(&mut self, valid: &str) -> bool {
@@ -448,7 +466,7 @@ impl Lexer<'_> {
         let fine = self.scan_number();
         let complex = fine && matches!(self.peek(), Some('+' | '-'));
         if !fine || (complex && !(self.scan_number() && self.input[..self.pos].ends_with('i'))) {
-            let text = crate::text::quote(&self.input.as_bytes()[self.start..self.pos]);
+            let text = crate::text::quote(&self.bytes[self.start..self.pos]);
             self.error(format!("bad number syntax: {text}"));
             return false;
         }

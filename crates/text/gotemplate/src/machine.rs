@@ -8,7 +8,7 @@ use crate::ast::Template;
 use crate::error::{Fault, ParseError};
 use crate::exec;
 use crate::functions::Functions;
-use crate::parse::parse;
+use crate::parse::parse_bytes;
 use crate::value::{Map, Value};
 
 /// The bounds of a run.
@@ -78,6 +78,10 @@ impl Templates {
     }
 }
 
+/// The size of buffers that are kept, and how many are.
+const SPARE: usize = 64 * 1024;
+const MAX_SPARE: usize = 8;
+
 /// A text and the name under which it was read.
 type TextKey = (Arc<str>, Arc<[u8]>);
 
@@ -95,6 +99,8 @@ pub struct Machine<'a> {
     output: u64,
     pub(crate) depth: usize,
     pub(crate) out: Vec<u8>,
+    /// Buffers that nothing is printed into at the moment.
+    spare: Vec<Vec<u8>>,
     pub(crate) frame: Vec<exec::Slot>,
     changed: Vec<Map>,
     pub(crate) regexes: HashMap<Arc<[u8]>, Rc<regex::bytes::Regex>>,
@@ -120,6 +126,7 @@ impl<'a> Machine<'a> {
             output: limits.output,
             depth: 0,
             out: Vec::new(),
+            spare: Vec::new(),
             frame: Vec::new(),
             changed: Vec::new(),
             regexes: HashMap::new(),
@@ -158,8 +165,25 @@ impl<'a> Machine<'a> {
         self.run(&template, data)
     }
 
+    /// As [`Machine::execute`], for those who want a value.
+    pub fn include(&mut self, name: &str, data: &Value) -> Result<Value, Fault> {
+        let mut printed = self.execute(name, data)?;
+        let value = Value::Str(printed.as_slice().into());
+        // Most of what is included is small, and much is.
+        if printed.capacity() <= SPARE && self.spare.len() < MAX_SPARE {
+            printed.clear();
+            self.spare.push(printed);
+        }
+        Ok(value)
+    }
+
     fn run(&mut self, template: &Template, data: &Value) -> Result<Vec<u8>, Fault> {
-        let outer = std::mem::take(&mut self.out);
+        let buffer = match self.depth {
+            // What is printed there stays.
+            0 => Vec::new(),
+            _ => self.spare.pop().unwrap_or_default(),
+        };
+        let outer = std::mem::replace(&mut self.out, buffer);
         let result = exec::execute(self, template, data);
         let printed = std::mem::replace(&mut self.out, outer);
         result?;
@@ -178,8 +202,7 @@ impl<'a> Machine<'a> {
             Some(templates) => templates.clone(),
             None => {
                 self.spend(text.len() as u64)?;
-                let templates =
-                    parse(file, &crate::text::lossy(text), self.functions).map_err(TextFault::Parse)?;
+                let templates = parse_bytes(file, text, self.functions).map_err(TextFault::Parse)?;
                 self.parsed.insert(key, templates.clone());
                 templates
             }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-pub use json::{from_json, to_json};
+pub use json::{from_json, map_from_json, to_json};
 pub use types::{
     ANY_LIST, ANY_MAP, Elem, Embedded, FieldType, INT_LIST, IntType, LIST_OF_LISTS, ListType, MapType,
     STRING_LIST, STRING_MAP, StructType, UintType,
@@ -72,8 +72,13 @@ pub struct List {
 #[derive(Clone)]
 pub struct Map(Rc<MapInner>, &'static MapType);
 
+/// What a map will hold.
+type Later = Box<dyn FnOnce() -> Entries>;
+
 struct MapInner {
     entries: RefCell<Entries>,
+    /// What puts the entries there, as long as nobody has looked.
+    later: Cell<Option<Later>>,
     /// Whether it is on the list of maps that are emptied after the run.
     tracked: Cell<bool>,
 }
@@ -88,8 +93,9 @@ pub struct Struct {
 
 impl Struct {
     /// A field by its Go name.
-    pub fn field(&self, name: &str) -> Option<&Value> {
-        let at = self.ty.fields.iter().position(|field| field.name == name)?;
+    pub fn field(&self, name: &[u8]) -> Option<&Value> {
+        let mut fields = self.ty.fields.iter();
+        let at = fields.position(|field| field.name.as_bytes() == name)?;
         self.fields.get(at)
     }
 
@@ -109,9 +115,24 @@ impl Map {
     pub fn typed(ty: &'static MapType, entries: Entries) -> Self {
         let inner = MapInner {
             entries: RefCell::new(entries),
+            later: Cell::new(None),
             tracked: Cell::new(false),
         };
         Self(Rc::new(inner), ty)
+    }
+
+    /// A map that is filled when somebody looks into it.
+    pub fn lazy(ty: &'static MapType, fill: Box<dyn FnOnce() -> Entries>) -> Self {
+        let map = Self::typed(ty, Entries::new());
+        map.0.later.set(Some(fill));
+        map
+    }
+
+    fn inner(&self) -> &RefCell<Entries> {
+        if let Some(fill) = self.0.later.take() {
+            self.0.entries.replace(fill());
+        }
+        &self.0.entries
     }
 
     /// Its Go type.
@@ -126,45 +147,45 @@ impl Map {
 
     /// What a key maps to.
     pub fn get(&self, key: &[u8]) -> Option<Value> {
-        self.0.entries.borrow().get(key).cloned()
+        self.inner().borrow().get(key).cloned()
     }
 
     /// Whether there is such a key.
     pub fn contains(&self, key: &[u8]) -> bool {
-        self.0.entries.borrow().contains_key(key)
+        self.inner().borrow().contains_key(key)
     }
 
     /// Sets a key for everyone who holds the map.
     pub fn set(&self, key: impl Into<Str>, value: Value) {
-        let replaced = self.0.entries.borrow_mut().insert(key.into(), value);
+        let replaced = self.inner().borrow_mut().insert(key.into(), value);
         // Only now: what it held may be this map's last other reference.
         drop(replaced);
     }
 
     /// Removes a key for everyone who holds the map.
     pub fn remove(&self, key: &[u8]) {
-        let removed = self.0.entries.borrow_mut().remove(key);
+        let removed = self.inner().borrow_mut().remove(key);
         drop(removed);
     }
 
     /// How many keys there are.
     pub fn len(&self) -> usize {
-        self.0.entries.borrow().len()
+        self.inner().borrow().len()
     }
 
     /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
-        self.0.entries.borrow().is_empty()
+        self.inner().borrow().is_empty()
     }
 
     /// The keys, sorted.
     pub fn keys(&self) -> Vec<Str> {
-        self.0.entries.borrow().keys().cloned().collect()
+        self.inner().borrow().keys().cloned().collect()
     }
 
     /// The entries as they are now.
     pub fn entries(&self) -> Vec<(Str, Value)> {
-        let entries = self.0.entries.borrow();
+        let entries = self.inner().borrow();
         entries
             .iter()
             .map(|(key, value)| (key.clone(), value.clone()))
@@ -173,7 +194,7 @@ impl Map {
 
     /// Looks at the entries without copying them. `look` must not change this map.
     pub fn with<T>(&self, look: impl FnOnce(&Entries) -> T) -> T {
-        look(&self.0.entries.borrow())
+        look(&self.inner().borrow())
     }
 
     /// Whether both are the same map.
@@ -187,6 +208,7 @@ impl Map {
     }
 
     pub(crate) fn clear(&self) {
+        self.0.later.take();
         let entries = self.0.entries.take();
         drop(entries);
     }

@@ -6,27 +6,17 @@
 //! full reader by giving up ([`None`]). What it does read, both read alike; the tests hold it to that.
 
 mod flow;
+mod make;
 mod scalar;
 
 use serde_json::{Map, Value};
 
+use self::make::{Make, Skimmed, Write};
 use crate::resolve::{Resolution, Scalar, resolve_plain};
 
 /// The value of a text that is one block mapping or sequence; none if the full reader must look at it.
 pub(crate) fn read(text: &str, resolution: Resolution, depth: usize) -> Option<Value> {
-    if has_rare_characters(text.as_bytes()) {
-        return None;
-    }
-    let mut reader = Reader {
-        text,
-        bytes: text.as_bytes(),
-        next: 0,
-        current: None,
-        resolution,
-    };
-    reader.skip_mark();
-    reader.advance()?;
-    let line = reader.current?;
+    let (mut reader, line) = Reader::begin(text, resolution)?;
     let value = match reader.is_item(line) {
         true => reader.sequence(line.indent, depth)?,
         false => {
@@ -37,9 +27,50 @@ pub(crate) fn read(text: &str, resolution: Resolution, depth: usize) -> Option<V
     reader.current.is_none().then_some(value)
 }
 
+/// As [`read`] of a text that is a mapping, with these keys only; the others are read, and what they hold is not kept.
+pub(crate) fn read_keys(text: &str, resolution: Resolution, depth: usize, keys: &[&str]) -> Option<Value> {
+    let (mut reader, first) = Reader::begin(text, resolution)?;
+    if reader.is_item(first) {
+        return None;
+    }
+    let indent = first.indent;
+    let depth = depth.checked_sub(1)?;
+    let mut fields = Map::new();
+    while let Some(line) = reader.at(indent)? {
+        let (key, colon) = reader.key::<Value>(line)?;
+        let rest = Line {
+            start: colon + 1,
+            ..line
+        };
+        if keys.contains(&key.as_str()) {
+            let value = reader.value(rest, indent, true, depth)?;
+            Value::insert(&mut fields, key, value)?;
+        } else {
+            reader.value::<Skimmed>(rest, indent, true, depth)?;
+        }
+    }
+    reader.current.is_none().then_some(Value::Object(fields))
+}
+
 /// Control characters, line breaks other than line feeds, and marks: the full reader knows what they mean.
 fn has_rare_characters(bytes: &[u8]) -> bool {
-    bytes.iter().enumerate().any(|(at, byte)| match byte {
+    // Texts are long and nearly always free of them: the first look is one that the compiler makes of wide instructions.
+    const PIECE: usize = 64;
+    let is_suspicious = |byte: &u8| {
+        let control = (*byte < 0x20) & (*byte != b'\n') & (*byte != b'\t');
+        control | (*byte == 0x7f) | (*byte == 0xc2) | (*byte == 0xe2) | (*byte == 0xef)
+    };
+    let piece_has_some = |(at, piece): (usize, &[u8])| {
+        piece
+            .iter()
+            .fold(false, |found, byte| found | is_suspicious(byte))
+            && (at * PIECE..at * PIECE + piece.len()).any(|at| is_rare(bytes, at))
+    };
+    bytes.chunks(PIECE).enumerate().any(piece_has_some)
+}
+
+fn is_rare(bytes: &[u8], at: usize) -> bool {
+    match bytes[at] {
         b'\n' | b'\t' => false,
         0..=0x1f | 0x7f => true,
         // U+0080 to U+009F, U+2028 and U+2029, U+FEFF, U+FFFE and U+FFFF.
@@ -50,7 +81,7 @@ fn has_rare_characters(bytes: &[u8]) -> bool {
             Some([0xbb, 0xbf] | [0xbf, 0xbe | 0xbf])
         ),
         _ => false,
-    })
+    }
 }
 
 /// A line with something on it; where a dash has been read, the rest of one.
@@ -72,9 +103,30 @@ struct Reader<'t> {
     /// The line that is being read; none at the end.
     current: Option<Line>,
     resolution: Resolution,
+    /// Whether there is a tab anywhere, so that lines need be searched for them.
+    has_tabs: bool,
 }
 
 impl<'t> Reader<'t> {
+    /// A reader at the first line of a text.
+    fn begin(text: &'t str, resolution: Resolution) -> Option<(Self, Line)> {
+        if has_rare_characters(text.as_bytes()) {
+            return None;
+        }
+        let mut reader = Self {
+            text,
+            bytes: text.as_bytes(),
+            next: 0,
+            current: None,
+            resolution,
+            has_tabs: memchr::memchr(b'\t', text.as_bytes()).is_some(),
+        };
+        reader.skip_mark();
+        reader.advance()?;
+        let line = reader.current?;
+        Some((reader, line))
+    }
+
     /// Steps over a mark at the very beginning.
     fn skip_mark(&mut self) {
         if self.text.starts_with("---\n") {
@@ -115,7 +167,7 @@ impl<'t> Reader<'t> {
                 continue;
             }
             let line = &self.bytes[first..end];
-            if line.contains(&b'\t') {
+            if self.has_tab(line) {
                 return None;
             }
             if indent == 0 && (line.starts_with(b"---") || line.starts_with(b"...") || line[0] == b'%') {
@@ -128,6 +180,10 @@ impl<'t> Reader<'t> {
             });
             return Some(());
         }
+    }
+
+    fn has_tab(&self, line: &[u8]) -> bool {
+        self.has_tabs && memchr::memchr(b'\t', line).is_some()
     }
 
     fn is_item(&self, line: Line) -> bool {
@@ -143,11 +199,11 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn mapping(&mut self, indent: usize, depth: usize) -> Option<Value> {
+    fn mapping<M: Make>(&mut self, indent: usize, depth: usize) -> Option<M> {
         let depth = depth.checked_sub(1)?;
-        let mut fields = Map::new();
+        let mut fields = M::Fields::default();
         while let Some(line) = self.at(indent)? {
-            let (key, colon) = self.key(line)?;
+            let (key, colon) = self.key::<M>(line)?;
             let value = self.value(
                 Line {
                     start: colon + 1,
@@ -157,16 +213,14 @@ impl<'t> Reader<'t> {
                 true,
                 depth,
             )?;
-            if fields.insert(key, value).is_some() {
-                return None;
-            }
+            M::insert(&mut fields, key, value)?;
         }
-        Some(Value::Object(fields))
+        Some(M::mapping(fields))
     }
 
-    fn sequence(&mut self, indent: usize, depth: usize) -> Option<Value> {
+    fn sequence<M: Make>(&mut self, indent: usize, depth: usize) -> Option<M> {
         let depth = depth.checked_sub(1)?;
-        let mut items = Vec::new();
+        let mut items = M::Items::default();
         while let Some(line) = self.at(indent)? {
             // At the end of a sequence that is not indented, the mapping around it goes on.
             if !self.is_item(line) {
@@ -190,27 +244,27 @@ impl<'t> Reader<'t> {
             } else {
                 self.value(rest, indent, false, depth)?
             };
-            items.push(item);
+            M::push(&mut items, item);
         }
-        Some(Value::Array(items))
+        Some(M::sequence(items))
     }
 
     /// The value of which `rest` is the first line, below something at `indent`. A key's sequence may lie at the key's
     /// own indentation.
-    fn value(&mut self, rest: Line, indent: usize, of_key: bool, depth: usize) -> Option<Value> {
+    fn value<M: Make>(&mut self, rest: Line, indent: usize, of_key: bool, depth: usize) -> Option<M> {
         let start = self.skip_spaces(rest.start, rest.end);
         if start < rest.end && self.bytes[start] != b'#' {
             return self.scalar(start, rest.end, indent, depth);
         }
         self.advance()?;
         let Some(line) = self.current else {
-            return Some(Value::Null);
+            return Some(M::null());
         };
         if line.indent == indent && of_key && self.is_item(line) {
             return self.sequence(indent, depth);
         }
         if line.indent <= indent {
-            return Some(Value::Null);
+            return Some(M::null());
         }
         if self.is_item(line) {
             return self.sequence(line.indent, depth);
@@ -226,7 +280,7 @@ impl<'t> Reader<'t> {
     }
 
     /// The key of a line, and where its colon is.
-    fn key(&self, line: Line) -> Option<(String, usize)> {
+    fn key<M: Make>(&self, line: Line) -> Option<(M::Text, usize)> {
         let colon = self.key_end(line.start, line.end)?;
         let key = match self.bytes[line.start] {
             quote @ (b'"' | b'\'') => {
@@ -236,7 +290,11 @@ impl<'t> Reader<'t> {
             _ => {
                 let text = &self.text[line.start..colon];
                 match resolve_plain(text, self.resolution, true) {
-                    Scalar::Text => text.to_owned(),
+                    Scalar::Text => {
+                        let mut key = M::Text::default();
+                        key.put(text);
+                        key
+                    }
                     _ => return None,
                 }
             }
@@ -250,12 +308,14 @@ impl<'t> Reader<'t> {
         let ends_key = |at: usize| self.bytes[at] == b':' && (at + 1 == end || self.bytes[at + 1] == b' ');
         let colon = match self.bytes[start] {
             quote @ (b'"' | b'\'') => {
-                let (_, after) = self.quoted(start, end, quote)?;
+                let ((), after) = self.quoted(start, end, quote)?;
                 (after < end && ends_key(after)).then_some(after)?
             }
             _ if !self.begins_plain(start, end) => return None,
             _ => {
-                let colon = (start..end).find(|at| ends_key(*at))?;
+                let nearest = end.min(start + LONGEST + 1);
+                let colons = memchr::memchr_iter(b':', &self.bytes[start..nearest]);
+                let colon = colons.map(|at| start + at).find(|at| ends_key(*at))?;
                 let key = &self.bytes[start..colon];
                 if key.ends_with(b" ") || key.windows(2).any(|pair| pair == b" #") || key == b"<<" {
                     return None;

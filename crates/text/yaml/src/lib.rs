@@ -31,5 +31,5 @@ pub use key_order::compare as compare_keys;
 pub use resolve::Resolution;
 pub use stream::{
     Document, DuplicateKey, Limits, Spelling, Step, documents, documents_with, from_slice, from_str,
-    from_str_with,
+    from_str_with, keys_from_str,
 };

@@ -1,4 +1,4 @@
-//! Reading a text: its bounds, its documents, and one thing on which the parser must be helped.
+//! Reading a text: its bounds, its documents, and two things on which the parser must be helped.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::block;
 use crate::decode::decode;
 use crate::error::{Error, Problem};
 use crate::resolve::Resolution;
-use crate::tree::Documents;
+use crate::tree::{Documents, Stumble};
 
 /// The bounds within which a document is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +90,16 @@ pub fn from_str(text: &str, limits: Limits) -> Result<Value, Error> {
     Ok(from_str_with(text, limits, Resolution::Yaml11)?.value)
 }
 
+/// As [`from_str`], for those who want some keys of a mapping only: the others may be missing from the result. What they
+/// hold must be readable all the same.
+pub fn keys_from_str(text: &str, limits: Limits, keys: &[&str]) -> Result<Value, Error> {
+    check_size(text.len(), limits)?;
+    match block::read_keys(text, Resolution::Yaml11, limits.depth, keys) {
+        Some(value) => Ok(value),
+        None => Ok(from_str_with(text, limits, Resolution::Yaml11)?.value),
+    }
+}
+
 /// As [`from_str`], for bytes.
 pub fn from_slice(bytes: &[u8], limits: Limits) -> Result<Value, Error> {
     check_size(bytes.len(), limits)?;
@@ -137,7 +147,7 @@ fn is_forbidden(c: char) -> bool {
     }
 }
 
-/// How many bytes may be read again because of tabs: enough for some hundred of them in a manifest of ordinary size,
+/// How many bytes may be read again: enough for some hundred stumbles over a manifest of ordinary size,
 /// and little enough that nobody can keep a server busy.
 const REREAD_BUDGET: usize = 4 * 1024 * 1024;
 
@@ -161,10 +171,13 @@ fn read(
             Ok(documents) => return Ok(documents),
             Err(error) => error,
         };
-        // The parser refuses a tab between a key's colon and its value, where Go takes it for a space. Only the
-        // parser knows that this colon is a key's and not text, so what it stumbled over becomes a space, and it
-        // starts again.
-        let patched = trees.refused_tab().and_then(|at| with_space_before(&text, at));
+        // The parser refuses a tab between a key's colon and its value, where Go takes it for a space, and lines of a
+        // text in quotes that are not indented, which Go does not ask for. Only the parser knows that this colon is a
+        // key's and this quote a value's, so what it stumbled over is replaced, and it starts again.
+        let patched = trees.stumbled().and_then(|stumble| match stumble {
+            Stumble::Tab { at } => with_space_before(&text, at),
+            Stumble::Quoted { at, column } => with_lines_indented(&text, at, column),
+        });
         let (Some(patched), Some(rest)) = (patched, budget.checked_sub(text.len())) else {
             return Err(error);
         };
@@ -191,9 +204,52 @@ fn read_documents(
     Ok(documents)
 }
 
+/// Where the `at`th character of a text begins.
+fn byte_of(text: &str, at: usize) -> usize {
+    text.char_indices().nth(at).map_or(text.len(), |(byte, _)| byte)
+}
+
+/// The text with the further lines of the scalar whose opening quote is the `at`th character moved beyond its column: how
+/// far they are indented does not count. None if there are no such lines.
+fn with_lines_indented(text: &str, at: usize, column: usize) -> Option<String> {
+    let start = byte_of(text, at);
+    let bytes = text.as_bytes();
+    let quote = *bytes.get(start)?;
+    let mut patched = String::from(&text[..start]);
+    let (mut from, mut at) = (start, start + 1);
+    while let Some(&byte) = bytes.get(at) {
+        at += 1;
+        match byte {
+            b'\\' if quote == b'"' && bytes.get(at) != Some(&b'\n') => at += 1,
+            b'\n' => {
+                patched.push_str(&text[from..at]);
+                from = at;
+                let rest = &text[at..];
+                // A document ends there, whatever is open.
+                let is_mark = rest.starts_with("---") || rest.starts_with("...");
+                if is_mark && rest[3..].chars().next().is_none_or(char::is_whitespace) {
+                    return None;
+                }
+                if !rest.trim_start_matches([' ', '\t']).starts_with(['\n', '\r']) {
+                    patched.extend(std::iter::repeat_n(' ', column + 1));
+                }
+            }
+            // Two of them stand for one within single quotes; then the next one opens what goes on.
+            byte if byte == quote && !(quote == b'\'' && bytes.get(at) == Some(&quote)) => {
+                let is_changed = from > start;
+                patched.push_str(&text[from..]);
+                return is_changed.then_some(patched);
+            }
+            byte if byte == quote => at += 1,
+            _ => {}
+        }
+    }
+    None
+}
+
 /// The text with spaces in place of the tabs before its `at`th character; none if there are none.
 fn with_space_before(text: &str, at: usize) -> Option<String> {
-    let end = text.char_indices().nth(at).map_or(text.len(), |(byte, _)| byte);
+    let end = byte_of(text, at);
     let before = text[..end].trim_end_matches(['\t', ' ']);
     let blank = &text[before.len()..end];
     blank

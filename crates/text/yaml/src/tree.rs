@@ -63,8 +63,24 @@ pub(crate) struct Documents<'input> {
     parser: Parser<'input, StrInput<'input>>,
     max_depth: usize,
     done: bool,
-    /// Where the parser found a tab that it does not accept after a colon, in characters.
-    refused_tab: Option<usize>,
+    stumbled: Option<Stumble>,
+}
+
+/// What the parser refuses and Go accepts. Places are counted in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stumble {
+    /// A tab between a key's colon and its value.
+    Tab {
+        /// Where the value is.
+        at: usize,
+    },
+    /// A text in quotes whose further lines are indented less than what it belongs to.
+    Quoted {
+        /// Where its opening quote is.
+        at: usize,
+        /// In which column that is.
+        column: usize,
+    },
 }
 
 /// A sequence or mapping that is still open.
@@ -82,7 +98,7 @@ impl<'input> Documents<'input> {
             parser: Parser::new_from_str(text),
             max_depth,
             done: false,
-            refused_tab: None,
+            stumbled: None,
         }
     }
 
@@ -163,15 +179,18 @@ impl<'input> Documents<'input> {
 }
 
 impl<'input> Documents<'input> {
-    /// The place of the tab because of which reading failed, if that was the reason.
-    pub(crate) fn refused_tab(&self) -> Option<usize> {
-        self.refused_tab
+    /// What reading failed over, if Go would not have.
+    pub(crate) fn stumbled(&self) -> Option<Stumble> {
+        self.stumbled
     }
 
     fn syntax_error(&mut self, error: &ScanError) -> Error {
-        if error.info().starts_with("':' must be followed by") {
-            self.refused_tab = Some(error.marker().index());
-        }
+        let (at, column) = (error.marker().index(), error.marker().col());
+        self.stumbled = match error.info() {
+            info if info.starts_with("':' must be followed by") => Some(Stumble::Tab { at }),
+            "invalid indentation in quoted scalar" => Some(Stumble::Quoted { at, column }),
+            _ => None,
+        };
         Error::at(error.marker().line(), Problem::Syntax(error.info().to_owned()))
     }
 

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use fairway_gitops_tree::{Entry, Limits, Problem, Source, Tree};
+use fairway_gitops_tree::{Found, Limits, Problem, Source, Tree};
 
 /// Nothing is rendered from there.
 const LEFT_OUT: &str = ".git";
@@ -24,7 +25,7 @@ struct Disk {
 }
 
 impl Source for Disk {
-    fn entry(&self, path: &str, limit: u64) -> Result<Option<Entry>, Problem> {
+    fn find(&self, path: &str) -> Result<Option<Found>, Problem> {
         let full = self.root.join(path);
         if full.file_name().is_some_and(|name| name == LEFT_OUT) {
             return Ok(None);
@@ -38,24 +39,21 @@ impl Source for Disk {
         let kind = found.file_type();
         if kind.is_symlink() {
             let target = fs::read_link(&full).map_err(|error| unreadable(&error))?;
-            return Ok(Some(Entry::Link(self.relative(path, &target)?)));
+            return Ok(Some(Found::Link(self.relative(path, &target)?)));
         }
         if kind.is_dir() {
-            return Ok(Some(Entry::Directory));
+            return Ok(Some(Found::Directory));
         }
         if !kind.is_file() {
             return Err(Problem::Unreadable {
                 why: "it is neither a file nor a directory".to_owned(),
             });
         }
-        let content = read(&full, limit).map_err(|error| unreadable(&error))?;
-        match content.len() as u64 {
-            size if size > limit => Err(Problem::FileTooLarge {
-                size: found.len().max(size),
-                limit,
-            }),
-            _ => Ok(Some(Entry::File(content.into()))),
-        }
+        Ok(Some(Found::File(found.len())))
+    }
+
+    fn read(&self, path: &str, size: u64) -> Result<Arc<[u8]>, Problem> {
+        read(&self.root.join(path), size).map_err(|error| unreadable(&error))
     }
 
     fn names(&self, path: &str, limit: usize) -> Result<BTreeSet<String>, Problem> {
@@ -103,13 +101,27 @@ fn unreadable(error: &io::Error) -> Problem {
     }
 }
 
-/// The content of a file, and no more than a byte beyond the limit of one that is larger.
-fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let file = fs::File::open(path)?;
-    let size = file.metadata()?.len().min(limit);
-    let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-    file.take(limit + 1).read_to_end(&mut content)?;
-    Ok(content)
+/// The first bytes of a file, `size` of them unless it ends before.
+fn read(path: &Path, size: u64) -> io::Result<Arc<[u8]>> {
+    let mut file = fs::File::open(path)?;
+    let size = usize::try_from(size).unwrap_or(0);
+    // Where it stays: what is read into a list of its own would be copied there.
+    let mut content: Arc<[u8]> = std::iter::repeat_n(0, size).collect();
+    let mut filled = 0;
+    if let Some(buffer) = Arc::get_mut(&mut content) {
+        while filled < size {
+            match file.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    match filled == size {
+        true => Ok(content),
+        false => Ok(content[..filled].into()),
+    }
 }
 
 #[cfg(test)]
@@ -147,10 +159,18 @@ mod tests {
         let root = fs::canonicalize(folder.path()).unwrap();
         fs::write(root.join("large"), "0123456789").unwrap();
         let disk = Disk { root };
-        assert_eq!(
-            disk.entry("large", 9),
-            Err(Problem::FileTooLarge { size: 10, limit: 9 })
-        );
-        assert!(disk.entry("large", 10).is_ok());
+        assert_eq!(disk.find("large"), Ok(Some(Found::File(10))));
+        for (size, content) in [(4, "0123"), (10, "0123456789"), (20, "0123456789")] {
+            assert_eq!(disk.read("large", size).as_deref(), Ok(content.as_bytes()));
+        }
+        let limits = Limits {
+            file_bytes: 9,
+            ..Limits::default()
+        };
+        let error = Tree::lazy(Box::new(disk), limits)
+            .reader()
+            .read("large")
+            .unwrap_err();
+        assert_eq!(error.problem, Problem::FileTooLarge { size: 10, limit: 9 });
     }
 }

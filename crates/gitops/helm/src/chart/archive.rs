@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
 
-use super::File;
 use super::load::without_mark;
+use super::{Data, File};
 use crate::error::Error;
 
 /// How large an archive may be when it is unpacked.
@@ -65,7 +65,7 @@ pub(super) fn read(bytes: &[u8], limits: ArchiveLimits) -> Result<Vec<File>, Err
             .ok_or_else(|| tar.too_large())?;
         files.push(File {
             name,
-            data: without_mark(Arc::from(entry.data)),
+            data: Data::Read(without_mark(Arc::from(entry.data))),
         });
     }
     if files.is_empty() {

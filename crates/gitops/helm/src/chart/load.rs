@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fairway_gitops_tree::{Kind, Reader, path};
+use fairway_gitops_tree::{Kind, Problem, Reader, path};
 use fairway_text_gotemplate::formats::yaml_fault;
 use fairway_text_yaml as yaml;
 use serde_json::{Map, Value as Json};
 
 use super::archive::{self, ArchiveLimits};
 use super::ignore::Rules;
-use super::{Chart, File, Metadata};
+use super::{Chart, Data, File, Metadata};
 use crate::error::Error;
 use crate::values::{as_table, floats};
 
@@ -83,7 +83,12 @@ fn directory_files(reader: &Reader, directory: &str) -> Result<Vec<File>, Error>
     push_entries(&mut open, "")?;
     while let Some(name) = open.pop() {
         let full = within(&name);
-        let is_directory = reader.kind(&full)? == Some(Kind::Directory);
+        let size = match reader.size(&full) {
+            // A link that leads nowhere is no fault if nobody wants what it leads to.
+            Err(error) if error.problem == Problem::NotFound && rules.ignores(&name, false) => continue,
+            size => size?,
+        };
+        let is_directory = size.is_none();
         if rules.ignores(&name, is_directory) {
             continue;
         }
@@ -91,15 +96,14 @@ fn directory_files(reader: &Reader, directory: &str) -> Result<Vec<File>, Error>
             push_entries(&mut open, &name)?;
             continue;
         }
-        let data = reader.read(&full)?;
-        if data.len() > MAX_FILE {
+        if size.is_some_and(|size| size > MAX_FILE as u64) {
             return Err(Error::Chart(format!(
                 "chart file {name:?} is larger than the maximum file size {MAX_FILE}"
             )));
         }
         files.push(File {
             name,
-            data: without_mark(data),
+            data: Data::Unread(reader.clone(), full),
         });
     }
     Ok(files)
@@ -118,7 +122,7 @@ fn read_yaml(file: &File) -> Result<Json, Error> {
         bytes: usize::MAX,
         ..YAML
     };
-    yaml::from_slice(&file.data, limits).map_err(|error| {
+    yaml::from_slice(&file.data.read()?, limits).map_err(|error| {
         Error::Chart(format!(
             "cannot load {}: error converting YAML to JSON: {}",
             file.name,
@@ -156,7 +160,7 @@ fn build(files: Vec<File>, depth: usize) -> Result<Chart, Error> {
                 values = as_table(read_yaml(&file)?)
                     .map_err(|error| Error::Chart(format!("cannot load values.yaml: {error}")))?;
             }
-            "values.schema.json" => schema = Some(file.data),
+            "values.schema.json" => schema = Some(file.data.read()?),
             "requirements.yaml" | "requirements.lock" => {
                 let read = metadata.get_or_insert_default();
                 if read.api_version != "v1" {
@@ -171,7 +175,10 @@ fn build(files: Vec<File>, depth: usize) -> Result<Chart, Error> {
                     others.push(file);
                 }
             }
-            name if name.starts_with("templates/") => templates.push(file),
+            name if name.starts_with("templates/") => {
+                let data = Data::Read(file.data.read()?);
+                templates.push(File { data, ..file });
+            }
             name if name.starts_with("charts/") => {
                 if name.ends_with(".prov") {
                     others.push(file);
@@ -222,7 +229,7 @@ fn subchart(name: &str, files: Vec<File>, parent: &str, depth: usize) -> Result<
                 "error unpacking subchart tar in {parent}: expected {name}"
             )));
         };
-        let files = archive::read(&file.data, ArchiveLimits::default()).map_err(in_subchart)?;
+        let files = archive::read(&file.data.read()?, ArchiveLimits::default()).map_err(in_subchart)?;
         return build(files, depth).map(Some).map_err(in_subchart);
     }
     let files: Vec<File> = files

@@ -42,8 +42,7 @@ fn warning(message: &str) -> Fault {
 }
 
 fn include(machine: &mut Machine<'_>, args: &[Value]) -> Answer {
-    let name = arg::text(args, 0);
-    Ok(machine.execute(&name, arg::any(args, 1))?.into())
+    machine.include(&arg::text(args, 0), arg::any(args, 1))
 }
 
 fn required(_: &mut Machine<'_>, args: &[Value]) -> Answer {

@@ -1,5 +1,7 @@
 //! What templates find in their data: the chart, its files, the cluster.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use base64::Engine;
@@ -12,6 +14,7 @@ use fairway_text_gotemplate::{Fault, Func, Machine, Param, Value, arg};
 
 use crate::capabilities::Capabilities;
 use crate::chart::{Dependency, File, Metadata};
+use crate::error::Error;
 use crate::glob::Glob;
 
 type Answer = Result<Value, Fault>;
@@ -139,11 +142,32 @@ fn flat(machine: &mut Machine<'_>, args: &[Value], show: fn(&Arc<[u8]>) -> Value
     Ok(yaml_text(&Value::map(entries)).into())
 }
 
-pub(super) fn files(files: &[File]) -> Value {
-    let entries = files
-        .iter()
-        .map(|file| (file.name.as_bytes().into(), Value::Bytes(file.data.clone())));
-    Value::Map(Map::typed(&FILES, entries.collect()))
+/// Why a file that a template asked for could not be read, if one could not.
+#[derive(Clone, Default)]
+pub(super) struct Unreadable(Rc<RefCell<Option<Error>>>);
+
+impl Unreadable {
+    pub(super) fn take(&self) -> Option<Error> {
+        self.0.take()
+    }
+}
+
+/// The files of a chart, which are read when a template looks for one.
+pub(super) fn files(files: &Arc<Vec<File>>, unreadable: &Unreadable) -> Value {
+    let (files, unreadable) = (files.clone(), unreadable.clone());
+    let read = move || {
+        let mut entries = Entries::new();
+        for file in files.iter() {
+            match file.data.read() {
+                Ok(bytes) => {
+                    entries.insert(file.name.as_bytes().into(), Value::Bytes(bytes));
+                }
+                Err(error) => *unreadable.0.borrow_mut() = Some(error),
+            }
+        }
+        entries
+    };
+    Value::Map(Map::lazy(&FILES, Box::new(read)))
 }
 
 const fn field(name: &'static str, json: &'static str, omit_empty: bool) -> FieldType {
@@ -310,7 +334,7 @@ static KUBE_VERSION: StructType = StructType {
     embedded: None,
     display: Some(|value| {
         value
-            .field("Version")
+            .field(b"Version")
             .and_then(Value::as_str)
             .map_or_else(String::new, |text| lossy(text).into_owned())
     }),
@@ -318,7 +342,7 @@ static KUBE_VERSION: StructType = StructType {
 
 fn version_text(args: &[Value]) -> Value {
     match arg::any(args, 0) {
-        Value::Struct(version) => version.field("Version").cloned().unwrap_or_default(),
+        Value::Struct(version) => version.field(b"Version").cloned().unwrap_or_default(),
         other => other.clone(),
     }
 }

@@ -545,6 +545,9 @@ fn numbers(schema: &Map<String, Json>, number: f64, place: &Place<'_>, out: &mut
 }
 
 fn percent_decode(text: &str) -> String {
+    if !text.contains('%') {
+        return text.to_owned();
+    }
     let mut out = Vec::with_capacity(text.len());
     let bytes = text.as_bytes();
     let mut at = 0;

@@ -1,9 +1,10 @@
 //! Pipelines, commands, fields and calls.
 
 use super::{At, Outcome, Slot, State};
-use crate::ast::{Command, Number, Operand, OperandKind, Pipe};
+use crate::ast::{Command, Number, Operand, OperandKind, PipeId, Shown, Span, field_names};
 use crate::functions::{Func, Param};
 use crate::machine::MissingKey;
+use crate::text::lossy;
 use crate::value::{ANY_MAP, Elem, IntType, UintType, Value};
 
 /// A value, and whether its type is an interface.
@@ -19,10 +20,12 @@ impl Boxed {
 }
 
 impl<'t> State<'_, '_, 't> {
-    pub(super) fn pipeline(&mut self, dot: &Value, boxed: bool, pipe: &'t Pipe) -> Outcome<Value> {
+    pub(super) fn pipeline(&mut self, dot: &Value, boxed: bool, id: PipeId) -> Outcome<Value> {
+        let code = self.code;
+        let pipe = code.pipe(id);
         self.at = At::Pipe(pipe);
         let mut last = None;
-        for command in &pipe.commands {
+        for command in code.commands(pipe) {
             let value = self.command(dot, boxed, command, last)?;
             // An interface gives way to what is in it, and an empty one to nothing.
             last = Some(if let Value::Nil = value {
@@ -32,7 +35,7 @@ impl<'t> State<'_, '_, 't> {
             });
         }
         let value = last.unwrap_or_default();
-        for variable in &pipe.variables {
+        for variable in code.variables(pipe) {
             let slot = Slot {
                 value: value.clone(),
                 boxed: false,
@@ -50,32 +53,36 @@ impl<'t> State<'_, '_, 't> {
         last: Option<Value>,
     ) -> Outcome<Value> {
         self.spend()?;
-        let Some(first) = command.args.first() else {
+        let code = self.code;
+        let Some((first, rest)) = code.args(command).split_first() else {
             return self.error("empty command");
         };
-        let rest = &command.args[1..];
-        match &first.kind {
-            OperandKind::Field(fields) => {
+        match first.kind {
+            OperandKind::Field => {
                 self.at = At::Operand(first);
                 let start = Boxed(dot.clone(), boxed);
-                return Ok(self.fields(dot, boxed, start, first, fields, rest, last)?.0);
+                return Ok(self.fields(dot, boxed, start, first, first.text, rest, last)?.0);
             }
-            OperandKind::Chain { start, fields } => {
+            OperandKind::Chain(start) => {
                 self.at = At::Operand(first);
-                let start = self.chain_start(dot, boxed, first, start)?;
-                return Ok(self.fields(dot, boxed, start, first, fields, rest, last)?.0);
+                let start = self.chain_start(dot, boxed, first, &code.operands[start as usize])?;
+                return Ok(self.fields(dot, boxed, start, first, first.text, rest, last)?.0);
             }
-            OperandKind::Function { index, .. } => {
+            OperandKind::Function(index) => {
                 self.at = At::Operand(first);
-                return self.function(dot, boxed, *index, At::Command(command), rest, last);
+                return self.function(dot, boxed, index, At::Command(command), rest, last);
             }
             OperandKind::Pipe(pipe) => {
                 self.not_a_function(first, rest, last.as_ref())?;
                 return self.pipeline(dot, boxed, pipe);
             }
-            OperandKind::Variable { name, slot, fields } => {
+            OperandKind::Variable { slot, name_end } => {
                 self.at = At::Operand(first);
-                let start = self.variable(name, *slot)?;
+                let start = self.variable(first, slot, name_end)?;
+                let fields = Span {
+                    start: name_end,
+                    ..first.text
+                };
                 if fields.is_empty() {
                     self.not_a_function(first, rest, last.as_ref())?;
                     return Ok(start.0);
@@ -86,13 +93,13 @@ impl<'t> State<'_, '_, 't> {
         }
         self.at = At::Operand(first);
         self.not_a_function(first, rest, last.as_ref())?;
-        match &first.kind {
-            OperandKind::Bool(value) => Ok(Value::Bool(*value)),
+        match first.kind {
+            OperandKind::Bool(value) => Ok(Value::Bool(value)),
             OperandKind::Dot => Ok(dot.clone()),
             OperandKind::Nil => self.error("nil is not a command"),
-            OperandKind::Number(number) => self.ideal(number),
-            OperandKind::Str { value, .. } => Ok(Value::Str(value.clone())),
-            _ => self.error(format!("can't evaluate command \"{first}\"")),
+            OperandKind::Number(at) => self.ideal(first, at),
+            OperandKind::Str(at) => Ok(Value::Str(code.literal(at))),
+            _ => self.error(format!("can't evaluate command \"{}\"", self.shown(first))),
         }
     }
 
@@ -100,23 +107,41 @@ impl<'t> State<'_, '_, 't> {
         if rest.is_empty() && last.is_none() {
             return Ok(());
         }
-        self.error(format!("can't give argument to non-function {first}"))
+        self.error(format!(
+            "can't give argument to non-function {}",
+            self.shown(first)
+        ))
     }
 
-    fn variable(&self, name: &str, slot: Option<usize>) -> Outcome<Boxed> {
-        match slot.and_then(|slot| self.machine.frame.get(self.base + slot)) {
+    fn shown(&self, operand: &Operand) -> String {
+        Shown::operand(self.code, operand)
+    }
+
+    fn variable(&self, operand: &Operand, slot: Option<u32>, name_end: u32) -> Outcome<Boxed> {
+        match slot.and_then(|slot| self.machine.frame.get(self.base + slot as usize)) {
             Some(slot) => Ok(Boxed(slot.value.clone(), slot.boxed)),
-            None => self.error(format!("undefined variable: {name}")),
+            None => {
+                let name = Span {
+                    end: name_end,
+                    ..operand.text
+                };
+                let name = lossy(self.code.slice(name));
+                self.error(format!("undefined variable: {name}"))
+            }
         }
     }
 
-    fn ideal(&self, number: &Number) -> Outcome<Value> {
-        let text = &number.text;
+    fn number(&self, at: u32) -> &'t Number {
+        &self.code.numbers[at as usize]
+    }
+
+    fn ideal(&self, operand: &Operand, at: u32) -> Outcome<Value> {
+        let text = lossy(self.code.slice(operand.text));
         let is_hex = text.len() > 2
             && (text.starts_with("0x") || text.starts_with("0X"))
             && !text.contains(['p', 'P']);
         let is_float = !is_hex && !text.starts_with('\'') && text.contains(['.', 'e', 'E', 'p', 'P']);
-        match number {
+        match self.number(at) {
             Number {
                 float: Some(float), ..
             } if is_float => Ok(Value::Float(*float)),
@@ -132,18 +157,21 @@ impl<'t> State<'_, '_, 't> {
         chain: &'t Operand,
         start: &'t Operand,
     ) -> Outcome<Boxed> {
-        match &start.kind {
-            OperandKind::Nil => self.error(format!("indirection through explicit nil in {chain}")),
+        match start.kind {
+            OperandKind::Nil => self.error(format!(
+                "indirection through explicit nil in {}",
+                self.shown(chain)
+            )),
             OperandKind::Pipe(pipe) => {
                 self.at = At::Operand(start);
                 Ok(Boxed(self.pipeline(dot, boxed, pipe)?, false))
             }
-            OperandKind::Function { index, .. } => {
+            OperandKind::Function(index) => {
                 self.at = At::Operand(start);
-                let value = self.function(dot, boxed, *index, At::Operand(start), &[], None)?;
+                let value = self.function(dot, boxed, index, At::Operand(start), &[], None)?;
                 Ok(Boxed(value, false))
             }
-            _ => self.error(format!("can't evaluate field of {start}")),
+            _ => self.error(format!("can't evaluate field of {}", self.shown(start))),
         }
     }
 
@@ -158,18 +186,20 @@ impl<'t> State<'_, '_, 't> {
         boxed: bool,
         start: Boxed,
         node: &'t Operand,
-        fields: &'t [std::sync::Arc<str>],
+        fields: Span,
         args: &'t [Operand],
         last: Option<Value>,
     ) -> Outcome<Boxed> {
         let mut receiver = start;
-        let Some((final_field, path)) = fields.split_last() else {
+        let mut names = field_names(self.code.slice(fields));
+        let Some(mut name) = names.next() else {
             return Ok(receiver);
         };
-        for field in path {
-            receiver = self.field(dot, boxed, &receiver, field, node, &[], None)?;
+        for next in names {
+            receiver = self.field(dot, boxed, &receiver, name, node, &[], None)?;
+            name = next;
         }
-        self.field(dot, boxed, &receiver, final_field, node, args, last)
+        self.field(dot, boxed, &receiver, name, node, args, last)
     }
 
     #[expect(
@@ -181,7 +211,7 @@ impl<'t> State<'_, '_, 't> {
         dot: &Value,
         boxed: bool,
         receiver: &Boxed,
-        name: &str,
+        name: &[u8],
         node: &'t Operand,
         args: &'t [Operand],
         last: Option<Value>,
@@ -189,10 +219,13 @@ impl<'t> State<'_, '_, 't> {
         let has_args = !args.is_empty() || last.is_some();
         let methods: &'static [Func] = match &receiver.0 {
             Value::Invalid if self.machine.missing_key == MissingKey::Error => {
-                return self.error(format!("nil data; no entry for key \"{name}\""));
+                return self.error(format!("nil data; no entry for key \"{}\"", lossy(name)));
             }
             Value::Invalid => return Ok(Boxed(Value::Invalid, false)),
-            Value::Nil => return self.error(format!("nil pointer evaluating interface {{}}.{name}")),
+            Value::Nil => {
+                let name = lossy(name);
+                return self.error(format!("nil pointer evaluating interface {{}}.{name}"));
+            }
             Value::Map(map) => map.ty().methods,
             Value::List(list) => list.ty.methods,
             Value::Struct(value) => value.ty.methods,
@@ -200,7 +233,7 @@ impl<'t> State<'_, '_, 't> {
             Value::Duration(_) => crate::time::DURATION_METHODS,
             _ => &[],
         };
-        if let Some(method) = methods.iter().find(|method| method.name == name) {
+        if let Some(method) = methods.iter().find(|method| method.name.as_bytes() == name) {
             let value = self.call(
                 dot,
                 boxed,
@@ -216,6 +249,7 @@ impl<'t> State<'_, '_, 't> {
             Value::Struct(value) => {
                 if let Some(field) = value.field(name) {
                     if has_args {
+                        let name = lossy(name);
                         return self.error(format!("{name} has arguments but cannot be invoked as function"));
                     }
                     return Ok(Boxed(field.clone(), false));
@@ -223,22 +257,26 @@ impl<'t> State<'_, '_, 't> {
             }
             Value::Map(map) => {
                 if has_args {
+                    let name = lossy(name);
                     return self.error(format!("{name} is not a method but has arguments"));
                 }
                 let boxed = map.ty().elem == Elem::Any;
-                return match map.get(name.as_bytes()) {
+                return match map.get(name) {
                     Some(value) => Ok(Boxed(value, boxed)),
                     None => match self.machine.missing_key {
                         MissingKey::Invalid => Ok(Boxed(Value::Invalid, false)),
                         MissingKey::Zero => Ok(Boxed(map.ty().elem.zero(), boxed)),
-                        MissingKey::Error => self.error(format!("map has no entry for key \"{name}\"")),
+                        MissingKey::Error => {
+                            self.error(format!("map has no entry for key \"{}\"", lossy(name)))
+                        }
                     },
                 };
             }
             _ => {}
         }
         self.error(format!(
-            "can't evaluate field {name} in type {}",
+            "can't evaluate field {} in type {}",
+            lossy(name),
             receiver.type_name()
         ))
     }
@@ -247,7 +285,7 @@ impl<'t> State<'_, '_, 't> {
         &mut self,
         dot: &Value,
         boxed: bool,
-        index: usize,
+        index: u32,
         node: At<'t>,
         args: &'t [Operand],
         last: Option<Value>,
@@ -365,27 +403,30 @@ impl<'t> State<'_, '_, 't> {
 
     fn argument(&mut self, dot: &Value, boxed: bool, param: Param, node: &'t Operand) -> Outcome<Value> {
         self.at = At::Operand(node);
-        let value = match &node.kind {
+        let value = match node.kind {
             OperandKind::Dot => dot.clone(),
             OperandKind::Nil if param.can_be_nil() => return Ok(Value::Nil),
             OperandKind::Nil => return self.error(format!("cannot assign nil to {}", param.name())),
-            OperandKind::Field(fields) => {
+            OperandKind::Field => {
                 let start = Boxed(dot.clone(), boxed);
-                self.fields(dot, boxed, start, node, fields, &[], None)?.0
+                self.fields(dot, boxed, start, node, node.text, &[], None)?.0
             }
-            OperandKind::Variable { name, slot, fields } => {
-                let start = self.variable(name, *slot)?;
+            OperandKind::Variable { slot, name_end } => {
+                let start = self.variable(node, slot, name_end)?;
+                let fields = Span {
+                    start: name_end,
+                    ..node.text
+                };
                 self.fields(dot, boxed, start, node, fields, &[], None)?.0
             }
             OperandKind::Pipe(pipe) => self.pipeline(dot, boxed, pipe)?,
-            OperandKind::Function { index, .. } => {
-                self.function(dot, boxed, *index, At::Operand(node), &[], None)?
-            }
-            OperandKind::Chain { start, fields } => {
+            OperandKind::Function(index) => self.function(dot, boxed, index, At::Operand(node), &[], None)?,
+            OperandKind::Chain(start) => {
+                let start = &self.code.operands[start as usize];
                 let start = self.chain_start(dot, boxed, node, start)?;
-                self.fields(dot, boxed, start, node, fields, &[], None)?.0
+                self.fields(dot, boxed, start, node, node.text, &[], None)?.0
             }
-            OperandKind::Bool(_) | OperandKind::Number(_) | OperandKind::Str { .. } => {
+            OperandKind::Bool(_) | OperandKind::Number(_) | OperandKind::Str(_) => {
                 return self.literal(param, node);
             }
         };
@@ -394,19 +435,21 @@ impl<'t> State<'_, '_, 't> {
 
     /// A literal takes the type of its parameter, if it can.
     fn literal(&self, param: Param, node: &Operand) -> Outcome<Value> {
-        let value = match (param, &node.kind) {
-            (Param::Any, OperandKind::Number(number)) => return self.ideal(number),
-            (Param::Any | Param::Bool, OperandKind::Bool(value)) => Some(Value::Bool(*value)),
-            (Param::Any | Param::Str, OperandKind::Str { value, .. }) => Some(Value::Str(value.clone())),
-            (Param::Int, OperandKind::Number(number)) => number.int.map(Value::int),
-            (Param::Int64, OperandKind::Number(number)) => {
-                number.int.map(|int| Value::Int(IntType::Int64, int))
+        let value = match (param, node.kind) {
+            (Param::Any, OperandKind::Number(at)) => return self.ideal(node, at),
+            (Param::Any | Param::Bool, OperandKind::Bool(value)) => Some(Value::Bool(value)),
+            (Param::Any | Param::Str, OperandKind::Str(at)) => Some(Value::Str(self.code.literal(at))),
+            (param, OperandKind::Number(at)) => {
+                let number = self.number(at);
+                match param {
+                    Param::Int => number.int.map(Value::int),
+                    Param::Int64 => number.int.map(|int| Value::Int(IntType::Int64, int)),
+                    Param::Duration => number.int.map(Value::Duration),
+                    Param::Uint64 => number.uint.map(|uint| Value::Uint(UintType::Uint64, uint)),
+                    Param::Float => number.float.map(Value::Float),
+                    _ => None,
+                }
             }
-            (Param::Duration, OperandKind::Number(number)) => number.int.map(Value::Duration),
-            (Param::Uint64, OperandKind::Number(number)) => {
-                number.uint.map(|uint| Value::Uint(UintType::Uint64, uint))
-            }
-            (Param::Float, OperandKind::Number(number)) => number.float.map(Value::Float),
             _ => None,
         };
         if let Some(value) = value {
@@ -418,8 +461,11 @@ impl<'t> State<'_, '_, 't> {
             Param::Int | Param::Int64 | Param::Duration => "integer",
             Param::Uint64 => "unsigned integer",
             Param::Float => "float",
-            _ => return self.error(format!("can't handle {node} for arg of type {}", param.name())),
+            _ => {
+                let (shown, name) = (self.shown(node), param.name());
+                return self.error(format!("can't handle {shown} for arg of type {name}"));
+            }
         };
-        self.error(format!("expected {expected}; found {node}"))
+        self.error(format!("expected {expected}; found {}", self.shown(node)))
     }
 }

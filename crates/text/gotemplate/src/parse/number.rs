@@ -4,9 +4,8 @@ use crate::ast::Number;
 use crate::lex::Kind;
 use crate::text::{Piece, quote, unquote_char};
 
-pub(super) fn read(text: &str, kind: &Kind) -> Result<Number, String> {
+pub(super) fn read(text: &str, kind: Kind) -> Result<Number, String> {
     let mut number = Number {
-        text: text.into(),
         int: None,
         uint: None,
         float: None,

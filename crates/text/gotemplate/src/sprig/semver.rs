@@ -3,9 +3,6 @@
 mod constraint;
 
 use std::cmp::Ordering;
-use std::sync::LazyLock;
-
-use regex::Regex;
 
 use crate::arg;
 use crate::error::Fault;
@@ -51,21 +48,63 @@ pub struct Version {
     pub original: String,
 }
 
-static VERSION: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let expression = r"^v?([0-9]+)(\.[0-9]+)?(\.[0-9]+)?(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?$";
-    Regex::new(expression).ok()
-});
+/// The parts of a version as they are written.
+#[derive(Debug, Clone, Copy, Default)]
+struct Parts<'t> {
+    major: &'t str,
+    /// Nothing if it is not there, like the parts after it.
+    minor: &'t str,
+    patch: &'t str,
+    /// Without the dash.
+    pre: &'t str,
+    metadata: &'t str,
+}
+
+/// Cuts a version into its parts. By hand: charts compare versions in every file, and the expression that says the same
+/// takes longer to compile than a small chart to render.
+fn parts(text: &str, is_number: fn(&str) -> bool) -> Option<Parts<'_>> {
+    let identifiers = |text: &str| {
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        text.split('.')
+            .all(|part| !part.is_empty() && part.bytes().all(is_allowed))
+    };
+    let rest = text.strip_prefix('v').unwrap_or(text);
+    let (rest, metadata) = match rest.split_once('+') {
+        Some((rest, metadata)) if identifiers(metadata) => (rest, metadata),
+        Some(_) => return None,
+        None => (rest, ""),
+    };
+    let (numbers, pre) = match rest.split_once('-') {
+        Some((numbers, pre)) if identifiers(pre) => (numbers, pre),
+        Some(_) => return None,
+        None => (rest, ""),
+    };
+    let mut numbers = numbers.split('.');
+    let major = numbers.next().filter(|part| is_number(part))?;
+    let mut further = || match numbers.next() {
+        Some(part) if is_number(part) => Some(part),
+        Some(_) => None,
+        None => Some(""),
+    };
+    let (minor, patch) = (further()?, further()?);
+    numbers.next().is_none().then_some(Parts {
+        major,
+        minor,
+        patch,
+        pre,
+        metadata,
+    })
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
 
 impl Version {
     /// Reads a version, of which the second and third number may be missing.
     pub fn parse(text: &str) -> Result<Self, String> {
-        const INVALID: &str = "Invalid Semantic Version";
-        let found = VERSION
-            .as_ref()
-            .and_then(|regex| regex.captures(text))
-            .ok_or(INVALID)?;
-        let group = |at: usize| found.get(at).map_or("", |group| group.as_str());
-        let number = |text: &str| match text.trim_start_matches('.') {
+        let found = parts(text, is_digits).ok_or("Invalid Semantic Version")?;
+        let number = |text: &str| match text {
             "" => Ok(0),
             digits => digits.parse().map_err(|_| {
                 let quoted = crate::text::quote(digits.as_bytes());
@@ -75,11 +114,11 @@ impl Version {
             }),
         };
         let version = Self {
-            major: number(group(1))?,
-            minor: number(group(2))?,
-            patch: number(group(3))?,
-            pre: group(5).to_owned(),
-            metadata: group(8).to_owned(),
+            major: number(found.major)?,
+            minor: number(found.minor)?,
+            patch: number(found.patch)?,
+            pre: found.pre.to_owned(),
+            metadata: found.metadata.to_owned(),
             original: text.to_owned(),
         };
         let leading_zero = |part: &str| {

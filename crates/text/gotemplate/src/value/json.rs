@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value as Json};
 
-use super::{Entries, Struct, Value};
+use super::{Entries, Map, Struct, Value};
 use crate::text::lossy;
 
 /// How deep values may be nested where they are walked; more is a cycle or an attack.
@@ -20,14 +20,17 @@ pub fn from_json(json: &Json) -> Value {
         },
         Json::String(text) => Value::str(text),
         Json::Array(items) => Value::list(items.iter().map(from_json).collect()),
-        Json::Object(fields) => {
-            let entries: Entries = fields
-                .iter()
-                .map(|(key, value)| (key.as_bytes().into(), from_json(value)))
-                .collect();
-            Value::map(entries)
-        }
+        Json::Object(fields) => Value::Map(map_from_json(fields)),
     }
+}
+
+/// The same for an object.
+pub fn map_from_json(fields: &serde_json::Map<String, Json>) -> Map {
+    let entries: Entries = fields
+        .iter()
+        .map(|(key, value)| (key.as_bytes().into(), from_json(value)))
+        .collect();
+    Map::new(entries)
 }
 
 /// A value as Go's `encoding/json` sees it; an error where it has no JSON form.

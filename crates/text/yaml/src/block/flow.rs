@@ -1,35 +1,31 @@
 //! Lists and tables in brackets that end on their line, of words, numbers and quoted texts.
 
-use serde_json::{Map, Value};
-
 use super::Reader;
-use crate::decode::plain_value;
+use super::make::Make;
 
 impl Reader<'_> {
     /// The value in the brackets at `start`, and where it ends.
-    pub(super) fn flow(&self, start: usize, end: usize, depth: usize) -> Option<(Value, usize)> {
+    pub(super) fn flow<M: Make>(&self, start: usize, end: usize, depth: usize) -> Option<(M, usize)> {
         let depth = depth.checked_sub(1)?;
         let is_table = self.bytes[start] == b'{';
         let close = if is_table { b'}' } else { b']' };
-        let (mut items, mut fields) = (Vec::new(), Map::new());
+        let (mut items, mut fields) = (M::Items::default(), M::Fields::default());
         let mut at = self.skip_spaces(start + 1, end);
         if self.byte(at, end)? != close {
             loop {
                 if is_table {
-                    let (key, after) = self.flow_item(at, end, 0)?;
-                    let Value::String(key) = key else { return None };
+                    let (key, after) = self.flow_item::<M>(at, end, 0)?;
+                    let key = key.into_text()?;
                     if self.byte(after, end)? != b':' || self.byte(after + 1, end)? != b' ' {
                         return None;
                     }
                     let (value, after) = self.flow_item(self.skip_spaces(after + 1, end), end, depth)?;
                     at = after;
-                    if fields.insert(key, value).is_some() {
-                        return None;
-                    }
+                    M::insert(&mut fields, key, value)?;
                 } else {
                     let (value, after) = self.flow_item(at, end, depth)?;
                     at = after;
-                    items.push(value);
+                    M::push(&mut items, value);
                 }
                 at = self.skip_spaces(at, end);
                 match self.byte(at, end)? {
@@ -40,8 +36,8 @@ impl Reader<'_> {
             }
         }
         let value = match is_table {
-            true => Value::Object(fields),
-            false => Value::Array(items),
+            true => M::mapping(fields),
+            false => M::sequence(items),
         };
         Some((value, at + 1))
     }
@@ -50,12 +46,12 @@ impl Reader<'_> {
         (at < end).then(|| self.bytes[at])
     }
 
-    fn flow_item(&self, start: usize, end: usize, depth: usize) -> Option<(Value, usize)> {
+    fn flow_item<M: Make>(&self, start: usize, end: usize, depth: usize) -> Option<(M, usize)> {
         match self.byte(start, end)? {
             b'[' | b'{' => self.flow(start, end, depth),
             quote @ (b'"' | b'\'') => {
                 let (text, after) = self.quoted(start, end, quote)?;
-                Some((Value::String(text), after))
+                Some((M::text(text), after))
             }
             first if first.is_ascii_alphanumeric() || matches!(first, b'_' | b'/') => {
                 let is_word =
@@ -65,7 +61,7 @@ impl Reader<'_> {
                     .take_while(|byte| is_word(byte))
                     .count();
                 let text = &self.text[start..start + length];
-                Some((plain_value(text.into(), self.resolution)?, start + length))
+                Some((M::plain(text.into(), self.resolution)?, start + length))
             }
             _ => None,
         }

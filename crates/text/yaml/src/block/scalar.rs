@@ -1,9 +1,7 @@
 //! Scalars of every style, and what follows them on their line.
 
-use serde_json::Value;
-
 use super::Reader;
-use crate::decode::plain_value;
+use super::make::{Make, Write};
 
 /// What became of a line of a scalar in quotes.
 enum Quoted {
@@ -16,7 +14,13 @@ enum Quoted {
 impl<'t> Reader<'t> {
     /// The scalar, or the value in brackets, that begins at `start` of a line, below something at `indent`. Afterwards the
     /// line after it is the current one.
-    pub(super) fn scalar(&mut self, start: usize, end: usize, indent: usize, depth: usize) -> Option<Value> {
+    pub(super) fn scalar<M: Make>(
+        &mut self,
+        start: usize,
+        end: usize,
+        indent: usize,
+        depth: usize,
+    ) -> Option<M> {
         match self.bytes[start] {
             b'|' => self.block_scalar(start, end, indent, false),
             b'>' => self.block_scalar(start, end, indent, true),
@@ -25,7 +29,7 @@ impl<'t> Reader<'t> {
                 self.finish(after, end)?;
                 Some(value)
             }
-            quote @ (b'"' | b'\'') => self.quoted_lines(start, end, indent, quote),
+            quote @ (b'"' | b'\'') => self.quoted_lines(start, end, quote),
             _ => self.plain(start, end, indent),
         }
     }
@@ -40,7 +44,7 @@ impl<'t> Reader<'t> {
     }
 
     /// A plain scalar, over as many lines as are indented more than `indent`.
-    fn plain(&mut self, start: usize, end: usize, indent: usize) -> Option<Value> {
+    fn plain<M: Make>(&mut self, start: usize, end: usize, indent: usize) -> Option<M> {
         if !self.begins_plain(start, end) {
             return None;
         }
@@ -61,7 +65,7 @@ impl<'t> Reader<'t> {
             }
             let is_doubtful =
                 matches!(content[0], b'-' | b'?' | b':') && content.get(1).is_none_or(|next| *next == b' ');
-            if is_doubtful || content.contains(&b'\t') {
+            if is_doubtful || self.has_tab(content) {
                 return None;
             }
             let (text, commented) = self.plain_line(line + column, line_end)?;
@@ -78,8 +82,8 @@ impl<'t> Reader<'t> {
             self.next = line_end + 1;
         }
         let value = match folded {
-            Some(text) => plain_value(text.into(), self.resolution),
-            None => plain_value(first.into(), self.resolution),
+            Some(text) => M::plain(text.into(), self.resolution),
+            None => M::plain(first.into(), self.resolution),
         };
         self.advance()?;
         value
@@ -87,39 +91,37 @@ impl<'t> Reader<'t> {
 
     /// The text of a line of a plain scalar, and whether a comment follows it. A colon in it is for the full reader.
     fn plain_line(&self, start: usize, end: usize) -> Option<(&'t str, bool)> {
-        let mut at = start;
-        let mut commented = false;
-        while at < end {
-            match self.bytes[at] {
-                b':' if at + 1 == end || self.bytes[at + 1] == b' ' => return None,
-                b'#' if at > start && self.bytes[at - 1] == b' ' => {
-                    commented = true;
-                    break;
-                }
-                _ => at += 1,
-            }
-        }
+        let mut marks = memchr::memchr2_iter(b':', b'#', &self.bytes[start..end]).map(|at| start + at);
+        let ends = |at: &usize| match self.bytes[*at] {
+            b':' => *at + 1 == end || self.bytes[*at + 1] == b' ',
+            _ => *at > start && self.bytes[*at - 1] == b' ',
+        };
+        let (at, commented) = match marks.find(ends) {
+            Some(at) if self.bytes[at] == b':' => return None,
+            Some(at) => (at, true),
+            None => (end, false),
+        };
         Some((self.text[start..at].trim_end_matches(' '), commented))
     }
 
     /// The text of a scalar in quotes that ends on its line, and where it ends.
-    pub(super) fn quoted(&self, start: usize, end: usize, quote: u8) -> Option<(String, usize)> {
-        let mut text = String::new();
+    pub(super) fn quoted<T: Write>(&self, start: usize, end: usize, quote: u8) -> Option<(T, usize)> {
+        let mut text = T::default();
         match self.quoted_line(start + 1, end, quote, &mut text)? {
             Quoted::Closed(after) => Some((text, after)),
             Quoted::Open { .. } => None,
         }
     }
 
-    /// A scalar in quotes, over as many lines as it takes; all but the first are indented more than `indent`.
-    fn quoted_lines(&mut self, start: usize, end: usize, indent: usize, quote: u8) -> Option<Value> {
-        let mut text = String::new();
+    /// A scalar in quotes, over as many lines as it takes, however they are indented.
+    fn quoted_lines<M: Make>(&mut self, start: usize, end: usize, quote: u8) -> Option<M> {
+        let mut text = M::Text::default();
         let (mut from, mut line_end) = (start + 1, end);
         loop {
             let joins = match self.quoted_line(from, line_end, quote, &mut text)? {
                 Quoted::Closed(after) => {
                     self.finish(after, line_end)?;
-                    return Some(Value::String(text));
+                    return Some(M::text(text));
                 }
                 Quoted::Open { joins } => joins,
             };
@@ -130,7 +132,9 @@ impl<'t> Reader<'t> {
                 let column = self.indent_of(line, next_end);
                 (from, line_end) = (line + column, next_end);
                 if from < line_end {
-                    if column <= indent || self.bytes[from..line_end].contains(&b'\t') {
+                    let content = &self.bytes[from..line_end];
+                    let is_mark = column == 0 && (content.starts_with(b"---") || content.starts_with(b"..."));
+                    if is_mark || self.has_tab(content) {
                         return None;
                     }
                     break;
@@ -140,22 +144,22 @@ impl<'t> Reader<'t> {
             match (joins, blank) {
                 (true, 0) => {}
                 (true, _) => return None,
-                (false, 0) => text.push(' '),
-                (false, blank) => text.extend(std::iter::repeat_n('\n', blank)),
+                (false, 0) => text.put_char(' '),
+                (false, blank) => text.put_breaks(blank),
             }
         }
     }
 
     /// Adds what a line has of a scalar in quotes.
-    fn quoted_line(&self, start: usize, end: usize, quote: u8, text: &mut String) -> Option<Quoted> {
+    fn quoted_line<T: Write>(&self, start: usize, end: usize, quote: u8, text: &mut T) -> Option<Quoted> {
         let mut from = start;
         let mut at = start;
         while at < end {
             let byte = self.bytes[at];
             if byte == quote {
-                text.push_str(&self.text[from..at]);
+                text.put(&self.text[from..at]);
                 if quote == b'\'' && at + 1 < end && self.bytes[at + 1] == quote {
-                    text.push('\'');
+                    text.put_char('\'');
                     at += 2;
                     from = at;
                     continue;
@@ -163,19 +167,19 @@ impl<'t> Reader<'t> {
                 return Some(Quoted::Closed(at + 1));
             }
             if byte == b'\\' && quote == b'"' {
-                text.push_str(&self.text[from..at]);
+                text.put(&self.text[from..at]);
                 if at + 1 == end {
                     return Some(Quoted::Open { joins: true });
                 }
                 let (c, length) = self.escape(at + 1, end)?;
-                text.push(c);
+                text.put_char(c);
                 at += 1 + length;
                 from = at;
                 continue;
             }
             at += 1;
         }
-        text.push_str(self.text[from..end].trim_end_matches(' '));
+        text.put(self.text[from..end].trim_end_matches(' '));
         Some(Quoted::Open { joins: false })
     }
 
@@ -197,13 +201,19 @@ impl<'t> Reader<'t> {
     }
 
     /// A literal or folded scalar whose lines are indented more than `indent`.
-    fn block_scalar(&mut self, start: usize, end: usize, indent: usize, is_folded: bool) -> Option<Value> {
+    fn block_scalar<M: Make>(
+        &mut self,
+        start: usize,
+        end: usize,
+        indent: usize,
+        is_folded: bool,
+    ) -> Option<M> {
         let keeps_end = match self.text[start + 1..end].trim_end_matches(' ') {
             "" => true,
             "-" => false,
             _ => return None,
         };
-        let mut text = String::new();
+        let mut text = M::Text::default();
         let mut column = None;
         let mut blank = 0;
         let mut is_terminated = true;
@@ -234,11 +244,11 @@ impl<'t> Reader<'t> {
                 return None;
             }
             match (column, blank) {
-                (Some(_), 0) if is_folded => text.push(' '),
-                (Some(_), blank) if !is_folded => text.extend(std::iter::repeat_n('\n', blank + 1)),
-                (_, blank) => text.extend(std::iter::repeat_n('\n', blank)),
+                (Some(_), 0) if is_folded => text.put_char(' '),
+                (Some(_), blank) if !is_folded => text.put_breaks(blank + 1),
+                (_, blank) => text.put_breaks(blank),
             }
-            text.push_str(content);
+            text.put(content);
             column = Some(own);
             blank = 0;
             is_terminated = line_end < self.bytes.len();
@@ -246,10 +256,10 @@ impl<'t> Reader<'t> {
         }
         match column {
             None if blank > 0 => return None,
-            Some(_) if keeps_end && is_terminated => text.push('\n'),
+            Some(_) if keeps_end && is_terminated => text.put_char('\n'),
             _ => {}
         }
         self.advance()?;
-        Some(Value::String(text))
+        Some(M::text(text))
     }
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::read;
+use super::{read, read_keys};
 use crate::{Limits, Resolution, from_str_with};
 
 const DEPTH: usize = 8;
@@ -15,6 +15,7 @@ fn agree(text: &str) -> Result<bool, String> {
         ..Limits::default()
     };
     for resolution in [Resolution::Yaml11, Resolution::Yaml12] {
+        skims(text, limits, resolution)?;
         let Some(ours) = read(text, resolution, DEPTH) else {
             return Ok(false);
         };
@@ -25,6 +26,43 @@ fn agree(text: &str) -> Result<bool, String> {
         }
     }
     Ok(true)
+}
+
+/// Whatever is skimmed can be read in full, and has the same keys.
+fn skims(text: &str, limits: Limits, resolution: Resolution) -> Result<(), String> {
+    const KEYS: [&str; 2] = ["a", "kind"];
+    let Some(some) = read_keys(text, resolution, DEPTH, &KEYS) else {
+        return Ok(());
+    };
+    let full = from_str_with(text, limits, resolution);
+    let same = full
+        .as_ref()
+        .is_ok_and(|full| KEYS.iter().all(|key| full.value.get(key) == some.get(key)));
+    match same {
+        true => Ok(()),
+        false => Err(format!("{text:?}\n  skimmed as {some}\n  in full {full:?}")),
+    }
+}
+
+#[test]
+fn skims_what_is_common() {
+    for (text, value) in [
+        (
+            "kind: X\nspec:\n  a: [1, {b: \"c\"}]\n  t: |\n    text\n  x: 1\n  x: 2\na: 'y'\n",
+            Some(json!({"kind": "X", "a": "y"})),
+        ),
+        // What is wrong anywhere is for the full reader.
+        ("kind: X\nspec:\n  a: .nan\n", None),
+        ("kind: X\nspec:\n  a: &b c\n", None),
+        ("kind: X\nkind: Y\n", None),
+        ("- kind: X\n", None),
+    ] {
+        assert_eq!(
+            read_keys(text, Resolution::Yaml11, DEPTH, &["a", "kind"]),
+            value,
+            "{text}"
+        );
+    }
 }
 
 #[test]

@@ -151,6 +151,36 @@ fn documents_are_separated() {
     );
 }
 
+/// As Go does; `&x` sends each of them past the quick reader.
+#[test]
+fn lines_of_a_quoted_text_may_be_indented_as_one_likes() {
+    for (text, expected) in [
+        ("a: \"one\ntwo\"\nb: 1\n", json!("one two")),
+        ("a: 'one\n\n  two''s\nthree'\nb: 1\n", json!("one\ntwo's three")),
+        ("a: \"x\\\"\n  y\\\nz\"\nb: 1\n", json!("x\" yz")),
+        ("a: \"é\n---x\"\nb: 1\n", json!("é ---x")),
+        ("a:\n  k: 'deep\n text'\nb: 1\n", json!({"k": "deep text"})),
+        (
+            "a:\n  - - \"in a\nlist\"\n    - 2\nb: 1\n",
+            json!([["in a list", 2]]),
+        ),
+    ] {
+        for text in [text.to_owned(), format!("c: &x 1\n{text}")] {
+            let read = from_str(&text, Limits::default()).unwrap_or_else(|error| panic!("{text:?}: {error}"));
+            assert_eq!((&read["a"], &read["b"]), (&expected, &json!(1)), "{text:?}");
+        }
+    }
+    for text in ["a: \"one\n---\ntwo\"\n", "a: 'one\n...\n'\n", "a: \"one\ntwo\n"] {
+        assert!(from_str(text, Limits::default()).is_err(), "{text:?}");
+    }
+    let lines = |count: usize| {
+        (0..count)
+            .map(|at| format!("k{at}:\n  a: \"x\ny\"\n"))
+            .collect::<String>()
+    };
+    check_hostile("quoted lines", &format!("c: &x 1\n{}", lines(20_000)), None);
+}
+
 #[test]
 fn a_tab_after_a_colon_is_space_but_in_text_it_is_text() {
     let text = "a:\tb\nc: \t d\nmake: |\n  all:\tb\n  c:\t\td\nq: \"x:\ty\"\ne:\t\t- 1\n";

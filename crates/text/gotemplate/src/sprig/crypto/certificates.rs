@@ -156,7 +156,7 @@ fn signed(machine: &mut Machine<'_>, args: &[Value], key: &Key) -> Answer {
     let content = Content::read(args, 3, false)?;
     let field = |name: &str| match arg::any(args, 4) {
         Value::Struct(authority) => authority
-            .field(name)
+            .field(name.as_bytes())
             .and_then(Value::as_str)
             .map(|text| lossy(text).into_owned()),
         _ => None,

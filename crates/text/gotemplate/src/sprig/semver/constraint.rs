@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Version, compare_pre};
+use super::{Parts, Version, compare_pre, is_digits, parts};
 
 /// What a version must meet: all of one of the lists.
 #[derive(Debug, Clone)]
@@ -62,6 +62,16 @@ fn is_any(text: &str) -> bool {
 impl Constraints {
     /// Reads constraints.
     pub fn parse(text: &str) -> Result<Self, String> {
+        let simple: Option<Vec<Vec<Constraint>>> = text.split("||").map(simple_list).collect();
+        match simple {
+            Some(lists) => Ok(Self(lists)),
+            None => Self::parse_any(text),
+        }
+    }
+
+    /// With the expressions by which the original takes a text apart. They take longer to compile than a small chart to
+    /// render, and hardly anybody writes what needs them: ranges, and lists without commas.
+    fn parse_any(text: &str) -> Result<Self, String> {
         let expressions = EXPRESSIONS.as_ref().ok_or("no expressions")?;
         let mut rewritten = text.to_owned();
         for found in expressions.range.captures_iter(text) {
@@ -91,35 +101,71 @@ impl Constraints {
     }
 }
 
+/// A list with commas between its parts, of which each is an operator and a version; none if it is anything else.
+fn simple_list(text: &str) -> Option<Vec<Constraint>> {
+    let is_number = |part: &str| is_digits(part) || matches!(part, "x" | "X" | "*");
+    let one = |part: &str| {
+        let part = part.trim_matches([' ', '\t']);
+        let end = part.find(|c: char| !matches!(c, '=' | '!' | '<' | '>' | '~' | '^'))?;
+        let operator = operator(&part[..end])?;
+        let version = part[end..].trim_start_matches([' ', '\t']);
+        Constraint::new(operator, parts(version, is_number)?, version).ok()
+    };
+    text.split(',').map(one).collect()
+}
+
+fn operator(text: &str) -> Option<Operator> {
+    Some(match text {
+        "" | "=" => Operator::TildeOrEqual,
+        "!=" => Operator::NotEqual,
+        ">" => Operator::Greater,
+        "<" => Operator::Less,
+        ">=" | "=>" => Operator::GreaterOrEqual,
+        "<=" | "=<" => Operator::LessOrEqual,
+        "~" | "~>" => Operator::Tilde,
+        "^" => Operator::Caret,
+        _ => return None,
+    })
+}
+
 impl Constraint {
     fn parse(text: &str, expression: &Regex) -> Result<Self, String> {
         let found = expression
             .captures(text)
             .ok_or_else(|| format!("improper constraint: {text}"))?;
         let group = |at: usize| found.get(at).map_or("", |group| group.as_str());
-        let operator = match group(1) {
-            "!=" => Operator::NotEqual,
-            ">" => Operator::Greater,
-            "<" => Operator::Less,
-            ">=" | "=>" => Operator::GreaterOrEqual,
-            "<=" | "=<" => Operator::LessOrEqual,
-            "~" | "~>" => Operator::Tilde,
-            "^" => Operator::Caret,
-            _ => Operator::TildeOrEqual,
+        let operator = operator(group(1)).unwrap_or(Operator::TildeOrEqual);
+        let found = Parts {
+            major: group(3),
+            minor: group(4).trim_start_matches('.'),
+            patch: group(5).trim_start_matches('.'),
+            pre: group(7),
+            metadata: "",
         };
-        let (major, minor, patch, pre) = (group(3), group(4), group(5), group(6));
+        Self::new(operator, found, group(2))
+    }
+
+    fn new(operator: Operator, found: Parts<'_>, whole: &str) -> Result<Self, String> {
+        let Parts {
+            major,
+            minor,
+            patch,
+            pre,
+            ..
+        } = found;
+        let dash = if pre.is_empty() { "" } else { "-" };
         let (mut dirty, mut minor_dirty, mut patch_dirty) = (false, false, false);
         let version = if is_any(major) {
             dirty = true;
-            format!("0.0.0{pre}")
-        } else if is_any(minor.trim_start_matches('.')) {
+            format!("0.0.0{dash}{pre}")
+        } else if is_any(minor) {
             (dirty, minor_dirty) = (true, true);
-            format!("{major}.0.0{pre}")
-        } else if is_any(patch.trim_start_matches('.')) {
+            format!("{major}.0.0{dash}{pre}")
+        } else if is_any(patch) {
             (dirty, patch_dirty) = (true, true);
-            format!("{major}{minor}.0{pre}")
+            format!("{major}.{minor}.0{dash}{pre}")
         } else {
-            group(2).to_owned()
+            whole.to_owned()
         };
         let version = Version::parse(&version).map_err(|_| "constraint Parser Error".to_owned())?;
         Ok(Self {
@@ -216,5 +262,55 @@ impl Constraint {
             return version.minor == own.minor;
         }
         version.minor == 0 && own.patch == version.patch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_simple_is_read_as_the_expressions_read_it() {
+        for text in [
+            "1.2.3",
+            "=1.2",
+            "!=1",
+            ">=1.21-0",
+            ">= 1.21.0-0",
+            "<2,>1.2",
+            " > 1 , <= 3.x ",
+            "^1.2.3-beta.1",
+            "~1.2",
+            "~>1",
+            "=>1",
+            "=<v2.0.0+build.5",
+            "*",
+            "x",
+            ">=1.x.x",
+            "1.*.3",
+            "1.2 || >=3, <4",
+            ">=01.2",
+        ] {
+            let simple: Option<Vec<Vec<Constraint>>> = text.split("||").map(simple_list).collect();
+            let simple = simple.unwrap_or_else(|| panic!("{text} is simple"));
+            let any = Constraints::parse_any(text).unwrap();
+            assert_eq!(format!("{simple:?}"), format!("{:?}", any.0), "{text}");
+        }
+        for text in [
+            "1.2 - 1.4",
+            ">=1 <2",
+            "1|2",
+            "1.2.3-",
+            ">>1",
+            "",
+            "1.2.3.4",
+            "1x",
+            ">=1.2-01",
+            "a",
+            ">=1,",
+        ] {
+            let simple: Option<Vec<Vec<Constraint>>> = text.split("||").map(simple_list).collect();
+            assert!(simple.is_none(), "{text}");
+        }
     }
 }
