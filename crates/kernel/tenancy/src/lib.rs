@@ -60,6 +60,7 @@ pub mod related;
 pub mod schema;
 mod template;
 pub mod types;
+pub mod unserved;
 pub mod workspace;
 
 pub use cluster::{ClusterId, NameError, Target, WorkspacePath};

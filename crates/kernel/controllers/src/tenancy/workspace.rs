@@ -57,9 +57,6 @@ impl Reconcile<ObjectKey> for Workspaces {
             return Ok(Outcome::Done);
         };
         let workspace = Workspace::read(&object);
-        if workspace.is_mount {
-            return Ok(Outcome::Done);
-        }
         let mut inside = self.requests(&workspace.id())?;
         let mut cluster = inside.get(CLUSTER).await?;
         let Some(mut actions) = self.decide(key, &workspace, cluster.as_ref()) else {
