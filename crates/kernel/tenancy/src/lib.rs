@@ -44,6 +44,7 @@ pub mod crds;
 mod dotted;
 mod encode;
 pub mod export;
+pub mod glance;
 pub mod identity;
 pub mod lifecycle;
 pub mod locks;
