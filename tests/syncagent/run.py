@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "clients"))
@@ -100,6 +101,11 @@ def condition(published, kind):
     return {}
 
 
+def fetched(port, path):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+        return answer.read().decode()
+
+
 def scenario(binary, hub_config, service_config, scratch):
     root, service = Place(hub_config), Place(service_config)
     workspace(root, "services", "universal")
@@ -121,8 +127,10 @@ def scenario(binary, hub_config, service_config, scratch):
         "--kcp-kubeconfig", str(provider.account(scratch / "provider.json")),
         "--apiexport-ref", "cloud", "--log", "debug", "--enable-leader-election",
     ]
+    ports = {name: servers.free_port() for name in ("metrics", "health")}
+    probes = [word for name, port in ports.items() for word in (f"--{name}-address", f"127.0.0.1:{port}")]
     log = scratch / "agent.log"
-    with servers.process(command, log) as agent:
+    with servers.process([*command, *probes], log) as agent:
         eventually("the agent has installed its kind", lambda: service.get("publishedresources"))
         service.create((FILES / "published.yaml").read_text())
         told = lambda kind: condition(service.get("publishedresource", "machines"), kind)
@@ -141,6 +149,8 @@ def scenario(binary, hub_config, service_config, scratch):
             service.kubectl("patch", "machine", "web", "-n", namespace, "--subresource=status", "--type=merge", "-p", status)
             eventually("the status is up", lambda: place.get("vm", "web").get("status") == {"phase": f"Up {size}"})
         eventually("it is ready", lambda: told("Ready").get("status") == "True")
+        assert fetched(ports["health"], "/healthz") == fetched(ports["health"], "/readyz") == "ok"
+        assert "controller_runtime_reconcile_total" in fetched(ports["metrics"], "/metrics")
         namespace = "ws-acme-frontend-default"
         # Secrets both ways.
         service.kubectl("create", "secret", "generic", "web-credentials", "-n", namespace, "--from-literal=k=up")
@@ -165,7 +175,8 @@ def scenario(binary, hub_config, service_config, scratch):
     frontend.kubectl("delete", "vm", "m0", "m1", "--wait=false")
     frontend.kubectl("patch", "vm", "web", "--type=merge", "-p", '{"spec": {"size": 6}}')
     second = scratch / "second.log"
-    with servers.process(command, log) as first, servers.process(command, second):
+    alone = [*command, "--metrics-address", "0"]
+    with servers.process(alone, log) as first, servers.process(alone, second):
         # One of the two works once the Lease of the one that was killed has run out, and the other when that one ends.
         elected = lambda path: "elected: " in path.read_text()
         eventually("one is elected", lambda: elected(log) or elected(second))

@@ -1,5 +1,8 @@
 //! The same operations in one workspace of many and in one of one. The servers take turns, many times, so that what the
 //! machine does besides falls on both.
+//!
+//! "One of many" is the same one all the time, as a tenant who works in his workspace. A read in another workspace each time is
+//! measured, too: it finds nothing in the processor's caches, which is what a sum over all tenants looks like.
 
 use anyhow::Result;
 use serde_json::json;
@@ -22,7 +25,11 @@ pub(super) struct Compared {
     pub(super) operation: &'static str,
     pub(super) in_one: f64,
     pub(super) in_many: f64,
+    /// Whether each was in another workspace.
+    pub(super) is_spread: bool,
 }
+
+const SPREAD: &str = "GET, each in another workspace";
 
 pub(super) async fn compare(single: &Server, many: &Server, count: usize) -> Result<Vec<Compared>> {
     let sides = [(single, place(0)), (many, place(count / 2))];
@@ -35,17 +42,19 @@ pub(super) async fn compare(single: &Server, many: &Server, count: usize) -> Res
         ("GET", 2 * OPERATIONS),
         ("LIST of 100", OPERATIONS),
         ("apply", OPERATIONS),
+        (SPREAD, 2 * OPERATIONS),
     ] {
         let mut cpu = [Vec::new(), Vec::new()];
         // The first turn warms up and does not count.
         for turn in 0..=TURNS {
             for side in if turn % 2 == 0 { [0, 1] } else { [1, 0] } {
                 let (server, at) = &sides[side];
+                let among = if side == 0 { 1 } else { count };
                 let load = load::run(
                     server,
                     CLIENTS,
                     operations,
-                    call(operation, at, turn * OPERATIONS),
+                    call(operation, at, turn * OPERATIONS, among),
                 )
                 .await?;
                 if turn > 0 {
@@ -58,6 +67,7 @@ pub(super) async fn compare(single: &Server, many: &Server, count: usize) -> Res
             operation,
             in_one,
             in_many,
+            is_spread: operation == SPREAD,
         });
     }
     Ok(compared)
@@ -85,7 +95,12 @@ async fn prepare(server: &Server, at: &str) -> Result<()> {
     Ok(())
 }
 
-fn call(operation: &'static str, at: &str, first: usize) -> impl Fn(usize) -> Call + Send + Sync + use<> {
+fn call(
+    operation: &'static str,
+    at: &str,
+    first: usize,
+    among: usize,
+) -> impl Fn(usize) -> Call + Send + Sync + use<> {
     let namespaces = format!("{at}/api/v1/namespaces");
     move |number| {
         let one = name(number * 7 % OBJECTS);
@@ -95,6 +110,12 @@ fn call(operation: &'static str, at: &str, first: usize) -> impl Fn(usize) -> Ca
                 config_map(first + number, "first"),
             ),
             "GET" => Call::get(format!("{namespaces}/{NAMESPACE}/configmaps/{one}")),
+            SPREAD => {
+                let at = place((first + number) * 7_919 % among);
+                Call::get(format!(
+                    "{at}/api/v1/namespaces/default/configmaps/kube-root-ca.crt"
+                ))
+            }
             "LIST of 100" => Call::get(format!("{namespaces}/{NAMESPACE}/configmaps?limit=100")),
             _ => Call::apply(
                 format!("{namespaces}/{NAMESPACE}/configmaps/{one}?fieldManager=bench&force=true"),

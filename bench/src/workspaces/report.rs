@@ -57,7 +57,7 @@ pub(super) fn write(measured: &Measured) -> String {
             floor("watches more than before", 0.0, after - before);
         }
     }
-    for it in &measured.operations {
+    for it in measured.operations.iter().filter(|it| !it.is_spread) {
         let what = format!("{} in one of {}, against one of 1", it.operation, measured.count);
         floor(&what, OPERATION, it.in_many / it.in_one);
     }

@@ -39,7 +39,7 @@ impl<V> Cache<V> {
 
     /// Takes an event in and returns the keys to look at. A list that replaces an earlier one also names what has
     /// vanished meanwhile, so that no deletion is missed.
-    pub fn take<K>(&self, event: Event<K>, keep: impl FnOnce(&K) -> V) -> Vec<ObjectKey>
+    pub fn take<K>(&self, event: Event<K>, keep: impl FnOnce(K) -> V) -> Vec<ObjectKey>
     where
         K: Resource,
     {
@@ -51,7 +51,7 @@ impl<V> Cache<V> {
             }
             Event::InitApply(object) => {
                 let key = ObjectKey::of(&self.reach, object.meta());
-                let kept = Arc::new(keep(&object));
+                let kept = Arc::new(keep(object));
                 if let Some(list) = &mut seen.relisted {
                     list.insert(key, kept);
                 }
@@ -68,7 +68,7 @@ impl<V> Cache<V> {
             }
             Event::Apply(object) => {
                 let key = ObjectKey::of(&self.reach, object.meta());
-                seen.objects.insert(key.clone(), Arc::new(keep(&object)));
+                seen.objects.insert(key.clone(), Arc::new(keep(object)));
                 vec![key]
             }
             Event::Delete(object) => {
@@ -77,6 +77,24 @@ impl<V> Cache<V> {
                 vec![key]
             }
         }
+    }
+
+    /// Takes in an event of the first list, and names no keys: most need no look, and there may be very many.
+    pub fn take_first<K: Resource>(&self, event: Event<K>, keep: impl FnOnce(K) -> V) {
+        if !matches!(event, Event::InitDone) {
+            self.take(event, keep);
+            return;
+        }
+        let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
+        seen.objects = seen.relisted.take().unwrap_or_default();
+        seen.synced = true;
+    }
+
+    /// The keys of the objects that are wanted. `wanted` must not ask this cache.
+    pub fn keys_where(&self, mut wanted: impl FnMut(&ObjectKey, &V) -> bool) -> Vec<ObjectKey> {
+        let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
+        let found = seen.objects.iter().filter(|(key, kept)| wanted(key, kept));
+        found.map(|(key, _)| key.clone()).collect()
     }
 
     /// What is kept of an object.
@@ -163,6 +181,7 @@ mod tests {
         assert!(cache.is_synced());
         assert_eq!(take(Event::Apply(named("c"))), ["c"]);
         assert_eq!(take(Event::Delete(named("a"))), ["a"]);
+        assert_eq!(cache.keys_where(|key, ()| key.name == "b").len(), 1);
         assert!(take(Event::Init).is_empty());
         assert_eq!(
             cache.all().len(),
@@ -173,6 +192,23 @@ mod tests {
         assert_eq!(take(Event::InitDone), ["b", "c"]);
         assert_eq!(cache.all().len(), 1);
     }
+
+    #[test]
+    fn a_first_list_can_be_taken_in_silence() {
+        let cache = Cache::new(&Reach::Every);
+        for event in [
+            Event::Init,
+            Event::InitApply(named("a")),
+            Event::InitApply(named("b")),
+        ] {
+            cache.take_first(event, |_: ConfigMap| ());
+            assert!(!cache.is_synced() && cache.all().is_empty());
+        }
+        cache.take_first(Event::<ConfigMap>::InitDone, |_| ());
+        assert!(cache.is_synced());
+        assert_eq!(cache.all().len(), 2);
+    }
+
     #[test]
     fn workspaces_and_namespaces_are_kept_apart() {
         let cache = Cache::new(&Reach::Every);

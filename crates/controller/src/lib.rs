@@ -25,6 +25,7 @@ pub mod events;
 #[cfg(any(test, feature = "fake"))]
 pub mod fake;
 pub mod finalizers;
+pub mod glimpse;
 pub mod json;
 pub mod key;
 pub mod kinds;

@@ -35,6 +35,18 @@ pub(crate) struct Syncagent {
     /// How many objects of a kind are worked on at once.
     #[arg(long, value_name = "COUNT", default_value_t = 8)]
     pub workers: usize,
+    /// Where Prometheus reads /metrics, over plain HTTP; 0: nowhere.
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8085")]
+    pub metrics_address: String,
+    /// Where probes ask /healthz and /readyz, over plain HTTP; 0: nowhere.
+    #[arg(long, value_name = "ADDR:PORT", default_value = "0")]
+    pub health_address: String,
+    /// Reach the service cluster at this address instead of that of its kubeconfig.
+    #[arg(long, value_name = "URL")]
+    pub kubeconfig_host_override: Option<String>,
+    /// Trust these certificates of the service cluster instead of those of its kubeconfig.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig_ca_file_override: Option<PathBuf>,
     /// What to log: error, warn, info, debug, trace, or a filter.
     #[arg(long, value_name = "FILTER", default_value = "info", env = "FAIRWAY_LOG")]
     pub log: String,

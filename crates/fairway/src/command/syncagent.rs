@@ -5,12 +5,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use fairway_controller::{Metrics, Shutdown};
+use fairway_controller::Shutdown;
 use fairway_tenancy_syncagent::Agent;
 use fairway_tenancy_syncagent::connect::{self, Sides};
 use fairway_tenancy_syncagent::election::Election;
+use fairway_tenancy_syncagent::probes::{Probes, Purpose};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
 
@@ -34,12 +38,23 @@ pub(crate) fn run(options: &Syncagent) -> anyhow::Result<ExitCode> {
 async fn serve(options: &Syncagent) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("signals cannot be received")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("signals cannot be received")?;
-    let service = match &options.kubeconfig {
+    let (end, shutdown) = Shutdown::new();
+    let probes = Probes::default();
+    for (purpose, option, address) in [
+        (Purpose::Metrics, "--metrics-address", &options.metrics_address),
+        (Purpose::Health, "--health-address", &options.health_address),
+    ] {
+        if let Some(socket) = listen(option, address).await? {
+            tokio::spawn(probes.clone().serve(purpose, socket, shutdown.clone()));
+        }
+    }
+    let mut service = match &options.kubeconfig {
         Some(file) => read(file).await?,
         None => Config::infer()
             .await
             .context("no service cluster is known: name its kubeconfig with --kubeconfig FILE")?,
     };
+    redirect(&mut service, options)?;
     let kcp = read(&options.kcp_kubeconfig).await?;
     let slice = options.apiexportendpointslice_ref.as_ref();
     let slice = slice
@@ -56,8 +71,8 @@ async fn serve(options: &Syncagent) -> anyhow::Result<()> {
     })
     .await
     .context("the sync agent cannot start")?;
-    let (end, shutdown) = Shutdown::new();
-    let work = work(options, agent, shutdown);
+    probes.set_ready(true);
+    let work = work(options, agent, &probes, shutdown);
     let mut working = tokio::spawn(work);
     tokio::select! {
         _ = terminate.recv() => {}
@@ -65,6 +80,7 @@ async fn serve(options: &Syncagent) -> anyhow::Result<()> {
         ended = &mut working => return ended.context("the sync agent failed")?,
     }
     info!("ending: what is under way is finished first");
+    probes.set_ready(false);
     end.shut_down();
     working.await.context("the sync agent failed")?
 }
@@ -73,6 +89,7 @@ async fn serve(options: &Syncagent) -> anyhow::Result<()> {
 fn work(
     options: &Syncagent,
     agent: Agent,
+    probes: &Probes,
     mut shutdown: Shutdown,
 ) -> impl Future<Output = anyhow::Result<()>> + Send + use<> {
     let lease = format!("syncagent-{}", agent.name);
@@ -82,8 +99,8 @@ fn work(
     let election = options
         .enable_leader_election
         .then(|| Election::new(agent.service.clone(), &options.namespace, &lease, &identity));
+    let metrics = Arc::clone(&probes.metrics);
     async move {
-        let metrics = Arc::<Metrics>::default();
         let Some(mut election) = election else {
             info!(
                 agent = agent.name,
@@ -119,6 +136,43 @@ fn work(
         give_back.shut_down();
         holding.await.context("the Lease could not be given back")
     }
+}
+
+/// The socket for figures or probes, if there is to be one.
+async fn listen(option: &str, address: &str) -> anyhow::Result<Option<TcpListener>> {
+    if address.is_empty() || address == "0" {
+        return Ok(None);
+    }
+    // As Go has it, a port alone is that port of every address.
+    let whole = match address.strip_prefix(':') {
+        Some(port) => format!("[::]:{port}"),
+        None => address.to_owned(),
+    };
+    let socket = TcpListener::bind(&whole).await.with_context(|| {
+        format!("{option} {address} cannot be listened on; choose another address, or 0 for none")
+    })?;
+    Ok(Some(socket))
+}
+
+/// Leads a configuration elsewhere than its kubeconfig does.
+fn redirect(service: &mut Config, options: &Syncagent) -> anyhow::Result<()> {
+    if let Some(url) = &options.kubeconfig_host_override {
+        service.cluster_url = url
+            .parse()
+            .with_context(|| format!("--kubeconfig-host-override {url:?} is no address"))?;
+    }
+    if let Some(file) = &options.kubeconfig_ca_file_override {
+        let wrong = || format!("--kubeconfig-ca-file-override {} cannot be used", file.display());
+        let certificates = CertificateDer::pem_file_iter(file)
+            .with_context(wrong)?
+            .collect::<Result<Vec<_>, _>>()
+            .with_context(wrong)?;
+        if certificates.is_empty() {
+            bail!("{}: it holds no certificate", wrong());
+        }
+        service.root_cert = Some(certificates.iter().map(|it| it.to_vec()).collect());
+    }
+    Ok(())
 }
 
 async fn read(file: &Path) -> anyhow::Result<Config> {

@@ -39,10 +39,8 @@ pub fn enter(kernel: &Kernel, peer: &Peer, user: &UserInfo, info: &RequestInfo) 
     }
     if privileged {
         check_everywhere(info)?;
-        return match kernel.workspaces.get(cluster) {
-            Some(workspace) if !peer.inside => check_active(&workspace, info),
-            _ => Ok(()),
-        };
+        let is_inactive = !peer.inside && kernel.workspaces.is_inactive(cluster);
+        return check_active(is_inactive, info);
     }
     if cluster == EVERY_CLUSTER {
         return Err(refusal(user, info));
@@ -52,7 +50,7 @@ pub fn enter(kernel: &Kernel, peer: &Peer, user: &UserInfo, info: &RequestInfo) 
         return Err(refusal(user, info));
     }
     if let Some(workspace) = &workspace {
-        check_active(workspace, info)?;
+        check_active(workspace.is_inactive, info)?;
     }
     match workspace.map(|w| w.phase) {
         Some(Phase::Initializing) => Err(ApiError::forbidden_text(format!(
@@ -64,12 +62,15 @@ pub fn enter(kernel: &Kernel, peer: &Peer, user: &UserInfo, info: &RequestInfo) 
 }
 
 /// In a workspace that is offline one can only see that it is, and put it online.
-fn check_active(workspace: &Workspace, info: &RequestInfo) -> Result<(), ApiError> {
+fn check_active(is_inactive: bool, info: &RequestInfo) -> Result<(), ApiError> {
+    if !is_inactive {
+        return Ok(());
+    }
     let is_about_itself = info.path.starts_with("/openapi")
         || info
             .path
             .starts_with("/apis/core.kcp.io/v1alpha1/logicalclusters");
-    if !workspace.is_inactive || is_about_itself {
+    if is_about_itself {
         return Ok(());
     }
     let about = About {

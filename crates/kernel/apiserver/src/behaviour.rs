@@ -10,6 +10,7 @@ use fairway_kernel_kinds::WriteContext;
 use fairway_kernel_schema::builtin::{self, UnknownFields};
 use fairway_kernel_schema::field::FieldError;
 use fairway_kernel_schema::structural::coerce_object_meta;
+use fairway_kernel_tenancy::unserved;
 use serde_json::Value;
 
 use crate::registry::{Nature, ResourceDef};
@@ -120,7 +121,17 @@ pub(crate) fn validate_update(call: &Call<'_>, object: &Value, old: &Value) -> V
 pub(crate) fn warnings(call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
     match &call.def.nature {
         Nature::BuiltIn { strategy, .. } => strategy.warnings(&context(call), object, old),
-        Nature::Custom(custom) => custom.warnings(),
+        Nature::Custom(custom) => {
+            let unserved = unserved::warnings(&call.def.group, &call.def.resource, object);
+            let mut warnings = custom.warnings();
+            // Our own controllers write such objects, too; only who brings the field is told.
+            warnings.extend(
+                unserved
+                    .into_iter()
+                    .filter(|_| old.is_none_or(|old| old["spec"] != object["spec"])),
+            );
+            warnings
+        }
     }
 }
 

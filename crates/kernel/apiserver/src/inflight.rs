@@ -6,15 +6,24 @@
 //! Within them each workspace has a few places of its own, and its requests queue for those: whoever floods his own
 //! workspace waits behind himself, and his neighbour's request finds at most the others' few places before it. Reads are
 //! answered from memory, so more of them at once than keep the cores busy would only stand in the neighbour's way;
-//! writes wait for the disk together, and more of them at once share its work. The root workspace and requests over all
-//! workspaces, with which the platform works, have only the common bounds.
+//! writes wait for the disk together, and more of them at once share its work. A long answer keeps its place until it has
+//! been handed over, because encrypting and sending it is most of its work; where nobody has handed anything over for a
+//! while, clients are slow and not the server, and who waits goes ahead. The root workspace and requests over all workspaces,
+//! with which the platform works, have only the common bounds.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
 
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::http::body::{BoxError, ResponseBody};
 use crate::key::ROOT_CLUSTER;
 use crate::status::ApiError;
 use crate::workspaces::EVERY_CLUSTER;
@@ -28,6 +37,10 @@ const READS_FOR_EACH_CORE: usize = 1;
 const READS_AT_LEAST: usize = 4;
 /// Requests of one workspace that wait.
 const WAITING: usize = 256;
+/// Who waits goes ahead if no place becomes free for so long.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// An answer that is longer keeps its place while it is sent.
+const LONG_ANSWER: u64 = 16 * 1024;
 
 /// Places for requests.
 pub struct Inflight {
@@ -43,12 +56,65 @@ struct Turn {
     mutating: Arc<Semaphore>,
     /// Requests that work or wait.
     present: AtomicUsize,
+    /// Requests that have given a place back.
+    finished: AtomicUsize,
 }
 
 /// A place, kept until it is dropped.
 pub struct Place {
     _common: OwnedSemaphorePermit,
-    _own: Option<(OwnedSemaphorePermit, Present)>,
+    own: Option<Own>,
+}
+
+/// A place of a workspace's own.
+struct Own {
+    /// `None`: it went ahead without one.
+    _permit: Option<OwnedSemaphorePermit>,
+    present: Present,
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.present.turn.finished.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+impl Place {
+    /// An answer that keeps the place if it is long. The common one is given back: slow clients must not take it from
+    /// everybody.
+    pub fn keep_for(self, answer: ResponseBody) -> ResponseBody {
+        let is_long = answer.size_hint().exact().is_none_or(|size| size > LONG_ANSWER);
+        match self.own {
+            Some(own) if is_long => Sending { answer, _own: own }.boxed_unsync(),
+            _ => answer,
+        }
+    }
+}
+
+/// An answer on its way.
+struct Sending {
+    answer: ResponseBody,
+    _own: Own,
+}
+
+impl Body for Sending {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Pin::new(&mut self.answer).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.answer.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.answer.size_hint()
+    }
 }
 
 /// A request in a workspace, at work or waiting.
@@ -89,25 +155,26 @@ impl Inflight {
         };
         let places = if mutating { &self.mutating } else { &self.reading };
         let common = Arc::clone(places).try_acquire_owned().map_err(|_| refusal())?;
-        Ok(Place {
-            _common: common,
-            _own: own,
-        })
+        Ok(Place { _common: common, own })
     }
 
-    async fn queue(
-        &self,
-        cluster: &str,
-        mutating: bool,
-    ) -> Result<(OwnedSemaphorePermit, Present), ApiError> {
+    async fn queue(&self, cluster: &str, mutating: bool) -> Result<Own, ApiError> {
         let present = self.arrive(cluster).ok_or_else(refusal)?;
-        let turn = &present.turn;
+        let turn = Arc::clone(&present.turn);
         let places = if mutating { &turn.mutating } else { &turn.reading };
-        let place = Arc::clone(places)
-            .acquire_owned()
-            .await
-            .map_err(ApiError::internal)?;
-        Ok((place, present))
+        let mut place = std::pin::pin!(Arc::clone(places).acquire_owned());
+        let permit = loop {
+            let finished = turn.finished.load(Ordering::Acquire);
+            match tokio::time::timeout(PATIENCE, &mut place).await {
+                Ok(permit) => break Some(permit.map_err(ApiError::internal)?),
+                Err(_) if !mutating && turn.finished.load(Ordering::Acquire) == finished => break None,
+                Err(_) => {}
+            }
+        };
+        Ok(Own {
+            _permit: permit,
+            present,
+        })
     }
 
     /// Counts a request in; `None` if too many are there already.
@@ -118,6 +185,7 @@ impl Inflight {
                 reading: Arc::new(Semaphore::new(self.reads_of_a_workspace)),
                 mutating: Arc::new(Semaphore::new(WRITES_OF_A_WORKSPACE)),
                 present: AtomicUsize::new(0),
+                finished: AtomicUsize::new(0),
             })
         });
         if turn.present.load(Ordering::Acquire) >= WRITES_OF_A_WORKSPACE + WAITING {
@@ -170,6 +238,34 @@ mod tests {
         );
         places.pop();
         assert!(next.await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_long_answer_keeps_its_place_unless_its_client_is_slow() {
+        let inflight = Inflight::default();
+        let answer = |bytes: usize| crate::http::body::full(vec![b'x'; bytes]);
+        let short = inflight.enter("a", false).await.unwrap().keep_for(answer(10));
+        let mut long = Vec::new();
+        for _ in 0..inflight.reads_of_a_workspace {
+            long.push(
+                inflight
+                    .enter("a", false)
+                    .await
+                    .unwrap()
+                    .keep_for(answer(100_000)),
+            );
+        }
+        let mut next = Box::pin(inflight.enter("a", false));
+        assert!((&mut next).now_or_never().is_none(), "its places are taken");
+        let sent = long.pop().unwrap().collect().await.unwrap().to_bytes();
+        assert_eq!(sent.len(), 100_000, "and what is sent is the answer");
+        long.push(next.await.unwrap().keep_for(answer(100_000)));
+        // Nobody reads: after a while the next goes ahead.
+        let before = tokio::time::Instant::now();
+        let ahead = inflight.enter("a", false).await.unwrap();
+        assert!(before.elapsed() >= PATIENCE);
+        drop((short, long, ahead));
+        assert!(inflight.workspaces.lock().unwrap().is_empty());
     }
 
     #[tokio::test]

@@ -133,7 +133,7 @@ async fn answer(
         trail.impersonated =
             authn::impersonate::impersonate(kernel, info.home(), &requestor, &parts.headers)?.map(Arc::new);
         let mut user = trail.impersonated.clone().unwrap_or(requestor);
-        let _place = match info.verb {
+        let place = match info.verb {
             "watch" => None,
             _ if is_long => None,
             // A provider that comes through its export waits in its own workspace, not in its consumer's.
@@ -194,7 +194,11 @@ async fn answer(
             },
             visit,
         };
-        dispatch::dispatch(kernel, admitted).await
+        let answer = dispatch::dispatch(kernel, admitted).await?;
+        Ok(match place {
+            Some(place) if !info.is_mutating() => answer.map(|body| place.keep_for(body)),
+            _ => answer,
+        })
     };
     let limit = if is_long { Duration::MAX } else { REQUEST_TIMEOUT };
     let answered = match tokio::time::timeout(limit, work).await {

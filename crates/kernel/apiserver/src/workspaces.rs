@@ -118,7 +118,7 @@ impl Workspaces {
             if from.changed().await.is_err() {
                 return std::future::pending().await;
             }
-            if self.read().clusters.get(cluster).is_some_and(|it| it.is_inactive) {
+            if self.is_inactive(cluster) {
                 return;
             }
         }
@@ -181,6 +181,11 @@ impl Workspaces {
     /// What is known of a workspace that has a parent.
     pub fn get(&self, id: &str) -> Option<Workspace> {
         self.read().clusters.get(id).cloned()
+    }
+
+    /// Whether somebody has taken a workspace offline.
+    pub fn is_inactive(&self, id: &str) -> bool {
+        self.read().clusters.get(id).is_some_and(|it| it.is_inactive)
     }
 
     /// The path of a workspace, from the root down.

@@ -86,13 +86,33 @@ impl Subject {
         }
     }
 
+    /// Whether it stands for the user of this name, in a binding of `namespace` (empty for cluster scope).
+    pub(crate) fn is_user(&self, user: &str, namespace: &str) -> bool {
+        match self.kind.as_str() {
+            "User" => self.name == user,
+            "ServiceAccount" => {
+                let namespace = if self.namespace.is_empty() {
+                    namespace
+                } else {
+                    &self.namespace
+                };
+                let account = user
+                    .strip_prefix("system:serviceaccount:")
+                    .and_then(|rest| rest.strip_prefix(namespace)?.strip_prefix(':'));
+                !namespace.is_empty() && !self.name.is_empty() && account == Some(self.name.as_str())
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether it stands for the group of this name.
+    pub(crate) fn is_group(&self, group: &str) -> bool {
+        self.kind == "Group" && self.name == group
+    }
+
     /// Whether a binding of `namespace` (empty for cluster scope) with this subject applies to `user`.
     pub fn applies_to(&self, user: &UserInfo, namespace: &str) -> bool {
-        match self.key(namespace) {
-            Some(SubjectKey::User(name)) => user.name == name,
-            Some(SubjectKey::Group(group)) => user.in_group(&group),
-            None => false,
-        }
+        self.is_user(&user.name, namespace) || (self.kind == "Group" && user.in_group(&self.name))
     }
 
     /// The subject as reasons name it. Upstream writes a service account's name before its namespace.

@@ -2,7 +2,8 @@
 //!
 //! A request must be decided in a few microseconds however many bindings there are, so bindings are found through
 //! their subjects: for the user's name and for each of their groups, the bindings that name them, cluster-wide and
-//! in the request's namespace. Only the rules of those bindings' roles are looked at.
+//! in the request's namespace. Only the rules of those bindings' roles are looked at. Where there are few bindings, as in
+//! most workspaces, all of them are looked at, and no index takes room.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -22,24 +23,65 @@ use crate::{Kind, PRIVILEGED_GROUP};
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     cluster_roles: BTreeMap<String, ClusterRole>,
-    roles: HashMap<String, HashMap<String, Vec<PolicyRule>>>,
     cluster_bindings: BindingIndex,
-    /// By namespace.
-    bindings: HashMap<String, BindingIndex>,
+    /// Boxed, since most workspaces have nothing of it.
+    namespaced: Option<Box<Namespaced>>,
     /// What holds here besides, without being an object here.
     inherited: Option<Arc<Policy>>,
+}
+
+/// What is in namespaces, by namespace.
+#[derive(Debug, Clone, Default)]
+struct Namespaced {
+    roles: HashMap<String, HashMap<String, Vec<PolicyRule>>>,
+    bindings: HashMap<String, BindingIndex>,
 }
 
 /// The bindings of one scope, and who they name.
 #[derive(Debug, Clone, Default)]
 struct BindingIndex {
     bindings: Sorted<Box<Binding>>,
-    by_user: SubjectIndex,
-    by_group: SubjectIndex,
+    /// From [`FEW`] bindings on.
+    subjects: Option<Box<Subjects>>,
 }
 
-/// Subject name to the names of the bindings that have it, each with the position of the subject.
-type SubjectIndex = HashMap<String, Sorted<usize>>;
+/// So many bindings are looked through faster than found.
+const FEW: usize = 8;
+
+/// Subject name to the names of the bindings that have it.
+#[derive(Debug, Clone, Default)]
+struct Subjects {
+    by_user: HashMap<String, Sorted<()>>,
+    by_group: HashMap<String, Sorted<()>>,
+}
+
+impl Subjects {
+    fn index(&mut self, key: SubjectKey) -> (&mut HashMap<String, Sorted<()>>, String) {
+        match key {
+            SubjectKey::User(user) => (&mut self.by_user, user),
+            SubjectKey::Group(group) => (&mut self.by_group, group),
+        }
+    }
+
+    fn add(&mut self, namespace: &str, name: &str, binding: &Binding) {
+        for key in binding.subjects.iter().filter_map(|it| it.key(namespace)) {
+            let (index, key) = self.index(key);
+            index.entry(key).or_default().add(name, ());
+        }
+    }
+
+    fn remove(&mut self, namespace: &str, name: &str, binding: &Binding) {
+        for key in binding.subjects.iter().filter_map(|it| it.key(namespace)) {
+            let (index, key) = self.index(key);
+            if let Some(names) = index.get_mut(&key) {
+                names.remove(name);
+                if names.is_empty() {
+                    index.remove(&key);
+                }
+            }
+        }
+    }
+}
 
 /// A role that a binding refers to and that does not exist, or that no role can be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -105,49 +147,48 @@ pub struct NonResourceRule {
 impl BindingIndex {
     fn insert(&mut self, namespace: &str, name: &str, binding: Binding) {
         self.remove(namespace, name);
-        for (position, subject) in binding.subjects.iter().enumerate() {
-            let (index, key) = match subject.key(namespace) {
-                Some(SubjectKey::User(user)) => (&mut self.by_user, user),
-                Some(SubjectKey::Group(group)) => (&mut self.by_group, group),
-                None => continue,
-            };
-            // The first of several equal subjects is the one that reasons name.
-            index.entry(key).or_default().add(name, position);
+        if let Some(subjects) = &mut self.subjects {
+            subjects.add(namespace, name, &binding);
         }
         self.bindings.add(name, Box::new(binding));
+        if self.subjects.is_none() && self.bindings.len() > FEW {
+            let mut subjects = Box::<Subjects>::default();
+            for (name, binding) in self.bindings.iter() {
+                subjects.add(namespace, name, binding);
+            }
+            self.subjects = Some(subjects);
+        }
     }
 
     fn remove(&mut self, namespace: &str, name: &str) {
-        let Some(binding) = self.bindings.remove(name) else {
-            return;
-        };
-        for subject in &binding.subjects {
-            let (index, key) = match subject.key(namespace) {
-                Some(SubjectKey::User(user)) => (&mut self.by_user, user),
-                Some(SubjectKey::Group(group)) => (&mut self.by_group, group),
-                None => continue,
-            };
-            if let Some(names) = index.get_mut(&key) {
-                names.remove(name);
-                if names.is_empty() {
-                    index.remove(&key);
-                }
-            }
+        if let Some(binding) = self.bindings.remove(name)
+            && let Some(subjects) = &mut self.subjects
+        {
+            subjects.remove(namespace, name, &binding);
         }
     }
 
-    /// The indexes' entries that are about `user`: one for the name, one for each group.
-    fn entries<'a>(&'a self, user: &'a UserInfo) -> impl Iterator<Item = &'a Sorted<usize>> {
-        let by_name = self.by_user.get(&user.name);
-        by_name
-            .into_iter()
-            .chain(user.groups.iter().filter_map(|group| self.by_group.get(group)))
-    }
-
-    /// The first subject of the binding that stands for `user`.
-    fn subject<'a>(&'a self, user: &'a UserInfo, name: &str, binding: &'a Binding) -> Option<&'a Subject> {
-        let position = self.entries(user).filter_map(|names| names.get(name)).min()?;
-        binding.subjects.get(*position)
+    /// The names of the bindings that name `user`: first by the user's name, then by each group. One may come twice.
+    fn naming<'a>(&'a self, user: &UserInfo, namespace: &str) -> Vec<&'a str> {
+        let mut found = Vec::new();
+        if let Some(subjects) = &self.subjects {
+            let by_name = subjects.by_user.get(&user.name);
+            let by_group = user.groups.iter().filter_map(|it| subjects.by_group.get(it));
+            found.extend(by_name.into_iter().chain(by_group).flat_map(Sorted::names));
+            return found;
+        }
+        let mut look = |applies: &dyn Fn(&Subject) -> bool| {
+            let naming = self
+                .bindings
+                .iter()
+                .filter(|(_, it)| it.subjects.iter().any(applies));
+            found.extend(naming.map(|(name, _)| name));
+        };
+        look(&|subject| subject.is_user(&user.name, namespace));
+        for group in &user.groups {
+            look(&|subject| subject.is_group(group));
+        }
+        found
     }
 }
 
@@ -169,9 +210,8 @@ impl Policy {
     /// Whether it has no role and no binding of its own.
     pub fn is_empty(&self) -> bool {
         self.cluster_roles.is_empty()
-            && self.roles.is_empty()
             && self.cluster_bindings.bindings.is_empty()
-            && self.bindings.is_empty()
+            && self.namespaced.is_none()
     }
 
     /// Takes up a new or changed object. `namespace` is empty for cluster-scoped kinds.
@@ -183,17 +223,17 @@ impl Policy {
             }
             Kind::Role => {
                 let rules = PolicyRule::list_from(object.get("rules"));
-                self.roles
-                    .entry(namespace.to_owned())
-                    .or_default()
-                    .insert(name.to_owned(), rules);
+                let roles = &mut self.namespaced.get_or_insert_default().roles;
+                let here = roles.entry(namespace.to_owned()).or_default();
+                here.insert(name.to_owned(), rules);
             }
             Kind::ClusterRoleBinding | Kind::RoleBinding => match Binding::from_object(object) {
                 Some(binding) if kind == Kind::ClusterRoleBinding => {
                     self.cluster_bindings.insert("", name, binding);
                 }
                 Some(binding) => {
-                    let index = self.bindings.entry(namespace.to_owned()).or_default();
+                    let bindings = &mut self.namespaced.get_or_insert_default().bindings;
+                    let index = bindings.entry(namespace.to_owned()).or_default();
                     index.insert(namespace, name, binding);
                 }
                 None => self.remove(kind, namespace, name),
@@ -206,20 +246,13 @@ impl Policy {
         match kind {
             Kind::ClusterRole => drop(self.cluster_roles.remove(name)),
             Kind::ClusterRoleBinding => self.cluster_bindings.remove("", name),
-            Kind::Role => {
-                if let Some(roles) = self.roles.get_mut(namespace) {
-                    roles.remove(name);
-                    if roles.is_empty() {
-                        self.roles.remove(namespace);
-                    }
-                }
-            }
-            Kind::RoleBinding => {
-                if let Some(index) = self.bindings.get_mut(namespace) {
-                    index.remove(namespace, name);
-                    if index.bindings.is_empty() {
-                        self.bindings.remove(namespace);
-                    }
+            Kind::Role | Kind::RoleBinding => {
+                let Some(namespaced) = &mut self.namespaced else {
+                    return;
+                };
+                namespaced.remove(kind, namespace, name);
+                if namespaced.roles.is_empty() && namespaced.bindings.is_empty() {
+                    self.namespaced = None;
                 }
             }
         }
@@ -230,13 +263,14 @@ impl Policy {
         let namespace = attributes.resource.as_ref().map_or("", |target| target.namespace);
         let mut errors = Vec::new();
         for (policy, index, namespace) in self.scopes(namespace) {
-            for name in index.entries(attributes.user).flat_map(Sorted::names) {
+            for name in index.naming(attributes.user, namespace) {
                 let Some(binding) = index.bindings.get(name) else {
                     continue;
                 };
                 match policy.resolve(&binding.role_ref, namespace) {
                     Ok(rules) if rules.iter().any(|rule| rule.allows(attributes)) => {
-                        let subject = index.subject(attributes.user, name, binding);
+                        let mut subjects = binding.subjects.iter();
+                        let subject = subjects.find(|it| it.applies_to(attributes.user, namespace));
                         let reason = describe_grant(namespace, name, binding, subject);
                         return Decision::Allow {
                             reason: Cow::Owned(reason),
@@ -285,7 +319,7 @@ impl Policy {
 
     fn own_rules(&self, role_ref: &RoleRef, namespace: &str) -> Option<&[PolicyRule]> {
         if role_ref.kind == "Role" {
-            let roles = self.roles.get(namespace)?;
+            let roles = self.namespaced.as_ref()?.roles.get(namespace)?;
             return roles.get(&role_ref.name).map(Vec::as_slice);
         }
         let role = self.cluster_roles.get(&role_ref.name)?;
@@ -328,7 +362,7 @@ impl Policy {
         let mut rules = Vec::new();
         let mut errors = Vec::new();
         for (policy, index, namespace) in self.scopes(namespace) {
-            let names: BTreeSet<&str> = index.entries(user).flat_map(Sorted::names).collect();
+            let names: BTreeSet<&str> = index.naming(user, namespace).into_iter().collect();
             for binding in names.into_iter().filter_map(|name| index.bindings.get(name)) {
                 match policy.resolve(&binding.role_ref, namespace) {
                     Ok(granted) => rules.extend(granted),
@@ -354,10 +388,29 @@ impl Policy {
     ) -> impl Iterator<Item = (&'a Self, &'a BindingIndex, &'n str)> {
         let policies = std::iter::once(self).chain(self.inherited.as_deref());
         policies.flat_map(move |policy| {
-            let local = policy.bindings.get(namespace).filter(|_| !namespace.is_empty());
+            let namespaced = policy.namespaced.as_ref().filter(|_| !namespace.is_empty());
+            let local = namespaced.and_then(|it| it.bindings.get(namespace));
             std::iter::once((policy, &policy.cluster_bindings, ""))
                 .chain(local.map(|index| (policy, index, namespace)))
         })
+    }
+}
+
+impl Namespaced {
+    fn remove(&mut self, kind: Kind, namespace: &str, name: &str) {
+        if kind == Kind::Role {
+            if let Some(roles) = self.roles.get_mut(namespace) {
+                roles.remove(name);
+                if roles.is_empty() {
+                    self.roles.remove(namespace);
+                }
+            }
+        } else if let Some(index) = self.bindings.get_mut(namespace) {
+            index.remove(namespace, name);
+            if index.bindings.is_empty() {
+                self.bindings.remove(namespace);
+            }
+        }
     }
 }
 

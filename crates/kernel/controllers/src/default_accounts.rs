@@ -5,10 +5,11 @@ use std::sync::Arc;
 use fairway_controller::cache::Cache;
 use fairway_controller::error::{is_already_exists, is_namespace_terminating, is_not_found};
 use fairway_controller::{
-    Attempt as _, Clients, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
+    Attempt as _, Clients, Controller, Failure, Manager, Metadata, ObjectKey, Outcome, Queue, Reconcile,
+    watch,
 };
 use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::api::{Api, ObjectMeta, PartialObjectMeta, PostParams};
+use kube::api::{Api, ApiResource, ObjectMeta, PostParams};
 use kube::runtime::watcher;
 
 use crate::{Setup, users};
@@ -30,13 +31,24 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     let namespaces = setup.namespaces.tell(&queue);
     let accounts = Arc::new(Cache::new(manager.reach()));
     let sink = queue.clone();
-    manager.spawn(watch::follow_into(
-        Api::<PartialObjectMeta<ServiceAccount>>::all(informer),
+    manager.spawn(watch::follow_news_into(
+        Api::<Metadata>::all_with(informer, &ApiResource::erase::<ServiceAccount>(&())),
         watcher::Config::default().fields(&format!("metadata.name={ACCOUNT}")),
         manager.shutdown(),
         Arc::clone(&accounts),
-        |_| (),
+        |_: Metadata| (),
         move |key| sink.add(key.to_namespace()),
+    ));
+    let (seen, made, sink) = (Arc::clone(&namespaces), Arc::clone(&accounts), queue.clone());
+    let synced = (Arc::clone(&namespaces), Arc::clone(&accounts));
+    manager.spawn(watch::once(
+        move || synced.0.is_synced() && synced.1.is_synced(),
+        manager.shutdown(),
+        move || {
+            let lacking =
+                seen.keys_where(|key, lives| decide(Some(*lives), made.get(&account_in(key)).is_some()));
+            lacking.into_iter().for_each(|key| sink.add(key));
+        },
     ));
     let reconciler = DefaultAccounts {
         clients: manager.clients(users::SERVICE_ACCOUNT_CONTROLLER),
@@ -47,6 +59,10 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
 }
 
+fn account_in(namespace: &ObjectKey) -> ObjectKey {
+    ObjectKey::new(&namespace.workspace, &namespace.name, ACCOUNT)
+}
+
 /// Whether an account must be created.
 fn decide(namespace_lives: Option<bool>, account: bool) -> bool {
     namespace_lives == Some(true) && !account
@@ -54,10 +70,9 @@ fn decide(namespace_lives: Option<bool>, account: bool) -> bool {
 
 impl Reconcile<ObjectKey> for DefaultAccounts {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
-        let account = ObjectKey::new(&key.workspace, &key.name, ACCOUNT);
         if !decide(
             self.namespaces.get(key).as_deref().copied(),
-            self.accounts.get(&account).is_some(),
+            self.accounts.get(&account_in(key)).is_some(),
         ) {
             return Ok(Outcome::Done);
         }

@@ -47,7 +47,7 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
         move |change| {
             let live = matches!(change, Change::Apply(_));
             let gone = matches!(change, Change::Delete(_));
-            let keys = seen.take(change, |event: &PartialObjectMeta<Event>| Seen {
+            let keys = seen.take(change, |event: PartialObjectMeta<Event>| Seen {
                 changed: if live {
                     Timestamp::now()
                 } else {

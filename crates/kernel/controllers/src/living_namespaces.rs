@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fairway_controller::cache::Cache;
-use fairway_controller::{Manager, ObjectKey, Queue, Reach, watch};
+use fairway_controller::{Manager, Metadata, ObjectKey, Queue, Reach, watch};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{Api, PartialObjectMeta};
+use kube::api::{Api, ApiResource};
 use kube::runtime::watcher;
 
 use crate::users;
@@ -24,7 +24,8 @@ impl LivingNamespaces {
         }
     }
 
-    /// Makes every change of a namespace work for the queue, under the namespace's own key.
+    /// Makes every change of a namespace work for the queue, under the namespace's own key. What there is at the start is
+    /// in the cache, and no work.
     pub(crate) fn tell(&self, queue: &Queue<ObjectKey>) -> Arc<Cache<bool>> {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.push(queue.clone());
@@ -35,12 +36,12 @@ impl LivingNamespaces {
     pub(crate) fn follow(self, manager: &mut Manager) {
         let queues = self.queues.into_inner().unwrap_or_else(PoisonError::into_inner);
         let client = manager.clients(users::INFORMER).every();
-        manager.spawn(watch::follow_into(
-            Api::<PartialObjectMeta<Namespace>>::all(client),
+        manager.spawn(watch::follow_news_into(
+            Api::<Metadata>::all_with(client, &ApiResource::erase::<Namespace>(&())),
             watcher::Config::default(),
             manager.shutdown(),
             self.cache,
-            |namespace| namespace.metadata.deletion_timestamp.is_none(),
+            |namespace: Metadata| namespace.metadata.deletion_timestamp.is_none(),
             move |key| queues.iter().for_each(|queue| queue.add(key.clone())),
         ));
     }

@@ -12,11 +12,11 @@ use std::time::Duration;
 use fairway_controller::backoff::Backoff;
 use fairway_controller::error::is_not_found;
 use fairway_controller::{
-    Attempt as _, Clients, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reach, Reconcile,
-    conditions, kinds, watch,
+    Attempt as _, Clients, Controller, Failure, Manager, Metadata, ObjectKey, Outcome, Queue, Reach,
+    Reconcile, conditions, kinds, watch,
 };
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{Api, PartialObjectMeta, PostParams};
+use kube::api::{Api, ApiResource, PostParams};
 use kube::runtime::watcher::{self, Event};
 use kube::{Client, Resource};
 use serde_json::Value;
@@ -48,7 +48,7 @@ struct NamespaceDeletion {
 pub(crate) fn register(manager: &mut Manager, _: &Setup) {
     let clients = manager.clients(users::NAMESPACE_CONTROLLER);
     let queue = Queue::default();
-    let api: Api<PartialObjectMeta<Namespace>> = Api::all(clients.every());
+    let api: Api<Metadata> = Api::all_with(clients.every(), &ApiResource::erase::<Namespace>(&()));
     let (sink, reach) = (queue.clone(), manager.reach().clone());
     manager.spawn(watch::follow(
         api,
@@ -65,7 +65,7 @@ pub(crate) fn register(manager: &mut Manager, _: &Setup) {
 }
 
 /// Only namespaces that are being deleted are of interest.
-fn notice(queue: &Queue<ObjectKey>, reach: &Reach, event: Event<PartialObjectMeta<Namespace>>) {
+fn notice(queue: &Queue<ObjectKey>, reach: &Reach, event: Event<Metadata>) {
     if let Event::Apply(namespace) | Event::InitApply(namespace) = event
         && namespace.meta().deletion_timestamp.is_some()
     {

@@ -2,17 +2,20 @@
 //! it is put right, and when the certificates change, all of them follow.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use fairway_controller::cache::Cache;
 use fairway_controller::error::{is_already_exists, is_namespace_terminating, is_not_found};
+use fairway_controller::glimpse::{self, Glimpse, Kept};
 use fairway_controller::key::CLUSTER_ANNOTATION;
 use fairway_controller::{
     Attempt as _, Clients, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
 };
+use fairway_kernel_scalar::borrowed::{Pairs, Text};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, ObjectMeta, PostParams};
+use kube::api::{Api, ApiResource, ObjectMeta, PostParams};
 use kube::runtime::watcher;
+use serde::Deserialize;
 
 use crate::trust::Certificates;
 use crate::{Setup, trust, users};
@@ -54,13 +57,30 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     let sink = queue.clone();
     let certificates = setup.options.root_ca.clone();
     let expected = certificates.clone();
-    manager.spawn(watch::follow_into(
-        Api::<ConfigMap>::all(informer),
+    manager.spawn(watch::follow_news_into(
+        Api::<Glimpse<Found>>::all_with(informer, &ApiResource::erase::<ConfigMap>(&())),
         watcher::Config::default().fields(&format!("metadata.name={CONFIG_MAP}")),
         manager.shutdown(),
         Arc::clone(&config_maps),
-        move |config_map| see(config_map, &expected.borrow()),
+        move |config_map: Glimpse<Found>| see(config_map.kept, &expected.borrow()),
         move |key| sink.add(key.to_namespace()),
+    ));
+    let (seen, made, sink) = (Arc::clone(&namespaces), Arc::clone(&config_maps), queue.clone());
+    let (synced, wanted) = (
+        (Arc::clone(&namespaces), Arc::clone(&config_maps)),
+        certificates.clone(),
+    );
+    manager.spawn(watch::once(
+        move || synced.0.is_synced() && synced.1.is_synced(),
+        manager.shutdown(),
+        move || {
+            let wanted = Arc::clone(&wanted.borrow());
+            let lacking = seen.keys_where(|key, lives| {
+                let made = made.get(&config_map_in(key));
+                decide(Some(*lives), made.as_deref(), &wanted) != Step::Nothing
+            });
+            lacking.into_iter().for_each(|key| sink.add(key));
+        },
     ));
     let (sink, known) = (queue.clone(), Arc::clone(&namespaces));
     manager.spawn(trust::follow(
@@ -78,23 +98,90 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
 }
 
-fn see(config_map: &ConfigMap, certificates: &Arc<str>) -> Seen {
-    let data = config_map.data.as_ref();
-    let annotations = config_map.metadata.annotations.as_ref();
-    let right = data
-        .is_some_and(|data| data.len() == 1 && data.get(KEY).is_some_and(|v| **v == **certificates))
-        && config_map.binary_data.as_ref().is_none_or(BTreeMap::is_empty)
-        && annotations.is_some_and(|a| a.contains_key(DESCRIPTION.0));
-    let labels = config_map.metadata.labels.clone().unwrap_or_default();
-    let mut annotations = annotations.cloned().unwrap_or_default();
-    annotations.remove(CLUSTER_ANNOTATION);
-    let made = labels.is_empty()
-        && annotations.len() == 1
-        && annotations
-            .get(DESCRIPTION.0)
-            .is_some_and(|text| text == DESCRIPTION.1);
+fn config_map_in(namespace: &ObjectKey) -> ObjectKey {
+    ObjectKey::new(&namespace.workspace, &namespace.name, CONFIG_MAP)
+}
+
+/// A ConfigMap, as far as it is read.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, bound = "'de: 'a")]
+struct Wire<'a> {
+    metadata: WireMeta<'a>,
+    data: Pairs<'a>,
+    binary_data: Pairs<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, bound = "'de: 'a")]
+struct WireMeta<'a> {
+    name: Text<'a>,
+    namespace: Text<'a>,
+    resource_version: Text<'a>,
+    labels: Pairs<'a>,
+    annotations: Pairs<'a>,
+}
+
+/// What was found in a ConfigMap.
+#[derive(Clone, Debug)]
+struct Found {
+    /// The certificates, if it has nothing else.
+    certificates: Option<Arc<str>>,
+    theirs: Option<Box<(Texts, Texts)>>,
+}
+
+impl Kept for Found {
+    type Wire<'a> = Wire<'a>;
+
+    fn keep(wire: &Wire<'_>) -> (ObjectMeta, Self) {
+        let Wire {
+            metadata,
+            data,
+            binary_data,
+        } = wire;
+        let described = metadata.annotations.get(DESCRIPTION.0);
+        let only = data.len() == 1 && binary_data.is_empty() && described.is_some();
+        let mut theirs = metadata
+            .annotations
+            .iter()
+            .filter(|(key, _)| *key != CLUSTER_ANNOTATION)
+            .peekable();
+        let made = metadata.labels.is_empty()
+            && theirs.next_if_eq(&DESCRIPTION).is_some()
+            && theirs.peek().is_none();
+        let texts = |pairs: &Pairs<'_>| -> Texts {
+            let pairs = pairs.iter().filter(|(key, _)| *key != CLUSTER_ANNOTATION);
+            pairs
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .collect()
+        };
+        let found = Self {
+            certificates: data.get(KEY).filter(|_| only).map(shared),
+            theirs: (!made).then(|| Box::new((texts(&metadata.labels), texts(&metadata.annotations)))),
+        };
+        let meta = glimpse::meta(
+            metadata.name.as_str(),
+            metadata.namespace.as_str(),
+            metadata.resource_version.as_str(),
+            metadata.annotations.get(CLUSTER_ANNOTATION),
+        );
+        (meta, found)
+    }
+}
+
+/// A text that most ConfigMaps have, once for all of them.
+fn shared(text: &str) -> Arc<str> {
+    static LAST: Mutex<Option<Arc<str>>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*last {
+        Some(same) if **same == *text => Arc::clone(same),
+        _ => Arc::clone(last.insert(Arc::from(text))),
+    }
+}
+
+fn see(found: Found, certificates: &Arc<str>) -> Seen {
+    let right = found.certificates.is_some_and(|it| *it == **certificates);
     Seen {
-        theirs: (!made).then(|| Box::new((labels, annotations))),
+        theirs: found.theirs,
         right_for: right.then(|| Arc::clone(certificates)),
     }
 }
@@ -137,9 +224,7 @@ fn decide(namespace_lives: Option<bool>, seen: Option<&Seen>, certificates: &str
 
 impl Reconcile<ObjectKey> for RootCa {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
-        let seen = self
-            .config_maps
-            .get(&ObjectKey::new(&key.workspace, &key.name, CONFIG_MAP));
+        let seen = self.config_maps.get(&config_map_in(key));
         let lives = self.namespaces.get(key).as_deref().copied();
         let api = || Api::<ConfigMap>::namespaced(self.clients.of(&key.workspace), &key.name);
         let params = PostParams::default();
@@ -167,16 +252,44 @@ impl Reconcile<ObjectKey> for RootCa {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::ConfigMap;
-    use serde_json::json;
+    use std::sync::Arc;
 
-    use super::{Step, decide, see};
+    use serde_json::{Value, json};
 
-    fn written(data: &serde_json::Value) -> ConfigMap {
-        serde_json::from_value(json!({
+    use super::{DESCRIPTION, Found, Kept as _, Seen, Step, decide};
+
+    fn see(object: &Value, certificates: &Arc<str>) -> Seen {
+        let text = object.to_string();
+        super::see(Found::keep(&serde_json::from_str(&text).unwrap()).1, certificates)
+    }
+
+    fn written(data: &Value) -> Value {
+        json!({
             "metadata": {"labels": {"mine": "yes"}, "annotations": {"kubernetes.io/description": "d"}}, "data": data,
-        }))
-        .unwrap()
+        })
+    }
+
+    #[test]
+    fn what_others_wrote_is_remembered() {
+        for (labels, annotations, theirs) in [
+            (
+                json!(null),
+                json!({DESCRIPTION.0: DESCRIPTION.1, "kcp.io/cluster": "a"}),
+                false,
+            ),
+            (json!({}), json!({DESCRIPTION.0: DESCRIPTION.1}), false),
+            (json!({"a": "b"}), json!({DESCRIPTION.0: DESCRIPTION.1}), true),
+            (json!({}), json!({DESCRIPTION.0: "other"}), true),
+            (json!({}), json!({DESCRIPTION.0: DESCRIPTION.1, "a": "b"}), true),
+            (json!({}), json!({"a": "b"}), true),
+        ] {
+            let object = json!({"metadata": {"labels": labels, "annotations": annotations}, "data": {"ca.crt": "PEM"}});
+            let seen = see(&object, &"PEM".into());
+            assert_eq!(seen.theirs.is_some(), theirs, "{object}");
+            if let Some(theirs) = seen.theirs {
+                assert!(!theirs.1.contains_key("kcp.io/cluster"));
+            }
+        }
     }
 
     #[test]
@@ -193,10 +306,8 @@ mod tests {
                 "{data}"
             );
         }
-        let undescribed = ConfigMap {
-            metadata: kube::api::ObjectMeta::default(),
-            ..written(&json!({"ca.crt": "PEM"}))
-        };
+        let mut undescribed = written(&json!({"ca.crt": "PEM"}));
+        undescribed["metadata"] = json!({});
         assert!(see(&undescribed, &"PEM".into()).right_for.is_none());
     }
 

@@ -27,7 +27,7 @@ mod workspace_type;
 
 use std::time::Duration;
 
-use fairway_controller::{Manager, ObjectKey, Queue};
+use fairway_controller::{Manager, ObjectKey, Queue, watch};
 
 use self::apis::Apis;
 use self::tree::Tree;
@@ -56,9 +56,36 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     apis.follow(manager, &queues, &tree);
     let bindings = binding::Bindings::new(manager, &tree, &apis, &queues);
     let clusters = logical_cluster::Clusters::new(manager, &tree, &apis, bindings.clone(), &queues, &url);
+    start(manager, &queues, &tree, &apis, &clusters);
     bindings.register(manager, queues.bindings);
     clusters.clone().register(manager, queues.clusters);
     workspace::register(manager, queues.workspaces, &tree, clusters, &url);
     workspace_type::register(manager, queues.types, &url);
     export::register(manager, queues.exports, queues.slices, &tree, &apis, &url);
+}
+
+/// When everything has been seen for the first time, finds what is not as it should be. With thousands of workspaces that is
+/// little, and to queue all of them would cost more than to find it.
+fn start(
+    manager: &mut Manager,
+    queues: &Queues,
+    tree: &Tree,
+    apis: &Apis,
+    clusters: &logical_cluster::Clusters,
+) {
+    let synced = (tree.clone(), apis.clone());
+    let (queues, tree, apis, clusters) = (queues.clone(), tree.clone(), apis.clone(), clusters.clone());
+    let look = move || {
+        let (bindings, exports, slices) = apis.look();
+        let add =
+            |queue: &Queue<ObjectKey>, keys: Vec<ObjectKey>| keys.into_iter().for_each(|it| queue.add(it));
+        add(&queues.bindings, bindings);
+        add(&queues.exports, exports);
+        add(&queues.slices, slices);
+        add(&queues.types, tree.types());
+        add(&queues.clusters, clusters.unsettled());
+        add(&queues.workspaces, tree.unsettled_workspaces());
+    };
+    let synced = move || synced.0.is_synced() && synced.1.is_synced();
+    manager.spawn(watch::once(synced, manager.shutdown(), look));
 }

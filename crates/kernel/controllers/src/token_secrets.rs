@@ -10,12 +10,15 @@ use std::sync::Arc;
 use fairway_controller::cache::Cache;
 use fairway_controller::error::{is_conflict, is_not_found};
 use fairway_controller::{
-    Attempt as _, Clients, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, watch,
+    Attempt as _, Clients, Controller, Failure, Manager, Metadata, ObjectKey, Outcome, Queue, Reconcile,
+    watch,
 };
 use k8s_openapi::ByteString;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
-use kube::api::{Api, DeleteParams, PartialObjectMeta, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{
+    Api, ApiResource, DeleteParams, PartialObjectMeta, Patch, PatchParams, PostParams, Preconditions,
+};
 use kube::runtime::watcher::{self, Event};
 use kube::{Client, Error};
 use serde_json::json;
@@ -92,7 +95,7 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     let (sink, known, reach) = (queue.clone(), Arc::clone(&secrets), manager.reach().clone());
     // Every namespace of every workspace has an account, and few have such a Secret: nothing is kept of accounts.
     manager.spawn(watch::follow(
-        Api::<PartialObjectMeta<ServiceAccount>>::all(clients.every()),
+        Api::<Metadata>::all_with(clients.every(), &ApiResource::erase::<ServiceAccount>(&())),
         watcher::Config::default(),
         manager.shutdown(),
         move |event| match event {

@@ -169,8 +169,9 @@ pub trait EngineReader: Send {
 
 /// The one writer.
 pub trait Engine: EngineReader {
-    /// Visits every record in order. Called once, before anything else.
-    fn load(&mut self, visit: &mut dyn FnMut(RecordHeader<'_>)) -> Result<Loaded, StoreError>;
+    /// Visits every record in order, and tells each time how far history has been compacted. Called once, before anything
+    /// else.
+    fn load(&mut self, visit: &mut dyn FnMut(Revision, RecordHeader<'_>)) -> Result<Loaded, StoreError>;
 
     /// Makes a batch durable, all or nothing. After `DiskFull` the engine goes on; after any other error it is not
     /// written to any more.

@@ -180,7 +180,7 @@ impl Evaluator<'_> {
                 .as_ref()
                 .map_or(changes.revision, |prev| prev.create_revision),
             version: prev.as_ref().map_or(0, |prev| prev.version) + 1,
-            lease,
+            lease: lease.into(),
         };
         self.record(EventKind::Put, key, value, version, prev.clone(), changes)?;
         Ok(prev)
@@ -191,7 +191,7 @@ impl Evaluator<'_> {
             id: RecordId::new(changes.revision, changes.events.len()),
             create_revision: Revision(0),
             version: 0,
-            lease: None,
+            lease: None.into(),
         };
         self.record(
             EventKind::Delete,
@@ -301,7 +301,7 @@ impl Evaluator<'_> {
                         id: RecordId::new(commit.revision, sequence),
                         create_revision: kv.create_revision,
                         version: kv.version,
-                        lease: kv.lease,
+                        lease: kv.lease.into(),
                     };
                     merged.insert(kv.key.clone(), (version, Some(kv.value.clone())));
                 }

@@ -1,21 +1,41 @@
 //! The index: every key with the versions of it that have not been compacted, without values.
 //!
 //! It is what makes a record log a store: the log is in order of time, the index in order of keys. It is kept in memory
-//! whole, as etcd keeps its own; a hundred thousand keys take some 20 MB. Older versions are held only as long as
+//! whole, as etcd keeps its own; a hundred thousand keys take some 15 MB. Older versions are held only as long as
 //! history reaches back, and compaction costs time in proportion to what changed, not to what is stored.
 
+mod load;
 mod tally;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::num::NonZeroI64;
 use std::ops::Bound;
 
 use bytes::Bytes;
 
+pub(crate) use self::load::Loading;
 use self::tally::Tally;
 use crate::api::{KeyRange, KeyValue, LeaseId, Revision};
 use crate::engine::{RecordHeader, RecordId};
+
+/// The lease of a key, if it has one, in half the room of an `Option`. There is no lease 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attached(Option<NonZeroI64>);
+
+impl From<Option<LeaseId>> for Attached {
+    fn from(lease: Option<LeaseId>) -> Self {
+        Self(lease.and_then(|lease| NonZeroI64::new(lease.0)))
+    }
+}
+
+impl Attached {
+    fn get(self) -> Option<LeaseId> {
+        self.0.map(|lease| LeaseId(lease.get()))
+    }
+}
 
 /// One version of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +44,19 @@ pub(crate) struct Version {
     pub(crate) create_revision: Revision,
     /// 0: deleted.
     pub(crate) version: u64,
-    pub(crate) lease: Option<LeaseId>,
+    pub(crate) lease: Attached,
 }
 
 impl Version {
+    fn of(record: &RecordHeader<'_>) -> Self {
+        Self {
+            id: record.id,
+            create_revision: record.create_revision,
+            version: record.version,
+            lease: record.lease.into(),
+        }
+    }
+
     pub(crate) fn is_deleted(&self) -> bool {
         self.version == 0
     }
@@ -39,27 +68,45 @@ impl Version {
             create_revision: self.create_revision,
             mod_revision: self.id.revision(),
             version: self.version,
-            lease: self.lease,
+            lease: self.lease.get(),
         }
     }
 }
 
+/// A key as the index holds it: without room for anything but itself.
+type Key = Box<[u8]>;
+
 /// The versions of a key in order of time. The newest stands alone because most keys have no other.
 #[derive(Debug)]
 struct History {
-    older: Vec<Version>,
     newest: Version,
+    /// Boxed, since the room for a list would be empty with most keys.
+    #[allow(clippy::box_collection, reason = "eight bytes instead of twenty-four")]
+    older: Option<Box<Vec<Version>>>,
 }
 
 impl History {
+    fn new(newest: Version) -> Self {
+        Self { newest, older: None }
+    }
+
+    fn older(&self) -> &[Version] {
+        self.older.as_deref().map_or(&[], Vec::as_slice)
+    }
+
+    /// Takes up a newer version; returns the one before.
+    fn push(&mut self, newest: Version) -> Version {
+        let before = std::mem::replace(&mut self.newest, newest);
+        self.older.get_or_insert_default().push(before);
+        before
+    }
+
     fn at(&self, revision: Revision) -> Option<&Version> {
         if self.newest.id.revision() <= revision {
             return Some(&self.newest);
         }
-        self.older[..self
-            .older
-            .partition_point(|version| version.id.revision() <= revision)]
-            .last()
+        let older = self.older();
+        older[..older.partition_point(|version| version.id.revision() <= revision)].last()
     }
 }
 
@@ -76,7 +123,7 @@ const ROOMY: usize = 1024;
 
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    keys: BTreeMap<Bytes, History>,
+    keys: BTreeMap<Key, History>,
     /// The revision that this index shows.
     revision: Revision,
     /// The oldest revision that it can show.
@@ -100,17 +147,13 @@ impl Index {
 
     /// Takes up a record that is newer than all before it.
     pub(crate) fn apply(&mut self, record: &RecordHeader<'_>) {
-        let newest = Version {
-            id: record.id,
-            create_revision: record.create_revision,
-            version: record.version,
-            lease: record.lease,
-        };
+        let newest = Version::of(record);
         self.revision = self.revision.max(record.id.revision());
-        if let Some((key, history)) = get_with_key(&mut self.keys, record.key) {
+        // A copy of its own: the caller's key may be a slice of a large buffer.
+        let key = Bytes::copy_from_slice(record.key);
+        if let Some(history) = self.keys.get_mut(record.key) {
             self.superseding.push_back((record.id, key));
-            let before = std::mem::replace(&mut history.newest, newest);
-            history.older.push(before);
+            let before = history.push(newest);
             match (before.is_deleted(), newest.is_deleted()) {
                 (true, false) => self.count_in(record.key),
                 (false, true) => self.tally.remove(record.key),
@@ -118,20 +161,12 @@ impl Index {
             }
             return;
         }
-        // A copy of its own: the caller's key may be a slice of a large buffer.
-        let key = Bytes::copy_from_slice(record.key);
         if newest.is_deleted() {
-            self.superseding.push_back((record.id, key.clone()));
+            self.superseding.push_back((record.id, key));
         } else {
-            self.births.push_back((record.id, key.clone()));
+            self.births.push_back((record.id, key));
         }
-        self.keys.insert(
-            key,
-            History {
-                older: Vec::new(),
-                newest,
-            },
-        );
+        self.keys.insert(record.key.into(), History::new(newest));
         if !newest.is_deleted() {
             self.count_in(record.key);
         }
@@ -149,7 +184,7 @@ impl Index {
         let middle = range(&self.keys, &section)
             .filter(|(_, history)| !history.newest.is_deleted())
             .nth(overflow.half)
-            .map(|(key, _)| key.clone());
+            .map(|(key, _)| Bytes::copy_from_slice(key));
         if let Some(middle) = middle {
             self.tally.cut(&overflow, middle);
         }
@@ -169,7 +204,8 @@ impl Index {
         let before = if history.newest.id < id {
             Some(&history.newest)
         } else {
-            history.older[..history.older.partition_point(|version| version.id < id)].last()
+            let older = history.older();
+            older[..older.partition_point(|version| version.id < id)].last()
         };
         before.copied().filter(|version| !version.is_deleted())
     }
@@ -186,7 +222,7 @@ impl Index {
                 selection.count = self.count(keys, revision);
                 return selection;
             }
-            selection.found.push((key.clone(), *version));
+            selection.found.push((Bytes::copy_from_slice(key), *version));
         }
         selection.count = selection.found.len();
         selection
@@ -222,7 +258,7 @@ impl Index {
             );
         }
         let (mut came, mut went) = (0, 0);
-        for history in changed.into_iter().filter_map(|key| self.keys.get(key)) {
+        for history in changed.into_iter().filter_map(|key| self.keys.get(&key[..])) {
             let before = history.at(revision).is_some_and(|version| !version.is_deleted());
             match (before, !history.newest.is_deleted()) {
                 (false, true) => came += 1,
@@ -234,10 +270,11 @@ impl Index {
     }
 
     /// Every key that exists, with its lease: for rebuilding what leases hold.
-    pub(crate) fn leased(&self) -> impl Iterator<Item = (&Bytes, LeaseId)> {
-        self.keys
-            .iter()
-            .filter_map(|(key, history)| history.newest.lease.map(|lease| (key, lease)))
+    pub(crate) fn leased(&self) -> impl Iterator<Item = (Bytes, LeaseId)> {
+        self.keys.iter().filter_map(|(key, history)| {
+            let lease = history.newest.lease.get()?;
+            Some((Bytes::copy_from_slice(key), lease))
+        })
     }
 
     /// From now on nothing before this revision can be asked for. The versions themselves go in `trim`.
@@ -289,11 +326,8 @@ impl Index {
         let reachable = |version: &Version| version.id.revision() <= self.compacted;
         if reachable(&history.newest) {
             // Taken, not drained: the room for older versions would stay with every key that was ever changed.
-            dropped.extend(
-                std::mem::take(&mut history.older)
-                    .into_iter()
-                    .map(|version| version.id),
-            );
+            let older = history.older.take().map(|older| *older).unwrap_or_default();
+            dropped.extend(older.into_iter().map(|version| version.id));
             if history.newest.is_deleted() && history.newest.id.revision() < self.compacted {
                 dropped.push(history.newest.id);
                 self.keys.remove(key);
@@ -302,18 +336,16 @@ impl Index {
         }
         // The last version that is not newer than the compacted revision is what a read there finds; it stays, unless
         // it says that there is nothing.
-        let Some(last) = history.older.partition_point(reachable).checked_sub(1) else {
+        let Some(older) = history.older.as_deref_mut() else {
             return;
         };
-        let gone = history.older[last].is_deleted() && history.older[last].id.revision() < self.compacted;
-        dropped.extend(
-            history
-                .older
-                .drain(..last + usize::from(gone))
-                .map(|version| version.id),
-        );
-        if history.older.is_empty() {
-            history.older.shrink_to_fit();
+        let Some(last) = older.partition_point(reachable).checked_sub(1) else {
+            return;
+        };
+        let gone = older[last].is_deleted() && older[last].id.revision() < self.compacted;
+        dropped.extend(older.drain(..last + usize::from(gone)).map(|version| version.id));
+        if older.is_empty() {
+            history.older = None;
         }
     }
 }
@@ -325,18 +357,11 @@ fn tighten<T>(log: &mut VecDeque<T>) {
     }
 }
 
-/// The entry of a key, and a handle on the key as the map holds it.
-fn get_with_key<'a>(keys: &'a mut BTreeMap<Bytes, History>, key: &[u8]) -> Option<(Bytes, &'a mut History)> {
-    keys.range_mut::<[u8], _>((Bound::Included(key), Bound::Included(key)))
-        .next()
-        .map(|(key, history)| (key.clone(), history))
-}
-
 /// The entries of a map that lie in a range; none, if it ends before it begins.
-pub(crate) fn range<'a, V>(
-    map: &'a BTreeMap<Bytes, V>,
+pub(crate) fn range<'a, K: Borrow<[u8]> + Ord, V>(
+    map: &'a BTreeMap<K, V>,
     keys: &KeyRange,
-) -> impl Iterator<Item = (&'a Bytes, &'a V)> {
+) -> impl Iterator<Item = (&'a K, &'a V)> {
     let (start, end) = (&keys.start[..], &keys.end[..]);
     // `BTreeMap::range` panics on inverted bounds.
     let bounds = match end {

@@ -31,7 +31,7 @@ use crate::clock::{Clock, MonotonicClock};
 use crate::engine::{Engine, EngineReader, RecordId};
 use crate::evaluate::check_revision;
 use crate::hub::Hub;
-use crate::index::{Index, Selection};
+use crate::index::{Index, Loading, Selection};
 use crate::lease::Leases;
 use crate::limits;
 
@@ -207,13 +207,13 @@ pub struct LogStore {
 impl LogStore {
     /// Reads what the engine keeps and starts the writer.
     pub fn start(mut engine: Box<dyn Engine>, options: &Options) -> Result<Self, StoreError> {
-        let mut index = Index::default();
-        let loaded = engine.load(&mut |record| index.apply(&record))?;
-        index.forget_before(loaded.compacted);
+        let mut loading = Loading::default();
+        let loaded = engine.load(&mut |compacted, record| loading.take(compacted, &record))?;
+        let index = loading.finish(loaded.compacted);
         let now = options.clock.now();
         let mut leases = Leases::load(loaded.leases, loaded.last_lease, now);
         for (key, lease) in index.leased() {
-            leases.attach(lease, key);
+            leases.attach(lease, &key);
         }
         let readers = (0..READERS)
             .map(|_| engine.reader())

@@ -9,6 +9,7 @@ mod settled;
 
 pub use self::deletion::{Deletion, Remaining, decide_deletion};
 pub use self::settled::{Fingerprint, offered};
+pub(crate) use self::settled::{fingerprint, is_without_complaint};
 
 use std::sync::Arc;
 

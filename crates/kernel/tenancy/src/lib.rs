@@ -44,6 +44,7 @@ pub mod crds;
 mod dotted;
 mod encode;
 pub mod export;
+pub mod glance;
 pub mod identity;
 pub mod lifecycle;
 pub mod locks;
@@ -60,6 +61,7 @@ pub mod related;
 pub mod schema;
 mod template;
 pub mod types;
+pub mod unserved;
 pub mod workspace;
 
 pub use cluster::{ClusterId, NameError, Target, WorkspacePath};

@@ -48,7 +48,7 @@ pub struct Workspace {
     pub cluster: Option<ClusterId>,
     /// Its phase.
     pub phase: Phase,
-    /// Whether it stands for another server, so that nothing is made for it here.
+    /// Whether it stands for another server: nothing is made for it here, and it says so.
     pub is_mount: bool,
     url: String,
     conditions: Conditions,
@@ -144,10 +144,10 @@ pub enum Action {
 /// LogicalCluster or its type.
 pub fn decide(observed: &Observed<'_>) -> Vec<Action> {
     let workspace = observed.workspace;
-    if workspace.is_mount {
-        return Vec::new();
-    }
     let mut next = Next::of(workspace);
+    if workspace.is_mount {
+        return refuse_mount(workspace, next, observed.now);
+    }
     let mut actions = Vec::new();
     // An id that another Workspace holds is none of ours.
     let own = observed.cluster.filter(|it| it.belongs_to(workspace));
@@ -193,6 +193,22 @@ pub fn decide(observed: &Observed<'_>) -> Vec<Action> {
     next.settle();
     actions.extend(next.write(workspace));
     actions
+}
+
+/// Other servers are not mounted: says so, instead of leaving the user to wait.
+fn refuse_mount(workspace: &Workspace, mut next: Next, now: &str) -> Vec<Action> {
+    if workspace.meta.is_deleting() {
+        return Vec::new();
+    }
+    next.conditions.mark_false(
+        "WorkspaceMountReady",
+        "MountsNotSupported",
+        Severity::Error,
+        "workspaces of other servers are not mounted here: delete this Workspace, and use that server's address",
+        now,
+    );
+    next.phase = Phase::Unavailable;
+    next.write(workspace)
 }
 
 /// The first id that is free or ours.

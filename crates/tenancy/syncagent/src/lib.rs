@@ -14,6 +14,7 @@
 //! | [`mirror`] | every consumer's object has its copy, the copy's status, and its related objects |
 //! | [`connect`] | an agent stands between the servers that two kubeconfigs lead to |
 //! | [`election`] | of several agents for one export, one works |
+//! | [`probes`] | whoever asks over HTTP learns how an agent fares |
 //! | [`hosted`] | exports of Fairway's own workspaces that ask for it have an agent in the process |
 //!
 //! Tasks: watches and controllers belong to the agent's manager; those of a mirror to a manager of its own, which ends when
@@ -28,6 +29,7 @@ mod export;
 pub mod hosted;
 mod mirror;
 mod mirrors;
+pub mod probes;
 mod publications;
 
 use std::sync::Arc;

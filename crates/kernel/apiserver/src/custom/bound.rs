@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use bytes::Bytes;
 use fairway_kernel_store::{Store, StoreError};
-use fairway_kernel_tenancy::binding::{ApiBinding, BoundResource};
-use fairway_kernel_tenancy::claims::Answer;
+use fairway_kernel_tenancy::binding::ApiBinding;
+use fairway_kernel_tenancy::glance;
 use fairway_kernel_tenancy::names::APIS;
 use fairway_kernel_tenancy::schema;
 use serde_json::Value;
@@ -105,11 +105,12 @@ impl Bound {
 
     fn take(&self, kernel: &Kernel, change: &Change) {
         let (cluster, _, name) = split_suffix(&change.suffix);
-        let binding = match change.object.value() {
-            Ok(object) if change.kind != ChangeKind::Deleted => Some(ApiBinding::read(&object)),
-            _ => None,
-        };
-        let brought = binding.as_ref().map(|b| self.layers_of(&kernel.storage.cache, b));
+        let lives = change.kind != ChangeKind::Deleted;
+        let glance = serde_json::from_slice::<glance::Binding<'_>>(change.object.bytes()).ok();
+        let glance = glance.filter(|_| lives);
+        let brought = glance
+            .as_ref()
+            .map(|it| self.layers_of(&kernel.storage.cache, it));
         let mut all = self.bindings.lock().unwrap_or_else(PoisonError::into_inner);
         let here = all.entry(cluster.into()).or_default();
         let at = here.binary_search_by(|(other, _)| (**other).cmp(name));
@@ -128,11 +129,13 @@ impl Bound {
         }
         kernel.apis.set_bound(cluster, layers);
         drop(all);
-        self.take_consent(cluster, name, binding);
+        // Few consent to anything, and only those are read whole.
+        let consents = glance.filter(glance::Binding::consents);
+        let consents = consents.and_then(|_| Some(ApiBinding::read(&change.object.value().ok()?)));
+        self.take_consent(cluster, name, consents);
     }
 
-    fn take_consent(&self, cluster: &str, name: &str, binding: Option<ApiBinding>) {
-        let consents = binding.filter(|b| b.answers.iter().any(Answer::is_accepted));
+    fn take_consent(&self, cluster: &str, name: &str, consents: Option<ApiBinding>) {
         let mut all = self.consents.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(binding) = consents {
             let here = all.entry(cluster.into()).or_default();
@@ -155,20 +158,18 @@ impl Bound {
             .collect()
     }
 
-    fn layers_of(&self, cache: &Cache, binding: &ApiBinding) -> Vec<Arc<Layer>> {
+    fn layers_of(&self, cache: &Cache, binding: &glance::Binding<'_>) -> Vec<Arc<Layer>> {
         let Some((cluster, export)) = binding.export() else {
             return Vec::new();
         };
-        let bound = binding.bound.iter();
+        let bound = binding.bound().iter();
         bound
-            .filter_map(|resource| self.layer(cache, cluster.as_str(), export, resource))
+            .filter_map(|it| {
+                let (name, uid) = (it.schema.name.as_str(), it.schema.uid.as_str());
+                let identity = it.schema.identity_hash.as_str();
+                self.compiled(cache, cluster, export, name, Some(uid), identity)
+            })
             .collect()
-    }
-
-    /// The kinds of one schema of an export.
-    fn layer(&self, cache: &Cache, cluster: &str, export: &str, bound: &BoundResource) -> Option<Arc<Layer>> {
-        let (uid, identity) = (bound.schema.uid.as_str(), bound.schema.identity_hash.as_str());
-        self.compiled(cache, cluster, export, &bound.schema.name, Some(uid), identity)
     }
 
     /// What is compiled already.

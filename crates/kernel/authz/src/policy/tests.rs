@@ -215,8 +215,7 @@ fn updates_and_removals_take_effect() {
     policy.remove(Kind::RoleBinding, "ns1", "read");
     policy.remove(Kind::Role, "ns1", "writer");
     policy.remove(Kind::ClusterRole, "", "reader");
-    assert!(policy.roles.is_empty() && policy.bindings.is_empty() && policy.cluster_roles.is_empty());
-    assert!(policy.cluster_bindings.by_user.is_empty() && policy.cluster_bindings.by_group.is_empty());
+    assert!(policy.is_empty() && policy.namespaced.is_none() && policy.cluster_roles.is_empty());
     // A binding that becomes unreadable must not go on granting what it did.
     let mut policy = sample();
     policy.upsert(Kind::ClusterRoleBinding, "", "all-read", &json!({"subjects": []}));
@@ -352,4 +351,53 @@ fn a_workspace_inherits_roles_and_bindings_without_having_them() {
         !may(&policy, &reader, "delete", "secrets"),
         "and means nothing to inherited ones"
     );
+}
+
+#[test]
+fn many_bindings_are_judged_like_few() {
+    let (few, mut many) = (sample(), sample());
+    for number in 0..30 {
+        let name = format!("more-{number}");
+        let theirs = binding("ClusterRole:reader", &[&format!("User:other-{number}")]);
+        many.upsert(Kind::ClusterRoleBinding, "", &name, &theirs);
+        many.upsert(Kind::RoleBinding, "ns1", &name, &theirs);
+    }
+    for round in 0..2 {
+        for (user, groups) in [
+            ("ann", vec![]),
+            ("bob", vec!["readers"]),
+            ("nobody", vec!["readers", "others"]),
+            ("system:serviceaccount:ns1:bot", vec![]),
+            ("system:serviceaccount:other:bot", vec!["readers"]),
+            ("system:serviceaccount:third:bot", vec![]),
+        ] {
+            let user = UserInfo::new(user, groups);
+            for (verb, namespace) in [("get", ""), ("get", "ns1"), ("create", "ns1"), ("create", "ns2")] {
+                let asked = Attributes {
+                    user: &user,
+                    verb,
+                    path: "",
+                    resource: Some(ResourceAttributes {
+                        version: "v1",
+                        resource: "pods",
+                        namespace,
+                        ..ResourceAttributes::default()
+                    }),
+                };
+                let (a, b) = (few.authorize(&asked), many.authorize(&asked));
+                assert_eq!(
+                    (a.is_allowed(), a.reason()),
+                    (b.is_allowed(), b.reason()),
+                    "{} {verb} {namespace:?} {round}",
+                    user.name
+                );
+                assert_eq!(few.rules_for(&user, namespace), many.rules_for(&user, namespace));
+            }
+        }
+        for number in 0..30 {
+            let name = format!("more-{number}");
+            many.remove(Kind::ClusterRoleBinding, "", &name);
+            many.remove(Kind::RoleBinding, "ns1", &name);
+        }
+    }
 }

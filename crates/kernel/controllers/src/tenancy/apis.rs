@@ -4,24 +4,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fairway_controller::cache::Cache;
+use fairway_controller::glimpse::{Glimpse, Kept};
 use fairway_controller::watch::follow;
 use fairway_controller::{Json, Manager, ObjectKey, Reach, WorkspaceId};
-use fairway_kernel_tenancy::binding::{ApiBinding, Fingerprint, offered};
+use fairway_kernel_tenancy::binding::{Fingerprint, offered};
 use fairway_kernel_tenancy::export::ApiExport;
+use fairway_kernel_tenancy::glance;
 use fairway_kernel_tenancy::names::APIS;
 use fairway_kernel_tenancy::schema::ApiResourceSchema;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, PartialObjectMeta};
+use kube::api::{Api, ObjectMeta, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event};
 use serde_json::Value;
 
 use super::Queues;
-use super::tree::{Tree, cluster_key, everywhere, follow_changes};
+use super::tree::{Tree, cluster_key, everywhere, follow_changes, meta_of};
 use crate::users;
 
 /// What is kept of an APIBinding.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct BindingView {
     /// The export that it is bound to, once that was found.
     export: Option<ObjectKey>,
@@ -49,6 +51,8 @@ pub(super) struct Apis {
     pub(super) bindings: Arc<Cache<BindingView>>,
     slices: Arc<Cache<SliceView>>,
     consumers: Arc<Mutex<Consumers>>,
+    /// What exports offer, as long as no export and no schema changes: thousands of bindings are compared with it.
+    offers: Arc<Mutex<BTreeMap<ObjectKey, Option<Fingerprint>>>>,
 }
 
 impl Apis {
@@ -59,7 +63,12 @@ impl Apis {
             bindings: Arc::new(Cache::new(reach)),
             slices: Arc::new(Cache::new(reach)),
             consumers: Arc::default(),
+            offers: Arc::default(),
         }
+    }
+
+    fn offers(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Option<Fingerprint>>> {
+        self.offers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn consumers(&self) -> MutexGuard<'_, Consumers> {
@@ -76,15 +85,40 @@ impl Apis {
 
     /// Whether a binding has exactly what its export offers, as far as has been seen.
     pub(super) fn is_settled(&self, binding: &ObjectKey) -> bool {
-        let Some(view) = self.bindings.get(binding) else {
+        let view = self.bindings.get(binding);
+        view.is_some_and(|view| self.has_all(&view))
+    }
+
+    fn has_all(&self, binding: &BindingView) -> bool {
+        let (Some(taken), Some(export)) = (binding.taken, &binding.export) else {
             return false;
         };
-        let (Some(taken), Some(export)) = (view.taken, &view.export) else {
-            return false;
-        };
+        self.offered(export) == Some(taken)
+    }
+
+    /// What an export offers, as far as has been seen.
+    fn offered(&self, export: &ObjectKey) -> Option<Fingerprint> {
+        // Held while it is found out: what changes meanwhile is forgotten after it was noted.
+        let mut offers = self.offers();
+        if let Some(known) = offers.get(export) {
+            return *known;
+        }
         let schema = |name: &str| self.schemas.get(&ObjectKey::new(&export.workspace, "", name));
         let offer = self.exports.get(export);
-        offer.is_some_and(|offer| offered(&offer, &schema) == Some(taken))
+        let offer = offer.and_then(|offer| offered(&offer, &schema));
+        offers.insert(export.clone(), offer);
+        offer
+    }
+
+    /// Notes who is bound to what, and names the exports and slices that there are. For the first look.
+    pub(super) fn look(&self) -> (Vec<ObjectKey>, Vec<ObjectKey>, Vec<ObjectKey>) {
+        let mut consumers = self.consumers();
+        let unsettled = self.bindings.keys_where(|key, view| {
+            consumers.note(key, None, Some(view));
+            !self.has_all(view)
+        });
+        let exports = self.exports.keys_where(|_, _| true);
+        (unsettled, exports, self.slices.keys_where(|_, _| true))
     }
 
     /// Whether anybody is bound to an export.
@@ -101,8 +135,9 @@ impl Apis {
             manager.shutdown(),
             reach.clone(),
             Arc::clone(&self.exports),
-            |object: &Json| ApiExport::read(&object.value),
+            |object: Json| ApiExport::read(&object.value),
             move |key, _, _| {
+                apis.offers().clear();
                 apis.offer_changed(&key, &work);
                 // New workspaces may wait for it.
                 for (cluster, kept) in branches.clusters.all() {
@@ -125,8 +160,9 @@ impl Apis {
             manager.shutdown(),
             reach.clone(),
             Arc::clone(&self.schemas),
-            |object: &Json| ApiResourceSchema::read(&object.value),
+            |object: Json| ApiResourceSchema::read(&object.value),
             move |key, _, _| {
+                apis.offers().clear();
                 for (export, kept) in apis.exports.of_workspace(&key.workspace) {
                     if kept.resources.iter().any(|it| it.schema == key.name) {
                         apis.offer_changed(&export, &work);
@@ -140,7 +176,7 @@ impl Apis {
             manager.shutdown(),
             reach.clone(),
             Arc::clone(&self.bindings),
-            view,
+            |object: Glimpse<BindingView>| object.kept,
             move |key, old, now| apis.binding_changed(key, old, now, &work),
         ));
         let work = queues.clone();
@@ -155,7 +191,7 @@ impl Apis {
             manager.shutdown(),
             reach.clone(),
             Arc::clone(&self.slices),
-            |object: &Json| {
+            |object: Json| {
                 let name = object.value.pointer("/spec/export/name").and_then(Value::as_str);
                 name.unwrap_or_default().into()
             },
@@ -280,16 +316,20 @@ impl Consumers {
     }
 }
 
-fn view(object: &Json) -> BindingView {
-    let binding = ApiBinding::read(&object.value);
-    let export = binding.export().and_then(|(cluster, name)| {
-        let workspace = WorkspaceId::parse(cluster.as_str()).ok()?;
-        Some(ObjectKey::new(&workspace, "", name))
-    });
-    BindingView {
-        export,
-        ready: binding.is_initially_bound(),
-        taken: binding.taken(),
+impl Kept for BindingView {
+    type Wire<'a> = glance::Binding<'a>;
+
+    fn keep(binding: &glance::Binding<'_>) -> (ObjectMeta, Self) {
+        let export = binding.export().and_then(|(cluster, name)| {
+            let workspace = WorkspaceId::parse(cluster).ok()?;
+            Some(ObjectKey::new(&workspace, "", name))
+        });
+        let kept = Self {
+            export,
+            ready: binding.is_initially_bound(),
+            taken: binding.taken(),
+        };
+        (meta_of(&binding.metadata), kept)
     }
 }
 

@@ -69,9 +69,14 @@ impl Clusters {
     /// Ready, with everything in place that its type maintains.
     fn is_settled(&self, key: &ObjectKey) -> bool {
         let kept = self.tree.clusters.get(key).filter(|it| it.settled);
-        kept.is_some_and(|it| {
-            it.type_name.is_empty() || initialize::is_maintained(self, &key.workspace, &it.type_name)
-        })
+        kept.is_some_and(|it| initialize::Wanted::default().is_there(self, &key.workspace, &it.type_name))
+    }
+
+    /// Every LogicalCluster for which something is to be done.
+    pub(super) fn unsettled(&self) -> Vec<ObjectKey> {
+        let mut wanted = initialize::Wanted::default();
+        let clusters = &self.tree.clusters;
+        clusters.keys_where(|key, it| !(it.settled && wanted.is_there(self, &key.workspace, &it.type_name)))
     }
 
     /// Takes a LogicalCluster as far as it can go now, unless somebody is at it.

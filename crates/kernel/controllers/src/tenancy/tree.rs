@@ -5,14 +5,14 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use fairway_controller::cache::Cache;
+use fairway_controller::glimpse::{self, Glimpse, Kept};
 use fairway_controller::watch::follow;
 use fairway_controller::{Json, Manager, ObjectKey, Reach, WorkspaceId};
 use fairway_kernel_tenancy::WorkspacePath;
-use fairway_kernel_tenancy::logical_cluster::{LogicalCluster, Phase};
-use fairway_kernel_tenancy::names::{CORE, LOGICAL_CLUSTER, TENANCY, annotation, finalizer, label};
+use fairway_kernel_tenancy::glance;
+use fairway_kernel_tenancy::names::{CORE, LOGICAL_CLUSTER, TENANCY, annotation};
 use fairway_kernel_tenancy::types::{Resolved, TypeError, TypeReference, WorkspaceType, resolve};
-use fairway_kernel_tenancy::workspace::Workspace;
-use kube::api::{Api, ApiResource};
+use kube::api::{Api, ApiResource, ObjectMeta};
 use kube::core::GroupVersionKind;
 use kube::runtime::watcher::{self, Event};
 use kube::{Client, Resource};
@@ -24,7 +24,7 @@ use crate::users;
 const MAX_DEPTH: usize = 64;
 
 /// What is kept of a Workspace.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Child {
     pub(super) cluster: Option<WorkspaceId>,
     /// Nothing is to be done as long as its LogicalCluster is settled.
@@ -32,7 +32,7 @@ pub(super) struct Child {
 }
 
 /// What is kept of a LogicalCluster.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Cluster {
     pub(super) owner: Option<ObjectKey>,
     /// The path of a home, which has no owner.
@@ -42,6 +42,17 @@ pub(super) struct Cluster {
     pub(super) settled: bool,
     pub(super) deleting: bool,
     pub(super) initializing: bool,
+    /// The address of the server that it is said to be at, until that was compared with ours.
+    server: Option<Box<str>>,
+}
+
+impl Cluster {
+    /// The same, seen by the server of this address.
+    fn at(mut self, home: &str) -> Self {
+        let server = self.server.take();
+        self.settled = self.settled && server.as_deref() == Some(home);
+        self
+    }
 }
 
 /// The tree. Clones share it.
@@ -58,24 +69,35 @@ pub(super) fn cluster_key(workspace: &WorkspaceId) -> ObjectKey {
 }
 
 /// Objects of one of kcp's kinds in every workspace.
-pub(super) fn everywhere(client: Client, group: &str, version: &str, kind: &str, plural: &str) -> Api<Json> {
+pub(super) fn everywhere<K: Resource<DynamicType = ApiResource>>(
+    client: Client,
+    group: &str,
+    version: &str,
+    kind: &str,
+    plural: &str,
+) -> Api<K> {
     let names = GroupVersionKind::gvk(group, version, kind);
     Api::all_with(client, &ApiResource::from_gvk_with_plural(&names, plural))
 }
 
-/// Follows a kind into a cache, and tells of each change what was kept before and what is kept now.
+/// Follows a kind into a cache, and tells of each change what was kept before and what is kept now. What the first list
+/// has is not told: when everything has been seen, [`super::start`] looks for what is to be done.
 pub(super) async fn follow_changes<K, V>(
     api: Api<K>,
     shutdown: fairway_controller::Shutdown,
     reach: Reach,
     cache: Arc<Cache<V>>,
-    keep: impl Fn(&K) -> V + Send + Sync,
+    keep: impl Fn(K) -> V + Send + Sync,
     mut changed: impl FnMut(ObjectKey, Option<&V>, Option<&V>) + Send,
 ) where
     K: Resource + Clone + serde::de::DeserializeOwned + Debug + Send + 'static,
     V: Send + Sync,
 {
     follow(api, watcher::Config::default(), shutdown, |event| {
+        if !cache.is_synced() {
+            cache.take_first(event, &keep);
+            return;
+        }
         let before: BTreeMap<ObjectKey, Arc<V>> = match &event {
             Event::Apply(object) | Event::Delete(object) => {
                 let key = ObjectKey::of(&reach, object.meta());
@@ -110,7 +132,7 @@ impl Tree {
             manager.shutdown(),
             manager.reach().clone(),
             Arc::clone(&self.workspaces),
-            child,
+            |workspace: Glimpse<Child>| workspace.kept,
             move |key, _, now| {
                 // Its parent may be waiting for it to go.
                 let parent = cluster_key(&key.workspace);
@@ -132,7 +154,7 @@ impl Tree {
             manager.shutdown(),
             manager.reach().clone(),
             Arc::clone(&self.clusters),
-            move |object| cluster(object, &home),
+            move |object: Glimpse<Cluster>| object.kept.at(&home),
             move |key, old, now| {
                 if let Some(owner) = now.or(old).and_then(|it| it.owner.clone()) {
                     work.workspaces.add(owner);
@@ -146,7 +168,7 @@ impl Tree {
             manager.shutdown(),
             manager.reach().clone(),
             Arc::clone(&self.types),
-            |object| WorkspaceType::read(&object.value).map(Arc::new),
+            |object: Json| WorkspaceType::read(&object.value).map(Arc::new),
             move |key, old, now| {
                 work.types.add(key);
                 // What waits for a type may go on, and what a type maintains may have changed.
@@ -168,6 +190,24 @@ impl Tree {
     /// Whether everything that there is has been seen.
     pub(super) fn is_synced(&self) -> bool {
         self.workspaces.is_synced() && self.clusters.is_synced() && self.types.is_synced()
+    }
+
+    /// Every WorkspaceType.
+    pub(super) fn types(&self) -> Vec<ObjectKey> {
+        self.types.keys_where(|_, _| true)
+    }
+
+    /// Whether nothing is to be done for a Workspace.
+    pub(super) fn is_settled(&self, key: &ObjectKey, child: &Child) -> bool {
+        let cluster = child.cluster.as_ref().filter(|_| child.settled);
+        let cluster = cluster.and_then(|id| self.clusters.get(&cluster_key(id)));
+        cluster.is_some_and(|it| it.settled && it.owner.as_ref() == Some(key))
+    }
+
+    /// Every Workspace for which something is to be done.
+    pub(super) fn unsettled_workspaces(&self) -> Vec<ObjectKey> {
+        self.workspaces
+            .keys_where(|key, child| !self.is_settled(key, child))
     }
 
     /// The workspace at the end of a path.
@@ -244,40 +284,43 @@ impl Tree {
     }
 }
 
-fn child(object: &Json) -> Child {
-    let workspace = Workspace::read(&object.value);
-    let labelled = workspace.meta.labels.get(label::PHASE).map(String::as_str);
-    let cluster = workspace.cluster.as_ref();
-    Child {
-        cluster: cluster.and_then(|id| WorkspaceId::parse(id.as_str()).ok()),
-        settled: workspace.phase == Phase::Ready
-            && !workspace.meta.is_deleting()
-            && labelled == Some(Phase::Ready.as_str()),
+impl Kept for Child {
+    type Wire<'a> = glance::Workspace<'a>;
+
+    fn keep(workspace: &glance::Workspace<'_>) -> (ObjectMeta, Self) {
+        let kept = Self {
+            cluster: WorkspaceId::parse(workspace.cluster()).ok(),
+            settled: workspace.is_settled(),
+        };
+        (meta_of(&workspace.metadata), kept)
     }
 }
 
-fn cluster(object: &Json, home: &str) -> Cluster {
-    let cluster = LogicalCluster::read(&object.value);
-    let meta = &cluster.meta;
-    let owner = cluster.owner().and_then(|(parent, name)| {
-        let parent = WorkspaceId::parse(parent.as_str()).ok()?;
-        Some(ObjectKey::new(&parent, "", name))
-    });
-    let labelled = meta.labels.get(label::PHASE).map(String::as_str);
-    let path = meta.annotation(annotation::PATH).unwrap_or_default();
-    let at_home = cluster.url().strip_prefix(home) == Some(format!("/clusters/{path}").as_str());
-    let has_home_path = owner.is_none() && path.starts_with("user:");
-    Cluster {
-        owner,
-        home: has_home_path.then(|| path.into()),
-        type_name: cluster.type_name().unwrap_or_default().into(),
-        settled: cluster.phase == Phase::Ready
-            && !cluster.is_inactive()
-            && !meta.is_deleting()
-            && labelled == Some(Phase::Ready.as_str())
-            && meta.has_finalizer(finalizer::LOGICAL_CLUSTER_CONTENT)
-            && at_home,
-        deleting: meta.is_deleting(),
-        initializing: cluster.phase < Phase::Ready,
+impl Kept for Cluster {
+    type Wire<'a> = glance::Cluster<'a>;
+
+    fn keep(cluster: &glance::Cluster<'_>) -> (ObjectMeta, Self) {
+        let owner = cluster.owner().and_then(|(parent, name)| {
+            let parent = WorkspaceId::parse(parent).ok()?;
+            Some(ObjectKey::new(&parent, "", name))
+        });
+        let path = cluster.path();
+        let has_home_path = owner.is_none() && path.starts_with("user:");
+        let kept = Self {
+            owner,
+            home: has_home_path.then(|| path.into()),
+            type_name: cluster.type_name().into(),
+            settled: cluster.is_settled(),
+            deleting: cluster.metadata.is_deleting(),
+            initializing: cluster.is_initializing(),
+            server: cluster.server().map(Box::from),
+        };
+        (meta_of(&cluster.metadata), kept)
     }
+}
+
+/// What a watch needs of one of kcp's kinds, none of which is in a namespace.
+pub(super) fn meta_of(meta: &glance::Meta<'_>) -> ObjectMeta {
+    let cluster = meta.annotations.get(annotation::CLUSTER);
+    glimpse::meta(meta.name.as_str(), "", meta.resource_version.as_str(), cluster)
 }

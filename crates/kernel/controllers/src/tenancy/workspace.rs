@@ -57,9 +57,6 @@ impl Reconcile<ObjectKey> for Workspaces {
             return Ok(Outcome::Done);
         };
         let workspace = Workspace::read(&object);
-        if workspace.is_mount {
-            return Ok(Outcome::Done);
-        }
         let mut inside = self.requests(&workspace.id())?;
         let mut cluster = inside.get(CLUSTER).await?;
         let Some(mut actions) = self.decide(key, &workspace, cluster.as_ref()) else {
@@ -89,14 +86,8 @@ impl Reconcile<ObjectKey> for Workspaces {
 
 impl Workspaces {
     fn is_settled(&self, key: &ObjectKey) -> bool {
-        let Some(child) = self.tree.workspaces.get(key).filter(|it| it.settled) else {
-            return false;
-        };
-        let cluster = child
-            .cluster
-            .as_ref()
-            .and_then(|id| self.tree.clusters.get(&cluster_key(id)));
-        cluster.is_some_and(|it| it.settled && it.owner.as_ref() == Some(key))
+        let child = self.tree.workspaces.get(key);
+        child.is_some_and(|child| self.tree.is_settled(key, &child))
     }
 
     fn requests(&self, id: &ClusterId) -> Result<Requests, Failure> {

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use bytes::Bytes;
-use fairway_kernel_store::StoreError;
 use fairway_kernel_store::engine::{Batch, Engine, EngineReader, Loaded, Record, RecordHeader, RecordId};
+use fairway_kernel_store::{Revision, StoreError};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
 use crate::record::{failed, header, pack, record, value};
@@ -57,11 +57,11 @@ impl EngineReader for FjallEngine {
 }
 
 impl Engine for FjallEngine {
-    fn load(&mut self, visit: &mut dyn FnMut(RecordHeader<'_>)) -> Result<Loaded, StoreError> {
+    fn load(&mut self, visit: &mut dyn FnMut(Revision, RecordHeader<'_>)) -> Result<Loaded, StoreError> {
         for guard in self.records.iter() {
             let (key, packed) = guard.into_inner().map_err(failed)?;
             if let Some((header, _)) = header(number(&key), &packed) {
-                visit(header);
+                visit(Revision::default(), header);
             }
         }
         Ok(Loaded::default())

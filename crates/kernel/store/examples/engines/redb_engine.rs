@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fairway_kernel_store::StoreError;
 use fairway_kernel_store::engine::{Batch, Engine, EngineReader, Loaded, Record, RecordHeader, RecordId};
+use fairway_kernel_store::{Revision, StoreError};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use crate::record::{failed, header, pack, record, value};
@@ -66,13 +66,13 @@ impl EngineReader for RedbEngine {
 }
 
 impl Engine for RedbEngine {
-    fn load(&mut self, visit: &mut dyn FnMut(RecordHeader<'_>)) -> Result<Loaded, StoreError> {
+    fn load(&mut self, visit: &mut dyn FnMut(Revision, RecordHeader<'_>)) -> Result<Loaded, StoreError> {
         let read = self.database.begin_read().map_err(failed)?;
         let table = read.open_table(RECORDS).map_err(failed)?;
         for entry in table.iter().map_err(failed)? {
             let (key, packed) = entry.map_err(failed)?;
             if let Some((header, _)) = header(key.value(), packed.value()) {
-                visit(header);
+                visit(Revision::default(), header);
             }
         }
         Ok(Loaded::default())

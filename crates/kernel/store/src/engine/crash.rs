@@ -96,7 +96,7 @@ fn failed(error: DiskError) -> StoreError {
 }
 
 impl Engine for CrashEngine {
-    fn load(&mut self, visit: &mut dyn FnMut(RecordHeader<'_>)) -> Result<Loaded, StoreError> {
+    fn load(&mut self, visit: &mut dyn FnMut(Revision, RecordHeader<'_>)) -> Result<Loaded, StoreError> {
         let mut loaded = Loaded::default();
         while let Some((payload, checksum)) = self.next_frame()? {
             let batch = decode(&payload)
@@ -118,13 +118,14 @@ impl Engine for CrashEngine {
         let end = RecordId::first_of(Revision(u64::MAX >> 21));
         self.memory
             .scan(RecordId::first_of(Revision(0)), end, &mut |record| {
-                visit(RecordHeader {
+                let header = RecordHeader {
                     id: record.id,
                     key: &record.kv.key,
                     create_revision: record.kv.create_revision,
                     version: record.kv.version,
                     lease: record.kv.lease,
-                });
+                };
+                visit(loaded.compacted, header);
                 ControlFlow::Continue(())
             })?;
         Ok(loaded)

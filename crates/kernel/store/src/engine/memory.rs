@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use bytes::Bytes;
 
 use super::{Batch, Engine, EngineReader, Loaded, Record, RecordHeader, RecordId};
-use crate::api::{KeyValue, StoreError};
+use crate::api::{KeyValue, Revision, StoreError};
 
 /// Records in a map that all readers share.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +43,7 @@ impl EngineReader for MemoryEngine {
 }
 
 impl Engine for MemoryEngine {
-    fn load(&mut self, _visit: &mut dyn FnMut(RecordHeader<'_>)) -> Result<Loaded, StoreError> {
+    fn load(&mut self, _visit: &mut dyn FnMut(Revision, RecordHeader<'_>)) -> Result<Loaded, StoreError> {
         Ok(Loaded::default())
     }
 

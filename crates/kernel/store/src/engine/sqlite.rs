@@ -223,7 +223,7 @@ impl SqliteEngine {
 }
 
 impl Engine for SqliteEngine {
-    fn load(&mut self, visit: &mut dyn FnMut(RecordHeader<'_>)) -> Result<Loaded, StoreError> {
+    fn load(&mut self, visit: &mut dyn FnMut(Revision, RecordHeader<'_>)) -> Result<Loaded, StoreError> {
         load(self.connection(), visit).map_err(|error| failed("read the database", &error))
     }
 
@@ -377,12 +377,16 @@ fn header<'a>(row: &'a Row<'_>) -> rusqlite::Result<RecordHeader<'a>> {
     })
 }
 
-fn load(connection: &Connection, visit: &mut dyn FnMut(RecordHeader<'_>)) -> rusqlite::Result<Loaded> {
+fn load(
+    connection: &Connection,
+    visit: &mut dyn FnMut(Revision, RecordHeader<'_>),
+) -> rusqlite::Result<Loaded> {
+    let compacted = Revision(fact(connection, "compacted")?.cast_unsigned());
     let mut select =
         connection.prepare("SELECT id, create_revision, version, lease, key FROM record ORDER BY id")?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
-        visit(header(row)?);
+        visit(compacted, header(row)?);
     }
     let leases = connection
         .prepare("SELECT id, ttl_seconds FROM lease")?
@@ -391,7 +395,7 @@ fn load(connection: &Connection, visit: &mut dyn FnMut(RecordHeader<'_>)) -> rus
         })?
         .collect::<rusqlite::Result<Vec<_>>>()?;
     Ok(Loaded {
-        compacted: Revision(fact(connection, "compacted")?.cast_unsigned()),
+        compacted,
         leases,
         last_lease: fact(connection, "last_lease")?,
     })

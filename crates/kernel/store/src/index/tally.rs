@@ -34,6 +34,21 @@ pub(super) struct Overflow {
 }
 
 impl Tally {
+    /// Of keys that exist, in order.
+    pub(super) fn of<'a>(keys: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut sections = Vec::from([(Bytes::new(), 0)]);
+        for key in keys {
+            // Half full: room for keys to come.
+            match sections.last_mut() {
+                Some((_, count)) if *count < LARGEST / 2 => *count += 1,
+                _ => sections.push((Bytes::copy_from_slice(key), 1)),
+            }
+        }
+        Self {
+            sections: sections.into_iter().collect(),
+        }
+    }
+
     /// A key has come to exist.
     pub(super) fn add(&mut self, key: &[u8]) -> Option<Overflow> {
         let (start, count) = self.section_mut(key)?;

@@ -392,8 +392,16 @@ fn deletion() {
 }
 
 #[test]
-fn mounts_are_left_alone() {
-    let ws = workspace(json!({"spec": {"mount": {"ref": {"apiVersion": "v1", "kind": "A", "name": "b"}}}}));
+fn mounts_say_that_they_are_not_made() {
+    let mut ws =
+        workspace(json!({"spec": {"mount": {"ref": {"apiVersion": "v1", "kind": "A", "name": "b"}}}}));
+    let actions = run(&ws, None, &types(json!({})));
+    apply(&mut ws, &actions);
+    assert_eq!(ws["status"]["phase"], "Unavailable");
+    let told = condition(&ws, "WorkspaceMountReady").unwrap();
+    assert_eq!(told["reason"], "MountsNotSupported");
+    assert_eq!(run(&ws, None, &types(json!({}))), [], "once");
+    ws["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     assert_eq!(run(&ws, None, &types(json!({}))), []);
 }
 

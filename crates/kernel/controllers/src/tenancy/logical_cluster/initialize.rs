@@ -1,5 +1,7 @@
 //! What a new workspace begins with: its creator as administrator, the namespace `default`, and the APIs of its type.
 
+use std::collections::HashMap;
+
 use fairway_controller::Requests;
 use fairway_controller::{Failure, ObjectKey, WorkspaceId};
 use fairway_kernel_tenancy::binding::{ApiBinding, default_binding, default_name};
@@ -125,16 +127,29 @@ async fn bind(
     })
 }
 
-/// Whether everything that its type maintains is there, as far as has been seen.
-pub(super) fn is_maintained(clusters: &Clusters, workspace: &WorkspaceId, type_name: &str) -> bool {
-    let Ok(resolved) = clusters.tree.named_type(type_name) else {
-        return true;
-    };
-    let maintained = resolved.default_bindings().into_iter().filter(|it| it.maintain);
-    maintained.into_iter().all(|default| {
-        name_of(workspace, &default).is_none_or(|(_, name)| {
-            let key = ObjectKey::new(workspace, "", &name);
-            clusters.apis.bindings.get(&key).is_some()
+/// What types maintain, each looked up once.
+#[derive(Default)]
+pub(super) struct Wanted {
+    of: HashMap<Box<str>, Vec<DefaultBinding>>,
+}
+
+impl Wanted {
+    /// Whether everything that its type maintains is there, as far as has been seen.
+    pub(super) fn is_there(&mut self, clusters: &Clusters, workspace: &WorkspaceId, type_name: &str) -> bool {
+        if type_name.is_empty() {
+            return true;
+        }
+        if !self.of.contains_key(type_name) {
+            let resolved = clusters.tree.named_type(type_name);
+            let mut maintained = resolved.map_or_else(|_| Vec::new(), |it| it.default_bindings());
+            maintained.retain(|it| it.maintain);
+            self.of.insert(type_name.into(), maintained);
+        }
+        self.of.get(type_name).into_iter().flatten().all(|default| {
+            name_of(workspace, default).is_none_or(|(_, name)| {
+                let key = ObjectKey::new(workspace, "", &name);
+                clusters.apis.bindings.get(&key).is_some()
+            })
         })
-    })
+    }
 }
