@@ -5,11 +5,11 @@ mod controllers;
 mod identity;
 pub(crate) mod keys;
 mod oidc;
+mod rest;
 mod rotation;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
 use fairway_kernel_apiserver::bootstrap;
@@ -28,9 +28,6 @@ use crate::data_dir::DataDir;
 
 /// The issuer of service-account tokens: a name, not an address, so that tokens survive a change of the address.
 const TOKEN_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
-
-/// How long after the API is ready starting is over: by then the controllers have seen what there is.
-const SETTLED: Duration = Duration::from_secs(3);
 
 /// Serves until the process is asked to end.
 pub(crate) async fn run(
@@ -117,17 +114,13 @@ pub(crate) async fn run(
     running.write(data)?;
     info!(%listen, "the Kubernetes API is ready");
     on_ready(&running);
-    let settled = tokio::spawn(async {
-        tokio::time::sleep(SETTLED).await;
-        // Its locks are the allocator's: a worker must not wait there.
-        let _ = tokio::task::spawn_blocking(fairway_memory::give_back).await;
-    });
+    let rest = tokio::spawn(rest::run());
 
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }
-    settled.abort();
+    rest.abort();
     info!("ending: requests under way are finished first");
     // Controllers first, while they can still write what they have begun.
     stop.shut_down();

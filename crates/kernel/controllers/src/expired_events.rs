@@ -53,7 +53,7 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
                 } else {
                     last_change(&event.metadata)
                 },
-                resource_version: event.metadata.resource_version.clone(),
+                resource_version: event.metadata.resource_version,
             });
             for key in keys.into_iter().filter(|_| !gone) {
                 // A fresh event is looked at when its time has come; one from an earlier life perhaps at once.

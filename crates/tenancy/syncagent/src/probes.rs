@@ -107,9 +107,8 @@ impl Probes {
             .timer(TokioTimer::new())
             .header_read_timeout(HEADERS)
             .serve_connection(TokioIo::new(stream), answer);
-        match tokio::time::timeout(CONNECTION, connection).await {
-            Ok(Err(error)) => debug!(%peer, %error, "a connection for probes failed"),
-            Ok(Ok(())) | Err(_) => {}
+        if let Ok(Err(error)) = tokio::time::timeout(CONNECTION, connection).await {
+            debug!(%peer, %error, "a connection for probes failed");
         }
     }
 }
