@@ -182,6 +182,7 @@ codegen: ## write the generated files again from the Kubernetes Go module
 	cargo xtask codegen schema
 	cargo xtask codegen protobuf
 	cargo xtask codegen merge-keys
+	cargo xtask codegen argoproj
 	cargo xtask tidy --lock
 
 .PHONY: clean

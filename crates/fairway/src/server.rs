@@ -4,6 +4,7 @@ mod control;
 mod controllers;
 mod identity;
 pub(crate) mod keys;
+mod kinds;
 mod oidc;
 mod rest;
 mod rotation;
@@ -83,6 +84,7 @@ pub(crate) async fn run(
             .as_ref()
             .map(|audit| audit.options(data))
             .transpose()?,
+        kinds: kinds::provided(),
     })
     .await
     .context("the kernel could not be started")?;
