@@ -25,7 +25,7 @@ pub(crate) fn run(options: &Project) -> anyhow::Result<ExitCode> {
                         .iter()
                         .for_each(|it| println!("{}", text(it, "/metadata/name"))),
                     ListFormat::Json | ListFormat::Yaml => {
-                        print_value(&json!(all), list.output == ListFormat::Yaml)
+                        print_value(&json!(all), list.output == ListFormat::Yaml);
                     }
                 }
             }
@@ -38,7 +38,7 @@ pub(crate) fn run(options: &Project) -> anyhow::Result<ExitCode> {
                         print!("{}", summary(&project, &repositories, &servers));
                     }
                     TextFormat::Json | TextFormat::Yaml => {
-                        print_value(&project, get.output == TextFormat::Yaml)
+                        print_value(&project, get.output == TextFormat::Yaml);
                     }
                 }
             }

@@ -29,6 +29,11 @@ pub fn age(since: &str, now: Timestamp) -> String {
     };
     let seconds = (now.as_second() - since.as_second()).max(0);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
+    // Each bound holds for what the bounds before it have left, and for an exact unit the next one does.
+    #[expect(
+        clippy::match_overlapping_arm,
+        reason = "the guards are what tells the arms apart"
+    )]
     match seconds {
         ..120 => format!("{seconds}s"),
         ..600 if seconds % 60 > 0 => format!("{minutes}m{}s", seconds % 60),

@@ -35,7 +35,7 @@ pub(super) async fn list(options: &List) -> anyhow::Result<ExitCode> {
         ListFormat::Wide => print!("{}", table(&wanted, true)),
         ListFormat::Name => wanted.iter().for_each(|it| println!("{}", qualified_name(it))),
         ListFormat::Json | ListFormat::Yaml => {
-            print_value(&json!(wanted), options.output == ListFormat::Yaml)
+            print_value(&json!(wanted), options.output == ListFormat::Yaml);
         }
     }
     Ok(ExitCode::SUCCESS)

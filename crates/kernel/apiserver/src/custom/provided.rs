@@ -79,7 +79,7 @@ pub(crate) fn objection(call: &Call<'_>, crd: &Value) -> Option<ApiError> {
     let def = brought(call, crd).filter(|_| !is_adopted(crd))?;
     let objects = call.kernel.storage.cache.kind(def.prefix.as_str());
     let (found, _) = objects.snapshot(&Scope::Within(scope_prefix(call.cluster, None).into()), 0);
-    let count = found.iter().count();
+    let count = found.len();
     (count > 0).then(|| {
         let why = format!(
             "this workspace has {count} {}.{} that Fairway serves, and a definition with the annotation \
