@@ -178,7 +178,7 @@ pub fn complaint(application: &Value, whole: bool) -> Option<String> {
 
 /// The heading of [`lines`].
 pub fn heading() -> String {
-    row([
+    row(&[
         "TIMESTAMP",
         "GROUP",
         "KIND",
@@ -207,13 +207,13 @@ pub fn lines(changed: &[ResourceState], now: Timestamp) -> String {
             &it.hook,
             &it.message,
         ];
-        row(of.map(Clone::clone))
+        row(&of.map(Clone::clone))
     };
     changed.iter().map(line).collect()
 }
 
 /// Cells of a width that most fit into, so that lines that come one by one stand below each other.
-fn row(cells: [String; 9]) -> String {
+fn row(cells: &[String; 9]) -> String {
     const WIDTHS: [usize; 9] = [25, 5, 10, 10, 20, 9, 11, 10, 0];
     let cells = cells.iter().zip(WIDTHS).enumerate();
     let padded = cells.map(|(at, (cell, width))| {
