@@ -84,12 +84,13 @@ impl Here {
 }
 
 fn ended(output: Output) -> (String, String, i32) {
+    let Output {
+        stdout,
+        stderr,
+        status,
+    } = output;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (
-        text(&output.stdout),
-        text(&output.stderr),
-        output.status.code().unwrap_or(-1),
-    )
+    (text(&stdout), text(&stderr), status.code().unwrap_or(-1))
 }
 
 fn healthy() -> Value {
@@ -214,7 +215,7 @@ async fn a_sync_is_written_and_followed() {
     // What a controller would write.
     let state = |phase: &str, finished: Value| {
         json!({"phase": phase, "startedAt": "2026-11-16T10:00:00Z", "finishedAt": finished, "operation": operation,
-               "syncResult": {"revision": "v2", "resources": [{"kind": "ConfigMap", "namespace": "default", "name": "lamp",
+               "syncResult": {"revision": "v2", "resources": [{"group": "", "kind": "ConfigMap", "namespace": "default", "name": "lamp",
                    "version": "v1", "status": "Synced", "syncPhase": "Sync", "message": "configmap/lamp configured"}]}})
     };
     here.patch(

@@ -5,9 +5,9 @@ what it prints can only come from Fairway's objects. Fairway's own commands prin
 """
 
 import json
-import shutil
 import subprocess
 
+import door
 import harness
 
 PROGRAM = "argocd 3.2.11 --core"
@@ -22,32 +22,27 @@ def prepare():
 
 def run(fairway):
     fairway.kubectl("create", "namespace", NAMESPACE)
-    # In core mode the namespace of the context is Argo CD's.
-    shutil.copy(fairway.kubeconfig, kubeconfig(fairway))
-    fairway.kubectl("config", "set-context", "--current", f"--namespace={NAMESPACE}", kubeconfig=kubeconfig(fairway))
     fairway.apply(FILES / "core.yaml")
-    lists(fairway)
-    details(fairway)
-    definitions(fairway)
+    ready = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+    fairway.kubectl("patch", "pod", "repo-server", "-n", NAMESPACE, "--subresource=status", "--type=merge", "-p", json.dumps(ready))
+    with door.opened(fairway, fairway.directory, NAMESPACE) as kubeconfig:
+        fairway.door = kubeconfig
+        lists(fairway)
+        details(fairway)
+        definitions(fairway)
 
 
-def kubeconfig(fairway):
-    return fairway.directory / "core.kubeconfig"
-
-
-def argocd(fairway, *arguments, check=True):
-    # The command keeps a configuration of its own below $HOME, and asks for Redis only where a cache is needed.
-    environment = fairway.environment(kubeconfig(fairway)) | {"ARGOCD_GPG_ENABLED": "false", "ARGOCD_CONFIG_DIR": str(fairway.directory / "argocd")}
+def argocd(fairway, *arguments):
+    environment = fairway.environment(fairway.door) | {"ARGOCD_GPG_ENABLED": "false"}
     done = subprocess.run([harness.TOOLS / "argocd", *arguments, "--core"], capture_output=True, text=True,
                           env=environment, timeout=120)
-    if check and done.returncode:
+    if done.returncode:
         raise harness.Failed(f"argocd {' '.join(arguments)}: {done.stderr.strip()[-2000:]}")
     return done.stdout
 
 
 def own(fairway, *arguments):
-    done = subprocess.run([fairway.binary, *arguments], capture_output=True, text=True, env=fairway.environment(kubeconfig(fairway)),
-                          timeout=60)
+    done = subprocess.run([fairway.binary, *arguments], capture_output=True, text=True, env=fairway.environment(), timeout=60)
     if done.returncode:
         raise harness.Failed(f"fairway {' '.join(arguments)}: {done.stderr.strip()}")
     return done.stdout

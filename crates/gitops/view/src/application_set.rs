@@ -133,7 +133,7 @@ mod tests {
             ]},
         });
         assert_eq!(
-            table(&[set.clone()], true),
+            table(std::slice::from_ref(&set), true),
             "NAME        PROJECT  SYNCPOLICY                                 CONDITIONS         REPO  PATH      TARGET\n\
              argocd/all  p        preserveResourcesOnDeletion,create-update  ResourcesUpToDate  r     {{path}}  main\n"
         );

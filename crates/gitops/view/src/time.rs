@@ -29,19 +29,21 @@ pub fn age(since: &str, now: Timestamp) -> String {
     };
     let seconds = (now.as_second() - since.as_second()).max(0);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
-    // Each bound holds for what the bounds before it have left, and for an exact unit the next one does.
-    #[expect(
-        clippy::match_overlapping_arm,
-        reason = "the guards are what tells the arms apart"
-    )]
-    match seconds {
-        ..120 => format!("{seconds}s"),
-        ..600 if seconds % 60 > 0 => format!("{minutes}m{}s", seconds % 60),
-        ..10800 => format!("{minutes}m"),
-        ..28800 if minutes % 60 > 0 => format!("{hours}h{}m", minutes % 60),
-        ..172_800 => format!("{hours}h"),
-        ..691_200 if hours % 24 > 0 => format!("{days}d{}h", hours % 24),
-        _ => format!("{days}d"),
+    // Two units while the smaller one says something, as kubectl does.
+    if seconds < 120 {
+        format!("{seconds}s")
+    } else if seconds < 600 && seconds % 60 > 0 {
+        format!("{minutes}m{}s", seconds % 60)
+    } else if minutes < 180 {
+        format!("{minutes}m")
+    } else if hours < 8 && minutes % 60 > 0 {
+        format!("{hours}h{}m", minutes % 60)
+    } else if hours < 48 {
+        format!("{hours}h")
+    } else if days < 8 && hours % 24 > 0 {
+        format!("{days}d{}h", hours % 24)
+    } else {
+        format!("{days}d")
     }
 }
 
