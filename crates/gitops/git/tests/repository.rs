@@ -1,5 +1,7 @@
 //! Repositories as plain `git` makes and sees them: what this crate reads, writes and mirrors, checked from the other side.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
