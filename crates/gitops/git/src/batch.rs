@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::process::end_group;
-use crate::{Git, GitError, ObjectId};
+use crate::{GitError, ObjectId, Repository};
 
 /// How long a child is kept for the next question.
 const IDLE: Duration = Duration::from_secs(10);
@@ -51,8 +51,8 @@ struct Batch {
 }
 
 impl Batch {
-    fn start(git: &Git, repository: &Path) -> Result<Self, GitError> {
-        let command = git.command(Some(repository), "cat-file").arg("--batch-command");
+    fn start(repository: &Repository) -> Result<Self, GitError> {
+        let command = repository.command("cat-file").arg("--batch-command");
         let mut child = command.spawn_blocking()?;
         match (child.stdin.take(), child.stdout.take()) {
             (Some(stdin), Some(stdout)) => Ok(Self {
@@ -160,23 +160,21 @@ impl Pool {
     /// What a revision is; its content at most `limit` bytes. The revision has been judged by the caller: it is one line.
     pub(crate) fn contents(
         &self,
-        git: &Git,
-        repository: &Path,
+        repository: &Repository,
         revision: &str,
         limit: u64,
     ) -> Result<Answer, GitError> {
-        self.ask(git, repository, "contents", revision, limit)
+        self.ask(repository, "contents", revision, limit)
     }
 
     /// What a revision is, without its content.
-    pub(crate) fn info(&self, git: &Git, repository: &Path, revision: &str) -> Result<Answer, GitError> {
-        self.ask(git, repository, "info", revision, 0)
+    pub(crate) fn info(&self, repository: &Repository, revision: &str) -> Result<Answer, GitError> {
+        self.ask(repository, "info", revision, 0)
     }
 
     fn ask(
         &self,
-        git: &Git,
-        repository: &Path,
+        repository: &Repository,
         question: &str,
         revision: &str,
         limit: u64,
@@ -184,20 +182,20 @@ impl Pool {
         if revision.contains(['\n', '\0']) || revision.len() as u64 > MAX_LINE / 2 {
             return Ok(Answer::Missing);
         }
-        let kept = self.take(repository);
+        let kept = self.take(repository.objects_path());
         let was_kept = kept.is_some();
         let mut batch = match kept {
             Some(batch) => batch,
-            None => Batch::start(git, repository)?,
+            None => Batch::start(repository)?,
         };
         let mut answer = batch.ask(question, revision, limit);
         if answer.is_err() && was_kept {
             // It may have died of something that is long past.
-            batch = Batch::start(git, repository)?;
+            batch = Batch::start(repository)?;
             answer = batch.ask(question, revision, limit);
         }
         if matches!(answer, Ok(Answer::Found(_) | Answer::Missing | Answer::Ambiguous)) {
-            self.keep(repository, batch);
+            self.keep(repository.objects_path(), batch);
         }
         answer
     }

@@ -98,6 +98,25 @@ impl Repository {
         })
     }
 
+    /// Makes an annotated tag of a commit that no reference leads to yet; who tags, when and why as of a commit.
+    pub async fn create_tag(
+        &self,
+        name: &str,
+        commit: &ObjectId,
+        made: &NewCommit,
+    ) -> Result<ObjectId, GitError> {
+        RefName::tag(name)?;
+        let (tagger, message) = (made.committer.line(), &made.message);
+        let object = format!("object {commit}\ntype commit\ntag {name}\ntagger {tagger}\n\n{message}");
+        let printed = self
+            .command("hash-object")
+            .args(["-t", "tag", "-w", "--stdin"])
+            .input(object)
+            .output()
+            .await?;
+        ObjectId::parse(String::from_utf8_lossy(&printed).trim())
+    }
+
     /// The same files as another commit, on top of other parents.
     pub async fn commit_tree(&self, tree: &ObjectId, commit: &NewCommit) -> Result<ObjectId, GitError> {
         let mut object = format!("tree {tree}\n");

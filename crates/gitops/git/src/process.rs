@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process_group, prlimit};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 
@@ -167,6 +167,7 @@ impl Git {
             input: Vec::new(),
             timeout: self.inner.options.timeout,
             max_output: 64 << 20,
+            max_memory: None,
             secrets: Vec::new(),
         }
     }
@@ -192,6 +193,7 @@ pub struct Command {
     input: Vec<u8>,
     timeout: Duration,
     max_output: u64,
+    max_memory: Option<u64>,
     secrets: Vec<String>,
 }
 
@@ -245,6 +247,13 @@ impl Command {
         self
     }
 
+    /// How much address space it may take.
+    #[must_use]
+    pub fn max_memory(mut self, bytes: u64) -> Self {
+        self.max_memory = Some(bytes);
+        self
+    }
+
     /// A text that must not be seen in what it complains about.
     #[must_use]
     pub fn secret(mut self, text: impl Into<String>) -> Self {
@@ -290,11 +299,20 @@ impl Command {
             .process_group(0)
             .kill_on_drop(true);
         let mut child = command.spawn().map_err(self.not_started())?;
+        let group = child.id().and_then(group_of);
+        if let (Some(bytes), Some(pid)) = (self.max_memory, group) {
+            // What others have packed says how much memory it takes to unpack.
+            let limit = Rlimit {
+                current: Some(bytes),
+                maximum: Some(bytes),
+            };
+            let _ = prlimit(Some(pid), Resource::As, limit);
+        }
         Ok(Running {
             stdin: child.stdin.take(),
             stdout: child.stdout.take(),
             stderr: child.stderr.take(),
-            group: child.id().and_then(group_of),
+            group,
             child,
         })
     }

@@ -23,6 +23,8 @@ const LOOSE_OBJECTS: u32 = 2000;
 pub struct Repository {
     git: Git,
     path: Arc<Path>,
+    /// Where objects are that have come and are not accepted yet.
+    incoming: Option<Arc<Path>>,
 }
 
 /// A reference and what it points to.
@@ -63,6 +65,7 @@ impl Repository {
             true => Ok(Self {
                 git: git.clone(),
                 path: path.into(),
+                incoming: None,
             }),
             false => Err(GitError::NoRepository { path }),
         }
@@ -80,16 +83,36 @@ impl Repository {
 
     /// A child to come, in this repository.
     pub fn command(&self, subcommand: &'static str) -> Command {
-        self.git.command(Some(&self.path), subcommand)
+        let command = self.git.command(Some(&self.path), subcommand);
+        match &self.incoming {
+            None => command,
+            Some(incoming) => command
+                .env("GIT_OBJECT_DIRECTORY", &**incoming)
+                .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", self.path.join("objects")),
+        }
+    }
+
+    /// The same repository with the objects in a directory besides, where new ones go, too. Nobody else sees them until
+    /// [`Repository::accept`].
+    pub fn with_incoming(&self, directory: &Path) -> Self {
+        Self {
+            incoming: Some(directory.into()),
+            ..self.clone()
+        }
+    }
+
+    /// Which of those who read objects this is.
+    pub(crate) fn objects_path(&self) -> &Path {
+        self.incoming.as_deref().unwrap_or(&self.path)
     }
 
     /// Lets go of everything that is open, before the directory is moved or removed.
     pub fn close(&self) {
-        self.git.pool().forget(&self.path);
+        self.git.pool().forget(self.objects_path());
     }
 
     pub(crate) fn contents(&self, revision: &str, limit: u64) -> Result<Answer, GitError> {
-        self.git.pool().contents(&self.git, &self.path, revision, limit)
+        self.git.pool().contents(self, revision, limit)
     }
 
     /// Runs what waits for a child on a thread that may wait.
@@ -138,7 +161,7 @@ impl Repository {
         }
         for candidate in candidates {
             let peeled = format!("{candidate}^{{commit}}");
-            match self.git.pool().info(&self.git, &self.path, &peeled)? {
+            match self.git.pool().info(self, &peeled)? {
                 Answer::Found(object) => return Ok(object.id),
                 Answer::Ambiguous => {
                     return Err(GitError::Ambiguous {
@@ -302,18 +325,7 @@ impl Repository {
         new: Option<&ObjectId>,
         old: Option<&ObjectId>,
     ) -> Result<(), GitError> {
-        let line = match (new, old) {
-            (Some(new), Some(old)) => format!("update {name}\0{new}\0{old}\0"),
-            (Some(new), None) => format!("create {name}\0{new}\0"),
-            (None, Some(old)) => format!("delete {name}\0{old}\0"),
-            (None, None) => return Ok(()),
-        };
-        let updated = self
-            .command("update-ref")
-            .args(["-z", "--stdin"])
-            .input(line)
-            .output()
-            .await;
+        let updated = self.update_references(&[(name, new, old)]).await;
         let Err(error) = updated else { return Ok(()) };
         let found = self.reference(name).await?;
         match found.as_ref() == old {
@@ -326,11 +338,29 @@ impl Repository {
         }
     }
 
+    /// The same for several: name, new and old place of each. All of them move or none.
+    pub async fn update_references(
+        &self,
+        updates: &[(&RefName, Option<&ObjectId>, Option<&ObjectId>)],
+    ) -> Result<(), GitError> {
+        let mut lines = String::new();
+        for (name, new, old) in updates {
+            lines.push_str(&match (new, old) {
+                (Some(new), Some(old)) => format!("update {name}\0{new}\0{old}\0"),
+                (Some(new), None) => format!("create {name}\0{new}\0"),
+                (None, Some(old)) => format!("delete {name}\0{old}\0"),
+                (None, None) => continue,
+            });
+        }
+        let command = self.command("update-ref").args(["-z", "--stdin"]).input(lines);
+        command.output().await.map(drop)
+    }
+
     /// Where a reference points, if it exists: of an annotated tag, to the tag's object.
     pub async fn reference(&self, name: &RefName) -> Result<Option<ObjectId>, GitError> {
         let name = name.to_string();
         self.blocking(move |this| {
-            Ok(match this.git.pool().info(&this.git, &this.path, &name)? {
+            Ok(match this.git.pool().info(this, &name)? {
                 Answer::Found(object) => Some(object.id),
                 _ => None,
             })

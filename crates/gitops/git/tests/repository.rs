@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fairway_gitops_git::{
-    Change, Credentials, FileChange, Git, GitError, NewCommit, ObjectId, Options, RefName, Remote,
+    Change, Credentials, FileChange, Git, GitError, Merged, NewCommit, ObjectId, Options, RefName, Remote,
     Repository, Signature,
 };
 use fairway_gitops_tree::{Limits, Problem};
@@ -499,5 +499,78 @@ async fn what_is_not_a_repository_is_said_to_be_none() {
     assert_eq!(
         error.to_string(),
         "running \"/nowhere/git\" failed; is git installed and on the PATH?"
+    );
+}
+
+#[tokio::test]
+async fn branches_are_merged_and_rebased_without_a_checkout() {
+    let place = Place::new();
+    let repository = Repository::init(&place.git, place.path("m.git"), "main")
+        .await
+        .unwrap();
+    let write = |path: &str, text: &str| FileChange::file(path, text.as_bytes().to_vec());
+    let make = async |parents: Vec<ObjectId>, changes| {
+        repository.create_commit(commit(parents, changes)).await.unwrap()
+    };
+    let base = make(
+        vec![],
+        vec![write("a", "1\n2\n3\n4\n5\n6\n7\n"), write("b", "b\n")],
+    )
+    .await;
+    let ours = make(vec![base.clone()], vec![write("a", "one\n2\n3\n4\n5\n6\n7\n")]).await;
+    let first = make(vec![base.clone()], vec![write("a", "1\n2\n3\n4\n5\n6\nseven\n")]).await;
+    let theirs = make(vec![first.clone()], vec![write("c", "c\n")]).await;
+    let Merged::Tree(tree) = repository.merge_trees(&ours, &theirs).await.unwrap() else {
+        panic!()
+    };
+    let listed = shell(
+        repository.path(),
+        &format!("git cat-file -p {tree}:a; git ls-tree --name-only {tree}"),
+    );
+    assert_eq!(listed, "one\n2\n3\n4\n5\n6\nseven\na\nb\nc");
+    let top = repository
+        .rebase(&theirs, &ours, &somebody())
+        .await
+        .unwrap()
+        .unwrap();
+    let shown = shell(
+        repository.path(),
+        &format!("git log --format=%T {top} | wc -l; git rev-parse {top}^{{tree}} {top}~2"),
+    );
+    assert_eq!(shown, format!("4\n{tree}\n{ours}"));
+    let clash = make(vec![base.clone()], vec![write("a", "uno\n2\n3\n4\n5\n6\n7\n")]).await;
+    assert_eq!(
+        repository.merge_trees(&ours, &clash).await.unwrap(),
+        Merged::Conflicts(vec!["a".to_owned()])
+    );
+    assert_eq!(
+        repository.rebase(&clash, &ours, &somebody()).await.unwrap(),
+        Err(vec!["a".to_owned()])
+    );
+    assert_eq!(
+        repository.merge_base(&ours, &theirs).await.unwrap(),
+        Some(base.clone())
+    );
+    let other = make(vec![], vec![write("z", "z")]).await;
+    assert_eq!(repository.merge_base(&ours, &other).await.unwrap(), None);
+    assert_eq!(repository.count(&theirs, Some(&base)).await.unwrap(), 2);
+    let log = repository.log(&theirs, None, Some("a"), 0, 10).await.unwrap();
+    assert_eq!(
+        log.iter().map(|info| &info.id).collect::<Vec<_>>(),
+        [&first, &base]
+    );
+    let differences = repository.differences(&base, &theirs).await.unwrap();
+    let shown: Vec<_> = differences
+        .iter()
+        .map(|d| (d.kind, &*d.path, d.additions, d.deletions))
+        .collect();
+    assert_eq!(
+        shown,
+        [('M', "a", Some(1), Some(1)), ('A', "c", Some(1), Some(0))]
+    );
+    let patch = String::from_utf8(repository.diff(&base, &theirs).await.unwrap()).unwrap();
+    assert!(
+        patch.contains("+seven") && patch.contains("diff --git a/c b/c"),
+        "{patch}"
     );
 }
