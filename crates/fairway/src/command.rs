@@ -7,6 +7,7 @@ pub(crate) mod down;
 pub(crate) mod keys;
 pub(crate) mod kubeconfig;
 pub(crate) mod render;
+pub(crate) mod repo;
 pub(crate) mod running;
 mod service;
 pub(crate) mod status;

@@ -6,6 +6,7 @@ mod identity;
 pub(crate) mod keys;
 mod oidc;
 mod rotation;
+mod web;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -46,6 +47,7 @@ pub(crate) async fn run(
     let listen = socket
         .local_addr()
         .context("the listening address is not known")?;
+    let web_socket = web::bind(config.web_listen, listen).await?;
     let store: Arc<dyn Store> = Arc::new(
         EmbeddedStore::open(&data.store(), &Options::default())
             .with_context(|| format!("the state in {} could not be opened", data.store().display()))?,
@@ -90,8 +92,9 @@ pub(crate) async fn run(
         || kubeconfig_host(listen),
         |ip| SocketAddr::new(ip, listen.port()),
     );
+    let web = web::start(web_socket, data, &kernel, &live, shutdown.clone())?;
     let controllers = controllers::start(&kernel, &live, config, advertise, shutdown);
-    let running = Running::this(listen, kernel.clock.rfc3339());
+    let running = Running::this(listen, web.listen, kernel.clock.rfc3339());
     running.write(data)?;
     info!(%listen, "the Kubernetes API is ready");
     on_ready(&running);
@@ -104,6 +107,7 @@ pub(crate) async fn run(
     // Controllers first, while they can still write what they have begun.
     stop.shut_down();
     controllers.await.context("the controllers failed")?;
+    web.ended().await;
     rotation.await.context("the rotation of certificates failed")?;
     control.end().await;
     kernel.shut_down();
