@@ -135,7 +135,7 @@ fn read_differences(named: &[u8], counted: &[u8]) -> Vec<FileDifference> {
         };
         if is_pair {
             // Of a renamed file, both paths follow as words of their own.
-            (counted.next(), counted.next());
+            let _ = (counted.next(), counted.next());
         }
         let mut numbers = numbers.split('\t').map(|number| number.parse().ok());
         found.push(FileDifference {
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn differences_are_read() {
         let named = b"M\0a b\0R090\0old\0new\0A\0bin\0";
-        let counted = b"1\t2\ta b\0003\t4\t\0old\0new\0-\t-\tbin\0";
+        let counted = b"1\t2\ta b\x003\t4\t\x00old\x00new\x00-\t-\tbin\x00";
         let found = read_differences(named, counted);
         let shown: Vec<_> = found
             .iter()

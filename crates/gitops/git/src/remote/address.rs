@@ -130,7 +130,8 @@ mod tests {
 
     #[test]
     fn passwords_are_taken_out_of_addresses() {
-        let cases: &[(&str, &str, Option<(&str, &str)>)] = &[
+        type Case<'a> = (&'a str, &'a str, Option<(&'a str, &'a str)>);
+        let cases: &[Case<'_>] = &[
             ("https://a:p%40ss@h/x", "https://h/x", Some(("a", "p@ss"))),
             ("https://a:b:c@h:1/x@y", "https://h:1/x@y", Some(("a", "b:c"))),
             ("https://tok@h/x", "https://tok@h/x", Some(("tok", ""))),

@@ -102,7 +102,8 @@ mod tests {
             ]}}),
         );
         // name, deletion, forced, user, group, means -> what the refusal says
-        let cases: &[(&str, bool, bool, &str, &str, Means, Option<&str>)] = &[
+        type Case<'a> = (&'a str, bool, bool, &'a str, &'a str, Means, Option<&'a str>);
+        let cases: &[Case<'_>] = &[
             ("refs/heads/x", false, true, "bob", "", Means::Push, None),
             ("refs/heads/x", true, false, "bob", "", Means::Push, None),
             ("refs/tags/main", true, true, "bob", "", Means::Push, None),

@@ -33,6 +33,7 @@ impl Api {
     }
 
     /// Makes or changes a Repository of the root workspace.
+    #[allow(clippy::needless_pass_by_value, reason = "callers hand over JSON literals")]
     pub(crate) fn repository(&self, name: &str, spec: Value) {
         let mut known = self.0.lock().unwrap();
         known.serial += 1;
