@@ -8,6 +8,7 @@ pub(crate) mod gitops;
 pub(crate) mod keys;
 pub(crate) mod oidc;
 pub(crate) mod render;
+pub(crate) mod repo;
 pub(crate) mod syncagent;
 pub(crate) mod workspace;
 
@@ -59,6 +60,8 @@ pub(crate) enum Command {
     Keys(keys::Keys),
     /// Show what a chart, a kustomization or a directory of manifests comes to.
     Render(Box<render::Render>),
+    /// Make, list, clone, mirror and delete Git repositories.
+    Repo(repo::Repo),
     /// Publish kinds of a service cluster into workspaces, and keep their objects in step.
     Syncagent(Box<syncagent::Syncagent>),
     /// Show versions.
@@ -84,6 +87,10 @@ pub(crate) struct Up {
     /// Address of the Kubernetes API [default: 127.0.0.1:6443].
     #[arg(long, value_name = "ADDR:PORT", env = "FAIRWAY_LISTEN")]
     pub listen: Option<SocketAddr>,
+    /// Address of the web listener: Git and more, by host name [default: 127.0.0.1, a thousand ports
+    /// above --listen: 7443].
+    #[arg(long, value_name = "ADDR:PORT", env = "FAIRWAY_WEB_LISTEN")]
+    pub web_listen: Option<SocketAddr>,
     /// Address at which others reach the Kubernetes API, for the endpoints of the Service `kubernetes` [default: the
     /// address of --listen].
     #[arg(long, value_name = "ADDR", env = "FAIRWAY_ADVERTISE_ADDRESS")]

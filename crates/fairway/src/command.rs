@@ -12,6 +12,7 @@ pub(crate) mod keys;
 pub(crate) mod kubeconfig;
 pub(crate) mod proj;
 pub(crate) mod render;
+pub(crate) mod repo;
 pub(crate) mod running;
 mod service;
 pub(crate) mod status;

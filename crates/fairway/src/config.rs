@@ -19,6 +19,7 @@ use crate::data_dir::{DataDir, read_if_there};
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct File {
     listen: Option<SocketAddr>,
+    web_listen: Option<SocketAddr>,
     advertise_address: Option<IpAddr>,
     external_url: Option<String>,
     tls_cert: Option<PathBuf>,
@@ -36,6 +37,8 @@ struct File {
 pub(crate) struct Config {
     /// Address of the Kubernetes API.
     pub listen: SocketAddr,
+    /// Address of the web listener, if one was chosen.
+    pub web_listen: Option<SocketAddr>,
     /// Where others reach it; `None`: there.
     pub advertise: Option<IpAddr>,
     /// The address of the API for users, without a slash at its end; `None`: there.
@@ -88,6 +91,7 @@ impl Config {
         Ok(Self {
             cert_duration,
             listen: flags.listen.or(file.listen).unwrap_or(DEFAULT_LISTEN),
+            web_listen: flags.web_listen.or(file.web_listen),
             advertise: flags.advertise_address.or(file.advertise_address),
             external_url,
             tls,

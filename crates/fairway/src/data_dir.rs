@@ -55,6 +55,11 @@ impl DataDir {
         self.0.join("store")
     }
 
+    /// Git repositories.
+    pub(crate) fn repositories(&self) -> PathBuf {
+        self.0.join("repositories")
+    }
+
     /// Keys that encrypt what must not lie on disk in the clear.
     pub(crate) fn encryption_keys(&self) -> PathBuf {
         self.0.join("keys/encryption.keys")

@@ -8,6 +8,7 @@ mod kinds;
 mod oidc;
 mod rest;
 mod rotation;
+mod web;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -48,6 +49,7 @@ pub(crate) async fn run(
     let listen = socket
         .local_addr()
         .context("the listening address is not known")?;
+    let web_socket = web::bind(config.web_listen, listen).await?;
     // A new installation waits for the disk many times: what does not depend on each other waits together.
     let keys = tokio::task::spawn_blocking({
         let data = data.clone();
@@ -111,8 +113,9 @@ pub(crate) async fn run(
         || kubeconfig_host(listen),
         |ip| SocketAddr::new(ip, listen.port()),
     );
+    let web = web::start(web_socket, data, &kernel, &live, shutdown.clone())?;
     let controllers = controllers::start(&kernel, &live, config, advertise, shutdown);
-    let running = Running::this(listen, kernel.clock.rfc3339());
+    let running = Running::this(listen, web.listen, kernel.clock.rfc3339());
     running.write(data)?;
     info!(%listen, "the Kubernetes API is ready");
     on_ready(&running);
@@ -127,6 +130,7 @@ pub(crate) async fn run(
     // Controllers first, while they can still write what they have begun.
     stop.shut_down();
     controllers.await.context("the controllers failed")?;
+    web.ended().await;
     rotation.await.context("the rotation of certificates failed")?;
     control.end().await;
     kernel.shut_down();

@@ -17,18 +17,22 @@ pub(crate) struct Running {
     pub started: u64,
     /// Where the Kubernetes API listens.
     pub listen: SocketAddr,
+    /// Where the web listener is; a server of an older version has none.
+    #[serde(default)]
+    pub web_listen: Option<SocketAddr>,
     /// Since when, RFC 3339.
     pub since: String,
 }
 
 impl Running {
     /// This process.
-    pub(crate) fn this(listen: SocketAddr, since: String) -> Self {
+    pub(crate) fn this(listen: SocketAddr, web_listen: SocketAddr, since: String) -> Self {
         let pid = std::process::id();
         Self {
             pid,
             started: start_ticks(pid).unwrap_or(0),
             listen,
+            web_listen: Some(web_listen),
             since,
         }
     }

@@ -13,7 +13,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
-use crate::cli::workspace::{Workspace, WorkspaceCommand};
+use fairway_kernel_tenancy::WorkspacePath;
+use kube::Client;
+
+use crate::cli::workspace::{Where, Workspace, WorkspaceCommand};
 
 /// Does what was asked for.
 pub(crate) fn run(options: &Workspace) -> anyhow::Result<ExitCode> {
@@ -31,4 +34,15 @@ pub(crate) fn run(options: &Workspace) -> anyhow::Result<ExitCode> {
             Some(WorkspaceCommand::Delete(delete)) => delete::run(delete).await,
         }
     })
+}
+
+/// A client of a workspace, or of the current one, and which that is.
+pub(crate) async fn reach(
+    place: &Where,
+    path: Option<&WorkspacePath>,
+) -> anyhow::Result<(WorkspacePath, Client)> {
+    let server = server::Server::find(place).await?;
+    let path = path.unwrap_or(&server.here.path).clone();
+    let client = server.client(&path)?;
+    Ok((path, client))
 }

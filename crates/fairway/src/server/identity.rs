@@ -16,13 +16,14 @@ use crate::data_dir::{DataDir, read_if_there, write_private};
 use crate::kubeconfig;
 
 /// Names by which the API is reached inside and outside.
-const NAMES: [&str; 6] = [
+const NAMES: [&str; 7] = [
     "localhost",
     "kubernetes",
     "kubernetes.default",
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
     "fairway.localhost",
+    "*.fairway.localhost",
 ];
 
 /// Where identities come from.

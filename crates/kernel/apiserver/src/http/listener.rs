@@ -66,6 +66,14 @@ pub enum TlsError {
 pub struct Tls {
     config: Arc<ServerConfig>,
     trusted: Arc<dyn ClientCertVerifier>,
+    web: Arc<ServerConfig>,
+}
+
+impl Tls {
+    /// The same certificate for listeners that ask for none of the client: browsers would ask their users.
+    pub fn web(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.web)
+    }
 }
 
 /// TLS with this serving certificate; clients may show a certificate of `client_authority`.
@@ -86,16 +94,23 @@ pub fn tls(serving: &Pair, client_authority: &str) -> Result<Arc<Tls>, TlsError>
         .allow_unauthenticated()
         .build()
         .map_err(TlsError::ClientAuthority)?;
-    let mut config = ServerConfig::builder_with_provider(provider)
+    let mut config = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Config)?
         .with_client_cert_verifier(Arc::new(Requested(Arc::clone(&trusted))))
         .with_single_cert(chain, key)
         .map_err(TlsError::Config)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let mut web = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(TlsError::Config)?
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::clone(&config.cert_resolver));
+    web.alpn_protocols.clone_from(&config.alpn_protocols);
     Ok(Arc::new(Tls {
         config: Arc::new(config),
         trusted,
+        web: Arc::new(web),
     }))
 }
 

@@ -186,6 +186,24 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
         ],
         ..Role::NONE
     },
+    // It asks who somebody is and what he may do before it acts for him, in the workspace of the repository.
+    Role {
+        name: "system:controller:fairway-git-host",
+        rules: &[
+            on(
+                &["create", "delete", "get", "list", "patch", "update", "watch"],
+                &["fairway.dev"],
+                &["repositories"],
+            ),
+            on(&["patch"], &["fairway.dev"], &["repositories/status"]),
+            on(&["create"], &["authentication.k8s.io"], &["tokenreviews"]),
+            on(&["create"], &["authorization.k8s.io"], &["subjectaccessreviews"]),
+            on(&["get"], &["core.kcp.io"], &["logicalclusters"]),
+            // Credentials of mirrors: only Secrets that are labelled as such and name the address are used.
+            on(&["get"], CORE, &["configmaps", "secrets"]),
+        ],
+        ..Role::NONE
+    },
     Role {
         name: "system:controller:fairway-token-controller",
         rules: &[

@@ -1,0 +1,52 @@
+//! A pull request as Gitea's JSON has it.
+
+use fairway_gitops_git::{Merged, ObjectId};
+use serde_json::{Value, json};
+
+use super::ends;
+use crate::gitea::call::{Call, Problem};
+use crate::gitea::shapes;
+use crate::host::Opened;
+use crate::route::Slug;
+
+pub(super) fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// With what is true of it now: where its branches are, and whether they can be merged.
+pub(super) async fn shape(call: &Call, slug: &Slug, opened: &Opened, pull: &Value) -> Result<Value, Problem> {
+    let (base, head) = ends(opened, pull).await?;
+    let is_open = pull["state"] == "open";
+    let (mut mergeable, mut merge_base) = (false, None);
+    if let (Some(base), Some(head)) = (&base, &head) {
+        merge_base = opened.repository.merge_base(base, head).await?;
+        let merged = async || opened.repository.merge_trees(base, head).await;
+        mergeable = is_open && merge_base.is_some() && matches!(merged().await, Ok(Merged::Tree(_)));
+    }
+    let url = call.host.url();
+    let link = format!("{url}/{slug}/pulls/{}", pull["number"]);
+    let end = |branch: &Value, id: Option<&ObjectId>| {
+        json!({
+            "label": branch, "ref": branch, "sha": id.map_or("", ObjectId::as_str),
+            "repo_id": shapes::number_of(&opened.wanted.uid),
+            "repo": {"id": shapes::number_of(&opened.wanted.uid), "name": slug.name, "full_name": slug.to_string(),
+                     "owner": shapes::user(&slug.owner), "clone_url": call.host.clone_url(slug), "private": opened.wanted.is_private},
+        })
+    };
+    let is_merged = pull["merged"] == true;
+    Ok(json!({
+        "id": pull["number"], "url": link, "number": pull["number"],
+        "user": shapes::user(pull["user"].as_str().unwrap_or("")),
+        "title": pull["title"], "body": pull["body"], "labels": [], "milestone": null, "assignee": null, "assignees": null,
+        "requested_reviewers": [], "state": pull["state"], "draft": false, "is_locked": false, "comments": pull["comments"],
+        "html_url": link,
+        "diff_url": format!("{url}/api/v1/repos/{slug}/pulls/{}.diff", pull["number"]),
+        "patch_url": format!("{url}/api/v1/repos/{slug}/pulls/{}.patch", pull["number"]),
+        "mergeable": mergeable, "merged": is_merged, "merged_at": pull["merged_at"],
+        "merge_commit_sha": pull["merge_commit_sha"],
+        "merged_by": pull["merged_by"].as_str().map(shapes::user), "allow_maintainer_edit": false,
+        "base": end(&pull["base"], base.as_ref()), "head": end(&pull["head"], head.as_ref()),
+        "merge_base": merge_base.as_ref().map_or("", ObjectId::as_str), "due_date": null,
+        "created_at": pull["created_at"], "updated_at": pull["updated_at"], "closed_at": pull["closed_at"],
+    }))
+}

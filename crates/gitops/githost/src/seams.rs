@@ -1,0 +1,51 @@
+//! Where others join a push: before references move, to judge it; after they have moved, to tell what follows.
+
+use std::sync::Arc;
+
+use fairway_gitops_git::{ObjectId, RefName, Repository};
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+
+use crate::access::Caller;
+use crate::catalog::Wanted;
+
+/// A reference that is to move, or has moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Update {
+    /// Which.
+    pub name: RefName,
+    /// Where it was; none if it is new.
+    pub old: Option<ObjectId>,
+    /// Where it is; none if it goes.
+    pub new: Option<ObjectId>,
+}
+
+/// A push, or anything else that moves references: a commit through the REST API, a merge, a mirror that has followed.
+#[derive(Debug, Clone)]
+pub struct Push {
+    /// The repository's object.
+    pub wanted: Arc<Wanted>,
+    /// The owner's name.
+    pub owner: String,
+    /// The repository; a check sees what has come, and nobody else does yet.
+    pub repository: Repository,
+    /// What moves.
+    pub updates: Vec<Update>,
+    /// Who does it.
+    pub pusher: Caller,
+    /// What he gave with `git push -o`.
+    pub options: Vec<String>,
+}
+
+/// Judges pushes.
+pub trait PushCheck: Send + Sync {
+    /// Lines for the pusher, and whether the push may go on. An error refuses all of it.
+    fn check<'a>(&'a self, push: &'a Push) -> BoxFuture<'a, Result<Vec<String>, String>>;
+}
+
+/// Follows pushes. References have moved when it is called, which must return at once.
+pub trait PushWatcher: Send + Sync {
+    /// Lines for the pusher, as they come; `git push` ends when the stream does. Often nobody listens, and the stream is
+    /// dropped at once or when the pusher leaves: what follows from a push must not depend on it.
+    fn pushed(&self, push: &Push) -> BoxStream<'static, String>;
+}
