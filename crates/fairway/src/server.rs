@@ -2,6 +2,7 @@
 
 mod control;
 mod controllers;
+mod gitops;
 mod identity;
 pub(crate) mod keys;
 mod oidc;
@@ -90,7 +91,14 @@ pub(crate) async fn run(
         || kubeconfig_host(listen),
         |ip| SocketAddr::new(ip, listen.port()),
     );
-    let controllers = controllers::start(&kernel, &live, config, advertise, shutdown);
+    let controllers = controllers::start(
+        &kernel,
+        &live,
+        config,
+        gitops::Directories::of(data),
+        advertise,
+        shutdown,
+    );
     let running = Running::this(listen, kernel.clock.rfc3339());
     running.write(data)?;
     info!(%listen, "the Kubernetes API is ready");

@@ -1,0 +1,45 @@
+//! A kustomization over another one, for what an Application says of it: images, prefixes, patches and so on. It is a file
+//! that the tree does not have, so that the tree need not be changed.
+
+use std::collections::BTreeSet;
+
+use fairway_gitops_tree::{Entry, Limits, Problem, Source, Tree};
+
+/// Where the file is. No repository has such a directory.
+pub(super) const DIRECTORY: &str = ".fairway-application";
+const FILE: &str = ".fairway-application/kustomization.yaml";
+
+#[derive(Debug)]
+struct Overlay {
+    below: Tree,
+    kustomization: String,
+}
+
+/// The tree with a kustomization over what is in it.
+pub(super) fn over(below: &Tree, kustomization: String) -> Tree {
+    let overlay = Overlay {
+        below: below.clone(),
+        kustomization,
+    };
+    Tree::lazy(Box::new(overlay), Limits::default())
+}
+
+impl Source for Overlay {
+    fn entry(&self, path: &str, _: u64) -> Result<Option<Entry>, Problem> {
+        match path {
+            DIRECTORY => Ok(Some(Entry::Directory)),
+            FILE => Ok(Some(Entry::File(self.kustomization.as_bytes().into()))),
+            path => self.below.entry(path).map_err(|error| error.problem),
+        }
+    }
+
+    fn names(&self, path: &str, _: usize) -> Result<BTreeSet<String>, Problem> {
+        match path {
+            DIRECTORY => Ok(["kustomization.yaml".to_owned()].into()),
+            path => {
+                let names = self.below.reader().list(path).map_err(|error| error.problem)?;
+                Ok(names.into_iter().collect())
+            }
+        }
+    }
+}
