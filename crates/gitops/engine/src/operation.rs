@@ -139,7 +139,8 @@ pub(crate) async fn run(
             machine::step(plan, &record.state, &observed)
         };
         record.state = step.state;
-        if must_be_remembered(plan, &step.actions) {
+        // An end is written when it is one: until then whoever comes after a crash ends it again.
+        if !record.state.phase.is_completed() && must_be_remembered(plan, &step.actions) {
             match memory.remember(record).await? {
                 Seen::Unchanged => {}
                 Seen::Terminating if terminate => {}

@@ -98,8 +98,13 @@ async fn phases_and_waves_come_one_after_the_other() {
         assert!(world.config_map("second").await.is_none());
         becomes(&world, "first", "Healthy").await;
         becomes(&world, "post", "Healthy").await;
-        let found = world.synced("web", &commit).await;
-        assert_eq!(found["status"]["operationState"]["phase"], "Succeeded");
+        world.synced("web", &commit).await;
+        // The hook after the sync is waited for, too.
+        let found = world
+            .until("web", "done", |found| {
+                found["status"]["operationState"]["phase"] == "Succeeded"
+            })
+            .await;
         let results = found["status"]["operationState"]["syncResult"]["resources"]
             .as_array()
             .unwrap()
@@ -142,8 +147,12 @@ async fn a_hook_that_was_begun_is_not_begun_again_after_a_crash() {
         world.kill_engine();
         becomes(&world, "pre", "Healthy").await;
         world.start_engine();
-        let found = world.synced("web", &commit).await;
-        assert_eq!(found["status"]["operationState"]["phase"], "Succeeded");
+        world.synced("web", &commit).await;
+        world
+            .until("web", "done", |found| {
+                found["status"]["operationState"]["phase"] == "Succeeded"
+            })
+            .await;
         assert_eq!(
             world.api.get(&path("pre")).await.unwrap().unwrap()["metadata"]["uid"],
             uid

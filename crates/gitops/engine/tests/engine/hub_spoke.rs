@@ -55,12 +55,19 @@ async fn the_root_application_brings_up_its_tree() {
         .map(|(path, text)| (path.as_str(), text.as_str()))
         .collect();
     world.sources.commit(REPO, &texts);
-    world
-        .create(
-            "/api/v1/namespaces",
-            json!({"metadata": {"name": "openshift-gitops"}}),
-        )
-        .await;
+    // Those that OpenShift has from the start.
+    for name in [
+        "openshift-gitops",
+        "openshift-ingress",
+        "openshift-config",
+        "openshift-monitoring",
+        "openshift-operators",
+        "openshift-console",
+    ] {
+        world
+            .create("/api/v1/namespaces", json!({"metadata": {"name": name}}))
+            .await;
+    }
     let maps = "/api/v1/namespaces/openshift-gitops/configmaps";
     world
         .create(maps, manifest(&files, ".bootstrap/environment/hub.yaml"))

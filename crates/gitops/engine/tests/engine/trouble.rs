@@ -42,16 +42,17 @@ async fn what_cannot_be_rendered_leaves_what_runs_alone() {
                 json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}),
             )
             .await;
-        let found = world
+        world
             .until("web", "in trouble", |found| {
                 condition(found, "ComparisonError").contains("cannot be reached")
             })
             .await;
-        assert!(
-            found["metadata"]["annotations"]
-                .get("argocd.argoproj.io/refresh")
-                .is_none()
-        );
+        world
+            .until("web", "looked at", |found| {
+                let annotations = &found["metadata"]["annotations"];
+                annotations.get("argocd.argoproj.io/refresh").is_none()
+            })
+            .await;
         world.sources.set_unreachable(REPO, false);
         world.synced("web", &commit).await;
         world.end().await;
