@@ -83,6 +83,7 @@ conformance: ## the client transcripts against the real kube-apiserver, then eve
 	$(PYTHON) tests/wrong/run.py --upstream "$(BENCH) peer --controllers"
 	$(PYTHON) tests/wrong/run.py --fairway $(FAIRWAY)
 	$(PYTHON) tests/syncagent/run.py --fairway $(FAIRWAY) --upstream "$(BENCH) peer --controllers"
+	scripts/engine-upstream.sh $(BENCH)
 	$(XTASK) conformance apply
 	$(XTASK) conformance kustomize
 	@$(MAKE) --no-print-directory controllers
@@ -176,6 +177,7 @@ codegen: ## write the generated files again from the Kubernetes Go module
 	cargo xtask codegen schema
 	cargo xtask codegen protobuf
 	cargo xtask codegen merge-keys
+	cargo xtask codegen argoproj
 	cargo xtask tidy --lock
 
 .PHONY: clean

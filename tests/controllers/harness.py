@@ -76,7 +76,8 @@ def run(name, scenario, binary, directory):
 class Fairway:
     """A running Fairway, and what is known of it."""
 
-    def __init__(self, process, kubeconfig, directory, result):
+    def __init__(self, binary, process, kubeconfig, directory, result):
+        self.binary = binary
         self.process = process
         self.kubeconfig = kubeconfig
         self.directory = directory
@@ -90,7 +91,7 @@ class Fairway:
         command = [str(binary.resolve()), "up", "--data", str(data), "--listen", f"127.0.0.1:{servers.free_port()}"]
         with servers.process(command, log) as process:
             kubeconfig = servers.wait_until_ready(process, data / "kubeconfig", log)
-            yield cls(process, kubeconfig, directory, result)
+            yield cls(binary.resolve(), process, kubeconfig, directory, result)
         result.logs.append(read_log("fairway", log, re.compile(r" (ERROR|WARN) ")))
 
     @property

@@ -16,13 +16,14 @@ sys.path.insert(0, str(HERE.parent / "clients"))
 import harness
 import namespace
 import report
-from scenarios import argocd, client_go, crossplane, kube_controller_manager, opentofu
+from scenarios import argocd, argocd_core, client_go, crossplane, kube_controller_manager, opentofu
 
 SCENARIOS = {
     "client-go": client_go,
     "kube-controller-manager": kube_controller_manager,
     "crossplane": crossplane,
     "argocd": argocd,
+    "argocd-core": argocd_core,
     "opentofu": opentofu,
 }
 

@@ -2,8 +2,9 @@
 //!
 //! `codegen schema` writes the two data files of the schema crate: the table of facts (text) and the descriptions
 //! (compressed). `codegen protobuf` writes the table of messages of the protobuf crate,
-//! and `codegen merge-keys` that of the kustomize crate. With `--check` nothing is written and a difference is an error.
+//! `codegen merge-keys` that of the kustomize crate, and `codegen argoproj` the facts about Argo CD's kinds. With `--check` nothing is written and a difference is an error.
 
+mod argoproj;
 mod descriptions;
 mod discovery;
 mod enums;
@@ -105,7 +106,7 @@ pub(crate) fn schema(check: bool) -> Result<()> {
     Ok(())
 }
 
-/// `cargo xtask codegen schema|protobuf|merge-keys [--check]`.
+/// `cargo xtask codegen schema|protobuf|merge-keys|argoproj [--check]`.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
@@ -115,6 +116,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         ["protobuf", "--check"] => protobuf::run(true),
         ["merge-keys"] => merge_keys::run(false),
         ["merge-keys", "--check"] => merge_keys::run(true),
-        _ => anyhow::bail!("usage: cargo xtask codegen schema|protobuf|merge-keys [--check]"),
+        ["argoproj"] => argoproj::run(false),
+        ["argoproj", "--check"] => argoproj::run(true),
+        _ => anyhow::bail!("usage: cargo xtask codegen schema|protobuf|merge-keys|argoproj [--check]"),
     }
 }

@@ -12,6 +12,10 @@ use serde_json::Value;
 
 /// The version of Kubernetes that Fairway serves.
 pub(crate) const KUBERNETES: &str = "v1.36.3";
+/// The Go module of Argo CD.
+pub(crate) const ARGO_CD_MODULE: &str = "github.com/argoproj/argo-cd/v3";
+/// The version of Argo CD whose kinds Fairway serves.
+pub(crate) const ARGO_CD: &str = "v3.2.11";
 /// The crate that the descriptions are taken from.
 pub(crate) const K8S_OPENAPI: &str = "0.29.0";
 /// The module of that crate for [`KUBERNETES`].

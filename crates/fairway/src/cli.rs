@@ -1,7 +1,10 @@
 //! What can be typed.
 
+pub(crate) mod app;
+pub(crate) mod appset;
 pub(crate) mod audit;
 pub(crate) mod backup;
+pub(crate) mod gitops;
 pub(crate) mod keys;
 pub(crate) mod oidc;
 pub(crate) mod render;
@@ -40,6 +43,14 @@ pub(crate) enum Command {
     /// Make, list, enter and delete workspaces.
     #[command(visible_alias = "ws")]
     Workspace(workspace::Workspace),
+    /// Show, sync and delete Applications.
+    App(app::App),
+    /// Show, create and delete ApplicationSets.
+    Appset(appset::AppSet),
+    /// Show the projects of Applications.
+    Proj(appset::Project),
+    /// Add, list and forget clusters that Applications deploy to.
+    Cluster(appset::Cluster),
     /// Show Fairway's own certificates, and replace them.
     Certs(Certs),
     /// Save the whole state as one file, and bring it back.

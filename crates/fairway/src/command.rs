@@ -1,11 +1,16 @@
 //! One module per command.
 
+pub(crate) mod app;
+pub(crate) mod appset;
 pub(crate) mod backup;
 pub(crate) mod certs;
+pub(crate) mod cluster;
 pub(crate) mod completion;
 pub(crate) mod down;
+mod gitops;
 pub(crate) mod keys;
 pub(crate) mod kubeconfig;
+pub(crate) mod proj;
 pub(crate) mod render;
 pub(crate) mod running;
 mod service;

@@ -5,6 +5,7 @@ mod controllers;
 mod gitops;
 mod identity;
 pub(crate) mod keys;
+mod kinds;
 mod oidc;
 mod rotation;
 
@@ -67,6 +68,7 @@ pub(crate) async fn run(
             .as_ref()
             .map(|audit| audit.options(data))
             .transpose()?,
+        kinds: kinds::provided(),
     })
     .await
     .context("the kernel could not be started")?;

@@ -1,8 +1,8 @@
-//! Generated files are what their generator writes, unedited. Where the generator's inputs are at hand (the Kubernetes
-//! Go module in the module cache) it runs and compares; everywhere else the files are compared with their recorded
+//! Generated files are what their generator writes, unedited. Where the generator's inputs are at hand (Go
+//! modules in the module cache) it runs and compares; everywhere else the files are compared with their recorded
 //! hashes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
@@ -10,6 +10,7 @@ use anyhow::Result;
 use super::Problem;
 use super::lock::{LOCK, Lock, hash};
 use super::source::SourceFile;
+use crate::upstream::{ARGO_CD, ARGO_CD_MODULE};
 
 pub(super) struct Outcome {
     pub(super) summary: String,
@@ -22,16 +23,21 @@ pub(super) fn check(root: &Path, sources: &[SourceFile]) -> Result<Outcome> {
     problems.extend(unrecorded(&lock, sources));
 
     let mut how = "hashes compared";
-    if let Some((_, _, codegen)) = crate::command("codegen")
-        && inputs_at_hand()
-    {
-        how = "generated again and compared";
-        if let Err(error) = codegen(&["schema".to_owned(), "--check".to_owned()]) {
-            problems.push(Problem::new(
-                LOCK,
-                0,
-                format!("generated files are out of date: {error:#}"),
-            ));
+    if let Some((_, _, codegen)) = crate::command("codegen") {
+        let cache = module_cache();
+        for (what, module) in [
+            ("schema", "k8s.io/kubernetes@v1.36.3".to_owned()),
+            ("argoproj", format!("{ARGO_CD_MODULE}@{ARGO_CD}")),
+        ] {
+            // Tidy downloads nothing.
+            if !cache.as_ref().is_some_and(|cache| cache.join(module).is_dir()) {
+                continue;
+            }
+            how = "generated again and compared";
+            if let Err(error) = codegen(&[what.to_owned(), "--check".to_owned()]) {
+                let message = format!("generated files are out of date: {error:#}");
+                problems.push(Problem::new(LOCK, 0, message));
+            }
         }
     }
     Ok(Outcome {
@@ -70,11 +76,8 @@ pub(super) fn check_hashes(lock: &Lock, read: impl Fn(&str) -> Option<Vec<u8>>) 
     problems
 }
 
-/// Whether the Go module that schemas are generated from is in the module cache; tidy downloads nothing.
-fn inputs_at_hand() -> bool {
-    let Ok(output) = Command::new("go").args(["env", "GOMODCACHE"]).output() else {
-        return false;
-    };
-    let cache = String::from_utf8_lossy(&output.stdout);
-    Path::new(cache.trim()).join("k8s.io/kubernetes@v1.36.3").is_dir()
+/// Where Go keeps the modules that facts are generated from.
+fn module_cache() -> Option<PathBuf> {
+    let output = Command::new("go").args(["env", "GOMODCACHE"]).output().ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).trim().into())
 }

@@ -2,7 +2,7 @@
 
 mod disk;
 mod original;
-mod remote;
+pub(super) mod remote;
 
 use std::collections::BTreeMap;
 use std::io::Write;

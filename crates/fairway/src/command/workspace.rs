@@ -6,7 +6,7 @@ mod create;
 mod delete;
 mod go;
 mod list;
-mod server;
+pub(crate) mod server;
 mod tree;
 
 use std::process::ExitCode;

@@ -76,6 +76,24 @@ pub(crate) fn current_server(config: &Value) -> anyhow::Result<String> {
     Ok(server.to_owned())
 }
 
+/// The address of the server that a context means.
+pub(crate) fn server_of(config: &Value, name: &str) -> anyhow::Result<String> {
+    let context = entry(config, "contexts", name).with_context(|| {
+        let all = config["contexts"].as_array().into_iter().flatten();
+        let names: Vec<&str> = all.filter_map(|it| it["name"].as_str()).collect();
+        format!(
+            "context {name:?} is not in the kubeconfig; there are: {}",
+            names.join(", ")
+        )
+    })?;
+    let cluster = context["cluster"].as_str().unwrap_or_default();
+    let server = entry(config, "clusters", cluster).and_then(|it| it["server"].as_str());
+    match server {
+        Some(server) if !server.is_empty() => Ok(server.to_owned()),
+        _ => bail!("the cluster {cluster:?} of context {name:?} has no server"),
+    }
+}
+
 /// Makes a workspace the current one, and the current one the previous. User, certificates, proxy and namespace stay.
 pub(crate) fn enter(config: &mut Value, server: &str) -> anyhow::Result<()> {
     let was = present(config)?;

@@ -3,7 +3,7 @@
 //! [`generator`] makes sets of parameters out of lists, clusters, repositories and combinations of them; what is outside
 //! (clusters, directories, files, pull requests) is asked of [`Sources`]. [`template`] fills parameters into texts, in the
 //! form `{{param}}` or as Go templates. [`application`] makes Applications of them and says what to create, update and
-//! delete. [`rollout`] lets them be synced step by step.
+//! delete. [`rollout`] lets them be synced step by step. [`status`] says how all that went.
 //!
 //! Semantics are Argo CD's, version 3. The crate must not know Git, clusters or clients.
 
@@ -18,6 +18,7 @@
 pub mod application;
 pub mod generator;
 pub mod rollout;
+pub mod status;
 pub mod template;
 
 pub use generator::{Cluster, Sources};

@@ -57,6 +57,9 @@ pub async fn mutate(
         namespace_lives(call, object)?;
     }
     limits::complete(call, operation, object, old);
+    if call.def.is("apiextensions.k8s.io", "customresourcedefinitions") {
+        crate::custom::provided::settle(call, operation, object, old);
+    }
     tenancy::complete(call, operation, object)?;
     account::admit(call, operation, object).await
 }

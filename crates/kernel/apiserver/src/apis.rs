@@ -8,6 +8,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use serde_json::Value;
+
+use crate::custom::ProvidedKind;
+use crate::custom::provided::provided_layer;
 use crate::registry::{Layer, Registry};
 use crate::workspaces::EVERY_CLUSTER;
 
@@ -15,6 +19,10 @@ use crate::workspaces::EVERY_CLUSTER;
 pub struct Apis {
     /// Of workspaces that have nothing of their own.
     plain: Arc<Registry>,
+    /// Kinds of the program's domains, which all have that have none of the same name.
+    provided: Arc<Layer>,
+    /// The same with all that is known of them.
+    kinds: Box<[ProvidedKind]>,
     state: RwLock<State>,
 }
 
@@ -36,7 +44,6 @@ struct Used {
     count: usize,
 }
 
-#[derive(Default)]
 struct Workspace {
     own: Option<Arc<Layer>>,
     bound: Vec<Arc<Layer>>,
@@ -49,21 +56,37 @@ impl Workspace {
     }
 }
 
-impl Default for Apis {
-    fn default() -> Self {
+impl Apis {
+    /// No workspace has anything of its own yet.
+    pub fn new(kinds: Vec<ProvidedKind>) -> Self {
+        let provided = Arc::new(provided_layer(&kinds));
         Self {
-            plain: Arc::new(Registry::default()),
+            plain: Arc::new(Registry::new([], &provided)),
+            provided,
+            kinds: kinds.into(),
             state: RwLock::default(),
         }
     }
-}
 
-impl Apis {
+    /// The kinds of the program's domains.
+    pub fn provided(&self) -> &Layer {
+        &self.provided
+    }
+
+    /// The whole definition of one of them.
+    pub fn provided_definition(&self, group: &str, resource: &str) -> Option<Value> {
+        let is_it = |kind: &&ProvidedKind| {
+            let spec = &kind.head["spec"];
+            spec["group"] == group && spec["names"]["plural"] == resource
+        };
+        self.kinds.iter().find(is_it).map(|kind| (kind.definition)())
+    }
+
     /// What a workspace serves now, or all of them.
     pub fn of(&self, cluster: &str) -> Arc<Registry> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         if cluster == EVERY_CLUSTER {
-            return Arc::clone(state.everywhere.get_or_init(|| state.everywhere()));
+            return Arc::clone(state.everywhere.get_or_init(|| state.everywhere(&self.provided)));
         }
         let found = state.workspaces.get(cluster).map(|workspace| &workspace.registry);
         Arc::clone(found.unwrap_or(&self.plain))
@@ -82,14 +105,18 @@ impl Apis {
 
     fn edit(&self, cluster: &str, edit: impl FnOnce(&mut Workspace)) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        let mut workspace = state.workspaces.remove(cluster).unwrap_or_default();
+        let mut workspace = state.workspaces.remove(cluster).unwrap_or_else(|| Workspace {
+            own: None,
+            bound: Vec::new(),
+            registry: Arc::clone(&self.plain),
+        });
         let before: Vec<Arc<Layer>> = workspace.layers().cloned().collect();
         edit(&mut workspace);
         // What comes is counted before what goes, so that what stays is not gone in between.
         workspace.layers().for_each(|layer| state.come(layer));
         before.iter().for_each(|layer| state.go(layer));
         if workspace.layers().next().is_some() {
-            workspace.registry = Arc::new(Registry::new(workspace.layers().cloned()));
+            workspace.registry = Arc::new(Registry::new(workspace.layers().cloned(), &self.provided));
             state.workspaces.insert(cluster.into(), workspace);
         }
     }
@@ -127,11 +154,11 @@ impl State {
     }
 
     /// Every layer once, however many workspaces share it.
-    fn everywhere(&self) -> Arc<Registry> {
+    fn everywhere(&self, provided: &Arc<Layer>) -> Arc<Registry> {
         let mut layers: Vec<&Used> = self.layers.values().collect();
         layers.sort_unstable_by_key(|used| used.serial);
         let layers = layers.into_iter().map(|used| Arc::clone(&used.layer));
-        Arc::new(Registry::everywhere(layers))
+        Arc::new(Registry::everywhere(layers, provided))
     }
 }
 
@@ -154,7 +181,7 @@ mod tests {
 
     #[test]
     fn what_all_have_follows_layers_and_not_workspaces() {
-        let apis = Apis::default();
+        let apis = Apis::new(Vec::new());
         let (a, b) = (layer(&apis, 0), layer(&apis, 1));
         let plain = size(&apis.of(EVERY_CLUSTER));
         apis.set_bound("one", vec![Arc::clone(&a)]);

@@ -79,6 +79,8 @@ pub struct KernelOptions {
     pub jwks_uri: String,
     /// The audit log; `None`: no log is kept.
     pub audit_log: Option<crate::audit::Options>,
+    /// Kinds that domains bring into every workspace.
+    pub kinds: Vec<crate::custom::ProvidedKind>,
 }
 
 /// Why a kernel did not start.
@@ -111,6 +113,7 @@ impl Kernel {
             issuer,
             jwks_uri,
             audit_log,
+            kinds,
         } = options;
         let tokens = Tokens::new(&token_key, issuer, jwks_uri).map_err(StartError::Key)?;
         let audit = match audit_log {
@@ -130,7 +133,7 @@ impl Kernel {
         let policies = crate::admission::policy::Policies::follow(&cache);
         let kernel = Arc::new(Self {
             storage: Storage { store, cache, keys },
-            apis: crate::apis::Apis::default(),
+            apis: crate::apis::Apis::new(kinds),
             bound,
             workspaces,
             api_services: ArcSwap::default(),

@@ -118,7 +118,7 @@ fn document_hash(registry: &Registry, services: &ApiServices, group: &str, versi
         .filter(|d| d.group == group && d.version == version)
     {
         if let Nature::Custom(custom) = &def.nature {
-            state.push_str(&format!(";{}@{}", def.resource, custom.schema_since));
+            state.push_str(&format!(";{}@{:x}", def.resource, custom.fingerprint));
         }
     }
     hash(state.as_bytes())

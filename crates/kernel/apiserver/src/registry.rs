@@ -95,7 +95,10 @@ impl ResourceDef {
     pub fn shape(&self) -> (&Shapes, ShapeId) {
         match &self.nature {
             Nature::BuiltIn { info, .. } => (builtin::shapes(), info.shape),
-            Nature::Custom(custom) => (&custom.shapes, custom.shape),
+            Nature::Custom(custom) => {
+                let compiled = custom.schema.get();
+                (&compiled.shapes, compiled.shape)
+            }
         }
     }
 
@@ -167,6 +170,19 @@ impl Layer {
             .take_while(move |def| def.resource == resource)
     }
 
+    /// What others do not have; the same layer, if they have none of it.
+    fn without(self: &Arc<Self>, others: &[Arc<Self>]) -> Arc<Self> {
+        let is_free = |def: &Arc<ResourceDef>| {
+            let mut same = others.iter().flat_map(|layer| layer.named(&def.resource));
+            same.all(|other| other.group != def.group)
+        };
+        if self.iter().all(is_free) {
+            return Arc::clone(self);
+        }
+        let left = self.iter().filter(|def| is_free(def)).cloned();
+        Arc::new(Self::new(left))
+    }
+
     /// Whether it has no resource.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
@@ -186,22 +202,19 @@ pub struct Registry {
     everywhere: bool,
 }
 
-impl Default for Registry {
-    fn default() -> Self {
-        Self::new([])
-    }
-}
-
 impl Registry {
-    /// The built-in kinds and these.
-    pub fn new(layers: impl IntoIterator<Item = Arc<Layer>>) -> Self {
-        let more = layers.into_iter().filter(|layer| !layer.is_empty());
+    /// The built-in kinds, these, and of those that domains provide what these do not have.
+    pub fn new(layers: impl IntoIterator<Item = Arc<Layer>>, provided: &Arc<Layer>) -> Self {
+        let mut all = vec![
+            Arc::clone(builtin_layer()),
+            Arc::clone(crate::custom::system_layer()),
+        ];
+        all.extend(layers.into_iter().filter(|layer| !layer.is_empty()));
+        let left = provided.without(&all);
+        all.extend(Some(left).filter(|layer| !layer.is_empty()));
+        all.shrink_to_fit();
         Self {
-            layers: [builtin_layer(), crate::custom::system_layer()]
-                .into_iter()
-                .cloned()
-                .chain(more)
-                .collect(),
+            layers: all,
             everywhere: false,
         }
     }
@@ -215,11 +228,13 @@ impl Registry {
     }
 
     /// The same over all workspaces.
-    pub fn everywhere(layers: impl IntoIterator<Item = Arc<Layer>>) -> Self {
-        Self {
-            everywhere: true,
-            ..Self::new(layers)
-        }
+    pub fn everywhere(layers: impl IntoIterator<Item = Arc<Layer>>, provided: &Arc<Layer>) -> Self {
+        // Names carry identities here, so nothing shadows anything.
+        let mut all = Self::new([], provided);
+        all.layers
+            .extend(layers.into_iter().filter(|layer| !layer.is_empty()));
+        all.everywhere = true;
+        all
     }
 
     /// The name under which a resource is found here.

@@ -143,6 +143,22 @@ impl Structural {
         Self::load_at(schema, &Path::root())
     }
 
+    /// Compiles a schema that is part of the program, in which what repeats is written once: `$ref` names an entry of the
+    /// root's `$defs`. No entry may contain itself. The compiled form shares what the text shares.
+    ///
+    /// # Errors
+    /// As [`Structural::load`], or a reference leads nowhere.
+    pub fn load_shared(schema: &Value) -> Result<Self, Vec<FieldError>> {
+        let mut parser = Parser::default();
+        parser.definitions = schema.get("$defs").and_then(Value::as_object);
+        let root = parser.node(schema, &Path::root(), 0, None);
+        if parser.errors.is_empty() {
+            Ok(Self { root })
+        } else {
+            Err(parser.errors)
+        }
+    }
+
     fn load_at(schema: &Value, path: &Path) -> Result<Self, Vec<FieldError>> {
         let mut parser = Parser::default();
         let root = parser.node(schema, path, 0, None);

@@ -24,7 +24,7 @@ const MAX_BYTES: u64 = 512 << 20;
 const POLL: Duration = Duration::from_millis(20);
 
 /// Fetches repositories into a cache.
-pub(super) struct Remote {
+pub(in crate::command) struct Remote {
     cache: PathBuf,
     max_bytes: u64,
     /// What this command has fetched already, by address and reference.
@@ -33,7 +33,7 @@ pub(super) struct Remote {
 
 impl Remote {
     /// A cache in this directory.
-    pub(super) fn new(cache: PathBuf) -> Self {
+    pub(in crate::command) fn new(cache: PathBuf) -> Self {
         Self {
             cache,
             max_bytes: MAX_BYTES,
@@ -42,7 +42,7 @@ impl Remote {
     }
 
     /// Where programs of the user keep what they can get again.
-    pub(super) fn default_cache() -> Option<PathBuf> {
+    pub(in crate::command) fn default_cache() -> Option<PathBuf> {
         let set = |name: &str| {
             std::env::var_os(name)
                 .map(PathBuf::from)

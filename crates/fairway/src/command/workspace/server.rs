@@ -22,36 +22,59 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const PAGE: u32 = 500;
 
 /// The server, as the current context reaches it.
-pub(super) struct Server {
+pub(crate) struct Server {
     /// The files of the kubeconfig.
     pub(super) paths: Vec<PathBuf>,
     /// Where one is.
-    pub(super) here: WorkspaceUrl,
+    pub(crate) here: WorkspaceUrl,
     config: Config,
 }
 
 impl Server {
     /// The server of the current context.
     pub(super) async fn find(place: &Where) -> anyhow::Result<Self> {
+        Self::of_context(place, None).await
+    }
+
+    /// The server of a context; the current one, if none is named.
+    pub(crate) async fn of_context(place: &Where, context: Option<&str>) -> anyhow::Result<Self> {
         let data = DataDir::find(place.data.dir.as_deref())?;
         let paths = files::find(place.kubeconfig.as_deref(), data.kubeconfig());
         let files = Files::read(&paths)?;
-        let server = contexts::current_server(files.merged())?;
+        let server = match context {
+            None => contexts::current_server(files.merged())?,
+            Some(name) => contexts::server_of(files.merged(), name)?,
+        };
         let here = WorkspaceUrl::parse(&server)
             .with_context(|| format!("the server {server} of the current context is no workspace"))?;
         let kubeconfig: Kubeconfig = serde_json::from_value(files.for_client())
             .context("the kubeconfig has entries that cannot be understood")?;
         // rustls wants to be told which cryptography to use, once.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        let options = KubeConfigOptions {
+            context: context.map(str::to_owned),
+            ..KubeConfigOptions::default()
+        };
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &options)
             .await
-            .context("the current context of the kubeconfig cannot be used")?;
+            .context("the chosen context of the kubeconfig cannot be used")?;
         config.connect_timeout = Some(CONNECT_TIMEOUT);
         Ok(Self { paths, here, config })
     }
 
+    /// A client of what the context itself means, which need not be a workspace.
+    pub(crate) fn own_client(&self) -> anyhow::Result<Client> {
+        let url = &self.config.cluster_url;
+        Client::try_from(self.config.clone()).with_context(|| format!("{url} cannot be used"))
+    }
+
+    /// How the context gets in.
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// A client of one workspace.
-    pub(super) fn client(&self, path: &WorkspacePath) -> anyhow::Result<Client> {
+    pub(crate) fn client(&self, path: &WorkspacePath) -> anyhow::Result<Client> {
         let mut config = self.config.clone();
         let url = self.here.of(path).to_string();
         config.cluster_url = url.parse().with_context(|| format!("{url} is not an address"))?;

@@ -16,8 +16,8 @@ use crate::observe::Scene;
 use crate::operation::{self, Progress, Record, Stage};
 use crate::pen::Pen;
 
-/// How a deletion is written in `status.operationState`.
-const DELETION: &str = "deletion";
+/// How a deletion is told from a sync in `status.operationState`.
+const DELETION: &str = "fairway.dev/deletion";
 
 /// What an application's finalizers ask for; none: it goes, and its objects stay.
 fn propagation(application: &Application) -> Option<Propagation> {
@@ -189,11 +189,17 @@ impl Engine {
 
     fn deletion_record(&self, application: &Application) -> Record {
         let state = &application.status()["operationState"];
-        let is_deletion = |record: &Record| !record.operation[DELETION].is_null();
+        let is_deletion = |record: &Record| record.operation["info"][0]["name"] == DELETION;
         Record::read(application, state)
             .filter(is_deletion)
             .filter(|record| !record.state.phase.is_completed())
-            .unwrap_or_else(|| Record::begin(application, json!({DELETION: {}}), Timestamp::now()))
+            .unwrap_or_else(|| {
+                Record::begin(
+                    application,
+                    json!({"info": [{"name": DELETION, "value": "true"}]}),
+                    Timestamp::now(),
+                )
+            })
     }
 
     async fn write_deletion(

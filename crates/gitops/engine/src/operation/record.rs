@@ -24,6 +24,17 @@ pub(crate) struct Record {
     pub(crate) sources: Value,
 }
 
+/// A result with the fields that Argo CD's schema requires, empty or not.
+fn complete(result: &ResourceResult) -> Value {
+    let mut entry = json!(result);
+    for field in ["group", "version", "kind", "namespace", "name"] {
+        if entry.get(field).is_none() {
+            entry[field] = "".into();
+        }
+    }
+    entry
+}
+
 impl Record {
     /// The sync that an Application asks for or is at; none if there is nothing to do.
     pub(crate) fn of(application: &Application, now: Timestamp) -> Option<Self> {
@@ -104,7 +115,8 @@ impl Record {
     pub(crate) fn write(&self, application: &Application) -> Value {
         let mut result = Map::new();
         if !self.state.resources.is_empty() {
-            result.insert("resources".to_owned(), json!(self.state.resources));
+            let resources = self.state.resources.iter().map(complete).collect();
+            result.insert("resources".to_owned(), Value::Array(resources));
         }
         let several = self.sources.is_array();
         // Argo CD's schema wants both of these, whether there is something to say or not.

@@ -8,6 +8,7 @@ use fairway_controller::{ClientFactory, Metrics, Reach, Requests, Shutdown, Shut
 use fairway_gitops_engine::{Options, run};
 use fairway_kernel_apiserver::authn::token::Tokens;
 use fairway_kernel_apiserver::client::InProcess;
+use fairway_kernel_apiserver::custom::ProvidedKind;
 use fairway_kernel_apiserver::key::{KindPrefix, ObjectSuffix};
 use fairway_kernel_apiserver::{Kernel, KernelOptions, bootstrap, object};
 use fairway_kernel_authz::UserInfo;
@@ -62,6 +63,7 @@ impl World {
             issuer: "https://test".to_owned(),
             jwks_uri: "https://issuer/jwks".to_owned(),
             audit_log: None,
+            kinds: provided(),
         })
         .await
         .unwrap();
@@ -89,7 +91,7 @@ impl World {
             running: None,
             kept: Some((end, folder)),
         };
-        world.prepare().await;
+        world.prepare(false).await;
         world.start_engine();
         world
     }
@@ -111,7 +113,7 @@ impl World {
             kept: None,
         };
         world.clean().await;
-        world.prepare().await;
+        world.prepare(true).await;
         world.start_engine();
         world
     }
@@ -140,9 +142,12 @@ impl World {
         }
     }
 
-    async fn prepare(&mut self) {
-        for (plural, kind) in [("applications", "Application"), ("appprojects", "AppProject")] {
-            self.define("argoproj.io", plural, kind).await;
+    /// A cluster of a kubeconfig may lack what a kernel here is handed.
+    async fn prepare(&mut self, defines: bool) {
+        if defines {
+            for (plural, kind) in [("applications", "Application"), ("appprojects", "AppProject")] {
+                self.define("argoproj.io", plural, kind).await;
+            }
         }
         for namespace in ["argocd", "shop"] {
             self.create("/api/v1/namespaces", json!({"metadata": {"name": namespace}}))
@@ -287,6 +292,23 @@ impl World {
         };
         all.iter().filter(about).map(shown).collect()
     }
+}
+
+/// Argo CD's kinds and Fairway's own.
+fn provided() -> Vec<ProvidedKind> {
+    let definitions = fairway_api::definitions().into_iter().map(Arc::new);
+    definitions
+        .map(|definition| {
+            let (schema, whole) = (Arc::clone(&definition), Arc::clone(&definition));
+            ProvidedKind {
+                head: definition.head(),
+                schema: Arc::new(move || schema.schema()),
+                definition: Arc::new(move || whole.crd()),
+                fingerprint: definition.fingerprint(),
+                sealed: definition.kind().sealed,
+            }
+        })
+        .collect()
 }
 
 fn path_of(name: &str) -> String {

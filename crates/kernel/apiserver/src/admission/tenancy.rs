@@ -264,6 +264,9 @@ fn definition_is_free(call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
     let taken = registry.any_version(group, plural).and_then(|def| def.custom());
     let why = match taken.map(|custom| &custom.origin) {
         Some(Origin::System) => format!("{group} is a reserved group"),
+        Some(Origin::Provided) => {
+            return crate::custom::provided::objection(call, object).map_or(Ok(()), Err);
+        }
         Some(Origin::Export { .. }) => "cannot create because resource is bound by an APIBinding".to_owned(),
         _ => return Ok(()),
     };

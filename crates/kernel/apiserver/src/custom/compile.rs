@@ -10,8 +10,10 @@ use fairway_kernel_table::CustomColumns;
 use serde_json::Value;
 use tracing::warn;
 
+use super::provided::ProvidedKind;
+use super::schema::Schema;
 use super::version::CustomVersion;
-use crate::key::KindPrefix;
+use crate::key::{BUILTIN_IDENTITY, KindPrefix};
 use crate::registry::{Nature, ResourceDef, Subresource, api_version};
 use crate::rest::call::meta;
 
@@ -41,8 +43,10 @@ pub enum Origin {
         /// The APIResourceSchema.
         schema: Box<str>,
     },
-    /// The program itself.
+    /// The program itself, which nobody can shadow.
     System,
+    /// A domain of the program.
+    Provided,
 }
 
 struct Source<'a> {
@@ -74,7 +78,7 @@ pub(super) fn resources(
     };
     let served = spec.served_versions().into_iter();
     let mut defs: Vec<ResourceDef> = served
-        .filter_map(|version| definition(&source, &spec, version))
+        .filter_map(|version| definition(&source, &spec, version, Schema::ready(version.schema.clone()?)))
         .collect();
     if defs.is_empty() && !meta(object, "deletionTimestamp").is_empty() {
         defs.extend(for_removal(&source, &spec));
@@ -92,12 +96,33 @@ fn columns(object: &Value, version: &str) -> CustomColumns {
 /// A CRD that serves no version and is being deleted is reached through its stored one, so that its objects can be deleted
 /// and their finalizers be removed; nothing else could ever reach them again.
 fn for_removal(source: &Source<'_>, spec: &CrdSpec) -> Option<ResourceDef> {
-    let mut def = definition(source, spec, spec.storage_version()?)?;
+    let version = spec.storage_version()?;
+    let mut def = definition(source, spec, version, Schema::ready(version.schema.clone()?))?;
     def.verbs.retain(|verb| verb != CREATE);
     Some(def)
 }
 
-fn definition(source: &Source<'_>, spec: &CrdSpec, version: &Version) -> Option<ResourceDef> {
+/// The resource of a kind that a domain of the program brings.
+pub(super) fn provided(kind: &ProvidedKind) -> Option<Arc<ResourceDef>> {
+    let spec = CrdSpec::parse(&kind.head).ok()?;
+    let source = Source {
+        object: &kind.head,
+        origin: &Origin::Provided,
+        identity: BUILTIN_IDENTITY,
+        revision: 0,
+    };
+    let schema = Schema::later(Arc::clone(&kind.schema));
+    let mut def = definition(&source, &spec, spec.storage_version()?, schema)?;
+    def.sealed = kind.sealed;
+    if let Nature::Custom(custom) = &mut def.nature
+        && let Some(custom) = Arc::get_mut(custom)
+    {
+        custom.fingerprint = kind.fingerprint;
+    }
+    Some(Arc::new(def))
+}
+
+fn definition(source: &Source<'_>, spec: &CrdSpec, version: &Version, schema: Schema) -> Option<ResourceDef> {
     let columns = columns(source.object, &version.name);
     let paths = columns
         .columns()
@@ -105,8 +130,6 @@ fn definition(source: &Source<'_>, spec: &CrdSpec, version: &Version) -> Option<
         .skip(1)
         .map(|c| JsonPath::parse(&c.json_path).ok())
         .collect();
-    let structural = version.schema.clone()?;
-    let (shapes, shape) = structural.shapes();
     let storage = spec
         .storage_version()
         .map_or(version.name.as_str(), |v| v.name.as_str());
@@ -128,15 +151,14 @@ fn definition(source: &Source<'_>, spec: &CrdSpec, version: &Version) -> Option<
         stored_as: api_version(&spec.group, storage),
         sealed: false,
         nature: Nature::Custom(Arc::new(CustomVersion {
-            structural,
-            shapes,
-            shape,
+            schema,
             columns,
             paths,
             deprecation: spec.deprecation_warning(&version.name),
             version: version.clone(),
             storage_hash: hash.chars().take(12).collect(),
             schema_since: source.revision,
+            fingerprint: source.revision,
             origin: source.origin.clone(),
         })),
     })

@@ -8,6 +8,7 @@ use fairway_kernel_schema::crd::{self, naming};
 use serde_json::{Value, json};
 
 use super::compile::{Origin, resources};
+use super::provided::is_adopted;
 use crate::cache::{Change, ChangeKind};
 use crate::kernel::Kernel;
 use crate::key::{BUILTIN_IDENTITY, KindPrefix, split_suffix};
@@ -110,7 +111,7 @@ impl State {
 fn compile(cluster: &str, object: &Value, stored: &Object, before: Option<Known>) -> Known {
     let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
     let specified = (meta(object, "uid").to_owned(), generation);
-    if !Condition::holds(object, "Established") {
+    if !Condition::holds(object, "Established") || is_adopted(object) {
         return Known {
             specified,
             defs: Vec::new(),
@@ -161,7 +162,8 @@ pub fn admit_definition(call: &Call<'_>, object: &mut Value) {
     if call.subresource().is_some() {
         return;
     }
-    if meta(object, "deletionTimestamp").is_empty() {
+    // Where it serves nothing, there is nothing to remove with it.
+    if meta(object, "deletionTimestamp").is_empty() && !is_adopted(object) {
         let metadata = metadata_mut(object);
         let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));
         if let Some(list) = finalizers.as_array_mut()

@@ -27,6 +27,7 @@ impl Origin {
                 let object = found.map(|object| object.value()).transpose()?;
                 Ok(object.map(|object| fairway_kernel_tenancy::schema::to_crd(&object)))
             }
+            Self::Provided => Ok(kernel.apis.provided_definition(&def.group, &def.resource)),
             Self::System => {
                 Ok(fairway_kernel_tenancy::crds::find(&def.group, &def.resource).map(|d| d.crd()))
             }

@@ -63,6 +63,8 @@ impl Strategy for Definition {
     }
 
     fn warnings(&self, _ctx: &WriteContext<'_>, obj: &Value, old: Option<&Value>) -> Vec<String> {
-        crd::warnings(obj, old)
+        let mut warnings = crd::warnings(obj, old);
+        warnings.extend(super::provided::warning(obj));
+        warnings
     }
 }

@@ -1,17 +1,15 @@
 //! One served version of a CRD: decode, default, prepare, validate.
 
-use std::sync::Arc;
-
 use fairway_kernel_kinds::at::Errors;
 use fairway_kernel_kinds::meta::{self as object_meta, NameRule};
 use fairway_kernel_schema::crd::Version;
 use fairway_kernel_schema::field::FieldError;
 use fairway_kernel_schema::jsonpath::JsonPath;
-use fairway_kernel_schema::shape::{ShapeId, Shapes};
 use fairway_kernel_schema::structural::{Budget, Structural};
 use fairway_kernel_table::CustomColumns;
 use serde_json::{Value, json};
 
+use super::schema::Schema;
 use crate::rest::call::metadata_mut;
 use crate::status::ApiError;
 
@@ -20,11 +18,7 @@ pub struct CustomVersion {
     /// What the CRD says of it.
     pub version: Version,
     /// Its schema.
-    pub structural: Arc<Structural>,
-    /// Its shape.
-    pub shapes: Shapes,
-    /// Root of the shape.
-    pub shape: ShapeId,
+    pub schema: Schema,
     /// Columns of tables.
     pub columns: CustomColumns,
     /// Where the cells of the columns after the name come from.
@@ -35,11 +29,17 @@ pub struct CustomVersion {
     pub storage_hash: String,
     /// Objects older than this were written under another schema.
     pub schema_since: u64,
+    /// Changes when its schema does.
+    pub fingerprint: u64,
     /// Where its definition is.
     pub origin: super::Origin,
 }
 
 impl CustomVersion {
+    fn structural(&self) -> &Structural {
+        &self.schema.get().structural
+    }
+
     /// Whether an object was stored before this schema took effect, so that it must be defaulted when it is read.
     pub fn predates_schema(&self, revision: u64) -> bool {
         revision < self.schema_since
@@ -47,25 +47,25 @@ impl CustomVersion {
 
     /// Brings an object that was stored under another schema up to this one.
     pub fn refresh(&self, object: &mut Value) {
-        self.structural.prune(object);
-        self.structural.default(object);
+        self.structural().prune(object);
+        self.structural().default(object);
     }
 
     /// Drops what the schema does not have; returns the paths.
     pub fn prune(&self, object: &mut Value) -> Result<Vec<String>, ApiError> {
-        let mut unknown = self.structural.prune(object);
+        let mut unknown = self.structural().prune(object);
         let coerced = self
-            .structural
+            .structural()
             .coerce(object)
             .map_err(|e| ApiError::bad_request(e.to_string()))?;
         unknown.extend(coerced);
-        self.structural.drop_nulls(object);
+        self.structural().drop_nulls(object);
         Ok(unknown)
     }
 
     /// Fills in the schema's defaults.
     pub fn default(&self, object: &mut Value) {
-        self.structural.default(object);
+        self.structural().default(object);
     }
 
     /// A new object has no status of its own, and generation 1.
@@ -152,7 +152,7 @@ impl CustomVersion {
         object_meta::validate_create(&mut errors, object, namespaced, NameRule::Subdomain);
         let budget = &mut Budget::default();
         let found = self
-            .structural
+            .structural()
             .validate_after(errors.into_vec(), object, None, budget);
         self.with_scale_errors(found, object, false)
     }
@@ -165,9 +165,9 @@ impl CustomVersion {
         let mut budget = Budget::default();
         let status = subresource == Some("status");
         let found = if status {
-            self.structural.validate_status(object, old, &mut budget)
+            self.structural().validate_status(object, old, &mut budget)
         } else {
-            self.structural.validate(object, Some(old), &mut budget)
+            self.structural().validate(object, Some(old), &mut budget)
         };
         errors.extend(self.with_scale_errors(found, object, status));
         errors

@@ -3,6 +3,7 @@
 //! Nothing is mocked: requests take the same way as those of a controller in the process, through authentication,
 //! authorization, admission and the store.
 
+mod provided;
 mod reply;
 mod server;
 mod watch;

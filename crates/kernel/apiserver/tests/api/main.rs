@@ -26,6 +26,7 @@ mod list;
 mod neighbours;
 mod patch;
 mod policies;
+mod provided;
 mod quota;
 mod random;
 mod reviews;

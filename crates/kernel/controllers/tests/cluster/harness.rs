@@ -89,6 +89,7 @@ impl Cluster {
             issuer: "https://test".to_owned(),
             jwks_uri: "https://issuer/jwks".to_owned(),
             audit_log: None,
+            kinds: Vec::new(),
         })
         .await
         .unwrap();

@@ -12,7 +12,7 @@ use super::pattern::Pattern;
 use super::rules::RuleSet;
 
 /// `type`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Type {
     /// Not given: anything goes.
     Any,
@@ -52,7 +52,7 @@ impl Type {
 }
 
 /// `x-kubernetes-list-type`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ListType {
     Atomic,
     Set,
@@ -105,7 +105,8 @@ pub(super) struct Node {
     pub(super) format: Format,
     pub(super) list_type: ListType,
     pub(super) flags: Flags,
-    pub(super) children: Option<Box<Children>>,
+    /// Shared by all nodes that refer to one definition.
+    pub(super) children: Option<Arc<Children>>,
     pub(super) checks: Box<[Check]>,
     pub(super) default: Option<Box<Value>>,
 }

@@ -19,13 +19,17 @@ pub(super) const MAX_DEPTH: usize = 100;
 
 /// State shared by all nodes of one schema.
 #[derive(Default)]
-pub(super) struct Parser {
+pub(super) struct Parser<'d> {
+    /// What `$ref` may name, in schemas that are part of the program. Those of clients cannot have it.
+    pub(super) definitions: Option<&'d Map<String, Value>>,
+    /// What is inside the definitions that were met, and what that means for whoever refers to them.
+    shared: HashMap<&'d str, (Option<Arc<Children>>, Flags)>,
     /// Many fields of one definition share a few patterns.
     patterns: HashMap<String, Arc<Pattern>>,
     pub(super) errors: Vec<FieldError>,
 }
 
-impl Parser {
+impl<'d> Parser<'d> {
     /// Compiles a schema object. `decl` is what CEL sees of it by the rules of a schema further up.
     pub(super) fn node(
         &mut self,
@@ -57,6 +61,15 @@ impl Parser {
                 "schemas must not be nested that deeply",
             ));
             return node;
+        }
+        if let Some(name) = object.get("$ref").and_then(Value::as_str)
+            && let Some(definitions) = self.definitions
+        {
+            let Some((name, definition)) = definitions.get_key_value(name) else {
+                self.errors.push(FieldError::not_found(path, name));
+                return node;
+            };
+            return self.definition(name, definition, path, depth);
         }
         let mut fields = Fields {
             object,
@@ -116,6 +129,24 @@ impl Parser {
         self.children(object, path, depth, decl.as_deref(), &mut node);
         self.junctors(object, path, depth, &mut checks);
         node.checks = checks.into_boxed_slice();
+        node
+    }
+
+    /// A node that refers to a definition: what is inside is compiled once.
+    fn definition(&mut self, name: &'d str, schema: &'d Value, path: &Path, depth: usize) -> Node {
+        let Some((children, below)) = self.shared.get(name).cloned() else {
+            let node = self.node(schema, path, depth + 1, None);
+            self.shared.insert(name, (node.children.clone(), node.flags));
+            return node;
+        };
+        // Its own limits are few; the walk stops at the fields.
+        const INSIDE: [&str; 3] = ["items", "properties", "additionalProperties"];
+        let limits = schema.as_object().into_iter().flatten();
+        let own = limits.filter(|(key, _)| !INSIDE.contains(&key.as_str()));
+        let own: Map<String, Value> = own.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let mut node = self.node(&Value::Object(own), path, depth + 1, None);
+        node.children = children;
+        node.flags.inherit(below);
         node
     }
 
@@ -183,7 +214,7 @@ impl Parser {
             || !children.map_keys.is_empty()
             || !matches!(children.additional, Additional::Unset);
         if any {
-            node.children = Some(Box::new(children));
+            node.children = Some(Arc::new(children));
         }
     }
 
@@ -247,13 +278,13 @@ impl Parser {
 }
 
 /// The scalar fields of one schema object.
-struct Fields<'a, 'p> {
+struct Fields<'a, 'p, 'd> {
     object: &'a Map<String, Value>,
     path: &'p Path,
-    parser: &'p mut Parser,
+    parser: &'p mut Parser<'d>,
 }
 
-impl<'a> Fields<'a, '_> {
+impl<'a> Fields<'a, '_, '_> {
     fn get(&self, field: &str) -> Option<&'a Value> {
         self.object.get(field).filter(|v| !v.is_null())
     }

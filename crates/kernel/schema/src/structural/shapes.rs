@@ -3,6 +3,9 @@
 //! Lists without a list type are atomic, maps granular; what has no type may be anything; unknown fields that are
 //! preserved get the type that their value has. The metadata of resources has the shape of ObjectMeta.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::formats::Format;
@@ -23,7 +26,12 @@ pub(super) struct Builder {
     deduced: ShapeId,
     string: ShapeId,
     object_meta: Option<ShapeId>,
+    /// Shapes of nodes whose children others share.
+    shared: HashMap<Shared, ShapeId>,
 }
+
+/// What tells the shapes of such nodes apart: the address of the children, the node's own facts, where it stands.
+type Shared = (usize, Type, ListType, bool, bool, bool);
 
 fn scalar(scalar: Scalar) -> Atom {
     Atom {
@@ -87,6 +95,7 @@ impl Builder {
             deduced,
             string,
             object_meta: None,
+            shared: HashMap::new(),
         }
     }
 
@@ -98,6 +107,22 @@ impl Builder {
     pub(super) fn node(&mut self, node: &Node, resource: bool, preserve: bool) -> ShapeId {
         let preserve = preserve || node.has(Flags::PRESERVE_UNKNOWN);
         let resource = resource || node.has(Flags::EMBEDDED);
+        let shared = node.children.as_ref().filter(|it| Arc::strong_count(it) > 1);
+        let shared: Option<Shared> = shared.map(|children| {
+            let address = Arc::as_ptr(children).addr();
+            let atomic = node.has(Flags::ATOMIC_MAP);
+            (
+                address,
+                node.schema_type,
+                node.list_type,
+                atomic,
+                resource,
+                preserve,
+            )
+        });
+        if let Some(known) = shared.as_ref().and_then(|key| self.shared.get(key)) {
+            return *known;
+        }
         let atom = match node.schema_type {
             Type::Any => Atom {
                 scalar: Some(Scalar::Untyped),
@@ -122,7 +147,11 @@ impl Builder {
             }
             Type::String => scalar(Scalar::Untyped),
         };
-        self.shapes.push(atom)
+        let id = self.shapes.push(atom);
+        if let Some(key) = shared {
+            self.shared.insert(key, id);
+        }
+        id
     }
 
     fn list(&mut self, node: &Node, preserve: bool) -> List {

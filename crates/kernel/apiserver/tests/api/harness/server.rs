@@ -87,6 +87,7 @@ impl Server {
             issuer: "https://kernel.test".to_owned(),
             jwks_uri: "https://issuer/jwks".to_owned(),
             audit_log,
+            kinds: super::provided::kinds(),
         })
         .await
         .unwrap()

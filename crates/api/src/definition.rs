@@ -1,0 +1,266 @@
+//! From facts to definitions: the head of a kind, its schema with what repeats written once, and the whole.
+
+use serde_json::{Map, Value, json};
+
+use crate::facts::{Field, Form, KindFacts, Rule, Simple, Table, TypeFacts, kinds};
+use crate::{argoproj, fairway};
+
+/// What a file of facts is about.
+#[derive(Debug)]
+struct Source {
+    group: &'static str,
+    facts: &'static str,
+    /// `Kind.path.of.field: what it is`, a line each.
+    words: &'static str,
+}
+
+static SOURCES: [Source; 3] = [
+    Source {
+        group: argoproj::GROUP,
+        facts: include_str!("../data/argoproj.facts"),
+        words: include_str!("../data/argoproj.words"),
+    },
+    Source {
+        group: argoproj::GROUP,
+        facts: include_str!("../data/argocd_operator.facts"),
+        words: include_str!("../data/argocd_operator.words"),
+    },
+    Source {
+        group: fairway::GROUP,
+        facts: include_str!("../data/fairway.facts"),
+        words: include_str!("../data/fairway.words"),
+    },
+];
+
+/// The definition of a kind.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    source: &'static Source,
+    kind: KindFacts<'static>,
+}
+
+/// All definitions.
+pub fn definitions() -> Vec<Definition> {
+    let mut found = Vec::new();
+    for source in &SOURCES {
+        // The text is part of the program, and tests read each.
+        for kind in kinds(source.facts).unwrap_or_default() {
+            found.push(Definition { source, kind });
+        }
+    }
+    found
+}
+
+impl Definition {
+    /// API group.
+    pub fn group(&self) -> &'static str {
+        self.source.group
+    }
+
+    /// What is known of the kind beside its fields.
+    pub fn kind(&self) -> &KindFacts<'static> {
+        &self.kind
+    }
+
+    /// Changes when the definition does.
+    pub fn fingerprint(&self) -> u64 {
+        // FNV-1a: no secret, only a change must be seen.
+        let bytes = self.source.facts.bytes().chain(self.source.words.bytes());
+        bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+
+    /// The definition in the form of a CustomResourceDefinition, without its schema.
+    pub fn head(&self) -> Value {
+        let kind = &self.kind;
+        let mut names = json!({
+            "plural": kind.plural,
+            "singular": kind.singular,
+            "kind": kind.kind,
+            "listKind": format!("{}List", kind.kind),
+        });
+        if !kind.short_names.is_empty() {
+            names["shortNames"] = json!(kind.short_names);
+        }
+        let mut version = json!({"name": kind.version, "served": true, "storage": true});
+        if kind.status {
+            version["subresources"] = json!({"status": {}});
+        }
+        if !kind.columns.is_empty() {
+            let columns = kind.columns.iter().map(|column| {
+                let mut shown = json!({
+                    "name": column.name, "type": column.column_type, "jsonPath": column.path,
+                });
+                if column.priority != 0 {
+                    shown["priority"] = json!(column.priority);
+                }
+                shown
+            });
+            version["additionalPrinterColumns"] = columns.collect();
+        }
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{}.{}", kind.plural, self.source.group)},
+            "spec": {
+                "group": self.source.group,
+                "names": names,
+                "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
+                "versions": [version],
+            },
+        })
+    }
+
+    /// The schema: `$ref` names an entry of `$defs`.
+    pub fn schema(&self) -> Value {
+        let Ok(table) = Table::parse(self.source.facts) else {
+            return Value::Null;
+        };
+        let by_name = |name: &str| json!({ "$ref": name });
+        let mut definitions = Map::new();
+        // What this kind uses, found from its own type on.
+        let mut wanted = vec![self.kind.kind];
+        while let Some(name) = wanted.pop() {
+            let Some(facts) = table.types.get(name) else {
+                continue;
+            };
+            if definitions.contains_key(name) {
+                continue;
+            }
+            definitions.insert(name.to_owned(), structure(facts, &by_name));
+            wanted.extend(facts.fields.iter().filter_map(|field| field.form.type_name()));
+        }
+        json!({"$ref": self.kind.kind, "$defs": definitions})
+    }
+
+    /// The whole CustomResourceDefinition, every structure written out wherever it is used.
+    pub fn crd(&self) -> Value {
+        let mut whole = self.head();
+        let Ok(table) = Table::parse(self.source.facts) else {
+            return whole;
+        };
+        let mut schema = written_out(&table, self.kind.kind);
+        for line in self.source.words.lines() {
+            if let Some((path, words)) = line.split_once(": ") {
+                let mut path = path.split('.');
+                if path.next() == Some(self.kind.kind) {
+                    describe(&mut schema, path, words);
+                }
+            }
+        }
+        whole["spec"]["versions"][0]["schema"] = json!({ "openAPIV3Schema": schema });
+        whole
+    }
+}
+
+fn written_out(table: &Table<'_>, name: &str) -> Value {
+    match table.types.get(name) {
+        Some(facts) => structure(facts, &|name| written_out(table, name)),
+        None => json!({}),
+    }
+}
+
+fn structure(facts: &TypeFacts<'_>, of_type: &dyn Fn(&str) -> Value) -> Value {
+    let mut schema = json!({"type": "object"});
+    let mut properties = Map::new();
+    for field in &facts.fields {
+        properties.insert(field.name.to_owned(), value_of(field, of_type));
+    }
+    schema["properties"] = Value::Object(properties);
+    let required: Vec<&str> = facts
+        .fields
+        .iter()
+        .filter(|f| f.required)
+        .map(|f| f.name)
+        .collect();
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    if facts.atomic {
+        schema["x-kubernetes-map-type"] = json!("atomic");
+    }
+    if facts.open {
+        schema["x-kubernetes-preserve-unknown-fields"] = json!(true);
+    }
+    schema
+}
+
+fn value_of(field: &Field<'_>, of_type: &dyn Fn(&str) -> Value) -> Value {
+    let mut schema = form(&field.form, of_type);
+    for rule in &field.rules {
+        let (key, value) = match rule {
+            Rule::Atomic if matches!(field.form, Form::List(_)) => {
+                ("x-kubernetes-list-type", json!("atomic"))
+            }
+            Rule::Atomic => ("x-kubernetes-map-type", json!("atomic")),
+            Rule::Set => ("x-kubernetes-list-type", json!("set")),
+            Rule::Key(key) => {
+                schema["x-kubernetes-list-type"] = json!("map");
+                ("x-kubernetes-list-map-keys", json!([key]))
+            }
+            Rule::Enum(values) => ("enum", values.split('|').collect()),
+            Rule::MinLength(limit) => ("minLength", json!(limit)),
+            Rule::MaxLength(limit) => ("maxLength", json!(limit)),
+            Rule::Pattern(pattern) => ("pattern", json!(pattern)),
+        };
+        schema[key] = value;
+    }
+    schema
+}
+
+fn form(form_of: &Form<'_>, of_type: &dyn Fn(&str) -> Value) -> Value {
+    match form_of {
+        Form::Simple(simple) => simple_schema(*simple),
+        Form::List(element) => json!({"type": "array", "items": form(element, of_type)}),
+        Form::Map(element) => json!({"type": "object", "additionalProperties": form(element, of_type)}),
+        Form::Type(name) => of_type(name),
+    }
+}
+
+fn simple_schema(simple: Simple) -> Value {
+    match simple {
+        Simple::String => json!({"type": "string"}),
+        Simple::Boolean => json!({"type": "boolean"}),
+        Simple::Integer => json!({"type": "integer"}),
+        Simple::Int64 => json!({"type": "integer", "format": "int64"}),
+        Simple::Int32 => json!({"type": "integer", "format": "int32"}),
+        Simple::Time => json!({"type": "string", "format": "date-time"}),
+        Simple::IntOrString => json!({
+            "anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": true,
+        }),
+        Simple::Object => json!({"type": "object"}),
+        Simple::Open => json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
+        Simple::Any => json!({"x-kubernetes-preserve-unknown-fields": true}),
+    }
+}
+
+impl<'t> Form<'t> {
+    /// The type that the form leads to.
+    fn type_name(&self) -> Option<&'t str> {
+        match self {
+            Self::Simple(_) => None,
+            Self::List(element) | Self::Map(element) => element.type_name(),
+            Self::Type(name) => Some(name),
+        }
+    }
+}
+
+/// Puts words on the field that a path leads to; lists are walked through.
+fn describe<'p>(schema: &mut Value, mut path: impl Iterator<Item = &'p str>, words: &str) {
+    let Some(name) = path.next() else {
+        schema["description"] = json!(words);
+        return;
+    };
+    let holder = if schema.get("items").is_some() {
+        &mut schema["items"]
+    } else {
+        schema
+    };
+    if let Some(field) = holder.get_mut("properties").and_then(|all| all.get_mut(name)) {
+        describe(field, path, words);
+    }
+}
+
+#[cfg(test)]
+mod tests;

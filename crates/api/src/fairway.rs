@@ -1,0 +1,25 @@
+//! `fairway.dev`: what has no word upstream.
+
+use crate::Kind;
+
+/// The group.
+pub const GROUP: &str = "fairway.dev";
+
+/// A Git repository of the workspace's owner.
+pub const REPOSITORY: Kind = Kind {
+    group: GROUP,
+    version: "v1alpha1",
+    kind: "Repository",
+    plural: "repositories",
+};
+
+/// An object that was deleted and can be brought back for a while.
+pub const TOMBSTONE: Kind = Kind {
+    group: GROUP,
+    version: "v1alpha1",
+    kind: "Tombstone",
+    plural: "tombstones",
+};
+
+/// Says of a CustomResourceDefinition for a kind that Fairway serves itself who serves it: `fairway` or `definition`.
+pub const SERVED_BY_ANNOTATION: &str = "fairway.dev/served-by";
