@@ -84,11 +84,20 @@ impl Cluster {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether the end has come, so that what cannot be found out means nothing.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.shutdown.is_shut_down()
+    }
+
     /// Waits until it is known what is served.
     pub(crate) async fn ready(&self) -> bool {
         let mut kinds = self.served.changes();
         let wait = kinds.wait_for(|kinds| !kinds.is_empty());
-        matches!(tokio::time::timeout(PATIENCE, wait).await, Ok(Ok(_)))
+        let mut shutdown = self.shutdown.clone();
+        tokio::select! {
+            () = shutdown.wait() => false,
+            found = tokio::time::timeout(PATIENCE, wait) => matches!(found, Ok(Ok(_))),
+        }
     }
 
     /// The version of Kubernetes there.
@@ -129,7 +138,12 @@ impl Cluster {
             let Some(waits_for) = self.state().first_unlisted(kinds) else {
                 return Ok(());
             };
-            if tokio::time::timeout_at(begun + PATIENCE, changed).await.is_err() {
+            let mut shutdown = self.shutdown.clone();
+            let waited = tokio::select! {
+                () = shutdown.wait() => return Err("the engine ends".to_owned()),
+                waited = tokio::time::timeout_at(begun + PATIENCE, changed) => waited,
+            };
+            if waited.is_err() {
                 return Err(format!(
                     "{} could not be listed at the destination within {} seconds",
                     waits_for.1,

@@ -133,6 +133,9 @@ pub(crate) async fn observe(scene: &Scene<'_>, rendered: Option<&Rendered>) -> R
             format!("Failed to load live state: {why}"),
         ));
     }
+    if place.cluster.is_ending() {
+        return Err(Failure::NotYet("the engine ends".to_owned()));
+    }
     place
         .cluster
         .wait_for_kinds(&application.key, kinds.are_some_missing());

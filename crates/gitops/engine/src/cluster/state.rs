@@ -51,7 +51,12 @@ pub(super) struct State {
     waiting: HashSet<ObjectKey>,
     /// Labels that mark, beside the default one.
     labels: BTreeSet<String>,
+    /// What has gone lately, and at which version: the answer to a deletion may come after the news that it is done.
+    gone: HashMap<Place, u64>,
 }
+
+/// How many of those that have gone are remembered.
+const GONE: usize = 4096;
 
 impl Watch {
     pub(super) fn new(kind: &Kind, end: ShutdownTrigger) -> Self {
@@ -201,6 +206,10 @@ impl State {
         if known.is_some_and(|known| known >= version) {
             return Vec::new();
         }
+        if self.gone.get(&place).is_some_and(|gone| *gone >= version) {
+            return Vec::new();
+        }
+        self.gone.remove(&place);
         let marks = self.marks(&object);
         let mut wake = self.whom(&place, &marks);
         if let Some(held) = self.forget(&place) {
@@ -246,6 +255,12 @@ impl State {
         let newer = self.objects.get(&place).map(|held| held.version);
         if newer.zip(version).is_some_and(|(held, gone)| held > gone) {
             return Vec::new();
+        }
+        if let Some(version) = version {
+            if self.gone.len() >= GONE {
+                self.gone.clear();
+            }
+            self.gone.insert(place.clone(), version);
         }
         let marks = self.forget(&place).map(|held| held.marks).unwrap_or_default();
         let mut wake = self.whom(&place, &marks);

@@ -76,6 +76,18 @@ async fn dry_runs_selections_and_rollbacks() {
         assert_eq!(found["status"]["sync"]["status"], "Synced");
         assert!(world.config_map("b").await.is_none());
 
+        // What was pruned can be brought back, where tombstones are served.
+        if std::env::var("FAIRWAY_ENGINE_KUBECONFIG").is_err() {
+            let stones = world
+                .api
+                .list("/apis/fairway.dev/v1alpha1/tombstones")
+                .await
+                .unwrap();
+            assert_eq!(stones.len(), 1);
+            assert_eq!(stones[0]["spec"]["object"]["metadata"]["name"], "b");
+            assert_eq!(stones[0]["spec"]["application"], "argocd/web");
+        }
+
         // As `argocd app rollback` writes it.
         let history = found["status"]["history"].as_array().unwrap().clone();
         assert_eq!(history[0]["revision"], first);

@@ -98,13 +98,11 @@ async fn a_push_is_synced_and_only_what_it_touches_is_rendered() {
             world.config_map("more").await.is_none()
         })
         .await;
-        let events = world.events("web").await;
-        assert!(
-            events
-                .iter()
-                .any(|e| *e == format!("OperationCompleted Sync operation to {third} succeeded")),
-            "{events:?}"
-        );
+        let wanted = format!("OperationCompleted Sync operation to {third} succeeded");
+        eventually("it is said", || async {
+            world.events("web").await.contains(&wanted)
+        })
+        .await;
         world.end().await;
     })
     .await;

@@ -107,3 +107,18 @@ fn a_namespace_with_objects_of_others_is_needed() {
     assert!(state.is_needed_by_others(&web, &root, &key("a")));
     assert!(!state.is_needed_by_others(&shop, &root, &key("a")));
 }
+
+#[test]
+fn an_answer_that_comes_late_brings_nothing_back() {
+    let root = WorkspaceId::root();
+    let mut state = state();
+    state.put(&root, map("a", 1, "web"), None);
+    state.remove(&root, &key("a"), Some(3));
+    state.put(&root, map("a", 2, "web"), None);
+    assert!(
+        state.text(&root, &key("a")).is_none(),
+        "it was answered before it went"
+    );
+    state.put(&root, map("a", 4, "web"), None);
+    assert!(state.text(&root, &key("a")).is_some(), "it was made again");
+}
