@@ -129,9 +129,12 @@ impl World {
                 .await;
             let _ = self.api.delete(&path).await;
         }
-        for kind in ["configmaps", "services", "serviceaccounts"] {
-            let all = format!("/api/v1/namespaces/shop/{kind}");
-            for object in self.api.list(&all).await.unwrap_or_default() {
+        for all in [
+            "/api/v1/namespaces/shop/configmaps",
+            "/api/v1/namespaces/shop/services",
+            "/apis/example.com/v1alpha1/namespaces/shop/tasks",
+        ] {
+            for object in self.api.list(all).await.unwrap_or_default() {
                 let path = format!("{all}/{}", object["metadata"]["name"].as_str().unwrap());
                 let _ = self
                     .api

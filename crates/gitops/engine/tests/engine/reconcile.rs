@@ -73,6 +73,8 @@ async fn a_push_is_synced_and_only_what_it_touches_is_rendered() {
         world.application("other", other).await;
         world.synced("web", &first).await;
         world.synced("other", &first).await;
+        // Passes that were under way when the last status was written come to their end.
+        tokio::time::sleep(Duration::from_millis(500)).await;
         let renders = world.sources.renders.load(Ordering::SeqCst);
         assert_eq!(renders, 2, "one for each");
         let untouched = world.get_application("other").await["metadata"]["resourceVersion"].clone();
