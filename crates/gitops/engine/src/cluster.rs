@@ -43,8 +43,11 @@ pub(crate) struct Cluster {
     /// The version of Kubernetes; empty until it was asked for.
     version: Mutex<String>,
     /// What charts see of the kinds, and of which kinds it was made.
-    api_versions: Mutex<Option<(Arc<Kinds>, Arc<[String]>)>>,
+    api_versions: Mutex<Option<ApiVersions>>,
 }
+
+/// What charts see of kinds.
+type ApiVersions = (Arc<Kinds>, Arc<[String]>);
 
 /// What is known of an object.
 pub(crate) enum Known {

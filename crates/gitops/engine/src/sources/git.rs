@@ -129,9 +129,9 @@ impl GitSources {
             Ok(bare) => bare,
             Err(_) => Bare::init(&self.git, &copy.path, "main")
                 .await
-                .map_err(unreachable)?,
+                .map_err(|error| unreachable(&error))?,
         };
-        let moved = remote.mirror(&bare).await.map_err(unreachable)?;
+        let moved = remote.mirror(&bare).await.map_err(|error| unreachable(&error))?;
         *fetched = Some(Instant::now());
         Ok(!moved.moved.is_empty())
     }
@@ -146,26 +146,26 @@ impl GitSources {
             )));
         }
         if let Some(path) = (self.hosted)(repository) {
-            return Bare::open(&self.git, path).map_err(missing);
+            return Bare::open(&self.git, path).map_err(|error| missing(&error));
         }
         let copy = self.copy_of(repository);
         if let Some(fresh) = fresh {
             self.refresh(&copy, fresh).await?;
         }
-        Bare::open(&self.git, &copy.path).map_err(missing)
+        Bare::open(&self.git, &copy.path).map_err(|error| missing(&error))
     }
 }
 
-fn missing(error: GitError) -> SourceError {
+fn missing(error: &GitError) -> SourceError {
     SourceError::Missing(error.full())
 }
 
-fn unreachable(error: GitError) -> SourceError {
+fn unreachable(error: &GitError) -> SourceError {
     SourceError::Unreachable(error.full())
 }
 
 fn commit_id(commit: &str) -> Result<ObjectId, SourceError> {
-    ObjectId::parse(commit).map_err(missing)
+    ObjectId::parse(commit).map_err(|error| missing(&error))
 }
 
 impl Sources for GitSources {
@@ -181,8 +181,8 @@ impl Sources for GitSources {
             let bare = self.bare(repository, Some(FRESH)).await?;
             match bare.resolve(revision).await {
                 Ok(found) => Ok(found.as_str().to_owned()),
-                Err(error @ GitError::UnknownRevision { .. }) => Err(missing(error)),
-                Err(error) => Err(unreachable(error)),
+                Err(error @ GitError::UnknownRevision { .. }) => Err(missing(&error)),
+                Err(error) => Err(unreachable(&error)),
             }
         })
     }
@@ -191,7 +191,9 @@ impl Sources for GitSources {
         Box::pin(async move {
             let bare = self.bare(repository, None).await?;
             let id = commit_id(commit)?;
-            bare.tree(&id, Limits::default()).await.map_err(missing)
+            bare.tree(&id, Limits::default())
+                .await
+                .map_err(|error| missing(&error))
         })
     }
 
@@ -204,7 +206,9 @@ impl Sources for GitSources {
         Box::pin(async move {
             let bare = self.bare(repository, None).await?;
             let (old, new) = (commit_id(old)?, commit_id(new)?);
-            bare.changed_paths(Some(&old), &new).await.map_err(missing)
+            bare.changed_paths(Some(&old), &new)
+                .await
+                .map_err(|error| missing(&error))
         })
     }
 
@@ -212,7 +216,7 @@ impl Sources for GitSources {
         Box::pin(async move {
             let bare = self.bare(repository, None).await?;
             let id = commit_id(commit)?;
-            let info = bare.commit_info(&id).await.map_err(missing)?;
+            let info = bare.commit_info(&id).await.map_err(|error| missing(&error))?;
             Ok(RevisionMetadata {
                 author: format!("{} <{}>", info.author.name, info.author.email),
                 date: info.author.seconds,
