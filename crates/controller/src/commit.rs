@@ -62,7 +62,7 @@ pub fn decide(before: &Value, after: &Value) -> Result<Commit, BothChanged> {
 }
 
 /// The merge patch from one value to the other; `None` if they are equal.
-fn difference(before: &Value, after: &Value) -> Option<Value> {
+pub fn difference(before: &Value, after: &Value) -> Option<Value> {
     if before == after {
         return None;
     }

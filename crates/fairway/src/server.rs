@@ -2,6 +2,7 @@
 
 mod control;
 mod controllers;
+mod gitops;
 mod identity;
 pub(crate) mod keys;
 mod kinds;
@@ -114,7 +115,14 @@ pub(crate) async fn run(
         |ip| SocketAddr::new(ip, listen.port()),
     );
     let web = web::start(web_socket, data, &kernel, &live, shutdown.clone())?;
-    let controllers = controllers::start(&kernel, &live, config, advertise, shutdown);
+    let controllers = controllers::start(
+        &kernel,
+        &live,
+        config,
+        gitops::Directories::of(data),
+        advertise,
+        shutdown,
+    );
     let running = Running::this(listen, web.listen, kernel.clock.rfc3339());
     running.write(data)?;
     info!(%listen, "the Kubernetes API is ready");

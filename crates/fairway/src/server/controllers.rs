@@ -13,6 +13,7 @@ use fairway_tenancy_syncagent::hosted;
 use kube::Client;
 use tokio::task::JoinHandle;
 
+use super::gitops;
 use super::rotation::Live;
 use crate::config::Config;
 
@@ -21,6 +22,7 @@ pub(super) fn start(
     kernel: &Arc<Kernel>,
     live: &Live,
     config: &Config,
+    directories: gitops::Directories,
     advertise: SocketAddr,
     shutdown: Shutdown,
 ) -> JoinHandle<()> {
@@ -53,9 +55,17 @@ pub(super) fn start(
         .more_metrics
         .set(Box::new(move || shown.render() + &certificates.figures()));
     let agents = sync_agents(kernel, options.clients.clone(), &metrics, shutdown.clone());
+    let urls = vec![options.url.clone(), format!("https://{advertise}")];
+    let engine = gitops::run(
+        options.clients.clone(),
+        directories,
+        urls,
+        Arc::clone(&metrics),
+        shutdown.clone(),
+    );
     let controllers = fairway_kernel_controllers::run(options, metrics, shutdown);
     tokio::spawn(async move {
-        tokio::join!(controllers, agents);
+        tokio::join!(controllers, agents, engine);
     })
 }
 

@@ -27,6 +27,8 @@ const MAX_LINE: u64 = 8192;
 pub(crate) struct Object {
     pub id: ObjectId,
     pub kind: String,
+    /// Its size, also where the content was not asked for.
+    pub size: u64,
     pub content: Vec<u8>,
 }
 
@@ -105,6 +107,7 @@ impl Batch {
         Ok(Answer::Found(Object {
             id: ObjectId::parse(id)?,
             kind: kind.to_owned(),
+            size,
             content,
         }))
     }

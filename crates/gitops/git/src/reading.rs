@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fairway_gitops_tree::{Entry, Problem, Source, path};
+use fairway_gitops_tree::{Found, Problem, Source, path};
 
 use crate::batch::Answer;
 use crate::{GitError, ObjectId, Repository};
@@ -81,7 +81,7 @@ impl CommitFiles {
     }
 
     fn read_directory(&self, id: &ObjectId) -> Result<Items, Problem> {
-        match self.read(id, MAX_TREE_BYTES)? {
+        match self.contents(id, MAX_TREE_BYTES)? {
             Answer::Found(object) if object.kind == "tree" => parse_tree(&object.content, id.byte_len())
                 .map(Arc::new)
                 .ok_or_else(|| unreadable(format!("{id} is not a well-formed tree"))),
@@ -93,37 +93,48 @@ impl CommitFiles {
         }
     }
 
-    fn read(&self, id: &ObjectId, limit: u64) -> Result<Answer, Problem> {
+    fn contents(&self, id: &ObjectId, limit: u64) -> Result<Answer, Problem> {
         self.repository
             .contents(id.as_str(), limit)
             .map_err(|error: GitError| unreadable(error.full()))
     }
+
+    fn blob(&self, id: &ObjectId, limit: u64) -> Result<Vec<u8>, Problem> {
+        match self.contents(id, limit)? {
+            Answer::Found(object) if object.kind == "blob" => Ok(object.content),
+            Answer::TooLarge { size } => Err(Problem::FileTooLarge { size, limit }),
+            _ => Err(missing(id)),
+        }
+    }
 }
 
 impl Source for CommitFiles {
-    fn entry(&self, path: &str, limit: u64) -> Result<Option<Entry>, Problem> {
+    fn find(&self, path: &str) -> Result<Option<Found>, Problem> {
         if path.is_empty() {
-            return Ok(Some(Entry::Directory));
+            return Ok(Some(Found::Directory));
         }
         let Some(item) = self.item(path)? else {
             return Ok(None);
         };
-        if matches!(item.kind, ItemKind::Directory | ItemKind::Submodule) {
-            return Ok(Some(Entry::Directory));
-        }
-        let limit = match item.kind {
-            ItemKind::Link => limit.min(path::MAX_PATH as u64),
-            _ => limit,
-        };
-        let content = match self.read(&item.id, limit)? {
-            Answer::Found(object) if object.kind == "blob" => object.content,
-            Answer::TooLarge { size } => return Err(Problem::FileTooLarge { size, limit }),
-            _ => return Err(unreadable(format!("{} is not in the repository", item.id))),
-        };
         Ok(Some(match item.kind {
-            ItemKind::Link => Entry::Link(String::from_utf8(content).map_err(|_| Problem::NotUtf8)?),
-            _ => Entry::File(content.into()),
+            ItemKind::Directory | ItemKind::Submodule => Found::Directory,
+            ItemKind::Link => {
+                let target = self.blob(&item.id, path::MAX_PATH as u64)?;
+                Found::Link(String::from_utf8(target).map_err(|_| Problem::NotUtf8)?)
+            }
+            ItemKind::File => match self.repository.info(item.id.as_str()) {
+                Ok(Answer::Found(object)) if object.kind == "blob" => Found::File(object.size),
+                Ok(_) => return Err(missing(&item.id)),
+                Err(error) => return Err(unreadable(error.full())),
+            },
         }))
+    }
+
+    fn read(&self, path: &str, size: u64) -> Result<Arc<[u8]>, Problem> {
+        match self.item(path)? {
+            Some(item) if item.kind == ItemKind::File => Ok(self.blob(&item.id, size)?.into()),
+            _ => Err(unreadable(format!("{path} is not a file in the repository"))),
+        }
     }
 
     fn names(&self, path: &str, limit: usize) -> Result<BTreeSet<String>, Problem> {
@@ -133,6 +144,10 @@ impl Source for CommitFiles {
             false => Ok(items.keys().cloned().collect()),
         }
     }
+}
+
+fn missing(id: &ObjectId) -> Problem {
+    unreadable(format!("{id} is not in the repository"))
 }
 
 fn unreadable(why: String) -> Problem {

@@ -115,6 +115,10 @@ impl Repository {
         self.git.pool().contents(self, revision, limit)
     }
 
+    pub(crate) fn info(&self, revision: &str) -> Result<Answer, GitError> {
+        self.git.pool().info(self, revision)
+    }
+
     /// Runs what waits for a child on a thread that may wait.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,

@@ -102,6 +102,22 @@ pub fn server_side(
     Difference { live, predicted }
 }
 
+/// What `kubectl apply` would write over a live object: the declared fields, without those that were declared before and are
+/// no longer, and with the configuration remembered for the next time.
+pub fn applied(target: &Value, live: Option<&Value>) -> Value {
+    let mut target = target.clone();
+    annotation::remove(&mut target, LAST_APPLIED);
+    let memory = format!("{target}\n");
+    annotation::set(&mut target, LAST_APPLIED, &memory);
+    match live {
+        None => target,
+        Some(live) => {
+            let before = last_applied(live);
+            merge::three_way(live, before.as_ref().unwrap_or(&target), &target)
+        }
+    }
+}
+
 /// The configuration that was applied last, if the object remembers one.
 pub fn last_applied(live: &Value) -> Option<Value> {
     let text = annotation::get(live, LAST_APPLIED);

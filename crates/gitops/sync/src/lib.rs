@@ -5,7 +5,8 @@
 //! - [`compare`]: an application's objects in pairs, and whether it is in sync.
 //! - [`operation`]: a sync as a state machine: phases, waves, hooks, pruning. Its state is data, so that it survives the
 //!   process that runs it.
-//! - [`retry`], [`window`]: when to try again, and when not to.
+//! - [`automated`], [`retry`], [`window`]: when to sync, when to try again, and when not to.
+//! - [`history`]: what was synced, and what to go back to.
 //! - [`project`], [`rbac`], [`guard`]: who may do what, and what nobody should do without being asked.
 //!
 //! Semantics are Argo CD's, version 3. Whoever acts on a plan makes no choices; whoever decides has no client and no
@@ -20,9 +21,12 @@
 )]
 
 pub mod annotation;
+pub mod automated;
 pub mod compare;
 pub mod diff;
+pub mod drift;
 pub mod guard;
+pub mod history;
 pub mod hook;
 pub mod key;
 pub mod operation;

@@ -26,7 +26,7 @@ mod plan;
 mod state;
 mod step;
 
-pub use options::{ApplyMode, Propagation, SyncOptions};
+pub use options::{ApplyMode, Propagation, SyncOptions, is_dry_run_failure};
 pub use plan::{Desired, NamespaceMetadata, Plan, Selected, Task, plan, plan_deletion};
 pub use state::{OperationPhase, ResourceResult, ResultCode, State, TaskId};
 pub use step::{Action, Observed, Outcome, Step, step};

@@ -328,3 +328,25 @@ fn a_dry_run_decides_and_webhooks_do_not_count() {
         assert_eq!(difference.is_modified(), modified, "{reason}: {difference:#?}");
     }
 }
+
+#[test]
+fn what_an_apply_writes() {
+    let target =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": "1"}});
+    let created = super::applied(&target, None);
+    let memory = created["metadata"]["annotations"][super::LAST_APPLIED]
+        .as_str()
+        .unwrap();
+    assert_eq!(serde_json::from_str::<Value>(memory).unwrap(), target);
+    // Somebody adds a field; the next configuration drops one.
+    let mut live = created;
+    live["data"]["theirs"] = json!("x");
+    live["metadata"]["uid"] = json!("u");
+    let mut next = target;
+    next["data"] = json!({"b": "2"});
+    let changed = super::applied(&next, Some(&live));
+    assert_eq!(changed["data"], json!({"theirs": "x", "b": "2"}));
+    assert_eq!(changed["metadata"]["uid"], "u");
+    let memory = super::last_applied(&changed).unwrap();
+    assert_eq!(memory["data"], json!({"b": "2"}));
+}

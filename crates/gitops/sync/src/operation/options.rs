@@ -122,6 +122,12 @@ impl SyncOptions {
     }
 }
 
+/// Whether a dry run that was refused ends a sync: only if the object itself is to blame. A namespace, a quota or a definition
+/// that the same sync brings may make the rest good.
+pub fn is_dry_run_failure(is_its_own_fault: bool, defined_here: bool) -> bool {
+    is_its_own_fault && !defined_here
+}
+
 /// How an object is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApplyMode {

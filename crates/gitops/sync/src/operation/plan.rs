@@ -12,6 +12,9 @@ use crate::compare::Pair;
 use crate::hook::{self, Phase, Role};
 use crate::key::{self, ResourceKey};
 
+/// Why something stays that others need.
+const NEEDED: &str = "ignored (needed by other applications)";
+
 /// One object in one phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
@@ -123,6 +126,8 @@ pub struct Desired<'a> {
     pub shared: &'a [(ResourceKey, String)],
     /// What the project does not allow, with the words for it.
     pub refused: &'a [(ResourceKey, String)],
+    /// Extra objects that stay because other applications need them.
+    pub kept: BTreeSet<ResourceKey>,
 }
 
 /// The plan of a sync.
@@ -184,7 +189,11 @@ pub fn plan_deletion(live: &[Value], hooks: &[Value], desired: &Desired<'_>) -> 
             object,
             None,
         );
-        task.keep = own("Delete=false").then_some("ignored (no delete)");
+        task.keep = match () {
+            () if own("Delete=false") => Some("ignored (no delete)"),
+            () if desired.kept.contains(&task.id.key) => Some(NEEDED),
+            () => None,
+        };
         task.confirm = own("Delete=confirm");
         tasks.push(task);
     }
@@ -228,6 +237,7 @@ fn managed(pair: &Pair, desired: &Desired<'_>) -> Task {
         task.keep = match () {
             () if !desired.prune => Some("ignored (requires pruning)"),
             () if desired.options.never_prune || own("Prune=false") => Some("ignored (no prune)"),
+            () if desired.kept.contains(&pair.key) => Some(NEEDED),
             () => None,
         };
         task.confirm = desired.options.confirm_prune || own("Prune=confirm");

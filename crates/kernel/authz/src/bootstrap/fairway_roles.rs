@@ -77,6 +77,28 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
         ..Role::NONE
     },
     Role {
+        name: "system:controller:fairway-gitops-engine",
+        rules: &[
+            // Whatever an application may consist of is compared with what it declares.
+            on(READ, &["*"], &["*"]),
+            on(
+                &["patch"],
+                &["argoproj.io"],
+                &["applications", "applications/status"],
+            ),
+            on(&["create", "patch"], &["", "events.k8s.io"], &["events"]),
+            on(&["create", "delete"], &["fairway.dev"], &["tombstones"]),
+        ],
+        ..Role::NONE
+    },
+    // Syncs whose project names no service account. As Argo CD's controller it may do everything in the workspace that
+    // the Application is in.
+    Role {
+        name: "system:controller:fairway-gitops-sync",
+        rules: &[on(&["*"], &["*"], &["*"])],
+        ..Role::NONE
+    },
+    Role {
         name: "system:controller:fairway-informer",
         rules: &[on(
             &["list", "watch"],

@@ -126,7 +126,7 @@ fn bindings() {
     let conditions = |applied: &str| json!([{"type": "InitialBindingCompleted", "status": "True"}, {"type": "PermissionClaimsApplied", "status": applied}]);
     let claim = |state: &str| json!([{"resource": "secrets", "state": state}]);
     for (name, claims, conditions) in [
-        ("no claims", json!(null), conditions("False")),
+        ("no claims", json!([]), conditions("False")),
         ("rejected", claim("Rejected"), conditions("False")),
         ("accepted, not applied", claim("Accepted"), conditions("False")),
         ("accepted", claim("Accepted"), conditions("True")),

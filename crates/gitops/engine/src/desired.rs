@@ -1,0 +1,374 @@
+//! What is declared: the sources of an application, resolved and rendered, and rendered again only when something that the
+//! result depends on has changed.
+//!
+//! A result remembers which files it was made of. When a source moves to another commit, the paths that differ are
+//! compared with these; if none of them matters, the result is as good for the new commit as for the old one. A failure
+//! is a result, too.
+
+mod overlay;
+mod params;
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use fairway_controller::ObjectKey;
+use fairway_gitops_helm::Offline;
+use fairway_gitops_render::{self as rendering, Ports};
+use fairway_gitops_tree::{Inputs, Tree};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use crate::application::{Application, Source};
+use crate::sources::{Repository, SharedSources, SourceError};
+use params::{Context, Prepared};
+
+/// What an application declares at some commits.
+#[derive(Debug, Clone)]
+pub(crate) struct Rendered {
+    /// The commit of each source.
+    pub(crate) revisions: Vec<String>,
+    /// The objects, as a JSON array: a tenth of what they take as values.
+    objects: Arc<[u8]>,
+    /// What each source was.
+    pub(crate) source_types: Vec<&'static str>,
+    /// Why there is no result.
+    pub(crate) failure: Option<String>,
+    /// Of what else than files it was made.
+    digest: u64,
+    /// What the cluster could do, if it mattered.
+    capabilities: Option<u64>,
+    inputs: Arc<[Inputs]>,
+    /// Of which repositories at which revisions.
+    pub(crate) asked: Arc<[(Repository, String)]>,
+}
+
+impl Rendered {
+    /// That the sources could not be resolved. It is known what they are, so that a push is heard.
+    pub(crate) fn unresolved(application: &Application, sources: &[Source]) -> Self {
+        Self {
+            asked: asked(application, sources),
+            ..Self::given(&[], Vec::new())
+        }
+    }
+
+    /// Whether the sources could not be resolved.
+    pub(crate) fn is_unresolved(&self) -> bool {
+        self.revisions.is_empty()
+    }
+
+    /// Objects that somebody sent along.
+    pub(crate) fn given(objects: &[Value], revisions: Vec<String>) -> Self {
+        Self {
+            revisions,
+            objects: serde_json::to_vec(objects).unwrap_or_default().into(),
+            source_types: Vec::new(),
+            failure: None,
+            digest: 0,
+            capabilities: None,
+            inputs: Arc::new([]),
+            asked: Arc::new([]),
+        }
+    }
+
+    /// The objects.
+    pub(crate) fn objects(&self) -> Vec<Value> {
+        // It was written by us.
+        serde_json::from_slice(&self.objects).unwrap_or_default()
+    }
+
+    /// Whether files of a source matter.
+    pub(crate) fn depends_on(&self, source: usize, changed: &[String]) -> bool {
+        let inputs = self.inputs.get(source);
+        inputs.is_none_or(|inputs| changed.iter().any(|path| inputs.depend_on(path)))
+    }
+
+    /// The same result for other commits, which did not touch it.
+    pub(crate) fn moved_to(&self, revisions: Vec<String>) -> Self {
+        Self {
+            revisions,
+            ..self.clone()
+        }
+    }
+}
+
+/// What rendering takes from around the sources.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Surroundings {
+    /// The version of Kubernetes at the destination.
+    pub(crate) kube_version: String,
+    /// The group-versions that it serves.
+    pub(crate) api_versions: Arc<[String]>,
+    /// Variables of plugins.
+    pub(crate) variables: BTreeMap<String, String>,
+}
+
+/// Renders.
+#[derive(Clone)]
+pub(crate) struct Renderer {
+    sources: SharedSources,
+    /// Rendering is work for processors: no more at once than there are.
+    slots: Arc<Semaphore>,
+}
+
+/// The repository of a source.
+pub(crate) fn repository(application: &Application, source: &Source) -> Repository {
+    Repository {
+        workspace: application.key.workspace.clone(),
+        project: application.project().to_owned(),
+        url: source.repo_url.clone(),
+        chart: source.chart.clone(),
+    }
+}
+
+impl Renderer {
+    pub(crate) fn new(sources: SharedSources) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self {
+            sources,
+            slots: Arc::new(Semaphore::new(processors)),
+        }
+    }
+
+    /// The commits of sources. `wanted` are the revisions that somebody asked for, one for each source, where they are not
+    /// those of the sources themselves.
+    pub(crate) async fn resolve(
+        &self,
+        application: &Application,
+        sources: &[Source],
+        wanted: &[String],
+    ) -> Result<Vec<String>, SourceError> {
+        let mut commits = Vec::with_capacity(sources.len());
+        for (place, source) in sources.iter().enumerate() {
+            let asked = wanted.get(place).filter(|revision| !revision.is_empty());
+            let revision = asked.unwrap_or(&source.target_revision);
+            commits.push(
+                self.sources
+                    .resolve(&repository(application, source), revision)
+                    .await?,
+            );
+        }
+        Ok(commits)
+    }
+
+    /// What is declared at these commits; `known` is what was found before, which may still be right.
+    pub(crate) async fn render(
+        &self,
+        application: &Application,
+        sources: &[Source],
+        revisions: Vec<String>,
+        surroundings: &Surroundings,
+        known: Option<&Rendered>,
+    ) -> Result<Rendered, SourceError> {
+        let digest = digest(application, sources, surroundings);
+        let capabilities = hash(&(&surroundings.kube_version, &surroundings.api_versions));
+        if let Some(known) = known
+            && known.digest == digest
+            && known.capabilities.is_none_or(|made_for| made_for == capabilities)
+            && self.is_untouched(application, sources, known, &revisions).await?
+        {
+            return Ok(known.moved_to(revisions));
+        }
+        let mut trees = Vec::with_capacity(sources.len());
+        for (source, revision) in sources.iter().zip(&revisions) {
+            trees.push(
+                self.sources
+                    .tree(&repository(application, source), revision)
+                    .await?,
+            );
+        }
+        let context = Context::new(application, surroundings);
+        let (sources, commits) = (sources.to_vec(), revisions.clone());
+        let read = sources.clone();
+        let slot = self.slots.acquire().await;
+        let work =
+            tokio::task::spawn_blocking(move || render_all(&context, &sources, &commits, &trees)).await;
+        drop(slot);
+        let made = work.map_err(|_| SourceError::Unreachable("rendering was broken off".to_owned()))?;
+        let objects = serde_json::to_vec(&made.objects).unwrap_or_default();
+        Ok(Rendered {
+            revisions,
+            objects: objects.into(),
+            source_types: made.source_types,
+            failure: made.failure,
+            digest,
+            capabilities: made.used_capabilities.then_some(capabilities),
+            inputs: made.inputs.into(),
+            asked: asked(application, &read),
+        })
+    }
+
+    async fn is_untouched(
+        &self,
+        application: &Application,
+        sources: &[Source],
+        known: &Rendered,
+        revisions: &[String],
+    ) -> Result<bool, SourceError> {
+        if known.revisions.len() != revisions.len() {
+            return Ok(false);
+        }
+        for (place, (source, revision)) in sources.iter().zip(revisions).enumerate() {
+            let before = &known.revisions[place];
+            if before == revision {
+                continue;
+            }
+            let repository = repository(application, source);
+            let changed = match self.sources.changed(&repository, before, revision).await {
+                Ok(changed) => changed,
+                // The old commit may be gone, after somebody pushed with force.
+                Err(_) => return Ok(false),
+            };
+            if known.depends_on(place, &changed) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn asked(application: &Application, sources: &[Source]) -> Arc<[(Repository, String)]> {
+    sources
+        .iter()
+        .map(|source| (repository(application, source), source.target_revision.clone()))
+        .collect()
+}
+
+/// What a result is made of beside files and what the cluster can do.
+fn digest(application: &Application, sources: &[Source], surroundings: &Surroundings) -> u64 {
+    let mut raw = application.raw_sources();
+    let each: Vec<&mut Value> = match &mut raw {
+        Value::Array(items) => items.iter_mut().collect(),
+        single => vec![single],
+    };
+    for source in each {
+        // Which commit it is, is known otherwise; unless it is told to what is rendered.
+        if let Some(fields) = source.as_object_mut() {
+            fields.shift_remove("targetRevision");
+        }
+    }
+    let place = (
+        &application.key.name,
+        &application.key.namespace,
+        &application.spec.destination.namespace,
+        application.project(),
+    );
+    let has_plugin = sources.iter().any(|source| source.plugin.is_some());
+    hash(&(
+        place,
+        raw.to_string(),
+        format!("{sources:?}"),
+        has_plugin.then_some(&surroundings.variables),
+    ))
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+struct Made {
+    objects: Vec<Value>,
+    source_types: Vec<&'static str>,
+    failure: Option<String>,
+    inputs: Vec<Inputs>,
+    used_capabilities: bool,
+}
+
+fn render_all(context: &Context, sources: &[Source], revisions: &[String], trees: &[Tree]) -> Made {
+    let mut made = Made {
+        objects: Vec::new(),
+        source_types: Vec::new(),
+        failure: None,
+        inputs: vec![Inputs::default(); sources.len()],
+        used_capabilities: false,
+    };
+    for (place, source) in sources.iter().enumerate() {
+        if source.is_only_referred_to() {
+            continue;
+        }
+        let prepared = params::prepare(context, sources, revisions, trees, place);
+        for (at, inputs) in &prepared.inputs {
+            made.inputs[*at].extend(inputs);
+        }
+        if let Err(failure) = render_one(context, source, prepared, &mut made, place) {
+            made.failure = Some(match sources.len() {
+                1 => failure,
+                _ => format!("source {} of {}: {failure}", place + 1, sources.len()),
+            });
+            made.objects.clear();
+            return made;
+        }
+    }
+    made
+}
+
+fn render_one(
+    context: &Context,
+    source: &Source,
+    prepared: Prepared,
+    made: &mut Made,
+    place: usize,
+) -> Result<(), String> {
+    let job = prepared.job?;
+    // Clock and chance stand still, so that the same commit gives the same objects whenever it is rendered.
+    let environment = Offline::new(0, hash(&(&context.name, &context.namespace)));
+    let ports = Ports {
+        environment: &environment,
+        fetcher: None,
+    };
+    let outcome = rendering::attempt(&job.tree, &job.directory, job.kind, &job.params, ports);
+    let inputs = match &outcome {
+        Ok(rendered) => &rendered.inputs,
+        Err(failure) => &failure.inputs,
+    };
+    made.inputs[place].extend(inputs);
+    let rendered = match outcome {
+        Ok(rendered) => rendered,
+        Err(failure) => return Err(failure.error.to_string()),
+    };
+    let kind = match (source.plugin.is_some(), rendered.kind) {
+        (true, _) => "Plugin",
+        (false, rendering::Kind::Helm) => "Helm",
+        (false, rendering::Kind::Kustomize) => "Kustomize",
+        (false, rendering::Kind::Directory) => "Directory",
+    };
+    made.used_capabilities |= rendered.kind != rendering::Kind::Directory;
+    made.source_types.push(kind);
+    made.objects.extend(rendered.objects);
+    Ok(())
+}
+
+/// What is remembered of applications' results.
+#[derive(Default)]
+pub(crate) struct Results(std::sync::Mutex<std::collections::HashMap<ObjectKey, Arc<Rendered>>>);
+
+impl Results {
+    fn lock(&self) -> std::sync::MutexGuard<'_, std::collections::HashMap<ObjectKey, Arc<Rendered>>> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self, key: &ObjectKey) -> Option<Arc<Rendered>> {
+        self.lock().get(key).cloned()
+    }
+
+    pub(crate) fn put(&self, key: &ObjectKey, rendered: Arc<Rendered>) {
+        self.lock().insert(key.clone(), rendered);
+    }
+
+    pub(crate) fn keys(&self) -> Vec<ObjectKey> {
+        self.lock().keys().cloned().collect()
+    }
+
+    pub(crate) fn all(&self) -> Vec<(ObjectKey, Arc<Rendered>)> {
+        let all = self.lock();
+        all.iter()
+            .map(|(key, rendered)| (key.clone(), Arc::clone(rendered)))
+            .collect()
+    }
+
+    pub(crate) fn forget(&self, key: &ObjectKey) {
+        self.lock().remove(key);
+    }
+}

@@ -1,0 +1,232 @@
+//! Manifests from Git: repositories of this installation where they are, and copies of others.
+//!
+//! A copy is brought up to date when somebody resolves a revision and the last time is long enough ago, and by a task that
+//! goes round the copies that are in use; what moves is told as a push is. Credentials are those of Argo CD's Secrets
+//! (`repository`, `repo-creds`) in the workspace of the application.
+
+mod credentials;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fairway_controller::{Clients, Shutdown};
+use fairway_gitops_git::{Git, GitError, ObjectId, Repository as Bare};
+use fairway_gitops_sync::project::normalize_url;
+use fairway_gitops_tree::{Limits, Tree};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::broadcast;
+use tokio::time::Instant;
+
+use super::{Answer, News, Repository, RevisionMetadata, SourceError, Sources};
+
+/// How old a copy may be.
+const FRESH: Duration = Duration::from_secs(180);
+/// How many pushes may wait to be heard of.
+const HEARD: usize = 1024;
+/// How many copies are kept track of; each costs a look at its origin every few minutes.
+const MOST: usize = 4096;
+
+/// Finds the repositories of this installation by their addresses.
+pub type Hosted = Box<dyn Fn(&Repository) -> Option<PathBuf> + Send + Sync>;
+
+/// Git repositories.
+pub struct GitSources {
+    git: Git,
+    /// Where copies are.
+    copies: PathBuf,
+    hosted: Hosted,
+    clients: Clients,
+    news: broadcast::Sender<News>,
+    known: Mutex<HashMap<PathBuf, Arc<Mirrored>>>,
+}
+
+/// A copy of somebody else's repository.
+struct Mirrored {
+    repository: Repository,
+    path: PathBuf,
+    /// Held while it is brought up to date.
+    fetched: tokio::sync::Mutex<Option<Instant>>,
+}
+
+impl GitSources {
+    /// Repositories of this installation are found by `hosted`; copies of others are kept in a directory.
+    pub fn new(git: Git, copies: PathBuf, hosted: Hosted, clients: Clients) -> Arc<Self> {
+        Arc::new(Self {
+            git,
+            copies,
+            hosted,
+            clients,
+            news: broadcast::channel(HEARD).0,
+            known: Mutex::default(),
+        })
+    }
+
+    /// Tells that something was pushed.
+    pub fn pushed(&self, url: &str) {
+        // Nobody listens before the engine runs.
+        let _ = self.news.send(News { url: url.to_owned() });
+    }
+
+    /// Looks again and again at the origins of copies, until the end.
+    pub async fn follow(self: Arc<Self>, mut shutdown: Shutdown) {
+        loop {
+            tokio::select! {
+                () = shutdown.wait() => return,
+                () = tokio::time::sleep(FRESH) => {}
+            }
+            let copies: Vec<Arc<Mirrored>> = self.lock().values().cloned().collect();
+            for copy in copies {
+                if shutdown.is_shut_down() {
+                    return;
+                }
+                // What cannot be reached is told to those who ask.
+                if let Ok(true) = self.refresh(&copy, Duration::ZERO).await {
+                    self.pushed(&copy.repository.url);
+                }
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Arc<Mirrored>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn copy_of(&self, repository: &Repository) -> Arc<Mirrored> {
+        // Who may read a repository depends on the workspace and the project.
+        let named = format!(
+            "{}\0{}\0{}",
+            repository.workspace,
+            repository.project,
+            normalize_url(&repository.url)
+        );
+        let digest = Sha256::digest(named.as_bytes());
+        let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let path = self.copies.join(format!("{name}.git"));
+        let mut known = self.lock();
+        if known.len() >= MOST {
+            known.retain(|_, copy| Arc::strong_count(copy) > 1);
+        }
+        let copy = known.entry(path.clone()).or_insert_with(|| {
+            Arc::new(Mirrored {
+                repository: repository.clone(),
+                path,
+                fetched: tokio::sync::Mutex::default(),
+            })
+        });
+        Arc::clone(copy)
+    }
+
+    /// Brings a copy up to date if it is older than that; whether something moved.
+    async fn refresh(&self, copy: &Mirrored, fresh: Duration) -> Result<bool, SourceError> {
+        let mut fetched = copy.fetched.lock().await;
+        if fetched.is_some_and(|at| at.elapsed() < fresh) {
+            return Ok(false);
+        }
+        let remote = credentials::remote(&self.clients, &copy.repository).await?;
+        let bare = match Bare::open(&self.git, &copy.path) {
+            Ok(bare) => bare,
+            Err(_) => Bare::init(&self.git, &copy.path, "main")
+                .await
+                .map_err(|error| unreachable(&error))?,
+        };
+        let moved = remote.mirror(&bare).await.map_err(|error| unreachable(&error))?;
+        *fetched = Some(Instant::now());
+        Ok(!moved.moved.is_empty())
+    }
+
+    /// The repository on disk. `fresh` is how old a copy may be.
+    async fn bare(&self, repository: &Repository, fresh: Option<Duration>) -> Result<Bare, SourceError> {
+        if !repository.chart.is_empty() {
+            return Err(SourceError::Missing(format!(
+                "chart {} of {repository}: charts are rendered from Git only, not yet from Helm repositories and \
+                 registries; put the chart into a repository and name its directory with path",
+                repository.chart
+            )));
+        }
+        if let Some(path) = (self.hosted)(repository) {
+            return Bare::open(&self.git, path).map_err(|error| missing(&error));
+        }
+        let copy = self.copy_of(repository);
+        if let Some(fresh) = fresh {
+            self.refresh(&copy, fresh).await?;
+        }
+        Bare::open(&self.git, &copy.path).map_err(|error| missing(&error))
+    }
+}
+
+fn missing(error: &GitError) -> SourceError {
+    SourceError::Missing(error.full())
+}
+
+fn unreachable(error: &GitError) -> SourceError {
+    SourceError::Unreachable(error.full())
+}
+
+fn commit_id(commit: &str) -> Result<ObjectId, SourceError> {
+    ObjectId::parse(commit).map_err(|error| missing(&error))
+}
+
+impl Sources for GitSources {
+    fn resolve<'a>(&'a self, repository: &'a Repository, revision: &'a str) -> Answer<'a, String> {
+        Box::pin(async move {
+            // A commit stays what it is, so that its repository need not be asked if it is here.
+            if let Ok(id) = ObjectId::parse(revision)
+                && let Ok(bare) = self.bare(repository, None).await
+                && bare.resolve(id.as_str()).await.is_ok()
+            {
+                return Ok(revision.to_owned());
+            }
+            let bare = self.bare(repository, Some(FRESH)).await?;
+            match bare.resolve(revision).await {
+                Ok(found) => Ok(found.as_str().to_owned()),
+                Err(error @ GitError::UnknownRevision { .. }) => Err(missing(&error)),
+                Err(error) => Err(unreachable(&error)),
+            }
+        })
+    }
+
+    fn tree<'a>(&'a self, repository: &'a Repository, commit: &'a str) -> Answer<'a, Tree> {
+        Box::pin(async move {
+            let bare = self.bare(repository, None).await?;
+            let id = commit_id(commit)?;
+            bare.tree(&id, Limits::default())
+                .await
+                .map_err(|error| missing(&error))
+        })
+    }
+
+    fn changed<'a>(
+        &'a self,
+        repository: &'a Repository,
+        old: &'a str,
+        new: &'a str,
+    ) -> Answer<'a, Vec<String>> {
+        Box::pin(async move {
+            let bare = self.bare(repository, None).await?;
+            let (old, new) = (commit_id(old)?, commit_id(new)?);
+            bare.changed_paths(Some(&old), &new)
+                .await
+                .map_err(|error| missing(&error))
+        })
+    }
+
+    fn metadata<'a>(&'a self, repository: &'a Repository, commit: &'a str) -> Answer<'a, RevisionMetadata> {
+        Box::pin(async move {
+            let bare = self.bare(repository, None).await?;
+            let id = commit_id(commit)?;
+            let info = bare.commit_info(&id).await.map_err(|error| missing(&error))?;
+            Ok(RevisionMetadata {
+                author: format!("{} <{}>", info.author.name, info.author.email),
+                date: info.author.seconds,
+                tags: bare.tags_of(&id).await.unwrap_or_default(),
+                message: info.message,
+            })
+        })
+    }
+
+    fn news(&self) -> broadcast::Receiver<News> {
+        self.news.subscribe()
+    }
+}

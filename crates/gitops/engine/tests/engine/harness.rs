@@ -1,0 +1,411 @@
+//! A world: an API with the engine on it, a repository, and an administrator's view of one workspace.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fairway_controller::clients::Within;
+use fairway_controller::{ClientFactory, Metrics, Reach, Requests, Shutdown, ShutdownTrigger, WorkspaceId};
+use fairway_gitops_engine::{Options, run};
+use fairway_kernel_apiserver::authn::token::Tokens;
+use fairway_kernel_apiserver::client::InProcess;
+use fairway_kernel_apiserver::custom::ProvidedKind;
+use fairway_kernel_apiserver::key::{KindPrefix, ObjectSuffix};
+use fairway_kernel_apiserver::{Kernel, KernelOptions, bootstrap, object};
+use fairway_kernel_authz::UserInfo;
+use fairway_kernel_store::value::{self, KeyRing};
+use fairway_kernel_store::{MemoryStore, Op, Txn};
+use kube::Client;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use crate::sources::Memory;
+
+/// What nothing here should take, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const REPO: &str = "https://git.example.com/shop/web.git";
+
+/// Where a scenario runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum At {
+    Root,
+    Workspace,
+}
+
+/// Runs a scenario in every place that there is.
+pub(crate) async fn everywhere<F: Future<Output = ()>>(scenario: impl Fn(World) -> F) {
+    if let Ok(path) = std::env::var("FAIRWAY_ENGINE_KUBECONFIG") {
+        scenario(World::on_cluster(&path).await).await;
+        return;
+    }
+    for at in [At::Root, At::Workspace] {
+        println!("in {at:?}");
+        scenario(World::start(at).await).await;
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) api: Requests,
+    pub(crate) sources: Arc<Memory>,
+    factory: ClientFactory,
+    metrics: Arc<Metrics>,
+    running: Option<(ShutdownTrigger, JoinHandle<()>)>,
+    kept: Option<(ShutdownTrigger, tempfile::TempDir)>,
+}
+
+impl World {
+    pub(crate) async fn start(at: At) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = KeyRing::load_or_create(&folder.path().join("keys")).unwrap();
+        let kernel = Kernel::start(KernelOptions {
+            store: Arc::new(MemoryStore::new()),
+            keys: Arc::new(keys),
+            token_key: Tokens::generate_key().unwrap(),
+            issuer: "https://test".to_owned(),
+            jwks_uri: "https://issuer/jwks".to_owned(),
+            audit_log: None,
+            kinds: provided(),
+        })
+        .await
+        .unwrap();
+        bootstrap::run(&kernel).await.unwrap();
+        let for_users = Arc::clone(&kernel);
+        let factory = ClientFactory::across_workspaces(move |user: &str| {
+            let groups = fairway_kernel_controllers::groups(user)
+                .into_iter()
+                .chain(["system:authenticated"]);
+            InProcess::new(Arc::clone(&for_users), UserInfo::new(user, groups))
+        });
+        let end = start_controllers(factory.clone());
+        let id = match at {
+            At::Root => "root",
+            At::Workspace => "2a8f0a9b1c3d4e5f",
+        };
+        if at == At::Workspace {
+            make_workspace(&kernel, id).await;
+        }
+        let mut world = Self {
+            api: administrator(&kernel, id),
+            sources: Memory::new(),
+            factory,
+            metrics: Arc::default(),
+            running: None,
+            kept: Some((end, folder)),
+        };
+        world.prepare(false).await;
+        world.start_engine();
+        world
+    }
+
+    /// The world of a kubeconfig, whose cluster has Argo CD's definitions or lets us make ours.
+    pub(crate) async fn on_cluster(path: &str) -> Self {
+        let kubeconfig = kube::config::Kubeconfig::read_from(path).unwrap();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default())
+            .await
+            .unwrap();
+        let client = Client::try_from(config).unwrap();
+        let for_users = client.clone();
+        let mut world = Self {
+            api: Requests::new(client),
+            sources: Memory::new(),
+            factory: ClientFactory::plain(move |_| for_users.clone()),
+            metrics: Arc::default(),
+            running: None,
+            kept: None,
+        };
+        world.clean().await;
+        world.prepare(true).await;
+        world.start_engine();
+        world
+    }
+
+    /// Leaves of an earlier scenario.
+    async fn clean(&self) {
+        let applications = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
+        for object in self.api.list(applications).await.unwrap_or_default() {
+            let path = format!("{applications}/{}", object["metadata"]["name"].as_str().unwrap());
+            let _ = self
+                .api
+                .merge(&path, &json!({"metadata": {"finalizers": null}}))
+                .await;
+            let _ = self.api.delete(&path).await;
+        }
+        for all in [
+            "/api/v1/namespaces/shop/configmaps",
+            "/api/v1/namespaces/shop/services",
+            "/apis/example.com/v1alpha1/namespaces/shop/tasks",
+        ] {
+            for object in self.api.list(all).await.unwrap_or_default() {
+                let path = format!("{all}/{}", object["metadata"]["name"].as_str().unwrap());
+                let _ = self
+                    .api
+                    .merge(&path, &json!({"metadata": {"finalizers": null}}))
+                    .await;
+                let _ = self.api.delete(&path).await;
+            }
+        }
+    }
+
+    /// A cluster of a kubeconfig may lack what a kernel here is handed.
+    async fn prepare(&mut self, defines: bool) {
+        if defines {
+            for (plural, kind) in [("applications", "Application"), ("appprojects", "AppProject")] {
+                self.define("argoproj.io", plural, kind).await;
+            }
+        }
+        for namespace in ["argocd", "shop"] {
+            self.create("/api/v1/namespaces", json!({"metadata": {"name": namespace}}))
+                .await;
+        }
+    }
+
+    /// Defines a kind whose objects may have any fields.
+    pub(crate) async fn define(&self, group: &str, plural: &str, kind: &str) {
+        let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let crd = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.{group}")},
+            "spec": {
+                "group": group, "scope": "Namespaced",
+                "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")},
+                "versions": [{"name": "v1alpha1", "served": true, "storage": true, "schema": {"openAPIV3Schema": any}}],
+            },
+        });
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        self.api.create(path, &crd).await.unwrap();
+        let objects = format!("/apis/{group}/v1alpha1/{plural}");
+        eventually(&format!("{plural} are served"), || async {
+            self.api.list(&objects).await.is_ok()
+        })
+        .await;
+    }
+
+    pub(crate) fn start_engine(&mut self) {
+        let options = Options {
+            clients: self.factory.clone(),
+            sources: self.sources.clone(),
+            urls: vec!["https://fairway.example.com:6443".to_owned()],
+            workers: 4,
+        };
+        let (end, shutdown) = Shutdown::new();
+        let task = tokio::spawn(run(options, Arc::clone(&self.metrics), shutdown));
+        self.running = Some((end, task));
+    }
+
+    /// Ends the engine at once, as a crash does.
+    pub(crate) fn kill_engine(&mut self) {
+        if let Some((_end, task)) = self.running.take() {
+            task.abort();
+        }
+    }
+
+    /// Ends the engine; it must do so by itself.
+    pub(crate) async fn stop_engine(&mut self) {
+        let Some((end, running)) = self.running.take() else {
+            return;
+        };
+        end.shut_down();
+        tokio::time::timeout(PATIENCE, running)
+            .await
+            .expect("the engine does not end")
+            .unwrap();
+    }
+
+    /// The end of a scenario.
+    pub(crate) async fn end(mut self) {
+        self.stop_engine().await;
+        drop(self.kept.take());
+    }
+
+    pub(crate) async fn create(&self, path: &str, object: Value) {
+        self.api.create(path, &object).await.unwrap();
+    }
+
+    /// Makes an application of the directory `web` of the repository.
+    pub(crate) async fn application(&self, name: &str, change: Value) {
+        let mut object = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"name": name, "namespace": "argocd"},
+            "spec": {
+                "project": "default",
+                "source": {"repoURL": REPO, "path": "web", "targetRevision": "main"},
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": "shop"},
+            },
+        });
+        merge(&mut object, &change);
+        let path = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
+        assert!(
+            self.api.create(path, &object).await.unwrap(),
+            "{name} is there already"
+        );
+    }
+
+    pub(crate) async fn get_application(&self, name: &str) -> Value {
+        self.api.get(&path_of(name)).await.unwrap().unwrap_or_default()
+    }
+
+    pub(crate) async fn patch_application(&self, name: &str, patch: Value) {
+        self.api.merge(&path_of(name), &patch).await.unwrap();
+    }
+
+    /// Waits until an application is as wanted, and returns it.
+    pub(crate) async fn until(&self, name: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        let begun = Instant::now();
+        loop {
+            let found = self.get_application(name).await;
+            if holds(&found) {
+                return found;
+            }
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{name}: not {what} within {PATIENCE:?}: {}",
+                serde_json::to_string_pretty(&found["status"]).unwrap()
+            );
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Waits until an application is synced to a commit and healthy.
+    pub(crate) async fn synced(&self, name: &str, commit: &str) -> Value {
+        self.until(name, &format!("synced to {commit}"), |found| {
+            let status = &found["status"];
+            status["sync"]["status"] == "Synced"
+                && status["sync"]["revision"] == commit
+                && status["health"]["status"] == "Healthy"
+        })
+        .await
+    }
+
+    pub(crate) async fn config_map(&self, name: &str) -> Option<Value> {
+        self.api
+            .get(&format!("/api/v1/namespaces/shop/configmaps/{name}"))
+            .await
+            .unwrap()
+    }
+
+    /// The messages of events about an application, with their reasons.
+    pub(crate) async fn events(&self, name: &str) -> Vec<String> {
+        let all = self.api.list("/api/v1/namespaces/argocd/events").await.unwrap();
+        let about = |event: &&Value| event["involvedObject"]["name"] == name;
+        let shown = |event: &Value| {
+            format!(
+                "{} {}",
+                event["reason"].as_str().unwrap(),
+                event["message"].as_str().unwrap()
+            )
+        };
+        all.iter().filter(about).map(shown).collect()
+    }
+}
+
+/// Argo CD's kinds and Fairway's own.
+fn provided() -> Vec<ProvidedKind> {
+    let definitions = fairway_api::definitions().into_iter().map(Arc::new);
+    definitions
+        .map(|definition| {
+            let (schema, whole) = (Arc::clone(&definition), Arc::clone(&definition));
+            ProvidedKind {
+                head: definition.head(),
+                schema: Arc::new(move || schema.schema()),
+                definition: Arc::new(move || whole.crd()),
+                fingerprint: definition.fingerprint(),
+                sealed: definition.kind().sealed,
+            }
+        })
+        .collect()
+}
+
+fn path_of(name: &str) -> String {
+    format!("/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/{name}")
+}
+
+/// The controllers without which an API is none.
+fn start_controllers(clients: ClientFactory) -> ShutdownTrigger {
+    let address = "192.0.2.7:6443".parse().unwrap();
+    let service = std::net::Ipv4Addr::new(10, 96, 0, 1);
+    let options = fairway_kernel_controllers::Options::new(clients, "", service, address);
+    let (end, shutdown) = Shutdown::new();
+    tokio::spawn(fairway_kernel_controllers::run(options, Arc::default(), shutdown));
+    end
+}
+
+async fn make_workspace(kernel: &Arc<Kernel>, id: &str) {
+    let cluster = json!({
+        "apiVersion": "core.kcp.io/v1alpha1", "kind": "LogicalCluster",
+        "metadata": {"name": "cluster", "annotations": {"kcp.io/cluster": id}},
+        "spec": {"owner": {"cluster": "root", "name": id}}, "status": {"phase": "Ready"},
+    });
+    let key = KindPrefix::new("core.kcp.io", "logicalclusters", "builtin")
+        .object(&ObjectSuffix::new(id, "", "cluster"));
+    let put = Op::Put {
+        key,
+        value: value::plain(&object::encode(&cluster).unwrap()),
+        lease: None,
+    };
+    let txn = Txn {
+        compare: Vec::new(),
+        success: vec![put],
+        failure: Vec::new(),
+    };
+    kernel.storage.store.txn(txn).await.unwrap();
+    eventually("the workspace is known", || async {
+        kernel.workspaces.resolve(id).is_some()
+    })
+    .await;
+}
+
+fn administrator(kernel: &Arc<Kernel>, id: &str) -> Requests {
+    let admin = UserInfo::new("admin", ["system:masters", "system:authenticated"]);
+    let reach = Reach::One(WorkspaceId::parse(id).unwrap());
+    let service = Within::new(InProcess::new(Arc::clone(kernel), admin), &reach);
+    Requests::new(Client::new(service, "default"))
+}
+
+/// Waits until the condition holds, and says how long it took.
+pub(crate) async fn eventually<F: Future<Output = bool>>(
+    what: &str,
+    mut holds: impl FnMut() -> F,
+) -> Duration {
+    let begun = Instant::now();
+    while !holds().await {
+        assert!(begun.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    begun.elapsed()
+}
+
+/// A merge patch, applied.
+fn merge(into: &mut Value, patch: &Value) {
+    match (into, patch) {
+        (Value::Object(into), Value::Object(patch)) => {
+            for (name, value) in patch {
+                match value.is_null() {
+                    true => {
+                        into.shift_remove(name);
+                    }
+                    false => merge(into.entry(name).or_insert(Value::Null), value),
+                }
+            }
+        }
+        (into, patch) => *into = patch.clone(),
+    }
+}
+
+/// A ConfigMap as a manifest, with one value and annotations.
+pub(crate) fn map(name: &str, value: &str, annotations: &[(&str, &str)]) -> String {
+    let lines: String = annotations
+        .iter()
+        .map(|(name, value)| format!("    {name}: {value:?}\n"))
+        .collect();
+    let annotations = match lines.is_empty() {
+        true => String::new(),
+        false => format!("  annotations:\n{lines}"),
+    };
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n{annotations}data:\n  value: {value:?}\n"
+    )
+}
+
+/// What syncs by itself.
+pub(crate) fn automated() -> Value {
+    json!({"spec": {"syncPolicy": {"automated": {"prune": true, "selfHeal": true}}}})
+}
