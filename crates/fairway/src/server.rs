@@ -115,11 +115,15 @@ pub(crate) async fn run(
         |ip| SocketAddr::new(ip, listen.port()),
     );
     let web = web::start(web_socket, data, &kernel, &live, shutdown.clone())?;
+    let own = gitops::OwnHost {
+        host: Arc::clone(&web.host),
+        kernel: Arc::clone(&kernel),
+    };
     let controllers = controllers::start(
         &kernel,
         &live,
         config,
-        gitops::Directories::of(data),
+        (gitops::Directories::of(data), own),
         advertise,
         shutdown,
     );

@@ -22,7 +22,7 @@ pub(super) fn start(
     kernel: &Arc<Kernel>,
     live: &Live,
     config: &Config,
-    directories: gitops::Directories,
+    (directories, own): (gitops::Directories, gitops::OwnHost),
     advertise: SocketAddr,
     shutdown: Shutdown,
 ) -> JoinHandle<()> {
@@ -59,6 +59,7 @@ pub(super) fn start(
     let engine = gitops::run(
         options.clients.clone(),
         directories,
+        own,
         urls,
         Arc::clone(&metrics),
         shutdown.clone(),

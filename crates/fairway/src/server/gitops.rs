@@ -1,4 +1,4 @@
-//! The GitOps engine, wired to the API of this process and to Git repositories in the data directory.
+//! The GitOps engine, wired to the API of this process, and to the Git repositories that it hosts or copies.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,6 +7,11 @@ use fairway_controller::{ClientFactory, Metrics, Shutdown};
 use fairway_gitops_engine::sources::git::{GitSources, Hosted};
 use fairway_gitops_engine::{Options, USER};
 use fairway_gitops_git::Git;
+use fairway_gitops_githost::seams::{Push, PushWatcher};
+use fairway_gitops_githost::{Host, owner};
+use fairway_kernel_apiserver::Kernel;
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
 use tracing::error;
 
 use crate::data_dir::DataDir;
@@ -31,10 +36,48 @@ impl Directories {
     }
 }
 
+/// The Git host of this installation, as the engine sees it.
+pub(super) struct OwnHost {
+    pub host: Arc<Host>,
+    pub kernel: Arc<Kernel>,
+}
+
+impl OwnHost {
+    /// Where a repository is that an Application names. Only those of its own workspace are read without credentials: who may
+    /// read others is for their workspace to say.
+    fn directory(&self, workspace: &str, url: &str) -> Option<PathBuf> {
+        let (owner, name) = slug(self.host.url(), url)?;
+        let id = self.kernel.workspaces.resolve(&owner::workspace_of(owner)?)?;
+        (*id == *workspace).then(|| self.host.place().path(&id, name))
+    }
+}
+
+/// Owner and name in the address of a hosted repository.
+fn slug<'a>(host: &str, url: &'a str) -> Option<(&'a str, &'a str)> {
+    let path = url.strip_prefix(host)?.strip_prefix('/')?.trim_end_matches('/');
+    let (owner, name) = path.strip_suffix(".git").unwrap_or(path).split_once('/')?;
+    owner::is_repository_name(name).then_some((owner, name))
+}
+
+/// Wakes the engine when something was pushed.
+struct Wake {
+    sources: Arc<GitSources>,
+    url: String,
+}
+
+impl PushWatcher for Wake {
+    fn pushed(&self, push: &Push) -> BoxStream<'static, String> {
+        let url = format!("{}/{}/{}.git", self.url, push.owner, push.wanted.name);
+        self.sources.pushed(&url);
+        stream::empty().boxed()
+    }
+}
+
 /// Runs the engine until the end.
 pub(super) async fn run(
     clients: ClientFactory,
     directories: Directories,
+    own: OwnHost,
     urls: Vec<String>,
     metrics: Arc<Metrics>,
     shutdown: Shutdown,
@@ -49,9 +92,14 @@ pub(super) async fn run(
             return;
         }
     };
-    // Repositories of this installation are found here once it hosts some.
-    let hosted: Hosted = Box::new(|_| None);
+    let host = Arc::clone(&own.host);
+    let hosted: Hosted =
+        Box::new(move |repository| own.directory(repository.workspace.as_str(), &repository.url));
     let sources = GitSources::new(git, directories.copies, hosted, clients.clients(USER));
+    host.add_watcher(Arc::new(Wake {
+        sources: Arc::clone(&sources),
+        url: host.url().to_owned(),
+    }));
     let copies = Arc::clone(&sources).follow(shutdown.clone());
     let options = Options {
         clients,
@@ -60,4 +108,31 @@ pub(super) async fn run(
         workers: WORKERS,
     };
     tokio::join!(fairway_gitops_engine::run(options, metrics, shutdown), copies);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::slug;
+
+    #[test]
+    fn addresses_of_hosted_repositories() {
+        let host = "https://git.fairway.localhost:7443";
+        for (url, expected) in [
+            (
+                "https://git.fairway.localhost:7443/root/app.git",
+                Some(("root", "app")),
+            ),
+            (
+                "https://git.fairway.localhost:7443/org.team/app/",
+                Some(("org.team", "app")),
+            ),
+            ("https://git.fairway.localhost:7443/root", None),
+            ("https://git.fairway.localhost:7443/root/../etc", None),
+            ("https://git.fairway.localhost:74430/root/app", None),
+            ("https://git.fairway.localhost:7443/root/app/more", None),
+            ("https://example.com/root/app", None),
+        ] {
+            assert_eq!(slug(host, url), expected, "{url}");
+        }
+    }
 }

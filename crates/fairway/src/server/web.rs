@@ -65,6 +65,8 @@ pub(super) async fn bind(chosen: Option<SocketAddr>, api: SocketAddr) -> anyhow:
 pub(super) struct Web {
     /// Where.
     pub listen: SocketAddr,
+    /// The repositories.
+    pub host: Arc<Host>,
     serving: JoinHandle<()>,
     keeping: JoinHandle<()>,
 }
@@ -121,9 +123,10 @@ pub(super) fn start(
         Arc::new(Metrics::default()),
         shutdown.clone(),
     ));
-    let serving = tokio::spawn(serve(socket, host, live.clone(), shutdown));
+    let serving = tokio::spawn(serve(socket, Arc::clone(&host), live.clone(), shutdown));
     Ok(Web {
         listen,
+        host,
         serving,
         keeping,
     })
