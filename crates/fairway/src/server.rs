@@ -29,6 +29,8 @@ use crate::command::running::Running;
 use crate::config::Config;
 use crate::data_dir::DataDir;
 
+pub(crate) use web::GIT;
+
 /// The issuer of service-account tokens: a name, not an address, so that tokens survive a change of the address.
 const TOKEN_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 

@@ -37,6 +37,12 @@ impl Running {
         }
     }
 
+    /// Where Git repositories are, if the server that wrote this hosts some.
+    pub(crate) fn git(&self) -> Option<String> {
+        let port = self.web_listen?.port();
+        Some(format!("https://{}:{port}", crate::server::GIT))
+    }
+
     /// Writes it down.
     pub(crate) fn write(&self, data: &DataDir) -> anyhow::Result<()> {
         write_private(&data.running(), serde_json::to_string_pretty(self)?.as_bytes())

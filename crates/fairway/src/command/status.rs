@@ -16,14 +16,17 @@ pub(crate) fn run(options: &Status) -> anyhow::Result<ExitCode> {
         Some(running) => {
             let kubeconfig = data.kubeconfig().display().to_string();
             let server = format!("https://{}", running.listen);
+            let git = running.git();
             let value = json!({
-                "running": true, "pid": running.pid, "since": running.since, "server": server,
+                "running": true, "pid": running.pid, "since": running.since, "server": server, "git": git,
                 "data": dir, "kubeconfig": kubeconfig,
             });
             let text = format!(
-                "Fairway is running (process {}, since {}).\n  Kubernetes API  {server}\n  kubeconfig      \
-                 {kubeconfig}\n  data            {dir}",
-                running.pid, running.since
+                "Fairway is running (process {}, since {}).\n  Kubernetes API  {server}\n  Git             {}\n  \
+                 kubeconfig      {kubeconfig}\n  data            {dir}",
+                running.pid,
+                running.since,
+                git.as_deref().unwrap_or("not here"),
             );
             options.output.print(&value, &text);
             Ok(ExitCode::SUCCESS)

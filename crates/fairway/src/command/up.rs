@@ -95,10 +95,11 @@ fn print_welcome(data: &DataDir, running: &Running) {
     // Whoever reads this may stop reading early; that is no reason to fail.
     let _ = writeln!(
         std::io::stdout(),
-        "Fairway is ready.\n\n  Kubernetes API   https://{}\n  kubeconfig       {}\n  data             {}\n\nTry \
+        "Fairway is ready.\n\n  Kubernetes API   https://{}\n  Git              {}\n  kubeconfig       {}\n  data             {}\n\nTry \
          next:\n  export KUBECONFIG={}\n  kubectl get namespaces\n  kubectl create configmap hello \
          --from-literal=who=you\n  fairway status",
         running.listen,
+        running.git().unwrap_or_default(),
         kubeconfig.display(),
         data.path().display(),
         kubeconfig.display(),

@@ -30,7 +30,7 @@ use super::rotation::Live;
 use crate::data_dir::DataDir;
 
 /// The host name of Git, Gitea's API and webhooks.
-const GIT: &str = "git.fairway.localhost";
+pub(crate) const GIT: &str = "git.fairway.localhost";
 /// A handshake that takes longer is given up.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Time to send the head of a request.

@@ -14,6 +14,8 @@ pub(crate) const API_VERSION: &str = "argoproj.io/v1alpha1";
 pub(crate) const CONTROL_PLANE: [&str; 2] = ["argocd", "openshift-gitops"];
 /// Asks for another look at the sources: `normal`, or `hard` to render again whatever is known.
 pub(crate) const REFRESH: &str = "argocd.argoproj.io/refresh";
+/// The annotation of an application that is somebody else's, or nobody's, for a while.
+const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
 /// Keeps an Application until its objects are gone.
 pub(crate) const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
 /// Keeps an Application until the hooks after its deletion have run.
@@ -234,6 +236,11 @@ impl Application {
 
     pub(crate) fn status(&self) -> &Value {
         &self.object["status"]
+    }
+
+    /// Whether it asks to be left alone, in the words that Go takes for true.
+    pub(crate) fn is_skipped(&self) -> bool {
+        ["1", "t", "T", "true", "TRUE", "True"].contains(&self.annotation(SKIP_RECONCILE))
     }
 
     pub(crate) fn is_deleting(&self) -> bool {

@@ -382,6 +382,9 @@ impl Engine {
                 return Ok(Outcome::Done);
             }
         };
+        if application.is_skipped() {
+            return Ok(Outcome::Done);
+        }
         let mut pen = Pen::new(requests, &application);
         let outcome = match application.is_deleting() {
             true => self.finalize(&application, &mut pen).await,
