@@ -142,8 +142,8 @@ fn names_are_unique() {
     }
     assert_eq!(
         seen.len(),
-        133 + 26 + 4,
-        "upstream's, thirteen roles of Fairway with their bindings, and four of workspaces"
+        133 + 32 + 4,
+        "upstream's, sixteen roles of Fairway with their bindings, and four of workspaces"
     );
 }
 
