@@ -12,18 +12,14 @@
 //! with which the platform works, have only the common bounds.
 
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
-use http_body_util::BodyExt as _;
+use http_body::Body as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::http::body::{BoxError, ResponseBody};
+use crate::http::body::{ResponseBody, keeping};
 use crate::key::ROOT_CLUSTER;
 use crate::status::ApiError;
 use crate::workspaces::EVERY_CLUSTER;
@@ -85,35 +81,9 @@ impl Place {
     pub fn keep_for(self, answer: ResponseBody) -> ResponseBody {
         let is_long = answer.size_hint().exact().is_none_or(|size| size > LONG_ANSWER);
         match self.own {
-            Some(own) if is_long => Sending { answer, _own: own }.boxed_unsync(),
+            Some(own) if is_long => keeping(answer, own),
             _ => answer,
         }
-    }
-}
-
-/// An answer on its way.
-struct Sending {
-    answer: ResponseBody,
-    _own: Own,
-}
-
-impl Body for Sending {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Pin::new(&mut self.answer).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.answer.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.answer.size_hint()
     }
 }
 
@@ -207,6 +177,7 @@ fn refusal() -> ApiError {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
+    use http_body_util::BodyExt as _;
 
     use super::*;
 

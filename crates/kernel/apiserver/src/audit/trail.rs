@@ -3,22 +3,18 @@
 //! The policy is asked once, when it is known who asks. A watch begins with one line and ends with another, which is
 //! written when its body is dropped, whoever ended it.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use fairway_kernel_authz::UserInfo;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response};
-use http_body::{Body, Frame, SizeHint};
-use http_body_util::BodyExt;
 
 use super::Entry;
 use super::capture::{self, MAX_OBJECT, Outcome};
 use super::policy::{Level, Stage, Verdict};
 use crate::authn::Peer;
-use crate::http::body::{BoxError, ResponseBody};
+use crate::http::body::{ResponseBody, keeping};
 use crate::kernel::Kernel;
 use crate::request::RequestInfo;
 
@@ -127,13 +123,7 @@ impl Trail {
             trail: self,
             outcome,
         };
-        response.map(|inner| {
-            Watched {
-                inner,
-                _ended: Box::new(ended),
-            }
-            .boxed_unsync()
-        })
+        response.map(|body| keeping(body, ended))
     }
 
     fn line(&self, kernel: &Kernel, parts: &Parts, peer: &Peer, stage: Stage, outcome: Option<&mut Outcome>) {
@@ -193,31 +183,5 @@ impl Drop for Ended {
             Stage::ResponseComplete,
             outcome,
         );
-    }
-}
-
-/// The body of a watch, which knows when it has ended.
-struct Watched {
-    inner: ResponseBody,
-    _ended: Box<Ended>,
-}
-
-impl Body for Watched {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Pin::new(&mut self.inner).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
     }
 }

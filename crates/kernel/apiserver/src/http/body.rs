@@ -1,8 +1,12 @@
 //! Request bodies, bounded, and the type of response bodies.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use bytes::{Bytes, BytesMut};
 use fairway_kernel_schema::json_type;
 use http::HeaderMap;
+use http_body::{Body, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use serde_json::Value;
@@ -26,6 +30,40 @@ pub fn full(bytes: impl Into<Bytes>) -> ResponseBody {
     Full::new(bytes.into())
         .map_err(|never| match never {})
         .boxed_unsync()
+}
+
+/// A body that keeps something until it has been handed over, or given up.
+pub fn keeping<T: Send + 'static>(body: ResponseBody, kept: T) -> ResponseBody {
+    Keeping {
+        body,
+        _kept: Box::new(kept),
+    }
+    .boxed_unsync()
+}
+
+struct Keeping<T> {
+    body: ResponseBody,
+    _kept: Box<T>,
+}
+
+impl<T> Body for Keeping<T> {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// Reads a whole body, up to the limit.
