@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use fairway_text_gotemplate::value::from_json;
 use fairway_text_gotemplate::{
-    Fault, Func, Functions, Host, Limits, Machine, MissingKey, Param, Templates, Value as GoValue, arg,
+    Fault, Func, Functions, Limits, Machine, MissingKey, NoHost, Param, Templates, Value as GoValue, arg,
     formats, parse, sprig,
 };
 use serde_json::{Map, Value};
@@ -23,38 +23,12 @@ pub struct Renderer {
     pub missing_key: MissingKey,
 }
 
-/// A template has no clock and no chance of its own: the same set yields the same Applications.
-struct Nothing;
-
-impl Host for Nothing {
-    fn now(&self) -> i128 {
-        0
-    }
-
-    fn entropy(&self, buffer: &mut [u8]) {
-        buffer.fill(0);
-    }
-
-    fn ask(&self, question: &str, _: &[GoValue]) -> Result<GoValue, Fault> {
-        Err(Fault::new(format!("nobody answers {question}")))
-    }
-}
-
 fn functions() -> &'static Functions {
     static FUNCTIONS: LazyLock<Functions> = LazyLock::new(|| {
         let mut functions = Functions::builtin();
         sprig::add(&mut functions);
-        // What differs each time would make new Applications each time.
-        for name in [
-            "now",
-            "randAlpha",
-            "randAlphaNum",
-            "randAscii",
-            "randNumeric",
-            "randInt",
-            "randBytes",
-            "uuidv4",
-        ] {
+        // What differs each time would make new Applications each time; the network is taken away by Argo CD, too.
+        for name in sprig::DIFFERS_EACH_TIME.iter().chain(&["getHostByName"]) {
             functions.remove(name);
         }
         functions.add(formats::TABLE);
@@ -195,7 +169,7 @@ fn go_template(text: &str, params: &Params, missing_key: MissingKey) -> Result<S
         work: 5_000_000,
         output: 4 << 20,
     };
-    let mut machine = Machine::new(functions, &templates, &Nothing, limits).missing_key(missing_key);
+    let mut machine = Machine::new(functions, &templates, &NoHost, limits).missing_key(missing_key);
     let data = from_json(&Value::Object(params.clone()));
     let out = machine
         .execute(NAME, &data)

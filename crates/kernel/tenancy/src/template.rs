@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use fairway_text_gotemplate::value::from_json;
 use fairway_text_gotemplate::{
-    Fault, Func, Functions, Host, Limits, Machine, Param, Templates, Value as GoValue, arg, parse, sprig,
+    Fault, Func, Functions, Limits, Machine, NoHost, Param, Templates, Value as GoValue, arg, parse, sprig,
 };
 use serde_json::Value;
 
@@ -25,57 +25,14 @@ const LIMITS: Limits = Limits {
 const NAME: &str = "inline";
 /// What Go prints for a field that is not there. Nobody means it.
 const NO_VALUE: &str = "<no value>";
-/// What differs each time, and what takes long by design.
-const UNFIT: [&str; 26] = [
-    "ago",
-    "bcrypt",
-    "buildCustomCert",
-    "decryptAES",
-    "derivePassword",
-    "encryptAES",
-    "env",
-    "expandenv",
-    "genCA",
-    "genCAWithKey",
-    "genPrivateKey",
-    "genSelfSignedCert",
-    "genSelfSignedCertWithKey",
-    "genSignedCert",
-    "genSignedCertWithKey",
-    "getHostByName",
-    "htpasswd",
-    "now",
-    "randAlpha",
-    "randAlphaNum",
-    "randAscii",
-    "randBytes",
-    "randInt",
-    "randNumeric",
-    "shuffle",
-    "uuidv4",
-];
-
-struct Nothing;
-
-impl Host for Nothing {
-    fn now(&self) -> i128 {
-        0
-    }
-
-    fn entropy(&self, buffer: &mut [u8]) {
-        buffer.fill(0);
-    }
-
-    fn ask(&self, question: &str, _: &[GoValue]) -> Result<GoValue, Fault> {
-        Err(Fault::new(format!("nobody answers {question}")))
-    }
-}
+/// What takes long by design, or is of no use in a name.
+const UNFIT: &[&str] = &["buildCustomCert", "decryptAES", "derivePassword", "getHostByName"];
 
 fn functions() -> &'static Functions {
     static FUNCTIONS: LazyLock<Functions> = LazyLock::new(|| {
         let mut functions = Functions::builtin();
         sprig::add(&mut functions);
-        for name in UNFIT {
+        for name in sprig::DIFFERS_EACH_TIME.iter().chain(UNFIT) {
             functions.remove(name);
         }
         // What is not set has a hash, too: objects of the cluster have no namespace.
@@ -123,7 +80,7 @@ fn sha3_short(_: &mut Machine<'_>, args: &[GoValue]) -> Result<GoValue, Fault> {
 /// Renders a template with `data` as the dot. Space around the result is cut, as the sync agent does.
 pub(crate) fn render(template: &str, data: &Value) -> Result<String, String> {
     let templates = read(template)?;
-    let mut machine = Machine::new(functions(), &templates, &Nothing, LIMITS);
+    let mut machine = Machine::new(functions(), &templates, &NoHost, LIMITS);
     let made = machine
         .execute(NAME, &from_json(data))
         .map_err(|error| format!("failed to evaluate: {error}"))?;
@@ -258,7 +215,7 @@ mod tests {
         ] {
             assert_eq!(render(template, &data()), Err(expected.to_owned()), "{template}");
         }
-        for name in UNFIT {
+        for name in sprig::DIFFERS_EACH_TIME.iter().chain(UNFIT) {
             let refused = check(&format!("{{{{ {name} }}}}")).unwrap_err();
             assert!(
                 refused.ends_with(&format!("function \"{name}\" not defined")),

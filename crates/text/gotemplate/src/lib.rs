@@ -27,7 +27,7 @@ pub use ast::Template;
 pub use error::{ExecError, Fault, ParseError};
 pub use fairway_text_gotext::strings as text;
 pub use functions::{Call, Func, Functions, Param};
-pub use machine::{Host, Limits, Machine, MissingKey, Templates, TextFault};
+pub use machine::{Host, Limits, Machine, MissingKey, NoHost, Templates, TextFault};
 pub use parse::{parse, parse_bytes};
 pub use value::{Entries, Map, Str, Value};
 

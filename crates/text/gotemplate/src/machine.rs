@@ -44,6 +44,25 @@ pub trait Host {
     fn ask(&self, question: &str, args: &[Value]) -> Result<Value, Fault>;
 }
 
+/// A host without clock, chance and answers: the same template and data give the same text for ever.
+///
+/// Functions that are of no use without them are to be taken away ([`crate::sprig::DIFFERS_EACH_TIME`]).
+pub struct NoHost;
+
+impl Host for NoHost {
+    fn now(&self) -> i128 {
+        0
+    }
+
+    fn entropy(&self, buffer: &mut [u8]) {
+        buffer.fill(0);
+    }
+
+    fn ask(&self, question: &str, _: &[Value]) -> Result<Value, Fault> {
+        Err(Fault::new(format!("nobody answers {question}")))
+    }
+}
+
 /// What a field of a map is when there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MissingKey {

@@ -50,5 +50,29 @@ pub fn add(functions: &mut Functions) {
     crypto::add(functions);
 }
 
+/// What answers otherwise each time, for callers whose templates must always say the same: by the clock or by chance.
+pub const DIFFERS_EACH_TIME: &[&str] = &[
+    "ago",
+    "bcrypt",
+    "encryptAES",
+    "genCA",
+    "genCAWithKey",
+    "genPrivateKey",
+    "genSelfSignedCert",
+    "genSelfSignedCertWithKey",
+    "genSignedCert",
+    "genSignedCertWithKey",
+    "htpasswd",
+    "now",
+    "randAlpha",
+    "randAlphaNum",
+    "randAscii",
+    "randBytes",
+    "randInt",
+    "randNumeric",
+    "shuffle",
+    "uuidv4",
+];
+
 #[cfg(test)]
 mod tests;
