@@ -1,4 +1,4 @@
-//! What every command that goes on until it is stopped begins with: a log on standard error, a runtime, little memory.
+//! What every command that goes on until it is stopped begins with: a log on standard error, a runtime.
 
 use std::io::IsTerminal;
 
@@ -16,8 +16,6 @@ pub(super) fn prepare(name: &str, log: &str) -> anyhow::Result<Runtime> {
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .init();
-    // Before the first thread.
-    fairway_memory::share_arenas();
     Builder::new_multi_thread()
         .enable_all()
         .thread_name(name)
