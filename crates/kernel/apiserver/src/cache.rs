@@ -13,6 +13,7 @@
 mod history;
 mod ingest;
 mod kind;
+mod sheet;
 mod usage;
 
 use std::collections::HashMap;
@@ -26,6 +27,7 @@ use tokio::sync::watch;
 pub use ingest::LoadError;
 pub use kind::{Change, ChangeKind, KindCache, Listing, Observer, Scope, Signal, Subscription, watch_frame};
 
+pub use sheet::Sheet;
 pub use usage::Usage;
 
 use serde_json::Value;

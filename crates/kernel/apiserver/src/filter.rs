@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::cache::Sheet;
 use crate::key::split_suffix;
 use crate::object::Object;
 use crate::registry::ResourceDef;
@@ -70,11 +71,13 @@ impl Filter {
         }
     }
 
-    /// Drops what is not selected.
-    pub(crate) fn retain(&self, def: &ResourceDef, objects: &mut Vec<Arc<Object>>) {
-        if !self.is_empty() {
-            objects.retain(|object| self.matches(def, object));
+    /// What is selected of a list.
+    pub(crate) fn select(&self, def: &ResourceDef, sheet: Arc<Sheet>) -> Arc<Sheet> {
+        if self.is_empty() {
+            return sheet;
         }
+        let selected = sheet.iter().filter(|object| self.matches(def, object));
+        Arc::new(selected.cloned().collect())
     }
 
     /// Whether an object is selected, whose key says its namespace and name: most field selectors ask for nothing else, and

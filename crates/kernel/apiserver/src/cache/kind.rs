@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWrite
 use bytes::{BufMut, Bytes, BytesMut};
 use tokio::sync::mpsc;
 
+use super::sheet::{LastSheet, Sheet};
 use crate::object::Object;
 
 /// The most changes that a kind remembers.
@@ -152,6 +153,7 @@ pub type Observer = Box<dyn Fn(&Change) + Send + Sync>;
 struct State {
     observers: Vec<Observer>,
     objects: BTreeMap<Box<str>, Arc<Object>>,
+    last_sheet: LastSheet,
     window: VecDeque<Arc<Change>>,
     window_bytes: usize,
     /// All changes after this revision are in the window.
@@ -174,6 +176,7 @@ impl KindCache {
             state: RwLock::new(State {
                 observers: Vec::new(),
                 objects: BTreeMap::new(),
+                last_sheet: LastSheet::default(),
                 window: VecDeque::new(),
                 window_bytes: 0,
                 window_from: loaded_at,
@@ -255,12 +258,14 @@ impl KindCache {
     }
 
     /// References to all objects of a scope, without their keys: the quick form for whole lists.
-    pub fn snapshot(&self, scope: &Scope, applied: u64) -> (Vec<Arc<Object>>, u64) {
+    pub fn snapshot(&self, scope: &Scope, applied: u64) -> (Arc<Sheet>, u64) {
         let state = self.read();
         let revision = applied.max(state.changed_at);
         let objects = match scope {
-            Scope::One(one) => state.objects.get(one).cloned().into_iter().collect(),
-            Scope::Within(prefix) => state.within(prefix, None).map(|(_, o)| Arc::clone(o)).collect(),
+            Scope::One(one) => Arc::new(state.objects.get(one).cloned().into_iter().collect()),
+            Scope::Within(prefix) => state.last_sheet.get_or(prefix, || {
+                state.within(prefix, None).map(|(_, o)| Arc::clone(o)).collect()
+            }),
         };
         (objects, revision)
     }
@@ -320,7 +325,9 @@ impl KindCache {
 
     /// Takes in all objects when the store is read for the first time. Their order makes the map at once, and a dense one.
     pub(super) fn load(&self, objects: Vec<(Box<str>, Arc<Object>)>) {
-        self.write().objects = objects.into_iter().collect();
+        let mut state = self.write();
+        state.objects = objects.into_iter().collect();
+        state.last_sheet.forget();
     }
 
     /// Takes in a new state of an object; returns the size of the one before.
@@ -389,6 +396,7 @@ impl State {
 
     fn record(&mut self, change: &Arc<Change>) {
         self.changed_at = change.object.revision();
+        self.last_sheet.forget();
         self.observers.iter().for_each(|observe| observe(change));
         self.window_bytes += change.weight();
         self.window.push_back(Arc::clone(change));
@@ -495,6 +503,34 @@ mod tests {
             let (none, more) = kind.list(&everything(), Some(outside), 2, 0);
             assert_eq!((none.objects.len(), more), (0, false), "{outside}");
         }
+    }
+
+    #[test]
+    fn whole_lists_are_shared_until_something_changes() {
+        let kind = KindCache::new("/core/x/builtin/", 0);
+        let names = |prefix: &str| {
+            let (sheet, _) = kind.snapshot(&Scope::Within(prefix.into()), 0);
+            sheet.iter().map(|o| o.revision()).collect::<Vec<_>>()
+        };
+        for i in 0..200_u64 {
+            let namespace = if i % 2 == 0 { "even" } else { "odd" };
+            kind.put(&format!("root/{namespace}/{i:03}"), object("x", i + 1));
+        }
+        let (first, _) = kind.snapshot(&everything(), 0);
+        let (again, revision) = kind.snapshot(&everything(), 0);
+        assert!(Arc::ptr_eq(&first, &again));
+        assert_eq!((again.len(), revision), (200, 200));
+        assert_eq!(
+            again.bytes(),
+            again.iter().map(|o| o.bytes().len()).sum::<usize>()
+        );
+        assert_eq!(names("root/odd/").len(), 100, "another list is another list");
+        assert_eq!(names("root/").len(), 200);
+        kind.put("root/odd/001", object("x", 201));
+        assert!(names("root/odd/").contains(&201), "a change is seen");
+        kind.delete("root/odd/001", 202);
+        assert_eq!(names("root/odd/").len(), 99, "and a deletion");
+        assert_eq!(first.len(), 200, "who has a list keeps it");
     }
 
     #[test]

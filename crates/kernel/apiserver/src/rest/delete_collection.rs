@@ -17,7 +17,7 @@ pub(crate) async fn delete_collection(call: &Call<'_>, body: Bytes) -> Answer {
     let delete_options = DeleteOptions::read(call, &body, call.query)?;
     let page = list::page(call, &options, &filter).await?;
     let mut items: Vec<Value> = Vec::with_capacity(page.objects.len());
-    for object in &page.objects {
+    for object in page.objects.iter() {
         let value = present::value(&call.def, object)?;
         match delete::delete_named(call, meta(&value, "name"), &delete_options).await {
             Ok(_) => items.push(value),

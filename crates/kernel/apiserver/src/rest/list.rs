@@ -13,7 +13,7 @@ pub(crate) use continuation::Continuation;
 
 use super::call::{Answer, Call};
 use super::present::{self, Table};
-use crate::cache::{Listing, Scope};
+use crate::cache::{Listing, Scope, Sheet};
 use crate::filter::Filter;
 use crate::http::negotiate::{Form, Format, takes_gzip};
 use crate::http::respond;
@@ -25,8 +25,8 @@ use crate::status::ApiError;
 
 /// A page, and what its `ListMeta` says.
 pub(crate) struct Page {
-    /// The objects, with their suffixes where pages are cut.
-    pub objects: Vec<Arc<Object>>,
+    /// The objects.
+    pub objects: Arc<Sheet>,
     /// Their revision.
     pub revision: u64,
     /// Where the next page begins.
@@ -66,10 +66,9 @@ pub(crate) async fn page(call: &Call<'_>, options: &ListOptions, filter: &Filter
     let cache = &call.kernel.storage.cache;
     let (exact, after) = position(call, options).await?;
     if options.limit == 0 && exact.is_none() && after.is_none() {
-        let (mut objects, revision) = kind.snapshot(&scope, cache.applied());
-        filter.retain(&call.def, &mut objects);
+        let (objects, revision) = kind.snapshot(&scope, cache.applied());
         return Ok(Page {
-            objects,
+            objects: filter.select(&call.def, objects),
             revision,
             next: None,
             remaining: None,
@@ -152,7 +151,7 @@ fn cut(call: &Call<'_>, options: &ListOptions, filter: &Filter, listing: Listing
     };
     let remaining = (next.is_some() && filter.is_empty()).then_some(more);
     Page {
-        objects: objects.into_iter().map(|(_, object)| object).collect(),
+        objects: Arc::new(objects.into_iter().map(|(_, object)| object).collect()),
         revision,
         next,
         remaining,
@@ -275,7 +274,7 @@ fn values(call: &Call<'_>, objects: &[Arc<Object>]) -> Result<Vec<Value>, ApiErr
         .collect()
 }
 
-fn items(call: &Call<'_>, objects: Vec<Arc<Object>>) -> Result<body::Items, ApiError> {
+fn items(call: &Call<'_>, objects: Arc<Sheet>) -> Result<body::Items, ApiError> {
     if present::are_ready(&call.def, &objects) {
         return Ok(body::Items::Shared {
             objects,

@@ -14,9 +14,9 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 
 use super::json_type;
+use crate::cache::Sheet;
 use crate::http::body::{BoxError, ResponseBody, full};
 use crate::http::gzip;
-use crate::object::Object;
 
 /// Bytes given to the connection at once. Larger blocks would each be mapped anew by the allocator and leave the caches.
 const CHUNK: usize = 64 * 1024;
@@ -28,7 +28,7 @@ pub(super) enum Items {
     /// As the cache has them.
     Shared {
         /// The objects.
-        objects: Vec<Arc<Object>>,
+        objects: Arc<Sheet>,
         /// Items of built-in lists do not repeat their type.
         untyped: bool,
     },
@@ -60,10 +60,18 @@ impl Items {
     }
 
     fn total(&self) -> usize {
-        (0..self.len())
-            .filter_map(|i| self.get(i))
-            .map(|(a, b)| a.len() + b.len())
-            .sum()
+        match self {
+            // Each with its opening brace.
+            Self::Shared {
+                objects,
+                untyped: true,
+            } => objects.len() + objects.untyped_bytes(),
+            Self::Shared {
+                objects,
+                untyped: false,
+            } => objects.bytes(),
+            Self::Own(objects) => objects.iter().map(Bytes::len).sum(),
+        }
     }
 }
 
