@@ -2,6 +2,7 @@
 
 pub mod impersonate;
 pub mod oidc;
+mod proven;
 pub mod token;
 pub mod x509;
 

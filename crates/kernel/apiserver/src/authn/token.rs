@@ -19,6 +19,7 @@ use ring::signature::{
 };
 use serde_json::{Value, json};
 
+use super::proven::Proven;
 use crate::kernel::Kernel;
 use crate::key::ROOT_CLUSTER;
 
@@ -51,6 +52,8 @@ struct Keys {
     signing: EcdsaKeyPair,
     /// Those that verify; the first is the one that signs.
     verifying: Vec<PublicKey>,
+    /// What they have verified.
+    proven: Proven,
 }
 
 /// A key that verifies.
@@ -93,7 +96,31 @@ impl Keys {
                 verifying.push(key.clone());
             }
         }
-        Ok(Self { signing, verifying })
+        Ok(Self {
+            signing,
+            verifying,
+            proven: Proven::default(),
+        })
+    }
+
+    /// The claims of a token with the signature of one of the keys.
+    fn claims(&self, token: &str) -> Result<Value, TokenError> {
+        let (signed, signature) = token.rsplit_once('.').ok_or(TokenError::Malformed)?;
+        let (header, claims) = signed.split_once('.').ok_or(TokenError::Malformed)?;
+        let json = |part: &str| -> Result<Value, TokenError> {
+            let bytes = B64.decode(part).map_err(|_| TokenError::Malformed)?;
+            serde_json::from_slice(&bytes).map_err(|_| TokenError::Malformed)
+        };
+        let header = json(header)?;
+        let key = self.verifying.iter().find(|key| header["kid"] == key.id.as_str());
+        let Some(key) = key.filter(|_| header["alg"] == "ES256") else {
+            return Err(TokenError::Signature);
+        };
+        let signature = B64.decode(signature).map_err(|_| TokenError::Malformed)?;
+        UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, &key.point)
+            .verify(signed.as_bytes(), &signature)
+            .map_err(|_| TokenError::Signature)?;
+        json(claims)
     }
 
     fn signing_id(&self) -> &str {
@@ -271,27 +298,12 @@ impl Tokens {
     }
 
     /// The claims of a token with our signature, at this time. What it is bound to is not looked at.
-    pub fn verify(&self, token: &str, now: i64) -> Result<Value, TokenError> {
+    pub fn verify(&self, token: &str, now: i64) -> Result<Arc<Value>, TokenError> {
         if token.len() > MAX_TOKEN {
             return Err(TokenError::Malformed);
         }
-        let (signed, signature) = token.rsplit_once('.').ok_or(TokenError::Malformed)?;
-        let (header, claims) = signed.split_once('.').ok_or(TokenError::Malformed)?;
-        let json = |part: &str| -> Result<Value, TokenError> {
-            let bytes = B64.decode(part).map_err(|_| TokenError::Malformed)?;
-            serde_json::from_slice(&bytes).map_err(|_| TokenError::Malformed)
-        };
-        let header = json(header)?;
         let keys = self.keys.load();
-        let key = keys.verifying.iter().find(|key| header["kid"] == key.id.as_str());
-        let Some(key) = key.filter(|_| header["alg"] == "ES256") else {
-            return Err(TokenError::Signature);
-        };
-        let signature = B64.decode(signature).map_err(|_| TokenError::Malformed)?;
-        UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, &key.point)
-            .verify(signed.as_bytes(), &signature)
-            .map_err(|_| TokenError::Signature)?;
-        let claims = json(claims)?;
+        let claims = keys.proven.get_or(token, || keys.claims(token))?;
         let issuer = claims["iss"].as_str().unwrap_or("");
         if issuer != self.issuer {
             return Err(TokenError::Issuer(issuer.to_owned()));
