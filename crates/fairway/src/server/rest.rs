@@ -1,4 +1,5 @@
 //! After work comes rest: when the server has been busy and is no longer, it gives back the memory that it does not need.
+//! Short work may need much: the document of a large kind that a client asks for once takes megabytes for a moment.
 
 use std::time::Duration;
 
@@ -11,17 +12,21 @@ const QUIET: Duration = Duration::from_mins(1);
 /// What a quiet server may use of a core, in hundredths.
 const QUIET_PERCENT: u32 = 1;
 
-/// Gives back after the start, and after every busy time. Ends with the process.
+/// How much may have become free before it is given back although little was done.
+const MUCH: usize = 2 << 20;
+
+/// Gives back after the start, after every busy time, and when much has become free. Ends with the process.
 pub(super) async fn run() {
     tokio::time::sleep(SETTLED).await;
     give_back().await;
-    let mut busy = false;
+    let (mut busy, mut unused) = (false, fairway_memory::unused());
     loop {
         let before = cpu();
         tokio::time::sleep(QUIET).await;
         let quiet = cpu().saturating_sub(before) <= QUIET * QUIET_PERCENT / 100;
-        if quiet && busy {
+        if quiet && (busy || fairway_memory::unused() > unused + MUCH) {
             give_back().await;
+            unused = fairway_memory::unused();
         }
         busy = !quiet;
     }

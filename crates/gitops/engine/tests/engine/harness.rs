@@ -185,6 +185,7 @@ impl World {
             sources: self.sources.clone(),
             urls: vec!["https://fairway.example.com:6443".to_owned()],
             workers: 4,
+            served: None,
         };
         let (end, shutdown) = Shutdown::new();
         let task = tokio::spawn(run(options, Arc::clone(&self.metrics), shutdown));
