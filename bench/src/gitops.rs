@@ -35,7 +35,7 @@ pub(crate) struct Options {
     /// One of both alone; nothing is written then.
     #[arg(long)]
     only: Option<Which>,
-    /// Divides every count: 10 for a quick look, which is never written as a result.
+    /// Divides every count: 10 or 100 for a quick look, which is never written as a result.
     #[arg(long, default_value_t = 1)]
     divide: usize,
     /// Seconds of rest before memory is read: a server remembers what happened in the last minutes.

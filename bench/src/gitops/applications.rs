@@ -82,11 +82,23 @@ struct State {
     revision: String,
 }
 
-/// Follows all Applications.
-#[derive(Clone)]
+/// Follows all Applications, until it is dropped.
 pub(super) struct Follower {
-    states: Arc<Mutex<HashMap<String, State>>>,
-    moved: Arc<Notify>,
+    seen: Arc<Seen>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What was seen of all Applications.
+#[derive(Default)]
+struct Seen {
+    states: Mutex<HashMap<String, State>>,
+    moved: Notify,
 }
 
 impl Follower {
@@ -98,22 +110,65 @@ impl Follower {
         let stream = client
             .stream(format!("{APPLICATIONS}?watch=1&resourceVersion={from}"))
             .await?;
-        let follower = Self {
-            states: Arc::default(),
-            moved: Arc::default(),
-        };
+        let seen = Arc::new(Seen::default());
         for object in list["items"].as_array().into_iter().flatten() {
-            follower.put(&serde_json::from_value(object.clone())?);
+            seen.put(&serde_json::from_value(object.clone())?);
         }
-        let task = follower.clone();
-        tokio::spawn(async move {
-            if let Err(error) = task.follow(stream).await {
+        let following = Arc::clone(&seen);
+        let task = tokio::spawn(async move {
+            if let Err(error) = following.follow(stream).await {
                 eprintln!("the watch of Applications ended: {error:#}");
             }
         });
-        Ok(follower)
+        Ok(Self { seen, task })
     }
 
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.seen.lock().len()
+    }
+
+    /// Waits until all of these are synced.
+    pub(super) async fn synced(&self, numbers: Range<usize>) -> Result<()> {
+        self.until(|states| {
+            let is_open = |number: &usize| !states.get(&application(*number)).is_some_and(|it| it.is_synced);
+            numbers.clone().filter(is_open).count()
+        })
+        .await
+    }
+
+    /// Waits until one is synced to a commit.
+    pub(super) async fn synced_to(&self, number: usize, commit: &str) -> Result<()> {
+        let name = application(number);
+        self.until(|states| {
+            let is_there = |state: &State| state.is_synced && state.revision == commit;
+            usize::from(!states.get(&name).is_some_and(is_there))
+        })
+        .await
+    }
+
+    /// Waits until nothing is left of what is counted.
+    async fn until(&self, left: impl Fn(&HashMap<String, State>) -> usize) -> Result<()> {
+        let mut before = usize::MAX;
+        let mut since = tokio::time::Instant::now();
+        loop {
+            let mut moved = std::pin::pin!(self.seen.moved.notified());
+            moved.as_mut().enable();
+            let now = left(&self.seen.lock());
+            if now == 0 {
+                return Ok(());
+            }
+            if now < before {
+                (before, since) = (now, tokio::time::Instant::now());
+            }
+            if tokio::time::timeout_at(since + PATIENCE, moved).await.is_err() {
+                bail!("{now} Applications are not synced, and nothing has moved for {PATIENCE:?}");
+            }
+        }
+    }
+}
+
+impl Seen {
     async fn follow(&self, mut stream: Incoming) -> Result<()> {
         let mut buffer = BytesMut::new();
         while let Some(frame) = stream.frame().await {
@@ -151,49 +206,6 @@ impl Follower {
             revision: status.sync.revision.clone(),
         };
         self.lock().insert(object.metadata.name.clone(), state);
-    }
-
-    /// How many there are.
-    pub(super) fn count(&self) -> usize {
-        self.lock().len()
-    }
-
-    /// Waits until all of these are synced.
-    pub(super) async fn synced(&self, numbers: Range<usize>) -> Result<()> {
-        self.until(|states| {
-            let is_open = |number: &usize| !states.get(&application(*number)).is_some_and(|it| it.is_synced);
-            numbers.clone().filter(is_open).count()
-        })
-        .await
-    }
-
-    /// Waits until one is synced to a commit.
-    pub(super) async fn synced_to(&self, number: usize, commit: &str) -> Result<()> {
-        let name = application(number);
-        self.until(|states| {
-            let is_there = |state: &State| state.is_synced && state.revision == commit;
-            usize::from(!states.get(&name).is_some_and(is_there))
-        })
-        .await
-    }
-
-    /// Waits until nothing is left of what is counted.
-    async fn until(&self, left: impl Fn(&HashMap<String, State>) -> usize) -> Result<()> {
-        let mut before = usize::MAX;
-        let mut since = tokio::time::Instant::now();
-        loop {
-            let moved = self.moved.notified();
-            let now = left(&self.lock());
-            if now == 0 {
-                return Ok(());
-            }
-            if now < before {
-                (before, since) = (now, tokio::time::Instant::now());
-            }
-            if tokio::time::timeout_at(since + PATIENCE, moved).await.is_err() {
-                bail!("{now} Applications are not synced, and nothing has moved for {PATIENCE:?}");
-            }
-        }
     }
 }
 
