@@ -16,7 +16,7 @@ mod side;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::Which;
 use crate::figures::Figures;
@@ -41,14 +41,23 @@ pub(crate) struct Options {
     /// Seconds of rest before memory is read: a server remembers what happened in the last minutes.
     #[arg(long, default_value_t = 400)]
     rest: u64,
-    /// Without the thousands of applications.
+    /// One part of the run alone; nothing is written then.
     #[arg(long)]
-    no_fleet: bool,
+    part: Option<Part>,
     /// Where data directories are made. The file system under it decides what an fsync costs.
     #[arg(long, default_value = "target/bench")]
     data: PathBuf,
     #[arg(long, default_value = "bench/results")]
     results: PathBuf,
+}
+
+/// The parts of a run.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Both side by side.
+    Beside,
+    /// Fairway with thousands of applications.
+    Fleet,
 }
 
 /// Everything that was measured.
@@ -60,8 +69,10 @@ struct Measured {
 }
 
 pub(crate) async fn run(options: &Options) -> Result<()> {
+    let has = |part: Part| options.part.is_none_or(|only| only == part);
     let wants = |which: Which| options.only.is_none_or(|only| only == which);
-    let module = match (&options.module, wants(Which::Peer)) {
+    let wants_peer = wants(Which::Peer) && has(Part::Beside);
+    let module = match (&options.module, wants_peer) {
         (Some(module), _) => Some(module.clone()),
         (None, true) => Some(argocd::module()?),
         (None, false) => None,
@@ -72,7 +83,7 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
     std::fs::create_dir_all(&options.data)
         .with_context(|| format!("cannot make {}", options.data.display()))?;
     let mut measured = Measured::default();
-    if let Some(module) = module.filter(|_| wants(Which::Peer)) {
+    if let Some(module) = module.filter(|_| wants_peer) {
         eprintln!("Argo CD on etcd + kube-apiserver");
         let directory = tempfile::tempdir_in(&options.data)?;
         let side = argocd::start(&options.bin, directory.path(), &module).await?;
@@ -82,7 +93,7 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
             .context("measuring Argo CD")?;
         measured.argocd = Some(figures);
     }
-    if wants(Which::Fairway) {
+    if wants(Which::Fairway) && has(Part::Beside) {
         eprintln!("Fairway");
         let directory = tempfile::tempdir_in(&options.data)?;
         let side = side::fairway(&options.fairway, directory.path()).await?;
@@ -92,7 +103,7 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
             .context("measuring Fairway")?;
         measured.fairway = Some(figures);
     }
-    if wants(Which::Fairway) && !options.no_fleet {
+    if wants(Which::Fairway) && has(Part::Fleet) {
         eprintln!("Fairway with a fleet");
         let directory = tempfile::tempdir_in(&options.data)?;
         let figures = fleet::measure(&options.fairway, directory.path(), options.divide, options.rest)
@@ -102,7 +113,7 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
     }
     let text = report::write(&measured);
     println!("{text}");
-    if options.only.is_none() && options.divide == 1 && !options.no_fleet {
+    if options.only.is_none() && options.divide == 1 && options.part.is_none() {
         let path = crate::report::write_named(&options.results, "gitops-", &text)?;
         eprintln!("written to {}", path.display());
     }
