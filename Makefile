@@ -130,6 +130,13 @@ workspaces: ## what a workspace costs among 10,000, and what a flood does; write
 	cargo build --release -p fairway -p fairway-bench
 	$(BENCH) workspaces --fairway $(TARGET_DIR)/release/fairway $(ARGS)
 
+.PHONY: gitops-bench
+gitops-bench: ## GitOps beside the real Argo CD, then with 5,000 applications; writes bench/results/gitops-DATE-COMMIT.md
+	@scripts/tools.sh cc kubectl redis
+	@scripts/peers.sh etcd kube-apiserver argocd
+	cargo build --release -p fairway -p fairway-bench
+	$(BENCH) gitops --fairway $(TARGET_DIR)/release/fairway $(ARGS)
+
 .PHONY: renderers
 renderers: ## `fairway render` beside kustomize and helm, by CPU time and memory; writes bench/results/renderers-DATE-COMMIT.md
 	@scripts/tools.sh cc python

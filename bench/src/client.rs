@@ -73,6 +73,10 @@ impl Call {
         Self::new(Method::PATCH, path, "application/apply-patch+yaml", body)
     }
 
+    pub(crate) fn merge(path: impl Into<String>, body: impl Into<Bytes>) -> Self {
+        Self::new(Method::PATCH, path, "application/merge-patch+json", body)
+    }
+
     pub(crate) fn accepting_gzip(mut self) -> Self {
         self.gzip = true;
         self

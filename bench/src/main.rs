@@ -6,6 +6,7 @@
 //! never run at the same time. What the machine could do at best is measured in the same round.
 //!
 //! - `run` measures and writes a report; `scale` does so at growing sizes, with a plot; `load` puts the load on a server that runs already.
+//! - `gitops` compares with Argo CD, in the same way.
 //! - `peer` starts etcd and kube-apiserver (and, if asked, the controllers that Fairway has too) and keeps them until
 //!   interrupted: the client transcripts under `tests/clients` are recorded against it.
 #![expect(
@@ -18,6 +19,7 @@ mod ceilings;
 mod client;
 mod fairway;
 mod figures;
+mod gitops;
 mod kubeconfig;
 mod load;
 mod peer;
@@ -56,6 +58,8 @@ enum Command {
     Renderers(renderers::Options),
     /// Measure what a workspace costs among 10,000 and write bench/results/workspaces-DATE-COMMIT.md.
     Workspaces(workspaces::Options),
+    /// Sync applications with Argo CD and with Fairway, and write bench/results/gitops-DATE-COMMIT.md.
+    Gitops(gitops::Options),
     /// Render a repository of 1,000 applications, then again after commits of one file.
     Rerender(rerender::Options),
     /// Run a command and print what it took; for `renderers`.
@@ -120,6 +124,7 @@ fn main() -> Result<()> {
             Command::Scale(options) => scale::run(&options).await,
             Command::Renderers(options) => renderers::run(&options),
             Command::Workspaces(options) => workspaces::run(&options).await,
+            Command::Gitops(options) => gitops::run(&options).await,
             Command::Rerender(options) => rerender::run(&options),
             Command::Measured(options) => renderers::measured::run(&options),
             Command::Load {

@@ -30,6 +30,58 @@ pub(crate) fn anonymous_bytes(pid: u32) -> Result<u64> {
     parse_line(&text, "RssAnon:").with_context(|| format!("/proc/{pid}/status has no RssAnon"))
 }
 
+/// A process and all below it that run.
+fn family(pid: u32) -> Vec<u32> {
+    let mut found = vec![pid];
+    let mut at = 0;
+    while let Some(parent) = found.get(at).copied() {
+        at += 1;
+        // Each thread has the children that it made. What ends meanwhile has none.
+        let threads = std::fs::read_dir(format!("/proc/{parent}/task"));
+        for thread in threads.into_iter().flatten().flatten() {
+            let children = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            found.extend(
+                children
+                    .split_whitespace()
+                    .filter_map(|word| word.parse::<u32>().ok()),
+            );
+        }
+    }
+    found
+}
+
+/// CPU time of a process and of all that it has started, finished or not.
+pub(crate) fn family_cpu(pid: u32) -> Result<Duration> {
+    let mut sum = Duration::ZERO;
+    for member in family(pid) {
+        let own = match (cpu_time(member), member == pid) {
+            (Ok(own), _) => own,
+            (Err(error), true) => return Err(error),
+            // It has ended meanwhile, and counts among its parent's finished children.
+            (Err(_), false) => continue,
+        };
+        let finished = read(member, "stat").ok().and_then(|text| parse_finished(&text));
+        sum += own + finished.unwrap_or_default();
+    }
+    Ok(sum)
+}
+
+/// Memory of a process and of all that it has started and that run.
+pub(crate) fn family_resident(pid: u32) -> Result<u64> {
+    let own = resident_bytes(pid)?;
+    let others = family(pid).into_iter().skip(1);
+    Ok(own + others.filter_map(|child| resident_bytes(child).ok()).sum::<u64>())
+}
+
+/// User and system time of children that have ended and were waited for.
+fn parse_finished(stat: &str) -> Option<Duration> {
+    // The name of the program may contain anything, but it ends with the last parenthesis.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(13);
+    let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    // Linux has told user programs hundredths of a second on every architecture since it has had this file.
+    Some(Duration::from_millis((user + system) * 10))
+}
+
 fn read(pid: u32, file: &str) -> Result<String> {
     let path = format!("/proc/{pid}/{file}");
     std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}: has the server ended?"))
@@ -51,6 +103,24 @@ mod tests {
         assert_eq!(parse_line(status, "VmRSS:"), Some(2 << 20));
         assert_eq!(parse_line(status, "RssAnon:"), Some(1 << 20));
         assert_eq!(parse_line("Name:\tx\n", "VmRSS:"), None);
+    }
+
+    #[test]
+    fn counts_children_that_have_ended() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194304 1 2 3 4 10 11 25 17 20 0 1 0 5 6 7";
+        assert_eq!(parse_finished(stat), Some(Duration::from_millis(420)));
+        assert_eq!(parse_finished("7 (a) S"), None);
+    }
+
+    #[test]
+    fn a_family_has_its_children() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let own = std::process::id();
+        assert!(family(own).contains(&child.id()));
+        assert!(family_resident(own).unwrap() > resident_bytes(own).unwrap());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!family(own).contains(&child.id()));
     }
 
     #[test]

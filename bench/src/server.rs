@@ -54,6 +54,11 @@ impl Server {
         Ok(())
     }
 
+    /// Its processes.
+    pub(crate) fn pids(&self) -> &[u32] {
+        &self.pids
+    }
+
     /// CPU time that all of its processes have used so far.
     pub(crate) fn cpu(&self) -> Result<Duration> {
         self.pids.iter().map(|pid| process::cpu_time(*pid)).sum()

@@ -89,6 +89,14 @@ impl Circumstances {
         )
     }
 
+    /// The heading of a GitOps run.
+    pub(crate) fn gitops_heading(&self) -> String {
+        format!(
+            "# GitOps: Fairway beside Argo CD\n\n{} One run, each side on an empty data directory; fsync on.\n",
+            self.machine()
+        )
+    }
+
     fn machine(&self) -> String {
         format!(
             "{}, commit {}. {} cores of {}, {} GiB, Linux {}; load average at the end {}.",

@@ -64,18 +64,27 @@ impl ControllerMetrics {
 
 /// The figures of all controllers.
 #[derive(Debug, Default)]
-pub struct Metrics(Mutex<BTreeMap<&'static str, Arc<ControllerMetrics>>>);
+pub struct Metrics {
+    controllers: Mutex<BTreeMap<&'static str, Arc<ControllerMetrics>>>,
+    counters: Mutex<BTreeMap<&'static str, Arc<AtomicU64>>>,
+}
 
 impl Metrics {
     /// The figures of a controller; asked for twice, they are the same.
     pub fn controller(&self, name: &'static str) -> Arc<ControllerMetrics> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.controllers.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(name).or_default())
+    }
+
+    /// A count of something else that a controller does, under its whole name; asked for twice, it is the same.
+    pub fn counter(&self, name: &'static str) -> Arc<AtomicU64> {
+        let mut all = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(all.entry(name).or_default())
     }
 
     /// Everything as text, under the names that controller-runtime made known.
     pub fn render(&self) -> String {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.controllers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut out = String::new();
         let load = |value: &AtomicU64| value.load(Ordering::Relaxed);
         // Writing to a String cannot fail.
@@ -123,12 +132,17 @@ impl Metrics {
                 line(format_args!("{family}{{controller=\"{name}\"}} {value}"));
             }
         }
+        for (name, count) in &*self.counters.lock().unwrap_or_else(PoisonError::into_inner) {
+            line(format_args!("# TYPE {name} counter"));
+            line(format_args!("{name} {}", load(count)));
+        }
         out
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
     use std::time::Duration;
 
     use super::{Metrics, Result};
@@ -140,6 +154,8 @@ mod tests {
         figures.observe(Result::Success, Duration::from_micros(700));
         figures.observe(Result::Error, Duration::from_secs(20));
         metrics.controller("namespace").set_load(3, 1);
+        metrics.counter("renders_total").fetch_add(2, Ordering::Relaxed);
+        metrics.counter("renders_total").fetch_add(1, Ordering::Relaxed);
         let text = metrics.render();
         for want in [
             "controller_runtime_reconcile_total{controller=\"namespace\",result=\"success\"} 1\n",
@@ -150,6 +166,7 @@ mod tests {
             "controller_runtime_reconcile_time_seconds_bucket{controller=\"namespace\",le=\"+Inf\"} 2\n",
             "controller_runtime_reconcile_time_seconds_count{controller=\"namespace\"} 2\n",
             "workqueue_depth{controller=\"namespace\"} 3\n",
+            "# TYPE renders_total counter\nrenders_total 3\n",
         ] {
             assert!(text.contains(want), "{want} is not in\n{text}");
         }

@@ -33,12 +33,15 @@ pub(super) fn start(
             UserInfo::new(user, fairway_kernel_controllers::groups(user)),
         )
     });
+    // Several follow what is served: once is enough.
+    let (served, kinds) = fairway_kernel_controllers::follow_served(&clients, shutdown.clone());
     let service_ip = kernel.service_network.api_address();
     let options = Options {
         root_ca: live.trust.subscribe(),
         client_ca: live.client_trust.subscribe(),
         signer: Some(Arc::new(live.clone())),
         signing_duration: Duration::from_secs(u64::try_from(config.cert_duration).unwrap_or(0)),
+        served: Some(served.clone()),
         ..Options::new(clients, "", service_ip, advertise)
     };
     let options = match &config.external_url {
@@ -61,12 +64,13 @@ pub(super) fn start(
         directories,
         own,
         urls,
+        served,
         Arc::clone(&metrics),
         shutdown.clone(),
     );
     let controllers = fairway_kernel_controllers::run(options, metrics, shutdown);
     tokio::spawn(async move {
-        tokio::join!(controllers, agents, engine);
+        tokio::join!(kinds, controllers, agents, engine);
     })
 }
 

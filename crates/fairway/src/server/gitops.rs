@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use fairway_controller::served::Served;
 use fairway_controller::{ClientFactory, Metrics, Shutdown};
 use fairway_gitops_engine::sources::git::{GitSources, Hosted};
 use fairway_gitops_engine::{Options, USER};
@@ -79,6 +80,7 @@ pub(super) async fn run(
     directories: Directories,
     own: OwnHost,
     urls: Vec<String>,
+    served: Served,
     metrics: Arc<Metrics>,
     shutdown: Shutdown,
 ) {
@@ -106,6 +108,7 @@ pub(super) async fn run(
         sources,
         urls,
         workers: WORKERS,
+        served: Some(served),
     };
     tokio::join!(fairway_gitops_engine::run(options, metrics, shutdown), copies);
 }

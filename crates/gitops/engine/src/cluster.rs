@@ -58,15 +58,19 @@ pub(crate) enum Known {
 }
 
 impl Cluster {
-    /// A place; its tasks run until the end.
+    /// A place; its tasks run until the end. What it serves is followed, unless somebody does already.
     pub(crate) fn start(
         readers: Clients,
         writers: Clients,
+        served: Option<Served>,
         queue: Queue<ObjectKey>,
         shutdown: Shutdown,
     ) -> Arc<Self> {
-        let (served, follow) = Served::follow(readers.clone(), shutdown.clone());
-        tokio::spawn(follow);
+        let served = served.unwrap_or_else(|| {
+            let (served, follow) = Served::follow(readers.clone(), shutdown.clone());
+            tokio::spawn(follow);
+            served
+        });
         let cluster = Arc::new(Self {
             readers,
             writers,

@@ -11,6 +11,7 @@ mod params;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use fairway_controller::ObjectKey;
 use fairway_gitops_helm::Offline;
@@ -50,11 +51,6 @@ impl Rendered {
             asked: asked(application, sources),
             ..Self::given(&[], Vec::new())
         }
-    }
-
-    /// Whether the sources could not be resolved.
-    pub(crate) fn is_unresolved(&self) -> bool {
-        self.revisions.is_empty()
     }
 
     /// Objects that somebody sent along.
@@ -109,6 +105,8 @@ pub(crate) struct Renderer {
     sources: SharedSources,
     /// Rendering is work for processors: no more at once than there are.
     slots: Arc<Semaphore>,
+    /// How often something was rendered.
+    count: Arc<AtomicU64>,
 }
 
 /// The repository of a source.
@@ -122,11 +120,12 @@ pub(crate) fn repository(application: &Application, source: &Source) -> Reposito
 }
 
 impl Renderer {
-    pub(crate) fn new(sources: SharedSources) -> Self {
+    pub(crate) fn new(sources: SharedSources, count: Arc<AtomicU64>) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {
             sources,
             slots: Arc::new(Semaphore::new(processors)),
+            count,
         }
     }
 
@@ -181,6 +180,7 @@ impl Renderer {
         let (sources, commits) = (sources.to_vec(), revisions.clone());
         let read = sources.clone();
         let slot = self.slots.acquire().await;
+        self.count.fetch_add(1, Ordering::Relaxed);
         let work =
             tokio::task::spawn_blocking(move || render_all(&context, &sources, &commits, &trees)).await;
         drop(slot);
@@ -351,6 +351,24 @@ impl Results {
 
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<Arc<Rendered>> {
         self.lock().get(key).cloned()
+    }
+
+    /// Notes what an application is about to ask for, so that a push that comes while it is asked is heard.
+    pub(crate) fn expect(&self, application: &Application, sources: &[Source]) {
+        let mut all = self.lock();
+        match all.get_mut(&application.key) {
+            None => {
+                let unresolved = Rendered::unresolved(application, sources);
+                all.insert(application.key.clone(), Arc::new(unresolved));
+            }
+            Some(known) => {
+                let asked = asked(application, sources);
+                if known.asked != asked {
+                    // The result may still be right; which push touches it is another matter.
+                    Arc::make_mut(known).asked = asked;
+                }
+            }
+        }
     }
 
     pub(crate) fn put(&self, key: &ObjectKey, rendered: Arc<Rendered>) {

@@ -272,6 +272,7 @@ impl Destinations {
                 let cluster = Cluster::start(
                     clients.clone(),
                     clients,
+                    None,
                     self.queue.clone(),
                     self.shutdown.clone(),
                 );

@@ -180,6 +180,7 @@ impl Engine {
         let (mut failure, mut again) = (None, None);
         let mut revisions = Vec::new();
         let mut rendered = None;
+        self.results.expect(application, &sources);
         match self.declared(scene, &sources, &[]).await? {
             Ok(found) => {
                 revisions.clone_from(&found.revisions);

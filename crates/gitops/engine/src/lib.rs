@@ -36,6 +36,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fairway_controller::dynamic::{Change, follow_all};
 use fairway_controller::events::Recorder;
 use fairway_controller::kinds::Kind;
+use fairway_controller::served::Served;
 use fairway_controller::watch::follow;
 use fairway_controller::{
     ClientFactory, Clients, Controller, Manager, Metrics, ObjectKey, Queue, Reach, Shutdown,
@@ -55,6 +56,9 @@ pub const USER: &str = "system:serviceaccount:kube-system:fairway-gitops-engine"
 /// Who syncs where no project names a service account.
 pub const SYNC_USER: &str = "system:serviceaccount:kube-system:fairway-gitops-sync";
 
+/// Counts how often an application was rendered.
+const RENDERS: &str = "fairway_gitops_renders_total";
+
 /// What the engine is told at the start.
 pub struct Options {
     /// Makes the clients of users, and knows whether there are workspaces.
@@ -65,6 +69,8 @@ pub struct Options {
     pub urls: Vec<String>,
     /// How many applications are worked on at once.
     pub workers: usize,
+    /// What is served here, if somebody follows it already.
+    pub served: Option<Served>,
 }
 
 /// Runs the engine until the end. Returns when what was under way is finished.
@@ -75,6 +81,7 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
     let hub = Cluster::start(
         clients.clone(),
         manager.clients(SYNC_USER),
+        options.served,
         queue.clone(),
         shutdown.clone(),
     );
@@ -88,7 +95,7 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
     let engine = Arc::new(Engine::new(
         clients.clone(),
         destinations,
-        Renderer::new(Arc::clone(&options.sources)),
+        Renderer::new(Arc::clone(&options.sources), manager.metrics().counter(RENDERS)),
         Recorder::new(clients.clone(), "argocd-application-controller"),
     ));
     let applications = Arc::new(Applications {

@@ -1,14 +1,16 @@
 //! What a push touches. Applications that do not depend on what was pushed are not looked at.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use fairway_controller::{ObjectKey, Queue, Shutdown};
 use fairway_gitops_sync::project::normalize_url;
 use tokio::sync::broadcast::error::RecvError;
 
+use crate::desired::Rendered;
 use crate::engine::Engine;
-use crate::sources::{News, Repository, SharedSources};
+use crate::sources::{News, Repository, SharedSources, Sources};
 
 /// Hears of pushes until the end.
 pub(crate) async fn follow(
@@ -40,62 +42,69 @@ pub(crate) async fn follow(
 }
 
 /// The applications that have to be looked at after a push. The others are noted to be right for the new commit.
-async fn touched(sources: &dyn crate::sources::Sources, engine: &Engine, url: &str) -> Vec<ObjectKey> {
-    let mut heads: HashMap<(Repository, String), Option<String>> = HashMap::new();
-    let mut changes: HashMap<(Repository, String, String), Option<Vec<String>>> = HashMap::new();
+async fn touched(sources: &dyn Sources, engine: &Engine, url: &str) -> Vec<ObjectKey> {
+    let all = engine.results.all();
+    let mut known = Known::default();
     let mut found = Vec::new();
-    for (key, rendered) in engine.results.all() {
-        let mut revisions = rendered.revisions.clone();
-        let (mut moved, mut is_touched) = (false, rendered.is_unresolved());
+    for (key, rendered) in &all {
+        match known.look(sources, rendered, url).await {
+            Touch::Unconcerned => {}
+            Touch::Touched => found.push(key.clone()),
+            Touch::Moved(revisions) => engine.results.put(key, Arc::new(rendered.moved_to(revisions))),
+        }
+    }
+    found
+}
+
+/// What a push means for a result.
+enum Touch {
+    Unconcerned,
+    Touched,
+    /// It is as good for these commits.
+    Moved(Vec<String>),
+}
+
+/// What was found out about repositories for one push: thousands of applications may be of one.
+#[derive(Default)]
+struct Known<'a> {
+    heads: HashMap<(&'a Repository, &'a str), Option<String>>,
+    /// The paths that differ between a commit and the head of a revision.
+    changes: HashMap<(&'a Repository, &'a str, &'a str), Option<Vec<String>>>,
+}
+
+impl<'a> Known<'a> {
+    async fn look(&mut self, sources: &dyn Sources, rendered: &'a Rendered, url: &str) -> Touch {
+        let mut moved: Option<Vec<String>> = None;
         for (place, (repository, revision)) in rendered.asked.iter().enumerate() {
             if normalize_url(&repository.url) != url {
                 continue;
             }
-            if rendered.is_unresolved() {
-                is_touched = true;
-                break;
-            }
-            let at = (repository.clone(), revision.clone());
-            let head = match heads.get(&at) {
-                Some(head) => head.clone(),
-                None => {
-                    let head = sources.resolve(repository, revision).await.ok();
-                    heads.insert(at, head.clone());
-                    head
-                }
+            let Some(before) = rendered.revisions.get(place) else {
+                return Touch::Touched;
+            };
+            let head = match self.heads.entry((repository, revision)) {
+                Entry::Occupied(head) => head.into_mut(),
+                Entry::Vacant(free) => free.insert(sources.resolve(repository, revision).await.ok()),
             };
             let Some(head) = head else {
-                is_touched = true;
-                break;
+                return Touch::Touched;
             };
-            if revisions.get(place) == Some(&head) {
+            if before == head {
                 continue;
             }
-            let before = revisions.get(place).cloned().unwrap_or_default();
-            let step = (repository.clone(), before, head.clone());
-            if !changes.contains_key(&step) {
-                let paths = sources.changed(repository, &step.1, &step.2).await.ok();
-                changes.insert(step.clone(), paths);
+            let paths = match self.changes.entry((repository, revision, before)) {
+                Entry::Occupied(paths) => paths.into_mut(),
+                Entry::Vacant(free) => free.insert(sources.changed(repository, before, head).await.ok()),
+            };
+            if paths
+                .as_ref()
+                .is_none_or(|paths| rendered.depends_on(place, paths))
+            {
+                return Touch::Touched;
             }
-            let paths = changes.get(&step).and_then(Option::as_ref);
-            if paths.is_none_or(|paths| rendered.depends_on(place, paths)) {
-                is_touched = true;
-                break;
-            }
-            moved = true;
-            if let Some(revision) = revisions.get_mut(place) {
-                *revision = head;
-            }
+            let revisions = moved.get_or_insert_with(|| rendered.revisions.clone());
+            revisions[place].clone_from(head);
         }
-        let concerns = rendered
-            .asked
-            .iter()
-            .any(|(repository, _)| normalize_url(&repository.url) == url);
-        match (is_touched && concerns, moved) {
-            (true, _) => found.push(key),
-            (false, true) => engine.results.put(&key, Arc::new(rendered.moved_to(revisions))),
-            (false, false) => {}
-        }
+        moved.map_or(Touch::Unconcerned, Touch::Moved)
     }
-    found
 }

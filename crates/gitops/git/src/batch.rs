@@ -1,6 +1,7 @@
 //! Objects out of a repository, one question at a time, from a `git cat-file --batch-command` that is kept for the next
 //! question. It follows new packs and references by itself, so it may be older than what it is asked for.
 
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -11,12 +12,15 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::process::end_group;
+use crate::reading::Items;
 use crate::{GitError, ObjectId, Repository};
 
 /// How long a child is kept for the next question.
 const IDLE: Duration = Duration::from_secs(10);
 /// How many are kept.
 const MAX_IDLE: usize = 4;
+/// How many names in directories are kept; each takes some 150 bytes.
+const MAX_NAMES: usize = 50_000;
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The longest line about an object.
@@ -157,6 +161,18 @@ pub(crate) struct Pool {
 struct Idle {
     batches: Vec<(PathBuf, Instant, Batch)>,
     has_reaper: bool,
+    /// Directories that were read, by repository and tree: a repository of thousands of applications has one directory with all
+    /// of them, which each of them looks into.
+    directories: HashMap<(PathBuf, ObjectId), Items>,
+    /// How many names they hold.
+    names: usize,
+}
+
+impl Idle {
+    fn forget_directories(&mut self) {
+        self.directories = HashMap::new();
+        self.names = 0;
+    }
 }
 
 impl Pool {
@@ -205,7 +221,31 @@ impl Pool {
 
     /// Ends the children of a repository that is about to go.
     pub(crate) fn forget(&self, repository: &Path) {
-        lock(&self.idle).batches.retain(|(path, _, _)| path != repository);
+        let mut idle = lock(&self.idle);
+        idle.batches.retain(|(path, _, _)| path != repository);
+        idle.forget_directories();
+    }
+
+    /// A directory that somebody has read lately.
+    pub(crate) fn directory(&self, repository: &Repository, id: &ObjectId) -> Option<Items> {
+        let at = (repository.objects_path().to_owned(), id.clone());
+        lock(&self.idle).directories.get(&at).cloned()
+    }
+
+    /// Keeps a directory for as long as children are kept.
+    pub(crate) fn keep_directory(&self, repository: &Repository, id: &ObjectId, items: &Items) {
+        let mut idle = lock(&self.idle);
+        // Without a reaper nobody would forget it.
+        if !idle.has_reaper || items.len() > MAX_NAMES {
+            return;
+        }
+        idle.names += items.len() + 1;
+        if idle.names > MAX_NAMES {
+            idle.forget_directories();
+            idle.names = items.len() + 1;
+        }
+        let at = (repository.objects_path().to_owned(), id.clone());
+        idle.directories.insert(at, Arc::clone(items));
     }
 
     fn take(&self, repository: &Path) -> Option<Batch> {
@@ -233,6 +273,7 @@ impl Pool {
                 let mut idle = lock(&self.idle);
                 idle.has_reaper = false;
                 idle.batches.clear();
+                idle.forget_directories();
             }
         }
     }
@@ -256,6 +297,9 @@ fn reap(shared: &Mutex<Idle>) {
         idle.batches = kept;
         let is_done = idle.batches.is_empty();
         idle.has_reaper = !is_done;
+        if is_done {
+            idle.forget_directories();
+        }
         drop(idle);
         let _: Vec<_> = over;
         if is_done {

@@ -6,6 +6,7 @@ use crate::GitError;
 
 const SHA1_DIGITS: usize = 40;
 const SHA256_DIGITS: usize = 64;
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// The full name of an object.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,13 +27,14 @@ impl ObjectId {
 
     /// From the bytes in a tree.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
-        use std::fmt::Write;
-        let mut text = String::with_capacity(bytes.len() * 2);
-        for byte in bytes {
-            // Writing to a string does not fail.
-            let _ = write!(text, "{byte:02x}");
-        }
-        Self(text)
+        // By hand: a directory may have thousands, and the formatter takes its time.
+        let digit = |value: u8| char::from(DIGITS[usize::from(value & 0xf)]);
+        Self(
+            bytes
+                .iter()
+                .flat_map(|byte| [digit(byte >> 4), digit(*byte)])
+                .collect(),
+        )
     }
 
     /// What Git writes where there is nothing: before a branch was created, after it was deleted.

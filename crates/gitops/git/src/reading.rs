@@ -13,13 +13,13 @@ const MAX_TREE_BYTES: u64 = 16 << 20;
 
 /// What a directory has under a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Item {
+pub(crate) struct Item {
     kind: ItemKind,
     id: ObjectId,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ItemKind {
+pub(crate) enum ItemKind {
     Directory,
     File,
     Link,
@@ -27,7 +27,7 @@ enum ItemKind {
     Submodule,
 }
 
-type Items = Arc<BTreeMap<String, Item>>;
+pub(crate) type Items = Arc<BTreeMap<String, Item>>;
 
 /// The files below a tree object.
 #[derive(Debug)]
@@ -81,10 +81,18 @@ impl CommitFiles {
     }
 
     fn read_directory(&self, id: &ObjectId) -> Result<Items, Problem> {
+        let pool = self.repository.git().pool();
+        if let Some(items) = pool.directory(&self.repository, id) {
+            return Ok(items);
+        }
         match self.contents(id, MAX_TREE_BYTES)? {
-            Answer::Found(object) if object.kind == "tree" => parse_tree(&object.content, id.byte_len())
-                .map(Arc::new)
-                .ok_or_else(|| unreadable(format!("{id} is not a well-formed tree"))),
+            Answer::Found(object) if object.kind == "tree" => {
+                let items = parse_tree(&object.content, id.byte_len())
+                    .map(Arc::new)
+                    .ok_or_else(|| unreadable(format!("{id} is not a well-formed tree")))?;
+                pool.keep_directory(&self.repository, id, &items);
+                Ok(items)
+            }
             Answer::TooLarge { size } => Err(Problem::FileTooLarge {
                 size,
                 limit: MAX_TREE_BYTES,

@@ -140,7 +140,11 @@ fn document(
         }
         serde_json::from_slice(&built_in).map_err(ApiError::internal)?
     } else if registry.serves(group, version) {
-        crate::custom::openapi_document(kernel, registry, group, version)?
+        let custom = crate::custom::openapi_document(kernel, registry, group, version)?;
+        if !served {
+            return Ok(Bytes::from(custom));
+        }
+        serde_json::from_slice(&custom).map_err(ApiError::internal)?
     } else {
         let (title, version) = ("Kubernetes", crate::version::GIT_VERSION);
         json!({"openapi": "3.0.0", "info": {"title": title, "version": version}, "paths": {}})

@@ -89,6 +89,8 @@ pub struct Options {
     pub signer: Option<Arc<dyn CertificateSigner>>,
     /// How long a signed certificate lasts at most.
     pub signing_duration: Duration,
+    /// What is served, if somebody follows it already ([`follow_served`]); otherwise the controllers do.
+    pub served: Option<Served>,
 }
 
 impl Options {
@@ -110,6 +112,7 @@ impl Options {
             event_ttl: EVENT_TTL,
             signer: None,
             signing_duration: SIGNING_DURATION,
+            served: None,
         }
     }
 }
@@ -144,12 +147,22 @@ const CONTROLLERS: &[Register] = &[
     tenancy::register,
 ];
 
+/// What is served, and the task that keeps it, with the rights that the controllers need: for whoever shares it with them.
+pub fn follow_served(
+    clients: &ClientFactory,
+    shutdown: Shutdown,
+) -> (Served, impl Future<Output = ()> + Send + use<>) {
+    Served::follow(clients.clients(users::GARBAGE_COLLECTOR), shutdown)
+}
+
 /// Runs every controller until the end. Returns when what was under way is finished.
 pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
     let mut manager = Manager::new(options.clients.clone(), metrics, shutdown);
-    let collector = manager.clients(users::GARBAGE_COLLECTOR);
-    let (served, follow) = Served::follow(collector, manager.shutdown());
-    manager.spawn(follow);
+    let served = options.served.clone().unwrap_or_else(|| {
+        let (served, follow) = follow_served(&options.clients, manager.shutdown());
+        manager.spawn(follow);
+        served
+    });
     let setup = Setup {
         options,
         served,

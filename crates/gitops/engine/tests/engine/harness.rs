@@ -118,31 +118,55 @@ impl World {
         world
     }
 
-    /// Leaves of an earlier scenario.
+    /// Removes what an earlier scenario left, and waits until it is gone: what carries the mark of an application is that of
+    /// the next one with its name.
     async fn clean(&self) {
-        let applications = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
-        for object in self.api.list(applications).await.unwrap_or_default() {
-            let path = format!("{applications}/{}", object["metadata"]["name"].as_str().unwrap());
+        // Applications first, since they would bring the rest back; and namespaces before their kinds go.
+        self.remove_all("/apis/argoproj.io/v1alpha1/namespaces/argocd/applications")
+            .await;
+        for all in [
+            "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects",
+            "/api/v1/namespaces/argocd/configmaps",
+            "/api/v1/namespaces/argocd/secrets",
+            "/api/v1/namespaces/argocd/events",
+            "/api/v1/namespaces/shop/configmaps",
+            "/api/v1/namespaces/shop/services",
+            "/api/v1/namespaces/shop/serviceaccounts",
+            "/apis/apps/v1/namespaces/shop/deployments",
+            "/apis/rbac.authorization.k8s.io/v1/namespaces/shop/roles",
+            "/apis/rbac.authorization.k8s.io/v1/namespaces/shop/rolebindings",
+            "/apis/example.com/v1alpha1/namespaces/shop/tasks",
+            "/api/v1/namespaces",
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        ] {
+            self.remove_all(all).await;
+        }
+    }
+
+    /// Removes all objects of a collection that scenarios make. What is not served has none.
+    async fn remove_all(&self, all: &str) {
+        let left = || async {
+            let listed = self.api.list(all).await.unwrap_or_default();
+            let names = listed
+                .iter()
+                .filter_map(|object| object["metadata"]["name"].as_str());
+            names
+                .filter(|name| !is_standing(name))
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        for name in left().await {
+            let path = format!("{all}/{name}");
             let _ = self
                 .api
                 .merge(&path, &json!({"metadata": {"finalizers": null}}))
                 .await;
             let _ = self.api.delete(&path).await;
         }
-        for all in [
-            "/api/v1/namespaces/shop/configmaps",
-            "/api/v1/namespaces/shop/services",
-            "/apis/example.com/v1alpha1/namespaces/shop/tasks",
-        ] {
-            for object in self.api.list(all).await.unwrap_or_default() {
-                let path = format!("{all}/{}", object["metadata"]["name"].as_str().unwrap());
-                let _ = self
-                    .api
-                    .merge(&path, &json!({"metadata": {"finalizers": null}}))
-                    .await;
-                let _ = self.api.delete(&path).await;
-            }
-        }
+        eventually(&format!("{all} are removed"), || async {
+            left().await.is_empty()
+        })
+        .await;
     }
 
     /// A cluster of a kubeconfig may lack what a kernel here is handed.
@@ -185,6 +209,7 @@ impl World {
             sources: self.sources.clone(),
             urls: vec!["https://fairway.example.com:6443".to_owned()],
             workers: 4,
+            served: None,
         };
         let (end, shutdown) = Shutdown::new();
         let task = tokio::spawn(run(options, Arc::clone(&self.metrics), shutdown));
@@ -312,6 +337,13 @@ fn provided() -> Vec<ProvidedKind> {
             }
         })
         .collect()
+}
+
+/// Whether something stays from one scenario to the next, or comes back by itself.
+fn is_standing(name: &str) -> bool {
+    ["argocd", "shop", "default", "kube-root-ca.crt"].contains(&name)
+        || name.starts_with("kube-")
+        || name.ends_with(".argoproj.io")
 }
 
 fn path_of(name: &str) -> String {

@@ -190,6 +190,12 @@ async fn a_failure_runs_its_hooks_and_is_tried_again() {
         );
         assert!(world.config_map("web").await.is_none());
         // The second time it goes well: the old hook makes room for a new one.
+        world
+            .until("web", "waiting for the new hook", |found| {
+                found["status"]["operationState"]["retryCount"] == 1
+                    && message(found) == "waiting for completion of hook example.com/Task/pre"
+            })
+            .await;
         eventually("a new hook", || async {
             world
                 .api

@@ -1,5 +1,6 @@
 //! What an application says of itself, and what wakes it.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -105,6 +106,31 @@ async fn a_push_is_synced_and_only_what_it_touches_is_rendered() {
             world.events("web").await.contains(&wanted)
         })
         .await;
+        world.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_push_is_heard_while_the_first_commit_is_rendered() {
+    everywhere(|world: World| async move {
+        let sources = Arc::clone(&world.sources);
+        sources.commit(REPO, &[("web/map.yaml", &map("web", "1", &[]))]);
+        let held = sources.gate.write().await;
+        world.application("web", json!({})).await;
+        eventually("something is rendered", || async {
+            sources.renders.load(Ordering::SeqCst) > 0
+        })
+        .await;
+        let commit = sources.push(REPO, &[("web/map.yaml", &map("web", "2", &[]))]);
+        // Time to hear of it, before there is a result that it could touch.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        drop(held);
+        world
+            .until("web", "compared with what was pushed", |found| {
+                found["status"]["sync"]["revision"] == commit.as_str()
+            })
+            .await;
         world.end().await;
     })
     .await;

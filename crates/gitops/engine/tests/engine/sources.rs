@@ -21,6 +21,8 @@ pub(crate) struct Memory {
     news: broadcast::Sender<News>,
     /// How many trees were asked for: each is a render.
     pub(crate) renders: AtomicUsize,
+    /// Whoever holds it keeps trees back.
+    pub(crate) gate: tokio::sync::RwLock<()>,
 }
 
 impl Memory {
@@ -29,6 +31,7 @@ impl Memory {
             repos: Mutex::default(),
             news: broadcast::channel(64).0,
             renders: AtomicUsize::new(0),
+            gate: tokio::sync::RwLock::default(),
         })
     }
 
@@ -105,6 +108,7 @@ impl Sources for Memory {
     fn tree<'a>(&'a self, repository: &'a Repository, commit: &'a str) -> Answer<'a, Tree> {
         Box::pin(async move {
             self.renders.fetch_add(1, Ordering::SeqCst);
+            drop(self.gate.read().await);
             let files = self.files(repository, commit)?;
             Ok(Tree::of(files.into_iter().map(|(path, text)| (path, text.into_bytes()))).unwrap())
         })

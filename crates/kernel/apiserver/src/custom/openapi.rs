@@ -35,18 +35,40 @@ impl Origin {
     }
 }
 
-/// The OpenAPI document of a custom group-version.
+/// The OpenAPI document of a custom group-version, as JSON.
 pub fn openapi_document(
     kernel: &Kernel,
     registry: &Registry,
     group: &str,
     version: &str,
-) -> Result<Value, ApiError> {
-    let found = with_schemas(kernel, registry, |def| {
-        def.group == group && def.version == version
-    })?;
-    let kinds: Vec<CrdKind<'_>> = found.iter().map(crd_kind).collect();
-    Ok(v3_crd_document(group, version, &kinds))
+) -> Result<Vec<u8>, ApiError> {
+    let defs: Vec<&ResourceDef> = registry
+        .iter()
+        .filter(|def| def.group == group && def.version == version)
+        .filter(|def| matches!(def.nature, Nature::Custom(_)))
+        .map(|def| &**def)
+        .collect();
+    let kinds: Vec<CrdKind<'_>> = defs.iter().map(|def| crd_kind(def, &Value::Null)).collect();
+    v3_crd_document(group, version, &kinds, |place| {
+        // One that is gone meanwhile is any object.
+        let def = defs.get(place).copied();
+        let schema = def.map(|def| schema_of(kernel, def)).transpose()?.flatten();
+        Ok(schema.unwrap_or_default())
+    })
+}
+
+/// The schema that its definition has for a custom kind's version; none if the definition is gone.
+fn schema_of(kernel: &Kernel, def: &ResourceDef) -> Result<Option<Value>, ApiError> {
+    let Nature::Custom(custom) = &def.nature else {
+        return Ok(None);
+    };
+    let Some(mut object) = custom.origin.read(kernel, def)? else {
+        return Ok(None);
+    };
+    let versions = object.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
+    let found = versions.and_then(|all| all.iter_mut().find(|v| v["name"] == def.version));
+    let schema = found.and_then(|v| v.pointer_mut("/schema/openAPIV3Schema"));
+    Ok(Some(schema.map(Value::take).unwrap_or_default()))
 }
 
 /// The OpenAPI document of version 2, which has all kinds in it.
@@ -59,11 +81,11 @@ pub fn openapi_v2_document(kernel: &Kernel, registry: &Registry, form: V2Form) -
             .iter_mut()
             .find(|v| v.group == group && v.version == version)
         {
-            Some(known) => known.kinds.push(crd_kind(pair)),
+            Some(known) => known.kinds.push(crd_kind(&pair.0, &pair.1)),
             None => versions.push(CrdVersion {
                 group,
                 version,
-                kinds: vec![crd_kind(pair)],
+                kinds: vec![crd_kind(&pair.0, &pair.1)],
             }),
         }
     }
@@ -84,23 +106,14 @@ fn with_schemas(
 ) -> Result<Vec<(Arc<ResourceDef>, Value)>, ApiError> {
     let mut found = Vec::new();
     for def in registry.iter().filter(|d| wanted(d)) {
-        let Nature::Custom(custom) = &def.nature else {
-            continue;
-        };
-        let Some(object) = custom.origin.read(kernel, def)? else {
-            continue;
-        };
-        let schema = object["spec"]["versions"]
-            .as_array()
-            .and_then(|versions| versions.iter().find(|v| v["name"] == def.version))
-            .map(|v| v["schema"]["openAPIV3Schema"].clone())
-            .unwrap_or_default();
-        found.push((Arc::clone(def), schema));
+        if let Some(schema) = schema_of(kernel, def)? {
+            found.push((Arc::clone(def), schema));
+        }
     }
     Ok(found)
 }
 
-fn crd_kind((def, schema): &(Arc<ResourceDef>, Value)) -> CrdKind<'_> {
+fn crd_kind<'a>(def: &'a ResourceDef, schema: &'a Value) -> CrdKind<'a> {
     CrdKind {
         kind: &def.kind,
         plural: &def.resource,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::descriptions::{self, Descriptions};
 use super::paths::{self, Resource, Subresource};
@@ -49,42 +49,110 @@ const MODEL: &str = "io.k8s.api.core.v1.ConfigMap";
 /// Schemas are JSON and cannot be deeper than the parser allows; this only guards the recursion.
 const MAX_DEPTH: usize = 128;
 
-/// The document of a custom group-version.
-pub fn v3_crd_document(group: &str, version: &str, kinds: &[CrdKind<'_>]) -> Value {
+/// The document of a custom group-version, as JSON.
+///
+/// It is written as it is made, and `schema_of` is asked for the `openAPIV3Schema` of one kind after the other (of the kinds
+/// themselves it is not looked at): a large kind takes tens of bytes in memory for each of its schema's text.
+///
+/// # Errors
+/// Those of `schema_of`.
+pub fn v3_crd_document<E>(
+    group: &str,
+    version: &str,
+    kinds: &[CrdKind<'_>],
+    mut schema_of: impl FnMut(usize) -> Result<Value, E>,
+) -> Result<Vec<u8>, E> {
     let table = builtin::facts();
     let text = descriptions::text();
     let schemas = Schemas::new(&table, Descriptions::new(&text), group, version);
     let mut roots = BTreeSet::from(["meta.v1.ObjectMeta".to_owned(), "meta.v1.ListMeta".to_owned()]);
-    let mut paths = Map::new();
-    let mut components = Map::new();
-    let mut sink = |path: &str, item: Value| {
-        paths.insert(path.to_owned(), item);
-    };
+    let mut out = Fields::new();
+    out.field("openapi", &"3.0.0".into());
+    out.field(
+        "info",
+        &json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}),
+    );
+    out.open("paths");
     for kind in kinds {
         let object = type_name(group, version, kind.kind);
         let list = type_name(group, version, kind.list_kind);
-        components.insert(
-            object.clone(),
-            object_schema(group, version, kind, &schemas.descriptions),
-        );
-        components.insert(
-            list.clone(),
-            list_schema(group, version, kind, &object, &schemas.descriptions),
-        );
         let resource = resource(group, version, kind, object, list);
-        paths::resource(&resource, &schemas, &mut roots, &mut sink);
+        paths::resource(&resource, &schemas, &mut roots, &mut |path: &str, item: Value| {
+            out.field(path, &item);
+        });
+    }
+    out.close();
+    out.open("components");
+    out.open("schemas");
+    for (place, kind) in kinds.iter().enumerate() {
+        let object = type_name(group, version, kind.kind);
+        let list = list_schema(group, version, kind, &object, &schemas.descriptions);
+        let schema = schema_of(place)?;
+        out.field(
+            &object,
+            &object_schema(group, version, kind, schema, &schemas.descriptions),
+        );
+        out.field(&type_name(group, version, kind.list_kind), &list);
     }
     for name in schemas.closure(&roots) {
         if let Some((name, schema)) = schemas.schema(name) {
-            components.insert(name.to_owned(), schema);
+            out.field(name, &schema);
         }
     }
-    json!({
-        "openapi": "3.0.0",
-        "info": {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"},
-        "paths": paths,
-        "components": {"schemas": components, "securitySchemes": security_schemes()},
-    })
+    out.close();
+    out.field("securitySchemes", &security_schemes());
+    out.close();
+    Ok(out.end())
+}
+
+/// Writes objects of JSON field by field.
+struct Fields {
+    text: Vec<u8>,
+    is_first: bool,
+}
+
+impl Fields {
+    fn new() -> Self {
+        Self {
+            text: vec![b'{'],
+            is_first: true,
+        }
+    }
+
+    fn name(&mut self, name: &str) {
+        if !std::mem::replace(&mut self.is_first, false) {
+            self.text.push(b',');
+        }
+        self.value(&name.into());
+        self.text.push(b':');
+    }
+
+    fn value(&mut self, value: &Value) {
+        // Writing values to a vector cannot fail: their keys are strings.
+        let _ = serde_json::to_writer(&mut self.text, value);
+    }
+
+    fn field(&mut self, name: &str, value: &Value) {
+        self.name(name);
+        self.value(value);
+    }
+
+    /// Begins an object inside of this one.
+    fn open(&mut self, name: &str) {
+        self.name(name);
+        self.text.push(b'{');
+        self.is_first = true;
+    }
+
+    fn close(&mut self) {
+        self.text.push(b'}');
+        self.is_first = false;
+    }
+
+    fn end(mut self) -> Vec<u8> {
+        self.close();
+        self.text
+    }
 }
 
 /// `com.example.stable.v1.CronTab` for the group `stable.example.com`.
@@ -137,8 +205,13 @@ pub(super) fn resource<'a>(
     }
 }
 
-fn object_schema(group: &str, version: &str, kind: &CrdKind<'_>, descriptions: &Descriptions<'_>) -> Value {
-    let mut schema = kind.schema.clone();
+fn object_schema(
+    group: &str,
+    version: &str,
+    kind: &CrdKind<'_>,
+    mut schema: Value,
+    descriptions: &Descriptions<'_>,
+) -> Value {
     if !schema.is_object() {
         schema = json!({"type": "object"});
     }

@@ -133,7 +133,7 @@ fn custom_kinds_get_a_document_like_built_in_ones() {
         status: true,
         scale: true,
     };
-    let document = v3_crd_document("stable.example.com", "v1", std::slice::from_ref(&kind));
+    let document = crd_document("stable.example.com", &kind);
     assert_closed(&document);
     let paths: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
     assert_eq!(
@@ -181,6 +181,15 @@ fn custom_kinds_get_a_document_like_built_in_ones() {
     );
 }
 
+fn crd_document(group: &str, kind: &CrdKind<'_>) -> Value {
+    let kinds = std::slice::from_ref(kind);
+    let written = v3_crd_document(group, "v1", kinds, |_| Ok::<_, ()>(kind.schema.clone()));
+    let text = String::from_utf8(written.unwrap()).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document.to_string(), text, "no field is written twice");
+    document
+}
+
 #[test]
 fn a_kind_without_a_schema_is_any_object() {
     let kind = CrdKind {
@@ -192,7 +201,7 @@ fn a_kind_without_a_schema_is_any_object() {
         status: false,
         scale: false,
     };
-    let document = v3_crd_document("example.com", "v1", &[kind]);
+    let document = crd_document("example.com", &kind);
     assert_closed(&document);
     let object = &document["components"]["schemas"]["com.example.v1.Thing"];
     assert_eq!(object["type"], "object");

@@ -202,6 +202,12 @@ impl<'a> Run<'a> {
                 if self.plan.dry_run {
                     self.prune_dry(task);
                 }
+            } else if self.makes_room(task) {
+                // Nothing can be tried with what is going, and what comes after it is another object.
+                if self.plan.dry_run {
+                    let message = "not tried: the hook of an earlier sync is still going";
+                    self.record(task, Some(ResultCode::Synced), OperationPhase::Succeeded, message);
+                }
             } else if (self.observed.is_served)(task) {
                 self.apply(task, true);
             } else if !self.may_be_missing(task) {
@@ -219,6 +225,12 @@ impl<'a> Run<'a> {
             let message = "one or more synchronization tasks are not valid";
             self.state.set(OperationPhase::Failed, self.with_reasons(message));
         }
+    }
+
+    /// Whether the hook of an earlier sync is on its way out.
+    fn makes_room(&self, task: &Task) -> bool {
+        let is_going = |live: &serde_json::Value| !live["metadata"]["deletionTimestamp"].is_null();
+        task.is_hook && self.live(task).is_some_and(is_going)
     }
 
     /// Whether a kind that the API does not have yet is no reason to fail.

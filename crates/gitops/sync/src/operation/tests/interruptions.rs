@@ -1,7 +1,9 @@
 //! What interrupts a sync, narrows it, or takes everything away.
 
 use expect_test::{Expect, expect};
+use serde_json::json;
 
+use crate::key::ResourceKey;
 use crate::operation::{Desired, Selected, SyncOptions, plan_deletion};
 
 use super::world::{World, object};
@@ -61,6 +63,39 @@ fn a_crash_does_not_run_hooks_twice() {
         PreSync Job one: Synced Succeeded healthy
         PreSync Job two: Synced Succeeded healthy
         Sync Deployment web: Synced Running web applied
+    "#]],
+    );
+}
+
+#[test]
+fn an_old_hook_that_is_still_going_is_not_tried() {
+    let hook = object("Job", "migrate", &[("hook", "PreSync")]);
+    let mut old = hook.clone();
+    // Somebody collects its pods first.
+    old["metadata"]["deletionTimestamp"] = json!("now");
+    old["metadata"]["finalizers"] = json!(["foregroundDeletion"]);
+    let targets = vec![hook, object("ConfigMap", "web", &[])];
+    let mut world = World::new(targets, &[old.clone()], Desired::default());
+    world.refused.insert("migrate");
+    world.turn().turn().say("it has gone");
+    world.live.remove(&ResourceKey::of(&old));
+    world.refused.clear();
+    world.settle();
+    check(
+        &world,
+        &expect![[r#"
+        > try ConfigMap web
+        = Running: one or more tasks are running
+        = Running: waiting for deletion of batch/Job/migrate
+        # it has gone
+        > apply Job migrate
+        = Running: one or more tasks are running
+        > release Job migrate
+        > apply ConfigMap web
+        = Running: one or more tasks are running
+        = Succeeded: successfully synced (all tasks run)
+        PreSync Job migrate: Synced Succeeded healthy
+        Sync ConfigMap web: Synced Running web applied
     "#]],
     );
 }
