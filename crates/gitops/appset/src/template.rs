@@ -9,7 +9,7 @@ use fairway_text_gotemplate::{
 };
 use serde_json::{Map, Value};
 
-use crate::{Error, Params, sanitize_name};
+use crate::{Error, Params, sanitize_name, slug};
 
 /// How deep a template may nest.
 const MAX_DEPTH: usize = 64;
@@ -69,9 +69,9 @@ fn functions() -> &'static Functions {
     &FUNCTIONS
 }
 
-/// `slugify [MAX [SMART]] TEXT`: lower case, dashes, at most so long; smartly: whole words.
+/// `slugify [MAX [SMART]] TEXT`.
 fn slugify(_: &mut Machine<'_>, args: &[GoValue]) -> Result<GoValue, Fault> {
-    let (mut max, mut smart) = (50, false);
+    let (mut max, mut smart) = (50, true);
     let Some((text, settings)) = args.split_last() else {
         return Ok(GoValue::str(""));
     };
@@ -81,25 +81,8 @@ fn slugify(_: &mut Machine<'_>, args: &[GoValue]) -> Result<GoValue, Fault> {
             other => max = usize::try_from(arg::int(std::slice::from_ref(other), 0)).unwrap_or(max),
         }
     }
-    let text = arg::text(std::slice::from_ref(text), 0).to_lowercase();
-    let mut slug = String::new();
-    for c in text.chars() {
-        match c {
-            c if c.is_ascii_alphanumeric() || c == '_' => slug.push(c),
-            _ if slug.ends_with('-') || slug.is_empty() => {}
-            _ => slug.push('-'),
-        }
-    }
-    let slug = slug.trim_matches(['-', '_']);
-    if slug.len() <= max {
-        return Ok(GoValue::str(slug));
-    }
-    let cut = &slug[..max];
-    let whole = match smart && !slug[max..].starts_with('-') {
-        true => cut.rfind('-').map_or(cut, |end| &cut[..end]),
-        false => cut,
-    };
-    Ok(GoValue::str(whole.trim_end_matches(['-', '_'])))
+    let text = sanitize_name(&arg::text(std::slice::from_ref(text), 0));
+    Ok(GoValue::str(slug(&text, max, smart)))
 }
 
 impl Renderer {
@@ -245,7 +228,9 @@ mod tests {
             ("{{ index .path.segments 1 }}", "b"),
             ("{{ .name | upper }}", "WEB_APP 1"),
             ("{{ if eq .labels.k \"v\" }}yes{{ end }}", "yes"),
-            ("{{ slugify 7 true .name }}", "web_app"),
+            ("{{ slugify 7 true .name }}", "web-app"),
+            ("{{ slugify 6 .name }}", "web"),
+            ("{{ slugify 6 false .name }}", "web-ap"),
             ("{{ slugify \"feat/Some long branch\" }}", "feat-some-long-branch"),
             ("{{ toYaml .labels }}", "k: v"),
             ("{{ (fromYaml \"a: b\").a }}", "b"),

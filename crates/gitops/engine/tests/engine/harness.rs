@@ -18,7 +18,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::sources::Memory;
+use crate::sources::{HostOfPulls, Memory};
 
 /// What nothing here should take, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -46,6 +46,7 @@ pub(crate) async fn everywhere<F: Future<Output = ()>>(scenario: impl Fn(World) 
 pub(crate) struct World {
     pub(crate) api: Requests,
     pub(crate) sources: Arc<Memory>,
+    pub(crate) pulls: Arc<HostOfPulls>,
     factory: ClientFactory,
     metrics: Arc<Metrics>,
     running: Option<(ShutdownTrigger, JoinHandle<()>)>,
@@ -86,6 +87,7 @@ impl World {
         let mut world = Self {
             api: administrator(&kernel, id),
             sources: Memory::new(),
+            pulls: Arc::default(),
             factory,
             metrics: Arc::default(),
             running: None,
@@ -107,6 +109,7 @@ impl World {
         let mut world = Self {
             api: Requests::new(client),
             sources: Memory::new(),
+            pulls: Arc::default(),
             factory: ClientFactory::plain(move |_| for_users.clone()),
             metrics: Arc::default(),
             running: None,
@@ -120,6 +123,15 @@ impl World {
 
     /// Leaves of an earlier scenario.
     async fn clean(&self) {
+        let sets = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applicationsets";
+        for object in self.api.list(sets).await.unwrap_or_default() {
+            let path = format!("{sets}/{}", object["metadata"]["name"].as_str().unwrap());
+            let _ = self
+                .api
+                .merge(&path, &json!({"metadata": {"finalizers": null}}))
+                .await;
+            let _ = self.api.delete(&path).await;
+        }
         let applications = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
         for object in self.api.list(applications).await.unwrap_or_default() {
             let path = format!("{applications}/{}", object["metadata"]["name"].as_str().unwrap());
@@ -148,7 +160,11 @@ impl World {
     /// A cluster of a kubeconfig may lack what a kernel here is handed.
     async fn prepare(&mut self, defines: bool) {
         if defines {
-            for (plural, kind) in [("applications", "Application"), ("appprojects", "AppProject")] {
+            for (plural, kind) in [
+                ("applications", "Application"),
+                ("applicationsets", "ApplicationSet"),
+                ("appprojects", "AppProject"),
+            ] {
                 self.define("argoproj.io", plural, kind).await;
             }
         }
@@ -184,6 +200,7 @@ impl World {
             clients: self.factory.clone(),
             sources: self.sources.clone(),
             urls: vec!["https://fairway.example.com:6443".to_owned()],
+            pulls: Some(self.pulls.clone()),
             workers: 4,
         };
         let (end, shutdown) = Shutdown::new();
