@@ -1,7 +1,7 @@
 //! The ApplicationSet controller: Applications out of generators and a template, as `fairway-gitops-appset` decides.
 //!
 //! - `pass`: one pass over a set; `deletion`: its end. `checks`: which Applications may be written; `hands`: the writing.
-//! - `world`: what generators see; [`pulls`]: pull requests, a port for those of this installation's own host.
+//! - `world`: what generators see; `listings`: the names of files, from commit to commit; [`pulls`]: pull requests, a port for those of this installation's own host.
 //! - `registry`: what each set depends on, so that it hears of what concerns it; `view`: what is kept of its Applications.
 //!
 //! It is part of the engine's crate since it reads the same sources, projects and clusters, but it is a user of its own, which may
@@ -12,6 +12,7 @@
 mod checks;
 mod deletion;
 mod hands;
+mod listings;
 mod pass;
 pub mod pulls;
 mod registry;
@@ -37,6 +38,7 @@ use tokio::sync::watch;
 use crate::application::{CONTROL_PLANE, GROUP};
 use crate::settings::Catalog;
 use crate::sources::{News, SharedSources};
+use listings::Listings;
 use pass::Sets;
 use pulls::SharedPulls;
 use registry::Registry;
@@ -65,7 +67,7 @@ pub(crate) fn start(manager: &mut Manager, options: Options) {
     let sets = Sets {
         clients: clients.clone(),
         catalog: Catalog::default(),
-        sources: Arc::clone(&options.sources),
+        listings: Listings::new(Arc::clone(&options.sources)),
         pulls: options.pulls,
         recorder: Recorder::new(clients.clone(), "applicationset-controller"),
         applications: Arc::clone(&applications),

@@ -89,13 +89,23 @@ impl Hands<'_> {
             "/apis/{API_VERSION}/namespaces/{}/applications?fieldManager={MANAGER}",
             self.key.namespace
         );
-        if self.requests.create(&path, wanted).await.map_err(said)? {
+        if self
+            .requests
+            .create(&path, wanted)
+            .await
+            .map_err(|failure| failure.sentence())?
+        {
             self.happened("created", format!("created Application {name:?}"))
                 .await;
             return Ok(());
         }
         // One of that name is there: made just now, or by somebody else.
-        let Some(live) = self.requests.get(&self.path(name)).await.map_err(said)? else {
+        let Some(live) = self
+            .requests
+            .get(&self.path(name))
+            .await
+            .map_err(|failure| failure.sentence())?
+        else {
             return Ok(());
         };
         let uid = self.set["metadata"]["uid"].as_str().unwrap_or_default();
@@ -111,9 +121,14 @@ impl Hands<'_> {
             let updated = adopted(self.set, wanted, &live).map_err(|error| error.to_string())??;
             match self.patch(name, &live, &updated).await {
                 Err(failure) if failure.is_conflict() => {}
-                other => return other.map_err(said),
+                other => return other.map_err(|failure| failure.sentence()),
             }
-            match self.requests.get(&self.path(name)).await.map_err(said)? {
+            match self
+                .requests
+                .get(&self.path(name))
+                .await
+                .map_err(|failure| failure.sentence())?
+            {
                 Some(found) => live = found,
                 None => return Ok(()),
             }
@@ -131,9 +146,9 @@ impl Hands<'_> {
             Err(failure) if failure.is_conflict() => match self.requests.get(&self.path(name)).await {
                 Ok(Some(live)) => self.adopt(name, updated, live).await,
                 Ok(None) => Ok(()),
-                Err(failure) => Err(said(failure)),
+                Err(failure) => Err(failure.sentence()),
             },
-            other => other.map_err(said),
+            other => other.map_err(|failure| failure.sentence()),
         }
     }
 
@@ -167,7 +182,9 @@ impl Hands<'_> {
         let Some(known) = self.applications.get(&self.application(name)) else {
             return Ok(());
         };
-        self.delete_read(name, &known.object).await.map_err(said)?;
+        self.delete_read(name, &known.object)
+            .await
+            .map_err(|failure| failure.sentence())?;
         self.happened("Deleted", format!("Deleted Application {name:?}"))
             .await;
         Ok(())
@@ -252,10 +269,6 @@ pub(crate) fn set_path(key: &ObjectKey) -> String {
         "/apis/{API_VERSION}/namespaces/{}/applicationsets/{}",
         key.namespace, key.name
     )
-}
-
-fn said(failure: Failure) -> String {
-    failure.sentence()
 }
 
 /// The Applications of a set as they were last seen, in the order of names.

@@ -19,13 +19,13 @@ use tokio::runtime::Handle;
 
 use super::checks::{Surroundings, prepare};
 use super::hands::{Hands, seen, set_path};
+use super::listings::{Listings, Look};
 use super::pulls::SharedPulls;
-use super::registry::{Prepared, REFRESH, Registry, is_refresh};
+use super::registry::{Before, Failed, Prepared, REFRESH, Registry, is_refresh};
 use super::view::View;
-use super::world::{World, clusters, interval};
+use super::world::{World, asks_for_pulls, clusters, interval};
 use crate::application::CONTROL_PLANE;
 use crate::settings::Catalog;
-use crate::sources::SharedSources;
 
 /// How soon a set is looked at again whose generators or Applications are wrong, as with Argo CD.
 const WRONG: Duration = Duration::from_secs(180);
@@ -40,7 +40,7 @@ const ALLOW_EMPTY: &str = "fairway.dev/allow-empty";
 pub(crate) struct Sets {
     pub(crate) clients: Clients,
     pub(crate) catalog: Catalog,
-    pub(crate) sources: SharedSources,
+    pub(crate) listings: Listings,
     pub(crate) pulls: SharedPulls,
     pub(crate) recorder: Recorder,
     pub(crate) applications: Arc<Cache<View>>,
@@ -50,7 +50,7 @@ pub(crate) struct Sets {
 }
 
 /// What a set stands for, and when to look again; or what is wrong with it.
-type Found = Result<(Arc<Prepared>, Option<Duration>), (Reason, String, Duration)>;
+type Found = Result<(Arc<Prepared>, Option<Duration>), Failed>;
 
 impl Reconcile<ObjectKey> for Sets {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
@@ -202,20 +202,40 @@ impl Sets {
     /// What a set stands for: as it was found before, if nothing has happened since.
     async fn prepared(&self, hands: &Hands<'_>) -> Result<Found, Failure> {
         let (key, set) = (hands.key, hands.set);
-        let begun = match self.registry.prepared(key) {
-            Ok((prepared, due)) if !is_refresh(set) => return Ok(Ok((prepared, due))),
-            Ok(_) => self.registry.prepared(key).err().unwrap_or_default(),
-            Err(begun) => begun,
-        };
         let interval = interval(&set["spec"]);
-        let yielded = match self.generate(hands, interval).await {
-            Ok(yielded) => yielded,
+        if is_refresh(set) {
+            self.registry.forget(key);
+        }
+        let begun = match self.registry.prepared(key) {
+            Before::Good(prepared, due) => return Ok(Ok((prepared, due))),
+            Before::Bad(reason, why, again) => return Ok(Err((reason, why, again))),
+            Before::Nothing { begun } => begun,
+            Before::Perhaps {
+                begun,
+                prepared,
+                looks,
+            } => {
+                let oldest = interval.unwrap_or(WRONG);
+                // Pull requests are asked for each time, and what is wrong is tried again.
+                let is_all = prepared.error.is_none() && !asks_for_pulls(&set["spec"]);
+                if is_all && let Ok(Some(looks)) = self.listings.unchanged(&looks, oldest).await {
+                    let found = (Arc::clone(&prepared), looks);
+                    self.registry.remember(key, begun, found, interval);
+                    return Ok(Ok((prepared, interval)));
+                }
+                begun
+            }
+        };
+        let (yielded, looks) = match self.generate(hands, interval).await {
+            Ok(found) => found,
             Err(error) => {
                 let again = match &error {
                     Error::Source(_) => interval.map_or(UNREAD, |interval| interval.min(UNREAD)),
                     _ => WRONG,
                 };
-                return Ok(Err((Reason::of(&error), error.to_string(), again)));
+                let failed = (Reason::of(&error), error.to_string(), again);
+                self.registry.remember_failure(key, begun, failed.clone());
+                return Ok(Err(failed));
             }
         };
         let around = Surroundings {
@@ -229,11 +249,16 @@ impl Sets {
             true => Some(interval.map_or(WRONG, |interval| interval.min(WRONG))),
             false => interval,
         };
-        self.registry.remember(key, begun, Arc::clone(&prepared), valid);
+        let found = (Arc::clone(&prepared), looks);
+        self.registry.remember(key, begun, found, valid);
         Ok(Ok((prepared, valid)))
     }
 
-    async fn generate(&self, hands: &Hands<'_>, interval: Option<Duration>) -> Result<Vec<Value>, Error> {
+    async fn generate(
+        &self,
+        hands: &Hands<'_>,
+        interval: Option<Duration>,
+    ) -> Result<(Vec<Value>, Vec<Look>), Error> {
         let set = hands.set.clone();
         let project = set["spec"]["template"]["spec"]["project"]
             .as_str()
@@ -245,7 +270,7 @@ impl Sets {
         let world = World {
             set: hands.key.clone(),
             requests: hands.requests.clone(),
-            sources: Arc::clone(&self.sources),
+            listings: self.listings.clone(),
             pulls: self.pulls.clone(),
             registry: self.registry.clone(),
             clusters: Vec::<Cluster>::from(hands.clusters),
@@ -257,7 +282,11 @@ impl Sets {
             handle: Handle::current(),
             seen: Mutex::default(),
         };
-        let generated = tokio::task::spawn_blocking(move || applications(&set, &world)).await;
+        let generated = tokio::task::spawn_blocking(move || {
+            let yielded = applications(&set, &world)?;
+            Ok((yielded, world.looks()))
+        })
+        .await;
         generated.unwrap_or_else(|broken| Err(Error::Source(format!("generating failed: {broken}"))))
     }
 

@@ -202,3 +202,6 @@ pub fn pull_request(pull: &Value) -> PullRequest {
         author: text("/user/login"),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,8 @@ use fairway_gitops_sync::project::normalize_url;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::listings::Look;
+
 /// How soon a rollout follows what its Applications do, and how soon the list in a status does.
 const SOON: Duration = Duration::from_millis(100);
 const LATER: Duration = Duration::from_secs(2);
@@ -40,6 +42,12 @@ struct Known {
     /// The repositories that its generators look at.
     repositories: BTreeSet<String>,
     prepared: Option<Arc<Prepared>>,
+    /// What it was prepared from, beside what is told of when it changes.
+    looks: Arc<[Look]>,
+    /// What was wrong when it was last looked at, and until when that is believed.
+    failure: Option<(Reason, String, Instant)>,
+    /// Whether something was pushed to a repository that it looks at.
+    is_pushed: bool,
     /// When what is prepared is too old.
     due: Option<Instant>,
     /// Counts what happened around the set, so that a result that was overtaken is not kept.
@@ -104,7 +112,9 @@ impl Registry {
         let url = normalize_url(url);
         for (key, known) in self.sets().iter_mut() {
             if known.repositories.contains(&url) {
-                known.stale();
+                known.is_pushed = true;
+                known.failure = None;
+                known.changes += 1;
                 self.queue.add(key.clone());
             }
         }
@@ -129,43 +139,96 @@ impl Registry {
         }
     }
 
-    /// What a set was found to stand for, if nothing has happened around it since, or when it was begun to be found out.
-    pub(crate) fn prepared(&self, key: &ObjectKey) -> Result<(Arc<Prepared>, Option<Duration>), u64> {
+    /// What a set was found to stand for, and how good that is.
+    pub(crate) fn prepared(&self, key: &ObjectKey) -> Before {
         let mut sets = self.sets();
         let known = sets.entry(key.clone()).or_default();
-        let now = Instant::now();
-        match &known.prepared {
-            Some(prepared) if known.due.is_none_or(|due| due > now) => {
-                Ok((Arc::clone(prepared), known.due.map(|due| due - now)))
-            }
-            _ => {
-                // What it will ask for is noted anew.
-                known.repositories.clear();
-                Err(known.changes)
+        let (begun, now) = (known.changes, Instant::now());
+        if let Some((reason, why, until)) = known.failure.as_ref().filter(|(_, _, until)| *until > now) {
+            return Before::Bad(*reason, why.clone(), *until - now);
+        }
+        let Some(prepared) = known.prepared.clone() else {
+            // What it will ask for is noted anew.
+            known.repositories.clear();
+            return Before::Nothing { begun };
+        };
+        match !known.is_pushed && known.due.is_none_or(|due| due > now) {
+            true => Before::Good(prepared, known.due.map(|due| due - now)),
+            false => {
+                let looks = Arc::clone(&known.looks);
+                Before::Perhaps {
+                    begun,
+                    prepared,
+                    looks,
+                }
             }
         }
     }
 
-    /// Remembers what a set stands for, for so long, unless something has happened meanwhile.
+    /// Remembers what a set stands for, for so long, unless something has happened since it was begun to be found out.
     pub(crate) fn remember(
         &self,
         key: &ObjectKey,
         begun: u64,
-        prepared: Arc<Prepared>,
+        (prepared, looks): (Arc<Prepared>, Vec<Look>),
         valid: Option<Duration>,
     ) {
         if let Some(known) = self.sets().get_mut(key)
             && known.changes == begun
         {
             known.prepared = Some(prepared);
+            known.looks = looks.into();
+            (known.is_pushed, known.failure) = (false, None);
             known.due = valid.map(|valid| Instant::now() + valid);
+        }
+    }
+
+    /// Remembers what is wrong with a set, for so long.
+    pub(crate) fn remember_failure(&self, key: &ObjectKey, begun: u64, (reason, why, valid): Failed) {
+        if let Some(known) = self.sets().get_mut(key)
+            && known.changes == begun
+        {
+            known.prepared = None;
+            known.failure = Some((reason, why, Instant::now() + valid));
+        }
+    }
+
+    /// Has everything looked at again, which is asked for on the set itself.
+    pub(crate) fn forget(&self, key: &ObjectKey) {
+        if let Some(known) = self.sets().get_mut(key) {
+            known.stale();
         }
     }
 }
 
+/// What is wrong, and how soon to look again.
+pub(crate) type Failed = (Reason, String, Duration);
+
+/// What was found out before.
+pub(crate) enum Before {
+    /// What is wrong, and will be for so long if nothing happens.
+    Bad(Reason, String, Duration),
+    /// It still holds, for so long.
+    Good(Arc<Prepared>, Option<Duration>),
+    /// It holds if these looks still show the same.
+    Perhaps {
+        /// What had happened around the set by now.
+        begun: u64,
+        /// What it was found to stand for.
+        prepared: Arc<Prepared>,
+        /// What that was made of.
+        looks: Arc<[Look]>,
+    },
+    /// Nothing, or nothing that holds.
+    Nothing {
+        /// What had happened around the set by now.
+        begun: u64,
+    },
+}
+
 impl Known {
     fn stale(&mut self) {
-        self.prepared = None;
+        (self.prepared, self.failure) = (None, None);
         self.changes += 1;
     }
 }

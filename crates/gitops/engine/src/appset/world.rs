@@ -3,21 +3,22 @@
 //! Generating is a plain function that asks questions, so it runs on a thread of its own, which may wait for answers. Within
 //! one run a revision stands for the same commit each time it is asked for.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use fairway_controller::{ObjectKey, Requests};
-use fairway_gitops_appset::generator::{PullRequest, directories_of, means_file};
+use fairway_gitops_appset::generator::{PullRequest, means_file};
 use fairway_gitops_appset::{Cluster, Params, Sources};
 use fairway_gitops_tree::Reader;
 use serde_json::Value;
 use tokio::runtime::Handle;
 
+use super::listings::{Listings, Look};
 use super::pulls::{Gitea, PullsError, SharedPulls};
 use super::registry::Registry;
 use crate::destination::{IN_CLUSTER, IN_CLUSTER_NAME, secret};
-use crate::sources::{Repository, SharedSources};
+use crate::sources::Repository;
 
 /// The most that files of parameters may hold together.
 const MAX_BYTES: usize = 64 << 20;
@@ -26,7 +27,7 @@ const MAX_BYTES: usize = 64 << 20;
 pub(crate) struct World {
     pub(crate) set: ObjectKey,
     pub(crate) requests: Requests,
-    pub(crate) sources: SharedSources,
+    pub(crate) listings: Listings,
     pub(crate) pulls: SharedPulls,
     pub(crate) registry: Registry,
     pub(crate) clusters: Vec<Cluster>,
@@ -39,12 +40,13 @@ pub(crate) struct World {
 }
 
 /// A repository at a revision, or why there is none.
-type Seen = Result<Arc<Checkout>, String>;
+type Seen = Result<Checkout, String>;
 
-/// The files of a commit.
+/// The files of a commit, and what was looked at.
+#[derive(Clone)]
 pub(crate) struct Checkout {
     reader: Reader,
-    paths: Vec<String>,
+    look: Look,
 }
 
 /// The clusters of cluster Secrets, and the one that everything is in.
@@ -81,19 +83,18 @@ pub(crate) fn clusters(secrets: &[Value]) -> Vec<Cluster> {
 }
 
 impl World {
-    /// The files of a repository at a revision.
-    fn checkout(&self, url: &str, revision: &str) -> Seen {
+    /// The files of a repository at a revision; `note` says what of them is looked at.
+    fn checkout(&self, url: &str, revision: &str, note: impl FnOnce(&mut Look)) -> Seen {
         let key = (url.to_owned(), revision.to_owned());
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = seen.get(&key) {
-            return known.clone();
+        let found = seen.entry(key).or_insert_with(|| self.look(url, revision));
+        if let Ok(checkout) = found {
+            note(&mut checkout.look);
         }
-        let found = self.look(url, revision).map(Arc::new);
-        seen.insert(key, found.clone());
-        found
+        found.clone()
     }
 
-    fn look(&self, url: &str, revision: &str) -> Result<Checkout, String> {
+    fn look(&self, url: &str, revision: &str) -> Seen {
         if url.is_empty() {
             return Err("repoURL is empty".to_owned());
         }
@@ -105,14 +106,28 @@ impl World {
             url: url.to_owned(),
             chart: String::new(),
         };
-        let tree = self.handle.block_on(async {
-            self.sources.refresh(&repository, self.oldest).await?;
-            let commit = self.sources.resolve(&repository, revision).await?;
-            self.sources.tree(&repository, &commit).await
-        });
-        let reader = tree.map_err(|error| error.to_string())?.reader();
-        let paths = reader.walk("").map_err(|error| error.to_string())?;
-        Ok(Checkout { reader, paths })
+        let found = self
+            .handle
+            .block_on(self.listings.at(&repository, revision, self.oldest));
+        let (listing, tree) = found.map_err(|error| error.to_string())?;
+        Ok(Checkout {
+            reader: tree.reader(),
+            look: Look {
+                repository,
+                revision: revision.to_owned(),
+                listing,
+                directories: false,
+                patterns: BTreeSet::new(),
+            },
+        })
+    }
+
+    /// What was looked at.
+    pub(crate) fn looks(self) -> Vec<Look> {
+        let seen = self.seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+        seen.into_values()
+            .filter_map(|found| found.ok().map(|checkout| checkout.look))
+            .collect()
     }
 
     async fn gitea(&self, generator: &Value) -> Result<Vec<PullRequest>, String> {
@@ -156,8 +171,8 @@ impl Sources for World {
     }
 
     fn directories(&self, repository: &str, revision: &str) -> Result<Vec<String>, String> {
-        let checkout = self.checkout(repository, revision)?;
-        Ok(directories_of(checkout.paths.iter().map(String::as_str)))
+        let checkout = self.checkout(repository, revision, |look| look.directories = true)?;
+        Ok(checkout.look.listing.directories())
     }
 
     fn files(
@@ -166,10 +181,18 @@ impl Sources for World {
         revision: &str,
         pattern: &str,
     ) -> Result<BTreeMap<String, Vec<u8>>, String> {
-        let checkout = self.checkout(repository, revision)?;
+        let checkout = self.checkout(repository, revision, |look| {
+            look.patterns.insert(pattern.to_owned());
+        })?;
         let (mut found, mut bytes) = (BTreeMap::new(), 0);
-        for path in checkout.paths.iter().filter(|path| means_file(pattern, path)) {
-            let content = checkout.reader.read(path).map_err(|error| error.to_string())?;
+        let paths = checkout.look.listing.paths.iter();
+        for path in paths.filter(|path| means_file(pattern, path)) {
+            let content = match checkout.reader.read(path) {
+                Ok(content) => content,
+                // A link whose target is gone.
+                Err(error) if error.is_not_found() => continue,
+                Err(error) => return Err(error.to_string()),
+            };
             bytes += content.len();
             if bytes > MAX_BYTES {
                 return Err(format!(
@@ -206,28 +229,38 @@ impl Sources for World {
     }
 }
 
+/// All generators of a set, those within others among them.
+fn all_generators(spec: &Value) -> Vec<&Value> {
+    let mut all: Vec<&Value> = spec["generators"].as_array().into_iter().flatten().collect();
+    let mut next = 0;
+    while let Some(generator) = all.get(next).copied() {
+        for nested in ["matrix", "merge"] {
+            all.extend(generator[nested]["generators"].as_array().into_iter().flatten());
+        }
+        next += 1;
+    }
+    all
+}
+
+/// Whether a set looks at pull requests.
+pub(crate) fn asks_for_pulls(spec: &Value) -> bool {
+    let all = all_generators(spec);
+    all.iter().any(|generator| !generator["pullRequest"].is_null())
+}
+
 /// How often a set's generators look at what nobody tells them of; none if everything is told.
 pub(crate) fn interval(spec: &Value) -> Option<Duration> {
-    const GIT: u64 = 3 * 60;
-    const PULLS: u64 = 30 * 60;
-    let mut pending: Vec<&Value> = spec["generators"].as_array().into_iter().flatten().collect();
-    let mut shortest: Option<u64> = None;
-    while let Some(generator) = pending.pop() {
-        for (kind, default) in [("git", GIT), ("pullRequest", PULLS)] {
+    let default = [("git", 3 * 60), ("pullRequest", 30 * 60)];
+    let all = all_generators(spec);
+    let intervals = all.iter().flat_map(|generator| {
+        default.into_iter().filter_map(|(kind, default)| {
             let own = &generator[kind];
-            if !own.is_null() {
-                let seconds = own["requeueAfterSeconds"].as_u64().unwrap_or(default);
-                // Nought is never, as with Argo CD.
-                if seconds > 0 {
-                    shortest = Some(shortest.map_or(seconds, |known| known.min(seconds)));
-                }
-            }
-        }
-        for nested in ["matrix", "merge"] {
-            pending.extend(generator[nested]["generators"].as_array().into_iter().flatten());
-        }
-    }
-    shortest.map(Duration::from_secs)
+            let seconds = own["requeueAfterSeconds"].as_u64().unwrap_or(default);
+            // Nought is never, as with Argo CD.
+            (!own.is_null() && seconds > 0).then_some(seconds)
+        })
+    });
+    intervals.min().map(Duration::from_secs)
 }
 
 #[cfg(test)]

@@ -18,7 +18,6 @@ fn set(name: &str, generators: Value, more: Value) -> Value {
     let mut spec = json!({
         "goTemplate": true,
         "goTemplateOptions": ["missingkey=error"],
-        "generators": generators,
         "template": {
             "metadata": {"name": "{{ .name }}"},
             "spec": {
@@ -29,13 +28,19 @@ fn set(name: &str, generators: Value, more: Value) -> Value {
             },
         },
     });
-    spec.as_object_mut()
-        .unwrap()
-        .extend(more.as_object().unwrap().clone());
+    spec["generators"] = generators;
+    laid_over(&mut spec, more);
     json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet",
         "metadata": {"name": name, "namespace": "argocd"}, "spec": spec,
     })
+}
+
+/// Puts fields into an object.
+fn laid_over(object: &mut Value, more: Value) {
+    if let (Value::Object(object), Value::Object(more)) = (object, more) {
+        object.extend(more);
+    }
 }
 
 /// A list generator of names.

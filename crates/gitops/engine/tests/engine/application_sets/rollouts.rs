@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{SETS, condition, set, text};
+use super::{SETS, condition, laid_over, set, text};
 use crate::harness::{REPO, World, eventually, everywhere, map};
 
 /// Two in `dev`, three in `prod`, one of no step.
@@ -16,10 +16,7 @@ fn rolling(more: Value) -> Value {
     let mut prod = step("prod");
     prod["maxUpdate"] = json!(1);
     let mut strategy = json!({"type": "RollingSync", "rollingSync": {"steps": [step("dev"), prod]}});
-    strategy
-        .as_object_mut()
-        .unwrap()
-        .extend(more.as_object().unwrap().clone());
+    laid_over(&mut strategy, more);
     let generators = json!([{"list": {"elements": elements}}]);
     let mut object = set("rolling", generators, json!({"strategy": strategy}));
     object["spec"]["template"]["metadata"]["labels"] = json!({"env": "{{ .env }}"});
