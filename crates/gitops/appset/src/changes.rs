@@ -1,5 +1,6 @@
 //! What to do about the Applications that a set has, given those that it stands for.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use fairway_gitops_health::Customizations;
@@ -101,7 +102,7 @@ pub fn changes(set: &Value, desired: Desired<'_>, existing: &[Value]) -> Result<
             None => out.changes.push(Change::Create(owned(set, application))),
             // Once it is gone, it is made again.
             Some(live) if is_deleting(live) => {}
-            Some(live) if policy.updates => match updated(set, application, live, &ignored) {
+            Some(live) if policy.updates => match updated(set, application, live, ignored.as_ref()) {
                 Ok(updated) if updated == **live => {}
                 Ok(updated) => out.changes.push(Change::Update(updated)),
                 Err(why) => out.refused.push((name(application).to_owned(), why)),
@@ -133,7 +134,7 @@ fn is_deleting(application: &Value) -> bool {
 
 /// An Application that is there, as a set wants it; the inner error says whose it is instead.
 pub fn adopted(set: &Value, desired: &Value, live: &Value) -> Result<Result<Value, String>, Error> {
-    Ok(updated(set, desired, live, &ignored(set)?))
+    Ok(updated(set, desired, live, ignored(set)?.as_ref()))
 }
 
 /// Whether no Applications at all can be meant: what the set itself lists, and pull requests, which come to an end. That
@@ -208,7 +209,8 @@ fn owners(set: &Value, live: &Value) -> Result<Option<Value>, String> {
     Ok(Some(Value::Array(all)))
 }
 
-fn ignored(set: &Value) -> Result<Ignored, Error> {
+/// What of Applications is not the set's; none if all is.
+fn ignored(set: &Value) -> Result<Option<Ignored>, Error> {
     let mut entries = Vec::new();
     for entry in set["spec"]["ignoreApplicationDifferences"]
         .as_array()
@@ -221,18 +223,27 @@ fn ignored(set: &Value) -> Result<Ignored, Error> {
         entry.kind = "Application".to_owned();
         entries.push(entry);
     }
+    if entries.is_empty() {
+        return Ok(None);
+    }
     Ignored::new(&entries, &Customizations::default(), IgnoreStatus::None)
+        .map(Some)
         .map_err(|error| Error::Generator(error.to_string()))
 }
 
 /// The live Application as the set wants it. What others write on it stays.
-fn updated(set: &Value, desired: &Value, live: &Value, ignored: &Ignored) -> Result<Value, String> {
+fn updated(set: &Value, desired: &Value, live: &Value, ignored: Option<&Ignored>) -> Result<Value, String> {
     let owners = owners(set, live)?;
-    let respected = ignored.respect(desired, live);
+    // Most sets ignore nothing, and most Applications are as they should be.
+    let respected = match ignored {
+        Some(ignored) => Cow::Owned(ignored.respect(desired, live)),
+        None => Cow::Borrowed(desired),
+    };
     let mut out = live.clone();
     // What Argo CD would leave out is no difference.
-    if respected["spec"] != normalized(&live["spec"]) {
-        out["spec"] = respected["spec"].clone();
+    let (spec, own) = (&respected["spec"], &live["spec"]);
+    if spec != own && *spec != normalized(own) {
+        out["spec"] = spec.clone();
     }
     replace(&mut out["metadata"], "ownerReferences", owners);
     for (field, always) in [("annotations", KEPT_ANNOTATIONS), ("labels", &[][..])] {
@@ -259,7 +270,7 @@ fn updated(set: &Value, desired: &Value, live: &Value, ignored: &Ignored) -> Res
             .cloned()
             .unwrap_or_default()
     };
-    let mut finalizers = list(&respected);
+    let mut finalizers = list(respected.as_ref());
     let is_kept = |name: &&Value| {
         let name = name.as_str().unwrap_or_default();
         KEPT_FINALIZERS

@@ -268,6 +268,69 @@ async fn applications_go_with_their_set_unless_they_may_not() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restart_writes_nothing() {
+    everywhere(|mut world: World| async move {
+        let commit = world
+            .sources
+            .commit(REPO, &[("apps/a/map.yaml", &map("a", "1", &[]))]);
+        world.set(set("all", list(&["a"]), json!({}))).await;
+        let a = world.synced("a", &commit).await;
+        let healthy = |set: &Value| text(set, "/status/resources/0/health/status") == "Healthy";
+        let before = world.until_set("all", "told", healthy).await;
+        world.stop_engine().await;
+        world.start_engine();
+        // It is at work again when it follows what changes.
+        world
+            .patch_set("all", json!({"spec": {"generators": list(&["a", "b"])}}))
+            .await;
+        world.until_names(&["a", "b"]).await;
+        let version = |it: &Value| text(it, "/metadata/resourceVersion").to_owned();
+        assert_eq!(version(&world.get_application("a").await), version(&a));
+        let after = world.up_to_date("all").await;
+        assert_eq!(
+            after["status"]["conditions"], before["status"]["conditions"],
+            "what says the same keeps its time"
+        );
+        world.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sets_live_in_control_planes() {
+    everywhere(|world: World| async move {
+        // There may be one of an earlier scenario.
+        let namespace = json!({"metadata": {"name": "openshift-gitops"}});
+        let _ = world.api.create("/api/v1/namespaces", &namespace).await;
+        let all =
+            |namespace: &str, kind: &str| format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/{kind}");
+        for namespace in ["shop", "openshift-gitops"] {
+            let mut object = idle("all", &["there"], json!({}));
+            object["metadata"]["namespace"] = json!(namespace);
+            world.create(&all(namespace, "applicationsets"), object).await;
+        }
+        let found = format!("{}/there", all("openshift-gitops", "applications"));
+        eventually("it is made", || async {
+            world.api.get(&found).await.unwrap().is_some()
+        })
+        .await;
+        let set = format!("{}/all", all("shop", "applicationsets"));
+        let left = world.api.get(&set).await.unwrap().unwrap();
+        assert!(left["status"].is_null(), "it is nobody's");
+        for namespace in ["shop", "openshift-gitops"] {
+            let set = format!("{}/all", all(namespace, "applicationsets"));
+            world.api.delete(&set).await.unwrap();
+        }
+        eventually("it is gone", || async {
+            world.api.get(&found).await.unwrap().is_none()
+        })
+        .await;
+        world.end().await;
+    })
+    .await;
+}
+
 /// Run by hand: `cargo test -p fairway-gitops-engine --test engine -- --ignored --nocapture thousand`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "it measures"]
