@@ -2,11 +2,14 @@
 //! that its client reaches.
 
 use std::collections::HashMap;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Client;
+use kube::core::{ApiResource, DynamicResourceScope};
 use kube::runtime::watcher::{self, Event};
+use kube::{Client, Resource};
+use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 use tracing::error;
@@ -18,21 +21,28 @@ use crate::watch::follow;
 
 /// What the watches report.
 #[derive(Debug)]
-pub enum Change {
+pub enum Change<K = Metadata> {
     /// Something happened to an object, or to the watch of its kind.
-    Event(Arc<Kind>, Box<Event<Metadata>>),
+    Event(Arc<Kind>, Box<Event<K>>),
     /// The kind is served no more, so its objects are gone.
     Gone(Arc<Kind>),
 }
 
-/// Watches the metadata of every kind that `wanted` picks, until the end.
-pub async fn follow_all(
+/// Watches every kind that `wanted` picks, until the end: its metadata, or as much of its objects as `K` reads.
+pub async fn follow_all<K>(
     client: Client,
     mut kinds: watch::Receiver<Arc<Kinds>>,
     wanted: impl Fn(&Kind) -> bool + Send,
     mut shutdown: Shutdown,
-    take: impl Fn(Change) + Clone + Send + Sync + 'static,
-) {
+    take: impl Fn(Change<K>) + Clone + Send + Sync + 'static,
+) where
+    K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>
+        + Clone
+        + DeserializeOwned
+        + Debug
+        + Send
+        + 'static,
+{
     let mut tasks = JoinSet::new();
     let mut running: HashMap<GroupResource, Running> = HashMap::new();
     loop {
@@ -56,7 +66,7 @@ pub async fn follow_all(
         }
         for kind in plan.start {
             let (end, ended) = Shutdown::new();
-            let api = kind.everywhere::<Metadata>(client.clone());
+            let api = kind.everywhere::<K>(client.clone());
             let (take, about) = (take.clone(), Arc::clone(&kind));
             let task = tasks.spawn(follow(api, watcher::Config::default(), ended, move |event| {
                 take(Change::Event(Arc::clone(&about), Box::new(event)));

@@ -383,15 +383,43 @@ async fn sets_projects_and_clusters() {
     std::fs::write(&file, "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: all}\nspec:\n  generators: [{list: {elements: [{name: a}]}}]\n  \
         template: {metadata: {name: '{{name}}'}, spec: {project: p, destination: {name: in-cluster}}}\n").unwrap();
     let file = file.to_str().unwrap();
-    assert!(
-        here.shown(&["appset", "create", file])
-            .await
-            .starts_with("ApplicationSet 'argocd/all' created\n")
-    );
-    let (_, complaint, code) = here.run(&["appset", "create", file]).await;
-    assert_eq!(code, 20);
-    assert!(complaint.contains("is there already"), "{complaint}");
-    here.shown(&["appset", "create", file, "--upsert"]).await;
+    let changed = here.server.path("changed.yaml");
+    std::fs::write(
+        &changed,
+        std::fs::read_to_string(file)
+            .unwrap()
+            .replace("[{name: a}]", "[{name: b}]"),
+    )
+    .unwrap();
+    let changed = changed.to_str().unwrap();
+    // What is done is said on standard error, so that the set itself can be piped.
+    for (words, expected) in [
+        (vec![file], Ok("ApplicationSet 'all' created\n")),
+        (vec![file], Ok("ApplicationSet 'all' unchanged\n")),
+        (
+            vec![changed],
+            Err("existing ApplicationSet spec is different, use upsert flag to force update"),
+        ),
+        (
+            vec![changed, "--upsert", "--dry-run"],
+            Ok("ApplicationSet 'all' updated (dry-run)\n"),
+        ),
+        (vec![changed, "--upsert"], Ok("ApplicationSet 'all' updated\n")),
+        (vec![file, "--upsert"], Ok("ApplicationSet 'all' updated\n")),
+    ] {
+        let all = [&["appset", "create"][..], &words].concat();
+        let (shown, said, code) = here.run(&all).await;
+        match expected {
+            Ok(expected) => {
+                assert_eq!((said.as_str(), code), (expected, 0), "{words:?}");
+                assert!(shown.starts_with("Name:               argocd/all\n"), "{shown}");
+            }
+            Err(expected) => {
+                assert_eq!(code, 20, "{words:?}");
+                assert!(said.contains(expected), "{said}");
+            }
+        }
+    }
     assert_eq!(
         here.shown(&["appset", "list", "-o", "name"]).await,
         "argocd/all\n"

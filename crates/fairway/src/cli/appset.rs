@@ -82,6 +82,9 @@ pub(crate) struct AppSetCreate {
     /// Change what is there already.
     #[arg(long)]
     pub upsert: bool,
+    /// Create nothing; list the Applications that it would stand for in its status.
+    #[arg(long)]
+    pub dry_run: bool,
     /// How to print.
     #[arg(short = 'o', long, value_enum, default_value = "wide")]
     pub output: TextFormat,

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use fairway_api::argoproj::APPLICATION_SET;
+use fairway_gitops_appset::status::resources;
 use fairway_gitops_view::application_set::{conditions, summary, table};
 use fairway_gitops_view::field::{qualified_name, text};
 use serde_json::{Value, json};
@@ -89,24 +90,60 @@ async fn create(options: &AppSetCreate) -> anyhow::Result<()> {
         if text(&set, "/metadata/namespace").is_empty() {
             set["metadata"]["namespace"] = json!(CONTROL_PLANES[0]);
         }
-        let name = qualified_name(&set);
-        if options.upsert {
-            let path = path_of(APPLICATION_SET, &set);
-            let applied = session.requests.apply(&path, &set, MANAGER, true).await;
-            set = applied.map_err(told)?;
-        } else {
-            let path = collection(APPLICATION_SET, Some(text(&set, "/metadata/namespace")));
-            let created = session.requests.create(&path, &set).await.map_err(told)?;
-            if !created {
-                bail!("ApplicationSet {name} is there already: change it with --upsert");
+        let path = path_of(APPLICATION_SET, &set);
+        let existing = session.requests.get(&path).await.map_err(told)?;
+        let is_same = existing
+            .as_ref()
+            .is_some_and(|existing| says_all_of(existing, &set));
+        if existing.is_some() && !is_same && !options.upsert {
+            bail!("existing ApplicationSet spec is different, use upsert flag to force update");
+        }
+        let action = match (&existing, is_same) {
+            (None, _) => "created",
+            (Some(_), true) => "unchanged",
+            (Some(_), false) => "updated",
+        };
+        let written = match (options.dry_run, existing) {
+            (true, _) => {
+                let made = generate::applications_of(&session, std::slice::from_ref(&set)).await?;
+                set["status"] = json!({"resources": resources(&made)});
+                set.clone()
             }
-        }
-        if options.output == TextFormat::Wide {
-            println!("ApplicationSet '{name}' created\n");
-        }
-        show(&set, options.output);
+            (false, Some(existing)) if is_same => existing,
+            (false, Some(_)) => session
+                .requests
+                .apply(&path, &set, MANAGER, true)
+                .await
+                .map_err(told)?,
+            (false, None) => {
+                let all = collection(APPLICATION_SET, Some(text(&set, "/metadata/namespace")));
+                session.requests.create(&all, &set).await.map_err(told)?;
+                session.requests.get(&path).await.map_err(told)?.unwrap_or(set)
+            }
+        };
+        let note = if options.dry_run { " (dry-run)" } else { "" };
+        eprintln!(
+            "ApplicationSet '{}' {action}{note}",
+            text(&written, "/metadata/name")
+        );
+        show(&written, options.output);
     }
     Ok(())
+}
+
+/// Whether a set that is there has the spec of another one, and its labels, annotations and finalizers.
+fn says_all_of(existing: &Value, wanted: &Value) -> bool {
+    let has = |field: &str| {
+        let pointer = format!("/metadata/{field}");
+        let all = wanted.pointer(&pointer).and_then(Value::as_object);
+        all.into_iter()
+            .flatten()
+            .all(|(key, value)| existing["metadata"][field].get(key) == Some(value))
+    };
+    existing["spec"] == wanted["spec"]
+        && has("labels")
+        && has("annotations")
+        && existing.pointer("/metadata/finalizers") == wanted.pointer("/metadata/finalizers")
 }
 
 /// A file, or standard input.

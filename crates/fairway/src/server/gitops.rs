@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use fairway_controller::served::Served;
 use fairway_controller::{ClientFactory, Metrics, Shutdown};
+use fairway_gitops_appset::generator::PullRequest;
+use fairway_gitops_engine::appset::pulls::{Asked, HostedPulls, Pulls, PullsError};
 use fairway_gitops_engine::sources::git::{GitSources, Hosted};
 use fairway_gitops_engine::{Options, USER};
 use fairway_gitops_git::Git;
@@ -72,6 +74,55 @@ impl PushWatcher for Wake {
         self.sources.pushed(&url);
         stream::empty().boxed()
     }
+
+    fn pulls_changed(&self, owner: &str, name: &str) {
+        self.sources.pushed(&format!("{}/{owner}/{name}.git", self.url));
+    }
+}
+
+/// The pull requests of the Git host, for sets of the workspace that a repository belongs to.
+struct OwnPulls(Arc<OwnHost>);
+
+impl OwnPulls {
+    /// The workspace of a repository, if it is one of this host that the asker may read.
+    fn workspace(&self, asked: &Asked) -> Option<String> {
+        let own = &self.0;
+        let url = format!("{}/{}/{}.git", asked.api, asked.owner, asked.name);
+        own.directory(asked.workspace.as_str(), &url)?;
+        Some(asked.workspace.as_str().to_owned())
+    }
+}
+
+impl HostedPulls for OwnPulls {
+    fn address(&self, asked: &Asked) -> Option<String> {
+        self.workspace(asked)?;
+        Some(format!(
+            "{}/{}/{}.git",
+            self.0.host.url(),
+            asked.owner,
+            asked.name
+        ))
+    }
+
+    fn open<'a>(&'a self, asked: &'a Asked) -> Pulls<'a> {
+        Box::pin(async move {
+            let missing =
+                || PullsError::NotFound(format!("there is no repository {}/{}", asked.owner, asked.name));
+            let workspace = self.workspace(asked).ok_or_else(missing)?;
+            let found = self.0.host.open_pulls(&workspace, &asked.name).await;
+            let found = found.map_err(PullsError::Failed)?.ok_or_else(missing)?;
+            let shown = found.into_iter().map(|pull| PullRequest {
+                number: pull.number,
+                title: pull.title,
+                branch: pull.head,
+                target_branch: pull.base,
+                head: pull.head_commit,
+                labels: Vec::new(),
+                author: pull.author,
+            });
+            Ok(shown.collect())
+        })
+    }
 }
 
 /// Runs the engine until the end.
@@ -94,7 +145,8 @@ pub(super) async fn run(
             return;
         }
     };
-    let host = Arc::clone(&own.host);
+    let own = Arc::new(own);
+    let (host, pulls) = (Arc::clone(&own.host), OwnPulls(Arc::clone(&own)));
     let hosted: Hosted =
         Box::new(move |repository| own.directory(repository.workspace.as_str(), &repository.url));
     let sources = GitSources::new(git, directories.copies, hosted, clients.clients(USER));
@@ -106,6 +158,7 @@ pub(super) async fn run(
     let options = Options {
         clients,
         sources,
+        pulls: Some(Arc::new(pulls)),
         urls,
         workers: WORKERS,
         served: Some(served),

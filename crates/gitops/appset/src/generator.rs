@@ -2,6 +2,7 @@
 
 mod combine;
 mod git;
+mod pull_request;
 mod selector;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::{Error, MAX_PARAMS, Params, Renderer, sanitize_name};
+pub use git::{directories_of, means_file};
+pub use pull_request::PullRequest;
 pub use selector::matches as selector_matches;
 
 /// How deep generators may nest. Argo CD allows one matrix or merge in another.
@@ -42,7 +45,9 @@ pub trait Sources {
         revision: &str,
         pattern: &str,
     ) -> Result<BTreeMap<String, Vec<u8>>, String>;
-    /// The parameters of what a `pullRequest`, `scmProvider`, `clusterDecisionResource` or `plugin` generator finds.
+    /// The open pull requests that a `pullRequest` generator looks at, before its filters.
+    fn pull_requests(&self, generator: &Value) -> Result<Vec<PullRequest>, String>;
+    /// The parameters of what a `scmProvider`, `clusterDecisionResource` or `plugin` generator finds.
     fn others(&self, kind: &str, generator: &Value) -> Result<Vec<Params>, String>;
 }
 
@@ -126,6 +131,7 @@ impl Generation<'_> {
             "git" => self.git(&filled)?,
             "matrix" => self.matrix(&filled, given, depth)?,
             "merge" => self.merge(&filled, given, depth)?,
+            "pullRequest" => self.pull_requests(&filled)?,
             other => {
                 let mut found = self.sources.others(other, &filled).map_err(Error::Source)?;
                 for params in &mut found {

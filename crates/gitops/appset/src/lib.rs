@@ -2,7 +2,7 @@
 //!
 //! [`generator`] makes sets of parameters out of lists, clusters, repositories and combinations of them; what is outside
 //! (clusters, directories, files, pull requests) is asked of [`Sources`]. [`template`] fills parameters into texts, in the
-//! form `{{param}}` or as Go templates. [`application`] makes Applications of them and says what to create, update and
+//! form `{{param}}` or as Go templates. [`application`] makes Applications of them; [`changes`] says what to create, update and
 //! delete. [`rollout`] lets them be synced step by step. [`status`] says how all that went.
 //!
 //! Semantics are Argo CD's, version 3. The crate must not know Git, clusters or clients.
@@ -16,6 +16,7 @@
 )]
 
 pub mod application;
+pub mod changes;
 pub mod generator;
 pub mod rollout;
 pub mod status;
@@ -46,14 +47,6 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// Two Applications have the same name.
-    #[error("ApplicationSet {set} contains applications with duplicate name: {name}")]
-    Duplicate {
-        /// The set.
-        set: String,
-        /// The name.
-        name: String,
-    },
     /// There are too many.
     #[error("the generators yield more than {0} sets of parameters; split the ApplicationSet")]
     TooMany(usize),
@@ -77,4 +70,25 @@ pub fn sanitize_name(name: &str) -> String {
         .take(253)
         .collect();
     replaced.trim_matches(['-', '.']).to_owned()
+}
+
+/// A text as part of an address: lower case, dashes, at most so long, smartly: whole words.
+pub fn slug(text: &str, max: usize, smart: bool) -> String {
+    let mut slug = String::new();
+    for c in text.to_lowercase().chars() {
+        match c {
+            c if c.is_ascii_alphanumeric() || c == '_' => slug.push(c),
+            _ if slug.ends_with('-') => {}
+            _ => slug.push('-'),
+        }
+    }
+    let slug = slug.trim_matches(['-', '_']);
+    if slug.len() <= max {
+        return slug.to_owned();
+    }
+    let cut = &slug[..max];
+    match smart && !slug[max..].starts_with('-') {
+        true => cut.rfind('-').map_or(cut, |end| &cut[..end]).to_owned(),
+        false => cut.to_owned(),
+    }
 }

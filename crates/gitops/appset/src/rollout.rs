@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::Error;
 
@@ -24,6 +24,8 @@ pub enum Progress {
     Waiting,
     /// Being synced, or synced and not yet healthy.
     Busy,
+    /// It was done, and is no longer well: others wait for it, and it takes nobody's place.
+    Unwell,
     /// Synced and healthy.
     Done,
 }
@@ -42,6 +44,61 @@ pub struct Rollout {
 /// Whether a set is rolled out in steps.
 pub fn is_rolling(spec: &Value) -> bool {
     spec["strategy"]["type"] == "RollingSync"
+}
+
+/// Whether its Applications are deleted step by step, the last step first.
+pub fn deletes_in_reverse(spec: &Value) -> bool {
+    let order = spec["strategy"]["deletionOrder"].as_str().unwrap_or_default();
+    has_steps(spec) && order.eq_ignore_ascii_case("Reverse")
+}
+
+fn has_steps(spec: &Value) -> bool {
+    let steps = spec["strategy"]["rollingSync"]["steps"].as_array();
+    is_rolling(spec) && steps.is_some_and(|steps| !steps.is_empty())
+}
+
+/// The next Applications to delete: those of the last step that has any. Those of no step go with the set.
+pub fn next_deletions(spec: &Value, members: &[Member]) -> Result<Vec<String>, Error> {
+    let steps = decide(spec, members)?.steps;
+    let last = steps.values().max();
+    let names = steps.iter().filter(|(_, step)| Some(*step) == last);
+    Ok(names.map(|(name, _)| name.clone()).collect())
+}
+
+/// Takes an Application's own will to sync from it: its set says when. Whether it would have pruned.
+pub fn hold(application: &mut Value) -> bool {
+    let Some(policy) = application
+        .pointer_mut("/spec/syncPolicy")
+        .and_then(Value::as_object_mut)
+    else {
+        return false;
+    };
+    let automated = policy.get("automated").filter(|it| !it.is_null());
+    let Some(automated) = automated.filter(|it| it["enabled"] != false) else {
+        return false;
+    };
+    let prunes = automated["prune"] == true;
+    policy.shift_remove("automated");
+    prunes
+}
+
+/// The operation that syncs an Application whose turn it is.
+pub fn operation(application: &Value, prunes: bool) -> Value {
+    let policy = &application["spec"]["syncPolicy"];
+    let mut sync = Map::new();
+    if prunes {
+        sync.insert("prune".to_owned(), true.into());
+    }
+    if let Some(options) = policy.get("syncOptions").filter(|it| !it.is_null()) {
+        sync.insert("syncOptions".to_owned(), options.clone());
+    }
+    let retry = policy.get("retry").filter(|it| !it.is_null()).cloned();
+    json!({
+        "initiatedBy": {"username": "applicationset-controller", "automated": true},
+        "info": [{"name": "Reason", "value": "ApplicationSet RollingSync triggered a sync of this Application resource"}],
+        "sync": sync,
+        "retry": retry.unwrap_or_else(|| json!({"limit": 5})),
+    })
 }
 
 /// Decides what may be synced.
@@ -147,7 +204,7 @@ mod tests {
 
     #[test]
     fn steps_follow_each_other() {
-        use Progress::{Busy, Done, Waiting};
+        use Progress::{Busy, Done, Unwell, Waiting};
         let members = |dev: Progress, prod: [Progress; 4]| {
             let mut all = vec![member("d", "dev", dev), member("x", "test", Waiting)];
             all.extend(
@@ -231,5 +288,55 @@ mod tests {
             );
         }
         assert!(decide(&spec(json!("many")), &members(Done, [Waiting; 4])).is_err());
+        let unwell = members(Unwell, [Waiting; 4]);
+        let found = decide(&spec(json!(1)), &unwell).unwrap();
+        assert_eq!(
+            (found.sync.len(), found.current),
+            (0, Some(1)),
+            "others wait for it"
+        );
+    }
+
+    #[test]
+    fn the_last_step_is_deleted_first() {
+        let mut spec = spec(json!(1));
+        let all = [
+            member("d", "dev", Progress::Done),
+            member("x", "test", Progress::Done),
+            member("p", "prod", Progress::Done),
+        ];
+        assert!(!deletes_in_reverse(&spec));
+        spec["strategy"]["deletionOrder"] = json!("reverse");
+        assert!(deletes_in_reverse(&spec));
+        assert_eq!(next_deletions(&spec, &all).unwrap(), ["p"]);
+        assert_eq!(next_deletions(&spec, &all[..2]).unwrap(), ["d"]);
+        assert!(next_deletions(&spec, &all[1..2]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn the_set_syncs_instead_of_the_application() {
+        for (policy, prunes, left) in [
+            (
+                json!({"automated": {"prune": true}, "syncOptions": ["a=b"]}),
+                true,
+                json!({"syncOptions": ["a=b"]}),
+            ),
+            (json!({"automated": {}}), false, json!({})),
+            (
+                json!({"automated": {"enabled": false, "prune": true}}),
+                false,
+                json!({"automated": {"enabled": false, "prune": true}}),
+            ),
+        ] {
+            let mut application = json!({"spec": {"syncPolicy": policy}});
+            assert_eq!(hold(&mut application), prunes);
+            assert_eq!(application["spec"]["syncPolicy"], left);
+        }
+        assert!(!hold(&mut json!({"spec": {}})));
+        let application = json!({"spec": {"syncPolicy": {"syncOptions": ["a=b"], "retry": {"limit": 1}}}});
+        let found = operation(&application, true);
+        assert_eq!(found["sync"], json!({"prune": true, "syncOptions": ["a=b"]}));
+        assert_eq!(found["retry"], json!({"limit": 1}));
+        assert_eq!(operation(&json!({}), false)["retry"], json!({"limit": 5}));
     }
 }

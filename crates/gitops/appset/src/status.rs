@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::Error;
@@ -19,6 +20,8 @@ pub enum Reason {
     Template,
     /// An Application that was generated is not valid.
     Validation,
+    /// An Application could not be made.
+    Create,
     /// An Application could not be made or changed.
     Update,
     /// An Application could not be deleted.
@@ -32,6 +35,7 @@ impl Reason {
             Self::Parameters => "ApplicationGenerationFromParamsError",
             Self::Template => "RenderTemplateParamsError",
             Self::Validation => "ApplicationValidationError",
+            Self::Create => "CreateApplicationError",
             Self::Update => "UpdateApplicationError",
             Self::Delete => "DeleteApplicationError",
         }
@@ -41,7 +45,6 @@ impl Reason {
     pub fn of(error: &Error) -> Self {
         match error {
             Error::Template { .. } => Self::Template,
-            Error::Duplicate { .. } => Self::Validation,
             _ => Self::Parameters,
         }
     }
@@ -63,38 +66,127 @@ pub struct Status {
     pub status: Value,
     /// Applications whose turn it is.
     pub sync: Vec<String>,
+    /// Whether some had their turn in vain and get another one after [`PAUSE`].
+    pub again: bool,
 }
+
+/// How long after a sync that did not help the next one is begun.
+pub const PAUSE: SignedDuration = SignedDuration::from_secs(30);
+
+/// The most Applications that a status lists; an object has a limit.
+const MAX_RESOURCES: usize = 5000;
 
 /// The status of a set with these Applications of its own, as they are.
 ///
 /// # Errors
 /// The steps of the rollout are wrong.
-pub fn status(set: &Value, applications: &[Value], outcome: &Outcome, now: &str) -> Result<Status, Error> {
-    let rolling = rollout::is_rolling(&set["spec"]);
+pub fn status(
+    set: &Value,
+    applications: &[Value],
+    outcome: &Outcome,
+    now: Timestamp,
+) -> Result<Status, Error> {
+    let text = shown(now);
     let mut status = set["status"].as_object().cloned().unwrap_or_default();
-    let mut sync = Vec::new();
+    let (mut sync, mut again) = (Vec::new(), false);
     let mut step = None;
     status.shift_remove("applicationStatus");
-    if rolling {
-        let (members, turns, current) = members(set, applications, now)?;
-        sync = turns;
-        step = Some(current);
-        status.insert("applicationStatus".to_owned(), members);
+    if rollout::is_rolling(&set["spec"]) {
+        let members = members(set, applications, &text)?;
+        (sync, again) = turns(&members.statuses, applications, now);
+        step = Some(rolled(members.current));
+        let statuses = members.statuses.into_iter();
+        status.insert("applicationStatus".to_owned(), statuses.collect());
     }
-    status.insert("conditions".to_owned(), conditions(set, outcome, step, now));
+    status.insert("conditions".to_owned(), conditions(set, outcome, step, &text));
     status.insert("resources".to_owned(), resources(applications));
     status.insert("resourcesCount".to_owned(), json!(applications.len()));
     Ok(Status {
         status: Value::Object(status),
         sync,
+        again,
     })
+}
+
+/// The status of a set whose Applications are unknown: what was said of them stays.
+pub fn failed(set: &Value, outcome: &Outcome, now: Timestamp) -> Value {
+    let mut status = set["status"].as_object().cloned().unwrap_or_default();
+    let before = status.get("conditions").and_then(Value::as_array);
+    let known = before
+        .into_iter()
+        .flatten()
+        .find(|it| it["type"] == "RolloutProgressing");
+    let step = known.filter(|_| rollout::is_rolling(&set["spec"])).map(|it| {
+        (
+            it["status"] == "True",
+            text(it, "/reason").to_owned(),
+            text(it, "/message").to_owned(),
+        )
+    });
+    let conditions = conditions(set, outcome, step, &shown(now));
+    status.insert("conditions".to_owned(), conditions);
+    Value::Object(status)
+}
+
+fn shown(now: Timestamp) -> String {
+    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// Which Applications of those whose turn it is are to be synced now, and whether others are, later.
+fn turns(statuses: &[Value], applications: &[Value], now: Timestamp) -> (Vec<String>, bool) {
+    let (mut sync, mut again) = (Vec::new(), false);
+    for (application, status) in applications.iter().zip(statuses) {
+        let is_busy = !application["operation"].is_null()
+            || matches!(
+                text(application, "/status/operationState/phase"),
+                "Running" | "Terminating"
+            );
+        let is_out = text(application, "/status/sync/status") == "OutOfSync";
+        if text(status, "/status") != "Pending" || !is_out || is_busy {
+            continue;
+        }
+        // What was synced to this very commit just now, in vain, is not tried again at once.
+        let finished = text(application, "/status/operationState/finishedAt").parse::<Timestamp>();
+        let is_recent = finished.is_ok_and(|at| now.duration_since(at) < PAUSE);
+        match is_recent && synced_revisions(application) == revisions(application) {
+            true => again = true,
+            false => sync.push(text(application, "/metadata/name").to_owned()),
+        }
+    }
+    (sync, again)
+}
+
+/// The revisions that an Application was last synced to.
+fn synced_revisions(application: &Value) -> Value {
+    match application.pointer("/status/operationState/syncResult/revisions") {
+        Some(Value::Array(several)) if !several.is_empty() => json!(several),
+        _ => json!([text(application, "/status/operationState/syncResult/revision")]),
+    }
 }
 
 fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn conditions(set: &Value, outcome: &Outcome, step: Option<Option<usize>>, now: &str) -> Value {
+/// What the condition of a rollout says: whether it goes on, its reason and its message.
+type Progressing = (bool, String, String);
+
+fn rolled(step: Option<usize>) -> Progressing {
+    match step {
+        None => (
+            false,
+            "ApplicationSetRolloutComplete".to_owned(),
+            "ApplicationSet Rollout has completed".to_owned(),
+        ),
+        Some(step) => (
+            true,
+            "ApplicationSetModified".to_owned(),
+            format!("ApplicationSet is performing rollout of step {step}"),
+        ),
+    }
+}
+
+fn conditions(set: &Value, outcome: &Outcome, step: Option<Progressing>, now: &str) -> Value {
     const UP_TO_DATE: &str = "All applications have been generated successfully";
     let condition = |kind: &str, holds: bool, reason: &str, message: &str| {
         let status = if holds { "True" } else { "False" };
@@ -126,23 +218,8 @@ fn conditions(set: &Value, outcome: &Outcome, step: Option<Option<usize>>, now: 
             condition("ResourcesUpToDate", false, "ErrorOccurred", message),
         ],
     };
-    match step {
-        None => {}
-        Some(None) => all.push(condition(
-            "RolloutProgressing",
-            false,
-            "ApplicationSetRolloutComplete",
-            "ApplicationSet Rollout has completed",
-        )),
-        Some(Some(step)) => {
-            let message = format!("ApplicationSet is performing rollout of step {step}");
-            all.push(condition(
-                "RolloutProgressing",
-                true,
-                "ApplicationSetModified",
-                &message,
-            ));
-        }
+    if let Some((holds, reason, message)) = step {
+        all.push(condition("RolloutProgressing", holds, &reason, &message));
     }
     // What says the same as before keeps its time.
     let before = set.pointer("/status/conditions").and_then(Value::as_array);
@@ -160,7 +237,7 @@ fn conditions(set: &Value, outcome: &Outcome, step: Option<Option<usize>>, now: 
 }
 
 /// The Applications as resources of the set.
-fn resources(applications: &[Value]) -> Value {
+pub fn resources(applications: &[Value]) -> Value {
     let mut all: Vec<&Value> = applications.iter().collect();
     all.sort_by_key(|it| text(it, "/metadata/name"));
     let resource = |it: &&Value| {
@@ -172,12 +249,13 @@ fn resources(applications: &[Value]) -> Value {
         if !sync.is_empty() {
             resource["status"] = json!(sync);
         }
-        if let Some(health) = it.pointer("/status/health").filter(|it| it.is_object()) {
-            resource["health"] = health.clone();
+        let health = text(it, "/status/health/status");
+        if !health.is_empty() {
+            resource["health"] = json!({"status": health});
         }
         resource
     };
-    all.iter().map(resource).collect()
+    all.iter().take(MAX_RESOURCES).map(resource).collect()
 }
 
 /// The revisions that an Application was compared with.
@@ -199,31 +277,49 @@ fn is_healthy(application: &Value) -> bool {
         && matches!(phase, "" | "Succeeded")
 }
 
-/// How far each Application is, whose turn it is, and the step that is being worked on.
-fn members(
-    set: &Value,
-    applications: &[Value],
-    now: &str,
-) -> Result<(Value, Vec<String>, Option<usize>), Error> {
+/// How far each Application is, in their order, and the step that is being worked on.
+struct Members {
+    statuses: Vec<Value>,
+    current: Option<usize>,
+}
+
+/// An Application as a rollout sees it.
+pub fn member(application: &Value, progress: Progress) -> Member {
+    Member {
+        name: text(application, "/metadata/name").to_owned(),
+        labels: labels(application),
+        progress,
+    }
+}
+
+fn members(set: &Value, applications: &[Value], now: &str) -> Result<Members, Error> {
     let known = set.pointer("/status/applicationStatus").and_then(Value::as_array);
-    let known = known.map_or(&[][..], Vec::as_slice);
+    let known: BTreeMap<&str, &Value> = known
+        .into_iter()
+        .flatten()
+        .map(|it| (text(it, "/application"), it))
+        .collect();
     let mut all: Vec<(&Value, Value)> = applications
         .iter()
-        .map(|it| (it, observed(it, known, now)))
+        .map(|it| {
+            let known = known.get(text(it, "/metadata/name")).copied();
+            (it, observed(it, known, now))
+        })
         .collect();
     let members: Vec<Member> = all
         .iter()
-        .map(|(application, status)| Member {
-            name: text(application, "/metadata/name").to_owned(),
-            labels: labels(application),
-            progress: match text(status, "/status") {
-                "Healthy" => Progress::Done,
+        .map(|(application, status)| {
+            let progress = match text(status, "/status") {
+                "Healthy" if is_healthy(application) => Progress::Done,
+                "Healthy" => Progress::Unwell,
                 "Pending" | "Progressing" => Progress::Busy,
                 _ => Progress::Waiting,
-            },
+            };
+            member(application, progress)
         })
         .collect();
     let rollout = rollout::decide(&set["spec"], &members)?;
+    let turn: std::collections::BTreeSet<&str> = rollout.sync.iter().map(String::as_str).collect();
     for (application, status) in &mut all {
         let name = text(application, "/metadata/name");
         let step = rollout
@@ -231,13 +327,15 @@ fn members(
             .get(name)
             .map_or_else(|| "-1".to_owned(), ToString::to_string);
         status["step"] = json!(step);
-        if rollout.sync.iter().any(|it| it == name) {
+        if turn.contains(name) {
             const TURN: &str = "Application moved to Pending status, watching for the Application resource to start Progressing.";
             move_to(status, "Pending", TURN, now);
         }
     }
-    let statuses = all.into_iter().map(|(_, status)| status).collect();
-    Ok((statuses, rollout.sync, rollout.current))
+    Ok(Members {
+        statuses: all.into_iter().map(|(_, status)| status).collect(),
+        current: rollout.current,
+    })
 }
 
 fn labels(application: &Value) -> BTreeMap<String, String> {
@@ -255,10 +353,10 @@ fn move_to(status: &mut Value, to: &str, message: &str, now: &str) {
 }
 
 /// How far an Application is by what is seen of it, before anybody's turn is decided.
-fn observed(application: &Value, known: &[Value], now: &str) -> Value {
+fn observed(application: &Value, known: Option<&Value>, now: &str) -> Value {
     const PENDING_CHANGES: &str = "Application has pending changes, setting status to Waiting.";
     let name = text(application, "/metadata/name");
-    let mut status = match known.iter().find(|it| it["application"] == name) {
+    let mut status = match known {
         Some(known) => known.clone(),
         None => json!({
             "application": name, "status": "Waiting", "step": "", "targetRevisions": [], "lastTransitionTime": now,
@@ -266,7 +364,7 @@ fn observed(application: &Value, known: &[Value], now: &str) -> Value {
         }),
     };
     let revisions = revisions(application);
-    let is_known = known.iter().any(|it| it["application"] == name);
+    let is_known = known.is_some();
     if status["targetRevisions"] != revisions {
         status["targetRevisions"] = revisions;
         let message = if is_known {

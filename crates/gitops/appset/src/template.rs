@@ -1,5 +1,6 @@
 //! Texts with parameters: `{{param}}`, or Go templates with sprig.
 
+use std::cell::OnceCell;
 use std::sync::LazyLock;
 
 use fairway_text_gotemplate::value::from_json;
@@ -9,7 +10,7 @@ use fairway_text_gotemplate::{
 };
 use serde_json::{Map, Value};
 
-use crate::{Error, Params, sanitize_name};
+use crate::{Error, Params, sanitize_name, slug};
 
 /// How deep a template may nest.
 const MAX_DEPTH: usize = 64;
@@ -43,9 +44,9 @@ fn functions() -> &'static Functions {
     &FUNCTIONS
 }
 
-/// `slugify [MAX [SMART]] TEXT`: lower case, dashes, at most so long; smartly: whole words.
+/// `slugify [MAX [SMART]] TEXT`.
 fn slugify(_: &mut Machine<'_>, args: &[GoValue]) -> Result<GoValue, Fault> {
-    let (mut max, mut smart) = (50, false);
+    let (mut max, mut smart) = (50, true);
     let Some((text, settings)) = args.split_last() else {
         return Ok(GoValue::str(""));
     };
@@ -55,25 +56,8 @@ fn slugify(_: &mut Machine<'_>, args: &[GoValue]) -> Result<GoValue, Fault> {
             other => max = usize::try_from(arg::int(std::slice::from_ref(other), 0)).unwrap_or(max),
         }
     }
-    let text = arg::text(std::slice::from_ref(text), 0).to_lowercase();
-    let mut slug = String::new();
-    for c in text.chars() {
-        match c {
-            c if c.is_ascii_alphanumeric() || c == '_' => slug.push(c),
-            _ if slug.ends_with('-') || slug.is_empty() => {}
-            _ => slug.push('-'),
-        }
-    }
-    let slug = slug.trim_matches(['-', '_']);
-    if slug.len() <= max {
-        return Ok(GoValue::str(slug));
-    }
-    let cut = &slug[..max];
-    let whole = match smart && !slug[max..].starts_with('-') {
-        true => cut.rfind('-').map_or(cut, |end| &cut[..end]),
-        false => cut,
-    };
-    Ok(GoValue::str(whole.trim_end_matches(['-', '_'])))
+    let text = sanitize_name(&arg::text(std::slice::from_ref(text), 0));
+    Ok(GoValue::str(slug(&text, max, smart)))
 }
 
 impl Renderer {
@@ -100,37 +84,64 @@ impl Renderer {
 
     /// A text with its parameters filled in.
     pub fn text(&self, text: &str, params: &Params) -> Result<String, Error> {
+        self.filled(text, &Filling::new(params))
+    }
+
+    fn filled(&self, text: &str, filling: &Filling<'_>) -> Result<String, Error> {
         match self.go {
             true if !text.contains("{{") => Ok(text.to_owned()),
-            true => go_template(text, params, self.missing_key),
-            false => Ok(fill(text, params)),
+            true => go_template(text, filling.data(), self.missing_key),
+            false => Ok(fill(text, filling.params)),
         }
     }
 
     /// A value with parameters filled into all its texts and keys.
     pub fn value(&self, value: &Value, params: &Params) -> Result<Value, Error> {
-        self.value_at(value, params, 0)
+        self.value_at(value, &Filling::new(params), 0)
     }
 
-    fn value_at(&self, value: &Value, params: &Params, depth: usize) -> Result<Value, Error> {
+    fn value_at(&self, value: &Value, filling: &Filling<'_>, depth: usize) -> Result<Value, Error> {
         if depth > MAX_DEPTH {
             return Err(Error::Generator("the template is nested too deeply".to_owned()));
         }
         Ok(match value {
-            Value::String(text) => self.text(text, params)?.into(),
+            Value::String(text) => self.filled(text, filling)?.into(),
             Value::Array(items) => {
-                let items = items.iter().map(|item| self.value_at(item, params, depth + 1));
+                let items = items.iter().map(|item| self.value_at(item, filling, depth + 1));
                 Value::Array(items.collect::<Result<_, _>>()?)
             }
             Value::Object(fields) => {
                 let mut out = Map::with_capacity(fields.len());
                 for (name, field) in fields {
-                    out.insert(self.text(name, params)?, self.value_at(field, params, depth + 1)?);
+                    out.insert(
+                        self.filled(name, filling)?,
+                        self.value_at(field, filling, depth + 1)?,
+                    );
                 }
                 Value::Object(out)
             }
             other => other.clone(),
         })
+    }
+}
+
+/// Parameters, and what Go templates see of them, made once for all texts of an Application.
+struct Filling<'a> {
+    params: &'a Params,
+    data: OnceCell<GoValue>,
+}
+
+impl<'a> Filling<'a> {
+    fn new(params: &'a Params) -> Self {
+        Self {
+            params,
+            data: OnceCell::new(),
+        }
+    }
+
+    fn data(&self) -> &GoValue {
+        self.data
+            .get_or_init(|| from_json(&Value::Object(self.params.clone())))
     }
 }
 
@@ -154,7 +165,7 @@ fn fill(text: &str, params: &Params) -> String {
     out
 }
 
-fn go_template(text: &str, params: &Params, missing_key: MissingKey) -> Result<String, Error> {
+fn go_template(text: &str, data: &GoValue, missing_key: MissingKey) -> Result<String, Error> {
     const NAME: &str = "";
     let fault = |reason: String| Error::Template {
         text: text.to_owned(),
@@ -170,9 +181,8 @@ fn go_template(text: &str, params: &Params, missing_key: MissingKey) -> Result<S
         output: 4 << 20,
     };
     let mut machine = Machine::new(functions, &templates, &NoHost, limits).missing_key(missing_key);
-    let data = from_json(&Value::Object(params.clone()));
     let out = machine
-        .execute(NAME, &data)
+        .execute(NAME, data)
         .map_err(|error| fault(error.to_string()))?;
     String::from_utf8(out).map_err(|_| fault("the result is no text".to_owned()))
 }
@@ -219,7 +229,9 @@ mod tests {
             ("{{ index .path.segments 1 }}", "b"),
             ("{{ .name | upper }}", "WEB_APP 1"),
             ("{{ if eq .labels.k \"v\" }}yes{{ end }}", "yes"),
-            ("{{ slugify 7 true .name }}", "web_app"),
+            ("{{ slugify 7 true .name }}", "web-app"),
+            ("{{ slugify 6 .name }}", "web"),
+            ("{{ slugify 6 false .name }}", "web-ap"),
             ("{{ slugify \"feat/Some long branch\" }}", "feat-some-long-branch"),
             ("{{ toYaml .labels }}", "k: v"),
             ("{{ (fromYaml \"a: b\").a }}", "b"),

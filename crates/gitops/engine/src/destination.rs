@@ -1,6 +1,6 @@
 //! Where an application's objects go: its own workspace, another one of this process, or another cluster.
 
-mod secret;
+pub(crate) mod secret;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -159,7 +159,7 @@ impl Destinations {
         if server == IN_CLUSTER || wanted.name == IN_CLUSTER_NAME {
             return Ok(self.home(application));
         }
-        if let Some(path) = self.path_inside(server) {
+        if let Some(path) = path_inside(&self.urls, server) {
             return self.inside(application, server, path).await;
         }
         self.remote(requests, application).await
@@ -174,17 +174,6 @@ impl Destinations {
             is_home: true,
             is_inside: true,
         }
-    }
-
-    /// The path of a workspace in an address of this process.
-    fn path_inside<'a>(&self, server: &'a str) -> Option<&'a str> {
-        let (host, path) = server.split_once("/clusters/")?;
-        let own = host == IN_CLUSTER || self.urls.iter().any(|url| url.trim_end_matches('/') == host);
-        let sound = !path.is_empty()
-            && path
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b':' || b == b'-');
-        (own && sound).then_some(path)
     }
 
     async fn inside(&self, application: &Application, server: &str, path: &str) -> Result<Place, Lost> {
@@ -250,7 +239,7 @@ impl Destinations {
         let name = secret["metadata"]["name"].as_str().unwrap_or_default();
         let server = secret::text(secret, "server").unwrap_or_default();
         let workspace = &application.key.workspace;
-        if let Some(path) = self.path_inside(server.trim_end_matches('/')) {
+        if let Some(path) = path_inside(&self.urls, server.trim_end_matches('/')) {
             return self.inside(application, server.trim_end_matches('/'), path).await;
         }
         let key = ObjectKey::new(workspace, namespace, name);
@@ -308,4 +297,15 @@ impl Destinations {
             cluster.forget(application);
         }
     }
+}
+
+/// The path of a workspace in an address of this process.
+pub(crate) fn path_inside<'a>(urls: &[String], server: &'a str) -> Option<&'a str> {
+    let (host, path) = server.split_once("/clusters/")?;
+    let own = host == IN_CLUSTER || urls.iter().any(|url| url.trim_end_matches('/') == host);
+    let sound = !path.is_empty()
+        && path
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b':' || b == b'-');
+    (own && sound).then_some(path)
 }

@@ -4,7 +4,7 @@
 //! - `cluster`: a place with its watches; `destination`: which place an application means, and as whom it acts there.
 //! - `observe`: declared and live objects side by side; `report`: what is written of them.
 //! - `operation`: a sync, whose state is in the Application; `act`: the requests.
-//! - `engine`: one pass over one Application.
+//! - `engine`: one pass over one Application. [`appset`]: the ApplicationSet controller.
 //!
 //! Tasks: one watch for Applications and projects over all workspaces; one controller that takes their keys from a queue; one
 //! task that hears of pushes; for the first Application the watches of settings and clusters, and for each kind that is
@@ -15,6 +15,7 @@
 
 mod act;
 mod application;
+pub mod appset;
 mod cluster;
 mod conditions;
 mod desired;
@@ -67,6 +68,8 @@ pub struct Options {
     pub sources: SharedSources,
     /// The addresses of this API, without paths: destinations below them are workspaces of this process.
     pub urls: Vec<String>,
+    /// The pull requests of this installation's own host.
+    pub pulls: appset::pulls::SharedPulls,
     /// How many applications are worked on at once.
     pub workers: usize,
     /// What is served here, if somebody follows it already.
@@ -86,6 +89,13 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
         shutdown.clone(),
     );
     let kinds = hub.served.changes();
+    let sets = appset::Options {
+        sources: Arc::clone(&options.sources),
+        pulls: options.pulls,
+        urls: options.urls.clone(),
+        kinds: kinds.clone(),
+    };
+    appset::start(&mut manager, sets);
     manager.spawn(tombstones::expire(
         clients.clone(),
         hub.served.clone(),

@@ -4,6 +4,7 @@ pub mod git;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fairway_controller::WorkspaceId;
 use fairway_gitops_tree::Tree;
@@ -59,6 +60,11 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, SourceError>>;
 
 /// Whoever has the manifests.
 pub trait Sources: Send + Sync + 'static {
+    /// Sees to it that what is known of a repository elsewhere is no older than that.
+    fn refresh<'a>(&'a self, _: &'a Repository, _oldest: Duration) -> Answer<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// The commit that a branch, a tag, a commit or nothing (`HEAD`) stands for now.
     fn resolve<'a>(&'a self, repository: &'a Repository, revision: &'a str) -> Answer<'a, String>;
 

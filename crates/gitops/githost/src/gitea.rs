@@ -23,6 +23,8 @@ use http::{Method, Request, Response};
 use crate::host::Host;
 use crate::transport::Body;
 use call::{Answer, Call, Problem};
+pub use pulls::OpenPull;
+pub(crate) use pulls::open as open_pulls;
 
 /// The version of Gitea whose API this is.
 const VERSION: &str = "1.22.0";

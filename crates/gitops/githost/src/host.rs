@@ -15,6 +15,7 @@ use tracing::{debug, warn};
 
 use crate::access::{self, Caller, Verb};
 use crate::catalog::{self, Wanted};
+use crate::gitea::OpenPull;
 use crate::mirror::{Mirrors, pushed_addresses};
 use crate::place::Place;
 use crate::push::Pushing;
@@ -148,6 +149,27 @@ impl Host {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         watchers.iter().map(|watcher| watcher.pushed(push)).collect()
+    }
+
+    /// Tells everybody that pull requests have changed.
+    pub(crate) fn tell_pulls(&self, slug: &Slug) {
+        let watchers = self
+            .watchers
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        for watcher in watchers {
+            watcher.pulls_changed(&slug.owner, &slug.name);
+        }
+    }
+
+    /// The open pull requests of a repository of a workspace, by its id; none if there is no such repository.
+    pub async fn open_pulls(&self, workspace: &str, name: &str) -> Result<Option<Vec<OpenPull>>, String> {
+        let path = self.place.path(workspace, name);
+        match Repository::open(self.place.git(), path) {
+            Ok(repository) => gitea::open_pulls(&repository).await.map(Some),
+            Err(_) => Ok(None),
+        }
     }
 
     /// Tidies up after a push, if nobody is at it.

@@ -48,4 +48,7 @@ pub trait PushWatcher: Send + Sync {
     /// Lines for the pusher, as they come; `git push` ends when the stream does. Often nobody listens, and the stream is
     /// dropped at once or when the pusher leaves: what follows from a push must not depend on it.
     fn pushed(&self, push: &Push) -> BoxStream<'static, String>;
+
+    /// That pull requests of a repository were made, changed or closed. It must return at once.
+    fn pulls_changed(&self, _owner: &str, _name: &str) {}
 }

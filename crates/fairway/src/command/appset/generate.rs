@@ -2,11 +2,12 @@
 //!
 //! Clusters are those of the workspace; repositories are fetched by `git` on this machine, with its credentials.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow};
 use fairway_gitops_appset::application::applications;
+use fairway_gitops_appset::generator::{PullRequest, directories_of, means_file};
 use fairway_gitops_appset::{Cluster, Params, Sources};
 use fairway_gitops_kustomize::{Fetcher as _, RepositorySpec};
 use fairway_gitops_tree::Tree;
@@ -24,7 +25,17 @@ pub(super) async fn run(options: &AppSetGenerate) -> anyhow::Result<ExitCode> {
     let sets = read(&read_file(&options.file)?)
         .with_context(|| format!("{} cannot be used", options.file.display()))?;
     let session = Session::open(&options.place).await?;
-    let clusters = clusters(&session).await?;
+    let all = applications_of(&session, &sets).await?;
+    match options.output {
+        TextFormat::Wide => print!("{}", table(&all, true)),
+        TextFormat::Json | TextFormat::Yaml => print_value(&json!(all), options.output == TextFormat::Yaml),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The Applications that sets stand for.
+pub(super) async fn applications_of(session: &Session, sets: &[Value]) -> anyhow::Result<Vec<Value>> {
+    let clusters = clusters(session).await?;
     let cache =
         Remote::default_cache().context("neither XDG_CACHE_HOME nor HOME says where to keep repositories")?;
     let world = World {
@@ -32,19 +43,17 @@ pub(super) async fn run(options: &AppSetGenerate) -> anyhow::Result<ExitCode> {
         remote: Remote::new(cache),
     };
     let mut all = Vec::new();
-    for mut set in sets {
+    for set in sets {
+        let mut set = set.clone();
         if text(&set, "/metadata/namespace").is_empty() {
             set["metadata"]["namespace"] = json!(CONTROL_PLANES[0]);
         }
         let name = text(&set, "/metadata/name");
-        let made = applications(&set, &world).map_err(|error| anyhow!("ApplicationSet {name}: {error}"))?;
+        let made = applications(&set, &world)
+            .map_err(|error| anyhow!("unable to generate Applications of ApplicationSet {name}: {error}"))?;
         all.extend(made);
     }
-    match options.output {
-        TextFormat::Wide => print!("{}", table(&all, true)),
-        TextFormat::Json | TextFormat::Yaml => print_value(&json!(all), options.output == TextFormat::Yaml),
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(all)
 }
 
 /// The clusters of a workspace as generators see them.
@@ -100,7 +109,7 @@ impl Sources for World {
     fn directories(&self, repository: &str, revision: &str) -> Result<Vec<String>, String> {
         let tree = self.tree(repository, revision)?;
         let files = tree.reader().walk("").map_err(|error| error.to_string())?;
-        Ok(directories(&files))
+        Ok(directories_of(files.iter().map(String::as_str)))
     }
 
     fn files(
@@ -113,7 +122,7 @@ impl Sources for World {
         let reader = tree.reader();
         let mut found = BTreeMap::new();
         for path in reader.walk("").map_err(|error| error.to_string())? {
-            if fairway_text_glob::matches(pattern, &path) {
+            if means_file(pattern, &path) {
                 let content = reader.read(&path).map_err(|error| error.to_string())?;
                 found.insert(path, content.to_vec());
             }
@@ -121,35 +130,13 @@ impl Sources for World {
         Ok(found)
     }
 
+    fn pull_requests(&self, _: &Value) -> Result<Vec<PullRequest>, String> {
+        Err("pull requests are asked of services that this command has no credentials for".to_owned())
+    }
+
     fn others(&self, kind: &str, _: &Value) -> Result<Vec<Params>, String> {
         Err(format!(
             "a {kind} generator asks services that this command has no credentials for"
         ))
-    }
-}
-
-/// Every directory that files are in, and those around it.
-fn directories(files: &[String]) -> Vec<String> {
-    let mut all = BTreeSet::new();
-    for file in files {
-        let mut path = file.as_str();
-        while let Some((parent, _)) = path.rsplit_once('/') {
-            if !all.insert(parent.to_owned()) {
-                break;
-            }
-            path = parent;
-        }
-    }
-    all.into_iter().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn directories_of_files() {
-        let files = ["a/b/c.yaml", "a/d.yaml", "e.yaml"].map(str::to_owned);
-        assert_eq!(directories(&files), ["a", "a/b"]);
     }
 }

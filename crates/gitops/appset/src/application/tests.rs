@@ -1,5 +1,7 @@
 //! Templates, patches, policies, and what stays on Applications.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::*;
@@ -16,6 +18,9 @@ impl Sources for Nowhere {
     }
     fn files(&self, _: &str, _: &str, _: &str) -> Result<BTreeMap<String, Vec<u8>>, String> {
         Ok(BTreeMap::new())
+    }
+    fn pull_requests(&self, _: &Value) -> Result<Vec<generator::PullRequest>, String> {
+        Ok(Vec::new())
     }
     fn others(&self, _: &str, _: &Value) -> Result<Vec<Params>, String> {
         Ok(Vec::new())
@@ -58,10 +63,9 @@ fn templates_become_applications() {
         (&json!("other"), &json!("apps/a"))
     );
     let twice = json!({"generators": [{"list": {"elements": [{"name": "a", "env": "x"}, {"name": "a", "env": "y"}]}}]});
-    assert_eq!(
-        made(twice).unwrap_err(),
-        "ApplicationSet s contains applications with duplicate name: a"
-    );
+    let twice = made(twice).unwrap();
+    assert_eq!((twice.len(), duplicates(&twice)), (2, ["a".to_owned()].into()));
+    assert!(duplicates(&all).is_empty());
     let nameless = json!({"generators": [{"list": {"elements": [{"name": "", "env": "x"}]}}]});
     assert!(made(nameless).unwrap_err().contains("without a name"));
 }
@@ -75,9 +79,18 @@ fn patches_go_over_templates() {
         all[1]["spec"],
         json!({"project": "default", "source": {"repoURL": "r"}, "syncPolicy": {"automated": {}}})
     );
+    // As Argo CD: a name may be given, a project or a namespace may not, and finalizers are added.
+    let patch = "kind: Other\nmetadata: {name: 'p-{{ .name }}', namespace: kube-system, finalizers: [mine]}\nspec: {project: admin}";
+    let all = made(json!({"templatePatch": patch})).unwrap();
+    assert_eq!(
+        all[0],
+        json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"name": "p-a", "labels": {"env": "dev"}, "namespace": "argocd",
+                "finalizers": [RESOURCES_FINALIZER, "mine"]},
+            "spec": {"project": "default", "source": {"repoURL": "r", "path": "apps/a"}}})
+    );
     for (patch, expected) in [
-        ("spec: {project: admin}", "may not change spec/project"),
-        ("metadata: {name: other}", "may not change metadata/name"),
+        ("spec: null", "leaves no spec"),
         ("- a", "yields no map"),
         ("a: [", "templatePatch:"),
     ] {
@@ -91,75 +104,22 @@ fn patches_go_over_templates() {
 }
 
 #[test]
-fn policies_say_what_may_change() {
-    let desired = made(json!({})).unwrap();
-    let mut changed = desired[0].clone();
-    changed["spec"]["source"]["path"] = json!("elsewhere");
-    let mut extra = desired[0].clone();
-    extra["metadata"]["name"] = json!("extra");
-    let existing = [changed, extra];
-    let kinds = |policy: &str| -> Vec<String> {
-        let set = set(json!({"syncPolicy": {"applicationsSync": policy}}));
-        let changes = changes(&set, &desired, &existing, false).unwrap();
-        let show = |change: &Change| match change {
-            Change::Create(application) => format!("create {}", name(application)),
-            Change::Update(application) => format!("update {}", name(application)),
-            Change::Delete(name) => format!("delete {name}"),
-        };
-        changes.changes.iter().map(show).collect()
-    };
-    assert_eq!(kinds("sync"), ["update a", "create b", "delete extra"]);
-    assert_eq!(kinds("create-only"), ["create b"]);
-    assert_eq!(kinds("create-update"), ["update a", "create b"]);
-    assert_eq!(kinds("create-delete"), ["create b", "delete extra"]);
-    let wrong = set(json!({"syncPolicy": {"applicationsSync": "never"}}));
-    assert!(changes(&wrong, &desired, &existing, false).is_err());
-}
-
-#[test]
-fn generators_that_suddenly_yield_nothing_delete_nothing() {
-    let existing = made(json!({})).unwrap();
-    let held = changes(&set(json!({})), &[], &existing, false).unwrap();
-    assert_eq!(
-        (held.changes.len(), held.held),
-        (0, vec!["a".to_owned(), "b".to_owned()])
-    );
-    let meant = changes(&set(json!({})), &[], &existing, true).unwrap();
-    assert_eq!(
-        meant.changes,
-        [Change::Delete("a".to_owned()), Change::Delete("b".to_owned())]
-    );
-}
-
-#[test]
-fn what_others_write_on_applications_stays() {
-    let set = set(json!({
-        "preservedFields": {"annotations": ["mine"], "labels": ["team"]},
-        "ignoreApplicationDifferences": [{"jsonPointers": ["/spec/source/targetRevision"]}],
-    }));
-    let desired = applications(&set, &Nowhere).unwrap();
-    let mut live = desired[0].clone();
-    live["metadata"]["annotations"] =
-        json!({"mine": "1", "other": "2", "argocd.argoproj.io/refresh": "hard"});
-    live["metadata"]["labels"]["team"] = json!("red");
-    live["metadata"]["finalizers"] = json!([
-        RESOURCES_FINALIZER,
-        "post-delete-finalizer.argocd.argoproj.io/cleanup"
-    ]);
-    live["metadata"]["uid"] = json!("u");
-    live["spec"]["source"]["targetRevision"] = json!("v2");
-    live["status"] = json!({"health": {}});
-    let changes = changes(&set, &desired[..1], &[live.clone()], false).unwrap();
-    let [Change::Update(updated)] = changes.changes.as_slice() else {
-        panic!("{changes:?}");
-    };
-    let mut expected = live;
-    expected["metadata"]["annotations"]
-        .as_object_mut()
-        .unwrap()
-        .shift_remove("other");
-    assert_eq!(
-        *updated, expected,
-        "only the annotation that nobody preserves goes"
-    );
+fn what_says_nothing_is_left_out() {
+    for (spec, expected) in [
+        (json!({}), json!({"project": "default"})),
+        (
+            json!({"project": "", "syncPolicy": {}, "source": {"helm": {"skipCrds": false}, "path": "p"}}),
+            json!({"project": "default", "source": {"path": "p"}}),
+        ),
+        (
+            json!({"project": "p", "syncPolicy": {"automated": {}, "syncOptions": []}}),
+            json!({"project": "p", "syncPolicy": {"automated": {}, "syncOptions": []}}),
+        ),
+        (
+            json!({"project": "p", "syncPolicy": {"syncOptions": []}}),
+            json!({"project": "p"}),
+        ),
+    ] {
+        assert_eq!(normalized(&spec), expected);
+    }
 }

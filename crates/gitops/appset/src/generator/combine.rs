@@ -12,10 +12,18 @@ impl Generation<'_> {
         given: Option<&Params>,
         depth: usize,
     ) -> Result<Vec<Params>, Error> {
-        let [first, second] = children(generator) else {
-            return Err(Error::Generator(
-                "a matrix generator combines exactly two generators".to_owned(),
-            ));
+        let (first, second) = match children(generator) {
+            [first, second] => (first, second),
+            [] | [_] => {
+                return Err(Error::Generator(
+                    "found less than two generators, Matrix support only two".to_owned(),
+                ));
+            }
+            _ => {
+                return Err(Error::Generator(
+                    "found more than two generators, Matrix support only two".to_owned(),
+                ));
+            }
         };
         let mut all = Vec::new();
         for outer in self.params(first, given, depth + 1)? {
@@ -40,7 +48,7 @@ impl Generation<'_> {
     ) -> Result<Vec<Params>, Error> {
         let [first, others @ ..] = children(generator) else {
             return Err(Error::Generator(
-                "a merge generator combines two or more generators".to_owned(),
+                "found less than two generators, Merge requires two or more".to_owned(),
             ));
         };
         let keys: Vec<&str> = generator["mergeKeys"]
@@ -51,7 +59,7 @@ impl Generation<'_> {
             .collect();
         if others.is_empty() {
             return Err(Error::Generator(
-                "a merge generator combines two or more generators".to_owned(),
+                "found less than two generators, Merge requires two or more".to_owned(),
             ));
         }
         if keys.is_empty() {

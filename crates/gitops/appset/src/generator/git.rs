@@ -1,6 +1,6 @@
 //! Directories and files of a repository.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fairway_text_glob::matches_between;
 use serde_json::{Map, Value, json};
@@ -26,7 +26,7 @@ impl Generation<'_> {
         let all = self
             .sources
             .directories(repository, revision)
-            .map_err(Error::Source)?;
+            .map_err(|why| failed(&format!("error getting directories from repo: {why}")))?;
         let items = generator["directories"].as_array().map_or(&[][..], Vec::as_slice);
         let mut chosen: Vec<&String> = all
             .iter()
@@ -65,14 +65,14 @@ impl Generation<'_> {
             found.extend(
                 self.sources
                     .files(repository, revision, pattern)
-                    .map_err(Error::Source)?,
+                    .map_err(|why| failed(&why))?,
             );
         }
         for pattern in patterns(true) {
             for path in self
                 .sources
                 .files(repository, revision, pattern)
-                .map_err(Error::Source)?
+                .map_err(|why| failed(&why))?
                 .keys()
             {
                 found.remove(path);
@@ -139,6 +139,34 @@ impl Generation<'_> {
     }
 }
 
+fn failed(why: &str) -> Error {
+    Error::Source(format!("error generating params from git: {why}"))
+}
+
+/// Whether a pattern of a `files` generator means a file, in the manner of Git's paths: `*` stands for any characters, and a
+/// directory for all that is in it.
+pub fn means_file(pattern: &str, path: &str) -> bool {
+    let within = path.strip_prefix(pattern.trim_end_matches('/'));
+    within.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        || fairway_text_glob::matches(pattern, path)
+}
+
+/// Every directory that files are in, and those around it.
+pub fn directories_of<'a>(files: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut all = BTreeSet::new();
+    for file in files {
+        let mut path = file;
+        while let Some((parent, _)) = path.rsplit_once('/') {
+            if all.contains(parent) {
+                break;
+            }
+            all.insert(parent.to_owned());
+            path = parent;
+        }
+    }
+    all.into_iter().collect()
+}
+
 fn place(generator: &Value) -> (&str, &str) {
     let text = |field: &str| generator[field].as_str().unwrap_or_default();
     (text("repoURL"), text("revision"))
@@ -146,7 +174,11 @@ fn place(generator: &Value) -> (&str, &str) {
 
 /// A file is one map of parameters, or a list of such maps; an empty one has none.
 fn objects(path: &str, content: &[u8]) -> Result<Vec<Params>, Error> {
-    let bad = |reason: String| Error::Generator(format!("unable to parse file {path}: {reason}"));
+    let bad = |reason: String| {
+        Error::Generator(format!(
+            "error generating params from git: unable to process file '{path}': unable to parse file: {reason}"
+        ))
+    };
     let limits = fairway_text_yaml::Limits::default();
     let value = fairway_text_yaml::from_slice(content, limits).map_err(|error| bad(error.to_string()))?;
     match value {

@@ -52,16 +52,27 @@ impl Sources for Fixed {
             .collect())
     }
 
-    fn others(&self, kind: &str, _: &Value) -> Result<Vec<Params>, String> {
-        match kind {
-            "pullRequest" => Ok(vec![
-                json!({"number": "7", "branch": "feat"})
-                    .as_object()
-                    .unwrap()
-                    .clone(),
+    fn pull_requests(&self, generator: &Value) -> Result<Vec<PullRequest>, String> {
+        let pull = |number: u64, branch: &str, title: &str| PullRequest {
+            number,
+            title: title.to_owned(),
+            branch: branch.to_owned(),
+            target_branch: "main".to_owned(),
+            head: "0123456789abcdef".to_owned(),
+            labels: vec!["preview".to_owned()],
+            author: "anna".to_owned(),
+        };
+        match generator["gitea"].is_null() {
+            true => Err("no Pull Request provider implementation configured".to_owned()),
+            false => Ok(vec![
+                pull(7, "feat/Some_thing", "Add a lamp"),
+                pull(8, "fix", "Mend it"),
             ]),
-            other => Err(format!("{other} is not served here")),
         }
+    }
+
+    fn others(&self, kind: &str, _: &Value) -> Result<Vec<Params>, String> {
+        Err(format!("{kind} is not served here"))
     }
 }
 
@@ -169,7 +180,10 @@ fn repositories() {
         1
     );
     let gone = json!({"git": {"repoURL": "gone", "directories": [{"path": "*"}]}});
-    assert_eq!(run(true, gone).unwrap_err(), "repository not found");
+    assert_eq!(
+        run(true, gone).unwrap_err(),
+        "error generating params from git: error getting directories from repo: repository not found"
+    );
     assert!(run(true, json!({"git": {"repoURL": "r"}})).is_err());
 }
 
@@ -218,7 +232,71 @@ fn combinations() {
             .unwrap_err()
             .contains("not unique")
     );
-    assert_eq!(run(true, json!({"pullRequest": {}})).unwrap()[0]["number"], "7");
+}
+
+#[test]
+fn pull_requests() {
+    let of = |more: Value| {
+        let mut generator = json!({"gitea": {}});
+        generator
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        json!({"pullRequest": generator})
+    };
+    let all = run(false, of(json!({"values": {"x": "pr-{{number}}"}}))).unwrap();
+    assert_eq!(
+        all[0],
+        json!({
+            "number": "7", "title": "Add a lamp", "branch": "feat/Some_thing", "branch_slug": "feat-some-thing",
+            "target_branch": "main", "target_branch_slug": "main", "head_sha": "0123456789abcdef",
+            "head_short_sha": "01234567", "head_short_sha_7": "0123456", "author": "anna", "values.x": "pr-7",
+        })
+    );
+    assert_eq!(run(true, of(json!({}))).unwrap()[1]["labels"], json!(["preview"]));
+    let numbers = |filters: Value| -> Vec<Value> {
+        let found = run(true, of(json!({"filters": filters}))).unwrap();
+        found
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["number"].clone())
+            .collect()
+    };
+    assert_eq!(numbers(json!([{"branchMatch": "^feat/"}])), ["7"]);
+    assert_eq!(
+        numbers(json!([{"branchMatch": "^feat/", "titleMatch": "Mend"}])),
+        [""; 0]
+    );
+    assert_eq!(
+        numbers(json!([{"branchMatch": "^feat/"}, {"titleMatch": "Mend", "targetBranchMatch": "main"}])),
+        ["7", "8"]
+    );
+    let wrong = run(true, of(json!({"filters": [{"titleMatch": "("}]}))).unwrap_err();
+    assert!(
+        wrong.starts_with("error compiling TitleMatch regexp \"(\""),
+        "{wrong}"
+    );
+    assert_eq!(
+        run(true, json!({"pullRequest": {}})).unwrap_err(),
+        "error listing repos: no Pull Request provider implementation configured"
+    );
+}
+
+#[test]
+fn paths_of_a_repository() {
+    assert_eq!(directories_of(["a/b/c.yaml", "a/d.yaml", "e.yaml"]), ["a", "a/b"]);
+    for (pattern, path, expected) in [
+        ("apps/*/config.json", "apps/a/config.json", true),
+        ("apps/*/config.json", "apps/a/b/config.json", true),
+        ("**/config.json", "x/config.json", true),
+        ("apps", "apps/a/config.json", true),
+        ("apps", "apps2/config.json", false),
+        ("apps/a/config.json", "apps/a/config.json", true),
+        ("*.yaml", "apps/a/config.json", false),
+    ] {
+        assert_eq!(means_file(pattern, path), expected, "{pattern} {path}");
+    }
 }
 
 #[test]

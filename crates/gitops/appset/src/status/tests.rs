@@ -2,8 +2,8 @@
 
 use super::*;
 
-const NOW: &str = "2026-11-16T10:00:00Z";
-const LATER: &str = "2026-11-16T10:00:09Z";
+const NOW: Timestamp = Timestamp::constant(1_794_823_200, 0);
+const LATER: Timestamp = Timestamp::constant(1_794_823_209, 0);
 
 fn application(name: &str, env: &str, sync: &str, health: &str, phase: &str) -> Value {
     json!({
@@ -112,7 +112,14 @@ fn a_rollout_goes_step_by_step() {
             ["Pending", "Waiting"],
             Some("1"),
         ),
-        ("and once", out, out, &[], ["Pending", "Waiting"], Some("1")),
+        (
+            "until it begins",
+            out,
+            out,
+            &["dev"],
+            ["Pending", "Waiting"],
+            Some("1"),
+        ),
         (
             "dev is on its way",
             run,
@@ -165,6 +172,62 @@ fn a_rollout_goes_step_by_step() {
     }
 }
 
+/// A sync that runs is not begun again; one that did not help is, but not at once, unless there is something new.
+#[test]
+fn syncs_in_vain_are_not_repeated_at_once() {
+    let ended = |phase: &str, revision: &str, seconds: i64| {
+        let at = (NOW - SignedDuration::from_secs(seconds)).to_string();
+        json!({"phase": phase, "finishedAt": at, "syncResult": {"revision": revision}})
+    };
+    for (reason, state, operation, sync, again) in [
+        ("never synced", Value::Null, Value::Null, 1, false),
+        ("asked for", Value::Null, json!({"sync": {}}), 0, false),
+        ("running", json!({"phase": "Running"}), Value::Null, 0, false),
+        ("failed just now", ended("Failed", "r1", 5), Value::Null, 0, true),
+        (
+            "succeeded in vain",
+            ended("Succeeded", "r1", 5),
+            Value::Null,
+            0,
+            true,
+        ),
+        ("a while ago", ended("Failed", "r1", 31), Value::Null, 1, false),
+        (
+            "of another commit",
+            ended("Failed", "r0", 5),
+            Value::Null,
+            1,
+            false,
+        ),
+    ] {
+        let mut app = application("dev", "dev", "OutOfSync", "Missing", "");
+        app["status"]["operationState"] = state;
+        app["operation"] = operation;
+        let known = json!([{"application": "dev", "status": "Pending", "targetRevisions": ["r1"]}]);
+        let mut set = set();
+        set["status"] = json!({"applicationStatus": known});
+        // What is under way has begun; all others wait for their turn.
+        let found = status(&set, &[app], &Outcome::default(), NOW).unwrap();
+        assert_eq!((found.sync.len(), found.again), (sync, again), "{reason}");
+    }
+}
+
+#[test]
+fn errors_leave_what_was_said_of_applications() {
+    let mut set = set();
+    let apps = [application("dev", "dev", "OutOfSync", "Missing", "")];
+    set["status"] = status(&set, &apps, &Outcome::default(), NOW).unwrap().status;
+    let outcome = Outcome {
+        error: Some((Reason::Parameters, "gone".to_owned())),
+        generated: false,
+    };
+    let after = failed(&set, &outcome, LATER);
+    assert_eq!(after["resources"], set["status"]["resources"]);
+    assert_eq!(after["applicationStatus"], set["status"]["applicationStatus"]);
+    assert_eq!(said(&after, "RolloutProgressing").0, "True");
+    assert_eq!(said(&after, "ErrorOccurred").0, "True");
+}
+
 #[test]
 fn a_new_revision_waits_again() {
     let mut set = set();
@@ -188,13 +251,8 @@ fn errors_have_reasons() {
         text: String::new(),
         reason: String::new(),
     };
-    let duplicate = Error::Duplicate {
-        set: String::new(),
-        name: String::new(),
-    };
     for (error, reason) in [
         (template, Reason::Template),
-        (duplicate, Reason::Validation),
         (Error::Source(String::new()), Reason::Parameters),
     ] {
         assert_eq!(Reason::of(&error), reason);

@@ -32,7 +32,7 @@ struct Tls {
 }
 
 /// A field of a Secret as text.
-pub(super) fn text(secret: &Value, field: &str) -> Option<String> {
+pub(crate) fn text(secret: &Value, field: &str) -> Option<String> {
     let data = secret["data"][field].as_str()?;
     String::from_utf8(BASE64.decode(data).ok()?).ok()
 }

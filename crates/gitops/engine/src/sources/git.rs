@@ -169,6 +169,15 @@ fn commit_id(commit: &str) -> Result<ObjectId, SourceError> {
 }
 
 impl Sources for GitSources {
+    fn refresh<'a>(&'a self, repository: &'a Repository, oldest: Duration) -> Answer<'a, ()> {
+        Box::pin(async move {
+            if oldest < FRESH {
+                self.bare(repository, Some(oldest)).await?;
+            }
+            Ok(())
+        })
+    }
+
     fn resolve<'a>(&'a self, repository: &'a Repository, revision: &'a str) -> Answer<'a, String> {
         Box::pin(async move {
             // A commit stays what it is, so that its repository need not be asked if it is here.

@@ -13,7 +13,7 @@ fn own(field: &str) -> u64 {
 }
 
 /// Processor time of this process so far.
-fn cpu() -> Duration {
+pub(crate) fn cpu() -> Duration {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = text.rsplit(')').next().unwrap().split_whitespace().collect();
     let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();

@@ -18,7 +18,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::sources::Memory;
+use crate::sources::{HostOfPulls, Memory};
 
 /// What nothing here should take, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -46,6 +46,7 @@ pub(crate) async fn everywhere<F: Future<Output = ()>>(scenario: impl Fn(World) 
 pub(crate) struct World {
     pub(crate) api: Requests,
     pub(crate) sources: Arc<Memory>,
+    pub(crate) pulls: Arc<HostOfPulls>,
     factory: ClientFactory,
     metrics: Arc<Metrics>,
     running: Option<(ShutdownTrigger, JoinHandle<()>)>,
@@ -86,6 +87,7 @@ impl World {
         let mut world = Self {
             api: administrator(&kernel, id),
             sources: Memory::new(),
+            pulls: Arc::default(),
             factory,
             metrics: Arc::default(),
             running: None,
@@ -107,6 +109,7 @@ impl World {
         let mut world = Self {
             api: Requests::new(client),
             sources: Memory::new(),
+            pulls: Arc::default(),
             factory: ClientFactory::plain(move |_| for_users.clone()),
             metrics: Arc::default(),
             running: None,
@@ -121,10 +124,10 @@ impl World {
     /// Removes what an earlier scenario left, and waits until it is gone: what carries the mark of an application is that of
     /// the next one with its name.
     async fn clean(&self) {
-        // Applications first, since they would bring the rest back; and namespaces before their kinds go.
-        self.remove_all("/apis/argoproj.io/v1alpha1/namespaces/argocd/applications")
-            .await;
+        // Who would bring the rest back goes first; and namespaces before their kinds go.
         for all in [
+            "/apis/argoproj.io/v1alpha1/namespaces/argocd/applicationsets",
+            "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications",
             "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects",
             "/api/v1/namespaces/argocd/configmaps",
             "/api/v1/namespaces/argocd/secrets",
@@ -172,7 +175,11 @@ impl World {
     /// A cluster of a kubeconfig may lack what a kernel here is handed.
     async fn prepare(&mut self, defines: bool) {
         if defines {
-            for (plural, kind) in [("applications", "Application"), ("appprojects", "AppProject")] {
+            for (plural, kind) in [
+                ("applications", "Application"),
+                ("applicationsets", "ApplicationSet"),
+                ("appprojects", "AppProject"),
+            ] {
                 self.define("argoproj.io", plural, kind).await;
             }
         }
@@ -208,6 +215,7 @@ impl World {
             clients: self.factory.clone(),
             sources: self.sources.clone(),
             urls: vec!["https://fairway.example.com:6443".to_owned()],
+            pulls: Some(self.pulls.clone()),
             workers: 4,
             served: None,
         };

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use fairway_gitops_appset::generator::PullRequest;
+use fairway_gitops_engine::appset::pulls::{Asked, HostedPulls, Pulls, PullsError};
 use fairway_gitops_engine::sources::{Answer, News, Repository, RevisionMetadata, SourceError, Sources};
 use fairway_gitops_tree::Tree;
 use tokio::sync::broadcast;
@@ -138,5 +140,33 @@ impl Sources for Memory {
 
     fn news(&self) -> broadcast::Receiver<News> {
         self.news.subscribe()
+    }
+}
+
+/// A host whose repositories have the pull requests that tests say.
+#[derive(Default)]
+pub(crate) struct HostOfPulls(Mutex<BTreeMap<String, Vec<PullRequest>>>);
+
+impl HostOfPulls {
+    pub(crate) const URL: &'static str = "https://git.example.com";
+
+    pub(crate) fn set(&self, repository: &str, pulls: Vec<PullRequest>) {
+        self.0.lock().unwrap().insert(repository.to_owned(), pulls);
+    }
+}
+
+impl HostedPulls for HostOfPulls {
+    fn address(&self, asked: &Asked) -> Option<String> {
+        (asked.api == Self::URL).then(|| format!("{}/{}/{}.git", Self::URL, asked.owner, asked.name))
+    }
+
+    fn open<'a>(&'a self, asked: &'a Asked) -> Pulls<'a> {
+        Box::pin(async move {
+            let all = self.0.lock().unwrap();
+            let found = all.get(&format!("{}/{}", asked.owner, asked.name));
+            found
+                .cloned()
+                .ok_or_else(|| PullsError::NotFound("there is no such repository".to_owned()))
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! Pull requests: a branch that wants to become part of another. Both are branches of the same repository.
 
 mod merge;
+mod open;
 mod shape;
 
 use fairway_gitops_git::{ObjectId, RefName};
@@ -14,6 +15,8 @@ use crate::host::Opened;
 use crate::route::Slug;
 
 pub(super) use merge::merge;
+pub use open::OpenPull;
+pub(crate) use open::open;
 use shape::{now, shape};
 
 /// The file of a repository's pull requests; one's comments have a file of their own.
@@ -108,6 +111,7 @@ pub(super) async fn create(call: &Call, slug: &Slug) -> Result<Answer, Problem> 
         Ok(pull)
     })
     .await?;
+    call.host.tell_pulls(slug);
     Ok(Answer::created(shape(call, slug, &opened, &made).await?))
 }
 
@@ -188,6 +192,7 @@ pub(super) async fn edit(call: &Call, slug: &Slug, number: &str) -> Result<Answe
         Ok(())
     })
     .await?;
+    call.host.tell_pulls(slug);
     Ok(Answer::created(shape(call, slug, &opened, &changed).await?))
 }
 

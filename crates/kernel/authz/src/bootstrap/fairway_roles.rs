@@ -37,6 +37,26 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
         ..Role::NONE
     },
     Role {
+        name: "system:controller:fairway-applicationset-controller",
+        rules: &[
+            on(
+                &["get", "list", "patch", "watch"],
+                &["argoproj.io"],
+                &["applicationsets", "applicationsets/status"],
+            ),
+            on(
+                &["create", "delete", "get", "list", "patch", "watch"],
+                &["argoproj.io"],
+                &["applications"],
+            ),
+            on(READ, &["argoproj.io"], &["appprojects"]),
+            // Clusters, and tokens of services that have pull requests.
+            on(READ, CORE, &["secrets"]),
+            on(&["create", "patch"], &["", "events.k8s.io"], &["events"]),
+        ],
+        ..Role::NONE
+    },
+    Role {
         name: "system:controller:fairway-authentication-publisher",
         namespace: "kube-system",
         rules: &[

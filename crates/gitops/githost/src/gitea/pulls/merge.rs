@@ -106,6 +106,7 @@ pub(in crate::gitea) async fn merge(call: &Call, slug: &Slug, number: &str) -> R
         Ok(())
     })
     .await?;
+    call.host.tell_pulls(slug);
     if call.flag("delete_branch_after_merge") == Some(true) {
         let source = RefName::branch(pull["head"].as_str().unwrap_or(""))?;
         land(call, slug, &opened, source, Some(head), None, Means::Merge).await?;
