@@ -7,8 +7,10 @@ use fairway_controller::{ObjectKey, Queue, Shutdown};
 use fairway_gitops_sync::project::normalize_url;
 use tokio::sync::broadcast::error::RecvError;
 
+use crate::answers::Touched;
+use crate::desired::Rendered;
 use crate::engine::Engine;
-use crate::sources::{News, Repository, SharedSources};
+use crate::sources::{Moved, News, Repository, SharedSources, Sources};
 
 /// Hears of pushes until the end.
 pub(crate) async fn follow(
@@ -24,10 +26,11 @@ pub(crate) async fn follow(
             heard = news.recv() => heard,
         };
         match heard {
-            Ok(News { url }) => {
-                for key in touched(&*sources, &engine, &normalize_url(&url)).await {
-                    queue.add(key);
-                }
+            Ok(news) => {
+                let found = touched(&*sources, &engine, &news).await;
+                // First who listens, so that he misses nothing.
+                engine.answers.found(news.asked_by, found.clone());
+                found.into_iter().for_each(|touched| queue.add(touched.key));
             }
             // Too much at once: all are looked at.
             Err(RecvError::Lagged(_)) => engine.results.keys().into_iter().for_each(|key| queue.add(key)),
@@ -39,63 +42,124 @@ pub(crate) async fn follow(
     }
 }
 
-/// The applications that have to be looked at after a push. The others are noted to be right for the new commit.
-async fn touched(sources: &dyn crate::sources::Sources, engine: &Engine, url: &str) -> Vec<ObjectKey> {
-    let mut heads: HashMap<(Repository, String), Option<String>> = HashMap::new();
-    let mut changes: HashMap<(Repository, String, String), Option<Vec<String>>> = HashMap::new();
+/// The Applications that have to be looked at after a push. The others are noted to be right for the new commit.
+async fn touched(sources: &dyn Sources, engine: &Engine, news: &News) -> Vec<Touched> {
+    let mut looking = Looking {
+        sources,
+        url: normalize_url(&news.url),
+        moved: &news.moved,
+        heads: HashMap::new(),
+        changes: HashMap::new(),
+    };
     let mut found = Vec::new();
     for (key, rendered) in engine.results.all() {
-        let mut revisions = rendered.revisions.clone();
-        let (mut moved, mut is_touched) = (false, rendered.is_unresolved());
-        for (place, (repository, revision)) in rendered.asked.iter().enumerate() {
-            if normalize_url(&repository.url) != url {
-                continue;
-            }
-            if rendered.is_unresolved() {
-                is_touched = true;
-                break;
-            }
-            let at = (repository.clone(), revision.clone());
-            let head = match heads.get(&at) {
-                Some(head) => head.clone(),
-                None => {
-                    let head = sources.resolve(repository, revision).await.ok();
-                    heads.insert(at, head.clone());
-                    head
-                }
-            };
-            let Some(head) = head else {
-                is_touched = true;
-                break;
-            };
-            if revisions.get(place) == Some(&head) {
-                continue;
-            }
-            let before = revisions.get(place).cloned().unwrap_or_default();
-            let step = (repository.clone(), before, head.clone());
-            if !changes.contains_key(&step) {
-                let paths = sources.changed(repository, &step.1, &step.2).await.ok();
-                changes.insert(step.clone(), paths);
-            }
-            let paths = changes.get(&step).and_then(Option::as_ref);
-            if paths.is_none_or(|paths| rendered.depends_on(place, paths)) {
-                is_touched = true;
-                break;
-            }
-            moved = true;
-            if let Some(revision) = revisions.get_mut(place) {
-                *revision = head;
-            }
-        }
-        let concerns = rendered
-            .asked
-            .iter()
-            .any(|(repository, _)| normalize_url(&repository.url) == url);
-        match (is_touched && concerns, moved) {
-            (true, _) => found.push(key),
-            (false, true) => engine.results.put(&key, Arc::new(rendered.moved_to(revisions))),
-            (false, false) => {}
+        match looking.at(&rendered).await {
+            Effect::None => {}
+            Effect::Moves(revisions) => engine.results.put(&key, Arc::new(rendered.moved_to(revisions))),
+            Effect::Touches { before, wanted } => found.push(Touched { key, before, wanted }),
         }
     }
+    found.sort_by(|one, other| one.key.cmp(&other.key));
     found
+}
+
+/// What a push is to one result.
+enum Effect {
+    /// Nothing.
+    None,
+    /// It is as good for these commits.
+    Moves(Vec<String>),
+    /// It may be another.
+    Touches {
+        before: Vec<String>,
+        wanted: Vec<String>,
+    },
+}
+
+/// A look at all results, which asks the same only once.
+struct Looking<'a> {
+    sources: &'a dyn Sources,
+    url: String,
+    moved: &'a [Moved],
+    heads: HashMap<(Repository, String), Option<String>>,
+    changes: HashMap<(Repository, String, String), Option<Arc<[String]>>>,
+}
+
+impl Looking<'_> {
+    async fn at(&mut self, rendered: &Rendered) -> Effect {
+        let before = rendered.revisions.clone();
+        let (mut wanted, mut known, mut is_touched, mut concerns) =
+            (before.clone(), before.clone(), false, false);
+        for (place, (repository, revision)) in rendered.asked.iter().enumerate() {
+            if normalize_url(&repository.url) != self.url {
+                continue;
+            }
+            concerns = true;
+            let Some(head) = self.head(repository, revision).await else {
+                // Whoever looks finds out what is wrong.
+                return Effect::Touches {
+                    before,
+                    wanted: Vec::new(),
+                };
+            };
+            if rendered.is_unresolved() {
+                is_touched = true;
+                wanted.clear();
+                continue;
+            }
+            let Some(at) = before.get(place).cloned() else {
+                continue;
+            };
+            let from = match at == head {
+                false => Some(at),
+                // Somebody has looked already, since the reference has moved.
+                true => self
+                    .moved
+                    .iter()
+                    .find(|moved| moved.new == head)
+                    .map(|moved| moved.old.clone()),
+            };
+            let Some(from) = from else { continue };
+            let paths = self.changed(repository, &from, &head).await;
+            if paths.is_none_or(|paths| rendered.depends_on(place, &paths)) {
+                is_touched = true;
+                if let Some(known) = known.get_mut(place) {
+                    *known = from;
+                }
+            }
+            if let Some(wanted) = wanted.get_mut(place) {
+                *wanted = head;
+            }
+        }
+        match () {
+            () if !concerns => Effect::None,
+            () if is_touched => Effect::Touches {
+                before: known,
+                wanted,
+            },
+            () if wanted != before => Effect::Moves(wanted),
+            () => Effect::None,
+        }
+    }
+
+    async fn head(&mut self, repository: &Repository, revision: &str) -> Option<String> {
+        let at = (repository.clone(), revision.to_owned());
+        if let Some(head) = self.heads.get(&at) {
+            return head.clone();
+        }
+        let head = self.sources.resolve(repository, revision).await.ok();
+        self.heads.insert(at, head.clone());
+        head
+    }
+
+    async fn changed(&mut self, repository: &Repository, old: &str, new: &str) -> Option<Arc<[String]>> {
+        let step = (repository.clone(), old.to_owned(), new.to_owned());
+        if let Some(paths) = self.changes.get(&step) {
+            return paths.clone();
+        }
+        let paths = self.sources.changed(repository, old, new).await.ok();
+        let paths: Option<Arc<[String]>> = paths.map(Into::into);
+        self.changes.insert(step, paths.clone());
+        paths
+    }
 }

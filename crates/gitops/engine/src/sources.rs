@@ -48,10 +48,33 @@ pub struct RevisionMetadata {
 }
 
 /// That something was pushed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct News {
     /// Where, as applications may spell it.
     pub url: String,
+    /// From where to where branches and tags have moved, as far as it is known.
+    pub moved: Vec<Moved>,
+    /// Who waits for an answer: a number of [`crate::Answers::expect`], 0 if nobody does.
+    pub asked_by: u64,
+}
+
+impl News {
+    /// News of a repository, and nothing more.
+    pub fn of(url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+/// A branch or tag that points to another commit now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// The commit before.
+    pub old: String,
+    /// The commit now.
+    pub new: String,
 }
 
 /// An answer.

@@ -30,6 +30,7 @@ pub mod route;
 pub mod seams;
 pub mod transport;
 
+pub use gitea::proposals;
 pub use host::{Host, Options};
 pub use transport::{Body, BoxError};
 

@@ -64,9 +64,9 @@ impl GitSources {
     }
 
     /// Tells that something was pushed.
-    pub fn pushed(&self, url: &str) {
+    pub fn pushed(&self, news: News) {
         // Nobody listens before the engine runs.
-        let _ = self.news.send(News { url: url.to_owned() });
+        let _ = self.news.send(news);
     }
 
     /// Looks again and again at the origins of copies, until the end.
@@ -83,7 +83,7 @@ impl GitSources {
                 }
                 // What cannot be reached is told to those who ask.
                 if let Ok(true) = self.refresh(&copy, Duration::ZERO).await {
-                    self.pushed(&copy.repository.url);
+                    self.pushed(News::of(&copy.repository.url));
                 }
             }
         }
