@@ -131,6 +131,28 @@ async fn branches_and_pull_requests_have_a_plan() {
         "{plans}"
     );
 
+    // Whoever may not ask is not answered.
+    let path = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/lamps/plan";
+    for (user, groups, code) in [
+        ("eve", "system:authenticated", 403),
+        ("ann", "system:masters", 201),
+    ] {
+        let request = http::Request::post(path)
+            .header("content-type", "application/json")
+            .header("impersonate-user", user)
+            .header("impersonate-group", groups)
+            .body(b"{}".to_vec())
+            .unwrap();
+        let answer = world.client.request::<Value>(request).await;
+        let found = match answer {
+            Ok(plan) if plan["kind"] == "ApplicationPlan" => 201,
+            Ok(other) => panic!("{other}"),
+            Err(kube::Error::Api(status)) => status.code,
+            Err(error) => panic!("{error}"),
+        };
+        assert_eq!(found, code, "{user}");
+    }
+
     // A pull request is told when it is opened, and again when it moves; the comment is one.
     let made = world.gitea(
         "POST",
@@ -176,6 +198,25 @@ async fn branches_and_pull_requests_have_a_plan() {
             (status["state"] == "success" && status["total_count"] == 1).then_some(())
         })
         .await;
+    // What the base has got meanwhile is not undone by the plan: it is of the merge.
+    world.run("git checkout -q main");
+    world.push(&[map("lamps", "yellow", "later")], "-o fairway.wait=30");
+    assert_eq!(world.says("yellow").await.as_deref(), Some("later"));
+    let said = world.fairway(&["app", "plan", "--repo", "root/lamps", "--pull", "1"]);
+    assert!(
+        said.contains(": 1 to create, 1 to change, impact: live change"),
+        "{said}"
+    );
+    assert!(
+        said.contains(&format!("argocd/lamps at {}", &head[..7])) && !said.contains("yellow"),
+        "{said}"
+    );
+    world.push(&[map("lamps", "green", "other")], "-o fairway.wait=30");
+    let (code, said) = world.fairway_ends(&["app", "plan", "--repo", "root/lamps", "--branch", "feature"]);
+    assert!(
+        code != 0 && said.contains("they disagree in lamps/green.yaml"),
+        "{said}"
+    );
     let (code, said) = world.fairway_ends(&["app", "plan", "--repo", "root/lamps", "--pull", "7"]);
     assert!(code != 0 && said.contains("there is no pull request 7"), "{said}");
     assert_eq!(

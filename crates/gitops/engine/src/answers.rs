@@ -100,6 +100,17 @@ impl Answers {
         let _ = self.0.clients.set(clients);
     }
 
+    /// Lets everybody go who waits for something that will not come.
+    pub(crate) fn let_go(&self) {
+        lock(&self.0.expected).clear();
+    }
+
+    /// Lets everybody go: nobody will notice anything any more.
+    pub(crate) fn end(&self) {
+        self.let_go();
+        lock(&self.0.listeners).clear();
+    }
+
     /// Tells who asked which Applications his push touches, and listens to them for him from now on.
     pub(crate) fn found(&self, number: u64, touched: Vec<Touched>) {
         let Some(waiting) = lock(&self.0.expected).remove(&number) else {
@@ -167,9 +178,14 @@ impl Expected {
         let deadline = begun + wishes.limit;
         // Declared before what it forgets, so that it is dropped after it.
         let mut forget = Forget(self.answers.clone(), Vec::new());
-        // Without an engine there is nothing to hear, and nothing to wait for.
-        let Ok(Ok(following)) = tokio::time::timeout_at(deadline, self.following).await else {
-            return;
+        let following = match tokio::time::timeout_at(deadline, self.following).await {
+            Ok(Ok(following)) => following,
+            // Without an engine there is nothing to hear, and nothing to wait for.
+            Ok(Err(_)) => return,
+            Err(_) => {
+                let _ = lines.send(answer::not_looked_at(wishes.limit)).await;
+                return;
+            }
         };
         let Following {
             mut touched,
@@ -302,15 +318,15 @@ mod tests {
             lines,
             ["after 1 s this goes on in the background; follow it with: fairway app wait argocd/web"]
         );
-        // Nobody answers, and nobody listens.
+        // Nobody looks; then nobody is there at all, and nobody listens.
+        let lines: Vec<String> = answers.expect().lines(wishes(1)).collect().await;
         assert!(
-            answers
-                .expect()
-                .lines(wishes(1))
-                .collect::<Vec<_>>()
-                .await
-                .is_empty()
+            lines[0].starts_with("after 1 s the engine has not looked"),
+            "{lines:?}"
         );
+        let expected = answers.expect();
+        answers.let_go();
+        assert!(expected.lines(wishes(60)).collect::<Vec<_>>().await.is_empty());
         let left = answers.expect();
         let number = left.number;
         drop(left.lines(wishes(60)));

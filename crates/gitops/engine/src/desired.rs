@@ -160,6 +160,16 @@ impl Renderer {
         self.sources.resolve(repository, revision).await
     }
 
+    /// The commit that a merge of one commit into another comes to.
+    pub(crate) async fn merged(
+        &self,
+        repository: &Repository,
+        base: &str,
+        head: &str,
+    ) -> Result<String, SourceError> {
+        self.sources.merged(repository, base, head).await
+    }
+
     /// What is declared at these commits; `known` is what was found before, which may still be right.
     pub(crate) async fn render(
         &self,

@@ -128,6 +128,7 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
     let controller = Controller::new("application", queue, Passes(engine)).workers(options.workers.max(1));
     manager.spawn(controller.run(manager.metrics(), shutdown));
     manager.run().await;
+    options.answers.end();
 }
 
 fn is_followed(kind: &Kind) -> bool {

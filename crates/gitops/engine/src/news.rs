@@ -33,7 +33,10 @@ pub(crate) async fn follow(
                 found.into_iter().for_each(|touched| queue.add(touched.key));
             }
             // Too much at once: all are looked at.
-            Err(RecvError::Lagged(_)) => engine.results.keys().into_iter().for_each(|key| queue.add(key)),
+            Err(RecvError::Lagged(_)) => {
+                engine.answers.let_go();
+                engine.results.keys().into_iter().for_each(|key| queue.add(key));
+            }
             Err(RecvError::Closed) => {
                 shutdown.wait().await;
                 return;
@@ -76,13 +79,16 @@ enum Effect {
     },
 }
 
+/// The files that differ between two commits, if that is known.
+type Paths = Option<Arc<[String]>>;
+
 /// A look at all results, which asks the same only once.
 struct Looking<'a> {
     sources: &'a dyn Sources,
     url: String,
     moved: &'a [Moved],
     heads: HashMap<(Repository, String), Option<String>>,
-    changes: HashMap<(Repository, String, String), Option<Arc<[String]>>>,
+    changes: HashMap<(Repository, String, String), Paths>,
 }
 
 impl Looking<'_> {
@@ -152,13 +158,13 @@ impl Looking<'_> {
         head
     }
 
-    async fn changed(&mut self, repository: &Repository, old: &str, new: &str) -> Option<Arc<[String]>> {
+    async fn changed(&mut self, repository: &Repository, old: &str, new: &str) -> Paths {
         let step = (repository.clone(), old.to_owned(), new.to_owned());
         if let Some(paths) = self.changes.get(&step) {
             return paths.clone();
         }
         let paths = self.sources.changed(repository, old, new).await.ok();
-        let paths: Option<Arc<[String]>> = paths.map(Into::into);
+        let paths: Paths = paths.map(Into::into);
         self.changes.insert(step, paths.clone());
         paths
     }

@@ -135,7 +135,7 @@ impl Engine {
         let object = requests.get(&path_of(key)).await?.ok_or(NoPlan::NotFound)?;
         let application = Application::read(key, object).map_err(|(why, _)| NoPlan::Invalid(why))?;
         let (url, sources) = (normalize_url(&proposal.url), application.sources());
-        let mut revisions = vec![String::new(); sources.len()];
+        let (mut revisions, mut head) = (vec![String::new(); sources.len()], String::new());
         for (place, source) in sources.iter().enumerate() {
             if normalize_url(&source.repo_url) != url {
                 continue;
@@ -151,7 +151,9 @@ impl Engine {
             {
                 continue;
             }
-            revisions[place] = resolve(&proposal.head).await.map_err(invalid)?;
+            head = resolve(&proposal.head).await.map_err(invalid)?;
+            let merged = self.renderer.merged(&at, &base, &head).await;
+            revisions[place] = merged.map_err(invalid)?;
         }
         if revisions.iter().all(String::is_empty) {
             return Ok(json!({
@@ -165,7 +167,9 @@ impl Engine {
             only_touched,
             ..Asked::default()
         };
-        self.plan(key, &asked).await
+        let mut plan = self.plan(key, &asked).await?;
+        plan["head"] = head.into();
+        Ok(plan)
     }
 }
 

@@ -96,6 +96,17 @@ pub trait Sources: Send + Sync + 'static {
         new: &'a str,
     ) -> Answer<'a, Vec<String>>;
 
+    /// The commit that a merge of one commit into another comes to, without anything being moved. It is missing if they
+    /// disagree.
+    fn merged<'a>(
+        &'a self,
+        _repository: &'a Repository,
+        _base: &'a str,
+        head: &'a str,
+    ) -> Answer<'a, String> {
+        Box::pin(async move { Ok(head.to_owned()) })
+    }
+
     /// Who wrote a commit, and why.
     fn metadata<'a>(&'a self, repository: &'a Repository, commit: &'a str) -> Answer<'a, RevisionMetadata>;
 

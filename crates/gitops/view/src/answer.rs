@@ -261,12 +261,12 @@ impl Teller {
         let running = matches!(text(state, "/phase"), "Running" | "Terminating");
         if running || present(application, "/operation").is_some() {
             self.tell_health(application, lines);
-            match () {
-                () if is_waiting_for_approval(message) => self.end(message, lines),
-                () if message.starts_with("Sync operation blocked by sync window") => {
-                    self.end(message, lines)
-                }
-                () => self.tell_message(message, lines),
+            if is_waiting_for_approval(message)
+                || message.starts_with("Sync operation blocked by sync window")
+            {
+                self.end(message, lines);
+            } else {
+                self.tell_message(message, lines);
             }
             return;
         }
@@ -370,6 +370,14 @@ pub fn out_of_time(names: &[&str], limit: Duration) -> String {
         "after {} s this goes on in the background; follow it with: fairway app wait {}",
         limit.as_secs(),
         names.join(" ")
+    )
+}
+
+/// What is told when the time is up before anybody has looked.
+pub fn not_looked_at(limit: Duration) -> String {
+    format!(
+        "after {} s the engine has not looked at this push yet; it will: fairway app list",
+        limit.as_secs()
     )
 }
 

@@ -92,7 +92,12 @@ fn counts(plan: &Value) -> String {
 }
 
 fn revisions(plan: &Value) -> String {
-    let all = list(plan, "/revisions").iter().filter_map(Value::as_str);
+    // Of a proposal, people know the head, and not what a merge of it would be.
+    let head = present(plan, "/head").map(std::slice::from_ref);
+    let all = head
+        .unwrap_or_else(|| list(plan, "/revisions"))
+        .iter()
+        .filter_map(Value::as_str);
     let short: Vec<&str> = all
         .map(|it| it.get(..7).unwrap_or(it))
         .filter(|it| !it.is_empty())

@@ -43,7 +43,9 @@ impl PushWatcher for Pushes {
         };
         let expected = self.answers.expect();
         news.asked_by = expected.number;
-        self.sources.pushed(news);
+        if !self.sources.pushed(news) {
+            return stream::empty().boxed();
+        }
         let Telling { is_brief, limit } = telling;
         expected.lines(Wishes {
             workspace,

@@ -92,12 +92,12 @@ async fn who_pushed_hears_of_what_he_touched() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_changes_nothing_and_says_what_would() {
     everywhere(|world: World| async move {
-        let fixed = map("fixed", "1", &[]) + "immutable: true\n";
+        let fixed = |value: &str| map("fixed", value, &[]) + "immutable: true\n";
         let first = world.sources.commit(
             REPO,
             &[
                 ("web/a.yaml", &map("a", "1", &[])),
-                ("web/fixed.yaml", &fixed),
+                ("web/fixed.yaml", &fixed("1")),
                 ("web/gone.yaml", &map("gone", "1", &[])),
             ],
         );
@@ -112,7 +112,7 @@ async fn a_plan_changes_nothing_and_says_what_would() {
             REPO,
             &[
                 ("web/a.yaml", &map("a", "2", &[])),
-                ("web/fixed.yaml", &fixed.replace('1', "2")),
+                ("web/fixed.yaml", &fixed("2")),
                 ("web/new.yaml", &map("new", "1", &[])),
                 ("web/gone.yaml", ""),
             ],

@@ -42,6 +42,9 @@ fn for_a_terminal() {
          \x20 hook    Job                    shop/migrate  none         PreSync\n\
          \x20 waits for approval: it would delete the disk shop/data\n"
     );
+    let mut proposed = plan();
+    proposed["head"] = json!("2222222c");
+    assert!(describe(&proposed).starts_with("argocd/shop at 2222222: "));
     let nothing = json!({"metadata": {"name": "a"}, "revisions": [], "changes": []});
     assert_eq!(describe(&nothing), "a: no object changes\n");
     assert!(!is_different(&nothing) && is_different(&plan()));
