@@ -4,6 +4,11 @@ use crate::Kind;
 
 /// The group.
 pub const GROUP: &str = "argoproj.io";
+/// The group and the version of Argo CD's own kinds.
+pub const API_VERSION: &str = "argoproj.io/v1alpha1";
+/// Namespaces whose Applications need nobody's leave, and in which projects and settings are. What is not found in the first
+/// is looked for in the next.
+pub const CONTROL_PLANES: [&str; 2] = ["argocd", "openshift-gitops"];
 
 /// What is deployed from where to where.
 pub const APPLICATION: Kind = Kind {
@@ -53,3 +58,11 @@ pub const REFRESH_ANNOTATION: &str = "argocd.argoproj.io/refresh";
 pub const APPLICATION_SET_REFRESH_ANNOTATION: &str = "argocd.argoproj.io/application-set-refresh";
 /// What a Secret or ConfigMap is to Argo CD: `cluster`, `repository`, `repo-creds`.
 pub const SECRET_TYPE_LABEL: &str = "argocd.argoproj.io/secret-type";
+/// The annotation of an Application that is somebody else's, or nobody's, for a while.
+pub const SKIP_RECONCILE_ANNOTATION: &str = "argocd.argoproj.io/skip-reconcile";
+/// Selects the Secrets of clusters.
+pub const CLUSTER_SECRETS: &str = "argocd.argoproj.io/secret-type=cluster";
+/// Selects the Secrets with credentials of one repository.
+pub const REPOSITORY_SECRETS: &str = "argocd.argoproj.io/secret-type=repository";
+/// Selects the Secrets with credentials of all repositories below an address.
+pub const REPOSITORY_TEMPLATES: &str = "argocd.argoproj.io/secret-type=repo-creds";

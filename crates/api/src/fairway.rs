@@ -21,5 +21,9 @@ pub const TOMBSTONE: Kind = Kind {
     plural: "tombstones",
 };
 
+/// How the domain that owns a kind answers a dry run: what the change would do to what runs (`none`, `live change`, `migration`,
+/// `restart`, `re-creation`, `data loss`). It is never stored.
+pub const IMPACT_ANNOTATION: &str = "fairway.dev/impact";
+
 /// Says of a CustomResourceDefinition for a kind that Fairway serves itself who serves it: `fairway` or `definition`.
 pub const SERVED_BY_ANNOTATION: &str = "fairway.dev/served-by";

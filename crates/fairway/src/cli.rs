@@ -10,6 +10,7 @@ pub(crate) mod oidc;
 pub(crate) mod render;
 pub(crate) mod repo;
 pub(crate) mod syncagent;
+pub(crate) mod undelete;
 pub(crate) mod workspace;
 
 use std::net::{IpAddr, SocketAddr};
@@ -60,6 +61,8 @@ pub(crate) enum Command {
     Keys(keys::Keys),
     /// Show what a chart, a kustomization or a directory of manifests comes to.
     Render(Box<render::Render>),
+    /// Bring back what a sync has deleted.
+    Undelete(undelete::Undelete),
     /// Make, list, clone, mirror and delete Git repositories.
     Repo(repo::Repo),
     /// Publish kinds of a service cluster into workspaces, and keep their objects in step.

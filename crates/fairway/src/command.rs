@@ -17,6 +17,7 @@ pub(crate) mod running;
 mod service;
 pub(crate) mod status;
 pub(crate) mod syncagent;
+pub(crate) mod undelete;
 pub(crate) mod up;
 pub(crate) mod version;
 pub(crate) mod workspace;

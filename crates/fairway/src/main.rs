@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         Command::Backup(options) => command::backup::run(options),
         Command::Keys(options) => command::keys::run(options),
         Command::Render(options) => command::render::run(options),
+        Command::Undelete(options) => command::undelete::run(options),
         Command::Repo(options) => command::repo::run(options),
         Command::Syncagent(options) => command::syncagent::run(options),
         Command::Version(options) => command::version::run(options),

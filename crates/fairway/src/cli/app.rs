@@ -1,5 +1,7 @@
 //! `fairway app` on the command line: the words of `argocd app`.
 
+use std::path::PathBuf;
+
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 
 use super::gitops::{DetailFormat, ListFormat, Place};
@@ -20,6 +22,10 @@ pub(crate) enum AppCommand {
     List(List),
     /// Show an Application.
     Get(Get),
+    /// Show how what is deployed differs from the source. Ends with 1 if it does, with 2 if that could not be found out.
+    Diff(Diff),
+    /// Show what a sync, a branch or a pull request would do, and what that does to what runs.
+    Plan(Plan),
     /// Make what is deployed as the source says.
     Sync(Box<Sync>),
     /// Wait until Applications are synced and healthy.
@@ -123,6 +129,83 @@ pub(crate) struct Get {
     /// Which.
     #[command(flatten)]
     pub app: Named,
+}
+
+/// Options of `app diff`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Diff {
+    /// Compare with this revision of the source.
+    #[arg(long, conflicts_with = "local")]
+    pub revision: Option<String>,
+    /// Revisions of several sources, in their order; may be repeated.
+    #[arg(long, conflicts_with_all = ["local", "revision"])]
+    pub revisions: Vec<String>,
+    /// Compare with the files of this directory in place of the source's.
+    #[arg(long, value_name = "PATH")]
+    pub local: Option<PathBuf>,
+    /// The directory that stands for the repository of --local, if manifests refer to files beside theirs [default: that of
+    /// --local].
+    #[arg(long, value_name = "PATH", requires = "local")]
+    pub local_repo_root: Option<PathBuf>,
+    /// Whether differences end it with 1.
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    pub exit_code: bool,
+    /// What differences end it with.
+    #[arg(long, default_value_t = 1)]
+    pub diff_exit_code: u8,
+    /// Compare with the source first, before anything is looked up.
+    #[arg(long)]
+    pub refresh: bool,
+    /// Compare with the source first, and render it anew.
+    #[arg(long)]
+    pub hard_refresh: bool,
+    /// Which.
+    #[command(flatten)]
+    pub app: Named,
+}
+
+/// Options of `app plan`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Plan {
+    /// Of one Application: its name, or NAMESPACE/NAME [default: all that --repo touches].
+    pub name: Option<String>,
+    /// The namespace that Applications are in.
+    #[arg(short = 'N', long, value_name = "NAMESPACE")]
+    pub app_namespace: Option<String>,
+    /// A revision of the one source of the Application.
+    #[arg(long, requires = "name", conflicts_with_all = ["branch", "pull"])]
+    pub revision: Option<String>,
+    /// The repository of --branch or --pull: OWNER/NAME of a hosted one, or an address.
+    #[arg(long, value_name = "OWNER/NAME")]
+    pub repo: Option<String>,
+    /// What this branch would do.
+    #[arg(long, requires = "repo", conflicts_with = "pull")]
+    pub branch: Option<String>,
+    /// The branch that --branch would become part of [default: the repository's default branch].
+    #[arg(long, requires = "branch")]
+    pub base: Option<String>,
+    /// What this pull request of a hosted repository would do.
+    #[arg(long, value_name = "NUMBER", requires = "repo")]
+    pub pull: Option<u64>,
+    /// How to print.
+    #[arg(short = 'o', long, value_enum, default_value = "text")]
+    pub output: PlanFormat,
+    /// Where.
+    #[command(flatten)]
+    pub place: Place,
+}
+
+/// How plans are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlanFormat {
+    /// Text.
+    Text,
+    /// Text with the differences of every object.
+    Diff,
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
 }
 
 /// Options of `app sync`.

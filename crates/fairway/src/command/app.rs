@@ -5,7 +5,9 @@
 
 mod approve;
 mod delete;
+mod diff;
 mod follow;
+mod plan;
 mod show;
 mod sync;
 mod tree;
@@ -23,6 +25,8 @@ pub(crate) fn run(options: &App) -> anyhow::Result<ExitCode> {
             AppCommand::Get(get) => show::get(get).await,
             AppCommand::History(history) => show::history(history).await,
             AppCommand::Resources(resources) => show::resources(resources).await,
+            AppCommand::Diff(options) => diff::run(options).await,
+            AppCommand::Plan(options) => plan::run(options).await,
             AppCommand::Sync(options) => sync::sync(options).await,
             AppCommand::Rollback(rollback) => sync::rollback(rollback).await,
             AppCommand::TerminateOp(named) => sync::terminate(named).await,

@@ -7,15 +7,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use fairway_api::argoproj::APPLICATION_SET;
+use fairway_api::argoproj::{APPLICATION_SET, CONTROL_PLANES};
 use fairway_gitops_appset::status::resources;
 use fairway_gitops_view::application_set::{conditions, summary, table};
 use fairway_gitops_view::field::{qualified_name, text};
 use serde_json::{Value, json};
 
-use super::gitops::{
-    Answer, CONTROL_PLANES, Session, collection, confirm, path_of, print_value, run as run_command, told,
-};
+use super::gitops::{Answer, Session, collection, confirm, path_of, print_value, run as run_command, told};
 use crate::cli::appset::{
     AppSet, AppSetCommand, AppSetCreate, AppSetDelete, AppSetGet, AppSetList, TextFormat,
 };

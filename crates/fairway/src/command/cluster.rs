@@ -6,13 +6,13 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fairway_api::argoproj::SECRET_TYPE_LABEL;
+use fairway_api::argoproj::{CONTROL_PLANES, SECRET_TYPE_LABEL};
 use fairway_controller::Requests;
 use fairway_gitops_view::cluster::{Cluster as Known, IN_CLUSTER, secret, secret_name, table};
 use fairway_gitops_view::field::text;
 use serde_json::{Map, Value, json};
 
-use super::gitops::{Answer, CONTROL_PLANES, Session, confirm, pairs, print_value, run as run_command, told};
+use super::gitops::{Answer, Session, confirm, pairs, print_value, run as run_command, told};
 use crate::cli::appset::{Cluster, ClusterAdd, ClusterCommand, ClusterFormat, ClusterList, ClusterRm};
 
 const ACCOUNT: &str = "argocd-manager";

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow, bail};
 use fairway_api::Kind;
+use fairway_api::argoproj::CONTROL_PLANES;
 use fairway_controller::{Failure, Requests};
-use fairway_gitops_view::field::{qualified_name, text};
+use fairway_gitops_view::field::{list, qualified_name, text};
 use fairway_kernel_tenancy::WorkspacePath;
 use jiff::Timestamp;
 use kube::Client;
@@ -20,8 +21,6 @@ use crate::cli::gitops::Place;
 
 /// What `argocd` ends with when something went wrong.
 const GENERIC: u8 = 20;
-/// Namespaces in which Argo CD's objects are looked for first.
-pub(super) const CONTROL_PLANES: [&str; 2] = ["argocd", "openshift-gitops"];
 
 /// Runs a command. Errors end with the code that scripts know from `argocd`.
 pub(super) fn run(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
@@ -154,6 +153,40 @@ impl Session {
             kind.kind,
             self.address()
         )
+    }
+
+    /// What the server answers to something that is asked of it, and not stored.
+    pub(super) async fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+        let request = http::Request::post(path)
+            .header("content-type", "application/json")
+            .body(body.to_string().into_bytes())
+            .context("the request cannot be made")?;
+        let answer: Result<Value, _> = self.client.request(request).await;
+        answer.map_err(|error| anyhow!("{}", fairway_controller::error::sentence(&error)))
+    }
+
+    /// Where the objects of a kind are that is known by its name alone.
+    pub(super) async fn collection_of(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+    ) -> anyhow::Result<String> {
+        let root = match api_version.contains('/') {
+            true => format!("/apis/{api_version}"),
+            false => format!("/api/{api_version}"),
+        };
+        let document = self.requests.get(&root).await.map_err(told)?;
+        let resources = document.as_ref().map_or(&[][..], |it| list(it, "/resources"));
+        let is_meant = |it: &&Value| text(it, "/kind") == kind && !text(it, "/name").contains('/');
+        let Some(resource) = resources.iter().find(is_meant) else {
+            bail!("{} does not serve {kind} of {api_version}", self.address());
+        };
+        let plural = text(resource, "/name");
+        Ok(match resource["namespaced"] == true {
+            true => format!("{root}/namespaces/{namespace}/{plural}"),
+            false => format!("{root}/{plural}"),
+        })
     }
 
     /// Who one is to the server, for operations.

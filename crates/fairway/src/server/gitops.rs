@@ -1,23 +1,25 @@
 //! The GitOps engine, wired to the API of this process, and to the Git repositories that it hosts or copies.
 
+mod pushes;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use fairway_controller::served::Served;
 use fairway_controller::{ClientFactory, Metrics, Shutdown};
 use fairway_gitops_appset::generator::PullRequest;
-use fairway_gitops_engine::appset::pulls::{Asked, HostedPulls, Pulls, PullsError};
+use fairway_gitops_engine::appset::pulls::{Asked, HostedPulls, Pulls as OpenPulls, PullsError};
 use fairway_gitops_engine::sources::git::{GitSources, Hosted};
-use fairway_gitops_engine::{Options, USER};
-use fairway_gitops_git::Git;
-use fairway_gitops_githost::seams::{Push, PushWatcher};
-use fairway_gitops_githost::{Host, owner};
+use fairway_gitops_engine::{Answers, Options, PlanService, Plans, Proposal, Pulls, USER};
+use fairway_gitops_git::{Git, Repository};
+use fairway_gitops_githost::{Host, owner, proposals};
 use fairway_kernel_apiserver::Kernel;
-use futures::StreamExt as _;
-use futures::stream::{self, BoxStream};
+use futures::FutureExt as _;
+use tokio::sync::Semaphore;
 use tracing::error;
 
 use crate::data_dir::DataDir;
+use pushes::Pushes;
 
 /// How many applications are worked on at once: most of the time of a pass is spent waiting for answers.
 const WORKERS: usize = 8;
@@ -62,24 +64,6 @@ fn slug<'a>(host: &str, url: &'a str) -> Option<(&'a str, &'a str)> {
     owner::is_repository_name(name).then_some((owner, name))
 }
 
-/// Wakes the engine when something was pushed.
-struct Wake {
-    sources: Arc<GitSources>,
-    url: String,
-}
-
-impl PushWatcher for Wake {
-    fn pushed(&self, push: &Push) -> BoxStream<'static, String> {
-        let url = format!("{}/{}/{}.git", self.url, push.owner, push.wanted.name);
-        self.sources.pushed(&url);
-        stream::empty().boxed()
-    }
-
-    fn pulls_changed(&self, owner: &str, name: &str) {
-        self.sources.pushed(&format!("{}/{owner}/{name}.git", self.url));
-    }
-}
-
 /// The pull requests of the Git host, for sets of the workspace that a repository belongs to.
 struct OwnPulls(Arc<OwnHost>);
 
@@ -104,7 +88,7 @@ impl HostedPulls for OwnPulls {
         ))
     }
 
-    fn open<'a>(&'a self, asked: &'a Asked) -> Pulls<'a> {
+    fn open<'a>(&'a self, asked: &'a Asked) -> OpenPulls<'a> {
         Box::pin(async move {
             let missing =
                 || PullsError::NotFound(format!("there is no repository {}/{}", asked.owner, asked.name));
@@ -123,6 +107,24 @@ impl HostedPulls for OwnPulls {
             Ok(shown.collect())
         })
     }
+}
+
+/// Pull requests of hosted repositories.
+fn pulls(own: &Arc<OwnHost>, git: &Git) -> Pulls {
+    let (own, git) = (Arc::clone(own), git.clone());
+    Arc::new(move |workspace, url, number| {
+        let directory = own.directory(workspace.as_str(), &url);
+        let repository = directory.and_then(|path| Repository::open(&git, path).ok());
+        async move {
+            let (base, head) = proposals::find(&repository?, number).await?;
+            Some(Proposal {
+                url,
+                base,
+                head: head.as_str().to_owned(),
+            })
+        }
+        .boxed()
+    })
 }
 
 /// Runs the engine until the end.
@@ -146,22 +148,36 @@ pub(super) async fn run(
         }
     };
     let own = Arc::new(own);
-    let (host, pulls) = (Arc::clone(&own.host), OwnPulls(Arc::clone(&own)));
+    let (host, open_pulls) = (Arc::clone(&own.host), OwnPulls(Arc::clone(&own)));
+    let for_sources = Arc::clone(&own);
     let hosted: Hosted =
-        Box::new(move |repository| own.directory(repository.workspace.as_str(), &repository.url));
-    let sources = GitSources::new(git, directories.copies, hosted, clients.clients(USER));
-    host.add_watcher(Arc::new(Wake {
+        Box::new(move |repository| for_sources.directory(repository.workspace.as_str(), &repository.url));
+    let sources = GitSources::new(git.clone(), directories.copies, hosted, clients.clients(USER));
+    let (answers, plans) = (Answers::default(), Plans::default());
+    let service = PlanService {
+        plans: plans.clone(),
+        pulls: pulls(&own, &git),
+    };
+    if let Err(problem) = own.kernel.serve_api(&service) {
+        error!(%problem, "plans are not served");
+    }
+    host.add_watcher(Arc::new(Pushes {
         sources: Arc::clone(&sources),
-        url: host.url().to_owned(),
+        answers: answers.clone(),
+        host: Arc::downgrade(&host),
+        plans: plans.clone(),
+        turns: Arc::new(Semaphore::new(1)),
     }));
     let copies = Arc::clone(&sources).follow(shutdown.clone());
     let options = Options {
         clients,
         sources,
-        pulls: Some(Arc::new(pulls)),
+        pulls: Some(Arc::new(open_pulls)),
         urls,
         workers: WORKERS,
         served: Some(served),
+        answers,
+        plans,
     };
     tokio::join!(fairway_gitops_engine::run(options, metrics, shutdown), copies);
 }

@@ -2,24 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use fairway_api::argoproj::{API_VERSION, CONTROL_PLANES, SKIP_RECONCILE_ANNOTATION};
 use fairway_controller::ObjectKey;
 use fairway_gitops_sync::annotation;
 use fairway_gitops_sync::diff::ignore::ResourceIgnoreDifferences;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-pub(crate) const GROUP: &str = "argoproj.io";
-pub(crate) const API_VERSION: &str = "argoproj.io/v1alpha1";
-/// Namespaces whose Applications need nobody's leave, and in which projects and settings are.
-pub(crate) const CONTROL_PLANE: [&str; 2] = ["argocd", "openshift-gitops"];
-/// Asks for another look at the sources: `normal`, or `hard` to render again whatever is known.
-pub(crate) const REFRESH: &str = "argocd.argoproj.io/refresh";
-/// The annotation of an application that is somebody else's, or nobody's, for a while.
-const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
-/// Keeps an Application until its objects are gone.
-pub(crate) const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
-/// Keeps an Application until the hooks after its deletion have run.
-pub(crate) const POST_DELETE_FINALIZER: &str = "post-delete-finalizer.argocd.argoproj.io";
 
 /// An Application.
 #[derive(Debug, Clone)]
@@ -194,7 +182,7 @@ impl Application {
 
     /// Whether its namespace is one of the control plane's.
     pub(crate) fn is_in_control_plane(&self) -> bool {
-        CONTROL_PLANE.contains(&self.key.namespace.as_str())
+        CONTROL_PLANES.contains(&self.key.namespace.as_str())
     }
 
     /// The name by which its objects know it.
@@ -240,7 +228,7 @@ impl Application {
 
     /// Whether it asks to be left alone, in the words that Go takes for true.
     pub(crate) fn is_skipped(&self) -> bool {
-        ["1", "t", "T", "true", "TRUE", "True"].contains(&self.annotation(SKIP_RECONCILE))
+        ["1", "t", "T", "true", "TRUE", "True"].contains(&self.annotation(SKIP_RECONCILE_ANNOTATION))
     }
 
     pub(crate) fn is_deleting(&self) -> bool {

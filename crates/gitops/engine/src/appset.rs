@@ -107,7 +107,7 @@ async fn hear(sources: SharedSources, registry: Registry, mut shutdown: Shutdown
             heard = news.recv() => heard,
         };
         match heard {
-            Ok(News { url }) => registry.pushed(&url),
+            Ok(News { url, .. }) => registry.pushed(&url),
             // Too much at once: all are looked at.
             Err(RecvError::Lagged(_)) => registry.stale_where(|_| true),
             Err(RecvError::Closed) => {

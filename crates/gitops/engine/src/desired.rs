@@ -150,6 +150,25 @@ impl Renderer {
         Ok(commits)
     }
 
+    /// The commit that a revision of a repository stands for now.
+    pub(crate) async fn resolve_one(
+        &self,
+        repository: &Repository,
+        revision: &str,
+    ) -> Result<String, SourceError> {
+        self.sources.resolve(repository, revision).await
+    }
+
+    /// The commit that a merge of one commit into another comes to.
+    pub(crate) async fn merged(
+        &self,
+        repository: &Repository,
+        base: &str,
+        head: &str,
+    ) -> Result<String, SourceError> {
+        self.sources.merged(repository, base, head).await
+    }
+
     /// What is declared at these commits; `known` is what was found before, which may still be right.
     pub(crate) async fn render(
         &self,
@@ -176,6 +195,34 @@ impl Renderer {
                     .await?,
             );
         }
+        self.render_trees(application, sources, revisions, trees, surroundings)
+            .await
+    }
+
+    /// What files declare that are in no repository.
+    pub(crate) async fn render_files(
+        &self,
+        application: &Application,
+        sources: &[Source],
+        files: Tree,
+        surroundings: &Surroundings,
+    ) -> Result<Rendered, SourceError> {
+        let revisions = vec![String::new(); sources.len()];
+        let trees = vec![files; sources.len()];
+        self.render_trees(application, sources, revisions, trees, surroundings)
+            .await
+    }
+
+    async fn render_trees(
+        &self,
+        application: &Application,
+        sources: &[Source],
+        revisions: Vec<String>,
+        trees: Vec<Tree>,
+        surroundings: &Surroundings,
+    ) -> Result<Rendered, SourceError> {
+        let digest = digest(application, sources, surroundings);
+        let capabilities = hash(&(&surroundings.kube_version, &surroundings.api_versions));
         let context = Context::new(application, surroundings);
         let (sources, commits) = (sources.to_vec(), revisions.clone());
         let read = sources.clone();
@@ -198,7 +245,8 @@ impl Renderer {
         })
     }
 
-    async fn is_untouched(
+    /// Whether what is known is as good for other commits.
+    pub(crate) async fn is_untouched(
         &self,
         application: &Application,
         sources: &[Source],

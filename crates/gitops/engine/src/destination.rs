@@ -5,11 +5,12 @@ pub(crate) mod secret;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use fairway_api::argoproj::{CLUSTER_SECRETS, CONTROL_PLANES};
 use fairway_controller::{ClientFactory, Failure, ObjectKey, Queue, Requests, Shutdown, WorkspaceId};
 use fairway_gitops_sync::project;
 use serde_json::Value;
 
-use crate::application::{Application, CONTROL_PLANE};
+use crate::application::Application;
 use crate::cluster::Cluster;
 use crate::settings::Project;
 
@@ -86,7 +87,7 @@ impl Place {
 pub(crate) fn control_plane(application: &Application) -> &str {
     match application.is_in_control_plane() {
         true => &application.key.namespace,
-        false => CONTROL_PLANE[0],
+        false => CONTROL_PLANES[0],
     }
 }
 
@@ -94,6 +95,8 @@ pub(crate) fn control_plane(application: &Application) -> &str {
 pub(crate) enum Lost {
     /// The Application says something that cannot be.
     Invalid(String),
+    /// What it names is not there, or not to be told from others: its objects are nowhere that anybody could look.
+    Missing(String),
     /// It could not be found out.
     Failed(Failure),
 }
@@ -179,7 +182,7 @@ impl Destinations {
     async fn inside(&self, application: &Application, server: &str, path: &str) -> Result<Place, Lost> {
         let root = Requests::new(self.hub.readers.root());
         let address = format!("/clusters/{path}/apis/core.kcp.io/v1alpha1/logicalclusters/cluster");
-        let missing = || Lost::Invalid(format!("there is no workspace {path:?} at {server}"));
+        let missing = || Lost::Missing(format!("there is no workspace {path:?} at {server}"));
         let found = match root.get(&address).await {
             Ok(found) => found.ok_or_else(missing)?,
             // To those who may not know, nothing is there.
@@ -205,9 +208,7 @@ impl Destinations {
         let wanted = &application.spec.destination;
         let namespace = control_plane(application);
         let path = format!("/api/v1/namespaces/{namespace}/secrets");
-        let secrets = requests
-            .list_selected(&path, "argocd.argoproj.io/secret-type=cluster")
-            .await?;
+        let secrets = requests.list_selected(&path, CLUSTER_SECRETS).await?;
         let by = |field: &str, value: &str| -> Vec<&Value> {
             let fits = |secret: &&Value| {
                 secret::text(secret, field).is_some_and(|text| text.trim_end_matches('/') == value)
@@ -225,12 +226,12 @@ impl Destinations {
         let secret = match found.as_slice() {
             [one] => *one,
             [] => {
-                return Err(Lost::Invalid(format!(
+                return Err(Lost::Missing(format!(
                     "unable to find destination server: there are no clusters with this {shown}"
                 )));
             }
             several => {
-                return Err(Lost::Invalid(format!(
+                return Err(Lost::Missing(format!(
                     "unable to find destination server: there are {} clusters with the same {shown}",
                     several.len()
                 )));

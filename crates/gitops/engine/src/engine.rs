@@ -7,20 +7,25 @@
 mod automatic;
 mod checks;
 mod deletion;
+pub(crate) mod planning;
 mod syncing;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use fairway_api::argoproj::{API_VERSION, REFRESH_ANNOTATION};
 use fairway_controller::events::{Happening, Recorder, Severity};
 use fairway_controller::{Clients, Failure, ObjectKey, Outcome, Reconcile, Requests, WorkspaceId};
+use fairway_gitops_view::answer::{Action, Notice};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::{Map, Value};
 
 use crate::act::Hands;
-use crate::application::{API_VERSION, Application, REFRESH, path_of};
+use crate::answers::Answers;
+use crate::application::{Application, path_of};
+use crate::cluster::Cluster;
 use crate::conditions::{Condition, Type};
 use crate::desired::{Rendered, Renderer, Results, Surroundings};
 use crate::destination::{Destinations, Place};
@@ -42,6 +47,7 @@ pub(crate) struct Engine {
     pub(crate) renderer: Renderer,
     pub(crate) results: Results,
     pub(crate) recorder: Recorder,
+    pub(crate) answers: Answers,
     /// The versions that the engine itself has written: it need not look at them again.
     own_writes: Mutex<HashMap<ObjectKey, String>>,
 }
@@ -52,6 +58,28 @@ pub(crate) struct Ground {
     pub(crate) project: Arc<Project>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) hands: Hands,
+}
+
+impl Ground {
+    /// What an observation is made of.
+    pub(crate) fn scene<'a>(&'a self, application: &'a Application, home: &'a Cluster) -> Scene<'a> {
+        Scene {
+            application,
+            place: &self.place,
+            project: &self.project,
+            settings: &self.settings,
+            hands: &self.hands,
+            home,
+            is_plan: false,
+        }
+    }
+}
+
+/// Why an application may not go anywhere.
+pub(crate) struct Groundless {
+    pub(crate) condition: Condition,
+    /// Whether its destination is not there, so that nothing of it can be, either.
+    pub(crate) is_lost: bool,
 }
 
 /// What a comparison found.
@@ -69,6 +97,7 @@ impl Engine {
         destinations: Destinations,
         renderer: Renderer,
         recorder: Recorder,
+        answers: Answers,
     ) -> Self {
         Self {
             clients,
@@ -77,6 +106,7 @@ impl Engine {
             renderer,
             results: Results::default(),
             recorder,
+            answers,
             own_writes: Mutex::default(),
         }
     }
@@ -109,24 +139,17 @@ impl Engine {
 
     async fn pass(&self, application: &Application, pen: &mut Pen) -> Result<Outcome, Failure> {
         let requests = self.requests(&application.key.workspace);
-        if application.annotation(REFRESH) == "hard" {
+        if application.annotation(REFRESH_ANNOTATION) == "hard" {
             self.results.forget(&application.key);
         }
         let ground = match self.ground(&requests, application).await? {
             Ok(ground) => ground,
-            Err(condition) => {
+            Err(Groundless { condition, .. }) => {
                 self.write(application, pen, None, None, &[condition]).await?;
                 return Ok(Outcome::Done);
             }
         };
-        let scene = Scene {
-            application,
-            place: &ground.place,
-            project: &ground.project,
-            settings: &ground.settings,
-            hands: &ground.hands,
-            home: &self.destinations.hub,
-        };
+        let scene = ground.scene(application, &self.destinations.hub);
         let mut waits = None;
         // The sync that this pass took further, if there was one: only what has changed is written.
         let mut ran = Record::of(application, Timestamp::now());
@@ -134,6 +157,7 @@ impl Engine {
             waits = self.sync(&scene, running, pen).await?;
         }
         let mut compared = self.compare(&scene).await?;
+        self.answers.tell(&application.key, || noticed(&compared));
         let mut conditions = checks::complaints(&scene);
         if ran.as_ref().is_none_or(|ran| ran.state.phase.is_completed()) {
             let earlier = Record::read(application, &application.status()["operationState"]);
@@ -146,6 +170,9 @@ impl Engine {
                     .map(|message| Condition::new(Type::SyncError, message)),
             );
             waits = waits.or(started.again);
+            if let Some(why) = started.held {
+                self.answers.tell(&application.key, || Notice::Held(why));
+            }
             let is_first = ran.is_none();
             match (started.record, is_first) {
                 // One after the other, so that the end of each is written.
@@ -292,10 +319,13 @@ impl Engine {
             }
             status["operationState"] = state;
         }
-        let is_refresh = !application.annotation(REFRESH).is_empty();
+        let is_refresh = !application.annotation(REFRESH_ANNOTATION).is_empty();
         let mut metadata = Map::new();
         if is_refresh {
-            metadata.insert("annotations".to_owned(), serde_json::json!({REFRESH: null}));
+            metadata.insert(
+                "annotations".to_owned(),
+                serde_json::json!({REFRESH_ANNOTATION: null}),
+            );
         }
         let hooks = compared.map_or(&[][..], |compared| compared.observation.hooks.as_slice());
         if let Some(finalizers) = deletion::missing_finalizers(application, hooks) {
@@ -311,6 +341,8 @@ impl Engine {
         }
         pen.write(&status, more).await?;
         self.note_write(&application.key, pen);
+        self.answers
+            .tell(&application.key, || Notice::Written(pen.object().clone()));
         self.tell(application, &before, &status, ended).await;
         Ok(())
     }
@@ -349,6 +381,23 @@ impl Engine {
         self.recorder
             .record(&application.key.workspace, &about, happening)
             .await;
+    }
+}
+
+/// What a comparison says to who listens.
+fn noticed(compared: &Comparison) -> Notice {
+    let changes = compared.observation.objects.iter().filter_map(|observed| {
+        let action = match (&observed.pair.target, &observed.pair.live) {
+            (Some(_), None) => Action::Create,
+            (Some(_), Some(_)) if observed.state.counts => Action::Change,
+            (None, Some(_)) if observed.state.requires_pruning => Action::Prune,
+            _ => return None,
+        };
+        Some((observed.pair.key.clone(), action))
+    });
+    Notice::Compared {
+        revisions: compared.revisions.clone(),
+        changes: changes.collect(),
     }
 }
 

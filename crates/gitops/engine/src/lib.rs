@@ -4,7 +4,8 @@
 //! - `cluster`: a place with its watches; `destination`: which place an application means, and as whom it acts there.
 //! - `observe`: declared and live objects side by side; `report`: what is written of them.
 //! - `operation`: a sync, whose state is in the Application; `act`: the requests.
-//! - `engine`: one pass over one Application. [`appset`]: the ApplicationSet controller.
+//! - `engine`: one pass over one Application. `answers`: who pushed hears of it; `plans`: what a sync would do.
+//! - [`appset`]: the ApplicationSet controller.
 //!
 //! Tasks: one watch for Applications and projects over all workspaces; one controller that takes their keys from a queue; one
 //! task that hears of pushes; for the first Application the watches of settings and clusters, and for each kind that is
@@ -14,6 +15,7 @@
 //! It must not know Git, charts' repositories or the API server: it sees clients and [`sources::Sources`].
 
 mod act;
+mod answers;
 mod application;
 pub mod appset;
 mod cluster;
@@ -25,6 +27,7 @@ mod news;
 mod observe;
 mod operation;
 mod pen;
+mod plans;
 mod report;
 mod settings;
 pub mod sources;
@@ -34,6 +37,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use fairway_api::argoproj::{CLUSTER_SECRETS, GROUP};
 use fairway_controller::dynamic::{Change, follow_all};
 use fairway_controller::events::Recorder;
 use fairway_controller::kinds::Kind;
@@ -46,10 +50,12 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event};
 
+pub use answers::{Answers, Expected, Wishes};
 use cluster::Cluster;
 use desired::Renderer;
 use destination::Destinations;
 use engine::{Engine, Passes};
+pub use plans::{PlanService, Plans, Proposal, Pulls};
 use sources::SharedSources;
 
 /// Who the engine is: it sees everything, and writes Applications and events.
@@ -74,6 +80,10 @@ pub struct Options {
     pub workers: usize,
     /// What is served here, if somebody follows it already.
     pub served: Option<Served>,
+    /// Who listens to what becomes of pushes.
+    pub answers: Answers,
+    /// Who asks what a sync would do.
+    pub plans: Plans,
 }
 
 /// Runs the engine until the end. Returns when what was under way is finished.
@@ -107,7 +117,10 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
         destinations,
         Renderer::new(Arc::clone(&options.sources), manager.metrics().counter(RENDERS)),
         Recorder::new(clients.clone(), "argocd-application-controller"),
+        options.answers.clone(),
     ));
+    options.answers.run_with(clients.clone());
+    options.plans.run_with(&engine);
     let applications = Arc::new(Applications {
         engine: Arc::clone(&engine),
         queue: queue.clone(),
@@ -133,11 +146,11 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
     let controller = Controller::new("application", queue, Passes(engine)).workers(options.workers.max(1));
     manager.spawn(controller.run(manager.metrics(), shutdown));
     manager.run().await;
+    options.answers.end();
 }
 
 fn is_followed(kind: &Kind) -> bool {
-    kind.resource.group == application::GROUP
-        && ["Application", "AppProject"].contains(&kind.resource.kind.as_str())
+    kind.resource.group == GROUP && ["Application", "AppProject"].contains(&kind.resource.kind.as_str())
 }
 
 /// Which applications there are, and whom to wake.
@@ -199,7 +212,7 @@ impl Applications {
         let only = watcher::Config::default().fields(&format!("metadata.name={}", settings::SETTINGS));
         tokio::spawn(self.clone().follow_each(settings, only));
         let clusters: Api<PartialObjectMeta<Secret>> = Api::all(self.clients.every());
-        let only = watcher::Config::default().labels("argocd.argoproj.io/secret-type=cluster");
+        let only = watcher::Config::default().labels(CLUSTER_SECRETS);
         tokio::spawn(self.clone().follow_each(clusters, only));
     }
 

@@ -36,6 +36,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) hands: &'a Hands,
     /// The API that Applications are in.
     pub(crate) home: &'a Cluster,
+    /// Whether it is only asked what would be: then nobody is watched for it.
+    pub(crate) is_plan: bool,
 }
 
 impl Scene<'_> {
@@ -125,6 +127,7 @@ pub(crate) async fn observe(scene: &Scene<'_>, rendered: Option<&Rendered>) -> R
         }
     };
     if !kinds.is_empty()
+        && !scene.is_plan
         && let Err(why) = place.cluster.watch(&application.key, &kinds.watchable()).await
     {
         unknown = true;
@@ -136,9 +139,11 @@ pub(crate) async fn observe(scene: &Scene<'_>, rendered: Option<&Rendered>) -> R
     if place.cluster.is_ending() {
         return Err(Failure::NotYet("the engine ends".to_owned()));
     }
-    place
-        .cluster
-        .wait_for_kinds(&application.key, kinds.are_some_missing());
+    if !scene.is_plan {
+        place
+            .cluster
+            .wait_for_kinds(&application.key, kinds.are_some_missing());
+    }
     let mut live = BTreeMap::new();
     for object in place.cluster.marked(&place.workspace, &instance, &tracking) {
         let key = ResourceKey::of(&object);
@@ -210,9 +215,11 @@ pub(crate) async fn observe(scene: &Scene<'_>, rendered: Option<&Rendered>) -> R
     if !namespace.is_empty() {
         interests.insert(ResourceKey::new("", "Namespace", "", namespace));
     }
-    place
-        .cluster
-        .interest(&application.key, &place.workspace, interests);
+    if !scene.is_plan {
+        place
+            .cluster
+            .interest(&application.key, &place.workspace, interests);
+    }
     let ignored = Ignored::new(
         &application.spec.ignore_differences,
         &settings.judge.customizations,
@@ -443,7 +450,7 @@ fn overall_health(application: &Application, objects: &[Observed]) -> Status {
                 kind: &key.kind,
                 live: observed.pair.live.as_ref(),
                 health: observed.health.as_ref(),
-                is_self: key.group == crate::application::GROUP
+                is_self: key.group == fairway_api::argoproj::GROUP
                     && key.kind == "Application"
                     && key.name == application.key.name
                     && key.namespace == application.key.namespace,

@@ -6,7 +6,7 @@
 
 mod record;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use fairway_controller::Failure;
@@ -16,14 +16,17 @@ use fairway_gitops_sync::guard;
 use fairway_gitops_sync::key::ResourceKey;
 use fairway_gitops_sync::operation::{
     self as machine, Action, Desired, NamespaceMetadata, OperationPhase, Outcome, Plan, SyncOptions, Task,
+    TaskId,
 };
 use fairway_gitops_sync::window::{self, Subject};
+use fairway_gitops_view::answer::{Notice, TaskResult};
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::act::Hands;
+use crate::answers::Answers;
 use crate::application::Application;
 use crate::observe::{Observation, Scene};
 use crate::tombstones;
@@ -64,10 +67,30 @@ pub(crate) struct Stage<'a> {
     pub(crate) observation: &'a Observation,
     /// Objects that stay because others use them.
     pub(crate) kept: BTreeSet<ResourceKey>,
-    /// Whether what is pruned can be brought back. What goes with its application is not pruned.
-    pub(crate) keeps_tombstones: bool,
+    /// Why objects go, for their tombstones.
+    pub(crate) reason: tombstones::Reason,
     /// The commit that is synced.
     pub(crate) revision: String,
+    /// Who listens.
+    pub(crate) answers: &'a Answers,
+}
+
+impl Stage<'_> {
+    /// Says how far a sync is.
+    fn tell(&self, plan: &Plan, record: &Record) {
+        self.answers.tell(&self.scene.application.key, || {
+            let waves: HashMap<&TaskId, i64> = plan.tasks.iter().map(|task| (&task.id, task.wave)).collect();
+            let results = record.state.resources.iter().map(|result| TaskResult {
+                wave: waves.get(&result.id()).copied().unwrap_or(0),
+                result: result.clone(),
+            });
+            Notice::Syncing {
+                revisions: record.revisions.clone(),
+                message: record.state.message.clone(),
+                results: results.collect(),
+            }
+        });
+    }
 }
 
 /// Takes a sync as far as it goes now.
@@ -139,6 +162,7 @@ pub(crate) async fn run(
             machine::step(plan, &record.state, &observed)
         };
         record.state = step.state;
+        stage.tell(plan, record);
         // An end is written when it is one: until then whoever comes after a crash ends it again.
         if !record.state.phase.is_completed() && must_be_remembered(plan, &step.actions) {
             match memory.remember(record).await? {
@@ -186,7 +210,8 @@ fn there(observation: &Observation) -> BTreeMap<ResourceKey, Value> {
     live
 }
 
-fn plan(stage: &Stage<'_>, record: &Record) -> Plan {
+/// What a sync does, in order.
+pub(crate) fn plan(stage: &Stage<'_>, record: &Record) -> Plan {
     let (scene, observation) = (stage.scene, stage.observation);
     let mut options = SyncOptions::read(record.sync_options().iter().map(String::as_str));
     options.force |= record.force();
@@ -399,8 +424,8 @@ async fn carry_out(
                 .tasks
                 .iter()
                 .any(|known| known.id == *task && known.is_prune());
-            if let Some(object) = seen.filter(|_| is_extra && stage.keeps_tombstones) {
-                tombstones::keep(stage.scene, object, &stage.revision).await;
+            if let Some(object) = seen.filter(|_| is_extra) {
+                tombstones::keep(stage.scene, object, &stage.revision, stage.reason).await;
             }
             let uid = seen.and_then(|object| object["metadata"]["uid"].as_str());
             let (becomes, result) = match hands.delete(kind, &key, *propagation, uid).await {

@@ -28,6 +28,11 @@ impl Pen {
         }
     }
 
+    /// The Application as it was last seen.
+    pub(crate) fn object(&self) -> &Value {
+        &self.object
+    }
+
     /// The status as it was last seen.
     pub(crate) fn status(&self) -> &Value {
         &self.object["status"]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use fairway_api::argoproj::{API_VERSION, CONTROL_PLANES};
 use fairway_controller::{Failure, ObjectKey, Requests};
 use fairway_gitops_health::{Customizations, Judge, lua};
 use fairway_gitops_sync::annotation;
@@ -15,7 +16,7 @@ use fairway_gitops_sync::window::SyncWindow;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::application::{API_VERSION, Application, CONTROL_PLANE};
+use crate::application::Application;
 
 /// The ConfigMap with the settings.
 pub(crate) const SETTINGS: &str = "argocd-cm";
@@ -309,6 +310,6 @@ fn remembered<T>(memory: &Versioned<T>, key: ObjectKey, object: &Value, make: im
 fn control_planes(application: &Application) -> Vec<&str> {
     match application.is_in_control_plane() {
         true => vec![application.key.namespace.as_str()],
-        false => CONTROL_PLANE.to_vec(),
+        false => CONTROL_PLANES.to_vec(),
     }
 }

@@ -49,10 +49,33 @@ pub struct RevisionMetadata {
 }
 
 /// That something was pushed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct News {
     /// Where, as applications may spell it.
     pub url: String,
+    /// From where to where branches and tags have moved, as far as it is known.
+    pub moved: Vec<Moved>,
+    /// Who waits for an answer: a number of [`crate::Answers::expect`], 0 if nobody does.
+    pub asked_by: u64,
+}
+
+impl News {
+    /// News of a repository, and nothing more.
+    pub fn of(url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+/// A branch or tag that points to another commit now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// The commit before.
+    pub old: String,
+    /// The commit now.
+    pub new: String,
 }
 
 /// An answer.
@@ -78,6 +101,17 @@ pub trait Sources: Send + Sync + 'static {
         old: &'a str,
         new: &'a str,
     ) -> Answer<'a, Vec<String>>;
+
+    /// The commit that a merge of one commit into another comes to, without anything being moved. It is missing if they
+    /// disagree.
+    fn merged<'a>(
+        &'a self,
+        _repository: &'a Repository,
+        _base: &'a str,
+        head: &'a str,
+    ) -> Answer<'a, String> {
+        Box::pin(async move { Ok(head.to_owned()) })
+    }
 
     /// Who wrote a commit, and why.
     fn metadata<'a>(&'a self, repository: &'a Repository, commit: &'a str) -> Answer<'a, RevisionMetadata>;

@@ -1,5 +1,5 @@
-//! What was pruned can be brought back: before an object goes, it is kept as a `Tombstone` of the workspace that it was in,
-//! until its time is up.
+//! What was pruned, or went with its application, can be brought back: before an object goes, it is kept as a `Tombstone` of the
+//! workspace that it was in, until its time is up.
 
 use std::time::Duration;
 
@@ -20,9 +20,20 @@ const PATH: &str = "/apis/fairway.dev/v1alpha1/tombstones";
 const KEPT: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// How often it is looked for those whose time is up.
 const ROUND: Duration = Duration::from_secs(3600);
+/// How soon after the start for the first time.
+const FIRST: Duration = Duration::from_secs(5);
+
+/// Why an object goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// Its application does not declare it any more.
+    Pruned,
+    /// Its application goes.
+    Deleted,
+}
 
 /// The tombstone of an object; what the cluster made of it is not part of what comes back.
-fn tombstone(object: &Value, application: &str, revision: &str, who: &str, now: Timestamp) -> Value {
+fn tombstone(object: &Value, application: &str, revision: &str, reason: Reason, now: Timestamp) -> Value {
     let mut kept = object.clone();
     if let Some(fields) = kept.as_object_mut() {
         fields.shift_remove("status");
@@ -48,24 +59,36 @@ fn tombstone(object: &Value, application: &str, revision: &str, who: &str, now: 
         key::kind(object).to_lowercase(),
         name.get(..40).unwrap_or(name)
     );
+    let prefix = prefix.trim_end_matches(['.', '-']);
+    // Named after the one that goes, so that it is kept once however often its deletion is tried.
+    let metadata = match object["metadata"]["uid"]
+        .as_str()
+        .and_then(|uid| uid.split('-').next())
+    {
+        Some(uid) if !uid.is_empty() => json!({"name": format!("{prefix}-{uid}")}),
+        _ => json!({"generateName": format!("{prefix}-")}),
+    };
     json!({
         "apiVersion": API, "kind": "Tombstone",
-        "metadata": {"generateName": format!("{}-", prefix.trim_end_matches(['.', '-']))},
+        "metadata": metadata,
         "spec": {
             "application": application,
             "deletedAt": timestamp(now),
-            "deletedBy": who,
+            "deletedBy": crate::act::FIELD_MANAGER,
             "expiresAt": timestamp(now + KEPT),
             "object": kept,
-            "reason": "Pruned",
+            "reason": match reason {
+                Reason::Pruned => "Pruned",
+                Reason::Deleted => "ApplicationDeleted",
+            },
             "revision": revision,
         },
     })
 }
 
-/// Keeps an object that is about to be pruned. Whether that could be done is not what a sync depends on: where nobody serves
+/// Keeps an object that is about to go. Whether that could be done is not what a sync depends on: where nobody serves
 /// tombstones there are none.
-pub(crate) async fn keep(scene: &Scene<'_>, object: &Value, revision: &str) {
+pub(crate) async fn keep(scene: &Scene<'_>, object: &Value, revision: &str, reason: Reason) {
     let application = &scene.application.key;
     let named = format!("{}/{}", application.namespace, application.name);
     let place: &Place = scene.place;
@@ -78,8 +101,7 @@ pub(crate) async fn keep(scene: &Scene<'_>, object: &Value, revision: &str) {
     if !matches!(served, Ok(Some(_))) {
         return;
     }
-    let who = crate::act::FIELD_MANAGER;
-    let stone = tombstone(object, &named, revision, who, Timestamp::now());
+    let stone = tombstone(object, &named, revision, reason, Timestamp::now());
     let requests = Requests::new(home.readers.of(workspace));
     if let Err(failure) = requests.create(PATH, &stone).await {
         let key = ResourceKey::of(object);
@@ -93,10 +115,11 @@ pub(crate) async fn expire(
     served: fairway_controller::served::Served,
     mut shutdown: Shutdown,
 ) {
+    let mut pause = FIRST;
     loop {
         tokio::select! {
             () = shutdown.wait() => return,
-            () = tokio::time::sleep(ROUND) => {}
+            () = tokio::time::sleep(pause) => pause = ROUND,
         }
         let kinds = served.every();
         let stones = kinds
@@ -142,15 +165,16 @@ mod tests {
     #[test]
     fn what_comes_back_is_what_was_declared() {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}, "status": {},
-            "metadata": {"name": "m", "namespace": "n", "uid": "u", "resourceVersion": "1", "labels": {"l": "1"}}});
+            "metadata": {"name": "m", "namespace": "n", "uid": "0a1b2c3d-9", "resourceVersion": "1", "labels": {"l": "1"}}});
         let now = Timestamp::from_second(0).unwrap();
-        let stone = tombstone(&object, "argocd/web", "abc", "argocd-controller", now);
+        let stone = tombstone(&object, "argocd/web", "abc", Reason::Deleted, now);
         assert_eq!(
             stone["spec"]["object"],
             json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"},
                 "metadata": {"name": "m", "namespace": "n", "labels": {"l": "1"}}})
         );
-        assert_eq!(stone["metadata"]["generateName"], "configmap-m-");
+        assert_eq!(stone["metadata"]["name"], "configmap-m-0a1b2c3d");
+        assert_eq!(stone["spec"]["reason"], "ApplicationDeleted");
         assert_eq!(stone["spec"]["expiresAt"], "1970-01-08T00:00:00Z");
         assert!(!is_over(&stone, now) && is_over(&stone, now + KEPT + SignedDuration::from_secs(1)));
     }

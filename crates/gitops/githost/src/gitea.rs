@@ -10,6 +10,7 @@ mod call;
 mod commits;
 mod contents;
 mod land;
+pub mod proposals;
 mod pulls;
 mod records;
 mod repos;

@@ -143,12 +143,16 @@ impl Host {
 
     /// Tells everybody that references have moved; what each has to say to who moved them.
     pub fn tell(&self, push: &Push) -> Vec<BoxStream<'static, String>> {
-        let watchers = self
-            .watchers
+        self.proposed_by(push);
+        let watchers = self.watchers();
+        watchers.iter().map(|watcher| watcher.pushed(push)).collect()
+    }
+
+    pub(crate) fn watchers(&self) -> Vec<Arc<dyn PushWatcher>> {
+        self.watchers
             .read()
             .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        watchers.iter().map(|watcher| watcher.pushed(push)).collect()
+            .clone()
     }
 
     /// Tells everybody that pull requests have changed.
@@ -359,7 +363,7 @@ impl Host {
                     owner: slug.owner.clone(),
                     repository: opened.repository,
                     pusher: opened.caller,
-                    turn,
+                    turn: Some(turn),
                 };
                 match pushing.rpc(body, is_gzip).await {
                     Ok(response) => response,

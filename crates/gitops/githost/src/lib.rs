@@ -31,6 +31,7 @@ pub mod seams;
 pub mod transport;
 
 pub use gitea::OpenPull;
+pub use gitea::proposals;
 pub use host::{Host, Options};
 pub use transport::{Body, BoxError};
 

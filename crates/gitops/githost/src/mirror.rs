@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use fairway_api::argoproj::SECRET_TYPE_LABEL;
 use fairway_controller::{ObjectKey, Queue};
 use fairway_gitops_git::{Credentials, Fetched, Remote, Repository};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -16,8 +17,6 @@ use crate::access::Caller;
 use crate::catalog::{Mirror, Wanted};
 use crate::seams::{Push, Update};
 
-/// Says of a Secret that it has credentials for repositories.
-const SECRET_TYPE: &str = "argocd.argoproj.io/secret-type";
 /// Where the keys of SSH hosts are, beside the Secret.
 const KNOWN_HOSTS: &str = "argocd-ssh-known-hosts-cm";
 /// A mirror is not woken more often than this: anybody may call a webhook.
@@ -62,8 +61,7 @@ impl Mirrors {
         let mut state = self.state();
         let State { known, queue } = &mut *state;
         let (now, mut count) = (Instant::now(), 0);
-        for (key, (url, last)) in known.iter_mut().filter(|(_, (url, _))| urls.contains(url)) {
-            let _ = url;
+        for (key, (_, last)) in known.iter_mut().filter(|(_, (url, _))| urls.contains(url)) {
             count += 1;
             if last.is_none_or(|last| now.duration_since(last) > REST) {
                 *last = Some(now);
@@ -134,7 +132,7 @@ fn grant(remote: &mut Remote, secret: &Secret) -> Result<(), String> {
         .metadata
         .labels
         .as_ref()
-        .and_then(|labels| labels.get(SECRET_TYPE));
+        .and_then(|labels| labels.get(SECRET_TYPE_LABEL));
     let text = |field: &str| -> Option<String> {
         let bytes = &secret.data.as_ref()?.get(field)?.0;
         String::from_utf8(bytes.clone())
@@ -152,7 +150,7 @@ fn grant(remote: &mut Remote, secret: &Secret) -> Result<(), String> {
         }
         _ => {
             return Err(format!(
-                "it lacks the label {SECRET_TYPE}: repository or repo-creds"
+                "it lacks the label {SECRET_TYPE_LABEL}: repository or repo-creds"
             ));
         }
     };
@@ -228,7 +226,7 @@ mod tests {
     fn secret(kind: &str, fields: &[(&str, &str)]) -> Secret {
         Secret {
             metadata: ObjectMeta {
-                labels: Some([(SECRET_TYPE.to_owned(), kind.to_owned())].into()),
+                labels: Some([(SECRET_TYPE_LABEL.to_owned(), kind.to_owned())].into()),
                 ..ObjectMeta::default()
             },
             data: Some(

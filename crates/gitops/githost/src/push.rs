@@ -11,6 +11,7 @@
 
 pub mod commands;
 pub mod rules;
+pub mod telling;
 
 mod limits;
 mod report;
@@ -28,7 +29,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tracing::{debug, info};
 
 use crate::access::Caller;
-use crate::catalog::{PushAnswers, Wanted};
+use crate::catalog::Wanted;
 use crate::fetch::HIDDEN;
 use crate::host::Host;
 use crate::pkt;
@@ -49,8 +50,8 @@ const MAX_COMMAND_BYTES: usize = 8 << 20;
 const PACK_HEAD: usize = 12;
 /// The most objects in one push.
 const MAX_OBJECTS: u32 = 1_000_000;
-/// How long a pusher is told what follows.
-const ANSWERS: Duration = Duration::from_secs(1800);
+/// How much longer than he asked for a pusher may be told what follows, whoever speaks.
+const MORE: Duration = Duration::from_secs(5);
 
 /// What a repository has, for a push.
 pub async fn refs(repository: &Repository) -> Result<Response<Body>, GitError> {
@@ -86,9 +87,9 @@ pub(crate) struct Pushing {
     pub owner: String,
     pub repository: Repository,
     pub pusher: Caller,
-    /// Its place among the conversations under way, given up when the push has ended.
-    #[expect(dead_code, reason = "held, not read")]
-    pub turn: OwnedSemaphorePermit,
+    /// Its place among the conversations under way, given up when the references have moved: telling what follows costs
+    /// nothing, and may take long.
+    pub turn: Option<OwnedSemaphorePermit>,
 }
 
 /// What the first part of the request says.
@@ -223,7 +224,13 @@ impl Pushing {
         })
     }
 
-    async fn finish(self, asked: Asked, received: Result<(), String>, incoming: TempDir, output: &Output) {
+    async fn finish(
+        mut self,
+        asked: Asked,
+        received: Result<(), String>,
+        incoming: TempDir,
+        output: &Output,
+    ) {
         let Asked {
             commands,
             wishes,
@@ -260,6 +267,7 @@ impl Pushing {
                 quarantined.close();
             }
         }
+        drop(self.turn.take());
         self.answer(moved, wishes, &verdicts, output).await;
     }
 
@@ -393,12 +401,7 @@ impl Pushing {
     async fn answer(&self, moved: Option<Push>, wishes: Wishes, verdicts: &Verdicts, output: &Output) {
         // Before the report: who reads it may rely on everybody having been told.
         let speakers: Vec<_> = moved.iter().flat_map(|push| self.host.tell(push)).collect();
-        let is_told = match &moved {
-            Some(push) => {
-                self.wanted.push_answers != PushAnswers::Off && !push.options.iter().any(|o| o == "no-answer")
-            }
-            None => false,
-        };
+        let told = moved.as_ref().and_then(Push::telling);
         if wishes.report_status {
             let report = verdicts.report();
             let framed = match wishes.side_band {
@@ -410,7 +413,7 @@ impl Pushing {
             }
         }
         if wishes.side_band {
-            if is_told {
+            if let Some(told) = told {
                 let mut lines = futures::stream::select_all(speakers);
                 let speaking = async {
                     while let Some(line) = lines.next().await {
@@ -420,7 +423,7 @@ impl Pushing {
                     }
                 };
                 tokio::select! {
-                    _ = tokio::time::timeout(ANSWERS, speaking) => {}
+                    _ = tokio::time::timeout(told.limit + MORE, speaking) => {}
                     () = output.left() => debug!("the pusher left before the end of the answer"),
                 }
             }

@@ -8,6 +8,9 @@ use futures::stream::BoxStream;
 
 use crate::access::Caller;
 use crate::catalog::Wanted;
+use crate::proposals::Pull;
+pub use crate::push::telling::Telling;
+use crate::push::telling::telling;
 
 /// A reference that is to move, or has moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +40,13 @@ pub struct Push {
     pub options: Vec<String>,
 }
 
+impl Push {
+    /// What the pusher is told of what follows, if anything.
+    pub fn telling(&self) -> Option<Telling> {
+        telling(self.wanted.push_answers, &self.options)
+    }
+}
+
 /// Judges pushes.
 pub trait PushCheck: Send + Sync {
     /// Lines for the pusher, and whether the push may go on. An error refuses all of it.
@@ -51,4 +61,7 @@ pub trait PushWatcher: Send + Sync {
 
     /// That pull requests of a repository were made, changed or closed. It must return at once.
     fn pulls_changed(&self, _owner: &str, _name: &str) {}
+
+    /// A pull request was opened, or its branch has moved. It must return at once.
+    fn proposed(&self, _pull: &Pull) {}
 }

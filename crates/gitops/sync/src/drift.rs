@@ -22,10 +22,7 @@ pub fn describe(
     let Some(live) = live else {
         return format!("{what} is gone; it is made again");
     };
-    let mut fields = Vec::new();
-    paths(&difference.live, &difference.predicted, "", &mut fields);
-    // What the sync itself writes is nobody's change.
-    fields.retain(|path| !path.contains("last-applied-configuration"));
+    let fields = fields(difference);
     let shown = match fields.len() {
         0 => String::new(),
         few if few <= NAMED => format!(" ({})", fields.join(", ")),
@@ -46,6 +43,14 @@ fn last_other<'a>(live: &'a Value, manager: &str) -> Option<&'a str> {
         .filter(|entry| entry["manager"].as_str().is_some_and(|name| name != manager));
     let last = others.max_by_key(|entry| entry["time"].as_str().unwrap_or_default())?;
     last["manager"].as_str()
+}
+
+/// The paths at which two forms of an object differ, but for what the sync itself writes.
+pub fn fields(difference: &Difference) -> Vec<String> {
+    let mut found = Vec::new();
+    paths(&difference.live, &difference.predicted, "", &mut found);
+    found.retain(|path| !path.contains("last-applied-configuration"));
+    found
 }
 
 /// The paths at which two values differ.

@@ -8,6 +8,8 @@ use sha2::{Digest as _, Sha256};
 use crate::key::ResourceKey;
 use crate::operation::Plan;
 
+/// How the message of a sync begins that waits for approval.
+pub const WAITING: &str = "waiting for approval";
 /// On an Application: the deletions that somebody has approved, by their digest.
 pub const APPROVE: &str = "fairway.dev/approve-sync";
 
@@ -59,12 +61,19 @@ impl Held {
     /// One sentence for the operation's message.
     pub fn message(&self, application: &str) -> String {
         format!(
-            "waiting for approval: the sync would delete {}; approve it with `fairway app approve {application}` or the \
+            "{WAITING}: the sync would delete {}; approve it with `fairway app approve {application}` or the \
              annotation {APPROVE}: {}",
             self.reasons.join(", "),
             self.digest
         )
     }
+}
+
+/// Whether the loss of an object cannot be made good by syncing again, or takes along what is in it.
+pub fn is_precious(key: &ResourceKey) -> bool {
+    let is = |group: &str, kind: &str| group == key.group && kind == key.kind;
+    PRECIOUS.iter().any(|(group, kind, _)| is(group, kind))
+        || CONTAINERS.iter().any(|(group, kind)| is(group, kind))
 }
 
 /// Whether a plan has to wait for approval. `approved` is the annotation of the application.

@@ -7,7 +7,8 @@
 //!   process that runs it.
 //! - [`automated`], [`retry`], [`window`]: when to sync, when to try again, and when not to.
 //! - [`history`]: what was synced, and what to go back to.
-//! - [`project`], [`rbac`], [`guard`]: who may do what, and what nobody should do without being asked.
+//! - [`project`], [`rbac`], [`guard`]: who may do what, and what nobody should do without being asked; [`impact`]: what a
+//!   change does to what runs.
 //!
 //! Semantics are Argo CD's, version 3. Whoever acts on a plan makes no choices; whoever decides has no client and no
 //! clock. The crate must not know Git, rendering or the API server.
@@ -28,6 +29,7 @@ pub mod drift;
 pub mod guard;
 pub mod history;
 pub mod hook;
+pub mod impact;
 pub mod key;
 pub mod operation;
 pub mod project;

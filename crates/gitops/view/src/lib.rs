@@ -2,7 +2,8 @@
 //!
 //! Tables, headings and words are those of `argocd`, version 3.2, so that scripts that read its output go on working.
 //! [`operation`] makes the operations that commands ask for, [`progress`] follows one until it is done, [`drawing`] shows
-//! that as a tree. Everything is a function of objects as JSON: nothing here has a client, a clock or a terminal.
+//! that as a tree. [`answer`] is what a push is told, [`plan`] what a sync would do. Everything is a function of objects as
+//! JSON: nothing here has a client, a clock or a terminal.
 
 #![cfg_attr(
     test,
@@ -12,13 +13,16 @@
     )
 )]
 
+pub mod answer;
 pub mod application;
 pub mod application_set;
 pub mod cluster;
 pub mod drawing;
 pub mod field;
 pub mod history;
+pub mod lines;
 pub mod operation;
+pub mod plan;
 pub mod progress;
 pub mod project;
 pub mod resource;
@@ -26,3 +30,4 @@ pub mod selection;
 pub mod summary;
 pub mod table;
 pub mod time;
+pub mod tombstone;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow};
+use fairway_api::argoproj::CONTROL_PLANES;
 use fairway_gitops_appset::application::applications;
 use fairway_gitops_appset::generator::{PullRequest, directories_of, means_file};
 use fairway_gitops_appset::{Cluster, Params, Sources};
@@ -16,7 +17,7 @@ use fairway_gitops_view::field::text;
 use serde_json::{Value, json};
 
 use super::super::cluster::secrets;
-use super::super::gitops::{CONTROL_PLANES, Session, print_value};
+use super::super::gitops::{Session, print_value};
 use super::super::render::remote::Remote;
 use super::{read, read_file};
 use crate::cli::appset::{AppSetGenerate, TextFormat};

@@ -27,6 +27,8 @@ pub(super) struct Started {
     pub(super) record: Option<Record>,
     pub(super) refusal: Option<String>,
     pub(super) again: Option<Duration>,
+    /// Why a sync that is due has to wait.
+    pub(super) held: Option<String>,
 }
 
 impl Engine {
@@ -71,9 +73,10 @@ impl Engine {
             sync["resources"] = keys.iter().map(selected).collect();
         }
         let record = Record::begin(application, operation, now);
-        if operation::blocked_by_window(scene, &record).is_some() {
+        if let Some(why) = operation::blocked_by_window(scene, &record) {
             return Ok(Started {
                 again: Some(operation::WINDOW_POLL),
+                held: Some(why),
                 ..Started::default()
             });
         }

@@ -3,7 +3,7 @@
 use fairway_controller::{Failure, Requests};
 use fairway_gitops_sync::operation::SyncOptions;
 
-use super::{Engine, Ground};
+use super::{Engine, Ground, Groundless};
 use crate::act::Hands;
 use crate::application::Application;
 use crate::conditions::{Condition, Type};
@@ -16,8 +16,12 @@ impl Engine {
         &self,
         requests: &Requests,
         application: &Application,
-    ) -> Result<Result<Ground, Condition>, Failure> {
-        let invalid = |message: String| Ok(Err(Condition::new(Type::InvalidSpecError, message)));
+    ) -> Result<Result<Ground, Groundless>, Failure> {
+        let refused = |message: String, is_lost: bool| {
+            let condition = Condition::new(Type::InvalidSpecError, message);
+            Ok(Err(Groundless { condition, is_lost }))
+        };
+        let invalid = |message: String| refused(message, false);
         let name = application.project();
         let Some(project) = self.catalog.project(requests, application).await? else {
             return invalid(format!(
@@ -56,6 +60,7 @@ impl Engine {
         let place = match self.destinations.find(requests, application).await {
             Ok(place) => place,
             Err(Lost::Invalid(message)) => return invalid(message),
+            Err(Lost::Missing(message)) => return refused(message, true),
             Err(Lost::Failed(failure)) => return Err(failure),
         };
         let to = &application.spec.destination.namespace;

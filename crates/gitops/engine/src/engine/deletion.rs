@@ -1,5 +1,8 @@
 //! The end of an application: hooks before and after, its objects in reverse waves, its finalizers.
 
+use fairway_api::argoproj::{
+    BACKGROUND_FINALIZER, FOREGROUND_FINALIZER, POST_DELETE_FINALIZER, RESOURCES_FINALIZER,
+};
 use fairway_controller::{Failure, Outcome};
 use fairway_gitops_sync::hook::{self, Phase, Role};
 use fairway_gitops_sync::operation::{
@@ -8,13 +11,13 @@ use fairway_gitops_sync::operation::{
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::Engine;
 use super::syncing::needed_by_others;
-use crate::application::{Application, FINALIZER, POST_DELETE_FINALIZER};
+use super::{Engine, Groundless};
+use crate::application::Application;
 use crate::conditions::{Condition, Type};
-use crate::observe::Scene;
 use crate::operation::{self, Progress, Record, Stage};
 use crate::pen::Pen;
+use crate::tombstones::Reason;
 
 /// How a deletion is told from a sync in `status.operationState`.
 const DELETION: &str = "fairway.dev/deletion";
@@ -22,10 +25,11 @@ const DELETION: &str = "fairway.dev/deletion";
 /// What an application's finalizers ask for; none: it goes, and its objects stay.
 fn propagation(application: &Application) -> Option<Propagation> {
     let finalizers = application.finalizers();
-    let has = |suffix: &str| finalizers.contains(&format!("{FINALIZER}{suffix}").as_str());
     match () {
-        () if has("/background") => Some(Propagation::Background),
-        () if has("") || has("/foreground") => Some(Propagation::Foreground),
+        () if finalizers.contains(&BACKGROUND_FINALIZER) => Some(Propagation::Background),
+        () if finalizers.contains(&RESOURCES_FINALIZER) || finalizers.contains(&FOREGROUND_FINALIZER) => {
+            Some(Propagation::Foreground)
+        }
         () => None,
     }
 }
@@ -37,7 +41,7 @@ fn is_own(finalizer: &str) -> bool {
             .strip_prefix(own)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    is(FINALIZER) || is(POST_DELETE_FINALIZER)
+    is(RESOURCES_FINALIZER) || is(POST_DELETE_FINALIZER)
 }
 
 /// Whether hooks are declared that run after everything else is gone.
@@ -71,26 +75,15 @@ impl Engine {
         let requests = self.requests(&application.key.workspace);
         let ground = match self.ground(&requests, application).await? {
             Ok(ground) => ground,
-            Err(condition) => {
-                // Without a destination there is nothing to delete; anything else is somebody's to mend.
-                let lost = condition.message.starts_with("unable to find destination")
-                    || condition.message.starts_with("there is no workspace");
-                if lost {
-                    return self.let_go(application, pen).await;
-                }
+            // Without a destination there is nothing to delete; anything else is somebody's to mend.
+            Err(Groundless { is_lost: true, .. }) => return self.let_go(application, pen).await,
+            Err(Groundless { condition, .. }) => {
                 let condition = Condition::new(Type::DeletionError, condition.message);
                 self.write(application, pen, None, None, &[condition]).await?;
                 return Ok(Outcome::Done);
             }
         };
-        let scene = Scene {
-            application,
-            place: &ground.place,
-            project: &ground.project,
-            settings: &ground.settings,
-            hands: &ground.hands,
-            home: &self.destinations.hub,
-        };
+        let scene = ground.scene(application, &self.destinations.hub);
         let mut record = self.deletion_record(application);
         let mut compared = self.compare(&scene).await?;
         let has_hooks = application
@@ -150,8 +143,9 @@ impl Engine {
             scene: &scene,
             observation: &compared.observation,
             kept,
-            keeps_tombstones: false,
-            revision: String::new(),
+            reason: Reason::Deleted,
+            revision: compared.revisions.join(","),
+            answers: &self.answers,
         };
         let progress = operation::run(&stage, &plan, &mut record, pen).await?;
         let going = live.iter().any(|object| {

@@ -23,6 +23,10 @@ use crate::operation::{self, Progress, Record, Stage};
 use crate::pen::Pen;
 use crate::report::timestamp;
 use crate::settings::Orphans;
+use crate::tombstones::Reason;
+
+/// Why a sync ended that a newer commit took the place of.
+const SUPERSEDED: &str = "superseded by a newer revision";
 
 impl Engine {
     /// Takes a sync as far as it goes now; when to look at it again, if nothing else wakes it.
@@ -38,10 +42,17 @@ impl Engine {
             record.finished_at = Some(Timestamp::now());
             return Ok(None);
         }
+        let superseded = self.is_superseded(scene, record).await?;
+        if superseded && record.waits_for_retry() {
+            // Nothing of it is under way, and to try it again would be in vain.
+            record.state.phase = OperationPhase::Failed;
+            record.state.message = SUPERSEDED.to_owned();
+            record.finished_at = Some(Timestamp::now());
+            return Ok(None);
+        }
         if let Some(delay) = self.wait_for_retry(record) {
             return Ok(Some(delay));
         }
-        let superseded = self.is_superseded(scene, record).await?;
         let terminating = record.state.phase == OperationPhase::Terminating || superseded;
         let rendered = match self.declared_by(scene, record).await? {
             Ok(rendered) => rendered,
@@ -67,14 +78,15 @@ impl Engine {
             scene,
             observation: &observation,
             kept: needed_by_others(scene, &observation),
-            keeps_tombstones: true,
+            reason: Reason::Pruned,
             revision: record.revisions.join(","),
+            answers: &self.answers,
         };
         let progress = operation::advance(&stage, record, pen).await?;
         match progress {
             Progress::Ended => {
                 if superseded {
-                    record.state.message = "superseded by a newer revision".to_owned();
+                    record.state.message = SUPERSEDED.to_owned();
                 }
                 self.end(record, terminating);
                 Ok(self.wait_for_retry(record))
@@ -85,9 +97,7 @@ impl Engine {
 
     /// How long until a sync that failed is tried again; begins the try if the time has come.
     fn wait_for_retry(&self, record: &mut Record) -> Option<Duration> {
-        let failed_at = record
-            .finished_at
-            .filter(|_| record.state.phase == OperationPhase::Running)?;
+        let failed_at = record.finished_at.filter(|_| record.waits_for_retry())?;
         let retry = record.retry().unwrap_or_default();
         let delay = retry
             .next(record.retry_count.saturating_sub(1))

@@ -151,6 +151,11 @@ impl Record {
         state
     }
 
+    /// Whether it has failed and will be tried again.
+    pub(crate) fn waits_for_retry(&self) -> bool {
+        self.finished_at.is_some() && self.state.phase == OperationPhase::Running
+    }
+
     fn sync(&self) -> &Value {
         &self.operation["sync"]
     }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fairway_controller::{Clients, Shutdown};
-use fairway_gitops_git::{Git, GitError, ObjectId, Repository as Bare};
+use fairway_gitops_git::{Git, GitError, Merged, NewCommit, ObjectId, Repository as Bare, Signature};
 use fairway_gitops_sync::project::normalize_url;
 use fairway_gitops_tree::{Limits, Tree};
 use sha2::{Digest as _, Sha256};
@@ -63,10 +63,9 @@ impl GitSources {
         })
     }
 
-    /// Tells that something was pushed.
-    pub fn pushed(&self, url: &str) {
-        // Nobody listens before the engine runs.
-        let _ = self.news.send(News { url: url.to_owned() });
+    /// Tells that something was pushed; whether anybody has heard it. Nobody does before the engine runs.
+    pub fn pushed(&self, news: News) -> bool {
+        self.news.send(news).is_ok()
     }
 
     /// Looks again and again at the origins of copies, until the end.
@@ -83,7 +82,7 @@ impl GitSources {
                 }
                 // What cannot be reached is told to those who ask.
                 if let Ok(true) = self.refresh(&copy, Duration::ZERO).await {
-                    self.pushed(&copy.repository.url);
+                    self.pushed(News::of(&copy.repository.url));
                 }
             }
         }
@@ -168,6 +167,10 @@ fn commit_id(commit: &str) -> Result<ObjectId, SourceError> {
     ObjectId::parse(commit).map_err(|error| missing(&error))
 }
 
+fn short(commit: &str) -> &str {
+    commit.get(..7).unwrap_or(commit)
+}
+
 impl Sources for GitSources {
     fn refresh<'a>(&'a self, repository: &'a Repository, oldest: Duration) -> Answer<'a, ()> {
         Box::pin(async move {
@@ -218,6 +221,45 @@ impl Sources for GitSources {
             bare.changed_paths(Some(&old), &new)
                 .await
                 .map_err(|error| missing(&error))
+        })
+    }
+
+    fn merged<'a>(&'a self, repository: &'a Repository, base: &'a str, head: &'a str) -> Answer<'a, String> {
+        Box::pin(async move {
+            let bare = self.bare(repository, None).await?;
+            let (ours, theirs) = (commit_id(base)?, commit_id(head)?);
+            let broken = |error: GitError| unreachable(&error);
+            if bare.is_ancestor(&ours, &theirs).await.map_err(broken)? {
+                return Ok(head.to_owned());
+            }
+            let tree = match bare.merge_trees(&ours, &theirs).await.map_err(broken)? {
+                Merged::Tree(tree) => tree,
+                Merged::Conflicts(paths) => {
+                    return Err(SourceError::Missing(format!(
+                        "{} cannot be merged into {}: they disagree in {}",
+                        short(head),
+                        short(base),
+                        paths.join(", ")
+                    )));
+                }
+            };
+            // Always the same for the same two, so that a plan that is asked for again leaves nothing more behind. No
+            // reference points to it: it goes when the repository is tidied up.
+            let nobody = Signature {
+                name: "Fairway".to_owned(),
+                email: "fairway@localhost".to_owned(),
+                seconds: 0,
+                offset_minutes: 0,
+            };
+            let merge = NewCommit {
+                parents: vec![ours, theirs],
+                changes: Vec::new(),
+                author: nobody.clone(),
+                committer: nobody,
+                message: "What a merge would be\n".to_owned(),
+            };
+            let commit = bare.commit_tree(&tree, &merge).await.map_err(broken)?;
+            Ok(commit.as_str().to_owned())
         })
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fairway_controller::clients::Within;
 use fairway_controller::{ClientFactory, Metrics, Reach, Requests, Shutdown, ShutdownTrigger, WorkspaceId};
-use fairway_gitops_engine::{Options, run};
+use fairway_gitops_engine::{Answers, Options, Plans, run};
 use fairway_kernel_apiserver::authn::token::Tokens;
 use fairway_kernel_apiserver::client::InProcess;
 use fairway_kernel_apiserver::custom::ProvidedKind;
@@ -31,6 +31,16 @@ pub(crate) enum At {
     Workspace,
 }
 
+impl At {
+    /// The id of the workspace.
+    pub(crate) fn id(self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::Workspace => "2a8f0a9b1c3d4e5f",
+        }
+    }
+}
+
 /// Runs a scenario in every place that there is.
 pub(crate) async fn everywhere<F: Future<Output = ()>>(scenario: impl Fn(World) -> F) {
     if let Ok(path) = std::env::var("FAIRWAY_ENGINE_KUBECONFIG") {
@@ -47,6 +57,9 @@ pub(crate) struct World {
     pub(crate) api: Requests,
     pub(crate) sources: Arc<Memory>,
     pub(crate) pulls: Arc<HostOfPulls>,
+    pub(crate) answers: Answers,
+    pub(crate) plans: Plans,
+    id: &'static str,
     factory: ClientFactory,
     metrics: Arc<Metrics>,
     running: Option<(ShutdownTrigger, JoinHandle<()>)>,
@@ -77,10 +90,7 @@ impl World {
             InProcess::new(Arc::clone(&for_users), UserInfo::new(user, groups))
         });
         let end = start_controllers(factory.clone());
-        let id = match at {
-            At::Root => "root",
-            At::Workspace => "2a8f0a9b1c3d4e5f",
-        };
+        let id = at.id();
         if at == At::Workspace {
             make_workspace(&kernel, id).await;
         }
@@ -88,6 +98,9 @@ impl World {
             api: administrator(&kernel, id),
             sources: Memory::new(),
             pulls: Arc::default(),
+            answers: Answers::default(),
+            plans: Plans::default(),
+            id,
             factory,
             metrics: Arc::default(),
             running: None,
@@ -110,6 +123,9 @@ impl World {
             api: Requests::new(client),
             sources: Memory::new(),
             pulls: Arc::default(),
+            answers: Answers::default(),
+            plans: Plans::default(),
+            id: "root",
             factory: ClientFactory::plain(move |_| for_users.clone()),
             metrics: Arc::default(),
             running: None,
@@ -218,10 +234,17 @@ impl World {
             pulls: Some(self.pulls.clone()),
             workers: 4,
             served: None,
+            answers: self.answers.clone(),
+            plans: self.plans.clone(),
         };
         let (end, shutdown) = Shutdown::new();
         let task = tokio::spawn(run(options, Arc::clone(&self.metrics), shutdown));
         self.running = Some((end, task));
+    }
+
+    /// The workspace of the scenario.
+    pub(crate) fn workspace(&self) -> WorkspaceId {
+        WorkspaceId::parse(self.id).unwrap()
     }
 
     /// Ends the engine at once, as a crash does.

@@ -11,6 +11,7 @@
 )]
 
 mod application_sets;
+mod beyond;
 mod cost;
 mod deletion;
 mod harness;

@@ -39,8 +39,17 @@ impl Memory {
 
     /// Commits files over those that are there; an empty file is deleted. Returns the commit.
     pub(crate) fn push(&self, url: &str, files: &[(&str, &str)]) -> String {
+        self.push_asked(url, files, 0)
+    }
+
+    /// The same, for somebody who waits for an answer.
+    pub(crate) fn push_asked(&self, url: &str, files: &[(&str, &str)], asked_by: u64) -> String {
         let commit = self.commit(url, files);
-        let _ = self.news.send(News { url: url.to_owned() });
+        let news = News {
+            asked_by,
+            ..News::of(url)
+        };
+        let _ = self.news.send(news);
         commit
     }
 
@@ -66,7 +75,7 @@ impl Memory {
             .entry(url.to_owned())
             .or_default()
             .unreachable = unreachable;
-        let _ = self.news.send(News { url: url.to_owned() });
+        let _ = self.news.send(News::of(url));
     }
 
     fn files(&self, repository: &Repository, commit: &str) -> Result<Files, SourceError> {

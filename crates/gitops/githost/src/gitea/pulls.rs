@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::call::{Answer, Call, Problem};
 use super::commits::word;
+use super::proposals::Pull;
 use super::{records, shapes};
 use crate::access::Verb;
 use crate::host::Opened;
@@ -112,6 +113,18 @@ pub(super) async fn create(call: &Call, slug: &Slug) -> Result<Answer, Problem> 
     })
     .await?;
     call.host.tell_pulls(slug);
+    let opening = Pull {
+        wanted: opened.wanted.clone(),
+        owner: slug.owner.clone(),
+        repository: opened.repository.clone(),
+        number: made["number"].as_u64().unwrap_or(0),
+        base: made["base"].as_str().unwrap_or("").to_owned(),
+        head: tips[1].clone(),
+    };
+    call.host
+        .watchers()
+        .iter()
+        .for_each(|watcher| watcher.proposed(&opening));
     Ok(Answer::created(shape(call, slug, &opened, &made).await?))
 }
 

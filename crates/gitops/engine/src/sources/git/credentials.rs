@@ -2,25 +2,22 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use fairway_api::argoproj::{CONTROL_PLANES, REPOSITORY_SECRETS, REPOSITORY_TEMPLATES};
 use fairway_controller::{Clients, Requests};
 use fairway_gitops_git::{Credentials, Remote};
 use fairway_gitops_sync::project::normalize_url;
 use serde_json::Value;
 
 use super::super::{Repository, SourceError};
-use crate::application::CONTROL_PLANE;
-
-const REPOSITORY: &str = "argocd.argoproj.io/secret-type=repository";
-const TEMPLATE: &str = "argocd.argoproj.io/secret-type=repo-creds";
 
 /// The remote of a repository, with what its Secrets say.
 pub(super) async fn remote(clients: &Clients, repository: &Repository) -> Result<Remote, SourceError> {
     let mut remote = Remote::new(&repository.url).map_err(|error| SourceError::Missing(error.full()))?;
     let requests = Requests::new(clients.of(&repository.workspace));
-    for namespace in CONTROL_PLANE {
+    for namespace in CONTROL_PLANES {
         let path = format!("/api/v1/namespaces/{namespace}/secrets");
-        let own = secrets(&requests, &path, REPOSITORY).await?;
-        let templates = secrets(&requests, &path, TEMPLATE).await?;
+        let own = secrets(&requests, &path, REPOSITORY_SECRETS).await?;
+        let templates = secrets(&requests, &path, REPOSITORY_TEMPLATES).await?;
         let Some(secret) = choose(&own, &templates, repository) else {
             continue;
         };
