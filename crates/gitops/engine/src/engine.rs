@@ -7,6 +7,7 @@
 mod automatic;
 mod checks;
 mod deletion;
+pub(crate) mod proposed;
 mod syncing;
 
 use std::collections::HashMap;

@@ -50,6 +50,8 @@ use destination::Destinations;
 use engine::{Engine, Passes};
 use sources::SharedSources;
 
+pub use engine::proposed::{Judge, Proposal};
+
 /// Who the engine is: it sees everything, and writes Applications and events.
 pub const USER: &str = "system:serviceaccount:kube-system:fairway-gitops-engine";
 /// Who syncs where no project names a service account.
@@ -69,6 +71,16 @@ pub struct Options {
 
 /// Runs the engine until the end. Returns when what was under way is finished.
 pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
+    run_with_judge(options, metrics, shutdown, drop).await;
+}
+
+/// The same, and hands out who can judge what is not pushed yet.
+pub async fn run_with_judge(
+    options: Options,
+    metrics: Arc<Metrics>,
+    shutdown: Shutdown,
+    take: impl FnOnce(Judge),
+) {
     let mut manager = Manager::new(options.clients.clone(), metrics, shutdown.clone());
     let clients = manager.clients(USER);
     let queue: Queue<ObjectKey> = Queue::default();
@@ -91,6 +103,10 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
         Renderer::new(Arc::clone(&options.sources)),
         Recorder::new(clients.clone(), "argocd-application-controller"),
     ));
+    take(Judge {
+        engine: Arc::clone(&engine),
+        sources: Arc::clone(&options.sources),
+    });
     let applications = Arc::new(Applications {
         engine: Arc::clone(&engine),
         queue: queue.clone(),
