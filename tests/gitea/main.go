@@ -138,7 +138,7 @@ func main() {
 	branch, _, err := c.GetRepoBranch(owner, name, "work")
 	must(err, "branch")
 	check(branch.Commit.ID == updated.Commit.SHA && !branch.Commit.Timestamp.IsZero(), "branch %+v", branch)
-	commits, _, err := c.ListRepoCommits(owner, name, gitea.ListCommitOptions{SHA: "work"})
+	commits, _, err := c.ListRepoCommits(owner, name, gitea.ListCommitOptions{SHA: "work", Files: true})
 	must(err, "commits")
 	check(len(commits) == 2 && commits[0].RepoCommit.Message == "second" && commits[0].Files[0].Filename == "a/b.yaml", "commits %+v", commits)
 	compared, _, err := c.CompareCommits(owner, name, "main", "work")

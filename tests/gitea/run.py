@@ -12,9 +12,9 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-
 
 RIGHTS = """
 apiVersion: v1
@@ -66,15 +66,24 @@ def main():
             port = running["web_listen"].rsplit(":", 1)[1]
             url = f"https://git.fairway.localhost:{port}"
             done = subprocess.run([str(program), url, str(data / "pki" / "ca.crt"), token.stdout.strip()])
+            if done.returncode == 0:
+                wait_until_gone([*kubectl, "get", "secret", "-n", "default", "-o", "name"], "fairway-git-hooks-sdk")
             sys.exit(done.returncode)
         finally:
             server.terminate()
             server.wait()
 
 
-def wait_for(path, server, log):
-    import time
+def wait_until_gone(command, name):
+    """What belongs to a repository goes with it."""
+    for _ in range(300):
+        if name not in subprocess.run(command, check=True, capture_output=True, text=True).stdout:
+            return
+        time.sleep(0.1)
+    raise SystemExit(f"{name} is still there")
 
+
+def wait_for(path, server, log):
     for _ in range(600):
         if path.exists():
             try:

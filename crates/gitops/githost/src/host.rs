@@ -448,8 +448,8 @@ fn denied(denial: &Denial, slug: &Slug) -> Response<Body> {
         Denial::Forbidden => text(
             StatusCode::FORBIDDEN,
             &format!(
-                "You may read {slug}, but not push to it: that takes the verb update on repositories.fairway.dev \
-                 in its workspace."
+                "You may not do this with {slug}: pushing takes the verb update on repositories.fairway.dev in its workspace, \
+                 and a token whose scopes allow it."
             ),
         ),
         Denial::Broken(why) => text(StatusCode::INTERNAL_SERVER_ERROR, why),

@@ -80,6 +80,11 @@ impl Proposal {
     }
 }
 
+/// Whether an answer says nothing of the object: its namespace is still to come, somebody else writes it, nobody was there.
+fn is_for_later(code: u16) -> bool {
+    matches!(code, 0 | 404 | 409 | 429 | 502..)
+}
+
 /// The sources, with the proposed commit in its place.
 struct Ahead {
     others: SharedSources,
@@ -264,7 +269,7 @@ impl Engine {
                 continue;
             }
             if let Err(refusal) = ground.hands.dry_run(kind, &target, mode).await
-                && refusal.is_its_own_fault
+                && !is_for_later(refusal.code)
             {
                 let file = proposal
                     .file_of(&target)

@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use fairway_gitops_git::Repository;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::{Value, json};
+use tracing::warn;
 
 use super::Kind;
 use super::message::hex;
@@ -129,11 +130,13 @@ pub(crate) async fn put(repository: &Repository, task: Task) -> Result<(), Error
 pub(crate) fn put_blocking(repository: &Path, task: &Task) -> Result<(), Error> {
     fs::create_dir_all(directory(repository))?;
     let waiting = waiting(repository);
-    for old in waiting
-        .iter()
-        .take((waiting.len() + 1).saturating_sub(MAX_WAITING))
-    {
-        if *old != task.id {
+    // Not when one that waits is only changed.
+    if !waiting.contains(&task.id) {
+        for old in waiting
+            .iter()
+            .take((waiting.len() + 1).saturating_sub(MAX_WAITING))
+        {
+            warn!(repository = %repository.display(), delivery = old, "too many webhooks wait; the oldest is given up");
             remove_blocking(repository, old)?;
         }
     }
@@ -191,6 +194,15 @@ mod tests {
             (all.len(), all.is_sorted(), all.contains(&first.id)),
             (MAX_WAITING, true, false)
         );
+        let mut oldest = get(at.clone(), all[0].clone()).await.unwrap().unwrap();
+        oldest.attempts = 1;
+        put_blocking(&at, &oldest).unwrap();
+        let newest = get(at.clone(), all[MAX_WAITING - 1].clone())
+            .await
+            .unwrap()
+            .unwrap();
+        put_blocking(&at, &newest).unwrap();
+        assert_eq!(waiting(&at), all, "a change is not one more");
         remove(at.clone(), all[0].clone()).await.unwrap();
         remove(at.clone(), all[0].clone()).await.unwrap();
         assert_eq!(get(at.clone(), all[0].clone()).await.unwrap(), None);
