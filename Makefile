@@ -84,6 +84,7 @@ conformance: ## the client transcripts against the real kube-apiserver, then eve
 	$(PYTHON) tests/wrong/run.py --upstream "$(BENCH) peer --controllers"
 	$(PYTHON) tests/wrong/run.py --fairway $(FAIRWAY)
 	$(PYTHON) tests/syncagent/run.py --fairway $(FAIRWAY) --upstream "$(BENCH) peer --controllers"
+	$(PYTHON) tests/gitea/run.py --fairway $(FAIRWAY)
 	scripts/engine-upstream.sh $(BENCH)
 	$(XTASK) conformance apply
 	$(XTASK) conformance kustomize

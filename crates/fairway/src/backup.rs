@@ -1,10 +1,11 @@
-//! Backups: a picture of the store at one revision, in one file, and a new data directory from it.
+//! Backups: a picture of the store at one revision and of the Git repositories, in one file, and a new data directory from it.
 //!
 //! The server gives the picture out through its control socket while it goes on writing; without a server the store is
 //! opened for the purpose. Either way the same stream arrives here, is checked, gets the keys added, and becomes a file.
 
 pub(crate) mod create;
 pub(crate) mod keys;
+pub(crate) mod repositories;
 pub(crate) mod restore;
 pub(crate) mod snapshot;
 
@@ -26,6 +27,8 @@ pub(crate) struct Checked {
     pub totals: Totals,
     /// Keys, still wrapped.
     pub keys: Option<SealedKeys>,
+    /// Git repositories.
+    pub repositories: u64,
     /// Its size.
     pub bytes: u64,
 }
@@ -40,19 +43,21 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<Reader<BufReader<File>>> {
 /// Reads a backup from beginning to end.
 pub(crate) fn check(path: &Path) -> anyhow::Result<Checked> {
     let mut reader = open(path)?;
-    let mut keys = None;
+    let (mut keys, mut repositories) = (None, 0);
     loop {
         let part = reader
             .next_part()
             .with_context(|| format!("{} cannot be used", path.display()))?;
         match part {
-            Some(Part::Entry(_)) => {}
+            Some(Part::File(path)) => repositories += u64::from(path.ends_with(".git/HEAD")),
+            Some(Part::Entry(_) | Part::Content(_)) => {}
             Some(Part::Keys(sealed)) => keys = Some(sealed),
             Some(Part::End(totals)) => {
                 return Ok(Checked {
                     header: reader.header().clone(),
                     totals,
                     keys,
+                    repositories,
                     bytes: reader.position(),
                 });
             }

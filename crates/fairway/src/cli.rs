@@ -94,6 +94,10 @@ pub(crate) struct Up {
     /// above --listen: 7443].
     #[arg(long, value_name = "ADDR:PORT", env = "FAIRWAY_WEB_LISTEN")]
     pub web_listen: Option<SocketAddr>,
+    /// Hosts that webhooks of repositories may call, separated by commas: external, private, loopback, networks, patterns of
+    /// names, or * [default: external].
+    #[arg(long, value_name = "HOSTS", env = "FAIRWAY_WEBHOOK_ALLOWED_HOSTS")]
+    pub webhook_allowed_hosts: Option<String>,
     /// Address at which others reach the Kubernetes API, for the endpoints of the Service `kubernetes` [default: the
     /// address of --listen].
     #[arg(long, value_name = "ADDR", env = "FAIRWAY_ADVERTISE_ADDRESS")]

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
+use fairway_outbound::AllowedHosts;
 use serde::Deserialize;
 
 use audit::{AuditConfig, AuditSetting};
@@ -20,6 +21,7 @@ use crate::data_dir::{DataDir, read_if_there};
 struct File {
     listen: Option<SocketAddr>,
     web_listen: Option<SocketAddr>,
+    webhook_allowed_hosts: Option<String>,
     advertise_address: Option<IpAddr>,
     external_url: Option<String>,
     tls_cert: Option<PathBuf>,
@@ -39,6 +41,8 @@ pub(crate) struct Config {
     pub listen: SocketAddr,
     /// Address of the web listener, if one was chosen.
     pub web_listen: Option<SocketAddr>,
+    /// Where webhooks of repositories may go.
+    pub allowed_hosts: AllowedHosts,
     /// Where others reach it; `None`: there.
     pub advertise: Option<IpAddr>,
     /// The address of the API for users, without a slash at its end; `None`: there.
@@ -88,7 +92,12 @@ impl Config {
             None => fairway_kernel_apiserver::pki::LEAF_SECONDS,
             Some(text) => duration(&text)?,
         };
+        let hosts = flags.webhook_allowed_hosts.clone().or(file.webhook_allowed_hosts);
+        let allowed_hosts = AllowedHosts::parse(hosts.as_deref().unwrap_or_default())
+            .map_err(anyhow::Error::msg)
+            .context("webhookAllowedHosts is wrong")?;
         Ok(Self {
+            allowed_hosts,
             cert_duration,
             listen: flags.listen.or(file.listen).unwrap_or(DEFAULT_LISTEN),
             web_listen: flags.web_listen.or(file.web_listen),

@@ -116,7 +116,16 @@ pub(crate) async fn run(
         || kubeconfig_host(listen),
         |ip| SocketAddr::new(ip, listen.port()),
     );
-    let web = web::start(web_socket, data, &kernel, &live, shutdown.clone())?;
+    let shared = (controllers::clients(&kernel), Arc::default());
+    let web = web::start(
+        web_socket,
+        data,
+        config,
+        &kernel,
+        &live,
+        shared.clone(),
+        shutdown.clone(),
+    )?;
     let own = gitops::OwnHost {
         host: Arc::clone(&web.host),
         kernel: Arc::clone(&kernel),
@@ -126,6 +135,7 @@ pub(crate) async fn run(
         &live,
         config,
         (gitops::Directories::of(data), own),
+        shared,
         advertise,
         shutdown,
     );

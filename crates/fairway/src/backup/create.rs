@@ -13,7 +13,7 @@ use fairway_kernel_apiserver::chance::Clock;
 use fairway_kernel_backup::{Header, KeyFiles, Part, Reader, Totals, Writer};
 use fairway_kernel_store::{EmbeddedStore, Options};
 
-use super::{is_sealed, keys, snapshot};
+use super::{is_sealed, keys, repositories, snapshot};
 use crate::data_dir::DataDir;
 
 /// A server that says nothing for so long has a problem of its own.
@@ -41,7 +41,7 @@ pub(crate) fn create(
     source: &Source,
     path: &Path,
     keys: Option<&Keys>,
-) -> anyhow::Result<(Header, Totals)> {
+) -> anyhow::Result<(Header, Totals, u64)> {
     let (stream, sender) = match source {
         Source::Running => (connect(data)?, None),
         Source::Stopped => {
@@ -50,7 +50,7 @@ pub(crate) fn create(
         }
     };
     let temporary = Temporary::create(path)?;
-    let copied = copy(stream, &temporary.file, keys);
+    let copied = copy(stream, &temporary.file, data, keys);
     // Why the sender failed says more than that its stream broke off.
     if let Some(sender) = sender {
         sender
@@ -114,7 +114,12 @@ fn read_store(data: &DataDir) -> anyhow::Result<(UnixStream, Sender)> {
     Ok((stream, thread.context("no thread could be started")?))
 }
 
-fn copy(input: impl Read, file: &File, keys: Option<&Keys>) -> anyhow::Result<(Header, Totals)> {
+fn copy(
+    input: impl Read,
+    file: &File,
+    data: &DataDir,
+    keys: Option<&Keys>,
+) -> anyhow::Result<(Header, Totals, u64)> {
     let mut reader = Reader::new(std::io::BufReader::new(input))?;
     let header = reader.header().clone();
     let mut writer = Writer::new(BufWriter::with_capacity(256 * 1024, file), &header)?;
@@ -125,14 +130,18 @@ fn copy(input: impl Read, file: &File, keys: Option<&Keys>) -> anyhow::Result<(H
                 writer.left_out(totals.leased);
                 break;
             }
-            Some(Part::Keys(_)) | None => bail!("the server's answer is not what it should be"),
+            Some(Part::Keys(_) | Part::File(_) | Part::Content(_)) | None => {
+                bail!("the server's answer is not what it should be")
+            }
         }
     }
+    // After the objects: whoever was told of a repository finds it in the backup with everything that was pushed before.
+    let repositories = repositories::add(&mut writer, data)?;
     let (_, totals) = match keys {
         None => writer.finish()?,
         Some(keys) => writer.finish_with_keys(&keys.files, &keys.passphrase, keys::chance()?)?,
     };
-    Ok((header, totals))
+    Ok((header, totals, repositories))
 }
 
 /// A file that vanishes unless it is kept.

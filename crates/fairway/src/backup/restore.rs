@@ -15,6 +15,7 @@ use fairway_kernel_backup::{KeyFiles, Part, is_key_file};
 use fairway_kernel_store::value::KeyRing;
 use fairway_kernel_store::{Import, KeyValue, Revision};
 
+use super::repositories::{DIRECTORY, Restoring};
 use super::{is_sealed, open};
 use crate::data_dir::DataDir;
 
@@ -26,7 +27,7 @@ const MARK: &[u8] = b"!restored";
 
 const STAGE: &str = "restoring";
 /// What a restore moves into place; the store comes last.
-const PARTS: [&str; 3] = ["keys", "pki", "store"];
+const PARTS: [&str; 4] = ["keys", "pki", DIRECTORY, "store"];
 /// The user's settings may wait for the state.
 const MAY_BE_THERE: &str = "config.yaml";
 
@@ -49,6 +50,8 @@ pub(crate) struct Restored {
     pub dropped: u64,
     /// The store's revision from now on.
     pub revision: u64,
+    /// Git repositories.
+    pub repositories: u64,
 }
 
 /// A directory that a restore has claimed.
@@ -108,7 +111,7 @@ impl Target {
             SealedObjects::Open(files) => Some(write_keys(&stage, files)?),
             SealedObjects::Drop => None,
         };
-        let restored = write_store(&stage.join("store"), backup, ring.as_ref())?;
+        let restored = write_store(&stage, backup, ring.as_ref())?;
         let finish = || -> std::io::Result<()> {
             for part in PARTS {
                 let from = stage.join(part);
@@ -191,7 +194,9 @@ fn write_keys(stage: &Path, files: &KeyFiles) -> anyhow::Result<KeyRing> {
     KeyRing::load_or_create(&path).context("the encryption keys cannot be used")
 }
 
-fn write_store(directory: &Path, backup: &Path, ring: Option<&KeyRing>) -> anyhow::Result<Restored> {
+fn write_store(stage: &Path, backup: &Path, ring: Option<&KeyRing>) -> anyhow::Result<Restored> {
+    let directory = &stage.join("store");
+    let mut repositories: Option<Restoring> = None;
     let failed = || format!("{} could not be written", directory.display());
     let mut reader = open(backup)?;
     let header = reader.header().clone();
@@ -200,6 +205,7 @@ fn write_store(directory: &Path, backup: &Path, ring: Option<&KeyRing>) -> anyho
         entries: 0,
         dropped: 0,
         revision: header.revision.saturating_add(REVISION_STEP),
+        repositories: 0,
     };
     let (mut batch, mut bytes) = (Vec::new(), 0);
     loop {
@@ -238,10 +244,25 @@ fn write_store(directory: &Path, backup: &Path, ring: Option<&KeyRing>) -> anyho
                     (batch, bytes) = (Vec::new(), 0);
                 }
             }
+            Some(Part::File(path)) => {
+                let restoring = match &mut repositories {
+                    Some(restoring) => restoring,
+                    None => repositories.insert(Restoring::new(stage)?),
+                };
+                restoring.file(&path)?;
+            }
+            Some(Part::Content(bytes)) => {
+                if let Some(restoring) = &mut repositories {
+                    restoring.content(&bytes)?;
+                }
+            }
             Some(Part::Keys(_)) => {}
             Some(Part::End(_)) => break,
             None => bail!("{} has no end", backup.display()),
         }
+    }
+    if let Some(restoring) = repositories {
+        restored.repositories = restoring.finish()?;
     }
     import.put(&batch).with_context(failed)?;
     let mark = serde_json::json!({"revision": header.revision, "created": header.created});

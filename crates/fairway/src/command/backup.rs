@@ -14,8 +14,7 @@ use crate::backup::{self, Checked, keys};
 use crate::cli::backup::{Backup, BackupCommand, Create, Inspect, Restore};
 use crate::data_dir::DataDir;
 
-const NOT_IN_IT: &str =
-    "Settings (config.yaml), logs, disks of virtual machines and Git repositories are not in it.";
+const NOT_IN_IT: &str = "Settings (config.yaml), logs and disks of virtual machines are not in it.";
 
 /// Does what was typed.
 pub(crate) fn run(options: &Backup) -> anyhow::Result<ExitCode> {
@@ -43,9 +42,9 @@ fn create(options: &Create) -> anyhow::Result<()> {
         Some(_) => Source::Running,
         None => Source::Stopped,
     };
-    let (header, totals) = create::create(&data, &source, &path, keys.as_ref())?;
+    let (header, totals, repositories) = create::create(&data, &source, &path, keys.as_ref())?;
     println!(
-        "{} holds revision {}: {} keys.",
+        "{} holds revision {}: {} keys and {repositories} Git repositories.",
         path.display(),
         header.revision,
         totals.entries
@@ -85,9 +84,10 @@ fn restore(options: &Restore) -> anyhow::Result<()> {
     let sealed = sealed_objects(options, &checked)?;
     let restored = Target::claim(&data)?.fill(&options.file, &sealed)?;
     println!(
-        "{} holds {} keys as of revision {} ({}).",
+        "{} holds {} keys and {} Git repositories as of revision {} ({}).",
         data.path().display(),
         restored.entries,
+        restored.repositories,
         checked.header.revision,
         checked.header.created
     );
@@ -148,6 +148,7 @@ fn inspect(options: &Inspect) -> anyhow::Result<()> {
         header,
         totals,
         keys,
+        repositories,
         bytes,
     } = backup::check(&options.file)?;
     let objects: u64 = totals.kinds.values().sum();
@@ -155,6 +156,7 @@ fn inspect(options: &Inspect) -> anyhow::Result<()> {
         "file": options.file.display().to_string(), "bytes": bytes, "format": FORMAT, "fairway": header.fairway,
         "revision": header.revision, "created": header.created, "keysIncluded": keys.is_some(),
         "entries": totals.entries, "encrypted": totals.sealed, "leftOut": totals.leased, "objects": objects,
+        "repositories": repositories, "repositoryBytes": totals.file_bytes,
         "kinds": totals.kinds,
     });
     options.output.print(&value, &describe(&options.file, &value));
@@ -171,6 +173,7 @@ fn describe(file: &Path, value: &serde_json::Value) -> String {
         ("bytes", "bytes"),
         ("objects", "objects"),
         ("encrypted objects", "encrypted"),
+        ("Git repositories", "repositories"),
     ] {
         let shown = value[field]
             .as_str()

@@ -17,22 +17,27 @@ use super::gitops;
 use super::rotation::Live;
 use crate::config::Config;
 
+/// Clients of every user, in process.
+pub(super) fn clients(kernel: &Arc<Kernel>) -> ClientFactory {
+    let kernel = Arc::clone(kernel);
+    ClientFactory::across_workspaces(move |user| {
+        InProcess::new(
+            Arc::clone(&kernel),
+            UserInfo::new(user, fairway_kernel_controllers::groups(user)),
+        )
+    })
+}
+
 /// Starts them; the task ends when `shutdown` has been given and everything under way is finished.
 pub(super) fn start(
     kernel: &Arc<Kernel>,
     live: &Live,
     config: &Config,
     (directories, own): (gitops::Directories, gitops::OwnHost),
+    (clients, metrics): (ClientFactory, Arc<Metrics>),
     advertise: SocketAddr,
     shutdown: Shutdown,
 ) -> JoinHandle<()> {
-    let for_clients = Arc::clone(kernel);
-    let clients = ClientFactory::across_workspaces(move |user| {
-        InProcess::new(
-            Arc::clone(&for_clients),
-            UserInfo::new(user, fairway_kernel_controllers::groups(user)),
-        )
-    });
     // Several follow what is served: once is enough.
     let (served, kinds) = fairway_kernel_controllers::follow_served(&clients, shutdown.clone());
     let service_ip = kernel.service_network.api_address();
@@ -51,7 +56,6 @@ pub(super) fn start(
         },
         None => options,
     };
-    let metrics = Arc::new(Metrics::default());
     let (shown, certificates) = (Arc::clone(&metrics), live.clone());
     // Set once: there is one set of controllers in a process.
     let _ = kernel

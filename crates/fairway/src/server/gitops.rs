@@ -6,15 +6,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fairway_controller::served::Served;
-use fairway_controller::{ClientFactory, Metrics, Shutdown};
+use fairway_controller::{ClientFactory, Metrics, Shutdown, WorkspaceId};
 use fairway_gitops_appset::generator::PullRequest;
 use fairway_gitops_engine::appset::pulls::{Asked, HostedPulls, Pulls as OpenPulls, PullsError};
 use fairway_gitops_engine::sources::git::{GitSources, Hosted};
-use fairway_gitops_engine::{Answers, Options, PlanService, Plans, Proposal, Pulls, USER};
-use fairway_gitops_git::{Git, Repository};
+use fairway_gitops_engine::{Answers, Candidate, Judge, Options, PlanService, Plans, Proposal, Pulls, USER};
+use fairway_gitops_git::{Git, GitError, Repository};
+use fairway_gitops_githost::seams::{Push, PushCheck, RemoteWatcher};
 use fairway_gitops_githost::{Host, owner, proposals};
+use fairway_gitops_tree::Limits;
 use fairway_kernel_apiserver::Kernel;
 use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
 use tracing::error;
 
@@ -127,6 +130,60 @@ fn pulls(own: &Arc<OwnHost>, git: &Git) -> Pulls {
     })
 }
 
+/// Copies of repositories elsewhere, as webhooks wake them.
+struct Copies(Arc<GitSources>);
+
+impl RemoteWatcher for Copies {
+    fn followers(&self, addresses: &[String]) -> Vec<String> {
+        self.0.followers(addresses)
+    }
+
+    fn wake(&self, workspace: &str, addresses: &[String]) -> usize {
+        self.0.look_again(workspace, addresses)
+    }
+}
+
+/// Refuses pushes to repositories that ask for it, if what they declare does not render or is not admitted.
+struct MustRender {
+    judge: Judge,
+    url: String,
+}
+
+impl MustRender {
+    async fn judge(&self, push: &Push) -> Result<Vec<String>, String> {
+        let mut lines = Vec::new();
+        for update in &push.updates {
+            let (Some(branch), Some(new)) = (update.name.as_branch(), &update.new) else {
+                continue;
+            };
+            let workspace = WorkspaceId::parse(&push.wanted.workspace).map_err(|error| error.to_string())?;
+            let unreadable = |error: GitError| format!("the commit cannot be read: {}", error.full());
+            let changed = push.repository.changed_paths(update.old.as_ref(), new).await;
+            let tree = push.repository.tree(new, Limits::default()).await;
+            let candidate = Candidate {
+                workspace,
+                url: format!("{}/{}/{}.git", self.url, push.owner, push.wanted.name),
+                branch: branch.to_owned(),
+                is_default: branch == push.wanted.default_branch,
+                commit: new.as_str().to_owned(),
+                changed: changed.map_err(unreadable)?,
+                tree: tree.map_err(unreadable)?,
+            };
+            lines.extend(self.judge.judge(candidate).await?);
+        }
+        Ok(lines)
+    }
+}
+
+impl PushCheck for MustRender {
+    fn check<'a>(&'a self, push: &'a Push) -> BoxFuture<'a, Result<Vec<String>, String>> {
+        match push.wanted.limits.must_render {
+            true => Box::pin(self.judge(push)),
+            false => Box::pin(async { Ok(Vec::new()) }),
+        }
+    }
+}
+
 /// Runs the engine until the end.
 pub(super) async fn run(
     clients: ClientFactory,
@@ -168,6 +225,7 @@ pub(super) async fn run(
         plans: plans.clone(),
         turns: Arc::new(Semaphore::new(1)),
     }));
+    host.add_remote_watcher(Arc::new(Copies(Arc::clone(&sources))));
     let copies = Arc::clone(&sources).follow(shutdown.clone());
     let options = Options {
         clients,
@@ -179,7 +237,10 @@ pub(super) async fn run(
         answers,
         plans,
     };
-    tokio::join!(fairway_gitops_engine::run(options, metrics, shutdown), copies);
+    let url = host.url().to_owned();
+    let take = |judge| host.add_check(Arc::new(MustRender { judge, url }));
+    let engine = fairway_gitops_engine::run_with_judge(options, metrics, shutdown, take);
+    tokio::join!(engine, copies);
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! The web listener: one port for everything that is not the Kubernetes API, by host name.
 
-use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
 use fairway_controller::clients::Within;
@@ -12,35 +10,31 @@ use fairway_gitops_githost::{Body, Host, Options};
 use fairway_kernel_apiserver::Kernel;
 use fairway_kernel_apiserver::authn::UserInfo;
 use fairway_kernel_apiserver::client::InProcess;
+use fairway_kernel_apiserver::http::accept::{self, Bounds, Site};
 use http::header::HOST;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
 use kube::Client;
+use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use tokio_rustls::TlsAcceptor;
-use tracing::{debug, warn};
+use tokio_rustls::server::TlsStream;
+use tracing::warn;
 
 use super::rotation::Live;
+use crate::config::Config;
 use crate::data_dir::DataDir;
 
 /// The host name of Git, Gitea's API and webhooks.
 pub(crate) const GIT: &str = "git.fairway.localhost";
-/// A handshake that takes longer is given up.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Time to send the head of a request.
-const HEADERS: Duration = Duration::from_secs(30);
-/// Connections at once.
-const MAX_CONNECTIONS: usize = 1024;
-/// The most bytes of a request's head.
-const MAX_HEAD: usize = 64 * 1024;
-/// Time for requests under way to finish when the server ends.
-const DRAIN: Duration = Duration::from_secs(5);
+/// What strangers may take.
+const BOUNDS: Bounds = Bounds {
+    connections: 1024,
+    head: 64 * 1024,
+    streams: 100,
+    send_buffer: 256 * 1024,
+};
 
 /// Takes the address, before anything else is touched. If none was chosen, it goes with that of the API, so that several
 /// Fairways can run side by side; and if somebody else is there, any other will do.
@@ -86,18 +80,18 @@ impl Web {
 pub(super) fn start(
     socket: TcpListener,
     data: &DataDir,
+    config: &Config,
     kernel: &Arc<Kernel>,
     live: &Live,
-    shutdown: Shutdown,
+    (clients, metrics): (ClientFactory, Arc<Metrics>),
+    mut shutdown: Shutdown,
 ) -> anyhow::Result<Web> {
     let listen = socket
         .local_addr()
         .context("the web listener's address is not known")?;
-    let user = || {
-        let name = fairway_gitops_githost::USER;
-        UserInfo::new(name, fairway_kernel_controllers::groups(name))
-    };
-    let in_process = InProcess::new(Arc::clone(kernel), user());
+    let user = fairway_gitops_githost::USER;
+    let user = UserInfo::new(user, fairway_kernel_controllers::groups(user));
+    let in_process = InProcess::new(Arc::clone(kernel), user);
     let client_at = move |workspace: &str| {
         // A path was judged where it was read; one that fits no URL leads nowhere.
         let prefix = format!("/clusters/{workspace}").parse();
@@ -108,22 +102,21 @@ pub(super) fn start(
         repositories: data.repositories(),
         url: format!("https://{GIT}:{}", listen.port()),
         client_at: Arc::new(client_at),
+        allowed_hosts: config.allowed_hosts.clone(),
     })
     .context("the Git host could not be prepared")?;
-    let for_clients = Arc::clone(kernel);
-    let clients = ClientFactory::across_workspaces(move |user| {
-        InProcess::new(
-            Arc::clone(&for_clients),
-            UserInfo::new(user, fairway_kernel_controllers::groups(user)),
-        )
-    });
     let keeping = tokio::spawn(fairway_gitops_githost::reconcile::run(
         Arc::clone(&host),
         clients,
-        Arc::new(Metrics::default()),
+        metrics,
         shutdown.clone(),
     ));
-    let serving = tokio::spawn(serve(socket, Arc::clone(&host), live.clone(), shutdown));
+    let sites = Sites {
+        host: Arc::clone(&host),
+        live: live.clone(),
+    };
+    let end = async move { shutdown.wait().await };
+    let serving = tokio::spawn(accept::serve(Arc::new(sites), socket, BOUNDS, end));
     Ok(Web {
         listen,
         host,
@@ -132,88 +125,25 @@ pub(super) fn start(
     })
 }
 
-async fn serve(socket: TcpListener, host: Arc<Host>, live: Live, mut shutdown: Shutdown) {
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let graceful = hyper_util::server::graceful::GracefulShutdown::new();
-    let server = Arc::new(builder());
-    loop {
-        let (stream, address) = tokio::select! {
-            () = shutdown.wait() => break,
-            accepted = socket.accept() => match accepted {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    // Out of file descriptors, most likely: waiting is all that helps.
-                    warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
-                }
-            },
-        };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            debug!(%address, "too many connections");
-            continue;
-        };
-        let (tls, host, server) = (live.tls.load().web(), Arc::clone(&host), Arc::clone(&server));
-        let watcher = graceful.watcher();
-        tokio::spawn(async move {
-            let _place = place;
-            let Some(stream) = handshake(tls, stream, address).await else {
-                return;
-            };
-            let service = service_fn(move |request| {
-                let host = Arc::clone(&host);
-                async move { Ok::<_, Infallible>(answer(&host, request).await) }
-            });
-            let connection = server
-                .serve_connection_with_upgrades(TokioIo::new(stream), service)
-                .into_owned();
-            if let Err(error) = watcher.watch(connection).await {
-                debug!(%address, %error, "a connection ended with an error");
-            }
-        });
-    }
-    drop(socket);
-    if tokio::time::timeout(DRAIN, graceful.shutdown()).await.is_err() {
-        debug!("connections of the web listener were still open at the end and are cut");
-    }
+/// What is served, by host name.
+struct Sites {
+    host: Arc<Host>,
+    live: Live,
 }
 
-fn builder() -> auto::Builder<TokioExecutor> {
-    let mut server = auto::Builder::new(TokioExecutor::new());
-    server
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS)
-        .max_buf_size(MAX_HEAD);
-    server
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(100)
-        .max_header_list_size(u32::try_from(MAX_HEAD).unwrap_or(u32::MAX))
-        .initial_stream_window_size(256 * 1024)
-        .initial_connection_window_size(1024 * 1024)
-        .max_send_buf_size(256 * 1024)
-        .keep_alive_interval(Some(Duration::from_secs(30)))
-        .keep_alive_timeout(Duration::from_secs(15));
-    server
-}
+impl Site for Sites {
+    type Body = Body;
+    type Trust = ();
+    type Peer = ();
 
-async fn handshake(
-    tls: Arc<rustls::ServerConfig>,
-    stream: TcpStream,
-    address: SocketAddr,
-) -> Option<tokio_rustls::server::TlsStream<TcpStream>> {
-    let _ = stream.set_nodelay(true);
-    match tokio::time::timeout(HANDSHAKE, TlsAcceptor::from(tls).accept(stream)).await {
-        Ok(Ok(stream)) => Some(stream),
-        Ok(Err(error)) => {
-            debug!(%address, %error, "a TLS handshake failed");
-            None
-        }
-        Err(_) => {
-            debug!(%address, "a TLS handshake took too long");
-            None
-        }
+    fn tls(&self) -> (Arc<ServerConfig>, ()) {
+        (self.live.tls.load().web(), ())
+    }
+
+    fn peer((): (), _: &TlsStream<TcpStream>, _: SocketAddr) {}
+
+    async fn answer(self: Arc<Self>, request: Request<Incoming>, _: Arc<()>) -> Response<Body> {
+        answer(&self.host, request).await
     }
 }
 

@@ -45,6 +45,8 @@ pub(crate) struct Applied {
 /// Why the API would not.
 pub(crate) struct Refusal {
     pub(crate) message: String,
+    /// The status of the answer; 0 if there was none.
+    pub(crate) code: u16,
     /// Whether the object itself is wrong, and not what is around it.
     pub(crate) is_its_own_fault: bool,
 }
@@ -54,6 +56,7 @@ impl From<Error> for Refusal {
         let code = status(&error).map_or(0, |status| status.code);
         Self {
             message: sentence(&error),
+            code,
             is_its_own_fault: code == 400 || code == 422,
         }
     }
@@ -225,6 +228,7 @@ impl Hands {
             }
         }
         Err(Refusal {
+            code: 0,
             message: format!("{} is changed by somebody else all the time", shown(object)),
             is_its_own_fault: false,
         })
@@ -260,6 +264,7 @@ impl Hands {
         while self.get(kind, api_version(object), &key).await?.is_some() {
             if begun.elapsed() > GOING {
                 return Err(Refusal {
+                    code: 0,
                     message: format!("{} does not go, so it cannot be made again", shown(object)),
                     is_its_own_fault: false,
                 });

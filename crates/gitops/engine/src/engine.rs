@@ -8,6 +8,7 @@ mod automatic;
 mod checks;
 mod deletion;
 pub(crate) mod planning;
+pub(crate) mod proposed;
 mod syncing;
 
 use std::collections::HashMap;

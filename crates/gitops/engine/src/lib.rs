@@ -58,6 +58,8 @@ use engine::{Engine, Passes};
 pub use plans::{PlanService, Plans, Proposal, Pulls};
 use sources::SharedSources;
 
+pub use engine::proposed::{Candidate, Judge};
+
 /// Who the engine is: it sees everything, and writes Applications and events.
 pub const USER: &str = "system:serviceaccount:kube-system:fairway-gitops-engine";
 /// Who syncs where no project names a service account.
@@ -88,6 +90,16 @@ pub struct Options {
 
 /// Runs the engine until the end. Returns when what was under way is finished.
 pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
+    run_with_judge(options, metrics, shutdown, drop).await;
+}
+
+/// The same, and hands out who can judge what is not pushed yet.
+pub async fn run_with_judge(
+    options: Options,
+    metrics: Arc<Metrics>,
+    shutdown: Shutdown,
+    take: impl FnOnce(Judge),
+) {
     let mut manager = Manager::new(options.clients.clone(), metrics, shutdown.clone());
     let clients = manager.clients(USER);
     let queue: Queue<ObjectKey> = Queue::default();
@@ -121,6 +133,10 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
     ));
     options.answers.run_with(clients.clone());
     options.plans.run_with(&engine);
+    take(Judge {
+        engine: Arc::clone(&engine),
+        sources: Arc::clone(&options.sources),
+    });
     let applications = Arc::new(Applications {
         engine: Arc::clone(&engine),
         queue: queue.clone(),

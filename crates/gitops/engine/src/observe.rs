@@ -24,7 +24,7 @@ use crate::conditions::{Condition, Type};
 use crate::desired::Rendered;
 use crate::destination::Place;
 use crate::settings::{Project, Settings};
-pub(crate) use kinds::KindsInUse;
+pub(crate) use kinds::{KindsInUse, in_use as kinds_in_use};
 
 /// What an observation is made of.
 pub(crate) struct Scene<'a> {

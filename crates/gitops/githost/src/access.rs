@@ -6,10 +6,18 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use kube::api::{Api, PostParams};
+use serde_json::Value;
 
 use crate::catalog::{GROUP, PLURAL};
+use crate::scopes;
+
+/// The type of Secrets that tokens for the Git host are bound to, and what they note: a name for people, and scopes.
+pub(crate) const GIT_TOKEN: &str = "fairway.dev/git-token";
+pub(crate) const NAME: &str = "fairway.dev/token-name";
+pub(crate) const SCOPES: &str = "fairway.dev/token-scopes";
 
 /// What can be done with a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,32 +99,69 @@ pub fn token(headers: &HeaderMap) -> Option<String> {
     (!found.is_empty()).then_some(found)
 }
 
-/// The workspace that a service account's token says it is of: the claim is not believed, only used to know whom to ask.
-pub fn workspace_of_token(token: &str) -> Option<String> {
+/// What a token says, which nobody has checked.
+fn claims(token: &str) -> Option<Value> {
     let payload = token.split('.').nth(1)?;
     let decoded = base64::engine::general_purpose::URL_SAFE_NO_PAD
         .decode(payload)
         .ok()?;
-    let claims: serde_json::Value = serde_json::from_slice(&decoded).ok()?;
+    serde_json::from_slice(&decoded).ok()
+}
+
+/// The workspace that a service account's token says it is of: the claim is not believed, only used to know whom to ask.
+pub fn workspace_of_token(token: &str) -> Option<String> {
+    let claims = claims(token)?;
     let name = claims.pointer("/kubernetes.io/clusterName")?.as_str()?;
     let is_id = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     is_id.then(|| name.to_owned())
 }
 
+/// The Secret that a token for the Git host says it is bound to. Not believed before the token was reviewed.
+fn bound_secret(token: &str) -> Option<(String, String)> {
+    let claims = claims(token)?;
+    let is_for_us = match &claims["aud"] {
+        Value::Array(all) => all.iter().any(|audience| audience == scopes::AUDIENCE),
+        one => one == scopes::AUDIENCE,
+    };
+    let text = |pointer: &str| claims.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let bound = text("/kubernetes.io/namespace").zip(text("/kubernetes.io/secret/name"));
+    bound.filter(|_| is_for_us)
+}
+
 /// Who a token belongs to, none if it is not good in this workspace.
 pub async fn review(client: Client, token: &str) -> Result<Option<UserInfo>, kube::Error> {
+    let bound = bound_secret(token);
     let review = TokenReview {
         spec: TokenReviewSpec {
             token: token.to_owned(),
-            ..TokenReviewSpec::default()
+            audiences: bound.as_ref().map(|_| vec![scopes::AUDIENCE.to_owned()]),
         },
         ..TokenReview::default()
     };
-    let answer = Api::<TokenReview>::all(client)
+    let answer = Api::<TokenReview>::all(client.clone())
         .create(&PostParams::default(), &review)
         .await?;
     let status = answer.status.unwrap_or_default();
-    Ok(status.user.filter(|_| status.authenticated == Some(true)))
+    let user = status.user.filter(|_| status.authenticated == Some(true));
+    let (Some(mut user), Some((namespace, name))) = (user.clone(), bound) else {
+        return Ok(user);
+    };
+    // Without what it may be used for, it may be used for nothing.
+    let secret = Api::<Secret>::namespaced(client, &namespace)
+        .get_opt(&name)
+        .await?;
+    let Some(granted) = secret.as_ref().and_then(granted) else {
+        return Ok(None);
+    };
+    let extra = user.extra.get_or_insert_default();
+    extra.insert(scopes::EXTRA.to_owned(), granted);
+    Ok(Some(user))
+}
+
+fn granted(secret: &Secret) -> Option<Vec<String>> {
+    let scopes = secret.metadata.annotations.as_ref()?.get(SCOPES)?;
+    let is_token = secret.type_.as_deref() == Some(GIT_TOKEN);
+    is_token.then(|| scopes.split(',').map(str::to_owned).collect())
 }
 
 /// Whether somebody may do something with a repository (with any, if the name is empty) of the client's workspace.

@@ -101,7 +101,7 @@ pub fn rpc(
 }
 
 /// The child goes with this function, however it ends.
-async fn converse(mut running: Running, mut input: Input, output: &Output) -> Result<(), String> {
+pub(crate) async fn converse(mut running: Running, mut input: Input, output: &Output) -> Result<(), String> {
     let (stdin, stdout, stderr) = (running.stdin.take(), running.stdout.take(), running.stderr.take());
     let speaking = async {
         let Some(mut stdin) = stdin else { return Ok(()) };

@@ -5,17 +5,21 @@
 //! own directory ([`records`]): it belongs to the repository, is saved and moved with it, and would be too much for objects. An
 //! endpoint that is not here says so.
 
+mod archive;
 mod branches;
 mod call;
 mod commits;
 mod contents;
+mod hooks;
 mod land;
 pub mod proposals;
-mod pulls;
-mod records;
+mod protections;
+pub(crate) mod pulls;
+pub(crate) mod records;
 mod repos;
-mod shapes;
+pub(crate) mod shapes;
 mod statuses;
+mod tokens;
 
 use std::sync::Arc;
 
@@ -51,6 +55,9 @@ async fn route(call: &Call) -> Result<Answer, Problem> {
             serde_json::json!({"version": format!("{VERSION}+fairway")}),
         )),
         (&Method::GET, ["user"]) => repos::user(call).await,
+        (&Method::GET, ["users", name, "tokens"]) => tokens::list(call, name).await,
+        (&Method::POST, ["users", name, "tokens"]) => tokens::create(call, name).await,
+        (&Method::DELETE, ["users", name, "tokens", token]) => tokens::delete(call, name, token).await,
         (&Method::GET, ["users", name]) => repos::user_named(call, name).await,
         (&Method::GET, ["orgs", name]) => repos::organisation(call, name).await,
         (&Method::GET, ["user", "orgs"]) => repos::own_organisations(call).await,
@@ -100,6 +107,9 @@ async fn repository(call: &Call, owner: &str, name: &str, rest: &[&str]) -> Resu
         (&Method::POST, ["pulls", number, "merge"]) => pulls::merge(call, &slug, number).await,
         (&Method::GET, ["issues", number, "comments"]) => pulls::comments(call, &slug, number).await,
         (&Method::POST, ["issues", number, "comments"]) => pulls::comment(call, &slug, number).await,
+        (_, ["branch_protections", rest @ ..]) => protection(call, &slug, rest).await,
+        (&Method::GET, ["archive", name @ ..]) => archive::get(call, &slug, &name.join("/")).await,
+        (_, ["hooks", rest @ ..]) => hook(call, &slug, rest).await,
         (&Method::POST, ["statuses", id]) => statuses::create(call, &slug, id).await,
         (&Method::GET, ["statuses", revision]) => statuses::list(call, &slug, revision).await,
         (&Method::GET, ["commits", revision @ .., "statuses"]) => {
@@ -108,6 +118,36 @@ async fn repository(call: &Call, owner: &str, name: &str, rest: &[&str]) -> Resu
         (&Method::GET, ["commits", revision @ .., "status"]) => {
             statuses::combined(call, &slug, &revision.join("/")).await
         }
+        _ => Err(Problem::unserved(call)),
+    }
+}
+
+async fn hook(call: &Call, slug: &crate::route::Slug, rest: &[&str]) -> Result<Answer, Problem> {
+    let method = call.method.clone();
+    match (&method, rest) {
+        (&Method::GET, []) => hooks::list(call, slug).await,
+        (&Method::POST, []) => hooks::create(call, slug).await,
+        (&Method::GET, [id]) => hooks::get(call, slug, id).await,
+        (&Method::PATCH, [id]) => hooks::edit(call, slug, id).await,
+        (&Method::DELETE, [id]) => hooks::delete(call, slug, id).await,
+        (&Method::POST, [id, "tests"]) => hooks::test(call, slug, id).await,
+        (&Method::GET, [id, "deliveries"]) => hooks::deliveries(call, slug, id).await,
+        (&Method::GET, [id, "deliveries", delivery]) => hooks::delivery(call, slug, id, delivery).await,
+        (&Method::POST, [id, "deliveries", delivery, "attempts"]) => {
+            hooks::redeliver(call, slug, id, delivery).await
+        }
+        _ => Err(Problem::unserved(call)),
+    }
+}
+
+async fn protection(call: &Call, slug: &crate::route::Slug, rest: &[&str]) -> Result<Answer, Problem> {
+    let (method, name) = (call.method.clone(), rest.join("/"));
+    match (&method, rest) {
+        (&Method::GET, []) => protections::list(call, slug).await,
+        (&Method::POST, []) => protections::create(call, slug).await,
+        (&Method::GET, _) => protections::get(call, slug, &name).await,
+        (&Method::PATCH, [_, ..]) => protections::edit(call, slug, &name).await,
+        (&Method::DELETE, [_, ..]) => protections::delete(call, slug, &name).await,
         _ => Err(Problem::unserved(call)),
     }
 }

@@ -1,11 +1,14 @@
 //! The host: from a request to a repository, if there is one and the caller may see it.
 
+mod hearing;
+
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use fairway_controller::error::is_not_found;
 use fairway_gitops_git::{Git, GitError, Repository};
+use fairway_outbound::{AllowedHosts, Outbound};
 use futures::stream::BoxStream;
 use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
@@ -16,20 +19,22 @@ use tracing::{debug, warn};
 use crate::access::{self, Caller, Verb};
 use crate::catalog::{self, Wanted};
 use crate::gitea::OpenPull;
+use crate::hooks::Hooks;
 use crate::mirror::{Mirrors, pushed_addresses};
 use crate::place::Place;
 use crate::push::Pushing;
 use crate::route::{Route, Service, Slug, route};
-use crate::seams::{Push, PushCheck, PushWatcher};
-use crate::transport::{Body, Input, text};
-use crate::{fetch, gitea, owner, push};
+use crate::scopes::Area;
+use crate::seams::{Push, PushCheck, PushWatcher, RemoteWatcher};
+use crate::transport::{Body, text};
+use crate::{fetch, gitea, owner, push, scopes};
 
 /// Conversations at once; each is a child or two.
 const CONVERSATIONS: usize = 32;
 /// How long a request waits for its turn.
 const TURN: Duration = Duration::from_secs(60);
-/// The largest event of a webhook.
-const MAX_EVENT: u64 = 4 << 20;
+/// Events of other hosts that are looked at at once.
+const EVENTS: usize = 8;
 /// How long tidying up after a push may take.
 const MAINTENANCE: Duration = Duration::from_secs(1800);
 
@@ -45,6 +50,8 @@ pub struct Options {
     pub url: String,
     /// Its way to the API.
     pub client_at: ClientAt,
+    /// Where webhooks may go.
+    pub allowed_hosts: AllowedHosts,
 }
 
 /// The host.
@@ -53,8 +60,11 @@ pub struct Host {
     place: Place,
     checks: RwLock<Vec<Arc<dyn PushCheck>>>,
     watchers: RwLock<Vec<Arc<dyn PushWatcher>>>,
+    remote_watchers: RwLock<Vec<Arc<dyn RemoteWatcher>>>,
     mirrors: Mirrors,
+    hooks: Hooks,
     turns: Arc<Semaphore>,
+    hearing: Semaphore,
     maintenance: Arc<Semaphore>,
 }
 
@@ -97,11 +107,14 @@ impl Host {
         let git = Git::new(fairway_gitops_git::Options::new(home))?;
         Ok(Arc::new(Self {
             place: Place::new(options.repositories.clone(), git),
+            hooks: Hooks::new(Outbound::new(options.allowed_hosts.clone())),
             options,
             checks: RwLock::default(),
             watchers: RwLock::default(),
+            remote_watchers: RwLock::default(),
             mirrors: Mirrors::default(),
             turns: Arc::new(Semaphore::new(CONVERSATIONS)),
+            hearing: Semaphore::new(EVENTS),
             maintenance: Arc::new(Semaphore::new(1)),
         }))
     }
@@ -135,6 +148,19 @@ impl Host {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .push(watcher);
+    }
+
+    /// Tells somebody of pushes to repositories elsewhere from now on.
+    pub fn add_remote_watcher(&self, watcher: Arc<dyn RemoteWatcher>) {
+        self.remote_watchers
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(watcher);
+    }
+
+    fn remote_watchers(&self) -> Vec<Arc<dyn RemoteWatcher>> {
+        let watchers = self.remote_watchers.read();
+        watchers.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn checks(&self) -> Vec<Arc<dyn PushCheck>> {
@@ -271,6 +297,9 @@ impl Host {
     pub async fn open(&self, slug: &Slug, headers: &HeaderMap, verb: Verb) -> Result<Opened, Denial> {
         let workspace = owner::workspace_of(&slug.owner).ok_or(Denial::NotFound)?;
         let caller = self.caller(&workspace, headers).await?;
+        if !scopes::allow(caller.user.as_ref(), Area::Repository, verb != Verb::Get) {
+            return Err(Denial::Forbidden);
+        }
         let hidden = match caller.is_known() {
             true => Denial::NotFound,
             false => Denial::Unauthenticated,
@@ -299,7 +328,7 @@ impl Host {
         })
     }
 
-    async fn turn(&self) -> Result<OwnedSemaphorePermit, Response<Body>> {
+    pub(crate) async fn turn(&self) -> Result<OwnedSemaphorePermit, Response<Body>> {
         let waiting = Arc::clone(&self.turns).acquire_owned();
         match tokio::time::timeout(TURN, waiting).await {
             Ok(Ok(turn)) => Ok(turn),
@@ -396,31 +425,14 @@ impl Host {
         }
     }
 
+    /// Who is told of what happens.
+    pub(crate) fn hooks(&self) -> &Hooks {
+        &self.hooks
+    }
+
     /// Mirrors, and how to wake them.
     pub(crate) fn mirrors(&self) -> &Mirrors {
         &self.mirrors
-    }
-
-    /// Somebody says that a repository elsewhere was pushed to. He is not believed: mirrors look for themselves.
-    async fn webhook(&self, request: Request<Body>) -> Response<Body> {
-        if request.method() != Method::POST {
-            return not_allowed("POST");
-        }
-        let event = Input::new(request.into_body(), false, MAX_EVENT).whole().await;
-        let event = match event {
-            Ok(event) => serde_json::from_slice(&event).unwrap_or_default(),
-            Err(error) => return text(StatusCode::BAD_REQUEST, &error.to_string()),
-        };
-        let addresses = pushed_addresses(&event);
-        if addresses.is_empty() {
-            let why = "The event names no repository; send Gitea's push event as JSON.";
-            return text(StatusCode::BAD_REQUEST, why);
-        }
-        let count = self.mirrors.wake(&addresses);
-        text(
-            StatusCode::OK,
-            &format!("{count} mirrors of {} look now.", addresses[0]),
-        )
     }
 
     /// Where a repository is cloned from.
@@ -462,8 +474,8 @@ fn denied(denial: &Denial, slug: &Slug) -> Response<Body> {
         Denial::Forbidden => text(
             StatusCode::FORBIDDEN,
             &format!(
-                "You may read {slug}, but not push to it: that takes the verb update on repositories.fairway.dev \
-                 in its workspace."
+                "You may not do this with {slug}: pushing takes the verb update on repositories.fairway.dev in its workspace, \
+                 and a token whose scopes allow it."
             ),
         ),
         Denial::Broken(why) => text(StatusCode::INTERNAL_SERVER_ERROR, why),

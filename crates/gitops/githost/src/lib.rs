@@ -19,6 +19,7 @@ pub mod access;
 pub mod catalog;
 pub mod fetch;
 mod gitea;
+mod hooks;
 pub mod host;
 pub mod mirror;
 pub mod owner;
@@ -27,11 +28,14 @@ pub mod place;
 pub mod push;
 pub mod reconcile;
 pub mod route;
+mod scopes;
 pub mod seams;
 pub mod transport;
+mod webhook;
 
 pub use gitea::OpenPull;
 pub use gitea::proposals;
+pub use hooks::deliver::start as start_deliveries;
 pub use host::{Host, Options};
 pub use transport::{Body, BoxError};
 

@@ -1,6 +1,6 @@
 //! Repositories that follow others: looked at every so often, and at once when a webhook says so.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,6 @@ use fairway_gitops_git::{Credentials, Fetched, Remote, Repository};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Client;
 use kube::api::Api;
-use serde_json::Value;
 
 use crate::USER;
 use crate::access::Caller;
@@ -55,13 +54,23 @@ impl Mirrors {
         }
     }
 
-    /// Wakes those that follow one of these addresses; how many there are.
-    pub(crate) fn wake(&self, urls: &[String]) -> usize {
+    /// The workspaces with mirrors that follow one of these addresses.
+    pub(crate) fn followers(&self, urls: &[String]) -> BTreeSet<String> {
+        let urls: Vec<String> = urls.iter().map(|url| canonical(url)).collect();
+        let state = self.state();
+        let known = state.known.iter().filter(|(_, (url, _))| urls.contains(url));
+        known.map(|(key, _)| key.workspace.as_str().to_owned()).collect()
+    }
+
+    /// Wakes those of a workspace that follow one of these addresses; how many there are.
+    pub(crate) fn wake(&self, workspace: &str, urls: &[String]) -> usize {
         let urls: Vec<String> = urls.iter().map(|url| canonical(url)).collect();
         let mut state = self.state();
         let State { known, queue } = &mut *state;
         let (now, mut count) = (Instant::now(), 0);
-        for (key, (_, last)) in known.iter_mut().filter(|(_, (url, _))| urls.contains(url)) {
+        let follows =
+            |key: &ObjectKey, url: &String| key.workspace.as_str() == workspace && urls.contains(url);
+        for (key, (_, last)) in known.iter_mut().filter(|(key, (url, _))| follows(key, url)) {
             count += 1;
             if last.is_none_or(|last| now.duration_since(last) > REST) {
                 *last = Some(now);
@@ -72,13 +81,6 @@ impl Mirrors {
         }
         count
     }
-}
-
-/// The addresses that a push event in Gitea's form names.
-pub(crate) fn pushed_addresses(event: &Value) -> Vec<String> {
-    let names = ["clone_url", "html_url", "ssh_url", "url"];
-    let found = names.iter().filter_map(|name| event["repository"][name].as_str());
-    found.filter(|url| !url.is_empty()).map(str::to_owned).collect()
 }
 
 /// An address without what makes no difference, as Argo CD compares them.
@@ -205,7 +207,6 @@ pub(crate) fn news(
 mod tests {
     use k8s_openapi::ByteString;
     use kube::api::ObjectMeta;
-    use serde_json::json;
 
     use super::*;
 
@@ -302,10 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn events_name_addresses() {
-        let event = json!({"repository": {"clone_url": "https://h/a/b.git", "ssh_url": "git@h:a/b.git", "html_url": ""}});
-        assert_eq!(pushed_addresses(&event), ["https://h/a/b.git", "git@h:a/b.git"]);
-        assert!(pushed_addresses(&json!([1])).is_empty());
+    fn mirrors_are_woken_in_their_workspace() {
         let mirrors = Mirrors::default();
         let key = ObjectKey {
             workspace: fairway_controller::WorkspaceId::root(),
@@ -318,9 +316,13 @@ mod tests {
             interval: REST,
         };
         mirrors.note(&key, Some(&mirror));
-        assert_eq!(mirrors.wake(&pushed_addresses(&event)), 1);
-        assert_eq!(mirrors.wake(&["https://h/other".to_owned()]), 0);
+        let (known, other) = (["https://h/a/b.git".to_owned()], ["https://h/other".to_owned()]);
+        assert_eq!(mirrors.followers(&known), ["root".to_owned()].into());
+        assert_eq!(mirrors.wake("root", &known), 1);
+        assert_eq!(mirrors.wake("elsewhere", &known), 0);
+        assert_eq!(mirrors.wake("root", &other), 0);
         mirrors.note(&key, None);
-        assert_eq!(mirrors.wake(&pushed_addresses(&event)), 0);
+        assert!(mirrors.followers(&known).is_empty());
+        assert_eq!(mirrors.wake("root", &known), 0);
     }
 }

@@ -400,6 +400,9 @@ impl Pushing {
     /// Reports what became of it, then lets watchers speak.
     async fn answer(&self, moved: Option<Push>, wishes: Wishes, verdicts: &Verdicts, output: &Output) {
         // Before the report: who reads it may rely on everybody having been told.
+        if let Some(push) = &moved {
+            crate::hooks::payload::pushed(&self.host, push).await;
+        }
         let speakers: Vec<_> = moved.iter().flat_map(|push| self.host.tell(push)).collect();
         let told = moved.as_ref().and_then(Push::telling);
         if wishes.report_status {

@@ -66,6 +66,7 @@ pub async fn run(host: Arc<Host>, clients: ClientFactory, metrics: Arc<Metrics>,
             }
         },
     ));
+    crate::hooks::deliver::start(&mut manager, &host);
     let swept = Arc::clone(&host);
     let mut ending = manager.shutdown();
     manager.spawn(async move {
@@ -170,6 +171,7 @@ impl Repositories {
         let owner = owner::of_workspace(path.as_deref().unwrap_or(key.workspace.as_str()));
         if let Some(push) = mirror::news(wanted, &owner, repository, fetched) {
             info!(%key, references = push.updates.len(), "a mirror has followed");
+            crate::hooks::payload::pushed(&self.host, &push).await;
             drop(self.host.tell(&push));
         }
         Ok(())

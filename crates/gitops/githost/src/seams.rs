@@ -65,3 +65,13 @@ pub trait PushWatcher: Send + Sync {
     /// A pull request was opened, or its branch has moved. It must return at once.
     fn proposed(&self, _pull: &Pull) {}
 }
+
+/// Follows repositories elsewhere, of which a webhook may tell that they were pushed to.
+pub trait RemoteWatcher: Send + Sync {
+    /// The ids of the workspaces in which somebody reads one of these addresses.
+    fn followers(&self, addresses: &[String]) -> Vec<String>;
+
+    /// Has those of a workspace look again who read one of these addresses; how many there are. It must return at once, and
+    /// not look more often than is harmless: whoever calls may be anybody.
+    fn wake(&self, workspace: &str, addresses: &[String]) -> usize;
+}

@@ -8,57 +8,17 @@ mod api;
 #[allow(dead_code, reason = "other tests use the rest of it")]
 #[path = "support/place.rs"]
 mod place;
+#[allow(dead_code, reason = "other tests use the rest of it")]
+#[path = "support/rest.rs"]
+mod rest;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
 use fairway_gitops_githost::transport::full;
-use http::{HeaderMap, Method, Request};
-use http_body_util::BodyExt as _;
+use http::Request;
 use place::Place;
+use rest::{call, ok};
 use serde_json::{Value, json};
-
-struct Said {
-    status: u16,
-    headers: HeaderMap,
-    bytes: Bytes,
-    body: Value,
-}
-
-/// Calls the API as a user.
-async fn call(place: &Place, user: &str, method: &str, path: &str, body: Value) -> Said {
-    let mut request = Request::builder()
-        .method(Method::from_bytes(method.as_bytes()).unwrap())
-        .uri(format!("http://git.fairway.localhost/api/v1/{path}"));
-    if !user.is_empty() {
-        request = request.header("authorization", format!("token {user}"));
-    }
-    let content = if body.is_null() {
-        String::new()
-    } else {
-        body.to_string()
-    };
-    let response = place.host.serve(request.body(full(content)).unwrap()).await;
-    let (parts, body) = response.into_parts();
-    let bytes = body.collect().await.unwrap().to_bytes();
-    Said {
-        status: parts.status.as_u16(),
-        headers: parts.headers,
-        body: serde_json::from_slice(&bytes).unwrap_or_default(),
-        bytes,
-    }
-}
-
-async fn ok(place: &Place, method: &str, path: &str, body: Value) -> Value {
-    let said = call(place, "writer", method, path, body).await;
-    assert!(
-        (200..300).contains(&said.status),
-        "{method} {path}: {} {}",
-        said.status,
-        said.body
-    );
-    said.body
-}
 
 fn encoded(text: &str) -> String {
     STANDARD.encode(text)
@@ -193,7 +153,7 @@ async fn files_are_read_and_changed() {
     assert_eq!(
         (
             &made.body["content"]["path"],
-            &made.body["commit"]["commit"]["author"]["name"]
+            &made.body["commit"]["author"]["name"]
         ),
         (&json!("a/one.txt"), &json!("Ann"))
     );
@@ -583,4 +543,101 @@ async fn pull_requests_are_merged_in_three_ways() {
     }
     let compared = ok(&place, "GET", &at("compare/main...c2"), Value::Null).await;
     assert_eq!(compared["total_commits"], 1);
+}
+
+#[tokio::test]
+async fn branches_are_protected_and_revisions_archived() {
+    let place = place().await;
+    place.api.repository("app", json!({}));
+    let url = place.url("writer", "app");
+    place.run("work", &format!("git init -q -b main . && echo x > x && git add . && git commit -qm x && git push -q {url} main")).await;
+    let at = "repos/root/app/branch_protections";
+    let made = ok(&place, "POST", at, json!({"rule_name": "main"})).await;
+    assert_eq!(
+        (&made["rule_name"], &made["enable_push"]),
+        (&json!("main"), &json!(false))
+    );
+    assert_eq!(
+        call(&place, "writer", "POST", at, json!({"rule_name": "main"}))
+            .await
+            .status,
+        403
+    );
+    let refused = call(
+        &place,
+        "writer",
+        "POST",
+        at,
+        json!({"rule_name": "x", "required_approvals": 2}),
+    )
+    .await;
+    assert_eq!(refused.status, 422);
+    let said = place
+        .refused(
+            "work",
+            &format!("git commit -q --allow-empty -m y && git push {url} main"),
+        )
+        .await;
+    assert!(said.contains("pull request"), "{said}");
+    ok(
+        &place,
+        "PATCH",
+        &format!("{at}/main"),
+        json!({"enable_push": true}),
+    )
+    .await;
+    place.run("work", &format!("git push -q {url} main")).await;
+    ok(&place, "POST", at, json!({"rule_name": "release/*", "enable_push": true, "enable_push_whitelist": true, "push_whitelist_usernames": ["somebody"]})).await;
+    assert_eq!(
+        ok(&place, "GET", &format!("{at}/release/*"), Value::Null).await["push_whitelist_usernames"],
+        json!(["somebody"])
+    );
+    place
+        .refused("work", &format!("git push {url} main:release/1"))
+        .await;
+    assert_eq!(
+        call(
+            &place,
+            "writer",
+            "DELETE",
+            &format!("{at}/release/*"),
+            Value::Null
+        )
+        .await
+        .status,
+        204
+    );
+    assert_eq!(
+        ok(&place, "GET", at, Value::Null).await.as_array().unwrap().len(),
+        1
+    );
+    assert_eq!(
+        call(&place, "writer", "DELETE", &format!("{at}/nothing"), Value::Null)
+            .await
+            .status,
+        404
+    );
+
+    let archive = call(
+        &place,
+        "writer",
+        "GET",
+        "repos/root/app/archive/main.tar.gz",
+        Value::Null,
+    )
+    .await;
+    assert_eq!((archive.status, &archive.bytes[..2]), (200, &b"\x1f\x8b"[..]));
+    std::fs::write(place.path("a.tgz"), &archive.bytes).unwrap();
+    assert_eq!(place.run("work", "tar tzf ../a.tgz").await, "app/\napp/x");
+    for (path, status) in [("archive/main.rar", 422), ("archive/none.zip", 404)] {
+        let said = call(
+            &place,
+            "writer",
+            "GET",
+            &format!("repos/root/app/{path}"),
+            Value::Null,
+        )
+        .await;
+        assert_eq!(said.status, status, "{path}");
+    }
 }

@@ -1,5 +1,6 @@
 //! HTTP, on both sides of the kernel: bodies, negotiation, answers, the listener.
 
+pub mod accept;
 pub mod body;
 mod client_certificate;
 pub mod gzip;

@@ -40,6 +40,9 @@ pub enum BackupError {
     /// Keys must rise.
     #[error("entries must be given in order of their keys")]
     OutOfOrder,
+    /// A file that cannot be in a backup.
+    #[error("{0:?} cannot be the next file of a backup")]
+    Path(String),
     /// Reading or writing failed.
     #[error("could not {attempted} the backup")]
     Io {

@@ -8,6 +8,8 @@
 //!   3 keys      parameters:u32+JSON, ciphertext                       at most once, after the entries
 //!   4 end       JSON: what must have been read                        last, once
 //!   5 failed    text: why the writer gave up                          instead of the rest
+//!   6 file      the path of a file beside the store                   any number, after the entries, paths strictly rising
+//!   7 content   the next bytes of the file                            any number after its file
 //! ```
 //!
 //! Each digest is SHA-256 over the digest before it (for the first: of the eight bytes and the format number), the chunk's
@@ -22,6 +24,7 @@
 
 mod entry;
 mod error;
+mod file;
 mod keys;
 mod manifest;
 mod reader;
@@ -32,13 +35,15 @@ mod tests;
 
 pub use entry::{Entry, kind_of};
 pub use error::BackupError;
+pub use file::is_file_path;
 pub use keys::{Chance, KeyFiles, SealedKeys, is_key_file};
 pub use manifest::{Header, Totals};
 pub use reader::{Part, Reader};
 pub use writer::Writer;
 
-/// The format that this code writes, and the newest that it reads.
-pub const FORMAT: u32 = 1;
+/// The format that this code writes, and the newest that it reads. The first had no files.
+pub const FORMAT: u32 = 2;
+const WITHOUT_FILES: u32 = 1;
 
 /// How a backup begins.
 pub const MAGIC: &[u8; 8] = b"FWBACKUP";
@@ -59,6 +64,8 @@ mod tag {
     pub(super) const KEYS: u8 = 3;
     pub(super) const END: u8 = 4;
     pub(super) const FAILED: u8 = 5;
+    pub(super) const FILE: u8 = 6;
+    pub(super) const CONTENT: u8 = 7;
 }
 
 /// The digest of everything up to a chunk.

@@ -28,4 +28,10 @@ pub struct Totals {
     pub leased: u64,
     /// Objects by kind (`deployments.apps`).
     pub kinds: BTreeMap<String, u64>,
+    /// Files beside the store.
+    #[serde(default)]
+    pub files: u64,
+    /// Bytes in these files.
+    #[serde(default)]
+    pub file_bytes: u64,
 }

@@ -7,15 +7,20 @@ use bytes::Bytes;
 
 use crate::entry::{Entry, kind_of};
 use crate::error::BackupError;
+use crate::file::is_file_path;
 use crate::keys::SealedKeys;
 use crate::manifest::{Header, Totals};
-use crate::{Chain, DIGEST_BYTES, FORMAT, MAGIC, MAX_PAYLOAD, tag};
+use crate::{Chain, DIGEST_BYTES, FORMAT, MAGIC, MAX_PAYLOAD, WITHOUT_FILES, tag};
 
 /// What comes next in a backup.
 #[derive(Debug)]
 pub enum Part {
     /// A key.
     Entry(Entry),
+    /// A file begins; what it consists of follows.
+    File(String),
+    /// The next bytes of the file.
+    Content(Bytes),
     /// The keys of the installation, still wrapped.
     Keys(SealedKeys),
     /// The end; everything before it was whole.
@@ -33,6 +38,11 @@ pub struct Reader<R> {
     last: Option<Bytes>,
     read: u64,
     kinds: BTreeMap<String, u64>,
+    format: u32,
+    last_file: Option<String>,
+    in_file: bool,
+    files: u64,
+    file_bytes: u64,
     keys_seen: bool,
     ended: bool,
 }
@@ -54,6 +64,11 @@ impl<R: Read> Reader<R> {
             last: None,
             read: 0,
             kinds: BTreeMap::new(),
+            format: FORMAT,
+            last_file: None,
+            in_file: false,
+            files: 0,
+            file_bytes: 0,
             keys_seen: false,
             ended: false,
         };
@@ -74,10 +89,12 @@ impl<R: Read> Reader<R> {
             .iter()
             .fold(0u32, |number, byte| number << 8 | u32::from(*byte));
         match format {
-            FORMAT => {}
+            FORMAT | WITHOUT_FILES => {}
             newer if newer > FORMAT => return Err(BackupError::NewerFormat(newer)),
             _ => return Err(reader.damaged("it has no format number")),
         }
+        reader.format = format;
+        reader.chain = Chain::start(format);
         let (tag, payload) = reader.chunk()?;
         if tag != tag::HEADER {
             return Err(reader.damaged("it does not begin with a header"));
@@ -108,7 +125,19 @@ impl<R: Read> Reader<R> {
             }
             let before = self.chain;
             let (tag, payload) = self.chunk()?;
+            let was_in_file = std::mem::replace(&mut self.in_file, false);
             match tag {
+                tag::ENTRIES if self.last_file.is_some() => return Err(self.damaged("entries follow files")),
+                tag::FILE | tag::CONTENT if self.keys_seen || self.format == WITHOUT_FILES => {
+                    return Err(self.damaged("a file is where none can be"));
+                }
+                tag::FILE => return self.file(&payload).map(|path| Some(Part::File(path))),
+                tag::CONTENT if !was_in_file => return Err(self.damaged("content has no file")),
+                tag::CONTENT => {
+                    self.in_file = true;
+                    self.file_bytes += payload.len() as u64;
+                    return Ok(Some(Part::Content(payload)));
+                }
                 tag::ENTRIES if self.keys_seen => return Err(self.damaged("entries follow the keys")),
                 tag::ENTRIES if payload.is_empty() => return Err(self.damaged("a chunk is empty")),
                 tag::ENTRIES => self.entries = payload,
@@ -152,10 +181,26 @@ impl<R: Read> Reader<R> {
         Ok(entry)
     }
 
+    fn file(&mut self, payload: &[u8]) -> Result<String, BackupError> {
+        let path = std::str::from_utf8(payload)
+            .ok()
+            .filter(|path| is_file_path(path));
+        let path = path.ok_or_else(|| self.damaged("the path of a file cannot be one"))?;
+        if self.last_file.as_deref().is_some_and(|last| last >= path) {
+            return Err(self.damaged("its files are not in order"));
+        }
+        self.last_file = Some(path.to_owned());
+        self.in_file = true;
+        self.files += 1;
+        Ok(path.to_owned())
+    }
+
     fn end(&mut self, payload: &[u8]) -> Result<Totals, BackupError> {
         let totals: Totals =
             serde_json::from_slice(payload).map_err(|_| self.damaged("its end cannot be understood"))?;
-        if totals.entries != self.read || totals.kinds != self.kinds {
+        let files = (totals.files, totals.file_bytes);
+        if totals.entries != self.read || totals.kinds != self.kinds || files != (self.files, self.file_bytes)
+        {
             return Err(self.damaged("it does not hold what its end says"));
         }
         let mut more = [0; 1];

@@ -61,6 +61,7 @@ fn read(bytes: &[u8]) -> Result<All, BackupError> {
     while let Some(part) = reader.next_part()? {
         match part {
             Part::Entry(entry) => entries.push(entry),
+            Part::File(_) | Part::Content(_) => {}
             Part::Keys(sealed) => keys = Some(sealed),
             Part::End(totals) => return Ok((entries, keys, totals)),
         }
@@ -94,6 +95,86 @@ fn what_was_written_is_read() {
         Err(BackupError::WrongPassphrase)
     ));
     assert!(matches!(keys.open(b""), Err(BackupError::WrongPassphrase)));
+}
+
+#[test]
+fn files_follow_the_entries() {
+    let mut writer = Writer::new(Vec::new(), &header(7)).unwrap();
+    writer.entry(&entry("/a", b"x"), false).unwrap();
+    assert!(matches!(writer.content(b"x"), Err(BackupError::OutOfOrder)));
+    writer.file("repositories/r/a.git/HEAD").unwrap();
+    writer.content(b"main").unwrap();
+    writer.file("repositories/r/a.git/empty").unwrap();
+    writer.file("repositories/r/b.git/refs.pack").unwrap();
+    let large: Vec<u8> = (0..3_000_000u32).map(|number| number.to_le_bytes()[0]).collect();
+    writer.content(&large).unwrap();
+    writer.content(b"end").unwrap();
+    for wrong in [
+        "repositories/r/a.git/HEAD",
+        "repositories/r/b.git/refs.pack",
+        "keys/x",
+        "repositories/../x",
+    ] {
+        assert!(matches!(writer.file(wrong), Err(BackupError::Path(_))), "{wrong}");
+    }
+    assert!(matches!(
+        writer.entry(&entry("/b", b""), false),
+        Err(BackupError::OutOfOrder)
+    ));
+    let (bytes, totals) = writer.finish_with_keys(&key_files(), b"p", CHANCE).unwrap();
+    assert_eq!((totals.files, totals.file_bytes), (3, 3_000_007));
+    let mut reader = Reader::new(&bytes[..]).unwrap();
+    let mut files: Vec<(String, Vec<u8>)> = Vec::new();
+    let mut has_keys = false;
+    while let Some(part) = reader.next_part().unwrap() {
+        match part {
+            Part::File(path) => files.push((path, Vec::new())),
+            Part::Content(bytes) => files.last_mut().unwrap().1.extend_from_slice(&bytes),
+            Part::Keys(_) => has_keys = true,
+            Part::Entry(entry) => assert_eq!(entry.key, "/a"),
+            Part::End(end) => assert_eq!(end, totals),
+        }
+    }
+    assert!(has_keys);
+    assert_eq!(
+        files[0],
+        ("repositories/r/a.git/HEAD".to_owned(), b"main".to_vec())
+    );
+    assert!(files[1].1.is_empty());
+    assert_eq!(files[2].1, [large, b"end".to_vec()].concat());
+    // Damage in a file is found, too.
+    let mut damaged = bytes.clone();
+    damaged[2_000_000] ^= 1;
+    assert!(matches!(read(&damaged), Err(BackupError::Damaged { .. })));
+    assert!(matches!(
+        read(&bytes[..2_000_000]),
+        Err(BackupError::Truncated { .. })
+    ));
+}
+
+/// A backup of the first format: the same without files.
+#[test]
+fn the_first_format_is_read() {
+    let payloads: [(u8, &[u8]); 2] = [
+        (tag::HEADER, br#"{"revision":7,"created":"c","fairway":"0"}"#),
+        (tag::END, br#"{"entries":0,"sealed":0,"leased":0,"kinds":{}}"#),
+    ];
+    let build = |extra: Option<(u8, &'static [u8])>| {
+        let mut bytes = [&MAGIC[..], &1u32.to_be_bytes()].concat();
+        let mut chain = Chain::start(1);
+        let [header, end] = payloads;
+        for (tag, payload) in [Some(header), extra, Some(end)].into_iter().flatten() {
+            chain = chain.next(tag, payload);
+            bytes.push(tag);
+            bytes.extend_from_slice(&u32::try_from(payload.len()).unwrap().to_be_bytes());
+            bytes.extend_from_slice(payload);
+            bytes.extend_from_slice(&chain.0);
+        }
+        bytes
+    };
+    assert_eq!(read(&build(None)).unwrap().2.files, 0);
+    let with_file = build(Some((tag::FILE, b"repositories/x/HEAD")));
+    assert!(matches!(read(&with_file), Err(BackupError::Damaged { .. })));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use crate::entry::{Entry, kind_of};
 use crate::error::BackupError;
+use crate::file::is_file_path;
 use crate::keys::{Chance, KeyFiles};
 use crate::manifest::{Header, Totals};
 use crate::{CHUNK_BYTES, Chain, FORMAT, MAGIC, MAX_PAYLOAD, tag};
@@ -14,6 +15,7 @@ pub struct Writer<W> {
     chain: Chain,
     entries: Vec<u8>,
     last: Option<bytes::Bytes>,
+    last_file: Option<String>,
     totals: Totals,
 }
 
@@ -25,6 +27,7 @@ impl<W: Write> Writer<W> {
             chain: Chain::start(FORMAT),
             entries: Vec::new(),
             last: None,
+            last_file: None,
             totals: Totals::default(),
         };
         writer.put(MAGIC)?;
@@ -41,7 +44,7 @@ impl<W: Write> Writer<W> {
 
     /// The next key. `sealed`: its value is encrypted.
     pub fn entry(&mut self, entry: &Entry, sealed: bool) -> Result<(), BackupError> {
-        if self.last.as_ref().is_some_and(|last| *last >= entry.key) {
+        if self.last_file.is_some() || self.last.as_ref().is_some_and(|last| *last >= entry.key) {
             return Err(BackupError::OutOfOrder);
         }
         entry.encode(&mut self.entries).map_err(BackupError::TooLarge)?;
@@ -60,6 +63,31 @@ impl<W: Write> Writer<W> {
     /// Counts keys that were left out because of their leases.
     pub fn left_out(&mut self, leased: u64) {
         self.totals.leased += leased;
+    }
+
+    /// Begins a file, after all entries. Files come in the order of their paths.
+    pub fn file(&mut self, path: &str) -> Result<(), BackupError> {
+        let follows = self.last_file.as_deref().is_none_or(|last| last < path);
+        if !follows || !is_file_path(path) {
+            return Err(BackupError::Path(path.to_owned()));
+        }
+        self.flush_entries()?;
+        self.chunk(tag::FILE, path.as_bytes())?;
+        self.last_file = Some(path.to_owned());
+        self.totals.files += 1;
+        Ok(())
+    }
+
+    /// The next bytes of the file that was begun last.
+    pub fn content(&mut self, bytes: &[u8]) -> Result<(), BackupError> {
+        if self.last_file.is_none() {
+            return Err(BackupError::OutOfOrder);
+        }
+        for piece in bytes.chunks(CHUNK_BYTES) {
+            self.chunk(tag::CONTENT, piece)?;
+        }
+        self.totals.file_bytes += bytes.len() as u64;
+        Ok(())
     }
 
     /// Adds keys, wrapped by a passphrase, and ends the backup.

@@ -56,7 +56,7 @@ pub(super) async fn served(place: &Place, object: &Value) -> Result<Option<Arc<K
 }
 
 /// The kinds of what is declared, and of what was there at the last look or sync.
-pub(super) async fn in_use(
+pub(crate) async fn in_use(
     application: &Application,
     place: &Place,
     targets: &[Value],

@@ -5,6 +5,7 @@
 //! (`repository`, `repo-creds`) in the workspace of the application.
 
 mod credentials;
+mod wake;
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -13,6 +13,7 @@ use crate::host::{Denial, Host, Opened};
 use crate::owner;
 use crate::place::PlaceError;
 use crate::route::Slug;
+use crate::scopes::{self, Area};
 use crate::transport::{Body, Input, full, response};
 
 /// The largest body: files in Base64.
@@ -42,6 +43,7 @@ pub(super) struct Answer {
 enum Content {
     Json(Value),
     Bytes(Vec<u8>, &'static str),
+    Stream(Body, &'static str),
     Nothing,
 }
 
@@ -78,6 +80,15 @@ impl Answer {
         }
     }
 
+    /// Something that is written while it is sent.
+    pub(super) fn stream(content: Body, media_type: &'static str, name: &str) -> Self {
+        Self {
+            status: StatusCode::OK,
+            content: Content::Stream(content, media_type),
+            headers: vec![("content-disposition", format!("attachment; filename=\"{name}\""))],
+        }
+    }
+
     pub(super) fn response(self) -> Response<Body> {
         let mut answer = match self.content {
             Content::Json(value) => response(
@@ -86,6 +97,7 @@ impl Answer {
                 full(value.to_string()),
             ),
             Content::Bytes(bytes, media_type) => response(self.status, media_type, full(bytes)),
+            Content::Stream(body, media_type) => response(self.status, media_type, body),
             Content::Nothing => {
                 let mut empty = Response::new(full(""));
                 *empty.status_mut() = self.status;
@@ -103,7 +115,7 @@ impl Answer {
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(super) struct Problem {
+pub(crate) struct Problem {
     pub status: StatusCode,
     pub message: String,
 }
@@ -149,6 +161,13 @@ impl Problem {
         }
         answer
     }
+}
+
+/// The caller's token is not for this.
+pub(super) fn out_of_scope(area: Area, is_write: bool) -> Problem {
+    let needed = format!("{}:{}", if is_write { "write" } else { "read" }, area.name());
+    let why = format!("token does not have at least one of required scope(s): [{needed}]");
+    Problem::new(StatusCode::FORBIDDEN, why)
 }
 
 impl From<Denial> for Problem {
@@ -252,6 +271,11 @@ impl Call {
     pub(super) async fn caller_in(&self, owner: &str) -> Result<(String, Caller), Problem> {
         let workspace = owner::workspace_of(owner).ok_or_else(|| Problem::not_found("The organisation"))?;
         let caller = self.host.caller(&workspace, &self.headers).await?;
+        let is_write = self.method != Method::GET;
+        let may = |area| scopes::allow(caller.user.as_ref(), area, is_write);
+        if !may(Area::Organization) && !may(Area::Repository) {
+            return Err(out_of_scope(Area::Organization, is_write));
+        }
         match caller.is_known() {
             true => Ok((workspace, caller)),
             false => Err(Denial::Unauthenticated.into()),
@@ -263,6 +287,11 @@ impl Call {
         let token = access::token(&self.headers).ok_or(Denial::Unauthenticated)?;
         let home = access::workspace_of_token(&token).unwrap_or_else(|| "root".to_owned());
         let caller = self.host.caller(&home, &self.headers).await?;
+        let is_write = self.method != Method::GET;
+        let may = |area| scopes::allow(caller.user.as_ref(), area, is_write);
+        if !may(Area::User) && !may(Area::Repository) {
+            return Err(out_of_scope(Area::User, is_write));
+        }
         Ok((home, caller))
     }
 

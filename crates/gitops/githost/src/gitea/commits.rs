@@ -26,18 +26,27 @@ pub(super) async fn list(call: &Call, slug: &Slug) -> Result<Answer, Problem> {
         .map(String::as_str)
         .filter(|path| !path.is_empty());
     let (skip, limit) = call.page();
-    let commits = opened.repository.log(&start, None, path, skip, limit).await?;
+    let without = match call.query.get("not").filter(|text| !text.is_empty()) {
+        Some(revision) => Some(opened.repository.resolve(revision).await?),
+        None => None,
+    };
+    let without = without.as_ref();
+    let commits = opened.repository.log(&start, without, path, skip, limit).await?;
     let total = match path {
-        None => opened.repository.count(&start, None).await?,
+        None => opened.repository.count(&start, without).await?,
         // One more than is shown says that there are more; how many, would cost a walk over all of history.
         Some(_) => skip + commits.len() + usize::from(commits.len() == limit),
     };
-    let with_files = call.query.get("files").is_none_or(|text| text != "false");
+    let is_wanted = |field: &str| call.query.get(field).is_none_or(|text| text != "false");
+    let (with_files, with_figures) = (is_wanted("files"), is_wanted("stat"));
     let mut shown = Vec::new();
     for info in &commits {
         let mut shape = shapes::commit(call.host.url(), slug, info);
-        if with_files {
+        if with_files || with_figures {
             describe(&opened, info.parents.first(), &info.id, &mut shape).await?;
+        }
+        if !with_files {
+            shape["files"] = json!([]);
         }
         shown.push(shape);
     }

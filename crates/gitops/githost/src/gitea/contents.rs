@@ -196,11 +196,16 @@ pub(super) async fn change_one(call: &Call, slug: &Slug, path: &str) -> Result<A
     let (opened, commit, entries) = change(call, slug, vec![operation]).await?;
     let branch = target_branch(call, &opened);
     let info = opened.repository.commit_info(&commit).await?;
-    let content = entries
-        .first()
-        .map(|entry| shape(call, slug, &branch, &commit, entry, None));
+    let content = match entries.first() {
+        None => None,
+        Some(entry) => {
+            let bytes = opened.repository.object(&entry.id, "blob", MAX_FILE).await?;
+            Some(shape(call, slug, &branch, &commit, entry, Some(&bytes)))
+        }
+    };
     let answer = json!({
-        "content": content, "commit": shapes::commit(call.host.url(), slug, &info), "verification": null,
+        "content": content, "commit": shapes::file_commit(call.host.url(), slug, &info),
+        "verification": shapes::verification(&info),
     });
     Ok(match kind {
         "create" => Answer::created(answer),
@@ -240,7 +245,8 @@ pub(super) async fn change_many(call: &Call, slug: &Slug) -> Result<Answer, Prob
         .map(|entry| shape(call, slug, &branch, &commit, entry, None))
         .collect();
     Ok(Answer::created(json!({
-        "files": shown, "commit": shapes::commit(call.host.url(), slug, &info), "verification": null,
+        "files": shown, "commit": shapes::file_commit(call.host.url(), slug, &info),
+        "verification": shapes::verification(&info),
     })))
 }
 
@@ -272,11 +278,10 @@ fn operation(kind: &'static str, path: &str, fields: &Value) -> Result<Operation
 }
 
 fn target_branch(call: &Call, opened: &Opened) -> String {
-    let named = call
-        .text("new_branch")
-        .or_else(|| call.text("branch"))
-        .filter(|name| !name.is_empty());
-    named.unwrap_or(&opened.wanted.default_branch).to_owned()
+    // Clients send every field, empty where nothing is meant.
+    let named = |field: &str| call.text(field).filter(|name| !name.is_empty());
+    let branch = named("new_branch").or_else(|| named("branch"));
+    branch.unwrap_or(&opened.wanted.default_branch).to_owned()
 }
 
 /// Makes the commit and moves the branch; what is at the paths afterwards.

@@ -71,6 +71,7 @@ pub(super) async fn land(
             other => other.into(),
         })?;
     // Nobody listens to what follows, but everybody is told.
+    crate::hooks::payload::pushed(&call.host, &push).await;
     drop(call.host.tell(&push));
     Ok(())
 }

@@ -4,7 +4,7 @@ mod merge;
 mod open;
 mod shape;
 
-use fairway_gitops_git::{ObjectId, RefName};
+use fairway_gitops_git::{ObjectId, RefName, Repository};
 use serde_json::{Value, json};
 
 use super::call::{Answer, Call, Problem};
@@ -12,13 +12,15 @@ use super::commits::word;
 use super::proposals::Pull;
 use super::{records, shapes};
 use crate::access::Verb;
+use crate::hooks::payload::{self, Scene};
 use crate::host::Opened;
 use crate::route::Slug;
 
 pub(super) use merge::merge;
 pub use open::OpenPull;
 pub(crate) use open::open;
-use shape::{now, shape};
+use shape::now;
+pub(crate) use shape::shape;
 
 /// The file of a repository's pull requests; one's comments have a file of their own.
 const PULLS: &str = "pulls";
@@ -32,15 +34,42 @@ fn text(call: &Call, field: &str) -> Option<String> {
 }
 
 /// Base and head of a pull request, as they are now; of a merged one, as they were then.
-async fn ends(opened: &Opened, pull: &Value) -> Result<(Option<ObjectId>, Option<ObjectId>), Problem> {
+async fn ends(
+    repository: &Repository,
+    pull: &Value,
+) -> Result<(Option<ObjectId>, Option<ObjectId>), Problem> {
     let fixed = |field: &str| pull[field].as_str().and_then(|text| ObjectId::parse(text).ok());
     if let (Some(base), Some(head)) = (fixed("base_sha"), fixed("head_sha")) {
         return Ok((Some(base), Some(head)));
     }
     let branch = |field: &str| RefName::branch(pull[field].as_str().unwrap_or(""));
-    let base = opened.repository.reference(&branch("base")?).await?;
-    let head = opened.repository.reference(&branch("head")?).await?;
+    let base = repository.reference(&branch("base")?).await?;
+    let head = repository.reference(&branch("head")?).await?;
     Ok((base, head))
+}
+
+async fn present(call: &Call, slug: &Slug, opened: &Opened, pull: &Value) -> Result<Value, Problem> {
+    shape(&call.host, slug, &opened.wanted, &opened.repository, pull).await
+}
+
+/// Where hooks are told what happens.
+fn scene<'a>(call: &'a Call, slug: &Slug, opened: &'a Opened) -> Scene<'a> {
+    Scene {
+        host: &call.host,
+        slug: slug.clone(),
+        wanted: &opened.wanted,
+        repository: &opened.repository,
+        by: &opened.caller,
+    }
+}
+
+/// Open pull requests with this head.
+pub(crate) async fn open_of(repository: &Repository, branch: &str) -> Vec<Value> {
+    let all = records::read(repository, PULLS.to_owned())
+        .await
+        .unwrap_or_default();
+    let is_it = |pull: &Value| pull["state"] == "open" && pull["head"] == branch;
+    all.into_iter().filter(is_it).collect()
 }
 
 async fn find(opened: &Opened, number: &str) -> Result<Value, Problem> {
@@ -125,7 +154,8 @@ pub(super) async fn create(call: &Call, slug: &Slug) -> Result<Answer, Problem> 
         .watchers()
         .iter()
         .for_each(|watcher| watcher.proposed(&opening));
-    Ok(Answer::created(shape(call, slug, &opened, &made).await?))
+    payload::pull_changed(&scene(call, slug, &opened), &made, "opened", Value::Null).await;
+    Ok(Answer::created(present(call, slug, &opened, &made).await?))
 }
 
 /// `GET pulls`, newest first.
@@ -138,7 +168,7 @@ pub(super) async fn list(call: &Call, slug: &Slug) -> Result<Answer, Problem> {
     let (skip, limit) = call.page();
     let mut shown = Vec::new();
     for pull in all.iter().skip(skip).take(limit) {
-        shown.push(shape(call, slug, &opened, pull).await?);
+        shown.push(present(call, slug, &opened, pull).await?);
     }
     Ok(call.paged(shown, all.len()))
 }
@@ -151,7 +181,7 @@ pub(super) async fn get(call: &Call, slug: &Slug, number: &str) -> Result<Answer
         .or_else(|| number.strip_suffix(".patch"));
     let pull = find(&opened, plain.unwrap_or(number)).await?;
     if plain.is_none() {
-        return Ok(Answer::ok(shape(call, slug, &opened, &pull).await?));
+        return Ok(Answer::ok(present(call, slug, &opened, &pull).await?));
     }
     let (start, head) = range(&opened, &pull).await?;
     let patch = opened.repository.diff(&start, &head).await?;
@@ -160,7 +190,7 @@ pub(super) async fn get(call: &Call, slug: &Slug, number: &str) -> Result<Answer
 
 /// Where the branches parted, and the head.
 async fn range(opened: &Opened, pull: &Value) -> Result<(ObjectId, ObjectId), Problem> {
-    let (Some(base), Some(head)) = ends(opened, pull).await? else {
+    let (Some(base), Some(head)) = ends(&opened.repository, pull).await? else {
         return Err(Problem::not_found("A branch of the pull request"));
     };
     let start = opened.repository.merge_base(&base, &head).await?;
@@ -206,7 +236,31 @@ pub(super) async fn edit(call: &Call, slug: &Slug, number: &str) -> Result<Answe
     })
     .await?;
     call.host.tell_pulls(slug);
-    Ok(Answer::created(shape(call, slug, &opened, &changed).await?))
+    for (action, changes) in happened(&pull, &changed) {
+        payload::pull_changed(&scene(call, slug, &opened), &changed, action, changes).await;
+    }
+    Ok(Answer::created(present(call, slug, &opened, &changed).await?))
+}
+
+/// What an edit did, in the words of hooks.
+fn happened(before: &Value, after: &Value) -> Vec<(&'static str, Value)> {
+    let mut found = Vec::new();
+    let mut changes = json!({});
+    for field in ["title", "body"]
+        .into_iter()
+        .filter(|field| before[field] != after[field])
+    {
+        changes[field] = json!({"from": before[field]});
+    }
+    if changes != json!({}) {
+        found.push(("edited", changes));
+    }
+    match (before["state"].as_str(), after["state"].as_str()) {
+        (Some("open"), Some("closed")) => found.push(("closed", Value::Null)),
+        (Some("closed"), Some("open")) => found.push(("reopened", Value::Null)),
+        _ => {}
+    }
+    found
 }
 
 /// `GET pulls/{number}/commits`
@@ -288,10 +342,11 @@ pub(super) async fn comment(call: &Call, slug: &Slug, number: &str) -> Result<An
     })
     .await?;
     let number = pull["number"].as_u64().unwrap_or(0);
-    update(&opened, number, move |pull| {
+    let pull = update(&opened, number, move |pull| {
         pull["comments"] = count.into();
         Ok(())
     })
     .await?;
+    payload::commented(&scene(call, slug, &opened), &pull, &made, "created").await;
     Ok(Answer::created(made))
 }

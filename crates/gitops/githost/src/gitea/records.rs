@@ -27,7 +27,7 @@ fn failed(error: &std::io::Error) -> Problem {
 }
 
 /// The list in a file; empty if there is none.
-pub(super) async fn read(repository: &Repository, name: String) -> Result<Vec<Value>, Problem> {
+pub(crate) async fn read(repository: &Repository, name: String) -> Result<Vec<Value>, Problem> {
     let path = path(repository, &name);
     let read = tokio::task::spawn_blocking(move || read_list(&path)).await;
     read.unwrap_or_else(|broken| Err(std::io::Error::other(broken)))
@@ -35,7 +35,7 @@ pub(super) async fn read(repository: &Repository, name: String) -> Result<Vec<Va
 }
 
 /// Changes the list in a file; what `change` returns.
-pub(super) async fn change<T: Send + 'static>(
+pub(crate) async fn change<T: Send + 'static>(
     repository: &Repository,
     name: String,
     change: impl FnOnce(&mut Vec<Value>) -> Result<T, Problem> + Send + 'static,
@@ -64,6 +64,16 @@ pub(super) async fn change<T: Send + 'static>(
     });
     done.await
         .unwrap_or_else(|broken| Err(failed(&std::io::Error::other(broken))))
+}
+
+/// Removes a file of records; nothing happens if there is none.
+pub(crate) async fn remove(repository: &Repository, name: String) -> Result<(), Problem> {
+    let path = path(repository, &name);
+    let removed = tokio::task::spawn_blocking(move || fs::remove_file(path)).await;
+    match removed.unwrap_or_else(|broken| Err(std::io::Error::other(broken))) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(&error)),
+        _ => Ok(()),
+    }
 }
 
 fn read_list(path: &PathBuf) -> std::io::Result<Vec<Value>> {

@@ -96,7 +96,12 @@ fn read(object: &Json) -> Wanted {
     )
 }
 
-async fn describe(call: &Call, slug: &Slug, wanted: &Wanted, caller: &Caller) -> Result<Value, Problem> {
+pub(super) async fn describe(
+    call: &Call,
+    slug: &Slug,
+    wanted: &Wanted,
+    caller: &Caller,
+) -> Result<Value, Problem> {
     let workspace = owner::workspace_of(&slug.owner).ok_or_else(|| Problem::not_found("The organisation"))?;
     let repository = call.host.place().ensure(wanted).await?;
     let is_empty = repository.references("refs/heads/").await?.is_empty();

@@ -11,21 +11,21 @@ use crate::route::Slug;
 
 /// What a caller may do with a repository.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Permissions {
+pub(crate) struct Permissions {
     pub admin: bool,
     pub push: bool,
     pub pull: bool,
 }
 
 /// A number for a thing that has none: the same for the same text, and one that JavaScript can hold.
-pub(super) fn number_of(text: &str) -> u64 {
+pub(crate) fn number_of(text: &str) -> u64 {
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
     let start = digest.as_ref().iter().take(6);
     start.fold(0, |number, byte| number * 256 + u64::from(*byte))
 }
 
 /// A user by name.
-pub(super) fn user(name: &str) -> Value {
+pub(crate) fn user(name: &str) -> Value {
     json!({
         "id": number_of(name), "login": name, "login_name": "", "source_id": 0, "full_name": "", "email": "",
         "avatar_url": "", "html_url": "", "language": "", "is_admin": false, "active": true, "restricted": false,
@@ -35,14 +35,14 @@ pub(super) fn user(name: &str) -> Value {
 }
 
 /// Who asks.
-pub(super) fn caller(caller: &Caller) -> Value {
+pub(crate) fn caller(caller: &Caller) -> Value {
     let mut shape = user(caller.short_name());
     shape["full_name"] = caller.name().into();
     shape
 }
 
 /// An organisation, which is a workspace.
-pub(super) fn organisation(owner: &str) -> Value {
+pub(crate) fn organisation(owner: &str) -> Value {
     json!({
         "id": number_of(owner), "name": owner, "username": owner, "full_name": owner, "email": "", "avatar_url": "",
         "description": "", "website": "", "location": "", "visibility": "private", "repo_admin_change_team_access": false,
@@ -50,7 +50,7 @@ pub(super) fn organisation(owner: &str) -> Value {
 }
 
 /// A repository.
-pub(super) fn repository(
+pub(crate) fn repository(
     url: &str,
     slug: &Slug,
     wanted: &Wanted,
@@ -76,8 +76,24 @@ pub(super) fn repository(
     })
 }
 
+/// A pull request as the issue that it is to those who know issues only.
+pub(crate) fn issue(pull: &Value) -> Value {
+    let mut issue = json!({
+        "id": pull["id"], "url": pull["url"], "html_url": pull["html_url"], "number": pull["number"], "user": pull["user"],
+        "original_author": "", "original_author_id": 0, "title": pull["title"], "body": pull["body"], "ref": "", "assets": [],
+        "labels": [], "milestone": null, "assignee": null, "assignees": null, "state": pull["state"], "is_locked": false,
+        "comments": pull["comments"], "created_at": pull["created_at"], "updated_at": pull["updated_at"],
+        "closed_at": pull["closed_at"], "due_date": null,
+    });
+    issue["pull_request"] = json!({
+        "merged": pull["merged"], "merged_at": pull["merged_at"], "draft": false, "html_url": pull["html_url"],
+    });
+    issue["repository"] = pull["base"]["repo"].clone();
+    issue
+}
+
 /// A moment, as RFC 3339 with the offset that it was written with.
-pub(super) fn moment(signature: &Signature) -> String {
+pub(crate) fn moment(signature: &Signature) -> String {
     let local = signature
         .seconds
         .saturating_add(i64::from(signature.offset_minutes) * 60);
@@ -99,7 +115,7 @@ fn identity(signature: &Signature) -> Value {
 }
 
 /// A commit in a list of commits.
-pub(super) fn commit(url: &str, slug: &Slug, info: &CommitInfo) -> Value {
+pub(crate) fn commit(url: &str, slug: &Slug, info: &CommitInfo) -> Value {
     let api = format!("{url}/api/v1/repos/{slug}");
     let link = |id: &str| format!("{api}/git/commits/{id}");
     let parents: Vec<Value> = info
@@ -120,7 +136,7 @@ pub(super) fn commit(url: &str, slug: &Slug, info: &CommitInfo) -> Value {
     })
 }
 
-fn verification(info: &CommitInfo) -> Value {
+pub(crate) fn verification(info: &CommitInfo) -> Value {
     let reason = if info.is_signed {
         "gpg.error.no_gpg_keys_found"
     } else {
@@ -129,8 +145,19 @@ fn verification(info: &CommitInfo) -> Value {
     json!({"verified": false, "reason": reason, "signature": "", "signer": null, "payload": ""})
 }
 
+/// A commit that changed files: the same without another level.
+pub(crate) fn file_commit(url: &str, slug: &Slug, info: &CommitInfo) -> Value {
+    let mut shape = commit(url, slug, info);
+    let inner = shape["commit"].take();
+    json!({
+        "url": shape["url"], "sha": shape["sha"], "created": shape["created"], "html_url": shape["html_url"],
+        "author": inner["author"], "committer": inner["committer"], "parents": shape["parents"], "message": inner["message"],
+        "tree": inner["tree"],
+    })
+}
+
 /// A commit as branches and webhooks have it.
-pub(super) fn payload_commit(url: &str, slug: &Slug, info: &CommitInfo) -> Value {
+pub(crate) fn payload_commit(url: &str, slug: &Slug, info: &CommitInfo) -> Value {
     let person =
         |signature: &Signature| json!({"name": signature.name, "email": signature.email, "username": ""});
     json!({

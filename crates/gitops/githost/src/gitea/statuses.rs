@@ -68,8 +68,10 @@ pub(super) async fn combined(call: &Call, slug: &Slug, revision: &str) -> Result
     let commit = opened.repository.resolve(revision).await?;
     let latest = latest(&opened.repository, commit.as_str()).await?;
     let url = call.host.url();
+    let repository = super::repos::describe(call, slug, &opened.wanted, &opened.caller).await?;
     Ok(Answer::ok(json!({
         "state": worst(&latest), "sha": commit.as_str(), "total_count": latest.len(), "statuses": latest,
+        "repository": repository,
         "commit_url": format!("{url}/api/v1/repos/{slug}/git/commits/{commit}"),
         "url": format!("{url}/api/v1/repos/{slug}/commits/{commit}/status"),
     })))

@@ -1,5 +1,8 @@
 //! An API server of three questions: who is this, may he do that, and what is this Repository.
 
+#[path = "secrets.rs"]
+mod secrets;
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -16,6 +19,7 @@ pub(crate) struct Known {
     pub users: Vec<String>,
     pub rights: Vec<String>,
     pub objects: BTreeMap<(String, String), Value>,
+    pub secrets: secrets::Secrets,
     serial: u64,
 }
 
@@ -64,7 +68,13 @@ impl Api {
                 let (parts, body) = request.into_parts();
                 let body = body.collect().await.unwrap().to_bytes();
                 let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-                let (status, answer) = api.answer(&workspace, parts.method.as_str(), parts.uri.path(), body);
+                let (method, path) = (parts.method.as_str(), parts.uri.path());
+                let query = parts.uri.query().unwrap_or("");
+                let kept = {
+                    let secrets = &mut api.0.lock().unwrap().secrets;
+                    secrets.answer(&workspace, method, path, query, &body)
+                };
+                let (status, answer) = kept.unwrap_or_else(|| api.answer(&workspace, method, path, body));
                 let response = Response::builder()
                     .status(status)
                     .body(Body::from(answer.to_string().into_bytes()));
@@ -85,7 +95,11 @@ impl Api {
         match (method, name) {
             ("POST", "tokenreviews") => {
                 let token = body["spec"]["token"].as_str().unwrap_or("").to_owned();
-                body["status"] = match known.users.contains(&token) {
+                let audiences = &body["spec"]["audiences"];
+                let issued = known.secrets.reviewed(workspace, &token, audiences);
+                let is_user = audiences.is_null() && known.users.contains(&token);
+                let token = issued.clone().unwrap_or(token);
+                body["status"] = match is_user || issued.is_some() {
                     true => {
                         json!({"authenticated": true, "user": {"username": token, "groups": ["system:authenticated"]}})
                     }

@@ -21,6 +21,11 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) async fn start() -> Self {
+        Self::start_with("loopback").await
+    }
+
+    /// A host whose webhooks may go there.
+    pub(crate) async fn start_with(allowed: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -30,6 +35,7 @@ impl Place {
             repositories: directory.path().join("repositories"),
             url: format!("http://127.0.0.1:{port}"),
             client_at: Arc::new(move |workspace| asked.client(workspace)),
+            allowed_hosts: fairway_outbound::AllowedHosts::parse(allowed).unwrap(),
         })
         .unwrap();
         let serving = Arc::clone(&host);
@@ -56,6 +62,18 @@ impl Place {
             port,
             directory,
         }
+    }
+
+    /// The host again, as after a restart.
+    pub(crate) fn again(&self) -> Arc<Host> {
+        let asked = self.api.clone();
+        let options = Options {
+            repositories: self.path("repositories"),
+            url: format!("http://127.0.0.1:{}", self.port),
+            client_at: Arc::new(move |workspace| asked.client(workspace)),
+            allowed_hosts: fairway_outbound::AllowedHosts::parse("loopback").unwrap(),
+        };
+        Host::new(options).unwrap()
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

@@ -242,7 +242,16 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
             on(&["create"], &["authorization.k8s.io"], &["subjectaccessreviews"]),
             on(&["get"], &["core.kcp.io"], &["logicalclusters"]),
             // Credentials of mirrors: only Secrets that are labelled as such and name the address are used.
-            on(&["get"], CORE, &["configmaps", "secrets"]),
+            on(&["get"], CORE, &["configmaps"]),
+            // Webhooks of repositories, and what tokens for the Git host are bound to.
+            on(
+                &["create", "delete", "get", "list", "patch", "update"],
+                CORE,
+                &["secrets"],
+            ),
+            on(&["get"], CORE, &["serviceaccounts"]),
+            // A token for an account that has shown who it is.
+            on(&["create"], CORE, &["serviceaccounts/token"]),
         ],
         ..Role::NONE
     },

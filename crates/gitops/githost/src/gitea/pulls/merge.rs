@@ -5,11 +5,12 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::shape::now;
-use super::{ends, find, update};
+use super::{ends, find, scene, update};
 use crate::access::Verb;
 use crate::gitea::call::{Answer, Call, Problem};
 use crate::gitea::contents::signature;
 use crate::gitea::land::land;
+use crate::hooks::payload;
 use crate::host::Opened;
 use crate::push::rules::Means;
 use crate::route::Slug;
@@ -32,7 +33,11 @@ pub(in crate::gitea) async fn merge(call: &Call, slug: &Slug, number: &str) -> R
             "the pull request is not open",
         ));
     }
-    let (Some(base), Some(head)) = ends(&opened, &pull).await? else {
+    if call.flag("merge_when_checks_succeed") == Some(true) {
+        let why = "nobody waits for checks here; merge when they have succeeded";
+        return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, why));
+    }
+    let (Some(base), Some(head)) = ends(&opened.repository, &pull).await? else {
         return Err(Problem::not_found("A branch of the pull request"));
     };
     if call
@@ -63,6 +68,13 @@ pub(in crate::gitea) async fn merge(call: &Call, slug: &Slug, number: &str) -> R
             let rebased = opened.repository.rebase(&head, &base, &committer).await?;
             rebased.map_err(|paths| conflict(&paths))?
         }
+        "rebase-merge" => {
+            let committer = signature(&Value::Null, "", &opened);
+            let rebased = opened.repository.rebase(&head, &base, &committer).await?;
+            let rebased = rebased.map_err(|paths| conflict(&paths))?;
+            let parents = vec![base.clone(), rebased.clone()];
+            one_commit(call, &opened, &pull, parents, &base, &rebased).await?
+        }
         "fast-forward-only" => match opened.repository.is_ancestor(&base, &head).await? {
             true => head.clone(),
             false => {
@@ -73,7 +85,8 @@ pub(in crate::gitea) async fn merge(call: &Call, slug: &Slug, number: &str) -> R
             }
         },
         other => {
-            let why = format!("{other:?} is none of merge, squash, rebase and fast-forward-only");
+            let why =
+                format!("{other:?} is none of merge, squash, rebase, rebase-merge and fast-forward-only");
             return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, why));
         }
     };
@@ -93,7 +106,7 @@ pub(in crate::gitea) async fn merge(call: &Call, slug: &Slug, number: &str) -> R
         base.to_string(),
         head.to_string(),
     );
-    update(&opened, pull["number"].as_u64().unwrap_or(0), move |pull| {
+    let merged = update(&opened, pull["number"].as_u64().unwrap_or(0), move |pull| {
         pull["state"] = "closed".into();
         pull["merged"] = true.into();
         pull["merged_by"] = by.into();
@@ -107,6 +120,7 @@ pub(in crate::gitea) async fn merge(call: &Call, slug: &Slug, number: &str) -> R
     })
     .await?;
     call.host.tell_pulls(slug);
+    payload::pull_changed(&scene(call, slug, &opened), &merged, "closed", Value::Null).await;
     if call.flag("delete_branch_after_merge") == Some(true) {
         let source = RefName::branch(pull["head"].as_str().unwrap_or(""))?;
         land(call, slug, &opened, source, Some(head), None, Means::Merge).await?;

@@ -1,12 +1,13 @@
 //! A pull request as Gitea's JSON has it.
 
-use fairway_gitops_git::{Merged, ObjectId};
+use fairway_gitops_git::{Merged, ObjectId, Repository};
 use serde_json::{Value, json};
 
 use super::ends;
-use crate::gitea::call::{Call, Problem};
+use crate::catalog::Wanted;
+use crate::gitea::call::Problem;
 use crate::gitea::shapes;
-use crate::host::Opened;
+use crate::host::Host;
 use crate::route::Slug;
 
 pub(super) fn now() -> String {
@@ -14,23 +15,29 @@ pub(super) fn now() -> String {
 }
 
 /// With what is true of it now: where its branches are, and whether they can be merged.
-pub(super) async fn shape(call: &Call, slug: &Slug, opened: &Opened, pull: &Value) -> Result<Value, Problem> {
-    let (base, head) = ends(opened, pull).await?;
+pub(crate) async fn shape(
+    host: &Host,
+    slug: &Slug,
+    wanted: &Wanted,
+    repository: &Repository,
+    pull: &Value,
+) -> Result<Value, Problem> {
+    let (base, head) = ends(repository, pull).await?;
     let is_open = pull["state"] == "open";
     let (mut mergeable, mut merge_base) = (false, None);
     if let (Some(base), Some(head)) = (&base, &head) {
-        merge_base = opened.repository.merge_base(base, head).await?;
-        let merged = async || opened.repository.merge_trees(base, head).await;
+        merge_base = repository.merge_base(base, head).await?;
+        let merged = async || repository.merge_trees(base, head).await;
         mergeable = is_open && merge_base.is_some() && matches!(merged().await, Ok(Merged::Tree(_)));
     }
-    let url = call.host.url();
+    let url = host.url();
     let link = format!("{url}/{slug}/pulls/{}", pull["number"]);
     let end = |branch: &Value, id: Option<&ObjectId>| {
         json!({
             "label": branch, "ref": branch, "sha": id.map_or("", ObjectId::as_str),
-            "repo_id": shapes::number_of(&opened.wanted.uid),
-            "repo": {"id": shapes::number_of(&opened.wanted.uid), "name": slug.name, "full_name": slug.to_string(),
-                     "owner": shapes::user(&slug.owner), "clone_url": call.host.clone_url(slug), "private": opened.wanted.is_private},
+            "repo_id": shapes::number_of(&wanted.uid),
+            "repo": {"id": shapes::number_of(&wanted.uid), "name": slug.name, "full_name": slug.to_string(),
+                     "owner": shapes::user(&slug.owner), "clone_url": host.clone_url(slug), "private": wanted.is_private},
         })
     };
     let is_merged = pull["merged"] == true;
