@@ -1,10 +1,12 @@
 //! The GitOps engine, wired to the API of this process, and to the Git repositories that it hosts or copies.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use fairway_controller::{ClientFactory, Metrics, Shutdown};
-use fairway_gitops_engine::sources::git::{GitSources, Hosted};
+use fairway_gitops_engine::sources::AllSources;
+use fairway_gitops_engine::sources::git::{self, GitSources, Hosted};
 use fairway_gitops_engine::{Options, USER};
 use fairway_gitops_git::Git;
 use fairway_gitops_githost::seams::{Push, PushWatcher};
@@ -25,6 +27,10 @@ pub(super) struct Directories {
     home: PathBuf,
     /// Copies of repositories elsewhere.
     copies: PathBuf,
+    /// Charts that were fetched.
+    charts: PathBuf,
+    /// The certificate by which this installation is known.
+    authority: PathBuf,
 }
 
 impl Directories {
@@ -32,6 +38,8 @@ impl Directories {
         Self {
             home: data.path().join("git-home"),
             copies: data.path().join("git-copies"),
+            charts: data.path().join("charts"),
+            authority: data.pki("ca").0,
         }
     }
 }
@@ -40,9 +48,31 @@ impl Directories {
 pub(super) struct OwnHost {
     pub host: Arc<Host>,
     pub kernel: Arc<Kernel>,
+    /// Where it listens.
+    pub listen: SocketAddr,
 }
 
 impl OwnHost {
+    /// How repositories of other workspaces are reached: over the web listener, with a token, as from outside. The
+    /// certificate is read each time, since it may be replaced.
+    fn from_outside(&self, authority: PathBuf) -> git::OwnHost {
+        let url = self.host.url().to_owned();
+        let place = url.trim_start_matches("https://");
+        let address = match self.listen.ip() {
+            ip if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            ip => ip,
+        };
+        let address = match address {
+            IpAddr::V4(ip) => ip.to_string(),
+            IpAddr::V6(ip) => format!("[{ip}]"),
+        };
+        git::OwnHost {
+            at: format!("{place}:{address}"),
+            authority: Box::new(move || std::fs::read_to_string(&authority).ok()),
+            url,
+        }
+    }
+
     /// Where a repository is that an Application names. Only those of its own workspace are read without credentials: who may
     /// read others is for their workspace to say.
     fn directory(&self, workspace: &str, url: &str) -> Option<PathBuf> {
@@ -93,21 +123,24 @@ pub(super) async fn run(
         }
     };
     let host = Arc::clone(&own.host);
+    let from_outside = own.from_outside(directories.authority);
     let hosted: Hosted =
         Box::new(move |repository| own.directory(repository.workspace.as_str(), &repository.url));
-    let sources = GitSources::new(git, directories.copies, hosted, clients.clients(USER));
+    let user = clients.clients(USER);
+    let sources = GitSources::new(git, directories.copies, hosted, Some(from_outside), user.clone());
+    let all = AllSources::new(Arc::clone(&sources), directories.charts, user);
     host.add_watcher(Arc::new(Wake {
-        sources: Arc::clone(&sources),
+        sources,
         url: host.url().to_owned(),
     }));
-    let copies = Arc::clone(&sources).follow(shutdown.clone());
+    let elsewhere = Arc::clone(&all).follow(shutdown.clone());
     let options = Options {
         clients,
-        sources,
+        sources: all,
         urls,
         workers: WORKERS,
     };
-    tokio::join!(fairway_gitops_engine::run(options, metrics, shutdown), copies);
+    tokio::join!(fairway_gitops_engine::run(options, metrics, shutdown), elsewhere);
 }
 
 #[cfg(test)]
