@@ -1,11 +1,15 @@
 //! A world: an API with the engine on it, a repository, and an administrator's view of one workspace.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fairway_controller::clients::Within;
 use fairway_controller::{ClientFactory, Metrics, Reach, Requests, Shutdown, ShutdownTrigger, WorkspaceId};
+use fairway_gitops_engine::sources::git::GitSources;
+use fairway_gitops_engine::sources::{AllSources, Repository, SharedSources};
 use fairway_gitops_engine::{Options, run};
+use fairway_gitops_git::Git;
 use fairway_kernel_apiserver::authn::token::Tokens;
 use fairway_kernel_apiserver::client::InProcess;
 use fairway_kernel_apiserver::custom::ProvidedKind;
@@ -50,6 +54,8 @@ pub(crate) struct World {
     metrics: Arc<Metrics>,
     running: Option<(ShutdownTrigger, JoinHandle<()>)>,
     kept: Option<(ShutdownTrigger, tempfile::TempDir)>,
+    /// Sources that fetch, where a scenario wants them, and where they keep what they fetched.
+    real: Option<(SharedSources, tempfile::TempDir)>,
 }
 
 impl World {
@@ -90,6 +96,7 @@ impl World {
             metrics: Arc::default(),
             running: None,
             kept: Some((end, folder)),
+            real: None,
         };
         world.prepare(false).await;
         world.start_engine();
@@ -111,6 +118,7 @@ impl World {
             metrics: Arc::default(),
             running: None,
             kept: None,
+            real: None,
         };
         world.clean().await;
         world.prepare(true).await;
@@ -182,13 +190,32 @@ impl World {
     pub(crate) fn start_engine(&mut self) {
         let options = Options {
             clients: self.factory.clone(),
-            sources: self.sources.clone(),
+            sources: match &self.real {
+                Some((real, _)) => Arc::clone(real),
+                None => self.sources.clone(),
+            },
             urls: vec!["https://fairway.example.com:6443".to_owned()],
             workers: 4,
         };
         let (end, shutdown) = Shutdown::new();
         let task = tokio::spawn(run(options, Arc::clone(&self.metrics), shutdown));
         self.running = Some((end, task));
+    }
+
+    /// From now on sources are those of a server, except that repositories of `hosted` are read where they are.
+    pub(crate) async fn use_real_sources(
+        &mut self,
+        hosted: impl Fn(&Repository) -> Option<PathBuf> + Send + Sync + 'static,
+    ) {
+        self.stop_engine().await;
+        let place = tempfile::tempdir().unwrap();
+        let git = Git::new(fairway_gitops_git::Options::new(place.path().join("home"))).unwrap();
+        let clients = self.factory.clients(fairway_gitops_engine::USER);
+        let copies = place.path().join("copies");
+        let git = GitSources::new(git, copies, Box::new(hosted), None, clients.clone());
+        let all = AllSources::new(git, place.path().join("charts"), clients);
+        self.real = Some((all, place));
+        self.start_engine();
     }
 
     /// Ends the engine at once, as a crash does.

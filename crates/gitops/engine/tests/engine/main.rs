@@ -10,6 +10,7 @@
     reason = "helpers of tests may fail as tests do"
 )]
 
+mod charts;
 mod cost;
 mod deletion;
 mod harness;
