@@ -129,6 +129,7 @@ pub(crate) async fn run(
     let own = gitops::OwnHost {
         host: Arc::clone(&web.host),
         kernel: Arc::clone(&kernel),
+        listen: web.listen,
     };
     let controllers = controllers::start(
         &kernel,

@@ -149,3 +149,80 @@ async fn a_push_becomes_objects_and_keeps_them() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_of_another_workspace_is_read_with_its_token() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, work) = (place.path().join("data"), place.path().join("work"));
+    std::fs::create_dir_all(&data).unwrap();
+    let process = Process::start(&data);
+    let client = process.client().await;
+    fairway(&data, &["workspace", "create", "acme"]);
+    let address = fairway(&data, &["repo", "create", "acme/lamps", "--with-token"]);
+    let (token, plain) = address
+        .strip_prefix("https://git:")
+        .and_then(|rest| rest.split_once('@'))
+        .map(|(token, rest)| (token.to_owned(), format!("https://{rest}")))
+        .unwrap();
+    for name in ["argocd", "house"] {
+        namespace(&client, name).await;
+    }
+    let commit = |says: &str| {
+        format!(
+            "printf 'apiVersion: v1\\nkind: ConfigMap\\nmetadata: {{name: red}}\\ndata: {{says: {says}}}\\n' > red.yaml \
+             && git add -A && git commit -qm change && git push -q {address} main 2>&1"
+        )
+    };
+    run(
+        &data,
+        &work,
+        &format!("git init -q -b main . && {}", commit("bright")),
+    );
+    let kind = GroupVersionKind::gvk("argoproj.io", "v1alpha1", "Application");
+    let kind = ApiResource::from_gvk_with_plural(&kind, "applications");
+    let applications: Api<DynamicObject> = Api::namespaced_with(client.clone(), "argocd", &kind);
+    let application = json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": "lamps", "namespace": "argocd"},
+        "spec": {
+            "project": "default",
+            "source": {"repoURL": plain, "path": ".", "targetRevision": "main"},
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": "house"},
+            "syncPolicy": {"automated": {}},
+        },
+    });
+    let application = serde_json::from_value(application).unwrap();
+    applications
+        .create(&PostParams::default(), &application)
+        .await
+        .unwrap();
+    // Without a token it is nobody's business.
+    until("the refusal", async || {
+        let found = applications.get("lamps").await.unwrap();
+        let message = found.data["status"]["conditions"][0]["message"]
+            .as_str()?
+            .to_owned();
+        assert!(!message.contains("certificate"), "{message}");
+        message.contains("Failed to load target state").then_some(())
+    })
+    .await;
+    let secrets: Api<k8s_openapi::api::core::v1::Secret> = Api::namespaced(client.clone(), "argocd");
+    let secret = json!({
+        "metadata": {"name": "acme", "labels": {"argocd.argoproj.io/secret-type": "repository"}},
+        "stringData": {"type": "git", "url": plain, "username": "git", "password": token},
+    });
+    let secret = serde_json::from_value(secret).unwrap();
+    secrets.create(&PostParams::default(), &secret).await.unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "house");
+    until("the first sync", async || {
+        (said(&maps, "red").await? == "bright").then_some(())
+    })
+    .await;
+    // A push is seen at once, not when the copy is looked at.
+    run(&data, &work, &commit("dim"));
+    until("the second sync", async || {
+        (said(&maps, "red").await? == "dim").then_some(())
+    })
+    .await;
+}

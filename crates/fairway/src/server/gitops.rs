@@ -2,6 +2,7 @@
 
 mod pushes;
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use fairway_controller::served::Served;
 use fairway_controller::{ClientFactory, Metrics, Shutdown, WorkspaceId};
 use fairway_gitops_appset::generator::PullRequest;
 use fairway_gitops_engine::appset::pulls::{Asked, HostedPulls, Pulls as OpenPulls, PullsError};
-use fairway_gitops_engine::sources::git::{GitSources, Hosted};
+use fairway_gitops_engine::sources::AllSources;
+use fairway_gitops_engine::sources::git::{self, GitSources, Hosted};
 use fairway_gitops_engine::{Answers, Candidate, Judge, Options, PlanService, Plans, Proposal, Pulls, USER};
 use fairway_gitops_git::{Git, GitError, Repository};
 use fairway_gitops_githost::seams::{Push, PushCheck, RemoteWatcher};
@@ -33,6 +35,10 @@ pub(super) struct Directories {
     home: PathBuf,
     /// Copies of repositories elsewhere.
     copies: PathBuf,
+    /// Charts that were fetched.
+    charts: PathBuf,
+    /// The certificate by which this installation is known.
+    authority: PathBuf,
 }
 
 impl Directories {
@@ -40,6 +46,8 @@ impl Directories {
         Self {
             home: data.path().join("git-home"),
             copies: data.path().join("git-copies"),
+            charts: data.path().join("charts"),
+            authority: data.pki("ca").0,
         }
     }
 }
@@ -48,9 +56,31 @@ impl Directories {
 pub(super) struct OwnHost {
     pub host: Arc<Host>,
     pub kernel: Arc<Kernel>,
+    /// Where it listens.
+    pub listen: SocketAddr,
 }
 
 impl OwnHost {
+    /// How repositories of other workspaces are reached: over the web listener, with a token, as from outside. The
+    /// certificate is read each time, since it may be replaced.
+    fn from_outside(&self, authority: PathBuf) -> git::OwnHost {
+        let url = self.host.url().to_owned();
+        let place = url.trim_start_matches("https://");
+        let address = match self.listen.ip() {
+            ip if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            ip => ip,
+        };
+        let address = match address {
+            IpAddr::V4(ip) => ip.to_string(),
+            IpAddr::V6(ip) => format!("[{ip}]"),
+        };
+        git::OwnHost {
+            at: format!("{place}:{address}"),
+            authority: Box::new(move || std::fs::read_to_string(&authority).ok()),
+            url,
+        }
+    }
+
     /// Where a repository is that an Application names. Only those of its own workspace are read without credentials: who may
     /// read others is for their workspace to say.
     fn directory(&self, workspace: &str, url: &str) -> Option<PathBuf> {
@@ -209,7 +239,16 @@ pub(super) async fn run(
     let for_sources = Arc::clone(&own);
     let hosted: Hosted =
         Box::new(move |repository| for_sources.directory(repository.workspace.as_str(), &repository.url));
-    let sources = GitSources::new(git.clone(), directories.copies, hosted, clients.clients(USER));
+    let from_outside = own.from_outside(directories.authority);
+    let user = clients.clients(USER);
+    let sources = GitSources::new(
+        git.clone(),
+        directories.copies,
+        hosted,
+        Some(from_outside),
+        user.clone(),
+    );
+    let all = AllSources::new(Arc::clone(&sources), directories.charts, user);
     let (answers, plans) = (Answers::default(), Plans::default());
     let service = PlanService {
         plans: plans.clone(),
@@ -225,11 +264,11 @@ pub(super) async fn run(
         plans: plans.clone(),
         turns: Arc::new(Semaphore::new(1)),
     }));
-    host.add_remote_watcher(Arc::new(Copies(Arc::clone(&sources))));
-    let copies = Arc::clone(&sources).follow(shutdown.clone());
+    host.add_remote_watcher(Arc::new(Copies(sources)));
+    let elsewhere = Arc::clone(&all).follow(shutdown.clone());
     let options = Options {
         clients,
-        sources,
+        sources: all,
         pulls: Some(Arc::new(open_pulls)),
         urls,
         workers: WORKERS,
@@ -240,7 +279,7 @@ pub(super) async fn run(
     let url = host.url().to_owned();
     let take = |judge| host.add_check(Arc::new(MustRender { judge, url }));
     let engine = fairway_gitops_engine::run_with_judge(options, metrics, shutdown, take);
-    tokio::join!(engine, copies);
+    tokio::join!(engine, elsewhere);
 }
 
 #[cfg(test)]

@@ -99,6 +99,7 @@ pub(crate) struct Helm {
     pub(crate) skip_crds: bool,
     pub(crate) skip_tests: bool,
     pub(crate) skip_schema_validation: bool,
+    pub(crate) pass_credentials: bool,
 }
 
 /// A value of a chart.

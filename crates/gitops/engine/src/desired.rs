@@ -5,10 +5,11 @@
 //! compared with these; if none of them matters, the result is as good for the new commit as for the old one. A failure
 //! is a result, too.
 
+mod dependencies;
 mod overlay;
 mod params;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,12 +17,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fairway_controller::ObjectKey;
 use fairway_gitops_helm::Offline;
 use fairway_gitops_render::{self as rendering, Ports};
+use fairway_gitops_sync::project::ProjectSpec;
 use fairway_gitops_tree::{Inputs, Tree};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::application::{Application, Source};
 use crate::sources::{Repository, SharedSources, SourceError};
+use dependencies::Buyer;
 use params::{Context, Prepared};
 
 /// What an application declares at some commits.
@@ -97,6 +100,10 @@ pub(crate) struct Surroundings {
     pub(crate) api_versions: Arc<[String]>,
     /// Variables of plugins.
     pub(crate) variables: BTreeMap<String, String>,
+    /// By which schemes files of values may be fetched.
+    pub(crate) value_schemes: Vec<String>,
+    /// Where credentials may be used.
+    pub(crate) permitted: ProjectSpec,
 }
 
 /// Renders.
@@ -189,11 +196,9 @@ impl Renderer {
         }
         let mut trees = Vec::with_capacity(sources.len());
         for (source, revision) in sources.iter().zip(&revisions) {
-            trees.push(
-                self.sources
-                    .tree(&repository(application, source), revision)
-                    .await?,
-            );
+            let repository = repository(application, source);
+            let passes = source.helm.as_ref().is_some_and(|helm| helm.pass_credentials);
+            trees.push(self.sources.chart(&repository, revision, passes).await?);
         }
         self.render_trees(application, sources, revisions, trees, surroundings)
             .await
@@ -224,14 +229,10 @@ impl Renderer {
         let digest = digest(application, sources, surroundings);
         let capabilities = hash(&(&surroundings.kube_version, &surroundings.api_versions));
         let context = Context::new(application, surroundings);
-        let (sources, commits) = (sources.to_vec(), revisions.clone());
-        let read = sources.clone();
-        let slot = self.slots.acquire().await;
-        self.count.fetch_add(1, Ordering::Relaxed);
-        let work =
-            tokio::task::spawn_blocking(move || render_all(&context, &sources, &commits, &trees)).await;
-        drop(slot);
-        let made = work.map_err(|_| SourceError::Unreachable("rendering was broken off".to_owned()))?;
+        let values = self.values(application, sources, &revisions, &context).await?;
+        let made = self
+            .work(application, sources, &revisions, trees, context, values)
+            .await?;
         let objects = serde_json::to_vec(&made.objects).unwrap_or_default();
         Ok(Rendered {
             revisions,
@@ -241,8 +242,99 @@ impl Renderer {
             digest,
             capabilities: made.used_capabilities.then_some(capabilities),
             inputs: made.inputs.into(),
-            asked: asked(application, &read),
+            asked: asked(application, sources),
         })
+    }
+
+    /// Renders, and brings what is found missing on the way, once for each source.
+    async fn work(
+        &self,
+        application: &Application,
+        sources: &[Source],
+        revisions: &[String],
+        mut trees: Vec<Tree>,
+        context: Context,
+        values: HashMap<String, String>,
+    ) -> Result<Made, SourceError> {
+        let whole = Arc::new((context, sources.to_vec(), revisions.to_vec(), values));
+        let mut read = vec![Inputs::default(); sources.len()];
+        let mut brought = vec![false; sources.len()];
+        loop {
+            let (given, files) = (Arc::clone(&whole), trees.clone());
+            let slot = self.slots.acquire().await;
+            self.count.fetch_add(1, Ordering::Relaxed);
+            let work = tokio::task::spawn_blocking(move || {
+                let (context, sources, commits, values) = &*given;
+                render_all(context, sources, commits, &files, values)
+            })
+            .await;
+            drop(slot);
+            let mut made =
+                work.map_err(|_| SourceError::Unreachable("rendering was broken off".to_owned()))?;
+            for (inputs, more) in made.inputs.iter_mut().zip(&read) {
+                inputs.extend(more);
+            }
+            let Some(place) = made.lacks_charts.filter(|place| !brought[*place]) else {
+                return Ok(made);
+            };
+            brought[place] = true;
+            let source = &sources[place];
+            let buyer = Buyer {
+                sources: &self.sources,
+                workspace: &application.key.workspace,
+                project: application.project(),
+                permitted: &whole.0.surroundings.permitted,
+                passes_credentials: source.helm.as_ref().is_some_and(|helm| helm.pass_credentials),
+            };
+            let directory = params::directory(source).map_err(SourceError::Missing)?;
+            match buyer.build(&trees[place], &directory).await {
+                Ok(built) => {
+                    trees[place] = built.tree;
+                    read[place].extend(&built.inputs);
+                }
+                Err(why @ SourceError::Unreachable(_)) => return Err(why),
+                Err(SourceError::Missing(why)) => {
+                    // A commit may mend it: what was read until here is known.
+                    made.failure = Some(why);
+                    return Ok(made);
+                }
+            }
+        }
+    }
+
+    /// The files of values that are at addresses.
+    async fn values(
+        &self,
+        application: &Application,
+        sources: &[Source],
+        revisions: &[String],
+        context: &Context,
+    ) -> Result<HashMap<String, String>, SourceError> {
+        let mut found = HashMap::new();
+        for (source, revision) in sources.iter().zip(revisions) {
+            for url in context.remote_values(source, revision) {
+                if !found.contains_key(&url) {
+                    let workspace = &application.key.workspace;
+                    let text = self.sources.document(workspace, &url).await?;
+                    found.insert(url, text);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Forgets what revisions of an application's sources stand for; if `is_hard`, also what was fetched.
+    pub(crate) async fn refresh(&self, application: &Application, known: Option<&Rendered>, is_hard: bool) {
+        for (place, source) in application.sources().iter().enumerate() {
+            let mut fetched = Vec::new();
+            if is_hard {
+                fetched.push(source.target_revision.clone());
+                fetched.extend(known.and_then(|known| known.revisions.get(place)).cloned());
+            }
+            let repository = repository(application, source);
+            // What could not be forgotten is told to whoever asks next.
+            let _ = self.sources.refresh(&repository, &fetched).await;
+        }
     }
 
     /// Whether what is known is as good for other commits.
@@ -322,21 +414,30 @@ struct Made {
     failure: Option<String>,
     inputs: Vec<Inputs>,
     used_capabilities: bool,
+    /// Which source is a chart that others are missing from.
+    lacks_charts: Option<usize>,
 }
 
-fn render_all(context: &Context, sources: &[Source], revisions: &[String], trees: &[Tree]) -> Made {
+fn render_all(
+    context: &Context,
+    sources: &[Source],
+    revisions: &[String],
+    trees: &[Tree],
+    values: &HashMap<String, String>,
+) -> Made {
     let mut made = Made {
         objects: Vec::new(),
         source_types: Vec::new(),
         failure: None,
         inputs: vec![Inputs::default(); sources.len()],
         used_capabilities: false,
+        lacks_charts: None,
     };
     for (place, source) in sources.iter().enumerate() {
         if source.is_only_referred_to() {
             continue;
         }
-        let prepared = params::prepare(context, sources, revisions, trees, place);
+        let prepared = params::prepare(context, sources, revisions, trees, values, place);
         for (at, inputs) in &prepared.inputs {
             made.inputs[*at].extend(inputs);
         }
@@ -374,7 +475,17 @@ fn render_one(
     made.inputs[place].extend(inputs);
     let rendered = match outcome {
         Ok(rendered) => rendered,
-        Err(failure) => return Err(failure.error.to_string()),
+        Err(failure) => {
+            let why = failure.error.to_string();
+            if let rendering::Error::Helm {
+                source: fairway_gitops_helm::Error::MissingDependencies(_),
+                ..
+            } = failure.error
+            {
+                made.lacks_charts = Some(place);
+            }
+            return Err(why);
+        }
     };
     let kind = match (source.plugin.is_some(), rendered.kind) {
         (true, _) => "Plugin",

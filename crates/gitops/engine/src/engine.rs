@@ -140,8 +140,16 @@ impl Engine {
 
     async fn pass(&self, application: &Application, pen: &mut Pen) -> Result<Outcome, Failure> {
         let requests = self.requests(&application.key.workspace);
-        if application.annotation(REFRESH_ANNOTATION) == "hard" {
-            self.results.forget(&application.key);
+        let refresh = application.annotation(REFRESH_ANNOTATION);
+        if !refresh.is_empty() {
+            let known = self.results.get(&application.key);
+            let is_hard = refresh == "hard";
+            self.renderer
+                .refresh(application, known.as_deref(), is_hard)
+                .await;
+            if is_hard {
+                self.results.forget(&application.key);
+            }
         }
         let ground = match self.ground(&requests, application).await? {
             Ok(ground) => ground,
@@ -279,6 +287,8 @@ impl Engine {
             kube_version: place.cluster.version(&place.workspace).await,
             api_versions: place.cluster.api_versions(),
             variables,
+            value_schemes: scene.settings.value_schemes.clone(),
+            permitted: scene.project.spec.clone(),
         })
     }
 

@@ -35,6 +35,8 @@ pub(crate) struct Settings {
     pub(crate) exclusions: Vec<Exclusion>,
     pub(crate) ignore_aggregated_roles: bool,
     pub(crate) ignore_status: IgnoreStatus,
+    /// By which schemes files of values may be fetched.
+    pub(crate) value_schemes: Vec<String>,
     /// What is wrong with them.
     pub(crate) complaint: Option<String>,
 }
@@ -94,6 +96,14 @@ impl Settings {
             exclusions,
             ignore_aggregated_roles: compare["ignoreAggregatedRoles"].as_bool().unwrap_or(false),
             ignore_status,
+            value_schemes: match config["data"]["helm.valuesFileSchemes"].as_str() {
+                None => vec!["https".to_owned(), "http".to_owned()],
+                Some(list) => list
+                    .split(',')
+                    .map(|scheme| scheme.trim().to_owned())
+                    .filter(|scheme| !scheme.is_empty())
+                    .collect(),
+            },
             complaint: (!complaints.is_empty()).then(|| complaints.join("; ")),
         }
     }

@@ -1,10 +1,17 @@
 //! What the engine needs of whoever has the manifests: a port, so that the engine knows neither Git nor registries.
 
+mod all;
+pub mod charts;
+mod credentials;
 pub mod git;
+mod web;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use all::AllSources;
 
 use fairway_controller::WorkspaceId;
 use fairway_gitops_tree::Tree;
@@ -46,6 +53,30 @@ pub struct RevisionMetadata {
     pub message: String,
     /// The tags on it.
     pub tags: Vec<String>,
+}
+
+/// A chart that another chart needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DependencyRequest {
+    /// Where it is, and its name.
+    pub repository: Repository,
+    /// Which version, or what it must meet.
+    pub version: String,
+    /// Whether only this version will do.
+    pub is_locked: bool,
+    /// Whether the project lets credentials of the workspace be used there.
+    pub uses_credentials: bool,
+    /// Whether they go along to other hosts that the repository names.
+    pub passes_credentials: bool,
+}
+
+/// A chart as an archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Archive {
+    /// Its version.
+    pub version: String,
+    /// The `.tgz`.
+    pub bytes: Arc<[u8]>,
 }
 
 /// That something was pushed.
@@ -115,6 +146,46 @@ pub trait Sources: Send + Sync + 'static {
 
     /// Who wrote a commit, and why.
     fn metadata<'a>(&'a self, repository: &'a Repository, commit: &'a str) -> Answer<'a, RevisionMetadata>;
+
+    /// The files of a version of a chart. `passes_credentials` sends them to other hosts, too, that the repository names.
+    fn chart<'a>(
+        &'a self,
+        repository: &'a Repository,
+        version: &'a str,
+        passes_credentials: bool,
+    ) -> Answer<'a, Tree> {
+        let _ = passes_credentials;
+        self.tree(repository, version)
+    }
+
+    /// A chart that another needs.
+    fn dependency<'a>(&'a self, wanted: &'a DependencyRequest) -> Answer<'a, Archive> {
+        let why = format!("no charts are fetched from {}", wanted.repository);
+        Box::pin(async move { Err(SourceError::Missing(why)) })
+    }
+
+    /// The addresses of repositories that a workspace has given names.
+    fn names<'a>(
+        &'a self,
+        workspace: &'a WorkspaceId,
+        project: &'a str,
+    ) -> Answer<'a, BTreeMap<String, String>> {
+        let _ = (workspace, project);
+        Box::pin(async { Ok(BTreeMap::new()) })
+    }
+
+    /// A text at an address: a file of values.
+    fn document<'a>(&'a self, workspace: &'a WorkspaceId, url: &'a str) -> Answer<'a, String> {
+        let _ = workspace;
+        Box::pin(async move { Err(SourceError::Missing(format!("{url} is not fetched"))) })
+    }
+
+    /// Forgets what revisions stand for, so that the next who asks is told what is so now; and what was fetched of these
+    /// revisions.
+    fn refresh<'a>(&'a self, repository: &'a Repository, fetched: &'a [String]) -> Answer<'a, ()> {
+        let _ = (repository, fetched);
+        Box::pin(async { Ok(()) })
+    }
 
     /// What is pushed from now on.
     fn news(&self) -> broadcast::Receiver<News>;

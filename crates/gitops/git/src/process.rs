@@ -280,24 +280,8 @@ impl Command {
 
     /// Starts it, to be spoken with while it runs.
     pub fn spawn(&self) -> Result<Running, GitError> {
-        let inner = &self.git.inner;
-        let mut command = tokio::process::Command::new(&inner.options.program);
-        command
-            .args(self.words())
-            .env_clear()
-            .envs(
-                inner
-                    .environment
-                    .iter()
-                    .chain(&self.environment)
-                    .map(|(n, v)| (n, v)),
-            )
-            .current_dir(&inner.options.home)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true);
+        let mut command = self.prepared(Stdio::piped());
+        command.kill_on_drop(true);
         let mut child = command.spawn().map_err(self.not_started())?;
         let group = child.id().and_then(group_of);
         if let (Some(bytes), Some(pid)) = (self.max_memory, group) {
@@ -319,9 +303,17 @@ impl Command {
 
     /// Starts it without a runtime, for a caller that waits.
     pub(crate) fn spawn_blocking(&self) -> Result<std::process::Child, GitError> {
-        use std::os::unix::process::CommandExt;
+        self.prepared(Stdio::null())
+            .into_std()
+            .spawn()
+            .map_err(self.not_started())
+    }
+
+    /// What every child sees: the arguments, a home of its own, the environment that it is given and nothing else.
+    fn prepared(&self, complaints: Stdio) -> tokio::process::Command {
         let inner = &self.git.inner;
-        std::process::Command::new(&inner.options.program)
+        let mut command = tokio::process::Command::new(&inner.options.program);
+        command
             .args(self.words())
             .env_clear()
             .envs(
@@ -334,10 +326,9 @@ impl Command {
             .current_dir(&inner.options.home)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .map_err(self.not_started())
+            .stderr(complaints)
+            .process_group(0);
+        command
     }
 
     /// Runs it to its end and returns what it printed.

@@ -30,6 +30,8 @@ pub struct Remote {
     pub known_hosts: Option<String>,
     /// The proxy for HTTP.
     pub proxy: Option<String>,
+    /// Where its host is, if its name alone does not tell: `HOST:PORT:ADDRESS`.
+    pub at: Option<String>,
     /// How long a fetch may take.
     pub timeout: Duration,
     /// How large the repository may become.
@@ -110,9 +112,33 @@ impl Remote {
             is_insecure: false,
             known_hosts: None,
             proxy: None,
+            at: None,
             timeout: Duration::from_secs(15 * 60),
             max_bytes: 4 << 30,
         })
+    }
+
+    /// Takes over what a Secret in the form of Argo CD's repository Secrets says. Whether it is meant for this address is the
+    /// caller's to judge. Of several credentials those count that the address can use; if there are none, those stay that
+    /// came with the address.
+    pub fn take_secret(&mut self, field: impl Fn(&str) -> Option<String>) {
+        let field = |name: &str| field(name).filter(|text| !text.is_empty());
+        let found = match address::is_ssh(&self.url) {
+            true => field("sshPrivateKey").map(Credentials::Ssh),
+            false => field("bearerToken").map(Credentials::Bearer).or_else(|| {
+                field("password").map(|password| Credentials::Basic {
+                    username: field("username").unwrap_or_else(|| "git".to_owned()),
+                    password,
+                })
+            }),
+        };
+        if let Some(found) = found {
+            self.credentials = found;
+        }
+        let is_on = |name: &str| field(name).is_some_and(|text| text == "true");
+        self.is_insecure = is_on("insecure") || is_on("insecureIgnoreHostKey");
+        self.proxy = field("proxy");
+        self.client_certificate = field("tlsClientCertData").zip(field("tlsClientCertKey"));
     }
 
     /// What it has now. One round trip or two; nothing is stored.
@@ -280,6 +306,38 @@ fn parse_refs(text: &str) -> Result<RemoteRefs, GitError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_give_what_the_address_can_use() {
+        let all = [
+            ("username", "u"),
+            ("password", "p"),
+            ("sshPrivateKey", "k"),
+            ("insecure", "true"),
+            ("proxy", ""),
+        ];
+        let cases: &[(&str, &[(&str, &str)], &str)] = &[
+            ("https://h/a", &all, "Basic(******)"),
+            ("ssh://git@h/a", &all, "Ssh(******)"),
+            ("git@h:a", &all, "Ssh(******)"),
+            (
+                "https://h/a",
+                &[("bearerToken", "t"), ("password", "p")],
+                "Bearer(******)",
+            ),
+            ("https://h/a", &[("sshPrivateKey", "k")], "None"),
+            ("https://u:p@h/a", &[], "Basic(******)"),
+        ];
+        for (url, fields, expected) in cases {
+            let mut remote = Remote::new(url).unwrap();
+            remote.take_secret(|name| {
+                let found = fields.iter().find(|(field, _)| *field == name);
+                found.map(|(_, text)| (*text).to_owned())
+            });
+            assert_eq!(format!("{:?}", remote.credentials), *expected, "{url} {fields:?}");
+            assert_eq!((remote.is_insecure, remote.proxy), (fields.len() > 2, None));
+        }
+    }
 
     #[test]
     fn lists_of_remotes_are_read() {

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use fairway_api::argoproj::SECRET_TYPE_LABEL;
 use fairway_controller::{ObjectKey, Queue};
-use fairway_gitops_git::{Credentials, Fetched, Remote, Repository};
+use fairway_gitops_git::{Fetched, Remote, Repository};
+use fairway_gitops_sync::project::{is_below, normalize_url};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Client;
 use kube::api::Api;
@@ -83,24 +84,9 @@ impl Mirrors {
     }
 }
 
-/// An address without what makes no difference, as Argo CD compares them.
+/// An address as Argo CD compares them; a password in it makes no difference.
 pub(crate) fn canonical(url: &str) -> String {
-    let (plain, _) = fairway_gitops_git::split_credentials(url.trim());
-    let plain = plain.trim_end_matches('/');
-    let plain = plain.strip_suffix(".git").unwrap_or(plain).to_ascii_lowercase();
-    match plain.split_once("://") {
-        None => match plain.split_once(':') {
-            Some((host, path)) => format!("ssh://{host}/{}", path.trim_start_matches('/')),
-            None => plain,
-        },
-        Some((scheme, rest)) => {
-            let (user, host) = rest.split_once('@').unwrap_or(("", rest));
-            match (scheme, user) {
-                ("ssh", user) if !user.is_empty() => format!("ssh://{user}@{host}"),
-                _ => format!("{scheme}://{host}"),
-            }
-        }
-    }
+    normalize_url(&fairway_gitops_git::split_credentials(url.trim()).0)
 }
 
 /// What it takes to reach the other repository. Credentials are only used for the address that their Secret names.
@@ -145,11 +131,7 @@ fn grant(remote: &mut Remote, secret: &Secret) -> Result<(), String> {
     let wanted = canonical(&remote.url);
     let is_meant = match kind.map(String::as_str) {
         Some("repository") => named == wanted,
-        Some("repo-creds") => {
-            let rest = wanted.strip_prefix(&named);
-            !named.is_empty()
-                && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || named.ends_with('/'))
-        }
+        Some("repo-creds") => is_below(&wanted, &named),
         _ => {
             return Err(format!(
                 "it lacks the label {SECRET_TYPE_LABEL}: repository or repo-creds"
@@ -159,21 +141,7 @@ fn grant(remote: &mut Remote, secret: &Secret) -> Result<(), String> {
     if !is_meant {
         return Err(format!("it is for {named}, not for {wanted}"));
     }
-    let is_true = |field: &str| text(field).is_some_and(|text| text == "true");
-    remote.is_insecure = is_true("insecure") || is_true("insecureIgnoreHostKey");
-    remote.proxy = text("proxy");
-    if let (Some(certificate), Some(key)) = (text("tlsClientCertData"), text("tlsClientCertKey")) {
-        remote.client_certificate = Some((certificate, key));
-    }
-    remote.credentials = match (text("sshPrivateKey"), text("bearerToken"), text("password")) {
-        (Some(key), _, _) => Credentials::Ssh(key),
-        (_, Some(token), _) => Credentials::Bearer(token),
-        (_, _, Some(password)) => Credentials::Basic {
-            username: text("username").unwrap_or_else(|| "git".to_owned()),
-            password,
-        },
-        _ => Credentials::None,
-    };
+    remote.take_secret(text);
     Ok(())
 }
 
@@ -205,6 +173,7 @@ pub(crate) fn news(
 
 #[cfg(test)]
 mod tests {
+    use fairway_gitops_git::Credentials;
     use k8s_openapi::ByteString;
     use kube::api::ObjectMeta;
 
@@ -214,10 +183,9 @@ mod tests {
     fn addresses_are_compared_without_what_makes_no_difference() {
         let cases = [
             ("https://Example.com/a/b.git", "https://example.com/a/b"),
-            ("https://example.com/a/b/", "https://example.com/a/b"),
             ("https://u:p@example.com/a/b", "https://example.com/a/b"),
-            ("git@example.com:a/b.git", "ssh://git@example.com/a/b"),
-            ("ssh://git@example.com/a/b", "ssh://git@example.com/a/b"),
+            ("git@example.com:a/b.git", "git@example.com/a/b"),
+            ("ssh://git@example.com/a/b", "git@example.com/a/b"),
         ];
         for (url, expected) in cases {
             assert_eq!(canonical(url), expected, "{url}");

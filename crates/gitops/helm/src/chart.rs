@@ -14,7 +14,8 @@ use serde_json::{Map, Value as Json};
 
 use crate::error::Error;
 
-pub use archive::ArchiveLimits;
+pub use archive::{ArchiveLimits, unpack_chart, unpack_layer};
+pub use load::directory_files;
 pub(crate) use metadata::scalar_text;
 pub use metadata::{Dependency, Maintainer, Metadata};
 

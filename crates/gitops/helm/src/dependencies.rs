@@ -26,10 +26,7 @@ pub(crate) fn check_present(chart: &Chart) -> Result<(), Error> {
         .collect();
     match missing.is_empty() {
         true => Ok(()),
-        false => Err(Error::Chart(format!(
-            "An error occurred while checking for chart dependencies. You may need to run `helm dependency build` to fetch missing dependencies: found in Chart.yaml, but missing in charts/ directory: {}",
-            missing.join(", ")
-        ))),
+        false => Err(Error::MissingDependencies(missing.join(", "))),
     }
 }
 

@@ -9,6 +9,11 @@ pub enum Error {
     /// The chart itself is wrong.
     #[error("{0}")]
     Chart(String),
+    /// Charts that it needs are not there.
+    #[error(
+        "An error occurred while checking for chart dependencies. You may need to run `helm dependency build` to fetch missing dependencies: found in Chart.yaml, but missing in charts/ directory: {0}"
+    )]
+    MissingDependencies(String),
     /// An archive is wrong or too large.
     #[error("{0}")]
     Archive(String),

@@ -23,7 +23,10 @@ pub mod strvals;
 mod values;
 
 pub use capabilities::{Capabilities, KubeVersion};
-pub use chart::{ArchiveLimits, Chart, Data, Dependency, File, Maintainer, Metadata};
+pub use chart::{
+    ArchiveLimits, Chart, Data, Dependency, File, Maintainer, Metadata, directory_files, unpack_chart,
+    unpack_layer,
+};
 pub use engine::release_name;
 pub use environment::{Environment, Offline};
 pub use error::Error;

@@ -189,18 +189,28 @@ fn path_match(pattern: &str, text: &str) -> bool {
     matches_between(pattern, text, &['/'])
 }
 
-/// One spelling for repositories: lower case, no `.git`, no `ssh://`.
+/// One spelling for repositories, as Argo CD compares them: lower case, no `.git`, no `ssh://`, and a slash where addresses of
+/// the form `user@host:path` have a colon.
 pub fn normalize_url(url: &str) -> String {
     let mut url = url.trim().to_lowercase();
     let scp_like = url
-        .split_once(':')
-        .filter(|(user, rest)| user.contains('@') && !user.contains('/') && !rest.starts_with("//"))
-        .map(|(user, rest)| format!("{user}/{rest}"));
+        .split_once('@')
+        .filter(|(user, rest)| !user.contains(['/', ':']) && !rest.is_empty() && !rest.contains('@'))
+        .map(|_| url.replacen(':', "/", 1));
     if let Some(rewritten) = scp_like {
         url = rewritten;
     }
     let url = url.strip_suffix(".git").unwrap_or(&url);
     url.strip_prefix("ssh://").unwrap_or(url).to_owned()
+}
+
+/// Whether a repository is another or within it, both spelled by [`normalize_url`]. `https://host/team` is not a beginning of
+/// `https://host/team-other`, and must not hand its password to it.
+pub fn is_below(url: &str, beginning: &str) -> bool {
+    !beginning.is_empty()
+        && url
+            .strip_prefix(beginning)
+            .is_some_and(|rest| rest.is_empty() || beginning.ends_with('/') || rest.starts_with('/'))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::builder::{Node, Nodes, Tree, Whole};
 use crate::error::{Problem, TreeError};
-use crate::lazy::Entry;
+use crate::lazy::{Entry, Found};
 use crate::path;
 
 /// What is at a path from now on.
@@ -35,6 +35,16 @@ impl Tree {
             Node::Directory(_) => Some(Entry::Directory),
             file => self.content(path, file)?.map(Entry::File),
         })
+    }
+
+    /// What is at a normalised path, without reading it; links are not followed.
+    pub fn find(&self, path: &str) -> Result<Option<Found>, TreeError> {
+        Ok(self.node(path)?.map(|node| match node {
+            Node::File(content) => Found::File(content.len() as u64),
+            Node::Unread(size) => Found::File(size),
+            Node::Directory(_) => Found::Directory,
+            Node::Link(target) => Found::Link(target.to_string()),
+        }))
     }
 
     /// This tree with changes, all at once: what a path loses and what another gains may need each other's place. As in

@@ -1,6 +1,6 @@
 //! From what an Application says of a source to what the renderer is told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use fairway_gitops_helm::{Capabilities, KubeVersion, Release};
 use fairway_gitops_kustomize::LoadRestrictions;
@@ -18,7 +18,7 @@ pub(super) struct Context {
     pub(super) name: String,
     pub(super) namespace: String,
     pub(super) project: String,
-    surroundings: Surroundings,
+    pub(super) surroundings: Surroundings,
 }
 
 impl Context {
@@ -29,6 +29,35 @@ impl Context {
             project: application.project().to_owned(),
             surroundings: surroundings.clone(),
         }
+    }
+
+    /// The addresses of files of values. What no scheme allows is found out when it is rendered.
+    pub(super) fn remote_values(&self, source: &Source, revision: &str) -> Vec<String> {
+        let environment = self.build_environment(source, revision);
+        let files = source.helm.iter().flat_map(|helm| &helm.value_files);
+        files
+            .filter_map(|file| substituted(file, &environment).ok())
+            .filter(|file| matches!(self.remote(file), Some(Ok(()))))
+            .collect()
+    }
+
+    /// Whether a file of values is at an address, and may be fetched there.
+    fn remote(&self, file: &str) -> Option<Result<(), String>> {
+        let (scheme, _) = file.split_once("://")?;
+        let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
+        if !is_scheme {
+            return None;
+        }
+        let mut allowed = self.surroundings.value_schemes.iter();
+        Some(
+            match allowed.any(|allowed| allowed.eq_ignore_ascii_case(scheme)) {
+                true => Ok(()),
+                false => Err(format!("the URL scheme '{scheme}' is not allowed")),
+            },
+        )
     }
 
     /// The variables that Argo CD offers to what it renders.
@@ -74,24 +103,45 @@ pub(super) fn prepare(
     sources: &[Source],
     revisions: &[String],
     trees: &[Tree],
+    values: &HashMap<String, String>,
     place: usize,
 ) -> Prepared {
     let mut inputs = Vec::new();
     let revision = revisions.get(place).map_or("", String::as_str);
-    let job = job(context, sources, revision, trees, place, &mut inputs);
+    let given = Given {
+        context,
+        sources,
+        trees,
+        values,
+        place,
+    };
+    let job = job(&given, revision, &mut inputs);
     Prepared { job, inputs }
 }
 
-fn job(
-    context: &Context,
-    sources: &[Source],
-    revision: &str,
-    trees: &[Tree],
+/// What there is to render from.
+struct Given<'a> {
+    context: &'a Context,
+    sources: &'a [Source],
+    trees: &'a [Tree],
+    /// Files of values that were fetched, by their addresses.
+    values: &'a HashMap<String, String>,
+    /// Which of the sources is meant.
     place: usize,
-    inputs: &mut Vec<(usize, Inputs)>,
-) -> Result<Job, String> {
-    let (source, tree) = (&sources[place], &trees[place]);
-    let directory = path::normalise(&source.path).map_err(|error| error.to_string())?;
+}
+
+/// The directory of a source in its tree. A chart of a repository of charts is all of its tree.
+pub(super) fn directory(source: &Source) -> Result<String, String> {
+    match source.chart.is_empty() {
+        true => path::normalise(&source.path).map_err(text),
+        false => Ok(String::new()),
+    }
+}
+
+fn job(given: &Given<'_>, revision: &str, inputs: &mut Vec<(usize, Inputs)>) -> Result<Job, String> {
+    let context = given.context;
+    let (source, tree) = (&given.sources[given.place], &given.trees[given.place]);
+    let directory = directory(source)?;
     let environment = context.build_environment(source, revision);
     let mut params = Params {
         helm: HelmSource {
@@ -116,7 +166,7 @@ fn job(
     let mut job = Job {
         tree: tree.clone(),
         directory,
-        kind: None,
+        kind: (!source.chart.is_empty()).then_some(Kind::Helm),
         params,
     };
     if let Some(directory) = &source.directory {
@@ -132,16 +182,7 @@ fn job(
     }
     if let Some(helm) = &source.helm {
         job.kind = Some(Kind::Helm);
-        charts(
-            context,
-            helm,
-            &environment,
-            sources,
-            trees,
-            &mut job,
-            inputs,
-            place,
-        )?;
+        charts(given, helm, &environment, &mut job, inputs)?;
     }
     if let Some(kustomize) = &source.kustomize {
         job.kind = Some(Kind::Kustomize);
@@ -213,17 +254,15 @@ fn capabilities(
     Ok(capabilities)
 }
 
-#[expect(clippy::too_many_arguments, reason = "one place reads values from everywhere")]
 fn charts(
-    context: &Context,
+    given: &Given<'_>,
     helm: &Helm,
     environment: &BTreeMap<String, String>,
-    sources: &[Source],
-    trees: &[Tree],
     job: &mut Job,
     inputs: &mut Vec<(usize, Inputs)>,
-    place: usize,
 ) -> Result<(), String> {
+    let context = given.context;
+    let directory = job.directory.clone();
     let into = &mut job.params.helm;
     if !helm.release_name.is_empty() {
         into.release.name.clone_from(&helm.release_name);
@@ -237,14 +276,14 @@ fn charts(
     into.options.skip_schema_validation = helm.skip_schema_validation;
     for file in &helm.value_files {
         let file = substituted(file, environment)?;
-        let (at, file) = match referred(&file, sources)? {
-            Some((at, rest)) => (at, rest),
-            None => (
-                place,
-                path::join(&job.directory, file.trim_start_matches('/')).map_err(text)?,
-            ),
-        };
-        let reader = trees[at].reader();
+        if let Some(allowed) = context.remote(&file) {
+            allowed.map_err(|why| format!("helm.valueFiles: {file}: {why}"))?;
+            let content = given.values.get(&file).cloned().unwrap_or_default();
+            into.values_files.push(ValuesFile::Given(file, content));
+            continue;
+        }
+        let (at, file) = given.file("helm.valueFiles", &file, &directory)?;
+        let reader = given.trees[at].reader();
         let found = reader.read_text(&file);
         inputs.push((at, reader.inputs()));
         match found {
@@ -264,11 +303,7 @@ fn charts(
     }
     for parameter in &helm.parameters {
         let value = substituted(&parameter.value, environment)?;
-        // Commas separate values, unless they are in a list.
-        let value = match value.starts_with('{') {
-            true => value,
-            false => value.replace(',', "\\,"),
-        };
+        let value = escaped(&value);
         let line = format!("{}={value}", parameter.name);
         match parameter.force_string {
             true => into.set_string.push(line),
@@ -276,10 +311,11 @@ fn charts(
         }
     }
     for parameter in &helm.file_parameters {
-        let file = path::join(&job.directory, &parameter.path).map_err(text)?;
-        let reader = trees[place].reader();
+        let file = substituted(&parameter.path, environment)?;
+        let (at, file) = given.file("helm.fileParameters", &file, &directory)?;
+        let reader = given.trees[at].reader();
         let content = reader.read_text(&file);
-        inputs.push((place, reader.inputs()));
+        inputs.push((at, reader.inputs()));
         let content = content.map_err(|error| format!("helm.fileParameters: {error}"))?;
         into.set_json
             .push(format!("{}={}", parameter.name, Value::from(content)));
@@ -287,13 +323,45 @@ fn charts(
     Ok(())
 }
 
+/// Commas separate values, unless they are in a list or escaped already.
+fn escaped(value: &str) -> String {
+    if value.starts_with('{') && value.ends_with('}') {
+        return value.to_owned();
+    }
+    let mut out = String::with_capacity(value.len());
+    let mut before = '\0';
+    for c in value.chars() {
+        if c == ',' && before != '\\' {
+            out.push('\\');
+        }
+        out.push(c);
+        before = c;
+    }
+    out
+}
+
+impl Given<'_> {
+    /// Where a file is that a source names: in the tree of which source, and its path there.
+    fn file(&self, field: &str, file: &str, directory: &str) -> Result<(usize, String), String> {
+        if let Some(found) = referred(field, file, self.sources)? {
+            return Ok(found);
+        }
+        // From the root, if the path begins there.
+        let path = match file.strip_prefix('/') {
+            Some(from_root) => path::normalise(from_root.trim_start_matches('/')),
+            None => path::join(directory, file),
+        };
+        Ok((self.place, path.map_err(|error| format!("{field}: {error}"))?))
+    }
+}
+
 /// `$name/path`: a file of the source that is referred to by that name.
-fn referred(file: &str, sources: &[Source]) -> Result<Option<(usize, String)>, String> {
+fn referred(field: &str, file: &str, sources: &[Source]) -> Result<Option<(usize, String)>, String> {
     let Some((name, rest)) = file.strip_prefix('$').and_then(|rest| rest.split_once('/')) else {
         return Ok(None);
     };
     let found = sources.iter().position(|source| source.reference == name);
-    let at = found.ok_or_else(|| format!("helm.valueFiles: {file}: no source has ref {name:?}"))?;
+    let at = found.ok_or_else(|| format!("{field}: {file}: no source has ref {name:?}"))?;
     Ok(Some((at, path::normalise(rest).map_err(text)?)))
 }
 
@@ -441,6 +509,18 @@ mod tests {
             ("a=b", json!({"name": "a", "newName": "b"})),
         ] {
             assert_eq!(image(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn commas_in_values_are_no_lists() {
+        for (value, expected) in [
+            ("a,b", "a\\,b"),
+            ("{a,b}", "{a,b}"),
+            ("a\\,b", "a\\,b"),
+            ("{a,b", "{a\\,b"),
+        ] {
+            assert_eq!(escaped(value), expected, "{value}");
         }
     }
 

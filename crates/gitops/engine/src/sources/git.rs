@@ -4,23 +4,23 @@
 //! goes round the copies that are in use; what moves is told as a push is. Credentials are those of Argo CD's Secrets
 //! (`repository`, `repo-creds`) in the workspace of the application.
 
-mod credentials;
 mod wake;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fairway_controller::{Clients, Shutdown};
-use fairway_gitops_git::{Git, GitError, Merged, NewCommit, ObjectId, Repository as Bare, Signature};
+use fairway_gitops_git::{Git, GitError, Merged, NewCommit, ObjectId, Remote, Repository as Bare, Signature};
 use fairway_gitops_sync::project::normalize_url;
 use fairway_gitops_tree::{Limits, Tree};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::broadcast;
 use tokio::time::Instant;
 
-use super::{Answer, News, Repository, RevisionMetadata, SourceError, Sources};
+use super::{Answer, News, Repository, RevisionMetadata, SourceError, Sources, credentials};
 
 /// How old a copy may be.
 const FRESH: Duration = Duration::from_secs(180);
@@ -32,12 +32,32 @@ const MOST: usize = 4096;
 /// Finds the repositories of this installation by their addresses.
 pub type Hosted = Box<dyn Fn(&Repository) -> Option<PathBuf> + Send + Sync>;
 
+/// How repositories of this installation are reached that belong to another workspace than the Application: as anybody
+/// reaches them, with a token of that workspace.
+pub struct OwnHost {
+    /// The address of the host, which all repositories begin with.
+    pub url: String,
+    /// Where it listens: `HOST:PORT:ADDRESS`. Its name need not be known to the machine.
+    pub at: String,
+    /// The certificates by which it is known, in PEM.
+    pub authority: Box<dyn Fn() -> Option<String> + Send + Sync>,
+}
+
+impl OwnHost {
+    fn has(&self, url: &str) -> bool {
+        let (url, _) = fairway_gitops_git::split_credentials(url);
+        url.strip_prefix(&self.url)
+            .is_some_and(|rest| rest.starts_with('/'))
+    }
+}
+
 /// Git repositories.
 pub struct GitSources {
     git: Git,
     /// Where copies are.
     copies: PathBuf,
     hosted: Hosted,
+    own: Option<OwnHost>,
     clients: Clients,
     news: broadcast::Sender<News>,
     known: Mutex<HashMap<PathBuf, Arc<Mirrored>>>,
@@ -47,25 +67,51 @@ pub struct GitSources {
 struct Mirrored {
     repository: Repository,
     path: PathBuf,
+    /// Whether something happened there that it does not have yet.
+    is_stale: AtomicBool,
     /// Held while it is brought up to date.
     fetched: tokio::sync::Mutex<Option<Instant>>,
 }
 
 impl GitSources {
     /// Repositories of this installation are found by `hosted`; copies of others are kept in a directory.
-    pub fn new(git: Git, copies: PathBuf, hosted: Hosted, clients: Clients) -> Arc<Self> {
+    pub fn new(
+        git: Git,
+        copies: PathBuf,
+        hosted: Hosted,
+        own: Option<OwnHost>,
+        clients: Clients,
+    ) -> Arc<Self> {
         Arc::new(Self {
             git,
             copies,
             hosted,
+            own,
             clients,
             news: broadcast::channel(HEARD).0,
             known: Mutex::default(),
         })
     }
 
-    /// Tells that something was pushed; whether anybody has heard it. Nobody does before the engine runs.
+    /// Where news are told, for others who have some.
+    pub(super) fn teller(&self) -> broadcast::Sender<News> {
+        self.news.clone()
+    }
+
+    /// Tells that something was pushed; whether anybody has heard it. Nobody does before the engine runs. Copies of it are
+    /// looked at before anybody uses them again.
     pub fn pushed(&self, news: News) -> bool {
+        let pushed = normalize_url(&news.url);
+        let copies: Vec<Arc<Mirrored>> = self.lock().values().cloned().collect();
+        for copy in copies {
+            if normalize_url(&copy.repository.url) == pushed {
+                copy.is_stale.store(true, Ordering::Relaxed);
+            }
+        }
+        self.tell(news)
+    }
+
+    fn tell(&self, news: News) -> bool {
         self.news.send(news).is_ok()
     }
 
@@ -83,7 +129,7 @@ impl GitSources {
                 }
                 // What cannot be reached is told to those who ask.
                 if let Ok(true) = self.refresh(&copy, Duration::ZERO).await {
-                    self.pushed(News::of(&copy.repository.url));
+                    self.tell(News::of(&copy.repository.url));
                 }
             }
         }
@@ -112,6 +158,7 @@ impl GitSources {
             Arc::new(Mirrored {
                 repository: repository.clone(),
                 path,
+                is_stale: AtomicBool::new(false),
                 fetched: tokio::sync::Mutex::default(),
             })
         });
@@ -121,10 +168,13 @@ impl GitSources {
     /// Brings a copy up to date if it is older than that; whether something moved.
     async fn refresh(&self, copy: &Mirrored, fresh: Duration) -> Result<bool, SourceError> {
         let mut fetched = copy.fetched.lock().await;
-        if fetched.is_some_and(|at| at.elapsed() < fresh) {
+        let is_stale = copy.is_stale.swap(false, Ordering::Relaxed);
+        if !is_stale && fetched.is_some_and(|at| at.elapsed() < fresh) {
             return Ok(false);
         }
-        let remote = credentials::remote(&self.clients, &copy.repository).await?;
+        // Until it has worked, it has not been done.
+        *fetched = None;
+        let remote = self.remote(&copy.repository).await?;
         let bare = match Bare::open(&self.git, &copy.path) {
             Ok(bare) => bare,
             Err(_) => Bare::init(&self.git, &copy.path, "main")
@@ -136,15 +186,22 @@ impl GitSources {
         Ok(!moved.moved.is_empty())
     }
 
+    /// How a repository is reached.
+    async fn remote(&self, repository: &Repository) -> Result<Remote, SourceError> {
+        let mut remote = Remote::new(&repository.url).map_err(|error| missing(&error))?;
+        let grant = credentials::grant(&self.clients, repository).await?;
+        remote.take_secret(|name| grant.text(name).map(str::to_owned));
+        remote.known_hosts = grant.known_hosts;
+        remote.ca = grant.ca;
+        if let Some(own) = self.own.as_ref().filter(|own| own.has(&repository.url)) {
+            remote.ca = (own.authority)().or(remote.ca);
+            remote.at = Some(own.at.clone());
+        }
+        Ok(remote)
+    }
+
     /// The repository on disk. `fresh` is how old a copy may be.
     async fn bare(&self, repository: &Repository, fresh: Option<Duration>) -> Result<Bare, SourceError> {
-        if !repository.chart.is_empty() {
-            return Err(SourceError::Missing(format!(
-                "chart {} of {repository}: charts are rendered from Git only, not yet from Helm repositories and \
-                 registries; put the chart into a repository and name its directory with path",
-                repository.chart
-            )));
-        }
         if let Some(path) = (self.hosted)(repository) {
             return Bare::open(&self.git, path).map_err(|error| missing(&error));
         }
@@ -275,6 +332,15 @@ impl Sources for GitSources {
                 tags: bare.tags_of(&id).await.unwrap_or_default(),
                 message: info.message,
             })
+        })
+    }
+
+    fn refresh<'a>(&'a self, repository: &'a Repository, _: &'a [String]) -> Answer<'a, ()> {
+        Box::pin(async move {
+            if (self.hosted)(repository).is_none() {
+                self.copy_of(repository).is_stale.store(true, Ordering::Relaxed);
+            }
+            Ok(())
         })
     }
 

@@ -1,11 +1,15 @@
 //! A world: an API with the engine on it, a repository, and an administrator's view of one workspace.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fairway_controller::clients::Within;
 use fairway_controller::{ClientFactory, Metrics, Reach, Requests, Shutdown, ShutdownTrigger, WorkspaceId};
+use fairway_gitops_engine::sources::git::GitSources;
+use fairway_gitops_engine::sources::{AllSources, Repository, SharedSources};
 use fairway_gitops_engine::{Answers, Options, Plans, run};
+use fairway_gitops_git::Git;
 use fairway_kernel_apiserver::authn::token::Tokens;
 use fairway_kernel_apiserver::client::InProcess;
 use fairway_kernel_apiserver::custom::ProvidedKind;
@@ -64,6 +68,8 @@ pub(crate) struct World {
     metrics: Arc<Metrics>,
     running: Option<(ShutdownTrigger, JoinHandle<()>)>,
     kept: Option<(ShutdownTrigger, tempfile::TempDir)>,
+    /// Sources that fetch, where a scenario wants them, and where they keep what they fetched.
+    real: Option<(SharedSources, tempfile::TempDir)>,
 }
 
 impl World {
@@ -105,6 +111,7 @@ impl World {
             metrics: Arc::default(),
             running: None,
             kept: Some((end, folder)),
+            real: None,
         };
         world.prepare(false).await;
         world.start_engine();
@@ -130,6 +137,7 @@ impl World {
             metrics: Arc::default(),
             running: None,
             kept: None,
+            real: None,
         };
         world.clean().await;
         world.prepare(true).await;
@@ -229,7 +237,10 @@ impl World {
     pub(crate) fn start_engine(&mut self) {
         let options = Options {
             clients: self.factory.clone(),
-            sources: self.sources.clone(),
+            sources: match &self.real {
+                Some((real, _)) => Arc::clone(real),
+                None => self.sources.clone(),
+            },
             urls: vec!["https://fairway.example.com:6443".to_owned()],
             pulls: Some(self.pulls.clone()),
             workers: 4,
@@ -245,6 +256,22 @@ impl World {
     /// The workspace of the scenario.
     pub(crate) fn workspace(&self) -> WorkspaceId {
         WorkspaceId::parse(self.id).unwrap()
+    }
+
+    /// From now on sources are those of a server, except that repositories of `hosted` are read where they are.
+    pub(crate) async fn use_real_sources(
+        &mut self,
+        hosted: impl Fn(&Repository) -> Option<PathBuf> + Send + Sync + 'static,
+    ) {
+        self.stop_engine().await;
+        let place = tempfile::tempdir().unwrap();
+        let git = Git::new(fairway_gitops_git::Options::new(place.path().join("home"))).unwrap();
+        let clients = self.factory.clients(fairway_gitops_engine::USER);
+        let copies = place.path().join("copies");
+        let git = GitSources::new(git, copies, Box::new(hosted), None, clients.clone());
+        let all = AllSources::new(git, place.path().join("charts"), clients);
+        self.real = Some((all, place));
+        self.start_engine();
     }
 
     /// Ends the engine at once, as a crash does.

@@ -12,6 +12,7 @@
 
 mod application_sets;
 mod beyond;
+mod charts;
 mod cost;
 mod deletion;
 mod harness;

@@ -76,6 +76,9 @@ pub(super) fn grant(
     if remote.is_insecure {
         command = command.env("GIT_SSL_NO_VERIFY", "1");
     }
+    if let Some(at) = &remote.at {
+        settings.push(("http.curloptResolve".to_owned(), at.clone()));
+    }
     if let Some(proxy) = &remote.proxy {
         settings.push((format!("http.{origin}/.proxy"), proxy.clone()));
     }

@@ -1,5 +1,7 @@
 //! Addresses of repositories and refspecs: what of them may be handed to `git`.
 
+use percent_encoding::percent_decode_str;
+
 use crate::GitError;
 use crate::refs::ref_problem;
 
@@ -26,30 +28,7 @@ pub fn split_credentials(url: &str) -> (String, Option<(String, String)>) {
 }
 
 fn decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let hex = |digit: u8| {
-            char::from(digit)
-                .to_digit(16)
-                .and_then(|value| u8::try_from(value).ok())
-        };
-        let decoded = match (first, tail) {
-            (b'%', [high, low, ..]) => hex(*high).zip(hex(*low)).map(|(high, low)| high * 16 + low),
-            _ => None,
-        };
-        match decoded {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 /// Refuses what is no address, and what `git` would take for something else.

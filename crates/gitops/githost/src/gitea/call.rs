@@ -1,5 +1,6 @@
 //! A call: who asks for what, and how he is answered in Gitea's form.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -376,22 +377,8 @@ fn page_headers(
 
 /// Decodes the escapes of a part of a path, none if it is not UTF-8 then.
 fn decode(part: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(part.len());
-    let mut rest = part.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let hex = |digit: u8| {
-            char::from(digit)
-                .to_digit(16)
-                .and_then(|value| u8::try_from(value).ok())
-        };
-        let decoded = match (first, tail) {
-            (b'%', [high, low, ..]) => hex(*high).zip(hex(*low)).map(|(high, low)| high * 16 + low),
-            _ => None,
-        };
-        bytes.push(decoded.unwrap_or(*first));
-        rest = if decoded.is_some() { &tail[2..] } else { tail };
-    }
-    String::from_utf8(bytes).ok()
+    let decoded = percent_encoding::percent_decode_str(part).decode_utf8();
+    decoded.ok().map(Cow::into_owned)
 }
 
 #[cfg(test)]

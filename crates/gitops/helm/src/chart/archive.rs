@@ -1,8 +1,11 @@
-//! Reading a `.tgz`. Every number in an archive is its author's, so each is checked before it is believed.
+//! Reading a `.tgz`, or a layer of an image. Every number in an archive is its author's, so each is checked before it is
+//! believed.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
 
+use fairway_gitops_tree::{Limits, Tree, TreeBuilder, path};
 use flate2::read::MultiGzDecoder;
 
 use super::load::without_mark;
@@ -35,19 +38,7 @@ const BLOCK: usize = 512;
 
 /// The files of an archive, without the directory that they all lie in.
 pub(super) fn read(bytes: &[u8], limits: ArchiveLimits) -> Result<Vec<File>, Error> {
-    if !bytes.starts_with(b"\x1f\x8b") {
-        return Err(Error::Archive(
-            "the file does not appear to be a gzipped archive".to_owned(),
-        ));
-    }
-    let mut tar = Tar {
-        input: MultiGzDecoder::new(bytes),
-        // Headers and padding count, too: an archive of a million empty files is large.
-        left: limits
-            .total_bytes
-            .saturating_add(limits.files.saturating_mul(2 * BLOCK)),
-        limits,
-    };
+    let mut tar = Tar::gzipped(bytes, limits)?;
     let mut files = Vec::new();
     let mut remaining = limits.total_bytes;
     while let Some(entry) = tar.next()? {
@@ -60,18 +51,79 @@ pub(super) fn read(bytes: &[u8], limits: ArchiveLimits) -> Result<Vec<File>, Err
                 limits.files
             )));
         }
-        remaining = remaining
-            .checked_sub(entry.data.len())
-            .ok_or_else(|| tar.too_large())?;
+        let data = match entry.content {
+            Content::File(data) => data,
+            Content::Link(_) => {
+                return Err(Error::Archive(format!(
+                    "the chart archive has a link at {:?}; links are not followed",
+                    entry.name
+                )));
+            }
+        };
+        remaining = remaining.checked_sub(data.len()).ok_or_else(|| tar.too_large())?;
         files.push(File {
             name,
-            data: Data::Read(without_mark(Arc::from(entry.data))),
+            data: Data::Read(without_mark(Arc::from(data))),
         });
     }
     if files.is_empty() {
         return Err(Error::Archive("no files in chart archive".to_owned()));
     }
     Ok(files)
+}
+
+/// The files of a chart's archive as a tree, without the directory that they all lie in. Of files of one name the last
+/// counts, as it does when archives are unpacked.
+pub fn unpack_chart(bytes: &[u8], limits: ArchiveLimits) -> Result<Tree, Error> {
+    let mut files = BTreeMap::new();
+    for file in read(bytes, limits)? {
+        files.insert(file.name.clone(), file.data.read()?);
+    }
+    let mut builder = TreeBuilder::new(tree_limits(limits));
+    for (name, data) in files {
+        builder.file(&name, data)?;
+    }
+    Ok(builder.build())
+}
+
+/// The files and symbolic links of an archive as a tree, as they lie in it.
+pub fn unpack_layer(bytes: &[u8], is_gzipped: bool, limits: ArchiveLimits) -> Result<Tree, Error> {
+    let mut tar = match is_gzipped {
+        true => Tar::gzipped(bytes, limits)?,
+        false => Tar::new(Box::new(bytes), limits),
+    };
+    let mut found = BTreeMap::new();
+    let mut remaining = limits.total_bytes;
+    while let Some(entry) = tar.next()? {
+        let name = path::normalise(&entry.name)?;
+        if let Content::File(data) = &entry.content {
+            remaining = remaining.checked_sub(data.len()).ok_or_else(|| tar.too_large())?;
+        }
+        found.insert(name, entry.content);
+        if found.len() > limits.files {
+            return Err(Error::Archive(format!(
+                "the archive has more than {} files",
+                limits.files
+            )));
+        }
+    }
+    let mut builder = TreeBuilder::new(tree_limits(limits));
+    for (name, content) in found {
+        match content {
+            Content::File(data) => builder.file(&name, data)?,
+            Content::Link(target) => builder.link(&name, &target)?,
+        }
+    }
+    Ok(builder.build())
+}
+
+fn tree_limits(limits: ArchiveLimits) -> Limits {
+    Limits {
+        files: limits.files,
+        file_bytes: limits.file_bytes as u64,
+        total_bytes: limits.total_bytes as u64,
+        ..Limits::default()
+    }
 }
 
 /// Where a file lies in the chart; an error for every way out of it.
@@ -112,11 +164,17 @@ fn entry_path(name: &str) -> Result<Option<String>, Error> {
 
 struct Entry {
     name: String,
-    data: Vec<u8>,
+    content: Content,
+}
+
+enum Content {
+    File(Vec<u8>),
+    /// A symbolic link and its target.
+    Link(String),
 }
 
 struct Tar<'a> {
-    input: MultiGzDecoder<&'a [u8]>,
+    input: Box<dyn Read + 'a>,
     /// How much may still be unpacked.
     left: usize,
     limits: ArchiveLimits,
@@ -126,10 +184,31 @@ struct Tar<'a> {
 #[derive(Default)]
 struct Extended {
     path: Option<String>,
+    target: Option<String>,
     size: Option<usize>,
 }
 
-impl Tar<'_> {
+impl<'a> Tar<'a> {
+    fn new(input: Box<dyn Read + 'a>, limits: ArchiveLimits) -> Self {
+        Self {
+            input,
+            // Headers and padding count, too: an archive of a million empty files is large.
+            left: limits
+                .total_bytes
+                .saturating_add(limits.files.saturating_mul(2 * BLOCK)),
+            limits,
+        }
+    }
+
+    fn gzipped(bytes: &'a [u8], limits: ArchiveLimits) -> Result<Self, Error> {
+        match bytes.starts_with(b"\x1f\x8b") {
+            true => Ok(Self::new(Box::new(MultiGzDecoder::new(bytes)), limits)),
+            false => Err(Error::Archive(
+                "the file does not appear to be a gzipped archive".to_owned(),
+            )),
+        }
+    }
+
     fn too_large(&self) -> Error {
         Error::Archive(format!(
             "decompressed chart is larger than the maximum file size {}",
@@ -179,27 +258,24 @@ impl Tar<'_> {
                 return Ok(None);
             }
             self.check(&header)?;
-            let size = match extended.size.take() {
-                Some(size) => size,
-                None => number(&header[124..136]).ok_or_else(|| self.broken("a size is no number"))?,
-            };
+            let written = number(&header[124..136]).ok_or_else(|| self.broken("a size is no number"))?;
             let kind = header[156];
-            let short = match extended.path.take() {
-                Some(path) => path,
-                None => ustar_name(&header),
-            };
-            match kind {
-                b'x' | b'L' | b'g' => {
-                    if size > BLOCK * 128 {
-                        return Err(self.broken("an extended header is too large"));
-                    }
-                    let content = self.content(size)?;
-                    match kind {
-                        b'x' => extended = pax(&content),
-                        b'L' => extended.path = Some(text(&content)),
-                        _ => {}
-                    }
+            if let b'x' | b'L' | b'K' | b'g' = kind {
+                if written > BLOCK * 128 {
+                    return Err(self.broken("an extended header is too large"));
                 }
+                let content = self.content(written)?;
+                match kind {
+                    b'x' => extended = pax(&content),
+                    b'L' => extended.path = Some(text(&content)),
+                    b'K' => extended.target = Some(text(&content)),
+                    _ => {}
+                }
+                continue;
+            }
+            let size = extended.size.take().unwrap_or(written);
+            let short = extended.path.take().unwrap_or_else(|| ustar_name(&header));
+            match kind {
                 b'5' => {
                     self.content(size)?;
                 }
@@ -210,15 +286,24 @@ impl Tar<'_> {
                             self.limits.file_bytes
                         )));
                     }
-                    let data = self.content(size)?;
-                    return Ok(Some(Entry { name: short, data }));
+                    let content = Content::File(self.content(size)?);
+                    return Ok(Some(Entry { name: short, content }));
                 }
                 b'0' | 0 | b'7' => {
                     self.content(size)?;
                 }
-                b'1' | b'2' => {
+                b'2' => {
+                    let target = extended.target.take();
+                    let target = target.unwrap_or_else(|| text(&header[157..257]));
+                    self.content(size)?;
+                    return Ok(Some(Entry {
+                        name: short,
+                        content: Content::Link(target),
+                    }));
+                }
+                b'1' => {
                     return Err(Error::Archive(format!(
-                        "the chart archive has a link at {short:?}; links are not followed"
+                        "the archive has a hard link at {short:?}; links of this kind are not followed"
                     )));
                 }
                 _ => {
@@ -295,6 +380,7 @@ fn pax(content: &[u8]) -> Extended {
         let body = String::from_utf8_lossy(&record[space + 1..]).into_owned();
         match body.trim_end_matches('\n').split_once('=') {
             Some(("path", path)) => extended.path = Some(path.to_owned()),
+            Some(("linkpath", target)) => extended.target = Some(target.to_owned()),
             Some(("size", size)) => extended.size = size.parse().ok(),
             _ => {}
         }

@@ -48,7 +48,7 @@ impl Chart {
 }
 
 /// The files of a directory that `.helmignore` does not leave out, in the order in which Helm walks them.
-fn directory_files(reader: &Reader, directory: &str) -> Result<Vec<File>, Error> {
+pub fn directory_files(reader: &Reader, directory: &str) -> Result<Vec<File>, Error> {
     let root = path::normalise(directory)?;
     let within = |name: &str| {
         if root.is_empty() {

@@ -176,7 +176,7 @@ impl<'a> Checker<'a> {
             let found = find_id(self.root, reference, 0);
             return found.ok_or_else(|| format!("Object has no key '{pointer}'"));
         }
-        let decoded = percent_decode(pointer);
+        let decoded = percent_encoding::percent_decode_str(pointer).decode_utf8_lossy();
         self.root
             .pointer(&decoded)
             .ok_or_else(|| format!("Object has no key '{}'", pointer.rsplit('/').next().unwrap_or("")))
@@ -542,31 +542,6 @@ fn numbers(schema: &Map<String, Json>, number: f64, place: &Place<'_>, out: &mut
         out.add(place, format!("Must be greater than {}", show(min)));
     }
     out.score += 1;
-}
-
-fn percent_decode(text: &str) -> String {
-    if !text.contains('%') {
-        return text.to_owned();
-    }
-    let mut out = Vec::with_capacity(text.len());
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        let code = bytes
-            .get(at + 1..at + 3)
-            .and_then(|code| std::str::from_utf8(code).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(byte) if bytes[at] == b'%' => {
-                out.push(byte);
-                at += 3;
-            }
-            _ => {
-                out.push(bytes[at]);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// The schema with an identifier.

@@ -226,3 +226,32 @@ fn refusals_say_why() {
         assert_eq!(apps.permits_application_in(namespace), expected, "{namespace}");
     }
 }
+
+#[test]
+fn addresses_are_compared_as_argo_cd_compares_them() {
+    for (url, expected) in [
+        (" https://Example.com/A/b.git ", "https://example.com/a/b"),
+        ("git@example.com:a/b.git", "git@example.com/a/b"),
+        ("ssh://git@example.com/a/b", "git@example.com/a/b"),
+        ("ssh://git@example.com:22/a", "git@example.com:22/a"),
+        ("https://u:p@example.com/a", "https://u:p@example.com/a"),
+        ("https://example.com/a/", "https://example.com/a/"),
+        (
+            "registry.example.com:5000/charts",
+            "registry.example.com:5000/charts",
+        ),
+        ("oci://example.com/a", "oci://example.com/a"),
+    ] {
+        assert_eq!(normalize_url(url), expected, "{url}");
+    }
+    for (url, beginning, expected) in [
+        ("https://h/a/b", "https://h/a", true),
+        ("https://h/a/b", "https://h/", true),
+        ("https://h/a", "https://h/a", true),
+        ("https://h/ab", "https://h/a", false),
+        ("https://h.evil.example/a", "https://h", false),
+        ("https://h/a", "", false),
+    ] {
+        assert_eq!(is_below(url, beginning), expected, "{url} {beginning}");
+    }
+}

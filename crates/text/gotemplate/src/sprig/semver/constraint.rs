@@ -99,6 +99,15 @@ impl Constraints {
             .iter()
             .any(|all| all.iter().all(|constraint| constraint.check(version)))
     }
+
+    /// The same by the rules of semver 3.4, which Argo CD has: where one part of a list asks for pre-releases, all of it
+    /// does; and where none does, there are none, not even those that are only unlike something.
+    pub fn check_as_lists(&self, version: &Version) -> bool {
+        self.0.iter().any(|all| {
+            let asks = all.iter().any(|constraint| !constraint.version.pre.is_empty());
+            (asks || version.pre.is_empty()) && all.iter().all(|constraint| constraint.fits(version))
+        })
+    }
 }
 
 /// A list with commas between its parts, of which each is an operator and a version; none if it is anything else.
@@ -184,6 +193,12 @@ impl Constraint {
         if unasked_pre && (self.dirty || self.operator != Operator::NotEqual) {
             return false;
         }
+        self.fits(version)
+    }
+
+    /// Whether a version fits, if it may be asked for at all.
+    fn fits(&self, version: &Version) -> bool {
+        let own = &self.version;
         match self.operator {
             Operator::NotEqual => self.not_equal(version),
             Operator::Less => version.compare(own).is_lt(),
