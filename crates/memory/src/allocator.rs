@@ -7,7 +7,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Settings, as jemalloc looks for them when it starts.
 #[repr(transparent)]
-pub struct Settings(*const c_char);
+pub(crate) struct Settings(*const c_char);
 
 // SAFETY: it points to a constant, which nobody writes.
 unsafe impl Sync for Settings {}
@@ -16,7 +16,7 @@ unsafe impl Sync for Settings {}
 /// within a second, by a thread of the allocator's own, so that an idle server does it, too.
 // SAFETY: it is the name and the type of the C variable, a pointer to a text that ends with a zero.
 #[unsafe(export_name = "malloc_conf")]
-pub static SETTINGS: Settings =
+pub(crate) static SETTINGS: Settings =
     Settings(c"narenas:2,dirty_decay_ms:1000,muzzy_decay_ms:0,background_thread:true".as_ptr());
 
 #[cfg(test)]

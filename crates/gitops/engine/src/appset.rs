@@ -22,6 +22,7 @@ mod world;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use fairway_api::argoproj::{CLUSTER_SECRETS, CONTROL_PLANES, GROUP};
 use fairway_controller::cache::Cache;
 use fairway_controller::dynamic::{Change, follow_all};
 use fairway_controller::events::Recorder;
@@ -35,7 +36,6 @@ use kube::runtime::watcher::{self, Event};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
-use crate::application::{CONTROL_PLANE, GROUP};
 use crate::settings::Catalog;
 use crate::sources::{News, SharedSources};
 use listings::Listings;
@@ -147,7 +147,7 @@ impl Ears {
             }
             return;
         }
-        if !CONTROL_PLANE.contains(&key.namespace.as_str()) {
+        if !CONTROL_PLANES.contains(&key.namespace.as_str()) {
             return;
         }
         if is_gone {
@@ -172,7 +172,7 @@ impl Ears {
         ));
         let heard = Arc::clone(self);
         let secrets: Api<PartialObjectMeta<Secret>> = Api::all(self.clients.every());
-        let only = watcher::Config::default().labels("argocd.argoproj.io/secret-type=cluster");
+        let only = watcher::Config::default().labels(CLUSTER_SECRETS);
         let shutdown = self.shutdown.clone();
         tokio::spawn(follow(secrets, only, shutdown, move |event| {
             if let Event::Apply(object) | Event::Delete(object) = event {

@@ -56,6 +56,11 @@ impl Rendered {
         }
     }
 
+    /// Whether the sources could not be resolved.
+    pub(crate) fn is_unresolved(&self) -> bool {
+        self.revisions.is_empty()
+    }
+
     /// Objects that somebody sent along.
     pub(crate) fn given(objects: &[Value], revisions: Vec<String>) -> Self {
         Self {
@@ -127,6 +132,14 @@ pub(crate) fn repository(application: &Application, source: &Source) -> Reposito
 }
 
 impl Renderer {
+    /// The same with other sources.
+    pub(crate) fn with(&self, sources: SharedSources) -> Self {
+        Self {
+            sources,
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn new(sources: SharedSources, count: Arc<AtomicU64>) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {

@@ -115,7 +115,7 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, SourceError>>;
 /// Whoever has the manifests.
 pub trait Sources: Send + Sync + 'static {
     /// Sees to it that what is known of a repository elsewhere is no older than that.
-    fn refresh<'a>(&'a self, _: &'a Repository, _oldest: Duration) -> Answer<'a, ()> {
+    fn renew<'a>(&'a self, _: &'a Repository, _oldest: Duration) -> Answer<'a, ()> {
         Box::pin(async { Ok(()) })
     }
 

@@ -20,7 +20,7 @@ use crate::access::{self, Caller, Verb};
 use crate::catalog::{self, Wanted};
 use crate::gitea::OpenPull;
 use crate::hooks::Hooks;
-use crate::mirror::{Mirrors, pushed_addresses};
+use crate::mirror::Mirrors;
 use crate::place::Place;
 use crate::push::Pushing;
 use crate::route::{Route, Service, Slug, route};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fairway_api::argoproj::{API_VERSION, RESOURCES_FINALIZER};
 use fairway_controller::{Failure, Outcome};
 use fairway_gitops_appset::rollout::{self, Progress};
 use fairway_gitops_appset::status::{self, Reason, member};
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::hands::{Hands, set_path};
 use super::view::View;
-use crate::application::{API_VERSION, FINALIZER, path_of};
+use crate::application::path_of;
 
 /// How soon to look again whether Applications are gone. Mostly their end is seen.
 const WAIT: Duration = Duration::from_secs(10);
@@ -21,7 +22,7 @@ const LONG: SignedDuration = SignedDuration::from_mins(2);
 pub(crate) async fn finalize(hands: &Hands<'_>) -> Result<Outcome, Failure> {
     let finalizers = hands.set["metadata"]["finalizers"].as_array();
     let finalizers = finalizers.map_or(&[][..], Vec::as_slice);
-    if !finalizers.iter().any(|it| it == FINALIZER) {
+    if !finalizers.iter().any(|it| it == RESOURCES_FINALIZER) {
         return Ok(Outcome::Done);
     }
     // All of them: what was made just now may not have been seen yet.
@@ -41,7 +42,10 @@ pub(crate) async fn finalize(hands: &Hands<'_>) -> Result<Outcome, Failure> {
     {
         return Ok(outcome);
     }
-    let left: Vec<&Value> = finalizers.iter().filter(|it| **it != FINALIZER).collect();
+    let left: Vec<&Value> = finalizers
+        .iter()
+        .filter(|it| **it != RESOURCES_FINALIZER)
+        .collect();
     let version = &hands.set["metadata"]["resourceVersion"];
     let patch = json!({"metadata": {"finalizers": left, "resourceVersion": version}});
     hands.requests.merge(&set_path(hands.key), &patch).await?;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fairway_api::argoproj::{API_VERSION, RESOURCES_FINALIZER};
 use fairway_controller::cache::Cache;
 use fairway_controller::commit::difference;
 use fairway_controller::events::{Happening, Recorder, Severity};
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::checks::destination;
 use super::view::View;
-use crate::application::{API_VERSION, FINALIZER, path_of};
+use crate::application::path_of;
 
 /// Whom fields that the controller writes belong to.
 const MANAGER: &str = "argocd-applicationset-controller";
@@ -195,7 +196,10 @@ impl Hands<'_> {
         let path = self.path(name);
         let finalizers = read["metadata"]["finalizers"].as_array();
         let finalizers = finalizers.map_or(&[][..], Vec::as_slice);
-        let left: Vec<&Value> = finalizers.iter().filter(|it| **it != FINALIZER).collect();
+        let left: Vec<&Value> = finalizers
+            .iter()
+            .filter(|it| **it != RESOURCES_FINALIZER)
+            .collect();
         let is_lost = destination(&read["spec"], self.clusters, self.urls).is_err();
         if is_lost && left.len() < finalizers.len() {
             self.requests

@@ -77,7 +77,7 @@ impl Listings {
         revision: &str,
         oldest: Duration,
     ) -> Result<String, SourceError> {
-        self.sources.refresh(repository, oldest).await?;
+        self.sources.renew(repository, oldest).await?;
         self.sources.resolve(repository, revision).await
     }
 

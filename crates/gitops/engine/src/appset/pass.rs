@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use fairway_api::argoproj::{CLUSTER_SECRETS, CONTROL_PLANES};
 use fairway_controller::cache::Cache;
 use fairway_controller::events::Recorder;
 use fairway_controller::{Clients, Failure, ObjectKey, Outcome, Reconcile, Requests};
@@ -24,7 +25,6 @@ use super::pulls::SharedPulls;
 use super::registry::{Before, Failed, Prepared, REFRESH, Registry, is_refresh};
 use super::view::View;
 use super::world::{World, asks_for_pulls, clusters, interval};
-use crate::application::CONTROL_PLANE;
 use crate::settings::Catalog;
 
 /// How soon a set is looked at again whose generators or Applications are wrong, as with Argo CD.
@@ -54,7 +54,7 @@ type Found = Result<(Arc<Prepared>, Option<Duration>), Failed>;
 
 impl Reconcile<ObjectKey> for Sets {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
-        if !CONTROL_PLANE.contains(&key.namespace.as_str()) {
+        if !CONTROL_PLANES.contains(&key.namespace.as_str()) {
             return Ok(Outcome::Done);
         }
         let requests = Requests::new(self.clients.of(&key.workspace));
@@ -66,9 +66,7 @@ impl Reconcile<ObjectKey> for Sets {
             return Ok(Outcome::Again(UNLISTED));
         }
         let secrets = format!("/api/v1/namespaces/{}/secrets", key.namespace);
-        let secrets = requests
-            .list_selected(&secrets, "argocd.argoproj.io/secret-type=cluster")
-            .await?;
+        let secrets = requests.list_selected(&secrets, CLUSTER_SECRETS).await?;
         let clusters = clusters(&secrets);
         let hands = Hands {
             key,

@@ -1,12 +1,11 @@
 //! What is kept of each Application that a set controls: what the set writes, and how it stands.
 
+use fairway_api::argoproj::API_VERSION;
 use fairway_controller::glimpse::{Kept, meta};
 use kube::api::ObjectMeta;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
-
-use crate::application::API_VERSION;
 
 /// An Application of a set. Of others only the fact is kept that they are nobody's.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -3,6 +3,7 @@
 //! Every Application that reads the branch is rendered with the new commit in its place, and each object is sent to its destination as a dry
 //! run, as whoever would sync it. What cannot be tried yet, because its namespace or its kind is still to come, is let pass.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +18,10 @@ use tokio::sync::broadcast;
 use super::Engine;
 use crate::application::{Application, Source};
 use crate::desired::Renderer;
-use crate::observe::{Scene, kinds_in_use};
-use crate::sources::{Answer, News, Repository, RevisionMetadata, SharedSources, Sources};
+use crate::observe::kinds_in_use;
+use crate::sources::{
+    Answer, Archive, DependencyRequest, News, Repository, RevisionMetadata, SharedSources, Sources,
+};
 
 /// How long all of it may take.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -119,6 +122,34 @@ impl Sources for Ahead {
         self.others.metadata(repository, commit)
     }
 
+    fn chart<'a>(
+        &'a self,
+        repository: &'a Repository,
+        version: &'a str,
+        passes_credentials: bool,
+    ) -> Answer<'a, Tree> {
+        match self.proposal.is_of(repository) {
+            true => self.tree(repository, version),
+            false => self.others.chart(repository, version, passes_credentials),
+        }
+    }
+
+    fn dependency<'a>(&'a self, wanted: &'a DependencyRequest) -> Answer<'a, Archive> {
+        self.others.dependency(wanted)
+    }
+
+    fn names<'a>(
+        &'a self,
+        workspace: &'a WorkspaceId,
+        project: &'a str,
+    ) -> Answer<'a, BTreeMap<String, String>> {
+        self.others.names(workspace, project)
+    }
+
+    fn document<'a>(&'a self, workspace: &'a WorkspaceId, url: &'a str) -> Answer<'a, String> {
+        self.others.document(workspace, url)
+    }
+
     fn news(&self) -> broadcast::Receiver<News> {
         self.others.news()
     }
@@ -157,7 +188,7 @@ impl Engine {
     ) -> Result<Result<Vec<String>, String>, Failure> {
         let requests = self.requests(&proposal.workspace);
         let others = Arc::clone(sources);
-        let renderer = Renderer::new(Arc::new(Ahead {
+        let renderer = self.renderer.with(Arc::new(Ahead {
             others,
             proposal: Arc::clone(&proposal),
         }));
@@ -230,14 +261,7 @@ impl Engine {
         let Ok(ground) = self.ground(requests, application).await? else {
             return Ok(Ok(()));
         };
-        let scene = Scene {
-            application,
-            place: &ground.place,
-            project: &ground.project,
-            settings: &ground.settings,
-            hands: &ground.hands,
-            home: &self.destinations.hub,
-        };
+        let scene = ground.scene(application, &self.destinations.hub);
         let sources = application.sources();
         let surroundings = self.surroundings(&scene, &sources).await?;
         let rendered = async {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fairway_controller::{Clients, Shutdown, WorkspaceId};
 use fairway_gitops_tree::Tree;
@@ -73,6 +74,18 @@ impl Sources for AllSources {
             true => Box::pin(self.charts.metadata(repository, commit)),
             false => self.git.metadata(repository, commit),
         }
+    }
+
+    fn renew<'a>(&'a self, repository: &'a Repository, oldest: Duration) -> Answer<'a, ()> {
+        match is_charts(repository) {
+            // They are looked at again whenever somebody asks.
+            true => Box::pin(async { Ok(()) }),
+            false => self.git.renew(repository, oldest),
+        }
+    }
+
+    fn merged<'a>(&'a self, repository: &'a Repository, base: &'a str, head: &'a str) -> Answer<'a, String> {
+        self.git.merged(repository, base, head)
     }
 
     fn chart<'a>(

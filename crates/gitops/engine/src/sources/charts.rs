@@ -170,9 +170,7 @@ impl ChartSources {
             // What cannot be reached is told to those who ask.
             if let Ok(true) = self.look(&listed).await {
                 // Nobody listens before the engine runs.
-                let _ = self.news.send(News {
-                    url: listed.repository.url.clone(),
-                });
+                let _ = self.news.send(News::of(&listed.repository.url));
             }
         }
     }

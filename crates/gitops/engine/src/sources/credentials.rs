@@ -7,15 +7,13 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use fairway_api::argoproj::{CONTROL_PLANES, REPOSITORY_SECRETS, REPOSITORY_TEMPLATES};
 use fairway_controller::{Clients, Requests, WorkspaceId};
 use fairway_gitops_sync::project::{is_below, normalize_url};
 use serde_json::Value;
 
 use super::{Repository, SourceError, web};
-use crate::application::CONTROL_PLANE;
 
-const REPOSITORY: &str = "argocd.argoproj.io/secret-type=repository";
-const TEMPLATE: &str = "argocd.argoproj.io/secret-type=repo-creds";
 /// Fields that are credentials.
 const CREDENTIALS: [&str; 5] = [
     "username",
@@ -87,9 +85,12 @@ impl Secrets {
     pub(super) async fn read(clients: &Clients, workspace: &WorkspaceId) -> Result<Self, SourceError> {
         let requests = Requests::new(clients.of(workspace));
         let mut secrets = Self::default();
-        for namespace in CONTROL_PLANE {
+        for namespace in CONTROL_PLANES {
             let path = format!("/api/v1/namespaces/{namespace}/secrets");
-            for (selector, list) in [(REPOSITORY, &mut secrets.own), (TEMPLATE, &mut secrets.templates)] {
+            for (selector, list) in [
+                (REPOSITORY_SECRETS, &mut secrets.own),
+                (REPOSITORY_TEMPLATES, &mut secrets.templates),
+            ] {
                 let found = requests.list_selected(&path, selector).await;
                 let found = found.map_err(|failure| SourceError::Unreachable(failure.sentence()))?;
                 list.extend(found.iter().map(fields));
@@ -229,7 +230,7 @@ async fn with_hosts(
         ..Grant::default()
     };
     let host = host(&repository.url);
-    for namespace in CONTROL_PLANE {
+    for namespace in CONTROL_PLANES {
         let map = async |name: &str| -> Result<Value, SourceError> {
             let path = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
             let found = requests.get(&path).await;

@@ -230,7 +230,7 @@ fn short(commit: &str) -> &str {
 }
 
 impl Sources for GitSources {
-    fn refresh<'a>(&'a self, repository: &'a Repository, oldest: Duration) -> Answer<'a, ()> {
+    fn renew<'a>(&'a self, repository: &'a Repository, oldest: Duration) -> Answer<'a, ()> {
         Box::pin(async move {
             if oldest < FRESH {
                 self.bare(repository, Some(oldest)).await?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{GitSources, Mirrored};
+use super::{GitSources, Mirrored, News};
 
 /// A copy is not brought up to date more often than this: whoever says that there is something new may be anybody.
 const REST: Duration = Duration::from_secs(2);
@@ -25,7 +25,7 @@ impl GitSources {
             // What cannot be reached is told to those who ask, and tried again as always.
             tokio::spawn(async move {
                 if let Ok(true) = this.refresh(&copy, REST).await {
-                    this.pushed(&copy.repository.url);
+                    this.tell(News::of(&copy.repository.url));
                 }
             });
         }
