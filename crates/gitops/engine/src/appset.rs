@@ -2,7 +2,8 @@
 //!
 //! - `pass`: one pass over a set; `deletion`: its end. `checks`: which Applications may be written; `hands`: the writing.
 //! - `world`: what generators see; `listings`: the names of files, from commit to commit; [`pulls`]: pull requests, a port for those of this installation's own host.
-//! - `registry`: what each set depends on, so that it hears of what concerns it; `view`: what is kept of its Applications.
+//! - `registry`: what each set depends on, so that it hears of what concerns it; `view`, `views`: what is kept of its
+//!   Applications.
 //!
 //! It is part of the engine's crate since it reads the same sources, projects and clusters, but it is a user of its own, which may
 //! write Applications and nothing that they stand for. Tasks: one watch for sets and projects over all workspaces, one for
@@ -17,13 +18,13 @@ mod pass;
 pub mod pulls;
 mod registry;
 mod view;
+mod views;
 mod world;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fairway_api::argoproj::{CLUSTER_SECRETS, CONTROL_PLANES, GROUP};
-use fairway_controller::cache::Cache;
 use fairway_controller::dynamic::{Change, follow_all};
 use fairway_controller::events::Recorder;
 use fairway_controller::glimpse::Glimpse;
@@ -43,6 +44,7 @@ use pass::Sets;
 use pulls::SharedPulls;
 use registry::Registry;
 use view::{Meaning, View, meaning};
+use views::Views;
 
 /// Who the controller is: it sees sets, projects and cluster Secrets, and writes Applications.
 pub const USER: &str = "system:serviceaccount:kube-system:fairway-applicationset-controller";
@@ -63,7 +65,7 @@ pub(crate) fn start(manager: &mut Manager, options: Options) {
     let (clients, shutdown) = (manager.clients(USER), manager.shutdown());
     let queue: Queue<ObjectKey> = Queue::default();
     let registry = Registry::new(queue.clone());
-    let applications = Arc::new(Cache::new(clients.reach()));
+    let applications = Arc::new(Views::new(clients.reach()));
     let sets = Sets {
         clients: clients.clone(),
         catalog: Catalog::default(),
@@ -122,7 +124,7 @@ async fn hear(sources: SharedSources, registry: Registry, mut shutdown: Shutdown
 struct Ears {
     clients: Clients,
     registry: Registry,
-    applications: Arc<Cache<View>>,
+    applications: Arc<Views>,
     kinds: watch::Receiver<Arc<Kinds>>,
     has_begun: AtomicBool,
     shutdown: Shutdown,
@@ -186,8 +188,12 @@ impl Ears {
 
     /// Something happened to an Application: its set looks, at once if somebody has changed what it writes.
     fn take_application(&self, change: Change<Glimpse<View>>) {
-        let Change::Event(_, event) = change else {
-            return;
+        let (kind, event) = match change {
+            Change::Event(kind, event) => (kind.name(), event),
+            Change::Gone(kind) => {
+                self.applications.forget(&kind.name());
+                return;
+            }
         };
         let key = |object: &Glimpse<View>| ObjectKey::of(self.clients.reach(), &object.metadata);
         let (key, old, new) = match &*event {
@@ -201,17 +207,20 @@ impl Ears {
                 let old = self.applications.get(&key);
                 (key, old, None)
             }
+            // What has vanished meanwhile is told by nobody else.
             Event::InitDone => {
-                self.applications.take(*event, |it| it.kept);
-                self.registry.look_at_all();
+                let mut concerned = self.applications.workspaces(&kind);
+                self.applications.take(&kind, *event);
+                concerned.extend(self.applications.workspaces(&kind));
+                self.registry.look_where(|set| concerned.contains(&set.workspace));
                 return;
             }
             Event::Init | Event::InitApply(_) => {
-                self.applications.take(*event, |it| it.kept);
+                self.applications.take(&kind, *event);
                 return;
             }
         };
-        self.applications.take(*event, |it| it.kept);
+        self.applications.take(&kind, *event);
         let found = match &new {
             Some(new) => meaning(old.as_deref(), new),
             None => Meaning::Substance,

@@ -1,23 +1,19 @@
 //! Writes what was decided: Applications, many at once but not too many, and the set itself.
 
-use std::sync::Arc;
-
 use fairway_api::argoproj::{API_VERSION, RESOURCES_FINALIZER};
-use fairway_controller::cache::Cache;
 use fairway_controller::commit::difference;
 use fairway_controller::events::{Happening, Recorder, Severity};
-use fairway_controller::glimpse::Glimpse;
 use fairway_controller::{Failure, ObjectKey, Requests};
 use fairway_gitops_appset::Cluster;
 use fairway_gitops_appset::changes::{Change, Policy, adopted};
 use fairway_gitops_appset::status::Reason;
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::runtime::watcher::Event;
 use serde_json::{Value, json};
 
 use super::checks::destination;
 use super::view::View;
+use super::views::Views;
 use crate::application::path_of;
 
 /// Whom fields that the controller writes belong to.
@@ -33,7 +29,7 @@ pub(crate) struct Hands<'a> {
     pub(crate) set: &'a Value,
     pub(crate) requests: &'a Requests,
     pub(crate) recorder: &'a Recorder,
-    pub(crate) applications: &'a Cache<View>,
+    pub(crate) applications: &'a Views,
     pub(crate) clusters: &'a [Cluster],
     pub(crate) urls: &'a [String],
     pub(crate) policy: Policy,
@@ -162,7 +158,7 @@ impl Hands<'_> {
         patch["metadata"]["resourceVersion"] = version.clone();
         let path = format!("{}?fieldManager={MANAGER}", self.path(name));
         if let Some(written) = self.requests.merge(&path, &patch).await? {
-            self.take(&written);
+            self.applications.written(&self.application(name), &written);
             // What the API leaves out of what is written makes no difference.
             if written["metadata"]["resourceVersion"] != *version {
                 self.happened("updated", format!("updated Application {name:?}"))
@@ -170,13 +166,6 @@ impl Hands<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Takes the answer to a write in before the watch brings it.
-    fn take(&self, written: &Value) {
-        if let Ok(glimpse) = serde_json::from_value::<Glimpse<View>>(written.clone()) {
-            self.applications.take(Event::Apply(glimpse), |it| it.kept);
-        }
     }
 
     async fn delete(&self, name: &str) -> Result<(), String> {
@@ -223,7 +212,9 @@ impl Hands<'_> {
         let patch = json!({"metadata": {"resourceVersion": version}, "operation": operation});
         let path = format!("{}?fieldManager={MANAGER}", self.path(name));
         match self.requests.merge(&path, &patch).await {
-            Ok(written) => written.iter().for_each(|written| self.take(written)),
+            Ok(written) => written.iter().for_each(|written| {
+                self.applications.written(&self.application(name), written);
+            }),
             Err(failure) if failure.is_conflict() => {}
             Err(failure) => return Err(failure),
         }
@@ -273,14 +264,4 @@ pub(crate) fn set_path(key: &ObjectKey) -> String {
         "/apis/{API_VERSION}/namespaces/{}/applicationsets/{}",
         key.namespace, key.name
     )
-}
-
-/// The Applications of a set as they were last seen, in the order of names.
-pub(crate) fn seen(applications: &Cache<View>, key: &ObjectKey, uid: &str) -> Vec<Arc<View>> {
-    let all = applications
-        .of_namespace(&key.workspace, &key.namespace)
-        .into_iter();
-    all.map(|(_, view)| view)
-        .filter(|view| view.is_of(&key.name, uid))
-        .collect()
 }

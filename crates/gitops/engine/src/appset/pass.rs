@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fairway_api::argoproj::{CLUSTER_SECRETS, CONTROL_PLANES};
-use fairway_controller::cache::Cache;
 use fairway_controller::events::Recorder;
 use fairway_controller::{Clients, Failure, ObjectKey, Outcome, Reconcile, Requests};
 use fairway_gitops_appset::application::applications;
@@ -19,11 +18,11 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 use super::checks::{Surroundings, prepare};
-use super::hands::{Hands, seen, set_path};
+use super::hands::{Hands, set_path};
 use super::listings::{Listings, Look};
 use super::pulls::SharedPulls;
 use super::registry::{Before, Failed, Prepared, REFRESH, Registry, is_refresh};
-use super::view::View;
+use super::views::Views;
 use super::world::{World, asks_for_pulls, clusters, interval};
 use crate::settings::Catalog;
 
@@ -43,7 +42,7 @@ pub(crate) struct Sets {
     pub(crate) listings: Listings,
     pub(crate) pulls: SharedPulls,
     pub(crate) recorder: Recorder,
-    pub(crate) applications: Arc<Cache<View>>,
+    pub(crate) applications: Arc<Views>,
     pub(crate) registry: Registry,
     /// The addresses of this API.
     pub(crate) urls: Vec<String>,
@@ -104,7 +103,9 @@ impl Sets {
             }
         };
         let uid = hands.set["metadata"]["uid"].as_str().unwrap_or_default();
-        let existing: Vec<Value> = seen(&self.applications, hands.key, uid)
+        let existing: Vec<Value> = self
+            .applications
+            .of_set(hands.key, uid)
             .iter()
             .map(|view| view.object.clone())
             .collect();
@@ -168,7 +169,7 @@ impl Sets {
                 (name.to_owned(), it.clone())
             })
             .collect();
-        for view in seen(&self.applications, hands.key, uid) {
+        for view in self.applications.of_set(hands.key, uid) {
             all.insert(view.name().to_owned(), view.object.clone());
         }
         let all: Vec<Value> = all.into_values().collect();

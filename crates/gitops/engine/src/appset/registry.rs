@@ -102,9 +102,11 @@ impl Registry {
         }
     }
 
-    /// Has all sets look at their Applications.
-    pub(crate) fn look_at_all(&self) {
-        self.sets().keys().for_each(|key| self.queue.add(key.clone()));
+    /// Has sets look at their Applications.
+    pub(crate) fn look_where(&self, concerns: impl Fn(&ObjectKey) -> bool) {
+        let sets = self.sets();
+        let concerned = sets.keys().filter(|key| concerns(key));
+        concerned.for_each(|key| self.queue.add(key.clone()));
     }
 
     /// Has those sets look again whose generators look at a repository.
