@@ -200,8 +200,11 @@ async fn branches_and_pull_requests_have_a_plan() {
         .await;
     // What the base has got meanwhile is not undone by the plan: it is of the merge.
     world.run("git checkout -q main");
-    world.push(&[map("lamps", "yellow", "later")], "-o fairway.wait=30");
-    assert_eq!(world.says("yellow").await.as_deref(), Some("later"));
+    // The disk never becomes healthy here.
+    world.push(&[map("lamps", "yellow", "later")], "-o fairway.wait=1");
+    world
+        .until("the later one", async || world.says("yellow").await.map(drop))
+        .await;
     let said = world.fairway(&["app", "plan", "--repo", "root/lamps", "--pull", "1"]);
     assert!(
         said.contains(": 1 to create, 1 to change, impact: live change"),
@@ -211,7 +214,7 @@ async fn branches_and_pull_requests_have_a_plan() {
         said.contains(&format!("argocd/lamps at {}", &head[..7])) && !said.contains("yellow"),
         "{said}"
     );
-    world.push(&[map("lamps", "green", "other")], "-o fairway.wait=30");
+    world.push(&[map("lamps", "green", "other")], "-o no-answer");
     let (code, said) = world.fairway_ends(&["app", "plan", "--repo", "root/lamps", "--branch", "feature"]);
     assert!(
         code != 0 && said.contains("they disagree in lamps/green.yaml"),
