@@ -173,7 +173,7 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
 
 /// Reads hexadecimal digits.
 fn bytes(digits: &str) -> Option<Vec<u8>> {
-    if !digits.is_ascii() || digits.is_empty() || digits.len() % 2 != 0 {
+    if !digits.is_ascii() || digits.is_empty() || !digits.len().is_multiple_of(2) {
         return None;
     }
     let pairs = digits.as_bytes().chunks(2);
@@ -264,7 +264,9 @@ mod tests {
             "sha1=de7c9b85b8b78aa6bc8a7a36f70a90701c9db4d9",
         );
         let basic = format!("Basic {}", STANDARD.encode("me:key"));
-        let cases: &[(Sender, &str, &[(&'static str, &str)], bool)] = &[
+        // sender, the field of the Secret, headers -> believed
+        type Case<'a> = (Sender, &'a str, &'a [(&'static str, &'a str)], bool);
+        let cases: &[Case<'_>] = &[
             (
                 Sender::Gitea,
                 "webhook.gitea.secret",

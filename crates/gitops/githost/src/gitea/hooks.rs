@@ -157,7 +157,9 @@ async fn delivery_of(
     delivery: &str,
 ) -> Result<(u64, Value), Problem> {
     let (hook, all) = history(call, opened, id).await?;
-    let is_it = |entry: &Value| entry["id"].to_string() == delivery || entry["guid"] == delivery;
+    let number = delivery.parse::<u64>().ok();
+    let is_it =
+        |entry: &Value| number.is_some() && entry["id"].as_u64() == number || entry["guid"] == delivery;
     let found = all.into_iter().find(is_it);
     Ok((hook, found.ok_or_else(|| Problem::not_found("The delivery"))?))
 }

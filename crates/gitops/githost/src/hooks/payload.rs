@@ -67,7 +67,7 @@ pub(crate) async fn pushed(host: &Host, push: &Push) {
                 }
             }
             Err(error) => {
-                warn!(slug = %scene.slug, reference = %update.name, error = error.full(), "webhooks are not told of a push")
+                warn!(slug = %scene.slug, reference = %update.name, error = error.full(), "webhooks are not told of a push");
             }
         }
     }
@@ -90,10 +90,7 @@ async fn of_update(scene: &Scene<'_>, update: &Update) -> Result<Vec<Event>, Git
         let deleted = json!({"ref": short, "ref_type": kind, "pusher_type": "user"});
         let mut events = vec![event(Kind::Delete, deleted)];
         if kind == "tag" {
-            events.insert(
-                0,
-                event(Kind::Push, push(scene, update, Vec::new(), 0, Value::Null)),
-            );
+            events.insert(0, event(Kind::Push, push(scene, update, &[], 0, &Value::Null)));
         }
         return Ok(events);
     };
@@ -102,23 +99,17 @@ async fn of_update(scene: &Scene<'_>, update: &Update) -> Result<Vec<Event>, Git
         let created = json!({"sha": new.as_str(), "ref": short, "ref_type": kind});
         events.push(event(Kind::Create, created));
     }
-    let commit = scene
-        .repository
-        .resolve(update.name.as_str())
-        .await
-        .unwrap_or_else(|_| new.clone());
+    // By its hash: the reference may have moved on.
+    let commit = scene.repository.resolve(new.as_str()).await?;
     let head = scene.repository.commit_info(&commit).await?;
     let (commits, total) = match kind {
         "branch" => commits(scene, update.old.as_ref(), new, branch.as_deref()).await?,
         _ => (Vec::new(), 0),
     };
     let shown = describe(scene, &commits, &head).await?;
-    let mut shown = shown.into_iter();
-    let head = shown.next().unwrap_or_default();
-    events.push(event(
-        Kind::Push,
-        push(scene, update, shown.collect(), total, head),
-    ));
+    if let Some((head, commits)) = shown.split_first() {
+        events.push(event(Kind::Push, push(scene, update, commits, total, head)));
+    }
     if let (Some(_), Some(branch)) = (&update.old, &branch) {
         events.extend(of_pulls(scene, branch).await);
     }
@@ -217,7 +208,7 @@ fn files(printed: &[u8]) -> HashMap<String, Files> {
     found
 }
 
-fn push(scene: &Scene<'_>, update: &Update, commits: Vec<Value>, total: usize, head: Value) -> Value {
+fn push(scene: &Scene<'_>, update: &Update, commits: &[Value], total: usize, head: &Value) -> Value {
     let zero = ObjectId::zero();
     let (before, after) = (
         update.old.as_ref().unwrap_or(&zero),
@@ -315,7 +306,7 @@ pub(crate) async fn test(scene: &Scene<'_>) -> Value {
         Err(_) => Vec::new(),
     };
     let head = shown.first().cloned().unwrap_or_default();
-    scene.with(push(scene, &update, shown, 1, head))
+    scene.with(push(scene, &update, &shown, 1, &head))
 }
 
 #[cfg(test)]
