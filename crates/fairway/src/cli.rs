@@ -91,6 +91,9 @@ pub(crate) struct Up {
     /// above --listen: 7443].
     #[arg(long, value_name = "ADDR:PORT", env = "FAIRWAY_WEB_LISTEN")]
     pub web_listen: Option<SocketAddr>,
+    /// Directory of ConfigManagementPlugins (plugin.yaml) whose programs Applications may use [default: none].
+    #[arg(long, value_name = "DIR", env = "FAIRWAY_CONFIG_MANAGEMENT_PLUGINS")]
+    pub config_management_plugins: Option<PathBuf>,
     /// Address at which others reach the Kubernetes API, for the endpoints of the Service `kubernetes` [default: the
     /// address of --listen].
     #[arg(long, value_name = "ADDR", env = "FAIRWAY_ADVERTISE_ADDRESS")]

@@ -126,7 +126,10 @@ pub(crate) async fn run(
         &kernel,
         &live,
         config,
-        (gitops::Directories::of(data), own),
+        (
+            gitops::Directories::of(data, config.config_management_plugins.clone()),
+            own,
+        ),
         advertise,
         shutdown,
     );

@@ -98,7 +98,12 @@ mod tests {
 
     #[test]
     fn files_lie_over_a_tree() {
-        let below = Tree::of([("web/Chart.yaml", "a"), ("web/charts/old.tgz", "b"), ("top", "c")]).unwrap();
+        let below = Tree::of([
+            ("web/Chart.yaml", &b"a"[..]),
+            ("web/charts/old.tgz", &b"b"[..]),
+            ("top", &b"c"[..]),
+        ])
+        .unwrap();
         let files = BTreeMap::from([
             ("web/charts/new.tgz".to_owned(), Arc::from(&b"d"[..])),
             ("web/charts/dep/Chart.yaml".to_owned(), Arc::from(&b"e"[..])),

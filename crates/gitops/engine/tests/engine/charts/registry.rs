@@ -225,6 +225,16 @@ fn program(variable: &str, name: &str) -> Option<std::path::PathBuf> {
     all.find(|path| path.is_file())
 }
 
+/// A program that ends with the test, also if that fails.
+struct Running(std::process::Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// The distribution registry itself, and charts that Helm itself has pushed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_real_registry_and_the_real_helm_agree_with_us() {
@@ -249,13 +259,14 @@ async fn the_real_registry_and_the_real_helm_agree_with_us() {
         at("users").display()
     );
     std::fs::write(at("config.yml"), config).unwrap();
-    let mut server = std::process::Command::new(registry)
+    let server = std::process::Command::new(registry)
         .arg("serve")
         .arg(at("config.yml"))
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
+    let _server = Running(server);
     let run = |words: &[&str]| {
         let output = std::process::Command::new(&helm)
             .args(words)
@@ -304,6 +315,4 @@ async fn the_real_registry_and_the_real_helm_agree_with_us() {
         .await;
     crate::harness::eventually("the image", || async { says(&world, "web").await == "one" }).await;
     world.end().await;
-    let _ = server.kill();
-    let _ = server.wait();
 }
