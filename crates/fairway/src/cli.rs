@@ -98,6 +98,9 @@ pub(crate) struct Up {
     /// names, or * [default: external].
     #[arg(long, value_name = "HOSTS", env = "FAIRWAY_WEBHOOK_ALLOWED_HOSTS")]
     pub webhook_allowed_hosts: Option<String>,
+    /// Directory of ConfigManagementPlugins (plugin.yaml) whose programs Applications may use [default: none].
+    #[arg(long, value_name = "DIR", env = "FAIRWAY_CONFIG_MANAGEMENT_PLUGINS")]
+    pub config_management_plugins: Option<PathBuf>,
     /// Address at which others reach the Kubernetes API, for the endpoints of the Service `kubernetes` [default: the
     /// address of --listen].
     #[arg(long, value_name = "ADDR", env = "FAIRWAY_ADVERTISE_ADDRESS")]

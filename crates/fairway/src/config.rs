@@ -22,6 +22,7 @@ struct File {
     listen: Option<SocketAddr>,
     web_listen: Option<SocketAddr>,
     webhook_allowed_hosts: Option<String>,
+    config_management_plugins: Option<PathBuf>,
     advertise_address: Option<IpAddr>,
     external_url: Option<String>,
     tls_cert: Option<PathBuf>,
@@ -43,6 +44,8 @@ pub(crate) struct Config {
     pub web_listen: Option<SocketAddr>,
     /// Where webhooks of repositories may go.
     pub allowed_hosts: AllowedHosts,
+    /// Plugins whose programs Applications may use, if any.
+    pub config_management_plugins: Option<PathBuf>,
     /// Where others reach it; `None`: there.
     pub advertise: Option<IpAddr>,
     /// The address of the API for users, without a slash at its end; `None`: there.
@@ -101,6 +104,10 @@ impl Config {
             cert_duration,
             listen: flags.listen.or(file.listen).unwrap_or(DEFAULT_LISTEN),
             web_listen: flags.web_listen.or(file.web_listen),
+            config_management_plugins: flags
+                .config_management_plugins
+                .clone()
+                .or(file.config_management_plugins),
             advertise: flags.advertise_address.or(file.advertise_address),
             external_url,
             tls,

@@ -135,7 +135,10 @@ pub(crate) async fn run(
         &kernel,
         &live,
         config,
-        (gitops::Directories::of(data), own),
+        (
+            gitops::Directories::of(data, config.config_management_plugins.clone()),
+            own,
+        ),
         shared,
         advertise,
         shutdown,

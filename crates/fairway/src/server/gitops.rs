@@ -12,6 +12,7 @@ use fairway_gitops_appset::generator::PullRequest;
 use fairway_gitops_engine::appset::pulls::{Asked, HostedPulls, Pulls as OpenPulls, PullsError};
 use fairway_gitops_engine::sources::AllSources;
 use fairway_gitops_engine::sources::git::{self, GitSources, Hosted};
+use fairway_gitops_engine::sources::plugins::Plugins;
 use fairway_gitops_engine::{Answers, Candidate, Judge, Options, PlanService, Plans, Proposal, Pulls, USER};
 use fairway_gitops_git::{Git, GitError, Repository};
 use fairway_gitops_githost::seams::{Push, PushCheck, RemoteWatcher};
@@ -39,15 +40,18 @@ pub(super) struct Directories {
     charts: PathBuf,
     /// The certificate by which this installation is known.
     authority: PathBuf,
+    /// Where the definitions of plugins are, if the operator allows any.
+    plugins: Option<PathBuf>,
 }
 
 impl Directories {
-    pub(super) fn of(data: &DataDir) -> Self {
+    pub(super) fn of(data: &DataDir, plugins: Option<PathBuf>) -> Self {
         Self {
             home: data.path().join("git-home"),
             copies: data.path().join("git-copies"),
             charts: data.path().join("charts"),
             authority: data.pki("ca").0,
+            plugins,
         }
     }
 }
@@ -248,7 +252,21 @@ pub(super) async fn run(
         Some(from_outside),
         user.clone(),
     );
-    let all = AllSources::new(Arc::clone(&sources), directories.charts, user);
+    // In the directory for everybody's temporary files: whoever a plugin runs as does not see into ours.
+    let plugins = directories
+        .plugins
+        .map(|path| Plugins::load(&path, std::env::temp_dir()));
+    let plugins = match plugins.transpose() {
+        Ok(plugins) => plugins,
+        Err(why) => {
+            error!(
+                why,
+                "no plugins are run: --config-management-plugins cannot be read"
+            );
+            None
+        }
+    };
+    let all = AllSources::new(Arc::clone(&sources), directories.charts, plugins, user);
     let (answers, plans) = (Answers::default(), Plans::default());
     let service = PlanService {
         plans: plans.clone(),

@@ -159,6 +159,13 @@ pub(crate) struct Plugin {
     pub(crate) parameters: Vec<Value>,
 }
 
+impl Plugin {
+    /// Whether it is the one that runs `kustomize build | envsubst`.
+    pub(crate) fn is_built_in(&self) -> bool {
+        self.name.starts_with("setenv-cmp-plugin") || self.name.contains("envsubst")
+    }
+}
+
 /// A variable of a plugin.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]

@@ -23,7 +23,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::application::{Application, Source};
-use crate::sources::{Repository, SharedSources, SourceError};
+use crate::sources::{PluginRequest, Repository, SharedSources, SourceError};
 use dependencies::Buyer;
 use params::{Context, Prepared};
 
@@ -269,16 +269,30 @@ impl Renderer {
         context: Context,
         values: HashMap<String, String>,
     ) -> Result<Made, SourceError> {
-        let whole = Arc::new((context, sources.to_vec(), revisions.to_vec(), values));
         let mut read = vec![Inputs::default(); sources.len()];
+        let generated = match self
+            .generated(sources, revisions, &trees, &context, &mut read)
+            .await
+        {
+            Ok(generated) => generated,
+            Err(why @ SourceError::Unreachable(_)) => return Err(why),
+            Err(SourceError::Missing(why)) => {
+                return Ok(Made {
+                    failure: Some(why),
+                    inputs: read,
+                    ..Made::default()
+                });
+            }
+        };
+        let whole = Arc::new((context, sources.to_vec(), revisions.to_vec(), values, generated));
         let mut brought = vec![false; sources.len()];
         loop {
             let (given, files) = (Arc::clone(&whole), trees.clone());
             let slot = self.slots.acquire().await;
             self.count.fetch_add(1, Ordering::Relaxed);
             let work = tokio::task::spawn_blocking(move || {
-                let (context, sources, commits, values) = &*given;
-                render_all(context, sources, commits, &files, values)
+                let (context, sources, commits, values, generated) = &*given;
+                render_all(context, sources, commits, &files, values, generated)
             })
             .await;
             drop(slot);
@@ -313,6 +327,50 @@ impl Renderer {
                 }
             }
         }
+    }
+
+    /// What plugins make of the sources that are theirs. Such a result depends on every file.
+    async fn generated(
+        &self,
+        sources: &[Source],
+        revisions: &[String],
+        trees: &[Tree],
+        context: &Context,
+        read: &mut [Inputs],
+    ) -> Result<HashMap<usize, String>, SourceError> {
+        let mut generated = HashMap::new();
+        for (place, source) in sources.iter().enumerate() {
+            let Some(plugin) = source.plugin.as_ref().filter(|plugin| !plugin.is_built_in()) else {
+                continue;
+            };
+            let revision = revisions.get(place).map_or("", String::as_str);
+            let request = PluginRequest {
+                name: plugin.name.clone(),
+                tree: trees[place].clone(),
+                directory: params::directory(source).map_err(SourceError::Missing)?,
+                environment: context.plugin_environment(source, plugin, revision),
+            };
+            let outcome = self.sources.generate(&request).await;
+            if matches!(outcome, Ok(None)) {
+                continue;
+            }
+            let tree = request.tree;
+            let all = tokio::task::spawn_blocking(move || {
+                let reader = tree.reader();
+                for file in reader.walk("").unwrap_or_default() {
+                    // Noted as read; what it holds is the plugin's to look at.
+                    let _ = reader.size(&file);
+                }
+                reader.inputs()
+            });
+            if let Ok(all) = all.await {
+                read[place].extend(&all);
+            }
+            if let Some(text) = outcome? {
+                generated.insert(place, text);
+            }
+        }
+        Ok(generated)
     }
 
     /// The files of values that are at addresses.
@@ -421,6 +479,7 @@ fn hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
+#[derive(Default)]
 struct Made {
     objects: Vec<Value>,
     source_types: Vec<&'static str>,
@@ -437,6 +496,7 @@ fn render_all(
     revisions: &[String],
     trees: &[Tree],
     values: &HashMap<String, String>,
+    generated: &HashMap<usize, String>,
 ) -> Made {
     let mut made = Made {
         objects: Vec::new(),
@@ -448,6 +508,18 @@ fn render_all(
     };
     for (place, source) in sources.iter().enumerate() {
         if source.is_only_referred_to() {
+            continue;
+        }
+        if let Some(text) = generated.get(&place) {
+            match rendering::objects(text, "the plugin's output") {
+                Ok(objects) => made.objects.extend(objects),
+                Err(why) => {
+                    made.failure = Some(why.to_string());
+                    made.objects.clear();
+                    return made;
+                }
+            }
+            made.source_types.push("Plugin");
             continue;
         }
         let prepared = params::prepare(context, sources, revisions, trees, values, place);

@@ -12,7 +12,8 @@
 //! managed one watch. Channels: every watch writes keys into the one queue. No pass keeps anything that is not in the
 //! objects, but for what makes the next pass cheap.
 //!
-//! It must not know Git, charts' repositories or the API server: it sees clients and [`sources::Sources`].
+//! It must not know the API server; Git, repositories of charts and plugins only in `sources`: the rest sees clients and
+//! [`sources::Sources`].
 
 mod act;
 mod answers;

@@ -4,6 +4,7 @@ mod all;
 pub mod charts;
 mod credentials;
 pub mod git;
+pub mod plugins;
 mod web;
 
 use std::collections::BTreeMap;
@@ -77,6 +78,19 @@ pub struct Archive {
     pub version: String,
     /// The `.tgz`.
     pub bytes: Arc<[u8]>,
+}
+
+/// A source that a plugin makes manifests of.
+#[derive(Debug, Clone)]
+pub struct PluginRequest {
+    /// Which plugin; whichever wants the source, if none is named.
+    pub name: String,
+    /// The files.
+    pub tree: Tree,
+    /// The directory of the source.
+    pub directory: String,
+    /// What the plugin is told.
+    pub environment: BTreeMap<String, String>,
 }
 
 /// That something was pushed.
@@ -178,6 +192,19 @@ pub trait Sources: Send + Sync + 'static {
     fn document<'a>(&'a self, workspace: &'a WorkspaceId, url: &'a str) -> Answer<'a, String> {
         let _ = workspace;
         Box::pin(async move { Err(SourceError::Missing(format!("{url} is not fetched"))) })
+    }
+
+    /// The text that a plugin makes of a source; none if no plugin is named and none wants it.
+    fn generate<'a>(&'a self, request: &'a PluginRequest) -> Answer<'a, Option<String>> {
+        Box::pin(async move {
+            match request.name.as_str() {
+                "" => Ok(None),
+                name => Err(SourceError::Missing(format!(
+                    "plugin {name:?} is not known: Fairway has the envsubst plugin (setenv-cmp-plugin), and runs others only \
+                     if it is started with --config-management-plugins DIR"
+                ))),
+            }
+        })
     }
 
     /// Forgets what revisions stand for, so that the next who asks is told what is so now; and what was fetched of these

@@ -170,7 +170,7 @@ const RESULT: YamlLimits = YamlLimits {
 };
 
 /// The objects of a text; lists are taken apart.
-pub(crate) fn objects(text: &str, named: &str) -> Result<Vec<Value>, Error> {
+pub fn objects(text: &str, named: &str) -> Result<Vec<Value>, Error> {
     let mut objects = Vec::new();
     let documents = documents_with(text, RESULT, Resolution::Yaml11)
         .map_err(|error| malformed(named, error.to_string()))?;

@@ -94,7 +94,9 @@ impl Buyer<'_> {
     }
 
     async fn fetched(&self, wanted: &Wanted, url: String) -> Result<(String, Arc<[u8]>), SourceError> {
-        let is_permitted = self.permitted.permits_source(&url);
+        // Registries are named with and without their scheme.
+        let plain = url.strip_prefix("oci://").unwrap_or(&url);
+        let is_permitted = self.permitted.permits_source(&url) || self.permitted.permits_source(plain);
         let request = DependencyRequest {
             repository: Repository {
                 workspace: self.workspace.clone(),

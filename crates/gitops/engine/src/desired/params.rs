@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::Surroundings;
 use super::overlay;
-use crate::application::{Application, Helm, Kustomize, Source};
+use crate::application::{Application, Helm, Kustomize, Plugin, Source};
 
 /// Where and for whom something is rendered.
 #[derive(Debug, Clone)]
@@ -58,6 +58,24 @@ impl Context {
                 false => Err(format!("the URL scheme '{scheme}' is not allowed")),
             },
         )
+    }
+
+    /// What a plugin is told.
+    pub(super) fn plugin_environment(
+        &self,
+        source: &Source,
+        plugin: &Plugin,
+        revision: &str,
+    ) -> BTreeMap<String, String> {
+        let mut environment = self.build_environment(source, revision);
+        environment.insert(
+            "KUBE_API_VERSIONS".to_owned(),
+            self.surroundings.api_versions.join(","),
+        );
+        let given = given_variables(plugin, &environment);
+        environment.extend(given);
+        environment.extend(crate::sources::plugins::parameters(&plugin.parameters));
+        environment
     }
 
     /// The variables that Argo CD offers to what it renders.
@@ -206,29 +224,24 @@ fn job(given: &Given<'_>, revision: &str, inputs: &mut Vec<(usize, Inputs)>) -> 
         }
     }
     if let Some(plugin) = &source.plugin {
-        if !is_built_in(&plugin.name) {
-            return Err(format!(
-                "plugin {:?} is not known: Fairway has the envsubst plugin (setenv-cmp-plugin) and runs no others",
-                plugin.name
-            ));
-        }
         let mut env = context.surroundings.variables.clone();
+        let known = environment.clone();
         env.extend(environment);
-        env.extend(
-            plugin
-                .env
-                .iter()
-                .map(|variable| (format!("ARGOCD_ENV_{}", variable.name), variable.value.clone())),
-        );
+        env.extend(given_variables(plugin, &known));
         job.params.env = Some(env);
         job.params.dialect = Dialect::Gnu;
     }
     Ok(job)
 }
 
-/// Whether a plugin is the one that runs `kustomize build | envsubst`.
-fn is_built_in(name: &str) -> bool {
-    name.is_empty() || name.starts_with("setenv-cmp-plugin") || name.contains("envsubst")
+/// The variables that an Application gives to a plugin, in which those of the build environment may stand.
+fn given_variables(plugin: &Plugin, environment: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let each = plugin.env.iter().map(|variable| {
+        let value = substituted(&variable.value, environment);
+        let value = value.unwrap_or_else(|_| variable.value.clone());
+        (format!("ARGOCD_ENV_{}", variable.name), value)
+    });
+    each.collect()
 }
 
 fn capabilities(

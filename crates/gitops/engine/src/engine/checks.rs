@@ -5,7 +5,7 @@ use fairway_gitops_sync::operation::SyncOptions;
 
 use super::{Engine, Ground, Groundless};
 use crate::act::Hands;
-use crate::application::Application;
+use crate::application::{Application, Plugin};
 use crate::conditions::{Condition, Type};
 use crate::destination::Lost;
 use crate::observe::{Observation, Scene};
@@ -100,7 +100,8 @@ pub(super) fn complaints(scene: &Scene<'_>) -> Vec<Condition> {
     }
     for source in application.sources() {
         let plugin = source.plugin.as_ref();
-        if plugin.is_some_and(|plugin| !plugin.parameters.is_empty()) {
+        let is_told = |plugin: &Plugin| !plugin.parameters.is_empty() && plugin.is_built_in();
+        if plugin.is_some_and(is_told) {
             unsupported.push("source.plugin.parameters".to_owned());
         }
     }

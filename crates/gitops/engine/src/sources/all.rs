@@ -11,19 +11,34 @@ use tokio::sync::broadcast;
 
 use super::charts::{self, ChartSources};
 use super::git::GitSources;
-use super::{Answer, Archive, DependencyRequest, News, Repository, RevisionMetadata, SourceError, Sources};
+use super::plugins::Plugins;
+use super::{
+    Answer, Archive, DependencyRequest, News, PluginRequest, Repository, RevisionMetadata, SourceError,
+    Sources,
+};
 
 /// Every kind of source.
 pub struct AllSources {
     git: Arc<GitSources>,
     charts: Arc<ChartSources>,
+    plugins: Option<Plugins>,
 }
 
 impl AllSources {
-    /// Repositories of Git, and of charts, which are kept in a directory.
-    pub fn new(git: Arc<GitSources>, charts: PathBuf, clients: Clients) -> Arc<Self> {
+    /// Repositories of Git, and of charts, which are kept in a directory; and plugins, if some are allowed.
+    pub fn new(
+        git: Arc<GitSources>,
+        charts: PathBuf,
+        plugins: Option<Plugins>,
+        clients: Clients,
+    ) -> Arc<Self> {
         let charts = ChartSources::new(charts, clients, git.teller());
-        Arc::new(Self { git, charts })
+        Arc::new(Self { git, charts, plugins })
+    }
+
+    /// Looks at the repositories of charts that are in use, before it is time to.
+    pub async fn look(&self) {
+        self.charts.look_round(|| false).await;
     }
 
     /// Looks again and again at what is elsewhere, until the end.
@@ -114,6 +129,13 @@ impl Sources for AllSources {
 
     fn document<'a>(&'a self, workspace: &'a WorkspaceId, url: &'a str) -> Answer<'a, String> {
         Box::pin(self.charts.document(workspace, url))
+    }
+
+    fn generate<'a>(&'a self, request: &'a PluginRequest) -> Answer<'a, Option<String>> {
+        match &self.plugins {
+            Some(plugins) => Box::pin(plugins.generate(request)),
+            None => self.git.generate(request),
+        }
     }
 
     fn refresh<'a>(&'a self, repository: &'a Repository, fetched: &'a [String]) -> Answer<'a, ()> {

@@ -3,6 +3,7 @@
 mod archive;
 mod dependencies;
 mod git_remotes;
+mod plugins;
 mod registry;
 mod server;
 
@@ -141,6 +142,12 @@ async fn a_chart_of_a_repository_is_found_by_its_constraint_and_followed() {
             .await;
         crate::harness::eventually("the new content", || async { says(&world, "web").await == "other" }).await;
 
+        // Every few minutes somebody looks, and wakes whom it concerns.
+        charts.publish("web", "1.11.0", "seen");
+        world.look_elsewhere().await;
+        world.synced("web", "1.11.0").await;
+        assert_eq!(says(&world, "web").await, "seen");
+
         // A version that is not there, and one that is not what its index says.
         charts.list("web", "3.0.0", "web-1.0.0.tgz", &digest(b"something else"));
         for (revision, part) in [
@@ -156,7 +163,7 @@ async fn a_chart_of_a_repository_is_found_by_its_constraint_and_followed() {
             };
             world.until("web", part, says).await;
         }
-        assert_eq!(says(&world, "web").await, "other", "what runs keeps running");
+        assert_eq!(says(&world, "web").await, "seen", "what runs keeps running");
         world.end().await;
     })
     .await;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use fairway_controller::clients::Within;
 use fairway_controller::{ClientFactory, Metrics, Reach, Requests, Shutdown, ShutdownTrigger, WorkspaceId};
 use fairway_gitops_engine::sources::git::GitSources;
+use fairway_gitops_engine::sources::plugins::Plugins;
 use fairway_gitops_engine::sources::{AllSources, Repository, SharedSources};
 use fairway_gitops_engine::{Answers, Options, Plans, run};
 use fairway_gitops_git::Git;
@@ -69,7 +70,7 @@ pub(crate) struct World {
     running: Option<(ShutdownTrigger, JoinHandle<()>)>,
     kept: Option<(ShutdownTrigger, tempfile::TempDir)>,
     /// Sources that fetch, where a scenario wants them, and where they keep what they fetched.
-    real: Option<(SharedSources, tempfile::TempDir)>,
+    real: Option<(Arc<AllSources>, tempfile::TempDir)>,
 }
 
 impl World {
@@ -238,7 +239,7 @@ impl World {
         let options = Options {
             clients: self.factory.clone(),
             sources: match &self.real {
-                Some((real, _)) => Arc::clone(real),
+                Some((real, _)) => real.clone(),
                 None => self.sources.clone(),
             },
             urls: vec!["https://fairway.example.com:6443".to_owned()],
@@ -263,13 +264,27 @@ impl World {
         &mut self,
         hosted: impl Fn(&Repository) -> Option<PathBuf> + Send + Sync + 'static,
     ) {
+        self.use_sources_with_plugins(None, hosted).await;
+    }
+
+    /// Looks at repositories elsewhere, before it is time to.
+    pub(crate) async fn look_elsewhere(&self) {
+        self.real.as_ref().unwrap().0.look().await;
+    }
+
+    /// The same, with plugins.
+    pub(crate) async fn use_sources_with_plugins(
+        &mut self,
+        plugins: Option<Plugins>,
+        hosted: impl Fn(&Repository) -> Option<PathBuf> + Send + Sync + 'static,
+    ) {
         self.stop_engine().await;
         let place = tempfile::tempdir().unwrap();
         let git = Git::new(fairway_gitops_git::Options::new(place.path().join("home"))).unwrap();
         let clients = self.factory.clients(fairway_gitops_engine::USER);
         let copies = place.path().join("copies");
         let git = GitSources::new(git, copies, Box::new(hosted), None, clients.clone());
-        let all = AllSources::new(git, place.path().join("charts"), clients);
+        let all = AllSources::new(git, place.path().join("charts"), plugins, clients);
         self.real = Some((all, place));
         self.start_engine();
     }
