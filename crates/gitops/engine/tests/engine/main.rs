@@ -13,6 +13,7 @@
 mod beyond;
 mod cost;
 mod deletion;
+mod domain;
 mod harness;
 mod hooks;
 mod hub_spoke;
