@@ -367,3 +367,66 @@ async fn disks_wait_for_approval_unless_the_project_says_otherwise() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_domain_that_owns_a_kind_says_what_a_change_does() {
+    for at in [At::Root, At::Workspace] {
+        if !is_fairway() {
+            return;
+        }
+        let world = World::start(at).await;
+        world.define("example.com", "machines", "Machine").await;
+        let machine = |name: &str, impact: &str| {
+            format!(
+                "apiVersion: example.com/v1alpha1\nkind: Machine\nmetadata:\n  name: {name}\nspec:\n  impact: {impact}\n"
+            )
+        };
+        let words = [
+            "none",
+            "live change",
+            "migration",
+            "restart",
+            "re-creation",
+            "data loss",
+        ];
+        let path = |word: &str| format!("web/{}.yaml", word.replace(' ', "-"));
+        let files = |impact: &dyn Fn(&str) -> String| -> Vec<(String, String)> {
+            let file = |word: &&str| (path(word), machine(&word.replace(' ', "-"), &impact(word)));
+            words.iter().map(file).collect()
+        };
+        let texts = |files: &[(String, String)]| -> String {
+            let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (&**path, &**text)).collect();
+            world.sources.commit(REPO, &files)
+        };
+        let first = texts(&files(&|_| "nothing yet".to_owned()));
+        world
+            .application("web", json!({"spec": {"source": {"targetRevision": first}}}))
+            .await;
+        world
+            .patch_application("web", json!({"operation": {"sync": {}}}))
+            .await;
+        world.synced("web", &first).await;
+        let proposal = Proposal {
+            url: REPO.to_owned(),
+            head: texts(&files(&str::to_owned)),
+            base: first,
+        };
+        let plans = world.plans.of(&world.workspace(), &proposal).await;
+        let changes = plans[0]["changes"].as_array().unwrap();
+        assert_eq!(changes.len(), words.len(), "{plans:?}");
+        for change in changes {
+            let (name, impact) = (
+                change["name"].as_str().unwrap(),
+                change["impact"].as_str().unwrap(),
+            );
+            assert_eq!(impact.replace(' ', "-"), name, "{change}");
+            assert!(
+                change["target"]["metadata"]["annotations"]
+                    .get("fairway.dev/impact")
+                    .is_none()
+            );
+        }
+        assert_eq!(plans[0]["impact"], "data loss");
+        world.end().await;
+    }
+}

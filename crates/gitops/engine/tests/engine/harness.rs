@@ -23,6 +23,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
+use crate::domain::answering;
 use crate::sources::{HostOfPulls, Memory};
 
 /// What nothing here should take, even on a busy machine.
@@ -94,7 +95,10 @@ impl World {
             let groups = fairway_kernel_controllers::groups(user)
                 .into_iter()
                 .chain(["system:authenticated"]);
-            InProcess::new(Arc::clone(&for_users), UserInfo::new(user, groups))
+            answering(InProcess::new(
+                Arc::clone(&for_users),
+                UserInfo::new(user, groups),
+            ))
         });
         let end = start_controllers(factory.clone());
         let id = at.id();

@@ -15,6 +15,7 @@ mod beyond;
 mod charts;
 mod cost;
 mod deletion;
+mod domain;
 mod harness;
 mod hooks;
 mod hub_spoke;
