@@ -166,8 +166,11 @@ pub async fn run_with_judge(
     options.answers.end();
 }
 
+/// A workspace whose own definition has taken the kind over has controllers of its own for it.
 fn is_followed(kind: &Kind) -> bool {
-    kind.resource.group == GROUP && ["Application", "AppProject"].contains(&kind.resource.kind.as_str())
+    kind.is_common()
+        && kind.resource.group == GROUP
+        && ["Application", "AppProject"].contains(&kind.resource.kind.as_str())
 }
 
 /// Which applications there are, and whom to wake.
@@ -246,5 +249,35 @@ impl Applications {
             }
         })
         .await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_programs_own_kinds_are_followed() {
+        for (group, name, identity, expected) in [
+            ("argoproj.io", "Application", "", true),
+            ("argoproj.io", "AppProject", "", true),
+            (
+                "argoproj.io",
+                "Application",
+                "5b1c8e0e-uid-of-a-definition",
+                false,
+            ),
+            ("argoproj.io", "Workflow", "", false),
+            ("example.com", "Application", "", false),
+        ] {
+            let named = kube::core::GroupVersionKind::gvk(group, "v1alpha1", name);
+            let kind = Kind {
+                resource: kube::core::ApiResource::from_gvk(&named),
+                identity: identity.to_owned(),
+                namespaced: true,
+                verbs: Vec::new(),
+            };
+            assert_eq!(is_followed(&kind), expected, "{group} {name} {identity}");
+        }
     }
 }
