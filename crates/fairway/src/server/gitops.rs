@@ -67,7 +67,7 @@ pub(super) struct OwnHost {
 impl OwnHost {
     /// How repositories of other workspaces are reached: over the web listener, with a token, as from outside. The
     /// certificate is read each time, since it may be replaced.
-    fn from_outside(&self, authority: PathBuf) -> git::OwnHost {
+    fn seen_from_outside(&self, authority: PathBuf) -> git::OwnHost {
         let url = self.host.url().to_owned();
         let place = url.trim_start_matches("https://");
         let address = match self.listen.ip() {
@@ -243,7 +243,7 @@ pub(super) async fn run(
     let for_sources = Arc::clone(&own);
     let hosted: Hosted =
         Box::new(move |repository| for_sources.directory(repository.workspace.as_str(), &repository.url));
-    let from_outside = own.from_outside(directories.authority);
+    let from_outside = own.seen_from_outside(directories.authority);
     let user = clients.clients(USER);
     let sources = GitSources::new(
         git.clone(),

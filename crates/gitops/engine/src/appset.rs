@@ -96,8 +96,9 @@ pub(crate) fn start(manager: &mut Manager, options: Options) {
     manager.spawn(controller.run(manager.metrics(), shutdown));
 }
 
+/// A workspace whose own definition has taken a kind over has controllers of its own for it.
 fn is_ours(kind: &Kind, kinds: &[&str]) -> bool {
-    kind.resource.group == GROUP && kinds.contains(&kind.resource.kind.as_str())
+    kind.is_common() && kind.resource.group == GROUP && kinds.contains(&kind.resource.kind.as_str())
 }
 
 /// Hears of pushes until the end.

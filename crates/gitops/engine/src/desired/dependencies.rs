@@ -36,7 +36,7 @@ impl Buyer<'_> {
     /// The tree with the charts that the one in a directory needs.
     pub(super) async fn build(&self, tree: &Tree, directory: &str) -> Result<Built, SourceError> {
         let (reader, at) = (tree.reader(), directory.to_owned());
-        let needs = blocking(move || look(reader, &at)).await?;
+        let needs = blocking(move || look(&reader, &at)).await?;
         let wants_names = needs
             .metadata
             .dependencies
@@ -162,8 +162,8 @@ fn within(directory: &str, name: &str) -> String {
     }
 }
 
-fn look(reader: Reader, directory: &str) -> Result<Needs, String> {
-    let chart = Chart::load(&reader, directory).map_err(|error| error.to_string())?;
+fn look(reader: &Reader, directory: &str) -> Result<Needs, String> {
+    let chart = Chart::load(reader, directory).map_err(|error| error.to_string())?;
     let names = match chart.metadata.api_version.as_str() {
         "v1" => &["requirements.lock", "Chart.lock"][..],
         _ => &["Chart.lock"][..],

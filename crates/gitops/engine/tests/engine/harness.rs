@@ -8,7 +8,7 @@ use fairway_controller::clients::Within;
 use fairway_controller::{ClientFactory, Metrics, Reach, Requests, Shutdown, ShutdownTrigger, WorkspaceId};
 use fairway_gitops_engine::sources::git::GitSources;
 use fairway_gitops_engine::sources::plugins::Plugins;
-use fairway_gitops_engine::sources::{AllSources, Repository, SharedSources};
+use fairway_gitops_engine::sources::{AllSources, Repository};
 use fairway_gitops_engine::{Answers, Options, Plans, run};
 use fairway_gitops_git::Git;
 use fairway_kernel_apiserver::authn::token::Tokens;

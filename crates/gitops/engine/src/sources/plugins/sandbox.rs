@@ -219,12 +219,11 @@ pub(super) fn write(tree: &Tree, to: &Path, limit: u64) -> Result<(), String> {
                     }
                     std::fs::write(&place, content).map_err(text)?;
                 }
-                Some(Entry::Link(target)) => {
-                    if path::join(path::parent(&inner), &target).is_ok() {
-                        symlink(target, &place).map_err(text)?;
-                    }
+                Some(Entry::Link(target)) if path::join(path::parent(&inner), &target).is_ok() => {
+                    symlink(target, &place).map_err(text)?;
                 }
-                None => {}
+                // A link that leads out is left out.
+                Some(Entry::Link(_)) | None => {}
             }
         }
     }
