@@ -20,8 +20,8 @@ const PATH: &str = "/apis/fairway.dev/v1alpha1/tombstones";
 const KEPT: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// How often it is looked for those whose time is up.
 const ROUND: Duration = Duration::from_secs(3600);
-/// How soon after the start for the first time.
-const FIRST: Duration = Duration::from_secs(5);
+/// How soon after the start for the first time: while what starting needed has not been given back.
+const FIRST: Duration = Duration::from_secs(1);
 
 /// Why an object goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

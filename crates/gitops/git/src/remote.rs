@@ -316,7 +316,8 @@ mod tests {
             ("insecure", "true"),
             ("proxy", ""),
         ];
-        let cases: &[(&str, &[(&str, &str)], &str)] = &[
+        type Fields<'a> = &'a [(&'a str, &'a str)];
+        let cases: &[(&str, Fields<'_>, &str)] = &[
             ("https://h/a", &all, "Basic(******)"),
             ("ssh://git@h/a", &all, "Ssh(******)"),
             ("git@h:a", &all, "Ssh(******)"),

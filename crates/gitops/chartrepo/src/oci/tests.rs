@@ -6,7 +6,8 @@ use super::*;
 
 #[test]
 fn repositories_are_named() {
-    let cases: &[(&str, &str, Option<(&str, &str)>)] = &[
+    type Case = (&'static str, &'static str, Option<(&'static str, &'static str)>);
+    let cases: &[Case] = &[
         ("reg.h/charts", "web", Some(("reg.h", "charts/web"))),
         ("reg.h:5000", "web", Some(("reg.h:5000", "web"))),
         ("reg.h/charts/", "team/web", Some(("reg.h", "charts/team/web"))),
@@ -95,7 +96,8 @@ fn layers_are_chosen() {
     const TAR: &str = "application/vnd.oci.image.layer.v1.tar";
     const TGZ: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
     const PROVENANCE: &str = "application/vnd.cncf.helm.chart.provenance.v1.prov";
-    let cases: &[(&str, &[&str], Result<&str, &str>, Result<&str, &str>)] = &[
+    type Chosen = Result<&'static str, &'static str>;
+    let cases: &[(&str, &[&str], Chosen, Chosen)] = &[
         (CHART_CONFIG, &[CHART, PROVENANCE], Ok(CHART), Ok(CHART)),
         (
             CHART_CONFIG,
