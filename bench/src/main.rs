@@ -191,6 +191,8 @@ async fn run(options: &Run) -> Result<()> {
 }
 
 async fn measure_one(which: Which, options: &Run, directory: &Path, sizes: &Sizes) -> Result<Figures> {
+    // What the server before has written is still on its way to the disk, and this one would wait for it with its first fsync.
+    tokio::task::spawn_blocking(nix::unistd::sync).await?;
     let server = match which {
         Which::Fairway => fairway::start(&options.fairway, directory).await?,
         Which::Peer => peer::start(&options.bin, directory, false).await?,
