@@ -25,6 +25,7 @@ pub mod custom;
 mod discovery;
 mod dispatch;
 mod filter;
+mod generations;
 mod health;
 mod home;
 pub mod http;

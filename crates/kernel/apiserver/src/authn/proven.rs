@@ -4,11 +4,12 @@
 //! costs. That a text carries our signature never changes while the keys stay, so the claims are remembered by the digest of the
 //! whole text. Everything that does change is checked each time: the hour, the account, what the token is bound to.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use serde_json::Value;
+
+use crate::generations::{Bound, Generations};
 
 /// Tokens that are remembered, twice: those in use, and those that were until lately.
 const KEEP: usize = 512;
@@ -17,13 +18,12 @@ type Digest = [u8; SHA256_OUTPUT_LEN];
 
 /// Claims by the digest of their token.
 #[derive(Default)]
-pub(super) struct Proven(Mutex<Generations>);
+pub(super) struct Proven(Mutex<Generations<Digest, Value>>);
 
-#[derive(Default)]
-struct Generations {
-    young: HashMap<Digest, Arc<Value>>,
-    old: HashMap<Digest, Arc<Value>>,
-}
+const BOUND: Bound<Value> = Bound {
+    keep: KEEP,
+    weigh: |_| 1,
+};
 
 impl Proven {
     /// The claims of a token: remembered, or else as `check` finds them. Nothing is remembered of a token that it refuses.
@@ -35,35 +35,16 @@ impl Proven {
         let Ok(id) = Digest::try_from(digest(&SHA256, token.as_bytes()).as_ref()) else {
             return check().map(Arc::new);
         };
-        if let Some(claims) = self.with(|kept| kept.get(&id)) {
+        if let Some(claims) = self.with(|kept| kept.get(id, &BOUND)) {
             return Ok(claims);
         }
         let claims = Arc::new(check()?);
-        self.with(|kept| kept.add(id, &claims));
+        self.with(|kept| kept.add(id, &claims, &BOUND));
         Ok(claims)
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut Generations) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut Generations<Digest, Value>) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Generations {
-    fn get(&mut self, id: &Digest) -> Option<Arc<Value>> {
-        if let Some(claims) = self.young.get(id) {
-            return Some(Arc::clone(claims));
-        }
-        let claims = self.old.remove(id)?;
-        self.add(*id, &claims);
-        Some(claims)
-    }
-
-    fn add(&mut self, id: Digest, claims: &Arc<Value>) {
-        self.young.insert(id, Arc::clone(claims));
-        if self.young.len() > KEEP {
-            // What nobody has sent during a whole generation goes.
-            self.old = std::mem::take(&mut self.young);
-        }
     }
 }
 
@@ -100,7 +81,7 @@ mod tests {
                 Ok::<_, ()>(Value::Null)
             });
         }
-        let kept = proven.with(|kept| kept.young.len() + kept.old.len());
+        let kept = proven.with(|kept| kept.len());
         assert!(kept <= 2 * KEEP + 2, "{kept}");
         assert_eq!(checks_of_used, 1);
     }

@@ -6,11 +6,11 @@
 //! count: then an object more or less moves no other boundary. Only the list's head, which carries the revision, is
 //! compressed for every answer.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flate2::{Compress, Compression, Crc, FlushCompress};
 
+use crate::generations::{Bound, Generations};
 use crate::object::Object;
 
 /// One key in this many ends a segment.
@@ -24,45 +24,28 @@ pub struct Piece {
     crc: Crc,
 }
 
+const BOUND: Bound<Piece> = Bound {
+    keep: KEEP,
+    weigh: |piece| piece.deflated.len(),
+};
+
 /// Pieces by what is in them.
 #[derive(Default)]
-pub struct Pieces(Mutex<Generations>);
-
-#[derive(Default)]
-struct Generations {
-    young: HashMap<u128, Arc<Piece>>,
-    young_bytes: usize,
-    old: HashMap<u128, Arc<Piece>>,
-}
+pub struct Pieces(Mutex<Generations<u128, Piece>>);
 
 impl Pieces {
     fn get(&self, id: u128) -> Option<Arc<Piece>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(piece) = kept.young.get(&id) {
-            return Some(Arc::clone(piece));
-        }
-        let piece = kept.old.remove(&id)?;
-        kept.add(id, &piece);
-        Some(piece)
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(id, &BOUND)
     }
 
     fn put(&self, id: u128, piece: &Arc<Piece>) {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .add(id, piece);
-    }
-}
-
-impl Generations {
-    fn add(&mut self, id: u128, piece: &Arc<Piece>) {
-        self.young_bytes += piece.deflated.len();
-        self.young.insert(id, Arc::clone(piece));
-        if self.young_bytes > KEEP {
-            // What nobody asked for during a whole generation goes.
-            self.old = std::mem::take(&mut self.young);
-            self.young_bytes = 0;
-        }
+            .add(id, piece, &BOUND);
     }
 }
 
@@ -251,10 +234,10 @@ mod tests {
         let pieces = Pieces::default();
         let mut objects: Vec<_> = (0..1_000).map(|i| object(i, i + 1)).collect();
         list(&pieces, b"", &objects, true, b"");
-        let before = pieces.0.lock().unwrap().young.len();
+        let before = pieces.0.lock().unwrap().len();
         objects[3] = object(3, 5_000);
         list(&pieces, b"", &objects, true, b"");
-        assert_eq!(pieces.0.lock().unwrap().young.len(), before + 1);
+        assert_eq!(pieces.0.lock().unwrap().len(), before + 1);
     }
 
     #[test]
