@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use tracing::{info, warn};
 
 use crate::catalog::{self, Mirror, Wanted};
+use crate::gitea::shapes::now;
 use crate::host::Host;
 use crate::place::PlaceError;
 use crate::route::Slug;
@@ -223,10 +224,6 @@ pub(crate) async fn workspace_path(client: kube::Client) -> Result<Option<String
         .attempting("read the path of a workspace")?;
     let path = itself.value.pointer("/metadata/annotations/kcp.io~1path");
     Ok(path.and_then(Value::as_str).map(str::to_owned))
-}
-
-fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// Whether the API has said that this object is gone; of a kind that is not served it says something else.

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::call::{Answer, Call, Problem};
 use super::records;
+use super::shapes::now;
 use crate::access::Verb;
 use crate::hooks::hook::Hook;
 use crate::hooks::payload::{self, Scene};
@@ -19,20 +20,6 @@ impl From<StoreError> for Problem {
             StoreError::Api(error) => error.into(),
             StoreError::Refused(why) => Self::wrong(why),
         }
-    }
-}
-
-fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
-fn scene<'a>(call: &'a Call, slug: &Slug, opened: &'a Opened) -> Scene<'a> {
-    Scene {
-        host: &call.host,
-        slug: slug.clone(),
-        wanted: &opened.wanted,
-        repository: &opened.repository,
-        by: &opened.caller,
     }
 }
 
@@ -108,7 +95,7 @@ pub(super) async fn delete(call: &Call, slug: &Slug, id: &str) -> Result<Answer,
 pub(super) async fn test(call: &Call, slug: &Slug, id: &str) -> Result<Answer, Problem> {
     let opened = call.open(slug, Verb::Update).await?;
     let hook = find(call, &opened, id).await?;
-    let payload = payload::test(&scene(call, slug, &opened)).await;
+    let payload = payload::test(&Scene::of(&call.host, slug, &opened)).await;
     send(call, &opened, hook.id, Kind::Push, payload.to_string()).await?;
     Ok(Answer::nothing())
 }

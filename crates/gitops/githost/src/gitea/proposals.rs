@@ -7,6 +7,7 @@ use fairway_gitops_git::{ObjectId, RefName, Repository};
 use serde_json::{Value, json};
 use tracing::debug;
 
+use super::shapes::now;
 use super::{records, shapes};
 use crate::catalog::Wanted;
 use crate::host::Host;
@@ -16,10 +17,6 @@ use crate::seams::Push;
 const PULLS: &str = "pulls";
 /// The most comments that are looked through for an earlier one.
 const MAX_COMMENTS: usize = 10_000;
-
-fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
 
 /// A pull request that is open.
 #[derive(Debug, Clone)]

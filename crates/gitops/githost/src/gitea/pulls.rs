@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::call::{Answer, Call, Problem};
 use super::commits::word;
 use super::proposals::Pull;
+use super::shapes::now;
 use super::{records, shapes};
 use crate::access::Verb;
 use crate::hooks::payload::{self, Scene};
@@ -19,7 +20,6 @@ use crate::route::Slug;
 pub(super) use merge::merge;
 pub use open::OpenPull;
 pub(crate) use open::open;
-use shape::now;
 pub(crate) use shape::shape;
 
 /// The file of a repository's pull requests; one's comments have a file of their own.
@@ -50,17 +50,6 @@ async fn ends(
 
 async fn present(call: &Call, slug: &Slug, opened: &Opened, pull: &Value) -> Result<Value, Problem> {
     shape(&call.host, slug, &opened.wanted, &opened.repository, pull).await
-}
-
-/// Where hooks are told what happens.
-fn scene<'a>(call: &'a Call, slug: &Slug, opened: &'a Opened) -> Scene<'a> {
-    Scene {
-        host: &call.host,
-        slug: slug.clone(),
-        wanted: &opened.wanted,
-        repository: &opened.repository,
-        by: &opened.caller,
-    }
 }
 
 /// Open pull requests with this head.
@@ -154,7 +143,13 @@ pub(super) async fn create(call: &Call, slug: &Slug) -> Result<Answer, Problem> 
         .watchers()
         .iter()
         .for_each(|watcher| watcher.proposed(&opening));
-    payload::pull_changed(&scene(call, slug, &opened), &made, "opened", Value::Null).await;
+    payload::pull_changed(
+        &Scene::of(&call.host, slug, &opened),
+        &made,
+        "opened",
+        Value::Null,
+    )
+    .await;
     Ok(Answer::created(present(call, slug, &opened, &made).await?))
 }
 
@@ -237,7 +232,7 @@ pub(super) async fn edit(call: &Call, slug: &Slug, number: &str) -> Result<Answe
     .await?;
     call.host.tell_pulls(slug);
     for (action, changes) in happened(&pull, &changed) {
-        payload::pull_changed(&scene(call, slug, &opened), &changed, action, changes).await;
+        payload::pull_changed(&Scene::of(&call.host, slug, &opened), &changed, action, changes).await;
     }
     Ok(Answer::created(present(call, slug, &opened, &changed).await?))
 }
@@ -347,6 +342,6 @@ pub(super) async fn comment(call: &Call, slug: &Slug, number: &str) -> Result<An
         Ok(())
     })
     .await?;
-    payload::commented(&scene(call, slug, &opened), &pull, &made, "created").await;
+    payload::commented(&Scene::of(&call.host, slug, &opened), &pull, &made, "created").await;
     Ok(Answer::created(made))
 }

@@ -17,6 +17,11 @@ pub(crate) struct Permissions {
     pub pull: bool,
 }
 
+/// This moment.
+pub(crate) fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
 /// A number for a thing that has none: the same for the same text, and one that JavaScript can hold.
 pub(crate) fn number_of(text: &str) -> u64 {
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());

@@ -10,7 +10,7 @@ use super::{Event, Kind, announce, listening};
 use crate::access::Caller;
 use crate::catalog::Wanted;
 use crate::gitea::{pulls, shapes};
-use crate::host::Host;
+use crate::host::{Host, Opened};
 use crate::route::Slug;
 use crate::seams::{Push, Update};
 
@@ -29,7 +29,18 @@ pub(crate) struct Scene<'a> {
     pub(crate) by: &'a Caller,
 }
 
-impl Scene<'_> {
+impl<'a> Scene<'a> {
+    /// Where somebody acts on a repository through the API.
+    pub(crate) fn of(host: &'a Host, slug: &Slug, opened: &'a Opened) -> Self {
+        Self {
+            host,
+            slug: slug.clone(),
+            wanted: &opened.wanted,
+            repository: &opened.repository,
+            by: &opened.caller,
+        }
+    }
+
     fn with(&self, mut payload: Value) -> Value {
         let everything = shapes::Permissions {
             admin: true,

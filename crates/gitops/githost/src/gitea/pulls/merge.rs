@@ -4,13 +4,13 @@ use fairway_gitops_git::{Merged, NewCommit, ObjectId, RefName};
 use http::StatusCode;
 use serde_json::Value;
 
-use super::shape::now;
-use super::{ends, find, scene, update};
+use super::{ends, find, update};
 use crate::access::Verb;
 use crate::gitea::call::{Answer, Call, Problem};
 use crate::gitea::contents::signature;
 use crate::gitea::land::land;
-use crate::hooks::payload;
+use crate::gitea::shapes::now;
+use crate::hooks::payload::{self, Scene};
 use crate::host::Opened;
 use crate::push::rules::Means;
 use crate::route::Slug;
@@ -120,7 +120,13 @@ pub(in crate::gitea) async fn merge(call: &Call, slug: &Slug, number: &str) -> R
     })
     .await?;
     call.host.tell_pulls(slug);
-    payload::pull_changed(&scene(call, slug, &opened), &merged, "closed", Value::Null).await;
+    payload::pull_changed(
+        &Scene::of(&call.host, slug, &opened),
+        &merged,
+        "closed",
+        Value::Null,
+    )
+    .await;
     if call.flag("delete_branch_after_merge") == Some(true) {
         let source = RefName::branch(pull["head"].as_str().unwrap_or(""))?;
         land(call, slug, &opened, source, Some(head), None, Means::Merge).await?;

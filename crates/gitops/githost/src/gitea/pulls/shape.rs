@@ -10,10 +10,6 @@ use crate::gitea::shapes;
 use crate::host::Host;
 use crate::route::Slug;
 
-pub(super) fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
 /// With what is true of it now: where its branches are, and whether they can be merged.
 pub(crate) async fn shape(
     host: &Host,
