@@ -8,33 +8,19 @@
 mod process;
 #[path = "githost/tools.rs"]
 mod tools;
+#[path = "githost/until.rs"]
+mod until;
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use kube::Client;
 use serde_json::{Value, json};
 
 use process::Process;
 use tools::{fairway, run, shell, web_port};
-
-/// How long a change may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = look().await {
-            return found;
-        }
-        assert!(
-            begun.elapsed() < PATIENCE,
-            "{what} did not come within {PATIENCE:?}"
-        );
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
+use until::until;
 
 /// A workspace as an administrator sees it.
 struct Place<'a> {

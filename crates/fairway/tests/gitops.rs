@@ -9,34 +9,18 @@ mod process;
 #[allow(dead_code, reason = "other tests use the rest of it")]
 #[path = "githost/tools.rs"]
 mod tools;
-
-use std::time::{Duration, Instant};
+#[path = "githost/until.rs"]
+mod until;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use process::Process;
 use tools::{fairway, run};
-
-/// How long a change may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = look().await {
-            return found;
-        }
-        assert!(
-            begun.elapsed() < PATIENCE,
-            "{what} did not come within {PATIENCE:?}"
-        );
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
+use until::until;
 
 async fn said(maps: &Api<ConfigMap>, name: &str) -> Option<String> {
     let found = maps.get_opt(name).await.unwrap()?;
@@ -47,6 +31,30 @@ async fn namespace(client: &Client, name: &str) {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let object = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
     namespaces.create(&PostParams::default(), &object).await.unwrap();
+}
+
+/// Makes the Application `lamps`, of a directory of a repository; where it is.
+async fn application(client: &Client, repository: &str, path: &str, policy: Value) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("argoproj.io", "v1alpha1", "Application");
+    let kind = ApiResource::from_gvk_with_plural(&kind, "applications");
+    let applications: Api<DynamicObject> = Api::namespaced_with(client.clone(), "argocd", &kind);
+    let application = json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": "lamps", "namespace": "argocd"},
+        "spec": {
+            "project": "default",
+            "source": {"repoURL": repository, "path": path, "targetRevision": "main"},
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": "house"},
+            "syncPolicy": policy,
+        },
+    });
+    let application = serde_json::from_value(application).unwrap();
+    applications
+        .create(&PostParams::default(), &application)
+        .await
+        .unwrap();
+    applications
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,25 +83,8 @@ async fn a_push_becomes_objects_and_keeps_them() {
         &format!("git init -q -b main . && mkdir lamps && {first} && {push}"),
     );
 
-    let kind = GroupVersionKind::gvk("argoproj.io", "v1alpha1", "Application");
-    let kind = ApiResource::from_gvk_with_plural(&kind, "applications");
-    let applications: Api<DynamicObject> = Api::namespaced_with(client.clone(), "argocd", &kind);
-    let application = json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "Application",
-        "metadata": {"name": "lamps", "namespace": "argocd"},
-        "spec": {
-            "project": "default",
-            "source": {"repoURL": plain, "path": "lamps", "targetRevision": "main"},
-            "destination": {"server": "https://kubernetes.default.svc", "namespace": "house"},
-            "syncPolicy": {"automated": {"prune": true, "selfHeal": true}},
-        },
-    });
-    let application = serde_json::from_value(application).unwrap();
-    applications
-        .create(&PostParams::default(), &application)
-        .await
-        .unwrap();
+    let automated = json!({"automated": {"prune": true, "selfHeal": true}});
+    application(&client, &plain, "lamps", automated).await;
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "house");
     until("the first sync", async || {
         (said(&maps, "red").await? == "bright" && said(&maps, "blue").await? == "dark").then_some(())
@@ -178,25 +169,7 @@ async fn a_repository_of_another_workspace_is_read_with_its_token() {
         &work,
         &format!("git init -q -b main . && {}", commit("bright")),
     );
-    let kind = GroupVersionKind::gvk("argoproj.io", "v1alpha1", "Application");
-    let kind = ApiResource::from_gvk_with_plural(&kind, "applications");
-    let applications: Api<DynamicObject> = Api::namespaced_with(client.clone(), "argocd", &kind);
-    let application = json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "Application",
-        "metadata": {"name": "lamps", "namespace": "argocd"},
-        "spec": {
-            "project": "default",
-            "source": {"repoURL": plain, "path": ".", "targetRevision": "main"},
-            "destination": {"server": "https://kubernetes.default.svc", "namespace": "house"},
-            "syncPolicy": {"automated": {}},
-        },
-    });
-    let application = serde_json::from_value(application).unwrap();
-    applications
-        .create(&PostParams::default(), &application)
-        .await
-        .unwrap();
+    let applications = application(&client, &plain, ".", json!({"automated": {}})).await;
     // Without a token it is nobody's business.
     until("the refusal", async || {
         let found = applications.get("lamps").await.unwrap();
