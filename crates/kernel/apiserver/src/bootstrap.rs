@@ -144,10 +144,18 @@ pub(crate) async fn send(
         .header("user-agent", "fairway-bootstrap")
         .body(full(object.to_string()));
     let Ok(request) = request else { return Ok(()) };
-    // Boxed: the compiler cannot see that the bare future may move between threads.
-    let response = match client.clone().oneshot(request).boxed().await {
-        Ok(response) => response,
-        Err(never) => match never {},
+    // A task of its own: a start waits for many of these, and every core should work on them.
+    let response = match tokio::spawn(client.clone().oneshot(request).boxed()).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(never)) => match never {},
+        Err(broken_off) => {
+            return Err(BootstrapError {
+                method,
+                path,
+                code: 500,
+                message: broken_off.to_string(),
+            });
+        }
     };
     let code = response.status().as_u16();
     // Another replica may have been quicker.

@@ -101,8 +101,9 @@ pub async fn serve<S: Site>(
             };
             let peer = Arc::new(S::peer(trust, &stream, address));
             let service = service_fn(move |request| {
-                let (site, peer) = (Arc::clone(&site), Arc::clone(&peer));
-                async move { Ok::<_, Infallible>(site.answer(request, peer).await) }
+                // Boxed: it is large, and on its way into a task it would be copied several times.
+                let answer = Box::pin(Arc::clone(&site).answer(request, Arc::clone(&peer)));
+                async move { Ok::<_, Infallible>(answer.await) }
             });
             let connection = server
                 .serve_connection_with_upgrades(TokioIo::new(stream), service)
