@@ -1,5 +1,6 @@
 //! The GitOps engine, wired to the API of this process, and to the Git repositories that it hosts or copies.
 
+mod guests;
 mod pushes;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,7 +14,9 @@ use fairway_gitops_engine::appset::pulls::{Asked, HostedPulls, Pulls as OpenPull
 use fairway_gitops_engine::sources::AllSources;
 use fairway_gitops_engine::sources::git::{self, GitSources, Hosted};
 use fairway_gitops_engine::sources::plugins::Plugins;
-use fairway_gitops_engine::{Answers, Candidate, Judge, Options, PlanService, Plans, Proposal, Pulls, USER};
+use fairway_gitops_engine::{
+    Answers, Candidate, Judge, Options, Plans, ProjectTokens, Proposal, Pulls, Service, USER,
+};
 use fairway_gitops_git::{Git, GitError, Repository};
 use fairway_gitops_githost::seams::{Push, PushCheck, RemoteWatcher};
 use fairway_gitops_githost::{Host, owner, proposals};
@@ -266,14 +269,16 @@ pub(super) async fn run(
             None
         }
     };
-    let all = AllSources::new(Arc::clone(&sources), directories.charts, plugins, user);
+    let all = AllSources::new(Arc::clone(&sources), directories.charts, plugins, user.clone());
     let (answers, plans) = (Answers::default(), Plans::default());
-    let service = PlanService {
+    let guests = guests::ProjectRoles(ProjectTokens::new(user.clone()));
+    let _ = own.kernel.guests.set(Arc::new(guests));
+    let service = Service {
         plans: plans.clone(),
         pulls: pulls(&own, &git),
     };
     if let Err(problem) = own.kernel.serve_api(&service) {
-        error!(%problem, "plans are not served");
+        error!(%problem, "the engine does not answer requests");
     }
     host.add_watcher(Arc::new(Pushes {
         sources: Arc::clone(&sources),

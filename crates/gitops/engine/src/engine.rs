@@ -33,6 +33,7 @@ use crate::destination::{Destinations, Place};
 use crate::observe::{Observation, Scene, observe};
 use crate::operation::Record;
 use crate::pen::Pen;
+use crate::permissions::Permissions;
 use crate::report::{Report, timestamp};
 use crate::settings::{Catalog, Project, Settings};
 use crate::sources::SourceError;
@@ -49,6 +50,7 @@ pub(crate) struct Engine {
     pub(crate) results: Results,
     pub(crate) recorder: Recorder,
     pub(crate) answers: Answers,
+    pub(crate) permissions: Permissions,
     /// The versions that the engine itself has written: it need not look at them again.
     own_writes: Mutex<HashMap<ObjectKey, String>>,
 }
@@ -108,6 +110,7 @@ impl Engine {
             results: Results::default(),
             recorder,
             answers,
+            permissions: Permissions::default(),
             own_writes: Mutex::default(),
         }
     }

@@ -5,6 +5,8 @@
 //! - `observe`: declared and live objects side by side; `report`: what is written of them.
 //! - `operation`: a sync, whose state is in the Application; `act`: the requests.
 //! - `engine`: one pass over one Application. `answers`: who pushed hears of it; `plans`: what a sync would do.
+//! - `service`: what is asked of the engine through the API; `permissions`: whom it answers; `project_tokens`: who comes as a
+//!   project's role.
 //! - [`appset`]: the ApplicationSet controller.
 //!
 //! Tasks: one watch for Applications and projects over all workspaces; one controller that takes their keys from a queue; one
@@ -28,8 +30,11 @@ mod news;
 mod observe;
 mod operation;
 mod pen;
+mod permissions;
 mod plans;
+mod project_tokens;
 mod report;
+mod service;
 mod settings;
 pub mod sources;
 mod tombstones;
@@ -56,7 +61,9 @@ use cluster::Cluster;
 use desired::Renderer;
 use destination::Destinations;
 use engine::{Engine, Passes};
-pub use plans::{PlanService, Plans, Proposal, Pulls};
+pub use plans::{Plans, Proposal, Pulls};
+pub use project_tokens::{Bearer, ProjectTokens};
+pub use service::Service;
 use sources::SharedSources;
 
 pub use engine::proposed::{Candidate, Judge};
