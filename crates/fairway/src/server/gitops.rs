@@ -10,6 +10,7 @@ use std::sync::Arc;
 use fairway_controller::served::Served;
 use fairway_controller::{ClientFactory, Metrics, Shutdown, WorkspaceId};
 use fairway_gitops_appset::generator::PullRequest;
+use fairway_gitops_engine::appset::PullFollowers;
 use fairway_gitops_engine::appset::pulls::{Asked, HostedPulls, Pulls as OpenPulls, PullsError};
 use fairway_gitops_engine::sources::AllSources;
 use fairway_gitops_engine::sources::git::{self, GitSources, Hosted};
@@ -167,16 +168,21 @@ fn pulls(own: &Arc<OwnHost>, git: &Git) -> Pulls {
     })
 }
 
-/// Copies of repositories elsewhere, as webhooks wake them.
-struct Copies(Arc<GitSources>);
+/// Copies of repositories elsewhere, and sets that look at pull requests there, as webhooks wake them.
+struct Followers {
+    copies: Arc<GitSources>,
+    sets: PullFollowers,
+}
 
-impl RemoteWatcher for Copies {
+impl RemoteWatcher for Followers {
     fn followers(&self, addresses: &[String]) -> Vec<String> {
-        self.0.followers(addresses)
+        let mut all = self.copies.followers(addresses);
+        all.extend(self.sets.followers(addresses));
+        all
     }
 
     fn wake(&self, workspace: &str, addresses: &[String]) -> usize {
-        self.0.look_again(workspace, addresses)
+        self.copies.look_again(workspace, addresses) + self.sets.wake(workspace, addresses)
     }
 }
 
@@ -287,12 +293,17 @@ pub(super) async fn run(
         plans: plans.clone(),
         turns: Arc::new(Semaphore::new(1)),
     }));
-    host.add_remote_watcher(Arc::new(Copies(sources)));
+    let pull_followers = PullFollowers::default();
+    host.add_remote_watcher(Arc::new(Followers {
+        copies: sources,
+        sets: pull_followers.clone(),
+    }));
     let elsewhere = Arc::clone(&all).follow(shutdown.clone());
     let options = Options {
         clients,
         sources: all,
         pulls: Some(Arc::new(open_pulls)),
+        pull_followers,
         urls,
         workers: WORKERS,
         served: Some(served),

@@ -86,6 +86,8 @@ pub struct Options {
     pub urls: Vec<String>,
     /// The pull requests of this installation's own host.
     pub pulls: appset::pulls::SharedPulls,
+    /// Which sets follow pull requests elsewhere, for who hears of those.
+    pub pull_followers: appset::PullFollowers,
     /// How many applications are worked on at once.
     pub workers: usize,
     /// What is served here, if somebody follows it already.
@@ -122,6 +124,7 @@ pub async fn run_with_judge(
     let sets = appset::Options {
         sources: Arc::clone(&options.sources),
         pulls: options.pulls,
+        followers: options.pull_followers,
         urls: options.urls.clone(),
         kinds: kinds.clone(),
     };
