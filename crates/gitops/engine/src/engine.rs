@@ -6,6 +6,7 @@
 
 mod automatic;
 mod checks;
+mod children;
 mod deletion;
 pub(crate) mod planning;
 pub(crate) mod proposed;
@@ -51,6 +52,7 @@ pub(crate) struct Engine {
     pub(crate) recorder: Recorder,
     pub(crate) answers: Answers,
     pub(crate) permissions: Permissions,
+    looked: children::Looked,
     /// The versions that the engine itself has written: it need not look at them again.
     own_writes: Mutex<HashMap<ObjectKey, String>>,
 }
@@ -111,6 +113,7 @@ impl Engine {
             recorder,
             answers,
             permissions: Permissions::default(),
+            looked: children::Looked::default(),
             own_writes: Mutex::default(),
         }
     }
@@ -130,6 +133,7 @@ impl Engine {
 
     fn forget(&self, key: &ObjectKey) {
         self.results.forget(key);
+        self.looked.forget(key);
         self.destinations.forget(key);
         self.own_writes
             .lock()
@@ -201,9 +205,10 @@ impl Engine {
                 (None, _) => {}
             }
         }
+        let later = self.look_for_children(&scene, &mut compared.observation).await;
         conditions.extend(compared.observation.conditions.iter().cloned());
         conditions.extend(checks::orphans(&scene, &compared.observation).await);
-        let again = compared.again;
+        let again = compared.again.into_iter().chain(later).min();
         self.write(application, pen, Some(&compared), ran.as_ref(), &conditions)
             .await?;
         Ok(match waits.into_iter().chain(again).min() {

@@ -3,6 +3,7 @@
 //! | subresource | verb | is | needs, where there are policies |
 //! |---|---|---|---|
 //! | `applications/view` | get | the Application | `applications, get` |
+//! | `applications/tree` | get | its objects and what they own | `applications, get` |
 //! | `applications/plan` | create | what a sync would do | `applications, get` |
 //! | `applications/sync` | create | a sync | `applications, sync` |
 //! | `applications/rollback` | create | back to a deployment | `applications, sync` |
@@ -102,6 +103,7 @@ impl ApiService for Service {
     fn resources(&self) -> Vec<Resource> {
         vec![
             Resource::new("applications/view", "Application").verbs(&["get"]),
+            Resource::new("applications/tree", "ApplicationTree").verbs(&["get"]),
             Resource::new("applications/plan", "ApplicationPlan").verbs(&["create"]),
             Resource::new("applications/sync", "ApplicationSyncRequest").verbs(&["create"]),
             Resource::new("applications/rollback", "ApplicationRollbackRequest").verbs(&["create"]),
@@ -144,7 +146,7 @@ async fn answer(
         return Ok(engine.project_token(&key, &user, &body).await);
     }
     let action = match info.subresource.as_str() {
-        "view" | "plan" => "get",
+        "view" | "tree" | "plan" => "get",
         _ => "sync",
     };
     let application = match engine.permitted(&key, &user, action).await {
@@ -153,6 +155,11 @@ async fn answer(
     };
     Ok(match info.subresource.as_str() {
         "view" => respond(StatusCode::OK, &application),
+        "tree" => match engine.tree(&key, application).await {
+            Ok(Ok(tree)) => respond(StatusCode::OK, &tree),
+            Ok(Err(why)) => refused(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", &why),
+            Err(failure) => failed_to(&failure),
+        },
         "plan" => plans::answer(&engine, pulls, &key, &body).await,
         "sync" => engine.begin_sync(&key, &user, &body).await,
         "rollback" => match read_body::<Rollback>(&body) {

@@ -12,7 +12,7 @@ pub(super) const GITOPS_ROLES: &[Role] = &[Role {
         on(
             &["get"],
             &["argoproj.io"],
-            &["applications/view"],
+            &["applications/tree", "applications/view"],
         ),
         on(
             &["create"],
