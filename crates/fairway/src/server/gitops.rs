@@ -142,7 +142,7 @@ impl HostedPulls for OwnPulls {
                 branch: pull.head,
                 target_branch: pull.base,
                 head: pull.head_commit,
-                labels: Vec::new(),
+                labels: pull.labels,
                 author: pull.author,
             });
             Ok(shown.collect())
@@ -292,6 +292,7 @@ pub(super) async fn run(
         host: Arc::downgrade(&host),
         plans: plans.clone(),
         turns: Arc::new(Semaphore::new(1)),
+        waiting: Arc::default(),
     }));
     let pull_followers = PullFollowers::default();
     host.add_remote_watcher(Arc::new(Followers {
