@@ -296,6 +296,7 @@ impl Engine {
             api_versions: place.cluster.api_versions(),
             variables,
             value_schemes: scene.settings.value_schemes.clone(),
+            fetches_charts: scene.settings.fetches_charts,
             permitted: scene.project.spec.clone(),
         })
     }

@@ -37,6 +37,8 @@ pub(crate) struct Settings {
     pub(crate) ignore_status: IgnoreStatus,
     /// By which schemes files of values may be fetched.
     pub(crate) value_schemes: Vec<String>,
+    /// Whether charts of repositories are fetched for kustomizations (`--enable-helm`).
+    pub(crate) fetches_charts: bool,
     /// What is wrong with them.
     pub(crate) complaint: Option<String>,
 }
@@ -104,6 +106,9 @@ impl Settings {
                     .filter(|scheme| !scheme.is_empty())
                     .collect(),
             },
+            fetches_charts: text("kustomize.buildOptions")
+                .split_whitespace()
+                .any(|option| option == "--enable-helm"),
             complaint: (!complaints.is_empty()).then(|| complaints.join("; ")),
         }
     }
