@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use fairway_api::argoproj::APPLICATION;
+use fairway_api::argoproj::{API_VERSION, APPLICATION, CONTROL_PLANES};
 use fairway_apiservice::{ApiService, Body, BoxError, Handler, RequestInfo, Resource, User, full};
 use fairway_controller::requests::version;
 use fairway_controller::{Failure, ObjectKey, Requests, WorkspaceId};
@@ -184,7 +184,7 @@ impl Engine {
         let planes = control_planes_of(&key.namespace);
         // An Application that is not there is in no project: who may see nothing does not learn that, either.
         let project = found.as_ref().map_or("", |found| project(found));
-        let object = match fairway_api::argoproj::CONTROL_PLANES.contains(&key.namespace.as_str()) {
+        let object = match CONTROL_PLANES.contains(&key.namespace.as_str()) {
             true => format!("{project}/{}", key.name),
             false => format!("{project}/{}/{}", key.namespace, key.name),
         };
@@ -255,6 +255,13 @@ impl Engine {
             Ok(asked) => asked,
             Err(error) => return malformed(&error),
         };
+        if !CONTROL_PLANES.contains(&key.namespace.as_str()) {
+            let why = format!(
+                "projects count in the namespaces {}",
+                CONTROL_PLANES.join(" and ")
+            );
+            return refused(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", &why);
+        }
         let planes = [key.namespace.as_str()];
         let requests = Requests::new(self.clients.of(&key.workspace));
         let wanted = Request {
@@ -289,7 +296,7 @@ impl Engine {
         };
         match made {
             Ok(mut answer) => {
-                answer["apiVersion"] = fairway_api::argoproj::API_VERSION.into();
+                answer["apiVersion"] = API_VERSION.into();
                 answer["kind"] = "ProjectToken".into();
                 respond(StatusCode::CREATED, &answer)
             }
