@@ -161,6 +161,19 @@ func main() {
 	_, answer, err = c.CreateFile(owner, name, "c", gitea.CreateFileOptions{FileOptions: gitea.FileOptions{Message: "no"}, Content: encoded("no")})
 	check(err != nil && answer.StatusCode == 403, "a commit on a protected branch: %v", err)
 
+	label, _, err := c.CreateLabel(owner, name, gitea.CreateLabelOption{Name: "preview", Color: "#00aabb", Description: "d"})
+	must(err, "create a label")
+	check(label.ID > 0 && label.Name == "preview" && label.Color == "00aabb", "label %+v", label)
+	spare, _, err := c.CreateLabel(owner, name, gitea.CreateLabelOption{Name: "spare", Color: "#000000"})
+	must(err, "create another label")
+	renamed := "spare2"
+	spare, _, err = c.EditLabel(owner, name, spare.ID, gitea.EditLabelOption{Name: &renamed})
+	must(err, "edit a label")
+	check(spare.Name == renamed, "label %+v", spare)
+	labels, _, err := c.ListRepoLabels(owner, name, gitea.ListLabelsOptions{})
+	must(err, "labels")
+	check(len(labels) == 2, "labels %+v", labels)
+
 	for _, style := range []gitea.MergeStyle{gitea.MergeStyleMerge, gitea.MergeStyleSquash, gitea.MergeStyleRebase, gitea.MergeStyleRebaseMerge} {
 		head := "work"
 		if style != gitea.MergeStyleMerge {
@@ -170,11 +183,23 @@ func main() {
 			})
 			must(err, "a branch for "+string(style))
 		}
-		pull, _, err := c.CreatePullRequest(owner, name, gitea.CreatePullRequestOption{Head: head, Base: "main", Title: "Pull " + head, Body: "please"})
+		pull, _, err := c.CreatePullRequest(owner, name, gitea.CreatePullRequestOption{Head: head, Base: "main", Title: "Pull " + head, Body: "please", Labels: []int64{label.ID}})
 		must(err, "create a pull request")
 		check(pull.State == gitea.StateOpen && pull.Mergeable && pull.Head.Ref == head && pull.Base.Repository.Name == name, "pull %+v", pull)
 		opened := expect(seen, "pull_request")
 		check(opened["action"] == "opened", "pull request event %v", opened["action"])
+		check(len(pull.Labels) == 1 && pull.Labels[0].Name == "preview", "labels of a pull request %+v", pull.Labels)
+		added, _, err := c.AddIssueLabels(owner, name, pull.Index, gitea.IssueLabelsOption{Labels: []int64{spare.ID}})
+		must(err, "add a label")
+		check(len(added) == 2, "labels %+v", added)
+		labelled := expect(seen, "pull_request")
+		check(labelled["action"] == "label_updated", "label event %v", labelled["action"])
+		_, err = c.DeleteIssueLabel(owner, name, pull.Index, spare.ID)
+		must(err, "remove a label")
+		left, _, err := c.GetIssueLabels(owner, name, pull.Index, gitea.ListLabelsOptions{})
+		must(err, "labels of a pull request")
+		check(len(left) == 1 && left[0].ID == label.ID, "labels %+v", left)
+		expect(seen, "pull_request")
 		diff, _, err := c.GetPullRequestDiff(owner, name, pull.Index, gitea.PullRequestDiffOptions{})
 		must(err, "diff")
 		check(strings.Contains(string(diff), "diff --git"), "diff %s", diff)

@@ -42,6 +42,11 @@ pub const ARGO_CD: Kind = Kind {
     plural: "argocds",
 };
 
+/// The group of whoever comes with the token of a project's role.
+pub const PROJECT_ROLES: &str = "argocd:project-roles";
+/// What is known beside of such a user: the namespace of the control plane that the project is in.
+pub const CONTROL_PLANE_EXTRA: &str = "fairway.dev/argocd-control-plane";
+
 /// Deleting an Application with this finalizer deletes what it deployed, foreground.
 pub const RESOURCES_FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
 /// As [`RESOURCES_FINALIZER`], in the form that newer versions of Kubernetes ask for: with a path.

@@ -99,6 +99,13 @@ impl Definition {
             });
             version["additionalPrinterColumns"] = columns.collect();
         }
+        let others = kind.also.iter().map(|name| {
+            let mut other = version.clone();
+            other["name"] = json!(name);
+            other["storage"] = json!(false);
+            other
+        });
+        let versions: Vec<Value> = std::iter::once(version.clone()).chain(others).collect();
         json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
@@ -107,7 +114,7 @@ impl Definition {
                 "group": self.source.group,
                 "names": names,
                 "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
-                "versions": [version],
+                "versions": versions,
             },
         })
     }
@@ -149,7 +156,9 @@ impl Definition {
                 }
             }
         }
-        whole["spec"]["versions"][0]["schema"] = json!({ "openAPIV3Schema": schema });
+        for version in whole["spec"]["versions"].as_array_mut().into_iter().flatten() {
+            version["schema"] = json!({ "openAPIV3Schema": schema });
+        }
         whole
     }
 }

@@ -9,6 +9,8 @@
 //!   refs []Ref atomic
 //! ```
 //!
+//! `also=v1alpha1` names versions that are served, too, in the same form.
+//!
 //! Kinds and their columns come first, so that names are found without reading the types. A kind's fields are those of
 //! the type of its name. A field is a name (`!`: it must be there), a form and what holds for its values. Forms are
 //! `string`, `boolean`, `integer`, `int64`, `int32`, `time`, `int-or-string`, `object` (no fields known), `open` (any
@@ -38,6 +40,8 @@ pub struct KindFacts<'t> {
     pub namespaced: bool,
     /// The version.
     pub version: &'t str,
+    /// Other versions that are served, in the same form.
+    pub also: Vec<&'t str>,
     /// Abbreviations.
     pub short_names: Vec<&'t str>,
     /// There is `/status`.
@@ -200,8 +204,9 @@ fn kind(rest: &str) -> Option<KindFacts<'_>> {
         ..KindFacts::default()
     };
     for word in words {
-        match (word, word.strip_prefix("short=")) {
-            (_, Some(names)) => found.short_names = names.split(',').collect(),
+        match (word, word.split_once('=')) {
+            (_, Some(("short", names))) => found.short_names = names.split(',').collect(),
+            (_, Some(("also", versions))) => found.also = versions.split(',').collect(),
             ("status", _) => found.status = true,
             ("sealed", _) => found.sealed = true,
             _ => return None,

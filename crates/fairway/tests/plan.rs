@@ -198,6 +198,7 @@ async fn branches_and_pull_requests_have_a_plan() {
             (status["state"] == "success" && status["total_count"] == 1).then_some(())
         })
         .await;
+
     // What the base has got meanwhile is not undone by the plan: it is of the merge.
     world.run("git checkout -q main");
     // The disk never becomes healthy here.
@@ -220,6 +221,8 @@ async fn branches_and_pull_requests_have_a_plan() {
         code != 0 && said.contains("they disagree in lamps/green.yaml"),
         "{said}"
     );
+    // The pull request says so by itself: its base has moved.
+    plan("the plan on the new base", "they disagree in lamps/green.yaml").await;
     let (code, said) = world.fairway_ends(&["app", "plan", "--repo", "root/lamps", "--pull", "7"]);
     assert!(code != 0 && said.contains("there is no pull request 7"), "{said}");
     assert_eq!(

@@ -136,6 +136,73 @@ pub(crate) enum ProjectCommand {
     List(ProjectList),
     /// Show a project.
     Get(ProjectGet),
+    /// Tokens of a project's roles.
+    #[command(subcommand)]
+    Role(RoleCommand),
+}
+
+/// What can be done with the roles of projects.
+#[derive(Subcommand, Clone, Debug)]
+pub(crate) enum RoleCommand {
+    /// Make a token with which one has a role, and print it.
+    #[command(visible_alias = "create-jwt")]
+    CreateToken(CreateToken),
+    /// List the tokens of a role.
+    ListTokens(ListTokens),
+    /// Revoke a token of a role.
+    #[command(visible_alias = "delete-jwt")]
+    DeleteToken(DeleteToken),
+}
+
+/// A role of a project.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RoleOf {
+    /// The project.
+    pub project: String,
+    /// The role.
+    pub role: String,
+    /// Where.
+    #[command(flatten)]
+    pub place: Place,
+}
+
+/// Options of `proj role create-token`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CreateToken {
+    /// Whose.
+    #[command(flatten)]
+    pub role: RoleOf,
+    /// How long it is good: 90s, 15m, 12h, 3d; 0s means for ever.
+    #[arg(short, long, value_name = "DURATION", default_value = "0s")]
+    pub expires_in: String,
+    /// Its name among the tokens of the role [default: a random one].
+    #[arg(short, long)]
+    pub id: Option<String>,
+    /// Print the token and nothing else.
+    #[arg(short, long)]
+    pub token_only: bool,
+}
+
+/// Options of `proj role list-tokens`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ListTokens {
+    /// Whose.
+    #[command(flatten)]
+    pub role: RoleOf,
+}
+
+/// Options of `proj role delete-token`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DeleteToken {
+    /// The project.
+    pub project: String,
+    /// The role.
+    pub role: String,
+    /// The token: its name, or the second at which it was made.
+    pub token: String,
+    /// Where.
+    #[command(flatten)]
+    pub place: Place,
 }
 
 /// Options of `proj list`.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow, bail};
 use fairway_api::Kind;
-use fairway_api::argoproj::CONTROL_PLANES;
+use fairway_api::argoproj::{APPLICATION, CONTROL_PLANES};
 use fairway_controller::{Failure, Requests};
 use fairway_gitops_view::field::{list, qualified_name, text};
 use fairway_kernel_tenancy::WorkspacePath;
@@ -122,7 +122,13 @@ impl Session {
         let namespaces = namespace.map_or_else(|| CONTROL_PLANES.to_vec(), |one| vec![one]);
         for one in namespaces {
             let path = format!("{}/{name}", collection(kind, Some(one)));
-            let found = self.requests.get(&path).await.map_err(told)?;
+            let found = match self.requests.get(&path).await {
+                Err(failure) if is_forbidden(&failure) && kind == APPLICATION => {
+                    // Who came with the token of a project's role is shown what its policies allow.
+                    self.view(&path).await.map_err(|_| told(failure))?
+                }
+                found => found.map_err(told)?,
+            };
             if let Some(mut object) = found {
                 complete(&mut object, kind);
                 return Ok(object);
@@ -153,6 +159,30 @@ impl Session {
             kind.kind,
             self.address()
         )
+    }
+
+    /// An Application as the engine shows it to whoever its own policies let see it; nothing if there is no engine to ask, or no
+    /// such Application.
+    pub(super) async fn view(&self, path: &str) -> Result<Option<Value>, Failure> {
+        self.requests.get(&format!("{path}/view")).await
+    }
+
+    /// Asks the engine for something. Nothing if there is none at this server, or Kubernetes' roles let one not ask: then one
+    /// can still write what one may write.
+    pub(super) async fn ask_engine(&self, path: &str, body: &Value) -> anyhow::Result<Option<Value>> {
+        let request = http::Request::post(path)
+            .header("content-type", "application/json")
+            .body(body.to_string().into_bytes())
+            .context("the request cannot be made")?;
+        let answer: Result<Value, _> = self.client.request(request).await;
+        match answer {
+            Ok(answer) => Ok(Some(answer)),
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 405) => Ok(None),
+            Err(kube::Error::Api(status)) if status.code == 403 && is_of_kubernetes(&status.message) => {
+                Ok(None)
+            }
+            Err(error) => Err(anyhow!("{}", fairway_controller::error::sentence(&error))),
+        }
     }
 
     /// What the server answers to something that is asked of it, and not stored.
@@ -204,6 +234,21 @@ impl Session {
             |_| String::new(),
             |it| text(&it, "/status/userInfo/username").to_owned(),
         )
+    }
+}
+
+/// Whether a refusal is one of Kubernetes' roles, and not of somebody behind them.
+fn is_of_kubernetes(message: &str) -> bool {
+    message.contains("cannot create resource")
+}
+
+/// Whether one may not do something.
+pub(super) fn is_forbidden(failure: &Failure) -> bool {
+    match failure {
+        Failure::Api { source, .. } => {
+            fairway_controller::error::status(source).is_some_and(|status| status.code == 403)
+        }
+        _ => false,
     }
 }
 

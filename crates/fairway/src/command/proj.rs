@@ -1,5 +1,7 @@
 //! `fairway proj`: the projects that say what Applications may do.
 
+mod roles;
+
 use std::process::ExitCode;
 
 use fairway_api::argoproj::APP_PROJECT;
@@ -42,6 +44,7 @@ pub(crate) fn run(options: &Project) -> anyhow::Result<ExitCode> {
                     }
                 }
             }
+            ProjectCommand::Role(role) => roles::run(role).await?,
         }
         Ok(ExitCode::SUCCESS)
     })

@@ -1,5 +1,6 @@
 //! The GitOps engine, wired to the API of this process, and to the Git repositories that it hosts or copies.
 
+mod guests;
 mod pushes;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -9,11 +10,14 @@ use std::sync::Arc;
 use fairway_controller::served::Served;
 use fairway_controller::{ClientFactory, Metrics, Shutdown, WorkspaceId};
 use fairway_gitops_appset::generator::PullRequest;
+use fairway_gitops_engine::appset::PullFollowers;
 use fairway_gitops_engine::appset::pulls::{Asked, HostedPulls, Pulls as OpenPulls, PullsError};
 use fairway_gitops_engine::sources::AllSources;
 use fairway_gitops_engine::sources::git::{self, GitSources, Hosted};
 use fairway_gitops_engine::sources::plugins::Plugins;
-use fairway_gitops_engine::{Answers, Candidate, Judge, Options, PlanService, Plans, Proposal, Pulls, USER};
+use fairway_gitops_engine::{
+    Answers, Candidate, Judge, Options, Plans, ProjectTokens, Proposal, Pulls, Service, USER,
+};
 use fairway_gitops_git::{Git, GitError, Repository};
 use fairway_gitops_githost::seams::{Push, PushCheck, RemoteWatcher};
 use fairway_gitops_githost::{Host, owner, proposals};
@@ -138,7 +142,7 @@ impl HostedPulls for OwnPulls {
                 branch: pull.head,
                 target_branch: pull.base,
                 head: pull.head_commit,
-                labels: Vec::new(),
+                labels: pull.labels,
                 author: pull.author,
             });
             Ok(shown.collect())
@@ -164,16 +168,21 @@ fn pulls(own: &Arc<OwnHost>, git: &Git) -> Pulls {
     })
 }
 
-/// Copies of repositories elsewhere, as webhooks wake them.
-struct Copies(Arc<GitSources>);
+/// Copies of repositories elsewhere, and sets that look at pull requests there, as webhooks wake them.
+struct Followers {
+    copies: Arc<GitSources>,
+    sets: PullFollowers,
+}
 
-impl RemoteWatcher for Copies {
+impl RemoteWatcher for Followers {
     fn followers(&self, addresses: &[String]) -> Vec<String> {
-        self.0.followers(addresses)
+        let mut all = self.copies.followers(addresses);
+        all.extend(self.sets.followers(addresses));
+        all
     }
 
     fn wake(&self, workspace: &str, addresses: &[String]) -> usize {
-        self.0.look_again(workspace, addresses)
+        self.copies.look_again(workspace, addresses) + self.sets.wake(workspace, addresses)
     }
 }
 
@@ -266,14 +275,16 @@ pub(super) async fn run(
             None
         }
     };
-    let all = AllSources::new(Arc::clone(&sources), directories.charts, plugins, user);
+    let all = AllSources::new(Arc::clone(&sources), directories.charts, plugins, user.clone());
     let (answers, plans) = (Answers::default(), Plans::default());
-    let service = PlanService {
+    let guests = guests::ProjectRoles(ProjectTokens::new(user));
+    let _ = own.kernel.guests.set(Arc::new(guests));
+    let service = Service {
         plans: plans.clone(),
         pulls: pulls(&own, &git),
     };
     if let Err(problem) = own.kernel.serve_api(&service) {
-        error!(%problem, "plans are not served");
+        error!(%problem, "the engine does not answer requests");
     }
     host.add_watcher(Arc::new(Pushes {
         sources: Arc::clone(&sources),
@@ -281,13 +292,19 @@ pub(super) async fn run(
         host: Arc::downgrade(&host),
         plans: plans.clone(),
         turns: Arc::new(Semaphore::new(1)),
+        waiting: Arc::default(),
     }));
-    host.add_remote_watcher(Arc::new(Copies(sources)));
+    let pull_followers = PullFollowers::default();
+    host.add_remote_watcher(Arc::new(Followers {
+        copies: sources,
+        sets: pull_followers.clone(),
+    }));
     let elsewhere = Arc::clone(&all).follow(shutdown.clone());
     let options = Options {
         clients,
         sources: all,
         pulls: Some(Arc::new(open_pulls)),
+        pull_followers,
         urls,
         workers: WORKERS,
         served: Some(served),

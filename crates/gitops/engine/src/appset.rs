@@ -42,6 +42,7 @@ use crate::sources::{News, SharedSources};
 use listings::Listings;
 use pass::Sets;
 use pulls::SharedPulls;
+pub use registry::PullFollowers;
 use registry::Registry;
 use view::{Meaning, View, meaning};
 use views::Views;
@@ -56,6 +57,7 @@ const WORKERS: usize = 2;
 pub(crate) struct Options {
     pub(crate) sources: SharedSources,
     pub(crate) pulls: SharedPulls,
+    pub(crate) followers: PullFollowers,
     pub(crate) urls: Vec<String>,
     pub(crate) kinds: watch::Receiver<Arc<Kinds>>,
 }
@@ -65,6 +67,7 @@ pub(crate) fn start(manager: &mut Manager, options: Options) {
     let (clients, shutdown) = (manager.clients(USER), manager.shutdown());
     let queue: Queue<ObjectKey> = Queue::default();
     let registry = Registry::new(queue.clone());
+    options.followers.are(&registry);
     let applications = Arc::new(Views::new(clients.reach()));
     let sets = Sets {
         clients: clients.clone(),

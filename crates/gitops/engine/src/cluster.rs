@@ -7,6 +7,7 @@
 //! Tasks: one for each watch, and one that follows which kinds are served. Each writes into the state and puts the keys of
 //! applications into the engine's queue, and does nothing else.
 
+mod family;
 mod state;
 mod watches;
 
@@ -23,6 +24,7 @@ use fairway_gitops_sync::tracking::Tracking;
 use serde_json::Value;
 use tokio::sync::Notify;
 
+pub(crate) use family::Descendant;
 use state::State;
 
 /// How long the first list of a kind may take.
@@ -137,7 +139,14 @@ impl Cluster {
         application: &ObjectKey,
         kinds: &[Arc<Kind>],
     ) -> Result<(), String> {
-        watches::need(self, application, kinds);
+        // Kinds of children are not waited for: nothing that is decided depends on them.
+        let children = self.state().child_kinds.get(application).cloned();
+        let all: Vec<Arc<Kind>> = kinds
+            .iter()
+            .cloned()
+            .chain(children.into_iter().flatten())
+            .collect();
+        watches::need(self, application, &all);
         let begun = tokio::time::Instant::now();
         loop {
             let mut changed = std::pin::pin!(self.listed.notified());
@@ -179,8 +188,43 @@ impl Cluster {
     pub(crate) fn forget(self: &Arc<Self>, application: &ObjectKey) {
         watches::need(self, application, &[]);
         let mut state = self.state();
+        state.child_kinds.remove(application);
         state.interest(application, WorkspaceId::root_ref(), BTreeSet::new());
         state.wait_for_kinds(application, false);
+    }
+
+    /// The kinds of children that are watched for an application, beside those that it manages.
+    pub(crate) fn child_kinds(&self, application: &ObjectKey) -> Vec<Arc<Kind>> {
+        let kinds = self.state().child_kinds.get(application).cloned();
+        kinds.unwrap_or_default()
+    }
+
+    /// Watches kinds for an application because its objects have children of them, beside those that it manages.
+    pub(crate) fn watch_children(
+        self: &Arc<Self>,
+        application: &ObjectKey,
+        managed: &[Arc<Kind>],
+        children: Vec<Arc<Kind>>,
+    ) {
+        {
+            let mut state = self.state();
+            match children.is_empty() {
+                true => state.child_kinds.remove(application),
+                false => state.child_kinds.insert(application.clone(), children.clone()),
+            };
+        }
+        let all: Vec<Arc<Kind>> = managed.iter().cloned().chain(children).collect();
+        watches::need(self, application, &all);
+    }
+
+    /// Whether a kind has been listed.
+    pub(crate) fn is_listed(&self, kind: &Arc<Kind>) -> bool {
+        self.state().first_unlisted(std::slice::from_ref(kind)).is_none()
+    }
+
+    /// What is known to be below objects, by their UIDs: parents before children.
+    pub(crate) fn below(&self, workspace: &WorkspaceId, roots: &[&str]) -> Vec<Descendant> {
+        self.state().family.below(workspace, roots)
     }
 
     /// Everything that is marked as an application's.

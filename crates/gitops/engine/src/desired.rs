@@ -6,12 +6,13 @@
 //! is a result, too.
 
 mod dependencies;
+mod inflated;
 mod overlay;
 mod params;
 mod results;
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,6 +27,7 @@ use tokio::sync::Semaphore;
 use crate::application::{Application, Source};
 use crate::sources::{PluginRequest, Repository, SharedSources, SourceError};
 use dependencies::Buyer;
+use inflated::{Brought, ChartName, Shelf};
 use params::{Context, Prepared};
 pub(crate) use results::{Rendered, Results};
 
@@ -40,6 +42,8 @@ pub(crate) struct Surroundings {
     pub(crate) variables: BTreeMap<String, String>,
     /// By which schemes files of values may be fetched.
     pub(crate) value_schemes: Vec<String>,
+    /// Whether charts of repositories are fetched for kustomizations.
+    pub(crate) fetches_charts: bool,
     /// Where credentials may be used.
     pub(crate) permitted: ProjectSpec,
 }
@@ -219,13 +223,14 @@ impl Renderer {
         };
         let whole = Arc::new((context, sources.to_vec(), revisions.to_vec(), values, generated));
         let mut brought = vec![false; sources.len()];
+        let mut charts = Arc::new(Brought::new());
         loop {
-            let (given, files) = (Arc::clone(&whole), trees.clone());
+            let (given, files, shelf) = (Arc::clone(&whole), trees.clone(), Arc::clone(&charts));
             let slot = self.slots.acquire().await;
             self.count.fetch_add(1, Ordering::Relaxed);
             let work = tokio::task::spawn_blocking(move || {
                 let (context, sources, commits, values, generated) = &*given;
-                render_all(context, sources, commits, &files, values, generated)
+                render_all(context, sources, commits, &files, values, generated, &shelf)
             })
             .await;
             drop(slot);
@@ -234,10 +239,16 @@ impl Renderer {
             for (inputs, more) in made.inputs.iter_mut().zip(&read) {
                 inputs.extend(more);
             }
-            let Some(place) = made.lacks_charts.filter(|place| !brought[*place]) else {
-                return Ok(made);
+            let lacking = made
+                .lacks_inflated
+                .iter()
+                .find(|name| !charts.contains_key(*name))
+                .cloned();
+            let place = match (&lacking, made.lacks_charts.filter(|place| !brought[*place])) {
+                (Some(_), _) => made.failed_at,
+                (None, Some(place)) => place,
+                (None, None) => return Ok(made),
             };
-            brought[place] = true;
             let source = &sources[place];
             let buyer = Buyer {
                 sources: &self.sources,
@@ -246,6 +257,29 @@ impl Renderer {
                 permitted: &whole.0.surroundings.permitted,
                 passes_credentials: source.helm.as_ref().is_some_and(|helm| helm.pass_credentials),
             };
+            if let Some(lacking) = lacking {
+                if charts.len() >= inflated::MOST {
+                    made.failure = Some(format!(
+                        "more than {} charts of repositories are inflated",
+                        inflated::MOST
+                    ));
+                    return Ok(made);
+                }
+                match buyer.inflated(&lacking).await {
+                    Ok(tree) => {
+                        let mut more = Brought::clone(&charts);
+                        more.insert(lacking, tree);
+                        charts = Arc::new(more);
+                        continue;
+                    }
+                    Err(why @ SourceError::Unreachable(_)) => return Err(why),
+                    Err(SourceError::Missing(why)) => {
+                        made.failure = Some(why);
+                        return Ok(made);
+                    }
+                }
+            }
+            brought[place] = true;
             let directory = params::directory(source).map_err(SourceError::Missing)?;
             match buyer.build(&trees[place], &directory).await {
                 Ok(built) => {
@@ -403,6 +437,7 @@ fn digest(application: &Application, sources: &[Source], surroundings: &Surround
         raw.to_string(),
         format!("{sources:?}"),
         has_plugin.then_some(&surroundings.variables),
+        surroundings.fetches_charts,
     ))
 }
 
@@ -421,6 +456,10 @@ struct Made {
     used_capabilities: bool,
     /// Which source is a chart that others are missing from.
     lacks_charts: Option<usize>,
+    /// Charts of repositories that a kustomization inflates and that were not brought yet.
+    lacks_inflated: BTreeSet<ChartName>,
+    /// Which source that was.
+    failed_at: usize,
 }
 
 fn render_all(
@@ -430,6 +469,7 @@ fn render_all(
     trees: &[Tree],
     values: &HashMap<String, String>,
     generated: &HashMap<usize, String>,
+    charts: &Brought,
 ) -> Made {
     let mut made = Made {
         objects: Vec::new(),
@@ -438,6 +478,8 @@ fn render_all(
         inputs: vec![Inputs::default(); sources.len()],
         used_capabilities: false,
         lacks_charts: None,
+        lacks_inflated: BTreeSet::new(),
+        failed_at: 0,
     };
     for (place, source) in sources.iter().enumerate() {
         if source.is_only_referred_to() {
@@ -459,7 +501,8 @@ fn render_all(
         for (at, inputs) in &prepared.inputs {
             made.inputs[*at].extend(inputs);
         }
-        if let Err(failure) = render_one(context, source, prepared, &mut made, place) {
+        if let Err(failure) = render_one(context, source, prepared, &mut made, (place, charts)) {
+            made.failed_at = place;
             made.failure = Some(match sources.len() {
                 1 => failure,
                 _ => format!("source {} of {}: {failure}", place + 1, sources.len()),
@@ -476,16 +519,18 @@ fn render_one(
     source: &Source,
     prepared: Prepared,
     made: &mut Made,
-    place: usize,
+    (place, charts): (usize, &Brought),
 ) -> Result<(), String> {
     let job = prepared.job?;
     // Clock and chance stand still, so that the same commit gives the same objects whenever it is rendered.
     let environment = Offline::new(0, hash(&(&context.name, &context.namespace)));
+    let shelf = Shelf::new(charts, context.surroundings.fetches_charts);
     let ports = Ports {
         environment: &environment,
-        fetcher: None,
+        fetcher: Some(&shelf),
     };
     let outcome = rendering::attempt(&job.tree, &job.directory, job.kind, &job.params, ports);
+    made.lacks_inflated = shelf.lacks();
     let inputs = match &outcome {
         Ok(rendered) => &rendered.inputs,
         Err(failure) => &failure.inputs,

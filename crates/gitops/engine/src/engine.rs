@@ -6,6 +6,7 @@
 
 mod automatic;
 mod checks;
+mod children;
 mod deletion;
 pub(crate) mod planning;
 pub(crate) mod proposed;
@@ -33,6 +34,7 @@ use crate::destination::{Destinations, Place};
 use crate::observe::{Observation, Scene, observe};
 use crate::operation::Record;
 use crate::pen::Pen;
+use crate::permissions::Permissions;
 use crate::report::{Report, timestamp};
 use crate::settings::{Catalog, Project, Settings};
 use crate::sources::SourceError;
@@ -49,6 +51,8 @@ pub(crate) struct Engine {
     pub(crate) results: Results,
     pub(crate) recorder: Recorder,
     pub(crate) answers: Answers,
+    pub(crate) permissions: Permissions,
+    looked: children::Looked,
     /// The versions that the engine itself has written: it need not look at them again.
     own_writes: Mutex<HashMap<ObjectKey, String>>,
 }
@@ -108,6 +112,8 @@ impl Engine {
             results: Results::default(),
             recorder,
             answers,
+            permissions: Permissions::default(),
+            looked: children::Looked::default(),
             own_writes: Mutex::default(),
         }
     }
@@ -127,6 +133,7 @@ impl Engine {
 
     fn forget(&self, key: &ObjectKey) {
         self.results.forget(key);
+        self.looked.forget(key);
         self.destinations.forget(key);
         self.own_writes
             .lock()
@@ -198,9 +205,10 @@ impl Engine {
                 (None, _) => {}
             }
         }
+        let later = self.look_for_children(&scene, &mut compared.observation).await;
         conditions.extend(compared.observation.conditions.iter().cloned());
         conditions.extend(checks::orphans(&scene, &compared.observation).await);
-        let again = compared.again;
+        let again = compared.again.into_iter().chain(later).min();
         self.write(application, pen, Some(&compared), ran.as_ref(), &conditions)
             .await?;
         Ok(match waits.into_iter().chain(again).min() {
@@ -288,6 +296,7 @@ impl Engine {
             api_versions: place.cluster.api_versions(),
             variables,
             value_schemes: scene.settings.value_schemes.clone(),
+            fetches_charts: scene.settings.fetches_charts,
             permitted: scene.project.spec.clone(),
         })
     }

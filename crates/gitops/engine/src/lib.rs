@@ -5,6 +5,8 @@
 //! - `observe`: declared and live objects side by side; `report`: what is written of them.
 //! - `operation`: a sync, whose state is in the Application; `act`: the requests.
 //! - `engine`: one pass over one Application. `answers`: who pushed hears of it; `plans`: what a sync would do.
+//! - `service`: what is asked of the engine through the API; `permissions`: whom it answers; `project_tokens`: who comes as a
+//!   project's role.
 //! - [`appset`]: the ApplicationSet controller.
 //!
 //! Tasks: one watch for Applications and projects over all workspaces; one controller that takes their keys from a queue; one
@@ -28,8 +30,11 @@ mod news;
 mod observe;
 mod operation;
 mod pen;
+mod permissions;
 mod plans;
+mod project_tokens;
 mod report;
+mod service;
 mod settings;
 pub mod sources;
 mod tombstones;
@@ -56,7 +61,9 @@ use cluster::Cluster;
 use desired::Renderer;
 use destination::Destinations;
 use engine::{Engine, Passes};
-pub use plans::{PlanService, Plans, Proposal, Pulls};
+pub use plans::{Plans, Proposal, Pulls};
+pub use project_tokens::{Bearer, ProjectTokens};
+pub use service::Service;
 use sources::SharedSources;
 
 pub use engine::proposed::{Candidate, Judge};
@@ -79,6 +86,8 @@ pub struct Options {
     pub urls: Vec<String>,
     /// The pull requests of this installation's own host.
     pub pulls: appset::pulls::SharedPulls,
+    /// Which sets follow pull requests elsewhere, for who hears of those.
+    pub pull_followers: appset::PullFollowers,
     /// How many applications are worked on at once.
     pub workers: usize,
     /// What is served here, if somebody follows it already.
@@ -115,6 +124,7 @@ pub async fn run_with_judge(
     let sets = appset::Options {
         sources: Arc::clone(&options.sources),
         pulls: options.pulls,
+        followers: options.pull_followers,
         urls: options.urls.clone(),
         kinds: kinds.clone(),
     };

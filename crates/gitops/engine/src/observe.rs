@@ -80,6 +80,8 @@ pub(crate) struct Observation {
     pub(crate) refused: Vec<(ResourceKey, String)>,
     pub(crate) ignored: Ignored,
     pub(crate) live_namespace: Option<Value>,
+    /// Images of what its objects own.
+    pub(crate) child_images: BTreeSet<String>,
     /// Whether hooks after a deletion are declared.
     pub(crate) tracking: Tracking,
 }
@@ -304,6 +306,7 @@ pub(crate) async fn observe(scene: &Scene<'_>, rendered: Option<&Rendered>) -> R
         refused,
         ignored,
         live_namespace,
+        child_images: BTreeSet::new(),
         tracking,
     })
 }

@@ -1,4 +1,4 @@
-//! Asking the engine what a sync would do: `applications/plan`, a subresource that the engine serves behind the API.
+//! Asking the engine what a sync would do: `applications/plan`, a subresource that [`crate::service`] serves.
 //!
 //! It is a request, since a plan is an answer and nothing to keep; and of the Application, so that the roles that let somebody
 //! see or change Applications in a namespace of a workspace let him plan there, too. What is asked for is named in
@@ -10,21 +10,20 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use fairway_apiservice::{ApiService, Body, BoxError, Handler, RequestInfo, Resource, full};
+use fairway_apiservice::Body;
 use fairway_controller::{ObjectKey, WorkspaceId};
 use fairway_gitops_sync::project::normalize_url;
 use fairway_gitops_tree::Tree;
 use futures::future::BoxFuture;
-use http::{HeaderValue, Response, StatusCode, header};
-use http_body_util::BodyExt as _;
+use http::{Response, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tower::service_fn;
 
 use crate::application::{Application, path_of};
 use crate::desired::repository;
 use crate::engine::Engine;
 use crate::engine::planning::{Asked, NoPlan};
+use crate::service::{failed_to, not_found, read_body, refused, respond};
 
 /// How long a plan may take.
 const PATIENCE: Duration = Duration::from_secs(50);
@@ -82,7 +81,7 @@ impl Plans {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(engine);
     }
 
-    fn engine(&self) -> Option<Arc<Engine>> {
+    pub(crate) fn engine(&self) -> Option<Arc<Engine>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 
@@ -173,81 +172,31 @@ impl Engine {
     }
 }
 
-/// Serves `applications/plan`.
-pub struct PlanService {
-    /// The engine.
-    pub plans: Plans,
-    /// Pull requests of hosted repositories.
-    pub pulls: Pulls,
-}
-
-impl ApiService for PlanService {
-    fn group_version(&self) -> (&str, &str) {
-        let kind = fairway_api::argoproj::APPLICATION;
-        (kind.group, kind.version)
-    }
-
-    fn resources(&self) -> Vec<Resource> {
-        vec![Resource::new("applications/plan", "ApplicationPlan").verbs(&["create"])]
-    }
-
-    fn handler(&self) -> Handler {
-        let (plans, pulls) = (self.plans.clone(), Arc::clone(&self.pulls));
-        Handler::new(service_fn(move |request: http::Request<Body>| {
-            let (plans, pulls) = (plans.clone(), Arc::clone(&pulls));
-            async move { answer(&plans, &pulls, request).await }
-        }))
-    }
-}
-
-async fn answer(
-    plans: &Plans,
+/// The answer to a request for a plan.
+pub(crate) async fn answer(
+    engine: &Arc<Engine>,
     pulls: &Pulls,
-    request: http::Request<Body>,
-) -> Result<Response<Body>, BoxError> {
-    let info = request
-        .extensions()
-        .get::<RequestInfo>()
-        .cloned()
-        .unwrap_or_default();
-    let body = request.into_body().collect().await?.to_bytes();
-    let key = match WorkspaceId::parse(&info.cluster) {
-        Ok(workspace) => ObjectKey::new(&workspace, &info.namespace.unwrap_or_default(), &info.name),
-        Err(error) => return Ok(refused(StatusCode::BAD_REQUEST, "BadRequest", &error.to_string())),
-    };
-    let asked: Request = match serde_json::from_slice(if body.is_empty() { b"{}" } else { &body }) {
+    key: &ObjectKey,
+    body: &[u8],
+) -> Response<Body> {
+    let asked: Request = match read_body(body) {
         Ok(asked) => asked,
         Err(error) => {
             let why = format!("this is not what a plan is asked for with: {error}");
-            return Ok(refused(StatusCode::BAD_REQUEST, "BadRequest", &why));
+            return refused(StatusCode::BAD_REQUEST, "BadRequest", &why);
         }
     };
-    let Some(engine) = plans.engine() else {
-        let why = "the engine does not run yet; try again in a moment";
-        return Ok(refused(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "ServiceUnavailable",
-            why,
-        ));
-    };
-    let planning = plan(&engine, pulls, &key, asked);
+    let planning = plan(engine, pulls, key, asked);
     let Ok(planned) = tokio::time::timeout(PATIENCE, planning).await else {
         let why = format!("the plan took longer than {} seconds", PATIENCE.as_secs());
-        return Ok(refused(StatusCode::GATEWAY_TIMEOUT, "Timeout", &why));
+        return refused(StatusCode::GATEWAY_TIMEOUT, "Timeout", &why);
     };
-    Ok(match planned {
+    match planned {
         Ok(plan) => respond(StatusCode::CREATED, &plan),
-        Err(NoPlan::NotFound) => {
-            let why = format!("applications.argoproj.io {:?} not found", key.name);
-            refused(StatusCode::NOT_FOUND, "NotFound", &why)
-        }
+        Err(NoPlan::NotFound) => not_found("applications", &key.name),
         Err(NoPlan::Invalid(why)) => refused(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", &why),
-        Err(NoPlan::Failed(failure)) => refused(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "InternalError",
-            &failure.sentence(),
-        ),
-    })
+        Err(NoPlan::Failed(failure)) => failed_to(&failure),
+    }
 }
 
 async fn plan(engine: &Arc<Engine>, pulls: &Pulls, key: &ObjectKey, asked: Request) -> Result<Value, NoPlan> {
@@ -300,20 +249,4 @@ fn tree(files: BTreeMap<String, String>) -> Result<Tree, NoPlan> {
         read.push((path, content));
     }
     Tree::of(read).map_err(|error| NoPlan::Invalid(error.to_string()))
-}
-
-fn respond(status: StatusCode, value: &Value) -> Response<Body> {
-    let mut response = Response::new(full(value.to_string()));
-    *response.status_mut() = status;
-    let json = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(header::CONTENT_TYPE, json);
-    response
-}
-
-fn refused(status: StatusCode, reason: &str, why: &str) -> Response<Body> {
-    let body = json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": why, "reason": reason,
-        "code": status.as_u16(),
-    });
-    respond(status, &body)
 }

@@ -41,7 +41,8 @@ impl Report<'_> {
         );
         if let Some(seen) = self.observation {
             put(&mut status, "resources", resources(&seen.objects).into());
-            let images = images(&seen.objects);
+            let mut images = images(&seen.objects);
+            images.extend(seen.child_images.iter().cloned());
             let summary = match images.is_empty() {
                 true => json!({}),
                 false => json!({"images": images}),
@@ -186,21 +187,25 @@ fn resource(observed: &Observed) -> Value {
 
 /// The images of everything that runs containers.
 fn images(objects: &[Observed]) -> BTreeSet<String> {
+    let live = objects.iter().filter_map(|observed| observed.pair.live.as_ref());
+    live.flat_map(images_of).collect()
+}
+
+/// The images of an object that runs containers.
+pub(crate) fn images_of(object: &Value) -> BTreeSet<String> {
     let mut images = BTreeSet::new();
-    for live in objects.iter().filter_map(|observed| observed.pair.live.as_ref()) {
-        let spec = &live["spec"];
-        let pods = [
-            spec,
-            &spec["template"]["spec"],
-            &spec["jobTemplate"]["spec"]["template"]["spec"],
-        ];
-        for list in pods
-            .into_iter()
-            .flat_map(|pod| [&pod["containers"], &pod["initContainers"]])
-        {
-            let named = list.as_array().into_iter().flatten();
-            images.extend(named.filter_map(|container| container["image"].as_str().map(str::to_owned)));
-        }
+    let spec = &object["spec"];
+    let pods = [
+        spec,
+        &spec["template"]["spec"],
+        &spec["jobTemplate"]["spec"]["template"]["spec"],
+    ];
+    for list in pods
+        .into_iter()
+        .flat_map(|pod| [&pod["containers"], &pod["initContainers"]])
+    {
+        let named = list.as_array().into_iter().flatten();
+        images.extend(named.filter_map(|container| container["image"].as_str().map(str::to_owned)));
     }
     images
 }

@@ -37,6 +37,8 @@ pub(crate) struct Settings {
     pub(crate) ignore_status: IgnoreStatus,
     /// By which schemes files of values may be fetched.
     pub(crate) value_schemes: Vec<String>,
+    /// Whether charts of repositories are fetched for kustomizations (`--enable-helm`).
+    pub(crate) fetches_charts: bool,
     /// What is wrong with them.
     pub(crate) complaint: Option<String>,
 }
@@ -104,6 +106,9 @@ impl Settings {
                     .filter(|scheme| !scheme.is_empty())
                     .collect(),
             },
+            fetches_charts: text("kustomize.buildOptions")
+                .split_whitespace()
+                .any(|option| option == "--enable-helm"),
             complaint: (!complaints.is_empty()).then(|| complaints.join("; ")),
         }
     }
@@ -237,7 +242,7 @@ impl Project {
     }
 }
 
-type Versioned<T> = Mutex<HashMap<ObjectKey, (String, Arc<T>)>>;
+pub(crate) type Versioned<T> = Mutex<HashMap<ObjectKey, (String, Arc<T>)>>;
 
 /// Reads settings and projects, and remembers what it made of them until they change.
 #[derive(Default)]
@@ -303,7 +308,12 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn remembered<T>(memory: &Versioned<T>, key: ObjectKey, object: &Value, make: impl FnOnce() -> T) -> Arc<T> {
+pub(crate) fn remembered<T>(
+    memory: &Versioned<T>,
+    key: ObjectKey,
+    object: &Value,
+    make: impl FnOnce() -> T,
+) -> Arc<T> {
     let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     let mut memory = lock(memory);
     match memory.get(&key) {
@@ -318,8 +328,13 @@ fn remembered<T>(memory: &Versioned<T>, key: ObjectKey, object: &Value, make: im
 
 /// Where the settings of an application are looked for.
 fn control_planes(application: &Application) -> Vec<&str> {
-    match application.is_in_control_plane() {
-        true => vec![application.key.namespace.as_str()],
+    control_planes_of(&application.key.namespace)
+}
+
+/// The same, by the namespace that the application is in.
+pub(crate) fn control_planes_of(namespace: &str) -> Vec<&str> {
+    match CONTROL_PLANES.contains(&namespace) {
+        true => vec![namespace],
         false => CONTROL_PLANES.to_vec(),
     }
 }

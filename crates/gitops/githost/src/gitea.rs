@@ -11,6 +11,7 @@ mod call;
 mod commits;
 mod contents;
 mod hooks;
+pub(crate) mod labels;
 mod land;
 pub mod proposals;
 mod protections;
@@ -107,6 +108,12 @@ async fn repository(call: &Call, owner: &str, name: &str, rest: &[&str]) -> Resu
         (&Method::POST, ["pulls", number, "merge"]) => pulls::merge(call, &slug, number).await,
         (&Method::GET, ["issues", number, "comments"]) => pulls::comments(call, &slug, number).await,
         (&Method::POST, ["issues", number, "comments"]) => pulls::comment(call, &slug, number).await,
+        (_, ["labels", rest @ ..]) => label(call, &slug, rest).await,
+        (&Method::GET, ["issues", number, "labels"]) => labels::of_pull(call, &slug, number).await,
+        (&Method::POST | &Method::PUT | &Method::DELETE, ["issues", number, "labels"]) => {
+            labels::change(call, &slug, number).await
+        }
+        (&Method::DELETE, ["issues", number, "labels", id]) => labels::remove(call, &slug, number, id).await,
         (_, ["branch_protections", rest @ ..]) => protection(call, &slug, rest).await,
         (&Method::GET, ["archive", name @ ..]) => archive::get(call, &slug, &name.join("/")).await,
         (_, ["hooks", rest @ ..]) => hook(call, &slug, rest).await,
@@ -118,6 +125,18 @@ async fn repository(call: &Call, owner: &str, name: &str, rest: &[&str]) -> Resu
         (&Method::GET, ["commits", revision @ .., "status"]) => {
             statuses::combined(call, &slug, &revision.join("/")).await
         }
+        _ => Err(Problem::unserved(call)),
+    }
+}
+
+async fn label(call: &Call, slug: &crate::route::Slug, rest: &[&str]) -> Result<Answer, Problem> {
+    let method = call.method.clone();
+    match (&method, rest) {
+        (&Method::GET, []) => labels::list(call, slug).await,
+        (&Method::POST, []) => labels::create(call, slug).await,
+        (&Method::GET, [id]) => labels::get(call, slug, id).await,
+        (&Method::PATCH, [id]) => labels::edit(call, slug, id).await,
+        (&Method::DELETE, [id]) => labels::delete(call, slug, id).await,
         _ => Err(Problem::unserved(call)),
     }
 }

@@ -41,17 +41,20 @@ pub(crate) enum Kind {
     PullRequest,
     /// The head of a pull request has moved.
     PullRequestSync,
+    /// A pull request has other labels.
+    PullRequestLabel,
     /// Somebody commented on a pull request.
     PullRequestComment,
 }
 
 impl Kind {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Push,
         Self::Create,
         Self::Delete,
         Self::PullRequest,
         Self::PullRequestSync,
+        Self::PullRequestLabel,
         Self::PullRequestComment,
     ];
 
@@ -63,6 +66,7 @@ impl Kind {
             Self::Delete => "delete",
             Self::PullRequest => "pull_request",
             Self::PullRequestSync => "pull_request_sync",
+            Self::PullRequestLabel => "pull_request_label",
             Self::PullRequestComment => "pull_request_comment",
         }
     }
@@ -70,7 +74,7 @@ impl Kind {
     /// Its name for those who receive it.
     pub(crate) fn event(self) -> &'static str {
         match self {
-            Self::PullRequestSync => "pull_request",
+            Self::PullRequestSync | Self::PullRequestLabel => "pull_request",
             Self::PullRequestComment => "issue_comment",
             other => other.name(),
         }

@@ -1,4 +1,4 @@
-//! What others tell us: that a repository elsewhere was pushed to. Events of Gitea, GitHub, GitLab and Bitbucket are
+//! What others tell us: that a repository elsewhere was pushed to, or that something happened to its pull requests. Events of Gitea, GitHub, GitLab and Bitbucket are
 //! understood, and checked as Argo CD checks them, with the secrets in `argocd-secret`.
 //!
 //! Nobody is believed: an event is a reason to look, and those who look see for themselves. Each workspace judges by its own
@@ -58,8 +58,8 @@ impl Sender {
     }
 }
 
-/// Whether an event tells of a push, or of something that may follow from one.
-pub(crate) fn is_push(sender: Sender, headers: &HeaderMap, event: &Value) -> bool {
+/// Whether an event tells of a push, of a pull request, or of something that may follow from one.
+pub(crate) fn is_news(sender: Sender, headers: &HeaderMap, event: &Value) -> bool {
     let of = |name: &str| {
         headers
             .get(name)
@@ -73,16 +73,28 @@ pub(crate) fn is_push(sender: Sender, headers: &HeaderMap, event: &Value) -> boo
             } else {
                 of("x-gitea-event")
             };
-            matches!(named, "push" | "create" | "delete")
+            matches!(named, "push" | "create" | "delete") || named.starts_with("pull_request")
         }
-        Sender::GitHub => matches!(of("x-github-event"), "push" | "create" | "delete"),
+        Sender::GitHub => matches!(
+            of("x-github-event"),
+            "push" | "create" | "delete" | "pull_request"
+        ),
         Sender::GitLab => matches!(
             of("x-gitlab-event"),
-            "Push Hook" | "Tag Push Hook" | "System Hook"
+            "Push Hook" | "Tag Push Hook" | "System Hook" | "Merge Request Hook"
         ),
-        Sender::Bitbucket => of("x-event-key") == "repo:push",
-        Sender::BitbucketServer => of("x-event-key") == "repo:refs_changed",
-        Sender::AzureDevOps => event["eventType"] == "git.push",
+        Sender::Bitbucket => {
+            let named = of("x-event-key");
+            named == "repo:push" || named.starts_with("pullrequest:")
+        }
+        Sender::BitbucketServer => {
+            let named = of("x-event-key");
+            named == "repo:refs_changed" || named.starts_with("pr:")
+        }
+        Sender::AzureDevOps => {
+            let named = event["eventType"].as_str().unwrap_or_default();
+            named == "git.push" || named.starts_with("git.pullrequest.")
+        }
     }
 }
 
@@ -247,12 +259,20 @@ mod tests {
         assert_eq!(addresses(Sender::AzureDevOps, &azure).len(), 1);
         assert!(addresses(Sender::GitHub, &json!([1])).is_empty());
         let tag = headers(&[("x-gitlab-event", "Tag Push Hook")]);
-        assert!(is_push(Sender::GitLab, &tag, &Value::Null));
-        assert!(!is_push(
-            Sender::GitHub,
-            &headers(&[("x-github-event", "star")]),
-            &Value::Null
-        ));
+        assert!(is_news(Sender::GitLab, &tag, &Value::Null));
+        for (name, sender, event, expected) in [
+            ("x-github-event", Sender::GitHub, "star", false),
+            ("x-github-event", Sender::GitHub, "pull_request", true),
+            ("x-gitea-event", Sender::Gitea, "pull_request", true),
+            ("x-gitea-event", Sender::Gitea, "pull_request_sync", true),
+            ("x-gitea-event", Sender::Gitea, "issues", false),
+            ("x-gitlab-event", Sender::GitLab, "Merge Request Hook", true),
+            ("x-event-key", Sender::Bitbucket, "pullrequest:created", true),
+            ("x-event-key", Sender::BitbucketServer, "pr:opened", true),
+        ] {
+            let found = is_news(sender, &headers(&[(name, event)]), &Value::Null);
+            assert_eq!(found, expected, "{event}");
+        }
     }
 
     #[test]

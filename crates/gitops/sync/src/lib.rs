@@ -6,7 +6,7 @@
 //! - [`operation`]: a sync as a state machine: phases, waves, hooks, pruning. Its state is data, so that it survives the
 //!   process that runs it.
 //! - [`automated`], [`retry`], [`window`]: when to sync, when to try again, and when not to.
-//! - [`history`]: what was synced, and what to go back to.
+//! - [`children`]: what objects bring about. [`history`]: what was synced, and what to go back to.
 //! - [`project`], [`rbac`], [`guard`]: who may do what, and what nobody should do without being asked; [`impact`]: what a
 //!   change does to what runs.
 //!
@@ -23,6 +23,7 @@
 
 pub mod annotation;
 pub mod automated;
+pub mod children;
 pub mod compare;
 pub mod diff;
 pub mod drift;

@@ -2,7 +2,12 @@
 //!
 //! `p, SUBJECT, RESOURCE, ACTION, OBJECT, EFFECT` and `g, SUBJECT, ROLE`. Something is allowed if a policy of the subject
 //! or of one of its roles allows it and none denies it. Resources, actions and objects are patterns; what the default role
-//! may, everybody may.
+//! may, everybody may. [`settings`] says where the policies of an installation are written, [`roles`] what those of a
+//! project's roles may say, [`token`] how one proves to have such a role.
+
+pub mod roles;
+pub mod settings;
+pub mod token;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +29,14 @@ pub struct Policies {
     policies: Vec<Policy>,
     roles: BTreeMap<String, BTreeSet<String>>,
     default_role: String,
+    /// So many of the policies are everybody's.
+    built_in: usize,
 }
+
+/// How many policies an installation may have.
+const MAX_POLICIES: usize = 10_000;
+/// How many, if their patterns are regular expressions, which take more memory.
+const MAX_EXPRESSIONS: usize = 500;
 
 #[derive(Debug, Clone)]
 struct Policy {
@@ -37,6 +49,7 @@ struct Policy {
 
 #[derive(Debug, Clone)]
 enum Pattern {
+    Exact(String),
     Glob(String),
     Regex(Regex),
 }
@@ -62,6 +75,30 @@ pub struct Request<'a> {
     pub action: &'a str,
     /// `PROJECT/NAME`, or a name.
     pub object: &'a str,
+}
+
+/// Who wants it.
+#[derive(Debug, Clone, Copy)]
+pub struct Asker<'a> {
+    /// The user's name; `proj:PROJECT:ROLE` for who has a token of a project's role.
+    pub name: &'a str,
+    /// The groups, or what else the installation's scopes name. They count only as members of roles.
+    pub groups: &'a [&'a str],
+    /// The project and the role of the token that he came with, if it was one.
+    pub project_role: Option<(&'a str, &'a str)>,
+}
+
+impl<'a> Request<'a> {
+    /// The project that something belongs to.
+    pub fn project(&self) -> Option<&'a str> {
+        match self.resource {
+            "projects" => Some(self.object),
+            resource if roles::RESOURCES.contains(&resource) => {
+                self.object.split_once('/').map(|(project, _)| project)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// What is true of every installation: `role:readonly` sees everything, `role:admin` may do everything, and the user
@@ -123,6 +160,7 @@ impl Policies {
             ..Self::default()
         };
         policies.add(&built_in(), MatchMode::Glob)?;
+        policies.built_in = policies.policies.len();
         policies.add(csv, mode)?;
         Ok(policies)
     }
@@ -143,11 +181,24 @@ impl Policies {
         Ok(())
     }
 
+    /// Whether there is room for one more.
+    fn check_room(&self, mode: MatchMode) -> Result<(), String> {
+        let most = match mode {
+            MatchMode::Glob => MAX_POLICIES,
+            MatchMode::Regex => MAX_EXPRESSIONS,
+        };
+        match self.policies.len() < most + self.built_in {
+            true => Ok(()),
+            false => Err(format!("there are more than {most} policies")),
+        }
+    }
+
     fn add_line(&mut self, text: &str, mode: MatchMode) -> Result<(), String> {
         let fields = fields(text)?;
         let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
         match fields.as_slice() {
             ["p", subject, resource, action, object, effect] => {
+                self.check_room(mode)?;
                 let denies = match *effect {
                     "allow" => false,
                     "deny" => true,
@@ -183,6 +234,24 @@ impl Policies {
             .into_iter()
             .chain(subjects.iter().copied())
             .any(|subject| self.allows_one(subject, request))
+    }
+
+    /// Whether somebody may do something. These must be the policies with those of the roles of the project that it belongs
+    /// to. A token of a project's role is good for its own project alone.
+    pub fn permits(&self, asker: Asker<'_>, request: Request<'_>) -> bool {
+        if let Some((project, role)) = asker.project_role {
+            let subject = roles::subject(project, role);
+            return request.project() == Some(project) && self.allows(&[&subject], request);
+        }
+        // Nobody gets a role of a project by being called so.
+        let name = Some(asker.name).filter(|name| !name.starts_with(roles::PREFIX));
+        let members = asker
+            .groups
+            .iter()
+            .copied()
+            .filter(|group| self.roles.contains_key(*group));
+        let subjects: Vec<&str> = name.into_iter().chain(members).collect();
+        self.allows(&subjects, request)
     }
 
     fn allows_one(&self, subject: &str, request: Request<'_>) -> bool {
@@ -222,7 +291,7 @@ impl Pattern {
         match mode {
             MatchMode::Glob => Ok(Self::Glob(text.to_owned())),
             MatchMode::Regex => regex::RegexBuilder::new(text)
-                .size_limit(1 << 18)
+                .size_limit(1 << 15)
                 .build()
                 .map(Self::Regex)
                 .map_err(|error| error.to_string()),
@@ -231,6 +300,7 @@ impl Pattern {
 
     fn matches(&self, text: &str) -> bool {
         match self {
+            Self::Exact(name) => name == text,
             Self::Glob(pattern) => fairway_text_glob::matches(pattern, text),
             Self::Regex(expression) => expression.is_match(text),
         }

@@ -19,6 +19,7 @@ pub mod application_set;
 pub mod cluster;
 pub mod drawing;
 pub mod field;
+pub mod grown;
 pub mod history;
 pub mod lines;
 pub mod operation;

@@ -32,6 +32,39 @@ pub struct SyncRequest {
     pub info: Vec<(String, String)>,
 }
 
+impl SyncRequest {
+    /// The request in the words of Argo CD's API. Who asks is for the server to know.
+    pub fn to_api(&self) -> Value {
+        let mut request = json!({
+            "revision": self.revision, "prune": self.prune, "dryRun": self.dry_run,
+            "resources": self.resources, "syncOptions": {"items": self.options},
+            "sourcePositions": self.revisions.iter().map(|(position, _)| *position).collect::<Vec<_>>(),
+            "revisions": self.revisions.iter().map(|(_, revision)| revision.as_str()).collect::<Vec<_>>(),
+            "infos": self.info.iter().map(|(name, value)| json!({"name": name, "value": value})).collect::<Vec<_>>(),
+        });
+        if !self.strategy.is_empty() {
+            request["strategy"] = json!({self.strategy.as_str(): {"force": self.force}});
+        }
+        if let Some(retry) = &self.retry {
+            request["retryStrategy"] = retry.clone();
+        }
+        request
+    }
+}
+
+/// The change that ends an operation.
+///
+/// # Errors
+/// None is under way.
+pub fn termination(application: &Value) -> Result<Value, String> {
+    if present(application, "/operation").is_none()
+        || present(application, "/status/operationState").is_none()
+    {
+        return Err("Unable to terminate operation. No operation is in progress".to_owned());
+    }
+    Ok(json!({"status": {"operationState": {"phase": "Terminating"}}}))
+}
+
 /// Refuses to begin an operation where one is under way.
 ///
 /// # Errors

@@ -9,6 +9,7 @@ pub mod x509;
 use std::sync::Arc;
 
 pub use fairway_kernel_authz::UserInfo;
+use futures::future::BoxFuture;
 use http::HeaderMap;
 use token::Verified;
 
@@ -45,6 +46,16 @@ impl Peer {
     pub fn inside(self) -> Self {
         Self { inside: true, ..self }
     }
+}
+
+/// Whose tokens a domain knows: those of its own making, that are not a service account's and no issuer's.
+pub trait Guests: Send + Sync {
+    /// Who sent a token, in a workspace; `None` if it does not claim to be one of theirs. The user is known there alone.
+    fn authenticate<'a>(
+        &'a self,
+        cluster: &'a str,
+        token: &'a str,
+    ) -> BoxFuture<'a, Option<Result<UserInfo, String>>>;
 }
 
 /// Everybody who has proved who he is.
@@ -85,7 +96,7 @@ pub async fn authenticate(
     Ok(Arc::new(UserInfo::new("system:anonymous", [UNAUTHENTICATED])))
 }
 
-/// Accepts a token of ours, or of an issuer that is trusted, for one of these audiences (none: for this API).
+/// Accepts a token of ours, of an issuer that is trusted, or of a domain, for one of these audiences (none: for this API).
 ///
 /// A service account is known only in its own workspace; the users of an issuer are the same everywhere.
 pub async fn authenticate_token(
@@ -94,7 +105,16 @@ pub async fn authenticate_token(
     token: &str,
     wanted: &[String],
 ) -> Result<Verified, String> {
-    match kernel.issuers.authenticate(token, kernel.clock.unix()).await {
+    let own = kernel.tokens.issuer();
+    let is_for_others = !wanted.is_empty() && !wanted.iter().any(|audience| audience == own);
+    let found = match kernel.issuers.authenticate(token, kernel.clock.unix()).await {
+        None => match kernel.guests.get() {
+            Some(guests) => guests.authenticate(cluster, token).await,
+            None => None,
+        },
+        found => found,
+    };
+    match found {
         None => kernel
             .tokens
             .authenticate(kernel, cluster, token, wanted)
@@ -102,8 +122,7 @@ pub async fn authenticate_token(
         Some(Err(reason)) => Err(reason),
         Some(Ok(user)) => {
             // Its own audience says which client it was made for; as far as our callers are concerned, it is for this API.
-            let own = kernel.tokens.issuer();
-            if !wanted.is_empty() && !wanted.iter().any(|audience| audience == own) {
+            if is_for_others {
                 return Err(format!("the token is for this API and not for {wanted:?}"));
             }
             Ok(Verified {

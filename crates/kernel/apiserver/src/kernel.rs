@@ -39,6 +39,8 @@ pub struct Kernel {
     pub tokens: Tokens,
     /// Whose tokens are trusted besides our own.
     pub issuers: crate::authn::oidc::Issuers,
+    /// Whose tokens domains know.
+    pub guests: std::sync::OnceLock<Arc<dyn crate::authn::Guests>>,
     /// Who did what.
     pub audit: Audit,
     /// Figures.
@@ -141,6 +143,7 @@ impl Kernel {
             limits,
             tokens,
             issuers: crate::authn::oidc::Issuers::default(),
+            guests: std::sync::OnceLock::new(),
             audit,
             metrics: Metrics::default(),
             inflight: Inflight::default(),

@@ -8,6 +8,7 @@
 mod component_roles;
 mod controller_roles;
 mod fairway_roles;
+mod gitops_roles;
 mod grants;
 mod namespaced;
 mod reconcile;
@@ -22,6 +23,7 @@ use crate::{Kind, Policy, RBAC_GROUP};
 use component_roles::COMPONENT_ROLES;
 use controller_roles::CONTROLLER_ROLES;
 use fairway_roles::FAIRWAY_ROLES;
+use gitops_roles::{GITOPS_GRANTS, GITOPS_ROLES};
 use grants::{CLUSTER_GRANTS, NAMESPACED_GRANTS};
 use namespaced::NAMESPACED_ROLES;
 pub use reconcile::{Reconciliation, reconcile};
@@ -152,6 +154,7 @@ pub fn objects() -> Vec<BootstrapObject> {
         .chain(CONTROLLER_ROLES)
         .chain(FAIRWAY_ROLES)
         .chain(TENANCY_ROLES)
+        .chain(GITOPS_ROLES)
         .chain(NAMESPACED_ROLES)
     {
         all.push(role.object());
@@ -159,6 +162,7 @@ pub fn objects() -> Vec<BootstrapObject> {
     for grant in CLUSTER_GRANTS
         .iter()
         .chain(TENANCY_GRANTS)
+        .chain(GITOPS_GRANTS)
         .chain(NAMESPACED_GRANTS)
     {
         all.push(grant.object());

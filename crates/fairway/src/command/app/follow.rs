@@ -11,9 +11,10 @@ use fairway_gitops_view::progress::{Goal, Look, Progress, heading, lines};
 use fairway_gitops_view::selection::Selected;
 use fairway_gitops_view::{drawing, summary};
 use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use serde_json::Value;
 
-use super::super::gitops::{Session, now, print_value};
+use super::super::gitops::{Session, is_forbidden, now, path_of, print_value};
 use super::show::{header, print_resources};
 use crate::cli::app::{Several, Wait};
 use crate::cli::gitops::DetailFormat;
@@ -136,14 +137,10 @@ async fn watch(
 ) -> anyhow::Result<End> {
     let name = qualified_name(application);
     let mut progress = Progress::new(&name, following.goal, following.selected.to_vec());
-    let api = session.api(APPLICATION, text(application, "/metadata/namespace"));
-    let mut states = std::pin::pin!(kube::runtime::watcher::watch_object(
-        api,
-        text(application, "/metadata/name")
-    ));
+    let mut states = states(session, application).await;
     let mut failures = 0;
     while let Some(state) = states.next().await {
-        let object = match state {
+        let now = match state {
             Ok(Some(object)) => object,
             Ok(None) => return Ok(End::Gone),
             // A server that is away comes back; one that never was there does not.
@@ -155,7 +152,6 @@ async fn watch(
             }
         };
         failures = 0;
-        let now = serde_json::to_value(object)?;
         let look = progress.look(&now);
         screen.show(&now, following.selected, &look)?;
         match look {
@@ -165,6 +161,34 @@ async fn watch(
         }
     }
     bail!("{name} cannot be followed any longer")
+}
+
+/// An Application as it changes: watched, or looked at again and again by who may not watch.
+async fn states<'a>(
+    session: &'a Session,
+    application: &Value,
+) -> BoxStream<'a, Result<Option<Value>, String>> {
+    let path = path_of(APPLICATION, application);
+    if matches!(session.requests.get(&path).await, Err(failure) if is_forbidden(&failure)) {
+        let looks = futures::stream::unfold((path, true), move |(path, is_first)| async move {
+            if !is_first {
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+            let seen = session.view(&path).await.map_err(|failure| failure.sentence());
+            Some((seen, (path, false)))
+        });
+        return looks.boxed();
+    }
+    let api = session.api(APPLICATION, text(application, "/metadata/namespace"));
+    let watch = kube::runtime::watcher::watch_object(api, text(application, "/metadata/name"));
+    let as_value = |object| serde_json::to_value(object).map_err(|error| error.to_string());
+    watch
+        .map(move |state| match state {
+            Ok(Some(object)) => as_value(object).map(Some),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error.to_string()),
+        })
+        .boxed()
 }
 
 /// What is printed at the end.

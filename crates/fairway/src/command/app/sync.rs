@@ -1,4 +1,5 @@
-//! `fairway app sync`, `rollback` and `terminate-op`: operations, written into the Application.
+//! `fairway app sync`, `rollback` and `terminate-op`: the engine is asked for operations, whose policies then decide. Where there
+//! is no engine to ask they are written into the Application, as `argocd --core` does.
 
 use std::process::ExitCode;
 
@@ -6,7 +7,7 @@ use anyhow::{anyhow, bail};
 use fairway_api::argoproj::APPLICATION;
 use fairway_controller::requests::version;
 use fairway_gitops_view::application::{project, sources};
-use fairway_gitops_view::field::{present, qualified_name, text};
+use fairway_gitops_view::field::{qualified_name, text};
 use fairway_gitops_view::operation::{self, SyncRequest};
 use fairway_gitops_view::progress::{Goal, complaint};
 use fairway_gitops_view::selection::{Selected, resources};
@@ -57,10 +58,13 @@ pub(super) async fn sync(options: &Sync) -> anyhow::Result<ExitCode> {
     let mut worst = ExitCode::SUCCESS;
     for application in all {
         let request = |live: &Value| request(options, live, &selected, &user);
-        begin(&session, &application, |live| {
-            operation::sync(live, &request(live)?)
-        })
-        .await?;
+        let wanted = request(&application).map_err(|error| about(&application, &error))?;
+        if !ask(&session, &application, "sync", &wanted.to_api()).await? {
+            begin(&session, &application, |live| {
+                operation::sync(live, &request(live)?)
+            })
+            .await?;
+        }
         if options.r#async {
             continue;
         }
@@ -136,6 +140,19 @@ fn request(options: &Sync, live: &Value, selected: &[Selected], user: &str) -> R
     })
 }
 
+fn about(application: &Value, why: &str) -> anyhow::Error {
+    anyhow!("application {}: {why}", qualified_name(application))
+}
+
+/// Asks the engine, whose policies then decide; false if that is not possible here.
+async fn ask(session: &Session, application: &Value, what: &str, body: &Value) -> anyhow::Result<bool> {
+    let path = format!("{}/{what}", path_of(APPLICATION, application));
+    let answer = session.ask_engine(&path, body).await;
+    Ok(answer
+        .map_err(|error| about(application, &format!("{error:#}")))?
+        .is_some())
+}
+
 /// Writes an operation into an Application, again if somebody else was quicker.
 async fn begin(
     session: &Session,
@@ -180,11 +197,14 @@ async fn change(
 pub(super) async fn rollback(options: &Rollback) -> anyhow::Result<ExitCode> {
     let session = Session::open(&options.app.place).await?;
     let application = find(&session, &options.app).await?;
-    let user = session.user().await;
-    begin(&session, &application, |live| {
-        operation::rollback(live, options.id, options.prune, &user)
-    })
-    .await?;
+    let wanted = json!({"id": options.id, "prune": options.prune});
+    if !ask(&session, &application, "rollback", &wanted).await? {
+        let user = session.user().await;
+        begin(&session, &application, |live| {
+            operation::rollback(live, options.id, options.prune, &user)
+        })
+        .await?;
+    }
     let following = Following {
         goal: Goal {
             operation: true,
@@ -201,13 +221,9 @@ pub(super) async fn rollback(options: &Rollback) -> anyhow::Result<ExitCode> {
 pub(super) async fn terminate(named: &Named) -> anyhow::Result<ExitCode> {
     let session = Session::open(&named.place).await?;
     let application = find(&session, named).await?;
-    change(&session, &application, |live| {
-        if present(live, "/operation").is_none() || present(live, "/status/operationState").is_none() {
-            return Err("Unable to terminate operation. No operation is in progress".to_owned());
-        }
-        Ok(json!({"status": {"operationState": {"phase": "Terminating"}}}))
-    })
-    .await?;
+    if !ask(&session, &application, "terminate", &json!({})).await? {
+        change(&session, &application, operation::termination).await?;
+    }
     println!(
         "Application '{}' operation terminating",
         text(&application, "/metadata/name")

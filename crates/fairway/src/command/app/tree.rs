@@ -1,15 +1,18 @@
-//! The live objects of an Application with what they own: found by owner references, in the namespaces that it uses.
+//! The live objects of an Application with what they own. The engine knows; where there is none, they are found by owner
+//! references, in the namespaces that the Application uses.
 //!
-//! What is in the workspace of the Application is looked at; objects of other clusters are shown without children.
+//! Then what is in the workspace of the Application is looked at; objects of other clusters are shown without children.
 
 use std::collections::{BTreeSet, HashMap};
 
+use fairway_api::argoproj::APPLICATION;
 use fairway_gitops_view::field::{list, text};
+use fairway_gitops_view::grown::grown;
 use fairway_gitops_view::resource::{Node, ResourceState, states};
 use futures::StreamExt as _;
 use serde_json::Value;
 
-use super::super::gitops::Session;
+use super::super::gitops::{Session, path_of};
 
 /// Kinds that are asked for at once.
 const AT_ONCE: usize = 8;
@@ -30,6 +33,10 @@ struct Live {
 }
 
 pub(super) async fn grow(session: &Session, application: &Value) -> anyhow::Result<Vec<Node>> {
+    let known = format!("{}/tree", path_of(APPLICATION, application));
+    if let Ok(Some(tree)) = session.requests.get(&known).await {
+        return Ok(grown(application, &tree));
+    }
     let roots = states(application, &[]);
     let namespaces: BTreeSet<&str> = roots
         .iter()

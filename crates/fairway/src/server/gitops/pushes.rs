@@ -1,14 +1,15 @@
 //! Where a push meets the engine: it is woken, what becomes of the push is told to who pushed, and pull requests hear what they would
 //! do.
 
-use std::sync::{Arc, Weak};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use fairway_controller::WorkspaceId;
 use fairway_gitops_engine::sources::git::GitSources;
 use fairway_gitops_engine::sources::{Moved, News};
 use fairway_gitops_engine::{Answers, Plans, Proposal, Wishes};
 use fairway_gitops_githost::Host;
-use fairway_gitops_githost::proposals::{Pull, Remark};
+use fairway_gitops_githost::proposals::{self, Pull, Remark};
 use fairway_gitops_githost::seams::{Push, PushWatcher, Telling};
 use fairway_gitops_view::plan;
 use futures::StreamExt as _;
@@ -26,7 +27,12 @@ pub(super) struct Pushes {
     pub(super) plans: Plans,
     /// Pull requests that are planned at once.
     pub(super) turns: Arc<Semaphore>,
+    /// Pull requests that wait for it: a second reason to plan one that waits is none.
+    pub(super) waiting: Arc<Mutex<HashSet<Waiting>>>,
 }
+
+/// Workspace, repository and number of a pull request.
+type Waiting = (String, String, u64);
 
 impl PushWatcher for Pushes {
     fn pushed(&self, push: &Push) -> BoxStream<'static, String> {
@@ -65,18 +71,43 @@ impl PushWatcher for Pushes {
         let Some(host) = self.host.upgrade() else {
             return;
         };
+        let name = (
+            pull.wanted.workspace.to_string(),
+            pull.wanted.name.to_string(),
+            pull.number,
+        );
+        if !self.lock().insert(name.clone()) {
+            return;
+        }
         let (plans, turns, pull) = (self.plans.clone(), Arc::clone(&self.turns), pull.clone());
+        let waiting = Arc::clone(&self.waiting);
         tokio::spawn(async move {
             // One after the other: whoever moves many branches at once waits for his plans.
-            if let Ok(_turn) = turns.acquire().await {
+            let turn = turns.acquire().await;
+            waiting
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(&name);
+            if turn.is_ok() {
                 judge(plans, host, pull).await;
             }
         });
     }
 }
 
+impl Pushes {
+    fn lock(&self) -> MutexGuard<'_, HashSet<Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Says in a pull request what it would do: a status on its head, and one comment that is kept up to date.
-async fn judge(plans: Plans, host: Arc<Host>, pull: Pull) {
+async fn judge(plans: Plans, host: Arc<Host>, mut pull: Pull) {
+    // It may have moved, or been merged, while it waited.
+    let Some((base, head)) = proposals::find(&pull.repository, pull.number).await else {
+        return;
+    };
+    (pull.base, pull.head) = (base, head);
     let Ok(workspace) = WorkspaceId::parse(&pull.wanted.workspace) else {
         return;
     };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use fairway_controller::{ObjectKey, Queue};
@@ -13,10 +13,14 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::listings::Look;
+use crate::sources::git::wake::whereabouts;
 
 /// How soon a rollout follows what its Applications do, and how soon the list in a status does.
 const SOON: Duration = Duration::from_millis(100);
 const LATER: Duration = Duration::from_secs(2);
+
+/// How long a set rests between two looks that somebody asked for from outside.
+const REST: Duration = Duration::from_secs(2);
 
 /// Asks for the Applications of a set to be generated again.
 pub(crate) const REFRESH: &str = "argocd.argoproj.io/application-set-refresh";
@@ -41,6 +45,10 @@ struct Known {
     is_rolling: bool,
     /// The repositories that its generators look at.
     repositories: BTreeSet<String>,
+    /// Where the pull requests are that they look at, on hosts that tell of them only by webhooks.
+    pulls: BTreeSet<String>,
+    /// When somebody last said that there is something new there.
+    woken: Option<Instant>,
     prepared: Option<Arc<Prepared>>,
     /// What it was prepared from, beside what is told of when it changes.
     looks: Arc<[Look]>,
@@ -129,6 +137,51 @@ impl Registry {
         }
     }
 
+    /// Notes that a set looks at the pull requests of a repository elsewhere.
+    pub(crate) fn asks_pulls(&self, key: &ObjectKey, url: &str) {
+        if let Some(known) = self.sets().get_mut(key) {
+            known.pulls.insert(whereabouts(url));
+        }
+    }
+
+    /// The workspaces whose sets look at pull requests at one of these addresses.
+    fn followers(&self, addresses: &[String]) -> BTreeSet<String> {
+        let wanted: Vec<String> = addresses.iter().map(|address| whereabouts(address)).collect();
+        let sets = self.sets();
+        let concerned = sets
+            .iter()
+            .filter(|(_, known)| wanted.iter().any(|at| known.pulls.contains(at)));
+        concerned
+            .map(|(key, _)| key.workspace.as_str().to_owned())
+            .collect()
+    }
+
+    /// Has those sets of a workspace look again; how many there are. Whoever says that there is something new may be anybody,
+    /// so none looks more often than every two seconds.
+    fn told(&self, workspace: &str, addresses: &[String]) -> usize {
+        let wanted: Vec<String> = addresses.iter().map(|address| whereabouts(address)).collect();
+        let now = Instant::now();
+        let mut count = 0;
+        for (key, known) in self.sets().iter_mut() {
+            if key.workspace.as_str() != workspace || !wanted.iter().any(|at| known.pulls.contains(at)) {
+                continue;
+            }
+            count += 1;
+            known.is_pushed = true;
+            known.failure = None;
+            known.changes += 1;
+            // One look in the future is enough for all that is said until then.
+            let at = match known.woken {
+                Some(next) if next > now => next,
+                Some(last) => now.max(last + REST),
+                None => now,
+            };
+            known.woken = Some(at);
+            self.queue.add_after(key.clone(), at - now);
+        }
+        count
+    }
+
     /// Has a set look at its Applications: at once, or in a while, together with others.
     pub(crate) fn wake(&self, key: ObjectKey, at_once: bool) {
         let Some(is_rolling) = self.sets().get(&key).map(|known| known.is_rolling) else {
@@ -152,6 +205,7 @@ impl Registry {
         let Some(prepared) = known.prepared.clone() else {
             // What it will ask for is noted anew.
             known.repositories.clear();
+            known.pulls.clear();
             return Before::Nothing { begun };
         };
         match !known.is_pushed && known.due.is_none_or(|due| due > now) {
@@ -200,6 +254,29 @@ impl Registry {
         if let Some(known) = self.sets().get_mut(key) {
             known.stale();
         }
+    }
+}
+
+/// The way to the sets for who hears of pull requests elsewhere: they are there while the controller runs.
+#[derive(Debug, Clone, Default)]
+pub struct PullFollowers(Arc<OnceLock<Registry>>);
+
+impl PullFollowers {
+    pub(crate) fn are(&self, registry: &Registry) {
+        let _ = self.0.set(registry.clone());
+    }
+
+    /// The workspaces whose sets look at pull requests at one of these addresses.
+    pub fn followers(&self, addresses: &[String]) -> Vec<String> {
+        let found = self.0.get().map(|registry| registry.followers(addresses));
+        found.into_iter().flatten().collect()
+    }
+
+    /// Has those of a workspace look again; how many there are.
+    pub fn wake(&self, workspace: &str, addresses: &[String]) -> usize {
+        self.0
+            .get()
+            .map_or(0, |registry| registry.told(workspace, addresses))
     }
 }
 
@@ -259,4 +336,48 @@ fn stamp(set: &Value) -> u64 {
         part.to_string().hash(&mut hasher);
     }
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use fairway_controller::WorkspaceId;
+
+    use super::*;
+
+    #[test]
+    fn who_looks_at_pull_requests_hears_of_them() {
+        let registry = Registry::new(Queue::default());
+        let followers = PullFollowers::default();
+        let told = ["git@example.com:team/app.git".to_owned()];
+        assert_eq!(
+            (followers.followers(&told).len(), followers.wake("root", &told)),
+            (0, 0),
+            "nobody runs yet"
+        );
+        followers.are(&registry);
+        let other = WorkspaceId::parse("2a8f0a9b1c3d4e5f").unwrap();
+        for (workspace, name, url) in [
+            (WorkspaceId::root_ref(), "a", "https://example.com/team/app"),
+            (WorkspaceId::root_ref(), "b", "https://example.com/team/other"),
+            (&other, "c", "https://example.com:8443/Team/App"),
+        ] {
+            let key = ObjectKey::new(workspace, "argocd", name);
+            registry.seen(key.clone(), &Value::Null);
+            registry.asks_pulls(&key, url);
+        }
+        assert_eq!(followers.followers(&told), ["2a8f0a9b1c3d4e5f", "root"]);
+        assert_eq!(followers.wake("root", &told), 1, "those of the workspace alone");
+        assert_eq!(followers.wake("nowhere", &told), 0);
+        let key = ObjectKey::new(WorkspaceId::root_ref(), "argocd", "a");
+        let first = registry.sets()[&key].woken.unwrap();
+        for _ in 0..3 {
+            followers.wake("root", &told);
+        }
+        let last = registry.sets()[&key].woken.unwrap();
+        assert_eq!(
+            last,
+            first + REST,
+            "it is not looked at more often, whoever says what"
+        );
+    }
 }

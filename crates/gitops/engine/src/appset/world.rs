@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 
 use super::listings::{Listings, Look};
-use super::pulls::{Gitea, PullsError, SharedPulls};
+use super::pulls::{Asked, Gitea, PullsError, SharedPulls};
 use super::registry::Registry;
 use crate::destination::{IN_CLUSTER, IN_CLUSTER_NAME, secret};
 use crate::sources::Repository;
@@ -148,7 +148,12 @@ impl World {
                 self.registry.asks(set, &address);
                 pulls.open(&gitea.asked).await
             }
-            None => gitea.open().await,
+            None => {
+                // Before it is asked, so that what is told meanwhile is not missed.
+                let Asked { api, owner, name, .. } = &gitea.asked;
+                self.registry.asks_pulls(set, &format!("{api}/{owner}/{name}"));
+                gitea.open().await
+            }
         };
         let mut found = match found {
             Err(PullsError::NotFound(_)) if generator["continueOnRepoNotFoundError"] == true => Vec::new(),

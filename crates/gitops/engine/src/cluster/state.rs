@@ -10,6 +10,8 @@ use fairway_gitops_sync::key::ResourceKey;
 use fairway_gitops_sync::tracking::DEFAULT_LABEL;
 use serde_json::Value;
 
+use super::family::Family;
+
 /// An object in its workspace.
 type Place = (WorkspaceId, ResourceKey);
 
@@ -20,6 +22,7 @@ struct Held {
     /// Of which watch.
     resource: Arc<GroupResource>,
     marks: Vec<Box<str>>,
+    uid: Box<str>,
     text: Arc<[u8]>,
 }
 
@@ -51,6 +54,12 @@ pub(super) struct State {
     waiting: HashSet<ObjectKey>,
     /// Labels that mark, beside the default one.
     labels: BTreeSet<String>,
+    /// Who owns whom, among all objects of watched kinds.
+    pub(super) family: Family,
+    /// Marked objects by their UIDs.
+    by_uid: HashMap<(WorkspaceId, Box<str>), ResourceKey>,
+    /// Kinds that are watched for an application because its objects have children of them.
+    pub(super) child_kinds: HashMap<ObjectKey, Vec<Arc<Kind>>>,
     /// What has gone lately, and at which version: the answer to a deletion may come after the news that it is done.
     gone: HashMap<Place, u64>,
 }
@@ -202,16 +211,17 @@ impl State {
     ) -> Vec<ObjectKey> {
         let place = (workspace.clone(), ResourceKey::of(&object));
         let version = version(&object);
+        let mut wake = self.put_child(&place, &object, version, watched);
         let known = self.objects.get(&place).map(|held| held.version);
         if known.is_some_and(|known| known >= version) {
-            return Vec::new();
+            return wake;
         }
         if self.gone.get(&place).is_some_and(|gone| *gone >= version) {
             return Vec::new();
         }
         self.gone.remove(&place);
         let marks = self.marks(&object);
-        let mut wake = self.whom(&place, &marks);
+        wake.extend(self.whom(&place, &marks));
         if let Some(held) = self.forget(&place) {
             wake.extend(self.whom(&place, &held.marks));
         }
@@ -231,16 +241,58 @@ impl State {
                 let list = self.by_mark.entry((place.0.clone(), mark.clone())).or_default();
                 list.insert(place.1.clone());
             }
+            let uid: Box<str> = object["metadata"]["uid"].as_str().unwrap_or_default().into();
+            self.by_uid
+                .insert((place.0.clone(), uid.clone()), place.1.clone());
             let held = Held {
                 version,
                 resource,
                 marks,
+                uid,
                 text: serde_json::to_vec(&object).unwrap_or_default().into(),
             };
             self.objects.insert(place, held);
         }
         wake.sort_unstable();
         wake.dedup();
+        wake
+    }
+
+    /// Takes in who owns an object; whom to wake.
+    fn put_child(
+        &mut self,
+        place: &Place,
+        object: &Value,
+        version: u64,
+        watched: Option<&GroupResource>,
+    ) -> Vec<ObjectKey> {
+        let is_gone = self.gone.get(place).is_some_and(|gone| *gone >= version);
+        let Some(watch) = watched
+            .and_then(|name| self.watches.get(name))
+            .filter(|_| !is_gone)
+        else {
+            return Vec::new();
+        };
+        let resource = Arc::clone(&watch.resource);
+        let before = self.whom_above(place);
+        match self.family.put(place, object, version, &resource) {
+            true => before.into_iter().chain(self.whom_above(place)).collect(),
+            false => Vec::new(),
+        }
+    }
+
+    /// Whose objects own an object, directly or not.
+    fn whom_above(&self, place: &Place) -> Vec<ObjectKey> {
+        let mut wake = Vec::new();
+        for uid in self.family.above(place) {
+            let Some(key) = self.by_uid.get(&(place.0.clone(), uid)) else {
+                continue;
+            };
+            let above = (place.0.clone(), key.clone());
+            if let Some(held) = self.objects.get(&above) {
+                wake.extend(self.whom(&above, &held.marks));
+            }
+        }
         wake
     }
 
@@ -252,9 +304,14 @@ impl State {
         version: Option<u64>,
     ) -> Vec<ObjectKey> {
         let place = (workspace.clone(), key.clone());
+        let above = self.whom_above(&place);
+        let mut wake = match self.family.remove(&place, version) {
+            true => above,
+            false => Vec::new(),
+        };
         let newer = self.objects.get(&place).map(|held| held.version);
         if newer.zip(version).is_some_and(|(held, gone)| held > gone) {
-            return Vec::new();
+            return wake;
         }
         if let Some(version) = version {
             if self.gone.len() >= GONE {
@@ -263,7 +320,7 @@ impl State {
             self.gone.insert(place.clone(), version);
         }
         let marks = self.forget(&place).map(|held| held.marks).unwrap_or_default();
-        let mut wake = self.whom(&place, &marks);
+        wake.extend(self.whom(&place, &marks));
         wake.sort_unstable();
         wake.dedup();
         wake
@@ -280,6 +337,7 @@ impl State {
 
     fn forget(&mut self, place: &Place) -> Option<Held> {
         let held = self.objects.remove(place)?;
+        self.by_uid.remove(&(place.0.clone(), held.uid.clone()));
         for mark in &held.marks {
             let at = (place.0.clone(), mark.clone());
             if let Some(list) = self.by_mark.get_mut(&at) {
@@ -315,12 +373,13 @@ impl State {
         };
         watch.is_listed = true;
         let seen = watch.relisted.take().unwrap_or_default();
-        let vanished: Vec<Place> = self
+        let mut vanished: Vec<Place> = self
             .objects
             .iter()
             .filter(|(place, held)| *held.resource == *name && !seen.contains(place))
             .map(|(place, _)| place.clone())
             .collect();
+        vanished.extend(self.family.of_watch(name, &seen));
         let mut wake = Vec::new();
         for (workspace, key) in vanished {
             wake.extend(self.remove(&workspace, &key, None));
@@ -341,6 +400,9 @@ impl State {
             .collect();
         for place in places {
             self.forget(&place);
+        }
+        for place in self.family.of_watch(name, &HashSet::new()) {
+            self.family.remove(&place, None);
         }
     }
 }

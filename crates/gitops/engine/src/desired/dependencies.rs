@@ -94,18 +94,38 @@ impl Buyer<'_> {
     }
 
     async fn fetched(&self, wanted: &Wanted, url: String) -> Result<(String, Arc<[u8]>), SourceError> {
+        let fetched = self
+            .chart(&url, &wanted.name, &wanted.version, wanted.is_locked)
+            .await;
+        fetched.map_err(|why| {
+            let text = |why: String| format!("{BUILDING}: the chart {}: {why}", wanted.name);
+            match why {
+                SourceError::Missing(why) => SourceError::Missing(text(why)),
+                SourceError::Unreachable(why) => SourceError::Unreachable(text(why)),
+            }
+        })
+    }
+
+    /// A version of a chart, as an archive. Credentials are used where the project lets them be.
+    pub(super) async fn chart(
+        &self,
+        url: &str,
+        name: &str,
+        version: &str,
+        is_locked: bool,
+    ) -> Result<(String, Arc<[u8]>), SourceError> {
         // Registries are named with and without their scheme.
-        let plain = url.strip_prefix("oci://").unwrap_or(&url);
-        let is_permitted = self.permitted.permits_source(&url) || self.permitted.permits_source(plain);
+        let plain = url.strip_prefix("oci://").unwrap_or(url);
+        let is_permitted = self.permitted.permits_source(url) || self.permitted.permits_source(plain);
         let request = DependencyRequest {
             repository: Repository {
                 workspace: self.workspace.clone(),
                 project: self.project.to_owned(),
-                url: url.clone(),
-                chart: wanted.name.clone(),
+                url: url.to_owned(),
+                chart: name.to_owned(),
             },
-            version: wanted.version.clone(),
-            is_locked: wanted.is_locked,
+            version: version.to_owned(),
+            is_locked,
             uses_credentials: is_permitted,
             passes_credentials: self.passes_credentials,
         };
@@ -119,7 +139,7 @@ impl Buyer<'_> {
                         self.project
                     ),
                 };
-                let text = |why: String| format!("{BUILDING}: the chart {}: {why}{hint}", wanted.name);
+                let text = |why: String| format!("{why}{hint}");
                 Err(match why {
                     SourceError::Missing(why) => SourceError::Missing(text(why)),
                     SourceError::Unreachable(why) => SourceError::Unreachable(text(why)),

@@ -4,7 +4,7 @@
 //! goes round the copies that are in use; what moves is told as a push is. Credentials are those of Argo CD's Secrets
 //! (`repository`, `repo-creds`) in the workspace of the application.
 
-mod wake;
+pub(crate) mod wake;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -69,6 +69,8 @@ struct Mirrored {
     path: PathBuf,
     /// Whether something happened there that it does not have yet.
     is_stale: AtomicBool,
+    /// Whether somebody was told that there is something new, and is about to look.
+    is_called: AtomicBool,
     /// Held while it is brought up to date.
     fetched: tokio::sync::Mutex<Option<Instant>>,
 }
@@ -159,6 +161,7 @@ impl GitSources {
                 repository: repository.clone(),
                 path,
                 is_stale: AtomicBool::new(false),
+                is_called: AtomicBool::new(false),
                 fetched: tokio::sync::Mutex::default(),
             })
         });

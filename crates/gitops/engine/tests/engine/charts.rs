@@ -3,6 +3,7 @@
 mod archive;
 mod dependencies;
 mod git_remotes;
+mod inflated;
 mod plugins;
 mod registry;
 mod server;

@@ -256,6 +256,7 @@ impl World {
             },
             urls: vec!["https://fairway.example.com:6443".to_owned()],
             pulls: Some(self.pulls.clone()),
+            pull_followers: Default::default(),
             workers: 4,
             served: None,
             answers: self.answers.clone(),

@@ -13,6 +13,7 @@
 mod application_sets;
 mod beyond;
 mod charts;
+mod children;
 mod cost;
 mod deletion;
 mod domain;

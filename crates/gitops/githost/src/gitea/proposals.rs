@@ -1,4 +1,4 @@
-//! Pull requests, for those who judge them in this process: they hear of each that is opened or moves, and may leave a status on
+//! Pull requests, for those who judge them in this process: they hear of each that is opened, moves, or whose base moves, and may leave a status on
 //! its head and a comment on it.
 
 use std::sync::Arc;
@@ -15,6 +15,8 @@ use crate::seams::Push;
 
 /// The file of a repository's pull requests.
 const PULLS: &str = "pulls";
+/// The most pull requests that a push moves.
+const MAX_MOVED: usize = 50;
 /// The most comments that are looked through for an earlier one.
 const MAX_COMMENTS: usize = 10_000;
 
@@ -47,7 +49,7 @@ pub struct Remark {
 }
 
 impl Host {
-    /// Tells everybody of the pull requests whose branch a push has moved. Returns at once.
+    /// Tells everybody of the pull requests whose branch, or whose base, a push has moved. Returns at once.
     pub(crate) fn proposed_by(&self, push: &Push) {
         let branches: Vec<String> = push
             .updates
@@ -77,12 +79,16 @@ async fn open(push: &Push, branches: &[String]) -> Vec<Pull> {
         }
     };
     let mut found = Vec::new();
-    for pull in all.iter().filter(|pull| pull["state"] == "open") {
+    for pull in all.iter().rev().filter(|pull| pull["state"] == "open") {
         let (Some(base), Some(head)) = (pull["base"].as_str(), pull["head"].as_str()) else {
             continue;
         };
-        if !branches.iter().any(|branch| branch == head) {
+        if !branches.iter().any(|branch| branch == head || branch == base) {
             continue;
+        }
+        if found.len() >= MAX_MOVED {
+            debug!("a branch is the base of too many pull requests; the newest are planned");
+            break;
         }
         if let Some(at) = tip(&push.repository, head).await {
             found.push(Pull {

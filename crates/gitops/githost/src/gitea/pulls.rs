@@ -11,7 +11,7 @@ use super::call::{Answer, Call, Problem};
 use super::commits::word;
 use super::proposals::Pull;
 use super::shapes::now;
-use super::{records, shapes};
+use super::{labels, records, shapes};
 use crate::access::Verb;
 use crate::hooks::payload::{self, Scene};
 use crate::host::Opened;
@@ -61,7 +61,7 @@ pub(crate) async fn open_of(repository: &Repository, branch: &str) -> Vec<Value>
     all.into_iter().filter(is_it).collect()
 }
 
-async fn find(opened: &Opened, number: &str) -> Result<Value, Problem> {
+pub(super) async fn find(opened: &Opened, number: &str) -> Result<Value, Problem> {
     let number: u64 = number
         .parse()
         .map_err(|_| Problem::not_found("The pull request"))?;
@@ -71,7 +71,7 @@ async fn find(opened: &Opened, number: &str) -> Result<Value, Problem> {
 }
 
 /// Changes a pull request on disk; what it is then.
-async fn update(
+pub(super) async fn update(
     opened: &Opened,
     number: u64,
     change: impl FnOnce(&mut Value) -> Result<(), Problem> + Send + 'static,
@@ -108,8 +108,9 @@ pub(super) async fn create(call: &Call, slug: &Slug) -> Result<Answer, Problem> 
     if opened.repository.count(&tips[1], Some(&tips[0])).await? == 0 {
         return Err(Problem::wrong(format!("{head} has nothing that {base} has not")));
     }
+    let labels = labels::meant(&opened.repository, &call.body["labels"]).await?;
     let pull = json!({
-        "number": 0, "title": title, "body": text(call, "body").unwrap_or_default(), "state": "open", "base": base, "head": head,
+        "number": 0, "labels": labels, "title": title, "body": text(call, "body").unwrap_or_default(), "state": "open", "base": base, "head": head,
         "user": opened.caller.short_name(), "created_at": now(), "updated_at": now(), "comments": 0,
     });
     let made = records::change(&opened.repository, PULLS.to_owned(), move |all| {
@@ -159,6 +160,16 @@ pub(super) async fn list(call: &Call, slug: &Slug) -> Result<Answer, Problem> {
     let state = call.query.get("state").map_or("open", String::as_str);
     let mut all = records::read(&opened.repository, PULLS.to_owned()).await?;
     all.retain(|pull| state == "all" || pull["state"] == state);
+    if let Some(wanted) = call.query.get("labels").filter(|list| !list.is_empty()) {
+        let wanted: Vec<u64> = wanted
+            .split(',')
+            .filter_map(|id| id.trim().parse().ok())
+            .collect();
+        all.retain(|pull| {
+            let has = labels::ids(pull);
+            wanted.iter().all(|id| has.contains(id))
+        });
+    }
     all.reverse();
     let (skip, limit) = call.page();
     let mut shown = Vec::new();
@@ -193,7 +204,7 @@ async fn range(opened: &Opened, pull: &Value) -> Result<(ObjectId, ObjectId), Pr
     Ok((start, head))
 }
 
-/// `PATCH pulls/{number}`: title, body, and whether it is open.
+/// `PATCH pulls/{number}`: title, body, labels, and whether it is open.
 pub(super) async fn edit(call: &Call, slug: &Slug, number: &str) -> Result<Answer, Problem> {
     let opened = call.open(slug, Verb::Update).await?;
     let pull = find(&opened, number).await?;
@@ -209,12 +220,19 @@ pub(super) async fn edit(call: &Call, slug: &Slug, number: &str) -> Result<Answe
         return Err(Problem::new(http::StatusCode::NOT_IMPLEMENTED, why));
     }
     let (title, body) = (text(call, "title"), text(call, "body"));
+    let labels = match call.body["labels"].is_array() {
+        true => Some(labels::meant(&opened.repository, &call.body["labels"]).await?),
+        false => None,
+    };
     let changed = update(&opened, pull["number"].as_u64().unwrap_or(0), move |pull| {
         if let Some(title) = title.filter(|title| !title.trim().is_empty()) {
             pull["title"] = title.into();
         }
         if let Some(body) = body {
             pull["body"] = body.into();
+        }
+        if let Some(labels) = labels {
+            pull["labels"] = labels.into();
         }
         if let Some(state) = state {
             if pull["merged"] == true && state == "open" {
@@ -234,7 +252,38 @@ pub(super) async fn edit(call: &Call, slug: &Slug, number: &str) -> Result<Answe
     for (action, changes) in happened(&pull, &changed) {
         payload::pull_changed(&Scene::of(&call.host, slug, &opened), &changed, action, changes).await;
     }
+    tell_labels(call, slug, &opened, &pull, &changed).await;
     Ok(Answer::created(present(call, slug, &opened, &changed).await?))
+}
+
+/// Tells of the labels of a pull request, if they are others now.
+pub(super) async fn tell_labels(call: &Call, slug: &Slug, opened: &Opened, before: &Value, after: &Value) {
+    let (old, new) = (labels::ids(before), labels::ids(after));
+    if old == new {
+        return;
+    }
+    call.host.tell_pulls(slug);
+    let action = if new.is_empty() {
+        "label_cleared"
+    } else {
+        "label_updated"
+    };
+    payload::pull_labelled(&Scene::of(&call.host, slug, opened), after, action).await;
+}
+
+/// Takes a label from all pull requests.
+pub(super) async fn without_label(opened: &Opened, id: u64) -> Result<(), Problem> {
+    records::change(&opened.repository, PULLS.to_owned(), move |all| {
+        for pull in all {
+            let mut labels = labels::ids(pull);
+            if labels.contains(&id) {
+                labels.retain(|known| *known != id);
+                pull["labels"] = labels.into();
+            }
+        }
+        Ok(())
+    })
+    .await
 }
 
 /// What an edit did, in the words of hooks.

@@ -86,7 +86,7 @@ pub(crate) fn issue(pull: &Value) -> Value {
     let mut issue = json!({
         "id": pull["id"], "url": pull["url"], "html_url": pull["html_url"], "number": pull["number"], "user": pull["user"],
         "original_author": "", "original_author_id": 0, "title": pull["title"], "body": pull["body"], "ref": "", "assets": [],
-        "labels": [], "milestone": null, "assignee": null, "assignees": null, "state": pull["state"], "is_locked": false,
+        "labels": pull["labels"], "milestone": null, "assignee": null, "assignees": null, "state": pull["state"], "is_locked": false,
         "comments": pull["comments"], "created_at": pull["created_at"], "updated_at": pull["updated_at"],
         "closed_at": pull["closed_at"], "due_date": null,
     });

@@ -260,6 +260,15 @@ async fn pull_request(scene: &Scene<'_>, pull: &Value, action: &str) -> Option<V
 
 /// Tells hooks of a pull request.
 pub(crate) async fn pull_changed(scene: &Scene<'_>, pull: &Value, action: &str, changes: Value) {
+    tell_of_pull(scene, Kind::PullRequest, pull, action, changes).await;
+}
+
+/// Tells hooks that a pull request has other labels.
+pub(crate) async fn pull_labelled(scene: &Scene<'_>, pull: &Value, action: &str) {
+    tell_of_pull(scene, Kind::PullRequestLabel, pull, action, Value::Null).await;
+}
+
+async fn tell_of_pull(scene: &Scene<'_>, kind: Kind, pull: &Value, action: &str, changes: Value) {
     let hooks = listening(scene.host, scene.wanted).await;
     if hooks.is_empty() {
         return;
@@ -271,7 +280,7 @@ pub(crate) async fn pull_changed(scene: &Scene<'_>, pull: &Value, action: &str, 
         payload["changes"] = changes;
     }
     let event = Event {
-        kind: Kind::PullRequest,
+        kind,
         branch: pull["base"].as_str().map(str::to_owned),
         payload,
     };

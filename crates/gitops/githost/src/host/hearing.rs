@@ -18,7 +18,7 @@ const MAX_EVENT: u64 = 4 << 20;
 const MAX_WORKSPACES: usize = 256;
 
 impl Host {
-    /// Somebody says that a repository elsewhere was pushed to. He is not believed: those who follow it look for themselves.
+    /// Somebody says that there is something new in a repository elsewhere. He is not believed: those who follow it look for themselves.
     pub(super) async fn webhook(&self, request: Request<Body>) -> Response<Body> {
         if request.method() != Method::POST {
             return not_allowed("POST");
@@ -44,7 +44,7 @@ impl Host {
                 "The event is not JSON; choose application/json as its content type.",
             );
         };
-        if !webhook::is_push(sender, &parts.headers, &event) {
+        if !webhook::is_news(sender, &parts.headers, &event) {
             return text(StatusCode::OK, "Nothing follows from this event.");
         }
         let addresses = webhook::addresses(sender, &event);

@@ -155,6 +155,17 @@ fn expressions_instead_of_globs() {
 }
 
 #[test]
+fn there_is_an_end_to_policies() {
+    let many = "p, a, b, c, d, allow\n".repeat(501);
+    assert!(Policies::read(&many, "", MatchMode::Glob).is_ok());
+    let error = Policies::read(&many, "", MatchMode::Regex).unwrap_err();
+    assert_eq!(
+        (error.line, error.reason.as_str()),
+        (501, "there are more than 500 policies")
+    );
+}
+
+#[test]
 fn faults_name_their_line() {
     let cases = [
         ("\n\np, a, b, c, d", "line 3: expected p, SUBJECT"),

@@ -102,9 +102,18 @@ fn for_removal(source: &Source<'_>, spec: &CrdSpec) -> Option<ResourceDef> {
     Some(def)
 }
 
-/// The resource of a kind that a domain of the program brings.
-pub(super) fn provided(kind: &ProvidedKind) -> Option<Arc<ResourceDef>> {
-    let spec = CrdSpec::parse(&kind.head).ok()?;
+/// The resources of a kind that a domain of the program brings, one for each version. They have one schema.
+pub(super) fn provided(kind: &ProvidedKind) -> Vec<Arc<ResourceDef>> {
+    let Ok(spec) = CrdSpec::parse(&kind.head) else {
+        return Vec::new();
+    };
+    let versions = spec.versions.iter().filter(|version| version.served);
+    versions
+        .filter_map(|version| provided_version(kind, &spec, version))
+        .collect()
+}
+
+fn provided_version(kind: &ProvidedKind, spec: &CrdSpec, version: &Version) -> Option<Arc<ResourceDef>> {
     let source = Source {
         object: &kind.head,
         origin: &Origin::Provided,
@@ -112,7 +121,7 @@ pub(super) fn provided(kind: &ProvidedKind) -> Option<Arc<ResourceDef>> {
         revision: 0,
     };
     let schema = Schema::later(Arc::clone(&kind.schema));
-    let mut def = definition(&source, &spec, spec.storage_version()?, schema)?;
+    let mut def = definition(&source, spec, version, schema)?;
     def.sealed = kind.sealed;
     if let Nature::Custom(custom) = &mut def.nature
         && let Some(custom) = Arc::get_mut(custom)

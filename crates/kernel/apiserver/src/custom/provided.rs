@@ -22,7 +22,7 @@ pub(crate) const SERVED_BY: &str = "fairway.dev/served-by";
 const PROGRAM: &str = "fairway";
 const DEFINITION: &str = "definition";
 
-/// A kind of a domain, in one version.
+/// A kind of a domain; all its versions have one schema.
 pub struct ProvidedKind {
     /// Its definition in the form of a CRD, without schema.
     pub head: Value,

@@ -106,6 +106,10 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
                 &["argoproj.io"],
                 &["applications", "applications/status"],
             ),
+            // Tokens of projects' roles: the key that signs them, and the list of those that hold.
+            on(&["patch"], &["argoproj.io"], &["appprojects"]),
+            on(&["create"], CORE, &["secrets"]),
+            named(&["patch"], CORE, &["secrets"], &["argocd-secret"]),
             on(&["create", "patch"], &["", "events.k8s.io"], &["events"]),
             on(&["create", "delete"], &["fairway.dev"], &["tombstones"]),
         ],

@@ -142,8 +142,8 @@ fn names_are_unique() {
     }
     assert_eq!(
         seen.len(),
-        133 + 34 + 4,
-        "upstream's, seventeen roles of Fairway with their bindings, and four of workspaces"
+        133 + 34 + 4 + 2,
+        "upstream's, seventeen roles of Fairway with their bindings, four of workspaces and two of GitOps"
     );
 }
 
@@ -180,7 +180,7 @@ fn equals_upstream() {
     let ours: BTreeMap<_, _> = objects()
         .into_iter()
         .filter(|item| {
-            !["system:controller:fairway-", "system:kcp:"]
+            !["system:argocd:", "system:controller:fairway-", "system:kcp:"]
                 .iter()
                 .any(|own| item.name.starts_with(own))
         })

@@ -1,6 +1,7 @@
 //! Copies of repositories elsewhere, looked at at once because somebody says that there is something new.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::{GitSources, Mirrored, News};
@@ -21,10 +22,19 @@ impl GitSources {
         copies.retain(|copy| copy.repository.workspace.as_str() == workspace);
         let count = copies.len();
         for copy in copies {
+            // Somebody will look who has not begun yet.
+            if copy.is_called.swap(true, Ordering::Relaxed) {
+                continue;
+            }
             let this = Arc::clone(self);
             // What cannot be reached is told to those who ask, and tried again as always.
             tokio::spawn(async move {
-                if let Ok(true) = this.refresh(&copy, REST).await {
+                let age = copy.fetched.lock().await.map(|at| at.elapsed());
+                if let Some(rest) = age.and_then(|age| REST.checked_sub(age)) {
+                    tokio::time::sleep(rest).await;
+                }
+                copy.is_called.store(false, Ordering::Relaxed);
+                if let Ok(true) = this.refresh(&copy, Duration::ZERO).await {
                     this.tell(News::of(&copy.repository.url));
                 }
             });
@@ -44,7 +54,7 @@ impl GitSources {
 
 /// Host and path of a repository, whichever way it is reached, as Argo CD compares them: events name other addresses than
 /// those that Applications are given.
-fn whereabouts(address: &str) -> String {
+pub(crate) fn whereabouts(address: &str) -> String {
     let address = address.trim().to_ascii_lowercase();
     let (scheme, rest) = match address.split_once("://") {
         Some((scheme, rest)) => (scheme, rest),

@@ -3,7 +3,7 @@
 use fairway_gitops_git::{ObjectId, RefName, Repository};
 
 use super::PULLS;
-use crate::gitea::records;
+use crate::gitea::{labels, records};
 
 /// An open pull request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,12 +20,17 @@ pub struct OpenPull {
     pub base: String,
     /// Who made it.
     pub author: String,
+    /// The names of its labels.
+    pub labels: Vec<String>,
 }
 
 /// All that are open, newest first. One whose branch is gone is left out.
 pub(crate) async fn open(repository: &Repository) -> Result<Vec<OpenPull>, String> {
     let all = records::read(repository, PULLS.to_owned()).await;
     let all = all.map_err(|problem| problem.message)?;
+    let names = labels::names(repository)
+        .await
+        .map_err(|problem| problem.message)?;
     let mut found = Vec::new();
     for pull in all.iter().rev().filter(|pull| pull["state"] == "open") {
         let text = |field: &str| pull[field].as_str().unwrap_or_default().to_owned();
@@ -43,6 +48,11 @@ pub(crate) async fn open(repository: &Repository) -> Result<Vec<OpenPull>, Strin
                 head_commit: commit.to_owned(),
                 base: text("base"),
                 author: text("user"),
+                labels: labels::ids(pull)
+                    .iter()
+                    .filter_map(|id| names.iter().find(|(known, _)| known == id))
+                    .map(|(_, name)| name.clone())
+                    .collect(),
             });
         }
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::ends;
 use crate::catalog::Wanted;
 use crate::gitea::call::Problem;
-use crate::gitea::shapes;
+use crate::gitea::{labels, shapes};
 use crate::host::Host;
 use crate::route::Slug;
 
@@ -37,10 +37,11 @@ pub(crate) async fn shape(
         })
     };
     let is_merged = pull["merged"] == true;
+    let labels = labels::shown(host, slug, repository, pull).await?;
     Ok(json!({
         "id": pull["number"], "url": link, "number": pull["number"],
         "user": shapes::user(pull["user"].as_str().unwrap_or("")),
-        "title": pull["title"], "body": pull["body"], "labels": [], "milestone": null, "assignee": null, "assignees": null,
+        "title": pull["title"], "body": pull["body"], "labels": labels, "milestone": null, "assignee": null, "assignees": null,
         "requested_reviewers": [], "state": pull["state"], "draft": false, "is_locked": false, "comments": pull["comments"],
         "html_url": link,
         "diff_url": format!("{url}/api/v1/repos/{slug}/pulls/{}.diff", pull["number"]),
