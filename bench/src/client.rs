@@ -185,6 +185,10 @@ impl Client {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }
         let mut sender = self.sender.clone();
+        // A connection that nobody used for minutes may have been closed by the server.
+        if sender.is_closed() {
+            sender = Self::connect(&self.endpoint).await?.sender;
+        }
         sender.ready().await?;
         Ok(sender.send_request(request.body(Full::new(call.body))?).await?)
     }

@@ -62,10 +62,11 @@ pub(crate) async fn run(
             Ok((sealing, crate::signing_keys::load_or_create(&data)?))
         }
     });
-    let store: Arc<dyn Store> = Arc::new(
-        EmbeddedStore::open(&data.store(), &Options::default())
+    let embedded = Arc::new(
+        EmbeddedStore::open_unsettled(&data.store(), &Options::default())
             .with_context(|| format!("the state in {} could not be opened", data.store().display()))?,
     );
+    let store: Arc<dyn Store> = embedded.clone();
     // Not before the store is ours: another server's kubeconfig must not get our address.
     let source = identity::Source::new(
         data,
@@ -101,6 +102,11 @@ pub(crate) async fn run(
         .await
         .context("the start was broken off")?
         .context("the default objects could not be created")?;
+    // Before anybody is served: from here on whatever is acknowledged is durable.
+    embedded
+        .settle()
+        .await
+        .context("the default objects could not be made durable")?;
     let (source, identity) = identity.await.context("the certificates could not be loaded")?;
     let identity = identity?;
     let live = rotation::Live::new(&identity);

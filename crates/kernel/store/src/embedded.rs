@@ -21,6 +21,18 @@ impl EmbeddedStore {
     pub fn open(directory: &Path, options: &Options) -> Result<Self, StoreError> {
         LogStore::start(Box::new(SqliteEngine::open(directory)?), options).map(Self)
     }
+
+    /// As [`EmbeddedStore::open`], for a program that fills a new store before anybody can see it: of what is written into
+    /// a store that was not there, a crash leaves a beginning until [`EmbeddedStore::settle`] returns. A store that was
+    /// there is as durable as ever.
+    pub fn open_unsettled(directory: &Path, options: &Options) -> Result<Self, StoreError> {
+        LogStore::start(Box::new(SqliteEngine::open_unsettled(directory)?), options).map(Self)
+    }
+
+    /// Makes durable what was written since a new store was opened, and every later write when it is acknowledged.
+    pub async fn settle(&self) -> Result<(), StoreError> {
+        self.0.settle().await
+    }
 }
 
 forward_store!(EmbeddedStore);

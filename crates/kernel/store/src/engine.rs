@@ -3,7 +3,8 @@
 //! An engine is an append-only sequence of records, ordered by [`RecordId`], plus a few facts beside it (leases, how
 //! far history has been compacted). It decides nothing: revisions, comparisons and watches are the business of
 //! [`crate::log_store`]. The whole contract of durability is [`Engine::commit`]: all of a batch or nothing, and on
-//! stable storage when it returns.
+//! stable storage when it returns. The one exception is a new store that is not settled yet
+//! ([`Engine::settle`]).
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -176,6 +177,12 @@ pub trait Engine: EngineReader {
     /// Makes a batch durable, all or nothing. After `DiskFull` the engine goes on; after any other error it is not
     /// written to any more.
     fn commit(&mut self, batch: &Batch) -> Result<(), StoreError>;
+
+    /// Ends the first filling of a new store: all that was committed is durable from now on, and so is every further commit when
+    /// it returns. Before, a crash may leave only the first of the commits.
+    fn settle(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// A further reader, for another thread.
     fn reader(&self) -> Result<Box<dyn EngineReader>, StoreError>;

@@ -258,6 +258,11 @@ impl LogStore {
         })
     }
 
+    /// See [`crate::engine::Engine::settle`].
+    pub(crate) async fn settle(&self) -> Result<(), StoreError> {
+        self.ask(|answer| Command::Settle { answer }).await
+    }
+
     /// Sends a command to the writer and waits for its answer.
     async fn ask<T>(
         &self,

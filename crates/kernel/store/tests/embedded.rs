@@ -345,3 +345,34 @@ async fn reads_race_compaction_and_stay_consistent() {
     writer.await.unwrap();
     assert!(reads > 10, "only {reads} reads");
 }
+
+/// A machine that crashes before a new store is settled leaves a log that ends somewhere. Whatever the place, what can be
+/// read is a beginning of what was written.
+#[tokio::test]
+async fn a_crash_before_a_new_store_is_settled_leaves_a_beginning() {
+    const WRITES: usize = 40;
+    let directory = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open_unsettled(directory.path(), &Options::default()).unwrap();
+    for number in 0..WRITES {
+        store.txn(put(&format!("{number:03}"), "x")).await.unwrap();
+    }
+    let log = fs::read(directory.path().join("store.db-wal")).unwrap();
+    let mut lengths = Vec::new();
+    for part in 0..=16 {
+        let crashed = tempfile::tempdir().unwrap();
+        fs::copy(directory.path().join("store.db"), crashed.path().join("store.db")).unwrap();
+        fs::write(crashed.path().join("store.db-wal"), &log[..log.len() * part / 16]).unwrap();
+        let found = pairs(&open(crashed.path()).unwrap(), None).await;
+        let beginning: Vec<_> = (0..found.len())
+            .map(|number| (format!("{number:03}"), "x".to_owned()))
+            .collect();
+        assert_eq!(found, beginning);
+        lengths.push(found.len());
+    }
+    assert!(lengths.is_sorted() && lengths[0] == 0, "{lengths:?}");
+    assert_eq!(lengths.last(), Some(&WRITES), "{lengths:?}");
+    store.settle().await.unwrap();
+    store.settle().await.unwrap();
+    drop(store);
+    assert_eq!(pairs(&open(directory.path()).unwrap(), None).await.len(), WRITES);
+}

@@ -9,7 +9,8 @@
 //!   on `key`: the store keeps one in memory and builds it in one scan when it opens. The value stands last, so that
 //!   this scan does not follow the overflow pages of large values.
 //! * `lease (id, ttl_seconds)`: the leases that are alive.
-//! * `fact (name, value)`: `compacted`, the oldest revision that can be read, and `last_lease`.
+//! * `fact (name, value)`: `compacted`, the oldest revision that can be read, `last_lease`, and `settled`, once the first
+//!   filling of the store was complete.
 //!
 //! # Commit
 //!
@@ -17,6 +18,10 @@
 //! before `COMMIT` returns: one `fdatasync`, whatever the size of the batch. After a crash, frames without a valid
 //! checksum or without a commit mark behind them are ignored. The log is copied into the database after the answers
 //! have been sent, once it has more than a thousand pages; it is then written again from its start.
+//!
+//! A new database is at first written with `synchronous = NORMAL`: the log is not synced at a commit, so a crash
+//! of the machine may cut off its end, never its middle. Whoever fills it waits for one sync at the end instead of one
+//! for each of its first objects, and nobody else has seen any of them.
 
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -83,6 +88,8 @@ pub struct SqliteEngine {
     wal_pages: u64,
     /// Size of the log's file, as far as it is known.
     wal_file_bytes: u64,
+    /// Whether commits need not be durable yet.
+    unsettled: bool,
     // Held for its lock.
     _lock: File,
 }
@@ -96,23 +103,36 @@ pub struct SqliteReader {
 impl SqliteEngine {
     /// Opens the database of a directory, and creates both if they are not there.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
+        let mut engine = Self::open_unsettled(directory)?;
+        engine.settle()?;
+        Ok(engine)
+    }
+
+    /// As [`SqliteEngine::open`], but what is written into a database that was not there is durable only after
+    /// [`Engine::settle`].
+    pub fn open_unsettled(directory: &Path) -> Result<Self, StoreError> {
         files::create_directory(directory)?;
         let lock = files::lock(directory)?;
         let path = directory.join(DATABASE);
-        if !files::has_content(&path) {
+        let unsettled = !files::has_content(&path);
+        if unsettled {
             create(directory, &path)?;
         }
         files::protect(&path)?;
         let mut connection = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         prepare_schema(&mut connection, &path)?;
+        if unsettled {
+            set_durability(&connection, "NORMAL")?;
+        }
         let reader = SqliteReader { connection };
         // Whatever a crash left in the log is copied at the first occasion.
-        let wal_pages = CHECKPOINT_PAGES;
+        let wal_pages = if unsettled { 0 } else { CHECKPOINT_PAGES };
         Ok(Self {
             reader,
             directory: directory.to_owned(),
             wal_pages,
             wal_file_bytes: 0,
+            unsettled,
             _lock: lock,
         })
     }
@@ -212,6 +232,14 @@ impl SqliteEngine {
         }
     }
 
+    fn not_written(&self, error: &rusqlite::Error) -> StoreError {
+        if self.lacks_space(error) {
+            StoreError::DiskFull(error.to_string())
+        } else {
+            failed("write to the database", error)
+        }
+    }
+
     /// Whether an error means that there is no space, although SQLite does not say so.
     fn lacks_space(&self, error: &rusqlite::Error) -> bool {
         let code = error.sqlite_error().map_or(0, |error| error.extended_code);
@@ -233,9 +261,18 @@ impl Engine for SqliteEngine {
                 self.wal_pages += pages(batch);
                 Ok(())
             }
-            Err(error) if self.lacks_space(&error) => Err(StoreError::DiskFull(error.to_string())),
-            Err(error) => Err(failed("write to the database", &error)),
+            Err(error) => Err(self.not_written(&error)),
         }
+    }
+
+    fn settle(&mut self) -> Result<(), StoreError> {
+        if self.unsettled {
+            set_durability(self.connection(), "FULL")?;
+            // A commit syncs the whole log, and so all commits before it.
+            set_fact(self.connection(), "settled", 1).map_err(|error| self.not_written(&error))?;
+            self.unsettled = false;
+        }
+        Ok(())
     }
 
     fn reader(&self) -> Result<Box<dyn EngineReader>, StoreError> {
@@ -253,7 +290,9 @@ impl Engine for SqliteEngine {
             CHECKPOINT_PAGES..FORCED_CHECKPOINT_PAGES => self.checkpoint("PASSIVE")?,
             _ => self.checkpoint("RESTART")?,
         }
-        self.extend_log();
+        if !self.unsettled {
+            self.extend_log();
+        }
         Ok(())
     }
 
@@ -413,6 +452,12 @@ fn set_fact(connection: &Connection, name: &str, value: i64) -> rusqlite::Result
         .prepare_cached("INSERT OR REPLACE INTO fact (name, value) VALUES (?, ?)")?
         .execute(params![name, value])
         .map(|_| ())
+}
+
+fn set_durability(connection: &Connection, synchronous: &str) -> Result<(), StoreError> {
+    connection
+        .pragma_update(None, "synchronous", synchronous)
+        .map_err(|error| failed("open the database", &error))
 }
 
 fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {

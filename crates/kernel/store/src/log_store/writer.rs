@@ -51,6 +51,9 @@ pub(super) enum Command {
         lease: LeaseId,
         answer: Answer<()>,
     },
+    Settle {
+        answer: Answer<()>,
+    },
     /// The clock was set.
     Tick,
     Close {
@@ -147,6 +150,7 @@ impl Writer {
                     reply(answer, self.leases.renew(lease, now));
                 }
                 Command::Revoke { lease, answer } => reply(answer, self.revoke(lease)),
+                Command::Settle { answer } => reply(answer, self.engine.settle()),
                 Command::Tick => self.expire(),
                 Command::Close { answer } => {
                     closing = Some(answer);
