@@ -4,19 +4,21 @@
 //! The way of an object: [`instancetype`] and [`defaults`] complete its JSON, [`validate`] judges it, [`plan`] makes a
 //! [`machine::MachinePlan`] of it, with everything that cannot be had ([`unsupported`]) named, and [`argv`] writes it as
 //! arguments of QEMU for a given host. [`seed`] and [`iso`] make the disks that a guest reads its configuration from.
-//! [`lifecycle`] decides what happens when.
+//! [`lifecycle`] and [`phase`] decide what happens when; [`impact`] says beforehand what a change will cost.
 
 mod edit;
 
 pub mod argv;
 pub mod defaults;
 pub mod identity;
+pub mod impact;
 pub mod instancetype;
 pub mod iso;
 pub mod lifecycle;
 pub mod machine;
 pub mod memory_hotplug;
 pub mod pci;
+pub mod phase;
 pub mod plan;
 pub mod seed;
 pub mod settings;

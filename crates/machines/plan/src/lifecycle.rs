@@ -19,7 +19,7 @@ use crate::view::{
     Condition, RunStrategy, StartFailure, StateChangeRequest, VirtualMachine, VirtualMachineInstance,
 };
 
-mod live_update;
+pub(crate) mod live_update;
 mod start_failure;
 mod status;
 mod strategy;

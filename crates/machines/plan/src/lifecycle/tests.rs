@@ -1,1 +1,873 @@
+//! A machine's life as scripts: a command, then what was decided. A tiny world carries the decisions out.
 
+use expect_test::{Expect, expect};
+use fairway_text_yaml as yaml;
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::defaults;
+use crate::view;
+
+struct World {
+    vm: Value,
+    vmi: Option<Value>,
+    started: Value,
+    volumes: Volumes,
+    changed_by_sync: bool,
+    now: Timestamp,
+    instances: u32,
+}
+
+fn object(text: &str) -> Value {
+    yaml::from_str(text, yaml::Limits::default()).unwrap()
+}
+
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
+}
+
+impl World {
+    fn new() -> Self {
+        let vm = object(
+            "
+metadata: {name: web, namespace: vms, uid: vm-1, generation: 1}
+spec:
+  runStrategy: Halted
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      domain:
+        cpu: {sockets: 1, cores: 1}
+        memory: {guest: 1Gi}
+        devices: {disks: [{name: root, disk: {bus: virtio}}], interfaces: [{name: default, masquerade: {}}]}
+      networks: [{name: default, pod: {}}]
+      volumes: [{name: root, dataVolume: {name: root}}]
+status: {}
+",
+        );
+        Self {
+            vm,
+            vmi: None,
+            started: Value::Null,
+            volumes: Volumes::default(),
+            changed_by_sync: false,
+            now: "2026-01-01T00:00:00Z".parse().unwrap(),
+            instances: 0,
+        }
+    }
+
+    fn command(&mut self, line: &str) -> String {
+        let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match verb {
+            "strategy" => self.vm["spec"]["runStrategy"] = json!(rest),
+            "template" => merge(&mut self.vm["spec"]["template"], object(rest)),
+            "annotate" => merge(&mut self.vm["metadata"], json!({"annotations": object(rest)})),
+            "git" => self.changed_by_sync = rest == "on",
+            "volumes" => {
+                self.volumes = Volumes::default();
+                match rest {
+                    "provisioning" => self.volumes.provisioning = true,
+                    "failed" => self.volumes.failed = Some("no space".to_owned()),
+                    "missing" => self.volumes.missing = vec!["root".to_owned()],
+                    "unbound" => self.volumes.unbound = true,
+                    _ => {}
+                }
+            }
+            "request" => {
+                let uid = self.vmi.as_ref().map(|it| it["metadata"]["uid"].clone());
+                let request = match rest {
+                    "stop" => json!({"action": "Stop", "uid": uid}),
+                    "start-paused" => json!({"action": "Start", "data": {"paused": "true"}}),
+                    _ => json!({"action": "Start"}),
+                };
+                let mut all = self.vm["status"]["stateChangeRequests"]
+                    .as_array()
+                    .cloned()
+                    .unwrap_or_default();
+                all.push(request);
+                self.vm["status"]["stateChangeRequests"] = json!(all);
+            }
+            "phase" => {
+                let vmi = self.vmi.as_mut().unwrap();
+                vmi["status"]["phase"] = json!(rest);
+                let mut all = vmi["status"]["phaseTransitionTimestamps"]
+                    .as_array()
+                    .cloned()
+                    .unwrap_or_default();
+                all.push(json!({"phase": rest, "phaseTransitionTimestamp": "2026-01-01T00:00:00Z"}));
+                vmi["status"]["phaseTransitionTimestamps"] = json!(all);
+                let ready = if rest == "Running" { "True" } else { "False" };
+                vmi["status"]["conditions"] = json!([{"type": "Ready", "status": ready}]);
+            }
+            "condition" => {
+                let vmi = self.vmi.as_mut().unwrap();
+                let mut all = vmi["status"]["conditions"]
+                    .as_array()
+                    .cloned()
+                    .unwrap_or_default();
+                all.push(object(rest));
+                vmi["status"]["conditions"] = json!(all);
+            }
+            "gone" => self.vmi = None,
+            "delete" => self.vm["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"),
+            "wait" => self.now += SignedDuration::from_secs(rest.parse().unwrap()),
+            "sync" => return self.sync(),
+            other => panic!("no such command: {other}"),
+        }
+        String::new()
+    }
+
+    fn sync(&mut self) -> String {
+        let vm: VirtualMachine = view::read("VirtualMachine", &self.vm).unwrap();
+        let vmi: Option<VirtualMachineInstance> = self
+            .vmi
+            .as_ref()
+            .map(|it| view::read("VirtualMachineInstance", it).unwrap());
+        let labels = &self.vm["spec"]["template"]["metadata"]["labels"];
+        let revision = vmi.is_some().then_some(Revision {
+            started: &self.started,
+            current: &self.vm["spec"]["template"]["spec"],
+            labels: Some(labels),
+            migrate_volumes: false,
+        });
+        let observed = Observed {
+            vm: &vm,
+            vmi: vmi.as_ref(),
+            revision,
+            volumes: self.volumes.clone(),
+            expected: None,
+            changed_by_sync: self.changed_by_sync,
+            now: self.now,
+            chance: 0,
+        };
+        let decision = decide(&observed, &Settings::default());
+        let mut shown = String::new();
+        for action in &decision.actions {
+            shown += &format!("  {action:?}\n");
+        }
+        for event in &decision.events {
+            shown += &format!("  event {}: {}\n", event.reason, event.message);
+        }
+        let status = &decision.status;
+        shown += &format!("  {}", status.printable_status);
+        for condition in &status.conditions {
+            shown += &format!(" {}={}", condition.kind, condition.status);
+            if !condition.message.is_empty() && condition.kind != "Ready" {
+                shown += &format!(" ({})", condition.message);
+            }
+        }
+        for request in &status.state_change_requests {
+            shown += &format!(" <{}>", request.action);
+        }
+        if let Some(failure) = &status.start_failure {
+            let until = failure.retry_after_timestamp.as_deref().unwrap_or_default();
+            shown += &format!(
+                " failed {} times, not before {until}",
+                failure.consecutive_fail_count
+            );
+        }
+        if let Some(seconds) = decision.look_again {
+            shown += &format!(" (again in {seconds} s)");
+        }
+        shown.push('\n');
+        self.carry_out(&decision);
+        shown
+    }
+
+    fn carry_out(&mut self, decision: &Decision) {
+        for action in &decision.actions {
+            match action {
+                Action::AddFinalizer => self.vm["metadata"]["finalizers"] = json!([FINALIZER]),
+                Action::RemoveFinalizer => self.vm["metadata"]["finalizers"] = json!([]),
+                Action::CreateInstance { .. } => {
+                    self.instances += 1;
+                    self.started = self.vm["spec"]["template"]["spec"].clone();
+                    let mut vmi = json!({
+                        "metadata": {
+                            "name": "web", "uid": format!("vmi-{}", self.instances), "finalizers": ["x"],
+                            "labels": self.vm["spec"]["template"]["metadata"]["labels"],
+                        },
+                        "spec": self.started,
+                    });
+                    defaults::instance(&mut vmi, &Settings::default()).unwrap();
+                    self.vmi = Some(vmi);
+                }
+                Action::DeleteInstance { .. } => {
+                    let vmi = self.vmi.as_mut().unwrap();
+                    vmi["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+                }
+                Action::ReleaseInstance { .. } => {
+                    let vmi = self.vmi.as_mut().unwrap();
+                    vmi["metadata"]["finalizers"] = json!([]);
+                    if !vmi["metadata"]["deletionTimestamp"].is_null() {
+                        self.vmi = None;
+                    }
+                }
+                Action::SetRunning => self.vm["spec"]["runStrategy"] = json!("Always"),
+                Action::UpdateInstance(changes) => self.update(changes),
+                Action::CreateDataVolumes(_) => {}
+            }
+        }
+        let status = &decision.status;
+        self.vm["status"] = json!({
+            "created": status.created,
+            "conditions": status.conditions,
+            "stateChangeRequests": status.state_change_requests,
+            "startFailure": status.start_failure,
+            "runStrategy": status.run_strategy.map_or("", RunStrategy::word),
+        });
+    }
+
+    fn update(&mut self, changes: &[LiveChange]) {
+        let vmi = self.vmi.as_mut().unwrap();
+        for change in changes {
+            match change {
+                LiveChange::Sockets(count) => vmi["spec"]["domain"]["cpu"]["sockets"] = json!(count),
+                LiveChange::Memory(guest) => vmi["spec"]["domain"]["memory"]["guest"] = json!(guest),
+                LiveChange::Volumes { volumes, disks } => {
+                    vmi["spec"]["volumes"] = volumes.clone();
+                    vmi["spec"]["domain"]["devices"]["disks"] = disks.clone();
+                }
+                LiveChange::Interfaces { interfaces, networks } => {
+                    vmi["spec"]["networks"] = networks.clone();
+                    vmi["spec"]["domain"]["devices"]["interfaces"] = interfaces.clone();
+                }
+                LiveChange::Placement { field, value } => vmi["spec"][*field] = value.clone(),
+                LiveChange::Labels(labels) => vmi["metadata"]["labels"] = labels.clone(),
+            }
+        }
+    }
+}
+
+fn play(script: &str, expected: &Expect) {
+    let mut world = World::new();
+    let mut shown = String::new();
+    for line in script.trim().lines().map(str::trim) {
+        shown += &format!("> {line}\n{}", world.command(line));
+    }
+    expected.assert_eq(&shown);
+}
+
+#[test]
+fn always() {
+    play(
+        "
+        sync
+        strategy Always
+        volumes missing
+        sync
+        volumes provisioning
+        sync
+        volumes ready
+        sync
+        sync
+        phase Scheduled
+        sync
+        phase Running
+        sync
+        request stop
+        sync
+        sync
+        phase Succeeded
+        sync
+        sync
+        phase Running
+        strategy Halted
+        sync
+        phase Succeeded
+        sync
+        sync
+        ",
+        &expect![[r#"
+            > sync
+              AddFinalizer
+              Stopped Ready=False
+            > strategy Always
+            > volumes missing
+            > sync
+              CreateDataVolumes(["root"])
+              Provisioning Ready=False
+            > volumes provisioning
+            > sync
+              Provisioning Ready=False
+            > volumes ready
+            > sync
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False
+            > sync
+              Starting Ready=False
+            > phase Scheduled
+            > sync
+              Starting Ready=False
+            > phase Running
+            > sync
+              Running Ready=True
+            > request stop
+            > sync
+              DeleteInstance { uid: "vmi-1" }
+              event SuccessfulDelete: Stopped the virtual machine by deleting the virtual machine instance vmi-1
+              Stopping Ready=True <Stop>
+            > sync
+              Stopping Ready=True <Stop>
+            > phase Succeeded
+            > sync
+              ReleaseInstance { uid: "vmi-1" }
+              Stopped Ready=False <Stop>
+            > sync
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False
+            > phase Running
+            > strategy Halted
+            > sync
+              DeleteInstance { uid: "vmi-2" }
+              event SuccessfulDelete: Stopped the virtual machine by deleting the virtual machine instance vmi-2
+              Stopping Ready=True
+            > phase Succeeded
+            > sync
+              ReleaseInstance { uid: "vmi-2" }
+              Stopped Ready=False
+            > sync
+              Stopped Ready=False
+        "#]],
+    );
+}
+
+#[test]
+fn starts_that_fail_wait_longer_and_longer() {
+    play(
+        "
+        strategy Always
+        sync
+        phase Failed
+        sync
+        gone
+        sync
+        wait 9
+        sync
+        wait 1
+        sync
+        phase Failed
+        sync
+        gone
+        sync
+        wait 40
+        sync
+        phase Running
+        sync
+        phase Failed
+        sync
+        sync
+        ",
+        &expect![[r#"
+            > strategy Always
+            > sync
+              AddFinalizer
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False
+            > phase Failed
+            > sync
+              DeleteInstance { uid: "vmi-1" }
+              ReleaseInstance { uid: "vmi-1" }
+              event SuccessfulDelete: Stopped the virtual machine by deleting the virtual machine instance vmi-1
+              CrashLoopBackOff Ready=False failed 1 times, not before 2026-01-01T00:00:10Z
+            > gone
+            > sync
+              CrashLoopBackOff Ready=False failed 1 times, not before 2026-01-01T00:00:10Z (again in 10 s)
+            > wait 9
+            > sync
+              CrashLoopBackOff Ready=False failed 1 times, not before 2026-01-01T00:00:10Z (again in 1 s)
+            > wait 1
+            > sync
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False failed 1 times, not before 2026-01-01T00:00:10Z
+            > phase Failed
+            > sync
+              DeleteInstance { uid: "vmi-2" }
+              ReleaseInstance { uid: "vmi-2" }
+              event SuccessfulDelete: Stopped the virtual machine by deleting the virtual machine instance vmi-2
+              CrashLoopBackOff Ready=False failed 2 times, not before 2026-01-01T00:00:50Z
+            > gone
+            > sync
+              CrashLoopBackOff Ready=False failed 2 times, not before 2026-01-01T00:00:50Z (again in 40 s)
+            > wait 40
+            > sync
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False failed 2 times, not before 2026-01-01T00:00:50Z
+            > phase Running
+            > sync
+              Running Ready=True
+            > phase Failed
+            > sync
+              DeleteInstance { uid: "vmi-3" }
+              ReleaseInstance { uid: "vmi-3" }
+              event SuccessfulDelete: Stopped the virtual machine by deleting the virtual machine instance vmi-3
+              Stopped Ready=False
+            > sync
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False
+        "#]],
+    );
+}
+
+#[test]
+fn rerun_on_failure() {
+    play(
+        "
+        strategy RerunOnFailure
+        sync
+        phase Running
+        sync
+        phase Failed
+        sync
+        sync
+        phase Running
+        sync
+        phase Succeeded
+        sync
+        sync
+        request start
+        sync
+        phase Running
+        sync
+        request stop
+        sync
+        gone
+        sync
+        sync
+        ",
+        &expect![[r#"
+            > strategy RerunOnFailure
+            > sync
+              AddFinalizer
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False
+            > phase Running
+            > sync
+              Running Ready=True
+            > phase Failed
+            > sync
+              DeleteInstance { uid: "vmi-1" }
+              ReleaseInstance { uid: "vmi-1" }
+              event SuccessfulDelete: Stopped the virtual machine by deleting the virtual machine instance vmi-1
+              Stopped Ready=False <Start>
+            > sync
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False <Start>
+            > phase Running
+            > sync
+              Running Ready=True
+            > phase Succeeded
+            > sync
+              DeleteInstance { uid: "vmi-2" }
+              ReleaseInstance { uid: "vmi-2" }
+              event SuccessfulDelete: Stopped the virtual machine by deleting the virtual machine instance vmi-2
+              Stopped Ready=False
+            > sync
+              Stopped Ready=False
+            > request start
+            > sync
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False <Start>
+            > phase Running
+            > sync
+              Running Ready=True
+            > request stop
+            > sync
+              DeleteInstance { uid: "vmi-3" }
+              event SuccessfulDelete: Stopped the virtual machine by deleting the virtual machine instance vmi-3
+              Stopping Ready=True <Stop>
+            > gone
+            > sync
+              Stopped Ready=False
+            > sync
+              Stopped Ready=False
+        "#]],
+    );
+}
+
+#[test]
+fn manual_and_once() {
+    play(
+        "
+        strategy Manual
+        sync
+        request start-paused
+        sync
+        sync
+        phase Running
+        condition {type: Paused, status: 'True'}
+        sync
+        request stop
+        request start
+        sync
+        gone
+        sync
+        sync
+        strategy Once
+        phase Succeeded
+        sync
+        sync
+        ",
+        &expect![[r#"
+            > strategy Manual
+            > sync
+              AddFinalizer
+              Stopped Ready=False
+            > request start-paused
+            > sync
+              CreateInstance { paused: true }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False <Start>
+            > sync
+              Starting Ready=False
+            > phase Running
+            > condition {type: Paused, status: 'True'}
+            > sync
+              Paused Paused=True Ready=True
+            > request stop
+            > request start
+            > sync
+              DeleteInstance { uid: "vmi-1" }
+              event SuccessfulDelete: Stopped the virtual machine by deleting the virtual machine instance vmi-1
+              Stopping Paused=True Ready=True <Stop> <Start>
+            > gone
+            > sync
+              Stopped Paused=True Ready=False <Start>
+            > sync
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Paused=True Ready=False <Start>
+            > strategy Once
+            > phase Succeeded
+            > sync
+              ReleaseInstance { uid: "vmi-2" }
+              CrashLoopBackOff Ready=False <Start> failed 1 times, not before 2026-01-01T00:00:10Z
+            > sync
+              CrashLoopBackOff Ready=False <Start> failed 1 times, not before 2026-01-01T00:00:10Z
+        "#]],
+    );
+}
+
+#[test]
+fn a_halted_machine_that_is_asked_to_start() {
+    play(
+        "request start\nsync\nsync\nsync",
+        &expect![[r#"
+        > request start
+        > sync
+          AddFinalizer
+          SetRunning
+          Stopped Ready=False <Start>
+        > sync
+          CreateInstance { paused: false }
+          event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+          Starting Ready=False <Start>
+        > sync
+          Starting Ready=False
+    "#]],
+    );
+}
+
+#[test]
+fn changes_while_it_runs() {
+    play(
+        "
+        strategy Always
+        sync
+        phase Running
+        sync
+        template {spec: {domain: {cpu: {sockets: 2}}}}
+        sync
+        sync
+        template {spec: {domain: {memory: {guest: 2Gi}}}, metadata: {labels: {tier: front}}}
+        sync
+        template {spec: {nodeSelector: {zone: a}}}
+        sync
+        sync
+        template {spec: {domain: {devices: {disks: [{name: root, disk: {bus: virtio}}, {name: more, disk: {bus: scsi}}]}}, volumes: [{name: root, dataVolume: {name: root}}, {name: more, dataVolume: {name: more, hotpluggable: true}}]}}
+        sync
+        sync
+        template {spec: {domain: {cpu: {sockets: 8}}}}
+        sync
+        template {spec: {domain: {cpu: {sockets: 2}}}}
+        sync
+        template {spec: {domain: {cpu: {cores: 2}}}}
+        sync
+        template {spec: {domain: {memory: {guest: 3Gi}}}}
+        sync
+        template {spec: {domain: {cpu: {cores: 1}}}}
+        sync
+        ",
+        &expect![[r#"
+            > strategy Always
+            > sync
+              AddFinalizer
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False
+            > phase Running
+            > sync
+              Running Ready=True
+            > template {spec: {domain: {cpu: {sockets: 2}}}}
+            > sync
+              UpdateInstance([Sockets(2)])
+              Running Ready=True
+            > sync
+              Running Ready=True
+            > template {spec: {domain: {memory: {guest: 2Gi}}}, metadata: {labels: {tier: front}}}
+            > sync
+              UpdateInstance([Labels(Object {"app": String("web"), "tier": String("front")}), Memory("2Gi")])
+              Running Ready=True
+            > template {spec: {nodeSelector: {zone: a}}}
+            > sync
+              UpdateInstance([Placement { field: "nodeSelector", value: Object {"zone": String("a")} }])
+              Running Ready=True
+            > sync
+              Running Ready=True
+            > template {spec: {domain: {devices: {disks: [{name: root, disk: {bus: virtio}}, {name: more, disk: {bus: scsi}}]}}, volumes: [{name: root, dataVolume: {name: root}}, {name: more, dataVolume: {name: more, hotpluggable: true}}]}}
+            > sync
+              UpdateInstance([Volumes { volumes: Array [Object {"name": String("root"), "dataVolume": Object {"name": String("root")}}, Object {"name": String("more"), "dataVolume": Object {"name": String("more"), "hotpluggable": Bool(true)}}], disks: Array [Object {"name": String("root"), "disk": Object {"bus": String("virtio")}}, Object {"name": String("more"), "disk": Object {"bus": String("scsi")}}] }])
+              Running Ready=True
+            > sync
+              Running Ready=True
+            > template {spec: {domain: {cpu: {sockets: 8}}}}
+            > sync
+              Running Ready=True RestartRequired=True (CPU sockets updated in template spec to a value higher than what's available)
+            > template {spec: {domain: {cpu: {sockets: 2}}}}
+            > sync
+              Running Ready=True RestartRequired=True (CPU sockets updated in template spec to a value higher than what's available)
+            > template {spec: {domain: {cpu: {cores: 2}}}}
+            > sync
+              Running Ready=True RestartRequired=True (a non-live-updatable field was changed in the template spec)
+            > template {spec: {domain: {memory: {guest: 3Gi}}}}
+            > sync
+              Running Ready=True RestartRequired=True (a non-live-updatable field was changed in the template spec)
+            > template {spec: {domain: {cpu: {cores: 1}}}}
+            > sync
+              Running Ready=True RestartRequired=True (a non-live-updatable field was changed in the template spec)
+        "#]],
+    );
+}
+
+#[test]
+fn a_change_from_git_restarts() {
+    play(
+        "
+        strategy Always
+        sync
+        phase Running
+        sync
+        git on
+        annotate {fairway.dev/restart: manual}
+        template {spec: {domain: {cpu: {cores: 2}}}}
+        sync
+        annotate {fairway.dev/restart: automatic}
+        sync
+        phase Succeeded
+        sync
+        sync
+        phase Running
+        sync
+        strategy Manual
+        template {spec: {domain: {cpu: {cores: 4}}}}
+        sync
+        gone
+        sync
+        sync
+        ",
+        &expect![[r#"
+            > strategy Always
+            > sync
+              AddFinalizer
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False
+            > phase Running
+            > sync
+              Running Ready=True
+            > git on
+            > annotate {fairway.dev/restart: manual}
+            > template {spec: {domain: {cpu: {cores: 2}}}}
+            > sync
+              Running Ready=True RestartRequired=True (a non-live-updatable field was changed in the template spec)
+            > annotate {fairway.dev/restart: automatic}
+            > sync
+              DeleteInstance { uid: "vmi-1" }
+              event Restart: Restarting the virtual machine for a change from Git: a non-live-updatable field was changed in the template spec
+              event SuccessfulDelete: Stopped the virtual machine by deleting the virtual machine instance vmi-1
+              Stopping Ready=True
+            > phase Succeeded
+            > sync
+              ReleaseInstance { uid: "vmi-1" }
+              Stopped Ready=False
+            > sync
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False
+            > phase Running
+            > sync
+              Running Ready=True
+            > strategy Manual
+            > template {spec: {domain: {cpu: {cores: 4}}}}
+            > sync
+              DeleteInstance { uid: "vmi-2" }
+              event Restart: Restarting the virtual machine for a change from Git: a non-live-updatable field was changed in the template spec
+              event SuccessfulDelete: Stopped the virtual machine by deleting the virtual machine instance vmi-2
+              Stopping Ready=True <Start>
+            > gone
+            > sync
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False <Start>
+            > sync
+              Starting Ready=False
+        "#]],
+    );
+}
+
+#[test]
+fn volumes_in_the_way() {
+    play(
+        "
+        strategy Always
+        volumes failed
+        sync
+        volumes unbound
+        sync
+        ",
+        &expect![[r#"
+            > strategy Always
+            > volumes failed
+            > sync
+              AddFinalizer
+              DataVolumeError Failure=True (Error encountered while creating DataVolumes: no space) Ready=False
+            > volumes unbound
+            > sync
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              WaitingForVolumeBinding Ready=False
+        "#]],
+    );
+}
+
+#[test]
+fn the_end() {
+    play(
+        "
+        strategy Always
+        sync
+        phase Running
+        sync
+        delete
+        sync
+        sync
+        phase Succeeded
+        sync
+        sync
+        ",
+        &expect![[r#"
+            > strategy Always
+            > sync
+              AddFinalizer
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False
+            > phase Running
+            > sync
+              Running Ready=True
+            > delete
+            > sync
+              DeleteInstance { uid: "vmi-1" }
+              event SuccessfulDelete: Stopped the virtual machine by deleting the virtual machine instance vmi-1
+              Terminating Ready=True
+            > sync
+              Terminating Ready=True
+            > phase Succeeded
+            > sync
+              ReleaseInstance { uid: "vmi-1" }
+              Terminating Ready=False
+            > sync
+              RemoveFinalizer
+              Terminating Ready=False
+        "#]],
+    );
+}
+
+#[test]
+fn waiting_times() {
+    let times: Vec<u64> = (0..8).map(|failures| delay_seconds(failures, 0)).collect();
+    assert_eq!(times, [10, 10, 40, 90, 160, 250, 300, 300]);
+    // Chance adds up to half.
+    assert_eq!(delay_seconds(1, 5), 15);
+    assert_eq!(delay_seconds(1, 6), 10);
+    assert_eq!(delay_seconds(i64::MAX, u32::MAX), 300);
+}
+
+#[test]
+fn what_the_instance_says_is_shown() {
+    let words = [
+        (
+            "Scheduling",
+            json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}),
+            "ErrorUnschedulable",
+        ),
+        (
+            "Scheduled",
+            json!({"type": "Synchronized", "status": "False", "reason": "FailedPvcNotFound"}),
+            "ErrorPvcNotFound",
+        ),
+        (
+            "Scheduled",
+            json!({"type": "Synchronized", "status": "False", "reason": "ErrImagePull"}),
+            "ErrImagePull",
+        ),
+        (
+            "Scheduled",
+            json!({"type": "Synchronized", "status": "False", "reason": "ImagePullBackOff"}),
+            "ImagePullBackOff",
+        ),
+        ("Running", json!({"type": "Paused", "status": "True"}), "Paused"),
+        (
+            "Running",
+            json!({"type": "AgentConnected", "status": "True"}),
+            "Running",
+        ),
+        ("Unknown", json!({"type": "Ready", "status": "False"}), "Unknown"),
+    ];
+    for (phase, condition, expected) in words {
+        let mut world = World::new();
+        world.command("strategy Always");
+        world.command("sync");
+        world.command(&format!("phase {phase}"));
+        world.command(&format!("condition {condition}"));
+        let shown = world.command("sync");
+        assert!(
+            shown.lines().last().unwrap().trim().starts_with(expected),
+            "{shown}"
+        );
+    }
+    let mut world = World::new();
+    world.command("strategy Always");
+    world.command("sync");
+    world.command("phase Running");
+    world.vmi.as_mut().unwrap()["status"]["migrationState"] =
+        json!({"startTimestamp": "2026-01-01T00:00:00Z"});
+    assert!(world.command("sync").trim().starts_with("Migrating"));
+}
