@@ -17,7 +17,7 @@ use crate::{identity, memory_hotplug};
 const MAX_VCPUS: u32 = 512;
 
 /// Settings that contradict each other.
-#[derive(Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum DefaultsError {
     /// The card that nobody asked for is not allowed.
     #[error("bridge interface is not enabled in kubevirt-config")]
@@ -225,7 +225,7 @@ fn pull_policies(spec: &mut Value) {
     }
 }
 
-fn network_interface(spec: &mut Value, settings: &Settings) -> Result<(), DefaultsError> {
+pub(crate) fn network_interface(spec: &mut Value, settings: &Settings) -> Result<(), DefaultsError> {
     let wanted = at(spec, &["domain", "devices", "autoattachPodInterface"]) != Some(&Value::Bool(false));
     if !wanted || is_set(spec, &["networks"]) || is_set(spec, &["domain", "devices", "interfaces"]) {
         return Ok(());
@@ -244,7 +244,7 @@ fn network_interface(spec: &mut Value, settings: &Settings) -> Result<(), Defaul
 }
 
 /// A volume that no disk names gets one.
-fn volume_disks(spec: &mut Value) {
+pub(crate) fn volume_disks(spec: &mut Value) {
     let names = |spec: &Value, path: &[&str]| -> Vec<String> {
         let items = at(spec, path).and_then(Value::as_array);
         let names = items.into_iter().flatten().filter_map(|it| it["name"].as_str());

@@ -31,7 +31,7 @@ impl fmt::Display for Impact {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::None => "none",
-            Self::Live => "live",
+            Self::Live => "live change",
             Self::Migration => "migration",
             Self::Restart => "restart",
             Self::Recreation => "re-creation",

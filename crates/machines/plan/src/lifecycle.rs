@@ -247,12 +247,8 @@ fn changes(observed: &Observed<'_>, settings: &Settings, course: &mut Course) {
     }
     let required = Condition::is_true(&observed.vm.status.conditions, "RestartRequired");
     match live_update::update(revision, vmi, settings) {
-        Update::Nothing => {
-            // Somebody took back what would have needed a restart.
-            if required && revision.is_unchanged() {
-                course.restarted = true;
-            }
-        }
+        // Whatever would have needed a restart was taken back.
+        Update::Nothing => course.restarted = required,
         Update::Restart(why) => restart(observed, vmi, why, course),
         Update::Wait(why) => {
             course.failure = Some(Failure {
@@ -261,9 +257,10 @@ fn changes(observed: &Observed<'_>, settings: &Settings, course: &mut Course) {
             });
             course.look_again = Some(5);
         }
-        // Nothing is changed on a machine that waits for a restart: it would not be what either spec says.
-        Update::Live(_) if required => {}
-        Update::Live(changes) => course.actions.push(Action::UpdateInstance(changes)),
+        Update::Live(changes) => {
+            course.restarted = required;
+            course.actions.push(Action::UpdateInstance(changes));
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use thiserror::Error;
 
+use crate::argv::Layout;
 use crate::iso::File;
 use crate::machine::{DiskSource, FilesOf, MachinePlan, SeedKind};
 use crate::view::VirtualMachineInstance;
@@ -191,6 +192,19 @@ pub struct TaggedCard {
     pub mac: String,
     /// The word.
     pub tag: String,
+}
+
+/// The cards of a machine that have a word for the guest.
+pub fn tagged_cards(plan: &MachinePlan, layout: &Layout) -> Vec<TaggedCard> {
+    let tagged = plan.cards.iter().filter(|it| !it.tag.is_empty());
+    let found = tagged.filter_map(|card| {
+        Some(TaggedCard {
+            pci_address: layout.card(&card.name).ok()?.guest_address()?,
+            mac: card.mac.clone(),
+            tag: card.tag.clone(),
+        })
+    });
+    found.collect()
 }
 
 /// The files of a machine's disk. `cards` are those with a word for the guest, for ConfigDrive.

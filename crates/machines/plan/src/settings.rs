@@ -128,6 +128,34 @@ impl Settings {
         settings
     }
 
+    /// Takes over what a `HyperConverged` object says; it is the operator's word, and comes before that of `KubeVirt`.
+    #[must_use]
+    pub fn with_hyperconverged(mut self, object: &Value) -> Self {
+        let spec = &object["spec"];
+        let text = |value: &Value| value.as_str().filter(|it| !it.is_empty()).map(str::to_owned);
+        self.cpu_model = text(&spec["defaultCPUModel"]).or(self.cpu_model);
+        self.eviction_strategy = text(&spec["evictionStrategy"]).or(self.eviction_strategy);
+        if let Some(percent) = spec["higherWorkloadDensity"]["memoryOvercommitPercentage"]
+            .as_i64()
+            .filter(|it| *it > 0)
+        {
+            self.memory_overcommit = percent;
+        }
+        // Options were under `configuration` in older documentation.
+        for options in [
+            &spec["configuration"]["virtualMachineOptions"],
+            &spec["virtualMachineOptions"],
+        ] {
+            if let Some(off) = options["disableFreePageReporting"].as_bool() {
+                self.free_page_reporting = !off;
+            }
+            if let Some(off) = options["disableSerialConsoleLog"].as_bool() {
+                self.log_serial_console = !off;
+            }
+        }
+        self
+    }
+
     /// Whether somebody switched a feature on.
     pub fn gate(&self, name: &str) -> bool {
         self.feature_gates.contains(name)
@@ -166,5 +194,20 @@ mod tests {
         };
         assert_eq!(settings, expected);
         assert_eq!(Settings::from_kubevirt(&json!({})), Settings::default());
+    }
+
+    #[test]
+    fn the_operator_has_the_last_word() {
+        let hco = json!({"spec": {
+            "evictionStrategy": "LiveMigrate",
+            "configuration": {"virtualMachineOptions": {"disableSerialConsoleLog": true}},
+            "virtualMachineOptions": {"disableFreePageReporting": true},
+        }});
+        let kubevirt =
+            json!({"spec": {"configuration": {"evictionStrategy": "None", "cpuModel": "Haswell"}}});
+        let settings = Settings::from_kubevirt(&kubevirt).with_hyperconverged(&hco);
+        assert_eq!(settings.eviction_strategy.as_deref(), Some("LiveMigrate"));
+        assert_eq!(settings.cpu_model.as_deref(), Some("Haswell"));
+        assert!(!settings.log_serial_console && !settings.free_page_reporting);
     }
 }

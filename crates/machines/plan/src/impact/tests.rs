@@ -52,12 +52,12 @@ fn changes_of_a_running_machine() {
         (&[], "none", ""),
         (
             &[("app: web", "app: shop")],
-            "live",
+            "live change",
             "labels and annotations of the instance change",
         ),
         (
             &[("sockets: 2", "sockets: 3")],
-            "live",
+            "live change",
             "sockets grow from 2 to 3",
         ),
         (
@@ -77,7 +77,7 @@ fn changes_of_a_running_machine() {
         ),
         (
             &[("guest: 2Gi", "guest: 3Gi")],
-            "live",
+            "live change",
             "memory grows from 2Gi to 3Gi",
         ),
         (
@@ -106,12 +106,12 @@ fn changes_of_a_running_machine() {
                     "dataVolume: {name: root}}, {name: more, dataVolume: {name: more, hotpluggable: true}}]",
                 ),
             ],
-            "live",
+            "live change",
             "volumes come or go",
         ),
         (
             &[("storage: 1Gi", "storage: 2Gi")],
-            "live",
+            "live change",
             "DataVolume root is resized",
         ),
         (

@@ -236,6 +236,19 @@ fn real_readers_read_them() {
             );
         }
     }
+    if let Ok(output) = Command::new("isoinfo")
+        .args(["-R", "-x", "/openstack/latest/user_data", "-i", path])
+        .output()
+    {
+        assert_eq!(output.stdout, vec![7; 5000], "isoinfo reads another content");
+        let output = Command::new("isoinfo").args(["-d", "-i", path]).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(told.contains("Volume id: cidata"), "{told}");
+        assert!(
+            told.contains("Joliet with UCS level 3") && told.contains("Rock Ridge"),
+            "{told}"
+        );
+    }
     if found == 0 {
         println!("SKIPPED: neither bsdtar nor isoinfo nor xorriso is installed");
     }

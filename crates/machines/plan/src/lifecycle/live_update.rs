@@ -23,7 +23,7 @@ pub struct Revision<'r> {
 }
 
 impl Revision<'_> {
-    pub(super) fn is_unchanged(&self) -> bool {
+    fn is_unchanged(&self) -> bool {
         self.started == self.current
     }
 }
