@@ -235,7 +235,7 @@ impl Writer {
                 ("minimum", Value::Number(limit)) => rules += &format!(" least={limit}"),
                 ("maximum", Value::Number(limit)) => rules += &format!(" most={limit}"),
                 ("default", Value::String(text)) if !text.contains(' ') => {
-                    rules += &format!(" default={text}")
+                    rules += &format!(" default={text}");
                 }
                 ("x-kubernetes-validations", Value::Array(checks)) => {
                     let [check] = checks.as_slice() else {

@@ -218,7 +218,8 @@ spec:
                 "startStrategy": "Paused"
               }
             }
-        "#]].assert_eq(&format!("{vmi:#}\n"));
+        "#]]
+        .assert_eq(&format!("{vmi:#}\n"));
     }
 
     #[test]

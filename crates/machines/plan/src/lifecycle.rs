@@ -193,7 +193,7 @@ fn going(observed: &Observed<'_>, course: &mut Course) {
     match observed.vmi {
         Some(vmi) if !orphaned => strategy::stop(vmi, observed, course),
         _ if metadata.finalizers.iter().any(|it| it == FINALIZER) => {
-            course.actions.push(Action::RemoveFinalizer)
+            course.actions.push(Action::RemoveFinalizer);
         }
         _ => {}
     }

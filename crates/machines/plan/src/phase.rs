@@ -113,7 +113,7 @@ pub enum Pause {
 /// The process of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Process {
-    /// There is none.
+    /// There is none, which somebody who looked for it knows: a machine that was running is lost.
     None,
     /// It was started and has not answered.
     Starting,

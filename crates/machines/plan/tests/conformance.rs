@@ -1,6 +1,8 @@
 //! Machines that people wrote, where `FAIRWAY_CONFORMANCE` names the folder that has them: each is a machine that QEMU can
 //! be told of, and only what is known to be wrong with one is found to be wrong.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -25,6 +25,9 @@ spec:
       volumes: [{name: root, dataVolume: {name: root}}]
 ";
 
+/// What is replaced by what, the impact, and the worst reason.
+type Row<'r> = (&'r [(&'r str, &'r str)], &'r str, &'r str);
+
 fn verdict(replace: &[(&str, &str)], running: bool) -> (String, Vec<String>) {
     let before = object(PERSISTENT);
     let mut text = PERSISTENT.to_owned();
@@ -48,7 +51,7 @@ fn verdict(replace: &[(&str, &str)], running: bool) -> (String, Vec<String>) {
 #[test]
 fn changes_of_a_running_machine() {
     let disks = "{disks: [{name: root, disk: {bus: virtio}}]";
-    let table: [(&[(&str, &str)], &str, &str); 13] = [
+    let table: [Row; 13] = [
         (&[], "none", ""),
         (
             &[("app: web", "app: shop")],

@@ -34,7 +34,7 @@ fn descriptor(kind: u8, label: Vec<u8>, blank: u8, sectors: u32, tree: &Director
         bytes.truncate(length);
         while bytes.len() < length {
             // An odd byte at the end of a wide text stays zero.
-            let odd = wide && (bytes.len() % 2 == 0);
+            let odd = wide && bytes.len().is_multiple_of(2);
             bytes.push(if odd { 0 } else { b' ' });
         }
         if wide && length % 2 == 1 {

@@ -41,9 +41,7 @@ pub(super) fn all(observed: &Observed<'_>, phase: Phase) -> Vec<Condition> {
 fn ready(observed: &Observed<'_>, phase: Phase) -> Condition {
     let not_running = |reason: &str, message: &str| Condition::fails("Ready", reason, message);
     match (phase, &observed.process) {
-        (Phase::Succeeded | Phase::Failed, _) => {
-            not_running("PodTerminating", "virt-launcher pod has been terminated")
-        }
+        (Phase::Succeeded | Phase::Failed, _) => not_running("PodTerminating", "the machine has ended"),
         (Phase::Running, Process::Running(Some(_))) => {
             not_running("GuestNotRunning", "Guest VM is not reported as running")
         }

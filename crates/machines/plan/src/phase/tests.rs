@@ -8,7 +8,7 @@ use crate::plan::{Capabilities, Origin, plan};
 use crate::settings::Settings;
 use crate::view;
 
-fn instance(phase: &str, deleted: bool, spec: serde_json::Value) -> VirtualMachineInstance {
+fn instance(phase: &str, deleted: bool, spec: &serde_json::Value) -> VirtualMachineInstance {
     let mut object = json!({
         "metadata": {"name": "web", "namespace": "n", "finalizers": [FINALIZER]},
         "spec": {"domain": {"memory": {"guest": "1Gi"}, "devices": {}}, "terminationGracePeriodSeconds": 60},
@@ -54,7 +54,7 @@ fn steps() {
                 Placement::Unschedulable("0/1 nodes are available: 1 Insufficient memory.".to_owned());
         }),
         case("placed", "Scheduling", |it| {
-            it.placement = Placement::Node("a".to_owned())
+            it.placement = Placement::Node("a".to_owned());
         }),
         case("image missing", "Scheduled", |it| {
             it.placement = Placement::Node("a".to_owned());
@@ -75,10 +75,10 @@ fn steps() {
             it.agent = true;
         }),
         case("paused", "Running", |it| {
-            it.process = Process::Running(Some(Pause::User))
+            it.process = Process::Running(Some(Pause::User));
         }),
         case("disk full", "Running", |it| {
-            it.process = Process::Running(Some(Pause::IoError))
+            it.process = Process::Running(Some(Pause::IoError));
         }),
         case("lifeless", "Running", |it| {
             it.process = Process::Running(None);
@@ -101,7 +101,7 @@ fn steps() {
         Case {
             deleted: true,
             ..case("deleted while it runs", "Running", |it| {
-                it.process = Process::Running(None)
+                it.process = Process::Running(None);
             })
         },
         Case {
@@ -135,7 +135,7 @@ fn steps() {
         Case {
             spec: json!({"readinessProbe": {"tcpSocket": {"port": 22}}}),
             ..case("not ready yet", "Running", |it| {
-                it.process = Process::Running(None)
+                it.process = Process::Running(None);
             })
         },
         Case {
@@ -145,7 +145,7 @@ fn steps() {
     ];
     let mut shown = String::new();
     for case in cases {
-        let vmi = instance(case.phase, case.deleted, case.spec);
+        let vmi = instance(case.phase, case.deleted, &case.spec);
         let plan = plan(
             &vmi,
             Origin::default(),
@@ -241,13 +241,13 @@ fn steps() {
           Ready True
           StorageLiveMigratable True
         shut down: "Running" -> Succeeded CleanUp
-          Ready False PodTerminating virt-launcher pod has been terminated
+          Ready False PodTerminating the machine has ended
         crashed: "Running" -> Failed CleanUp
-          Ready False PodTerminating virt-launcher pod has been terminated
+          Ready False PodTerminating the machine has ended
         lost: "Running" -> Failed
-          Ready False PodTerminating virt-launcher pod has been terminated
+          Ready False PodTerminating the machine has ended
         over: "Succeeded" -> Succeeded
-          Ready False PodTerminating virt-launcher pod has been terminated
+          Ready False PodTerminating the machine has ended
         deleted while it runs: "Running" -> Running AskToStop (again in 60 s)
           LiveMigratable True
           Ready True
@@ -261,9 +261,9 @@ fn steps() {
           Ready True
           StorageLiveMigratable True
         deleted and ended: "Running" -> Succeeded CleanUp RemoveFinalizer
-          Ready False PodTerminating virt-launcher pod has been terminated
+          Ready False PodTerminating the machine has ended
         deleted before it ran: "Scheduling" -> Failed RemoveFinalizer
-          Ready False PodTerminating virt-launcher pod has been terminated
+          Ready False PodTerminating the machine has ended
         not ready yet: "Running" -> Running
           LiveMigratable True
           Ready False ContainersNotReady the readiness probe has not succeeded
@@ -277,7 +277,7 @@ fn steps() {
 
 #[test]
 fn each_phase_has_its_moment() {
-    let mut vmi = instance("Scheduled", false, json!({}));
+    let mut vmi = instance("Scheduled", false, &json!({}));
     vmi.status.phase_transition_timestamps = vec![PhaseTransition {
         phase: "Scheduled".to_owned(),
         phase_transition_timestamp: "2025-01-01T00:00:00Z".to_owned(),

@@ -9,7 +9,7 @@ use crate::settings::Settings;
 use crate::view;
 
 /// A machine with one volume, and what it needs.
-fn machine(volume: Value, spec: Value) -> VirtualMachineInstance {
+fn machine(volume: &Value, spec: &Value) -> VirtualMachineInstance {
     let mut vmi = json!({
         "metadata": {
             "name": "web", "namespace": "user-vms", "uid": "u-1",
@@ -58,7 +58,7 @@ fn objects() -> Objects {
     objects
 }
 
-fn check(volume: Value, spec: Value, expected: &Expect) {
+fn check(volume: &Value, spec: &Value, expected: &Expect) {
     let vmi = machine(volume, spec);
     let planned = plan(
         &vmi,
@@ -93,8 +93,8 @@ fn key(way: &str) -> Value {
 #[test]
 fn no_cloud() {
     check(
-        json!({"name": "seed", "cloudInitNoCloud": {"userData": "#cloud-config\n", "networkDataBase64": "dmVyc2lvbjogMQ=="}}),
-        key("noCloud"),
+        &json!({"name": "seed", "cloudInitNoCloud": {"userData": "#cloud-config\n", "networkDataBase64": "dmVyc2lvbjogMQ=="}}),
+        &key("noCloud"),
         &expect![[r##"
             label cidata
             meta-data: "{\"instance-type\":\"u1.small\",\"instance-id\":\"d32ff544-f682-571b-8677-3762f07ab8a4\",\"local-hostname\":\"web\",\"public-keys\":{\"0\":\"ssh-ed25519 A\",\"1\":\"ssh-ed25519 B\"}}"
@@ -103,8 +103,8 @@ fn no_cloud() {
         "##]],
     );
     check(
-        json!({"name": "seed", "cloudInitNoCloud": {"secretRef": {"name": "init"}, "networkDataSecretRef": {"name": "net"}}}),
-        json!({"hostname": "front"}),
+        &json!({"name": "seed", "cloudInitNoCloud": {"secretRef": {"name": "init"}, "networkDataSecretRef": {"name": "net"}}}),
+        &json!({"hostname": "front"}),
         &expect![[r##"
             label cidata
             meta-data: "{\"instance-type\":\"u1.small\",\"instance-id\":\"d32ff544-f682-571b-8677-3762f07ab8a4\",\"local-hostname\":\"front\"}"
@@ -117,8 +117,8 @@ fn no_cloud() {
 #[test]
 fn config_drive() {
     check(
-        json!({"name": "seed", "cloudInitConfigDrive": {"userDataBase64": "I2Nsb3VkLWNvbmZpZwo=", "networkData": "{}"}}),
-        key("configDrive"),
+        &json!({"name": "seed", "cloudInitConfigDrive": {"userDataBase64": "I2Nsb3VkLWNvbmZpZwo=", "networkData": "{}"}}),
+        &key("configDrive"),
         &expect![[r##"
             label config-2
             openstack/latest/meta_data.json: "{\"instance_type\":\"u1.small\",\"instance_id\":\"web.user-vms\",\"hostname\":\"web\",\"uuid\":\"d32ff544-f682-571b-8677-3762f07ab8a4\",\"devices\":[{\"type\":\"nic\",\"bus\":\"pci\",\"address\":\"0000:01:00.0\",\"mac\":\"02:00:00:00:00:01\",\"tags\":[\"front\"]}],\"public_keys\":{\"0\":\"ssh-ed25519 A\",\"1\":\"ssh-ed25519 B\"}}"
@@ -131,8 +131,8 @@ fn config_drive() {
 #[test]
 fn files_of_objects() {
     check(
-        json!({"name": "seed", "configMap": {"name": "app", "volumeLabel": "conf"}}),
-        json!({}),
+        &json!({"name": "seed", "configMap": {"name": "app", "volumeLabel": "conf"}}),
+        &json!({}),
         &expect![[r#"
             label conf
             app.conf: "x=1\n"
@@ -140,23 +140,23 @@ fn files_of_objects() {
         "#]],
     );
     check(
-        json!({"name": "seed", "secret": {"secretName": "init"}}),
-        json!({}),
+        &json!({"name": "seed", "secret": {"secretName": "init"}}),
+        &json!({}),
         &expect![[r##"
             label cfgdata
             userdata: "#cloud-config\n"
         "##]],
     );
     check(
-        json!({"name": "seed", "secret": {"secretName": "none", "optional": true}}),
-        json!({}),
+        &json!({"name": "seed", "secret": {"secretName": "none", "optional": true}}),
+        &json!({}),
         &expect![[r#"
             label cfgdata
         "#]],
     );
     check(
-        json!({"name": "seed", "serviceAccount": {"serviceAccountName": "robot"}}),
-        json!({}),
+        &json!({"name": "seed", "serviceAccount": {"serviceAccountName": "robot"}}),
+        &json!({}),
         &expect![[r#"
             label cfgdata
             namespace: "user-vms"
@@ -164,8 +164,8 @@ fn files_of_objects() {
         "#]],
     );
     check(
-        json!({"name": "seed", "sysprep": {"configMap": {"name": "windows"}}}),
-        json!({}),
+        &json!({"name": "seed", "sysprep": {"configMap": {"name": "windows"}}}),
+        &json!({}),
         &expect![[r#"
             label unattendCD
             Unattend.XML: "<a/>"
@@ -177,8 +177,8 @@ fn files_of_objects() {
         {"path": "name", "fieldRef": {"fieldPath": "metadata.name"}},
     ]);
     check(
-        json!({"name": "seed", "downwardAPI": {"fields": fields}}),
-        json!({}),
+        &json!({"name": "seed", "downwardAPI": {"fields": fields}}),
+        &json!({}),
         &expect![[r#"
             label cfgdata
             labels: "app=\"web\"\ntier=\"a\\\"b\""
@@ -191,58 +191,58 @@ fn files_of_objects() {
 #[test]
 fn what_is_missing_is_named() {
     check(
-        json!({"name": "seed", "cloudInitNoCloud": {"secretRef": {"name": "none"}}}),
-        json!({}),
+        &json!({"name": "seed", "cloudInitNoCloud": {"secretRef": {"name": "none"}}}),
+        &json!({}),
         &expect![[r#"
             error: volume "seed" needs Secret "none", which does not exist; create it, or correct its name
         "#]],
     );
     check(
-        json!({"name": "seed", "cloudInitNoCloud": {"secretRef": {"name": "net"}}}),
-        json!({}),
+        &json!({"name": "seed", "cloudInitNoCloud": {"secretRef": {"name": "net"}}}),
+        &json!({}),
         &expect![[r#"
             error: no cloud-init data-source found at volume: seed (Secret "net" has none of the keys userdata, userData)
         "#]],
     );
     check(
-        json!({"name": "seed", "cloudInitNoCloud": {"userDataBase64": "%"}}),
-        json!({}),
+        &json!({"name": "seed", "cloudInitNoCloud": {"userDataBase64": "%"}}),
+        &json!({}),
         &expect![[r#"
             error: userDataBase64 of volume "seed" is not base64
         "#]],
     );
     check(
-        json!({"name": "seed", "cloudInitNoCloud": {}}),
-        json!({}),
+        &json!({"name": "seed", "cloudInitNoCloud": {}}),
+        &json!({}),
         &expect![[r#"
             error: volume "seed": userDataBase64, userData, networkDataBase64 or networkData is required for a cloud-init data source
         "#]],
     );
     check(
-        json!({"name": "seed", "configMap": {"name": "none"}}),
-        json!({}),
+        &json!({"name": "seed", "configMap": {"name": "none"}}),
+        &json!({}),
         &expect![[r#"
             error: volume "seed" needs ConfigMap "none", which does not exist; create it, or correct its name
         "#]],
     );
     check(
-        json!({"name": "seed", "sysprep": {"configMap": {"name": "app"}}}),
-        json!({}),
+        &json!({"name": "seed", "sysprep": {"configMap": {"name": "app"}}}),
+        &json!({}),
         &expect![[r#"
             error: volume "seed": Sysprep drive should contain autounattend.xml or unattend.xml but neither were found.
         "#]],
     );
     let fields = json!([{"path": "x", "fieldRef": {"fieldPath": "status.podIP"}}]);
     check(
-        json!({"name": "seed", "downwardAPI": {"fields": fields}}),
-        json!({}),
+        &json!({"name": "seed", "downwardAPI": {"fields": fields}}),
+        &json!({}),
         &expect![[r#"
             error: volume "seed": there is no field "status.podIP" to tell the guest; metadata's can be told
         "#]],
     );
     check(
-        json!({"name": "seed", "emptyDisk": {"capacity": "1Gi"}}),
-        json!({}),
+        &json!({"name": "seed", "emptyDisk": {"capacity": "1Gi"}}),
+        &json!({}),
         &expect![[r#"
             error: disk "seed" is not made of files
         "#]],
@@ -260,8 +260,8 @@ fn what_is_missing_is_named() {
 #[test]
 fn all_references_are_known_beforehand() {
     let vmi = machine(
-        json!({"name": "seed", "cloudInitNoCloud": {"secretRef": {"name": "init"}, "networkDataSecretRef": {"name": "net"}}}),
-        json!({
+        &json!({"name": "seed", "cloudInitNoCloud": {"secretRef": {"name": "init"}, "networkDataSecretRef": {"name": "net"}}}),
+        &json!({
             "accessCredentials": [
                 {"sshPublicKey": {"source": {"secret": {"secretName": "keys"}}, "propagationMethod": {"noCloud": {}}}},
                 {"userPassword": {"source": {"secret": {"secretName": "pw"}}, "propagationMethod": {"qemuGuestAgent": {}}}},
