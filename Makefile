@@ -192,6 +192,7 @@ codegen: ## write the generated files again from the Kubernetes Go module
 	cargo xtask codegen protobuf
 	cargo xtask codegen merge-keys
 	cargo xtask codegen argoproj
+	cargo xtask codegen machines
 	cargo xtask tidy --lock
 
 .PHONY: clean

@@ -2,13 +2,16 @@
 //!
 //! `codegen schema` writes the two data files of the schema crate: the table of facts (text) and the descriptions
 //! (compressed). `codegen protobuf` writes the table of messages of the protobuf crate,
-//! `codegen merge-keys` that of the kustomize crate, and `codegen argoproj` the facts about Argo CD's kinds. With `--check` nothing is written and a difference is an error.
+//! `codegen merge-keys` that of the kustomize crate, `codegen argoproj` the facts about Argo CD's kinds,
+//! and `codegen machines` those about the kinds of virtual machines. With `--check` nothing is written and a difference is an error.
 
 mod argoproj;
+mod crd_facts;
 mod descriptions;
 mod discovery;
 mod enums;
 mod gotypes;
+mod machines;
 mod merge_keys;
 mod protobuf;
 mod protofile;
@@ -106,7 +109,7 @@ pub(crate) fn schema(check: bool) -> Result<()> {
     Ok(())
 }
 
-/// `cargo xtask codegen schema|protobuf|merge-keys|argoproj [--check]`.
+/// `cargo xtask codegen schema|protobuf|merge-keys|argoproj|machines [--check]`.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
@@ -118,6 +121,10 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         ["merge-keys", "--check"] => merge_keys::run(true),
         ["argoproj"] => argoproj::run(false),
         ["argoproj", "--check"] => argoproj::run(true),
-        _ => anyhow::bail!("usage: cargo xtask codegen schema|protobuf|merge-keys|argoproj [--check]"),
+        ["machines"] => machines::run(false),
+        ["machines", "--check"] => machines::run(true),
+        _ => {
+            anyhow::bail!("usage: cargo xtask codegen schema|protobuf|merge-keys|argoproj|machines [--check]")
+        }
     }
 }

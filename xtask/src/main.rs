@@ -25,7 +25,7 @@ const COMMANDS: &[Command] = &[
     ("tidy", "check what ARCHITECTURE.md promises", tidy::run),
     (
         "codegen",
-        "schema|protobuf|merge-keys|argoproj [--check]: write (or check) the facts about kinds",
+        "schema|protobuf|merge-keys|argoproj|machines [--check]: write (or check) the facts about kinds",
         codegen::run,
     ),
     (

@@ -16,6 +16,12 @@ pub(crate) const KUBERNETES: &str = "v1.36.3";
 pub(crate) const ARGO_CD_MODULE: &str = "github.com/argoproj/argo-cd/v3";
 /// The version of Argo CD whose kinds Fairway serves.
 pub(crate) const ARGO_CD: &str = "v3.2.11";
+/// The Go module of KubeVirt, with its version.
+pub(crate) const KUBEVIRT: &str = "kubevirt.io/kubevirt@v1.5.2";
+/// The Go module of KubeVirt's data importer, with its version.
+pub(crate) const CDI: &str = "kubevirt.io/containerized-data-importer@v1.61.1";
+/// The Go module of Multus' networks, with its version.
+pub(crate) const MULTUS: &str = "github.com/k8snetworkplumbingwg/network-attachment-definition-client@v1.7.5";
 /// The crate that the descriptions are taken from.
 pub(crate) const K8S_OPENAPI: &str = "0.29.0";
 /// The module of that crate for [`KUBERNETES`].

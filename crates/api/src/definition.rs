@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::facts::{Field, Form, KindFacts, Rule, Simple, Table, TypeFacts, kinds};
-use crate::{argoproj, fairway};
+use crate::facts::{Field, Form, KindFacts, PERCENT, QUANTITY, Rule, Simple, Table, TypeFacts, kinds};
+use crate::{argoproj, fairway, kubevirt};
 
 /// What a file of facts is about.
 #[derive(Debug)]
-struct Source {
-    group: &'static str,
-    facts: &'static str,
+pub(crate) struct Source {
+    pub(crate) group: &'static str,
+    pub(crate) facts: &'static str,
     /// `Kind.path.of.field: what it is`, a line each.
-    words: &'static str,
+    pub(crate) words: &'static str,
 }
 
 static SOURCES: [Source; 3] = [
@@ -39,10 +39,19 @@ pub struct Definition {
     kind: KindFacts<'static>,
 }
 
-/// All definitions.
+/// The definitions of all domains that are served.
 pub fn definitions() -> Vec<Definition> {
+    of_sources(&SOURCES)
+}
+
+/// The definitions of virtual machines' kinds. They are not among [`definitions`]: whoever serves them acts on them.
+pub fn machine_definitions() -> Vec<Definition> {
+    of_sources(&kubevirt::SOURCES)
+}
+
+fn of_sources(sources: &'static [Source]) -> Vec<Definition> {
     let mut found = Vec::new();
-    for source in &SOURCES {
+    for source in sources {
         // The text is part of the program, and tests read each.
         for kind in kinds(source.facts).unwrap_or_default() {
             found.push(Definition { source, kind });
@@ -64,8 +73,12 @@ impl Definition {
 
     /// Changes when the definition does.
     pub fn fingerprint(&self) -> u64 {
-        // FNV-1a: no secret, only a change must be seen.
-        let bytes = self.source.facts.bytes().chain(self.source.words.bytes());
+        // FNV-1a: no secret, only a change must be seen. Long tables say in their first line what they sum up to, so
+        // that they need not be read for this.
+        let facts = self.source.facts;
+        let first = facts.lines().next().unwrap_or_default();
+        let read = if first.contains(" sum=") { first } else { facts };
+        let bytes = read.bytes().chain(self.source.words.bytes());
         bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         })
@@ -82,6 +95,9 @@ impl Definition {
         });
         if !kind.short_names.is_empty() {
             names["shortNames"] = json!(kind.short_names);
+        }
+        if !kind.categories.is_empty() {
+            names["categories"] = json!(kind.categories);
         }
         let mut version = json!({"name": kind.version, "served": true, "storage": true});
         if kind.status {
@@ -192,6 +208,9 @@ fn structure(facts: &TypeFacts<'_>, of_type: &dyn Fn(&str) -> Value) -> Value {
     if facts.open {
         schema["x-kubernetes-preserve-unknown-fields"] = json!(true);
     }
+    if facts.nullable {
+        schema["nullable"] = json!(true);
+    }
     schema
 }
 
@@ -204,10 +223,19 @@ fn value_of(field: &Field<'_>, of_type: &dyn Fn(&str) -> Value) -> Value {
             }
             Rule::Atomic => ("x-kubernetes-map-type", json!("atomic")),
             Rule::Set => ("x-kubernetes-list-type", json!("set")),
-            Rule::Key(key) => {
+            Rule::Key(keys) => {
                 schema["x-kubernetes-list-type"] = json!("map");
-                ("x-kubernetes-list-map-keys", json!([key]))
+                ("x-kubernetes-list-map-keys", keys.split(',').collect())
             }
+            Rule::Nullable => ("nullable", json!(true)),
+            Rule::MaxItems(limit) => ("maxItems", json!(limit)),
+            Rule::Minimum(limit) => ("minimum", json!(limit)),
+            Rule::Maximum(limit) => ("maximum", json!(limit)),
+            Rule::Default(text) => ("default", json!(text)),
+            Rule::Check(message, expression) => (
+                "x-kubernetes-validations",
+                json!([{"message": message, "rule": expression}]),
+            ),
             Rule::Enum(values) => ("enum", values.split('|').collect()),
             Rule::MinLength(limit) => ("minLength", json!(limit)),
             Rule::MaxLength(limit) => ("maxLength", json!(limit)),
@@ -234,10 +262,15 @@ fn simple_schema(simple: Simple) -> Value {
         Simple::Integer => json!({"type": "integer"}),
         Simple::Int64 => json!({"type": "integer", "format": "int64"}),
         Simple::Int32 => json!({"type": "integer", "format": "int32"}),
+        Simple::Number => json!({"type": "number"}),
         Simple::Time => json!({"type": "string", "format": "date-time"}),
         Simple::IntOrString => json!({
             "anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": true,
         }),
+        Simple::Quantity => json!({
+            "anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": true, "pattern": QUANTITY,
+        }),
+        Simple::Percent => json!({"type": "string", "pattern": PERCENT}),
         Simple::Object => json!({"type": "object"}),
         Simple::Open => json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
         Simple::Any => json!({"x-kubernetes-preserve-unknown-fields": true}),
@@ -271,5 +304,7 @@ fn describe<'p>(schema: &mut Value, mut path: impl Iterator<Item = &'p str>, wor
     }
 }
 
+#[cfg(test)]
+mod machine_tests;
 #[cfg(test)]
 mod tests;

@@ -13,8 +13,9 @@
 //!
 //! Kinds and their columns come first, so that names are found without reading the types. A kind's fields are those of
 //! the type of its name. A field is a name (`!`: it must be there), a form and what holds for its values. Forms are
-//! `string`, `boolean`, `integer`, `int64`, `int32`, `time`, `int-or-string`, `object` (no fields known), `open` (any
-//! fields), `any` (any value), `[]FORM`, `{}FORM` and names of types, which must not contain themselves.
+//! `string`, `boolean`, `integer`, `int64`, `int32`, `number`, `time`, `int-or-string`, `quantity`, `percent`, `object` (no fields
+//! known), `open` (any fields), `any` (any value), `[]FORM`, `{}FORM` and names of types, which must not contain
+//! themselves.
 
 use std::collections::HashMap;
 
@@ -44,6 +45,8 @@ pub struct KindFacts<'t> {
     pub also: Vec<&'t str>,
     /// Abbreviations.
     pub short_names: Vec<&'t str>,
+    /// Words that stand for several kinds, such as `all`.
+    pub categories: Vec<&'t str>,
     /// There is `/status`.
     pub status: bool,
     /// Objects are encrypted at rest.
@@ -72,6 +75,8 @@ pub struct TypeFacts<'t> {
     pub atomic: bool,
     /// Fields that are not listed are kept.
     pub open: bool,
+    /// Null is a value.
+    pub nullable: bool,
     /// Its fields, in the text's order.
     pub fields: Vec<Field<'t>>,
 }
@@ -115,10 +120,16 @@ pub enum Simple {
     Int64,
     /// A whole number of 32 bits.
     Int32,
+    /// A number.
+    Number,
     /// A moment, as RFC 3339 writes it.
     Time,
     /// A whole number or a text.
     IntOrString,
+    /// A whole number or a text that is an amount.
+    Quantity,
+    /// A text between 0 and 1.
+    Percent,
     /// A map without known fields.
     Object,
     /// A map with any fields.
@@ -134,8 +145,20 @@ pub enum Rule<'t> {
     Atomic,
     /// A list whose elements identify themselves.
     Set,
-    /// A list whose elements this field identifies.
+    /// A list whose elements these fields identify, separated by commas.
     Key(&'t str),
+    /// Null is a value.
+    Nullable,
+    /// At most so many elements.
+    MaxItems(u64),
+    /// At least this number.
+    Minimum(i64),
+    /// At most this number.
+    Maximum(i64),
+    /// What it is if nobody says: a text.
+    Default(&'t str),
+    /// An expression that must hold, after what is said if it does not; the last of the rules.
+    Check(&'t str, &'t str),
     /// One of these, separated by bars.
     Enum(&'t str),
     /// At least so many characters.
@@ -146,14 +169,22 @@ pub enum Rule<'t> {
     Pattern(&'t str),
 }
 
-const SIMPLE: [(&str, Simple); 10] = [
+/// What amounts look like.
+pub const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+/// What shares of one look like.
+pub const PERCENT: &str = r"^(0(?:\.\d{1,3})?|1)$";
+
+const SIMPLE: [(&str, Simple); 13] = [
     ("string", Simple::String),
     ("boolean", Simple::Boolean),
     ("integer", Simple::Integer),
     ("int64", Simple::Int64),
     ("int32", Simple::Int32),
+    ("number", Simple::Number),
     ("time", Simple::Time),
     ("int-or-string", Simple::IntOrString),
+    ("quantity", Simple::Quantity),
+    ("percent", Simple::Percent),
     ("object", Simple::Object),
     ("open", Simple::Open),
     ("any", Simple::Any),
@@ -207,6 +238,7 @@ fn kind(rest: &str) -> Option<KindFacts<'_>> {
         match (word, word.split_once('=')) {
             (_, Some(("short", names))) => found.short_names = names.split(',').collect(),
             (_, Some(("also", versions))) => found.also = versions.split(',').collect(),
+            (_, Some(("in", names))) => found.categories = names.split(',').collect(),
             ("status", _) => found.status = true,
             ("sealed", _) => found.sealed = true,
             _ => return None,
@@ -243,6 +275,7 @@ impl<'t> Table<'t> {
                     match word {
                         "atomic" => facts.atomic = true,
                         "open" => facts.open = true,
+                        "nullable" => facts.nullable = true,
                         _ => return Err(format!("not a type: {line:?}")),
                     }
                 }
@@ -291,10 +324,20 @@ fn field(rest: &str) -> Option<Field<'_>> {
             rules.push(Rule::Pattern(pattern));
             break;
         }
+        if let Some(check) = rest.strip_prefix("check=") {
+            let (message, expression) = check.split_once(" if not ")?;
+            rules.push(Rule::Check(message, expression));
+            break;
+        }
         let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
         rules.push(match (word, word.split_once('=')) {
             ("atomic", _) => Rule::Atomic,
             ("set", _) => Rule::Set,
+            ("nullable", _) => Rule::Nullable,
+            (_, Some(("items", limit))) => Rule::MaxItems(limit.parse().ok()?),
+            (_, Some(("least", limit))) => Rule::Minimum(limit.parse().ok()?),
+            (_, Some(("most", limit))) => Rule::Maximum(limit.parse().ok()?),
+            (_, Some(("default", text))) => Rule::Default(text),
             (_, Some(("key", key))) => Rule::Key(key),
             (_, Some(("enum", values))) => Rule::Enum(values),
             (_, Some(("min", limit))) => Rule::MinLength(limit.parse().ok()?),
@@ -314,6 +357,29 @@ fn field(rest: &str) -> Option<Field<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_machines_say_of_fields() {
+        let text = "kind A as a Cluster v1 short=x in=all,some\ntype A nullable\n  \
+                    a {}quantity nullable items=3 least=0 most=100 default=\n  b []string check=No way if not self.all(it, it)\n";
+        let table = Table::parse(text).unwrap();
+        assert_eq!(table.kinds[0].categories, ["all", "some"]);
+        let facts = &table.types["A"];
+        assert!(facts.nullable);
+        assert_eq!(
+            facts.fields[0].form,
+            Form::Map(Box::new(Form::Simple(Simple::Quantity)))
+        );
+        let rules = [
+            Rule::Nullable,
+            Rule::MaxItems(3),
+            Rule::Minimum(0),
+            Rule::Maximum(100),
+            Rule::Default(""),
+        ];
+        assert_eq!(facts.fields[0].rules, rules);
+        assert_eq!(facts.fields[1].rules, [Rule::Check("No way", "self.all(it, it)")]);
+    }
 
     #[test]
     fn what_is_not_in_the_form_is_refused() {

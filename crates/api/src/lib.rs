@@ -8,10 +8,11 @@
 pub mod argoproj;
 pub mod facts;
 pub mod fairway;
+pub mod kubevirt;
 
 mod definition;
 
-pub use definition::{Definition, definitions};
+pub use definition::{Definition, definitions, machine_definitions};
 
 /// The names of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use anyhow::Result;
 use super::Problem;
 use super::lock::{LOCK, Lock, hash};
 use super::source::SourceFile;
-use crate::upstream::{ARGO_CD, ARGO_CD_MODULE};
+use crate::upstream::{ARGO_CD, ARGO_CD_MODULE, CDI, KUBEVIRT, MULTUS};
 
 pub(super) struct Outcome {
     pub(super) summary: String,
@@ -25,12 +25,16 @@ pub(super) fn check(root: &Path, sources: &[SourceFile]) -> Result<Outcome> {
     let mut how = "hashes compared";
     if let Some((_, _, codegen)) = crate::command("codegen") {
         let cache = module_cache();
-        for (what, module) in [
-            ("schema", "k8s.io/kubernetes@v1.36.3".to_owned()),
-            ("argoproj", format!("{ARGO_CD_MODULE}@{ARGO_CD}")),
-        ] {
+        let argo_cd = format!("{ARGO_CD_MODULE}@{ARGO_CD}");
+        let inputs: [(&str, &[&str]); 3] = [
+            ("schema", &["k8s.io/kubernetes@v1.36.3"]),
+            ("argoproj", &[&argo_cd]),
+            ("machines", &[KUBEVIRT, CDI, MULTUS]),
+        ];
+        for (what, modules) in inputs {
             // Tidy downloads nothing.
-            if !cache.as_ref().is_some_and(|cache| cache.join(module).is_dir()) {
+            let at_hand = |module: &&str| cache.as_ref().is_some_and(|cache| cache.join(module).is_dir());
+            if !modules.iter().all(at_hand) {
                 continue;
             }
             how = "generated again and compared";

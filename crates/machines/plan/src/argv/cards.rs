@@ -1,0 +1,49 @@
+//! Network cards.
+
+use serde_json::{Value, json};
+
+use super::disks::node_name;
+use super::layout::card_key;
+use super::{ArgvError, Layout};
+use crate::machine::{CardModel, CardPlan, MachinePlan};
+
+/// What a card's frames go to: a socket on which QEMU listens, so that a switch which went away can come back.
+pub fn card_backend(card: &CardPlan, socket: &str) -> Value {
+    json!({
+        "type": "stream",
+        "id": node_name("net", &card.name),
+        "server": true,
+        "addr": {"type": "unix", "path": socket},
+    })
+}
+
+/// The device of a card.
+pub fn card_device(plan: &MachinePlan, card: &CardPlan, layout: &Layout) -> Result<Value, ArgvError> {
+    let driver = match card.model {
+        CardModel::Virtio if plan.transitional => "virtio-net-pci-transitional",
+        CardModel::Virtio => "virtio-net-pci",
+        CardModel::E1000 => "e1000",
+        CardModel::E1000e => "e1000e",
+        CardModel::Ne2kPci => "ne2k_pci",
+        CardModel::Pcnet => "pcnet",
+        CardModel::Rtl8139 => "rtl8139",
+    };
+    let (bus, address) = layout.pci(&card_key(&card.name))?;
+    let mut device = json!({
+        "driver": driver,
+        "id": format!("ua-{}", card.name),
+        "netdev": node_name("net", &card.name),
+        "mac": card.mac,
+        "bus": bus,
+        "addr": address,
+    });
+    match card.boot_index {
+        Some(index) => device["bootindex"] = json!(index),
+        // Only a card that may start the guest needs a program for it.
+        None => device["romfile"] = json!(""),
+    }
+    if let Some(index) = card.acpi_index {
+        device["acpi-index"] = json!(index);
+    }
+    Ok(device)
+}

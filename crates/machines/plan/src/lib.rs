@@ -1,0 +1,30 @@
+//! Virtual machines, without anything that touches the world: what KubeVirt's objects mean, what is wrong with them, which
+//! machine they describe, how QEMU is told so, and what to do next with a machine that is observed.
+//!
+//! The way of an object: [`instance`] makes an instance of a machine, [`instancetype`] and [`defaults`] complete its JSON, [`validate`] judges it, [`plan`] makes a
+//! [`machine::MachinePlan`] of it, with everything that cannot be had ([`unsupported`]) named, and [`argv`] writes it as
+//! arguments of QEMU for a given host. [`seed`] and [`iso`] make the disks that a guest reads its configuration from.
+//! [`attachment`] reads
+//! networks. [`lifecycle`] and [`phase`] decide what happens when; [`impact`] says beforehand what a change will cost.
+
+mod edit;
+
+pub mod argv;
+pub mod attachment;
+pub mod defaults;
+pub mod identity;
+pub mod impact;
+pub mod instance;
+pub mod instancetype;
+pub mod iso;
+pub mod lifecycle;
+pub mod machine;
+pub mod memory_hotplug;
+pub mod pci;
+pub mod phase;
+pub mod plan;
+pub mod seed;
+pub mod settings;
+pub mod unsupported;
+pub mod validate;
+pub mod view;

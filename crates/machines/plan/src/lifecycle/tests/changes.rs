@@ -1,0 +1,163 @@
+//! Changes of a machine that runs.
+
+use expect_test::expect;
+
+use super::play;
+
+#[test]
+fn changes_while_it_runs() {
+    play(
+        "
+        strategy Always
+        sync
+        phase Running
+        sync
+        template {spec: {domain: {cpu: {sockets: 2}}}}
+        sync
+        sync
+        template {spec: {domain: {memory: {guest: 2Gi}}}, metadata: {labels: {tier: front}}}
+        sync
+        template {spec: {nodeSelector: {zone: a}}}
+        sync
+        sync
+        template {spec: {domain: {devices: {disks: [{name: root, disk: {bus: virtio}}, {name: more, disk: {bus: scsi}}]}}, volumes: [{name: root, dataVolume: {name: root}}, {name: more, dataVolume: {name: more, hotpluggable: true}}]}}
+        sync
+        sync
+        template {spec: {domain: {cpu: {sockets: 8}}}}
+        sync
+        template {spec: {domain: {cpu: {sockets: 2}}}}
+        sync
+        template {spec: {domain: {cpu: {cores: 2}}}}
+        sync
+        template {spec: {domain: {memory: {guest: 3Gi}}}}
+        sync
+        template {spec: {domain: {cpu: {cores: 1}}}}
+        sync
+        ",
+        &expect![[r#"
+            > strategy Always
+            > sync
+              AddFinalizer
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False
+            > phase Running
+            > sync
+              Running Ready=True
+            > template {spec: {domain: {cpu: {sockets: 2}}}}
+            > sync
+              UpdateInstance([Sockets(2)])
+              Running Ready=True
+            > sync
+              Running Ready=True
+            > template {spec: {domain: {memory: {guest: 2Gi}}}, metadata: {labels: {tier: front}}}
+            > sync
+              UpdateInstance([Labels(Object {"app": String("web"), "tier": String("front")}), Memory("2Gi")])
+              Running Ready=True
+            > template {spec: {nodeSelector: {zone: a}}}
+            > sync
+              UpdateInstance([Placement { field: "nodeSelector", value: Object {"zone": String("a")} }])
+              Running Ready=True
+            > sync
+              Running Ready=True
+            > template {spec: {domain: {devices: {disks: [{name: root, disk: {bus: virtio}}, {name: more, disk: {bus: scsi}}]}}, volumes: [{name: root, dataVolume: {name: root}}, {name: more, dataVolume: {name: more, hotpluggable: true}}]}}
+            > sync
+              UpdateInstance([Volumes { volumes: Array [Object {"name": String("root"), "dataVolume": Object {"name": String("root")}}, Object {"name": String("more"), "dataVolume": Object {"name": String("more"), "hotpluggable": Bool(true)}}], disks: Array [Object {"name": String("root"), "disk": Object {"bus": String("virtio")}}, Object {"name": String("more"), "disk": Object {"bus": String("scsi")}}] }])
+              Running Ready=True
+            > sync
+              Running Ready=True
+            > template {spec: {domain: {cpu: {sockets: 8}}}}
+            > sync
+              Running Ready=True RestartRequired=True (CPU sockets updated in template spec to a value higher than what's available)
+            > template {spec: {domain: {cpu: {sockets: 2}}}}
+            > sync
+              Running Ready=True
+            > template {spec: {domain: {cpu: {cores: 2}}}}
+            > sync
+              Running Ready=True RestartRequired=True (a non-live-updatable field was changed in the template spec)
+            > template {spec: {domain: {memory: {guest: 3Gi}}}}
+            > sync
+              Running Ready=True RestartRequired=True (a non-live-updatable field was changed in the template spec)
+            > template {spec: {domain: {cpu: {cores: 1}}}}
+            > sync
+              UpdateInstance([Memory("3Gi")])
+              Running Ready=True
+        "#]],
+    );
+}
+
+#[test]
+fn a_change_from_git_restarts() {
+    play(
+        "
+        strategy Always
+        sync
+        phase Running
+        sync
+        git on
+        annotate {fairway.dev/restart: manual}
+        template {spec: {domain: {cpu: {cores: 2}}}}
+        sync
+        annotate {fairway.dev/restart: automatic}
+        sync
+        phase Succeeded
+        sync
+        sync
+        phase Running
+        sync
+        strategy Manual
+        template {spec: {domain: {cpu: {cores: 4}}}}
+        sync
+        gone
+        sync
+        sync
+        ",
+        &expect![[r#"
+            > strategy Always
+            > sync
+              AddFinalizer
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False
+            > phase Running
+            > sync
+              Running Ready=True
+            > git on
+            > annotate {fairway.dev/restart: manual}
+            > template {spec: {domain: {cpu: {cores: 2}}}}
+            > sync
+              Running Ready=True RestartRequired=True (a non-live-updatable field was changed in the template spec)
+            > annotate {fairway.dev/restart: automatic}
+            > sync
+              DeleteInstance { uid: "vmi-1" }
+              event Restart: Restarting the virtual machine for a change from Git: a non-live-updatable field was changed in the template spec
+              event SuccessfulDelete: Stopped the virtual machine by deleting the virtual machine instance vmi-1
+              Stopping Ready=True
+            > phase Succeeded
+            > sync
+              ReleaseInstance { uid: "vmi-1" }
+              Stopped Ready=False
+            > sync
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False
+            > phase Running
+            > sync
+              Running Ready=True
+            > strategy Manual
+            > template {spec: {domain: {cpu: {cores: 4}}}}
+            > sync
+              DeleteInstance { uid: "vmi-2" }
+              event Restart: Restarting the virtual machine for a change from Git: a non-live-updatable field was changed in the template spec
+              event SuccessfulDelete: Stopped the virtual machine by deleting the virtual machine instance vmi-2
+              Stopping Ready=True <Start>
+            > gone
+            > sync
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False <Start>
+            > sync
+              Starting Ready=False
+        "#]],
+    );
+}
