@@ -49,7 +49,8 @@ fn a_client_gets_its_own_address_and_no_other() {
     use DhcpMessageType::{Ack, Nak, Offer};
     const NONE: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
     let (own, other, router) = (OWN.octets(), OTHER.octets(), ROUTER.octets());
-    let cases: Vec<(&str, Vec<u8>, Option<(DhcpMessageType, Ipv4Addr)>)> = vec![
+    type Answered = Option<(DhcpMessageType, Ipv4Addr)>;
+    let cases: Vec<(&str, Vec<u8>, Answered)> = vec![
         ("discovers", message(1, NONE, &[]), Some((Offer, OWN))),
         (
             "discovers, wishing another",

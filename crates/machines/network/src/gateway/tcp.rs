@@ -285,12 +285,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carrying<S> {
     fn move_bytes(&mut self, stack: &mut Stack, cx: &mut Context<'_>) -> bool {
         let socket = stack.socket_mut();
         self.was_open |= socket.state() != State::Listen;
-        let out = self.to_other(socket, cx);
-        let back = self.to_guest(socket, cx);
+        let out = self.copy_out(socket, cx);
+        let back = self.copy_in(socket, cx);
         out | back
     }
 
-    fn to_other(&mut self, socket: &mut Socket<'_>, cx: &mut Context<'_>) -> bool {
+    fn copy_out(&mut self, socket: &mut Socket<'_>, cx: &mut Context<'_>) -> bool {
         let mut any = false;
         while socket.can_recv() {
             let other = Pin::new(&mut self.other);
@@ -320,7 +320,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carrying<S> {
         any
     }
 
-    fn to_guest(&mut self, socket: &mut Socket<'_>, cx: &mut Context<'_>) -> bool {
+    fn copy_in(&mut self, socket: &mut Socket<'_>, cx: &mut Context<'_>) -> bool {
         let mut any = false;
         while !self.other_is_done && socket.can_send() {
             let other = Pin::new(&mut self.other);

@@ -152,6 +152,13 @@ impl Guest {
         self.unsent.clear();
     }
 
+    /// Leaves its socket's path to somebody else.
+    pub(crate) fn leave(&mut self) {
+        std::fs::remove_file(&self.path).unwrap();
+        self.listener = UnixListener::bind(self.path.with_extension("elsewhere")).unwrap();
+        self.connection = None;
+    }
+
     /// What QEMU sends when a machine has arrived: a reverse ARP with its card's address.
     pub(crate) fn announce(&mut self) {
         let mut frame = vec![0xff; 6];

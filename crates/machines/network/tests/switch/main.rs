@@ -1,7 +1,9 @@
 //! The switch with guests that are real TCP/IP stacks behind the sockets that QEMU would listen on.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
 mod guest;
 mod lifecycle;
+mod real_qemu;
 mod world;
 
 use std::net::Ipv4Addr;

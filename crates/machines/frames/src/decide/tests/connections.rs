@@ -9,12 +9,11 @@ fn udp(from: u8, to: Ipv4Addr, sport: u16, dport: u16) -> Vec<u8> {
     build::udp(route(from, to), sport, dport, b"x")
 }
 
-/// Where a frame went, with the packet's ends as they now are.
-fn went(
-    switch: &mut Switch,
-    from: u8,
-    frame: Vec<u8>,
-) -> Result<(PortId, (Ipv4Addr, u16), (Ipv4Addr, u16)), Reason> {
+/// A port, and the packet's ends as they now are.
+type Went = (PortId, (Ipv4Addr, u16), (Ipv4Addr, u16));
+
+/// Where a frame went.
+fn went(switch: &mut Switch, from: u8, frame: Vec<u8>) -> Result<Went, Reason> {
     let (verdict, frame) = decided(switch, from, frame);
     match verdict {
         Verdict::Forward(port) => {
