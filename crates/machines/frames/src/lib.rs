@@ -13,6 +13,7 @@
 //! never goes back.
 
 pub mod address;
+pub mod allocation;
 pub mod build;
 pub mod checksum;
 pub mod decide;

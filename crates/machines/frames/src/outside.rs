@@ -17,6 +17,34 @@ pub struct Allowed {
     pub port: Option<u16>,
 }
 
+/// Why a text is no exception.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error(
+    "{0:?} is not a destination: write an address or a network, and a port if only one is meant, as in 192.0.2.7:443 or 10.0.0.0/8"
+)]
+pub struct NotADestination(String);
+
+impl std::str::FromStr for Allowed {
+    type Err = NotADestination;
+
+    fn from_str(text: &str) -> Result<Self, NotADestination> {
+        let wrong = || NotADestination(text.to_owned());
+        let (place, port) = match text.split_once(':') {
+            // `u16::from_str` would take "+80".
+            Some((place, port)) if port.bytes().all(|digit| digit.is_ascii_digit()) => {
+                (place, Some(port.parse().map_err(|_| wrong())?))
+            }
+            Some(_) => return Err(wrong()),
+            None => (text, None),
+        };
+        let network = match place.parse::<Ipv4Addr>() {
+            Ok(address) => Cidr::host(address),
+            Err(_) => place.parse().map_err(|_| wrong())?,
+        };
+        Ok(Self { network, port })
+    }
+}
+
 /// What the operator allows and forbids.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outside {
@@ -83,6 +111,27 @@ impl Outside {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn exceptions_are_addresses_or_networks_with_or_without_a_port() {
+        for (text, expected) in [
+            ("192.0.2.7:443", Some(("192.0.2.7/32", Some(443)))),
+            ("192.0.2.7", Some(("192.0.2.7/32", None))),
+            ("10.0.0.0/8", Some(("10.0.0.0/8", None))),
+            ("10.0.0.0/8:53", Some(("10.0.0.0/8", Some(53)))),
+            ("10.0.0.0/8:", None),
+            ("10.0.0.0/8:+5", None),
+            ("10.0.0.0/8:70000", None),
+            ("example.org:80", None),
+            ("::1", None),
+        ] {
+            let expected = expected.map(|(network, port)| Allowed {
+                network: network.parse().unwrap(),
+                port,
+            });
+            assert_eq!(text.parse::<Allowed>().ok(), expected, "{text}");
+        }
+    }
 
     #[test]
     fn guests_do_not_reach_the_host_or_its_metadata() {

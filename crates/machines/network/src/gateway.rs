@@ -25,9 +25,6 @@ pub(crate) use outside::connect as connect_outside;
 
 /// Packets that wait for a flow. More are dropped; TCP sends them again.
 const WAITING: usize = 256;
-/// Flows of the node, and of one guest: each is a file of the host's, and memory.
-const FLOWS: usize = 4096;
-const FLOWS_PER_GUEST: usize = 1024;
 
 /// A connection that ends at the gateway.
 pub(crate) struct Flow {
@@ -158,7 +155,7 @@ impl Core {
         T: FnOnce(FlowEnd, mpsc::Receiver<Vec<u8>>) -> F,
     {
         let of_guest = self.flows_of.get(&guest).copied().unwrap_or(0);
-        if self.flows.len() >= FLOWS || of_guest >= FLOWS_PER_GUEST {
+        if self.flows.len() >= self.flow_bounds.total || of_guest >= self.flow_bounds.per_guest {
             return None;
         }
         let (sender, packets) = mpsc::channel(WAITING);

@@ -180,6 +180,8 @@ fn batch(core: &mut Core, port: PortId, bytes: &mut [u8], runs: &mut Vec<Run>) -
     core.counters.frames += frames;
     core.counters.bytes += at as u64 - frames * PREFIX as u64;
     send_runs(core, bytes, runs);
+    // Answers to this port, all at once. An error is seen by the reading half as well.
+    let _ = core.port_mut(port).flush();
     Ok(at)
 }
 
@@ -214,3 +216,6 @@ fn send_runs(core: &mut Core, bytes: &[u8], runs: &mut [Run]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -78,6 +78,11 @@ impl PortState {
         self.queue.len() - self.done
     }
 
+    #[cfg(test)]
+    pub(crate) fn waiting_bytes(&self) -> &[u8] {
+        &self.queue[self.done..]
+    }
+
     fn wake_all(&mut self) {
         for waker in self.waiting.drain(..) {
             waker.wake();
@@ -123,6 +128,18 @@ impl PortState {
         true
     }
 
+    /// Puts pieces of one frame behind what waits, to be written with it. Returns whether there was room.
+    fn enqueue(&mut self, pieces: &[&[u8]]) -> bool {
+        if self.socket.is_none() || self.queued() > QUEUE {
+            return false;
+        }
+        for piece in pieces {
+            self.queue.extend_from_slice(piece);
+        }
+        self.has_queue.notify_one();
+        true
+    }
+
     /// Writes what waits. `Ok(true)`: nothing is left.
     pub(crate) fn flush(&mut self) -> std::io::Result<bool> {
         let Some(socket) = self.socket.clone() else {
@@ -163,6 +180,34 @@ pub(crate) struct Core {
     pub(crate) names: Arc<Server>,
     pub(crate) tenants: Arc<Tenants>,
     pub(crate) counters: Counters,
+    pub(crate) flow_bounds: FlowBounds,
+}
+
+/// How many connections may end at the gateway. Each is a file of the host's, of which the rest of the process needs
+/// some, too.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FlowBounds {
+    pub(crate) total: usize,
+    pub(crate) per_guest: usize,
+}
+
+impl FlowBounds {
+    /// At most a quarter of the files that the process may open, and of those a quarter for one guest.
+    pub(crate) fn of_process() -> Self {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        Self::of_files(limit.current)
+    }
+
+    fn of_files(files: Option<u64>) -> Self {
+        let files = files
+            .and_then(|files| usize::try_from(files).ok())
+            .unwrap_or(usize::MAX);
+        let total = (files / 4).clamp(64, 4096);
+        Self {
+            total,
+            per_guest: total / 4,
+        }
+    }
 }
 
 impl Core {
@@ -184,6 +229,7 @@ impl Core {
                 names,
                 tenants,
                 counters: Counters::default(),
+                flow_bounds: FlowBounds::of_process(),
             })
         })
     }
@@ -216,10 +262,20 @@ impl Core {
         }
     }
 
-    /// Sends one frame, without its length, to a port.
+    /// Queues one frame that the switch made, without its length, for a port. Many answers are then one write.
     pub(crate) fn send_frame(&mut self, port: PortId, frame: &[u8]) {
         let length = u32::try_from(frame.len()).unwrap_or(u32::MAX).to_be_bytes();
-        self.send(port, &[IoSlice::new(&length), IoSlice::new(frame)], 1);
+        self.enqueue(port, &[&length, frame]);
+    }
+
+    fn enqueue(&mut self, port: PortId, pieces: &[&[u8]]) {
+        let taken = self
+            .ports
+            .get_mut(&port)
+            .is_some_and(|state| state.enqueue(pieces));
+        if !taken {
+            self.counters.overflowed += 1;
+        }
     }
 
     /// Sends a frame that the gateway made, to the guest who has this address now.
@@ -239,13 +295,7 @@ impl Core {
         let length = u32::try_from(buffer.len() - PREFIX).unwrap_or(u32::MAX);
         buffer[..PREFIX].copy_from_slice(&length.to_be_bytes());
         buffer[PREFIX..PREFIX + ETHERNET_HEADER].copy_from_slice(&build::ethernet(gateway, mac));
-        match self.ports.get_mut(&port) {
-            Some(state) if state.socket.is_some() && state.queued() <= QUEUE => {
-                state.queue.extend_from_slice(buffer);
-                state.has_queue.notify_one();
-            }
-            _ => self.counters.overflowed += 1,
-        }
+        self.enqueue(port, &[buffer]);
     }
 
     /// Whether the gateway should wait before it sends more to a guest. If so, `waker` is woken when it may go on.
@@ -255,7 +305,10 @@ impl Core {
         };
         match self.ports.get_mut(&port) {
             Some(state) if state.queued() > CONGESTED => {
-                if let Some(waker) = waker {
+                // Once for each flow, however often it asks.
+                if let Some(waker) = waker
+                    && !state.waiting.iter().any(|known| known.will_wake(waker))
+                {
                     state.waiting.push(waker.clone());
                 }
                 true
@@ -274,6 +327,24 @@ impl Core {
             flows: self.flows.len(),
             connected_ports: self.ports.values().filter(|port| port.socket.is_some()).count(),
             ..self.counters.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_leave_files_to_the_rest_of_the_process() {
+        for (files, total, per_guest) in [
+            (Some(1024), 256, 64),
+            (Some(100), 64, 16),
+            (Some(1_048_576), 4096, 1024),
+            (None, 4096, 1024),
+        ] {
+            let bounds = FlowBounds::of_files(files);
+            assert_eq!((bounds.total, bounds.per_guest), (total, per_guest), "{files:?}");
         }
     }
 }

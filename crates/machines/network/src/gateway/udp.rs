@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use fairway_dns::{Server, Transport};
 use fairway_machines_frames::build::{self, Route, UDP_PAYLOAD};
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 
@@ -58,7 +60,10 @@ async fn connected(target: Target) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Answers questions about names, one after the other for each of a guest's ports.
+/// Questions of one port of a guest that may be open at a time. Resolvers ask for several kinds of addresses at once.
+const QUESTIONS: usize = 16;
+
+/// Answers questions about names.
 pub(super) async fn to_resolver(
     end: FlowEnd,
     mut packets: mpsc::Receiver<Vec<u8>>,
@@ -66,9 +71,18 @@ pub(super) async fn to_resolver(
     workspace: Option<String>,
 ) {
     let workspace = workspace.unwrap_or_default();
-    while let Ok(Some(question)) = tokio::time::timeout(QUESTION, packets.recv()).await {
-        if let Some(answer) = names.answer(&workspace, &question, Transport::Datagram).await {
-            send(&end, &answer);
+    let ask = async |question: Vec<u8>| names.answer(&workspace, &question, Transport::Datagram).await;
+    let mut open = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            question = packets.recv(), if open.len() < QUESTIONS => match question {
+                Some(question) => open.push(ask(question)),
+                None => return,
+            },
+            Some(answer) = open.next() => if let Some(answer) = answer {
+                send(&end, &answer);
+            },
+            () = tokio::time::sleep(QUESTION) => return,
         }
     }
 }

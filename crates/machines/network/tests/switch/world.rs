@@ -25,6 +25,9 @@ pub(crate) fn ip(number: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 88, 0, number)
 }
 
+/// Workspace, address, port, backends.
+type Service = (String, Ipv4Addr, u16, Vec<(Ipv4Addr, u16)>);
+
 pub(crate) struct World {
     pub(crate) runtime: Runtime,
     pub(crate) names: Arc<Server>,
@@ -32,7 +35,7 @@ pub(crate) struct World {
     pub(crate) guests: Vec<Guest>,
     /// The numbers of the guests and their workspaces.
     members: Vec<(u8, String)>,
-    services: Vec<(String, Ipv4Addr, u16, Vec<(Ipv4Addr, u16)>)>,
+    services: Vec<Service>,
     /// Policies of the workspace `shop`, in which every guest has the label `vm` with its number.
     pub(crate) policies: Vec<Value>,
     outside: Outside,
