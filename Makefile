@@ -152,6 +152,12 @@ rerender: ## a repository of 1,000 applications, rendered in full and after comm
 	cargo build --release -p fairway-bench
 	$(BENCH) rerender --results bench/results $(ARGS)
 
+.PHONY: switch-bench
+switch-bench: ## frames through the userspace switch beside a bare copy; writes bench/results/switch-DATE-COMMIT.md
+	@scripts/tools.sh cc
+	cargo build --release -p fairway-bench
+	$(BENCH) switch --results bench/results $(ARGS)
+
 .PHONY: renderers-diff
 renderers-diff: # the same few random cases each time; kustomize-diff and helm-diff are the long runs
 	python3 tests/kustomize/diff.py --original $(TOOLS)/bin/kustomize --ours $(TARGET_DIR)/debug/examples/build --seed 1 --count 60

@@ -29,6 +29,7 @@ mod report;
 mod rerender;
 mod scale;
 mod server;
+mod switch;
 mod workloads;
 mod workspaces;
 
@@ -62,6 +63,8 @@ enum Command {
     Gitops(gitops::Options),
     /// Render a repository of 1,000 applications, then again after commits of one file.
     Rerender(rerender::Options),
+    /// Send frames through the userspace switch, beside a bare copy through the same sockets.
+    Switch(switch::Options),
     /// Run a command and print what it took; for `renderers`.
     #[command(hide = true)]
     Measured(renderers::measured::Options),
@@ -126,6 +129,7 @@ fn main() -> Result<()> {
             Command::Workspaces(options) => workspaces::run(&options).await,
             Command::Gitops(options) => gitops::run(&options).await,
             Command::Rerender(options) => rerender::run(&options),
+            Command::Switch(options) => switch::run(&options).await,
             Command::Measured(options) => renderers::measured::run(&options),
             Command::Load {
                 kubeconfig,

@@ -89,6 +89,15 @@ impl Circumstances {
         )
     }
 
+    /// The heading of a run of the userspace switch.
+    pub(crate) fn switch_heading(&self) -> String {
+        format!(
+            "# The userspace switch beside a bare copy\n\n{} Medians of {} rounds.\n",
+            self.machine(),
+            self.rounds
+        )
+    }
+
     /// The heading of a GitOps run.
     pub(crate) fn gitops_heading(&self) -> String {
         format!(

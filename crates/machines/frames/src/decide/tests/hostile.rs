@@ -1,0 +1,66 @@
+//! Whatever a guest sends, it ends with a verdict, within bounds, and never at another tenant's port.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Whether a verdict keeps the bank's frames at the bank.
+fn stays_at_the_bank(verdict: &Verdict) -> bool {
+    match verdict {
+        Verdict::Forward(to) => *to == port(5),
+        Verdict::Flood(_) => false,
+        Verdict::Answer(frame) | Verdict::Refuse(frame, _) => {
+            frame[..6] == mac(5).0 || frame[..6] == [0xff; 6]
+        }
+        Verdict::Gateway(_) | Verdict::Drop(_) => true,
+    }
+}
+
+fn frames() -> impl Strategy<Value = Vec<u8>> {
+    let valid = (any::<u8>(), any::<u16>(), any::<u16>(), any::<u8>(), 0_u8..4).prop_map(
+        |(to, sport, dport, flags, kind)| {
+            let to = match to % 8 {
+                0 => GATEWAY,
+                1 => VIP,
+                2 => OUT,
+                3 => Ipv4Addr::BROADCAST,
+                number => ip(number - 2),
+            };
+            match kind {
+                0 => tcp(route(5, to), sport, dport, flags),
+                1 => build::udp(route(5, to), sport, dport, b"payload"),
+                2 => ping(route(5, to), flags, 1),
+                _ => build::arp_reply(mac(5), ip(5), Mac::BROADCAST, to),
+            }
+        },
+    );
+    let noise = prop::collection::vec(any::<u8>(), 0..80);
+    let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
+    let mutated = (valid, changes, 0_usize..30).prop_map(|(mut frame, changes, cut)| {
+        for (at, byte) in changes {
+            // Behind the sender's card, so that more than the first check is met.
+            let at = 12 + at.index(frame.len() - 12);
+            frame[at] = byte;
+        }
+        frame.truncate(frame.len() - cut.min(frame.len()));
+        frame
+    });
+    prop_oneof![4 => mutated, 1 => noise]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn nothing_that_a_guest_sends_reaches_another_tenant(sent in prop::collection::vec(frames(), 1..40)) {
+        let bounds = Bounds { total: 16, per_guest: 8 };
+        let mut switch = Switch::new(Arc::new(Topology::new(1, plan()).unwrap()), bounds);
+        for (step, mut frame) in (0..).zip(sent) {
+            let length = frame.len();
+            let verdict = switch.decide(port(5), &mut frame, step * 1000);
+            prop_assert!(stays_at_the_bank(&verdict), "{:?}", verdict);
+            prop_assert_eq!(frame.len(), length);
+            prop_assert!(switch.connections() <= 8);
+        }
+    }
+}

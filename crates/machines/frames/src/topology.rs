@@ -1,0 +1,227 @@
+//! The picture of the world that frames are judged by: who is attached where, under which address, for which tenant.
+//!
+//! It is immutable and replaced as a whole, with a new generation, so a frame is never judged by half of a change.
+//! Building one is where contradictions are found: two machines with one address, an address outside of the network.
+
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use crate::address::{Cidr, Mac};
+use crate::dhcp::Lease;
+use crate::outside::Outside;
+use crate::policy::{EndpointPolicy, Policies};
+use crate::service::{ServicePort, Services};
+
+/// A socket of a QEMU process that the switch is connected to. Never used again for another one, and counted upwards:
+/// of two ports with the same guest, the greater is the newer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PortId(pub u32);
+
+/// A workspace, as a number: strings are not compared per frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tenant(pub u32);
+
+/// A layer-2 network of its own, for cards that a NetworkAttachmentDefinition attaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SegmentId(pub u32);
+
+/// A card on the network that every machine has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guest {
+    pub tenant: Tenant,
+    pub mac: Mac,
+    pub address: Ipv4Addr,
+    /// Two while a machine migrates within the node.
+    pub ports: Vec<PortId>,
+    pub hostname: String,
+    /// Search domains for names, most specific first.
+    pub search: Vec<String>,
+}
+
+/// A card on a segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentCard {
+    pub segment: SegmentId,
+    pub mac: Mac,
+    pub port: PortId,
+}
+
+/// The switch's own end of the machines' network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gateway {
+    pub mac: Mac,
+    pub address: Ipv4Addr,
+    /// Guests' addresses are in it.
+    pub network: Cidr,
+    /// Services' addresses are in it; none of them exists anywhere else.
+    pub services: Cidr,
+    pub mtu: u16,
+    /// Names are asked here; the gateway itself if none are named.
+    pub resolvers: Vec<Ipv4Addr>,
+    pub domain: String,
+    pub lease_seconds: u32,
+}
+
+/// What a [`Topology`] is made of.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub gateway: Gateway,
+    pub guests: Vec<Guest>,
+    pub cards: Vec<SegmentCard>,
+    pub services: Vec<ServicePort>,
+    pub policies: Policies,
+    pub outside: Outside,
+}
+
+/// What a port is attached to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attachment {
+    /// The machines' network: an index of [`Topology::guests`].
+    Guest(u32),
+    Segment(SegmentId, Mac),
+}
+
+/// Why a plan is no topology. The switch keeps the one that it has.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Contradiction {
+    #[error("the address {0} is given to two machines: delete one of them, or free the address of the other")]
+    AddressTwice(Ipv4Addr),
+    #[error("the MAC address {0} is given to two machines: set another macAddress on one of them")]
+    MacTwice(Mac),
+    #[error("{0} is a group address, which no card may have: the first byte of a MAC address must be even")]
+    GroupMac(Mac),
+    #[error("the address {0} cannot be a machine's: it is outside of {1}, or the gateway's")]
+    Misplaced(Ipv4Addr, Cidr),
+    #[error("port {} is attached twice", .0.0)]
+    PortTwice(PortId),
+    #[error("the networks of machines ({0}) and of Services ({1}) overlap: configure others")]
+    Overlap(Cidr, Cidr),
+}
+
+/// The picture, indexed for looking up.
+#[derive(Debug)]
+pub struct Topology {
+    pub generation: u64,
+    pub gateway: Gateway,
+    guests: Vec<Guest>,
+    policies: Vec<Option<Arc<EndpointPolicy>>>,
+    by_address: HashMap<Ipv4Addr, u32>,
+    attachments: HashMap<PortId, Attachment>,
+    members: HashMap<SegmentId, Vec<PortId>>,
+    pub services: Services,
+    pub outside: Outside,
+}
+
+impl Topology {
+    pub fn new(generation: u64, plan: Plan) -> Result<Self, Contradiction> {
+        let gateway = plan.gateway;
+        if gateway.network.overlaps(gateway.services) {
+            return Err(Contradiction::Overlap(gateway.network, gateway.services));
+        }
+        let mut topology = Self {
+            generation,
+            guests: plan.guests,
+            policies: Vec::new(),
+            by_address: HashMap::new(),
+            attachments: HashMap::new(),
+            members: HashMap::new(),
+            services: Services::new(plan.services),
+            outside: plan.outside,
+            gateway,
+        };
+        topology.index_guests(&plan.policies)?;
+        topology.index_cards(&plan.cards)?;
+        Ok(topology)
+    }
+
+    fn index_guests(&mut self, policies: &Policies) -> Result<(), Contradiction> {
+        let mut macs = HashMap::new();
+        for (index, guest) in (0..).zip(&self.guests) {
+            let address = guest.address;
+            if !self.gateway.network.contains(address) || address == self.gateway.address {
+                return Err(Contradiction::Misplaced(address, self.gateway.network));
+            }
+            if guest.mac.is_group() {
+                return Err(Contradiction::GroupMac(guest.mac));
+            }
+            if macs.insert(guest.mac, index).is_some() || guest.mac == self.gateway.mac {
+                return Err(Contradiction::MacTwice(guest.mac));
+            }
+            if self.by_address.insert(address, index).is_some() {
+                return Err(Contradiction::AddressTwice(address));
+            }
+            for port in &guest.ports {
+                if self.attachments.insert(*port, Attachment::Guest(index)).is_some() {
+                    return Err(Contradiction::PortTwice(*port));
+                }
+            }
+            self.policies.push(policies.of(address));
+        }
+        Ok(())
+    }
+
+    fn index_cards(&mut self, cards: &[SegmentCard]) -> Result<(), Contradiction> {
+        for card in cards {
+            if card.mac.is_group() {
+                return Err(Contradiction::GroupMac(card.mac));
+            }
+            let attachment = Attachment::Segment(card.segment, card.mac);
+            if self.attachments.insert(card.port, attachment).is_some() {
+                return Err(Contradiction::PortTwice(card.port));
+            }
+            self.members.entry(card.segment).or_default().push(card.port);
+        }
+        Ok(())
+    }
+
+    pub fn attachment(&self, port: PortId) -> Option<Attachment> {
+        self.attachments.get(&port).copied()
+    }
+
+    pub fn guests(&self) -> &[Guest] {
+        &self.guests
+    }
+
+    /// The guest with an index that this topology gave out.
+    pub fn guest(&self, index: u32) -> Option<&Guest> {
+        self.guests.get(usize::try_from(index).ok()?)
+    }
+
+    pub fn policy(&self, index: u32) -> Option<&EndpointPolicy> {
+        self.policies.get(usize::try_from(index).ok()?)?.as_deref()
+    }
+
+    pub fn guest_at(&self, address: Ipv4Addr) -> Option<(u32, &Guest)> {
+        let index = *self.by_address.get(&address)?;
+        Some((index, self.guest(index)?))
+    }
+
+    /// Every port of a segment.
+    pub fn members(&self, segment: SegmentId) -> &[PortId] {
+        self.members.get(&segment).map_or(&[], Vec::as_slice)
+    }
+
+    /// What a guest is told by DHCP.
+    pub fn lease(&self, guest: &Guest) -> Lease {
+        let gateway = &self.gateway;
+        Lease {
+            address: guest.address,
+            netmask: gateway.network.netmask(),
+            router: gateway.address,
+            resolvers: if gateway.resolvers.is_empty() {
+                vec![gateway.address]
+            } else {
+                gateway.resolvers.clone()
+            },
+            mtu: gateway.mtu,
+            hostname: guest.hostname.clone(),
+            domain: gateway.domain.clone(),
+            search: guest.search.clone(),
+            seconds: gateway.lease_seconds,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
