@@ -81,6 +81,7 @@ async fn configure(requests: &Requests, mail: u16, web: u16) {
         )),
         "service.slack": service(format!("token: $slack-token\napiURL: http://127.0.0.1:{web}/slack\n")),
         "service.telegram": "token: x",
+        "trigger.wrong": "- when: app.status ==\n",
         "trigger.on-sync-succeeded": "- when: app.status.operationState != nil and app.status.operationState.phase in ['Succeeded']\n  oncePer: app.status.operationState?.syncResult?.revision\n  send: [synced, commit]\n",
         "trigger.on-sync-failed": "- when: app.status?.operationState.phase in ['Error', 'Failed']\n  oncePer: app.status.operationState?.syncResult?.revision\n  send: [failed]\n",
         "template.synced": "message: '{{.app.metadata.name}} in {{.context.place}} is {{.app.status.sync.status}}'\nemail:\n  subject: '{{.app.metadata.name}} was synced'\nslack:\n  attachments: '[{\"title\": \"{{.app.metadata.name}}\", \"text\": \"{{.app.status.sync.revision}}\"}]'\n",
@@ -135,8 +136,17 @@ async fn syncs_are_told_once() {
     let [certificate, key, authority] = certificates(place.path());
     let mail = MailServer::start(&python, &certificate, &key, LOGIN);
     let web = WebServer::start().await;
-    let allowed = ["--webhook-allowed-hosts", "loopback"];
-    let mut process = Process::start_trusting(&data, &allowed, &authority);
+    // The Application names the host with its port, which must be the same after the restart.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = free.local_addr().unwrap().to_string();
+    drop(free);
+    let arguments = [
+        "--webhook-allowed-hosts",
+        "loopback",
+        "--web-listen",
+        listen.as_str(),
+    ];
+    let mut process = Process::start_trusting(&data, &arguments, &authority);
     let requests = Requests::new(process.client().await);
     for name in ["argocd", "house"] {
         create(&requests, "/api/v1/namespaces", "Namespace", name, json!({})).await;
@@ -190,7 +200,7 @@ async fn syncs_are_told_once() {
         *letter,
         json!({
             "from": "fairway@example.com", "to": ["anna@example.com"], "subject": "lamps was synced", "type": "text/plain",
-            "body": "lamps in the house is Synced\n", "encrypted": true, "authenticated": true,
+            "body": "lamps in the house is Synced\r\n", "encrypted": true, "authenticated": true,
         })
     );
     let [hook] = &web.received("/hook/")[..] else {
@@ -237,11 +247,20 @@ async fn syncs_are_told_once() {
     })
     .await;
     assert!(!events.contains("s3cret"), "{events}");
+    until("the event of the ConfigMap", async || {
+        let events = requests.list(&format!("{PLANE}/events")).await.unwrap();
+        let found = events.iter().find(|event| event["reason"] == "InvalidEntry")?;
+        found["message"]
+            .as_str()?
+            .starts_with("trigger.wrong: condition 0: when")
+            .then_some(())
+    })
+    .await;
 
     // A process that starts anew tells nothing again. What it tells first is what happens next: a sync that fails.
     process.kill();
     drop(process);
-    let process = Process::start_trusting(&data, &allowed, &authority);
+    let process = Process::start_trusting(&data, &arguments, &authority);
     let requests = Requests::new(process.client().await);
     run(&data, &work, &push(99_999, "Break the lamp"));
     until("the failure", async || {

@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fairway_api::argoproj::{CONTROL_PLANES, GROUP};
 use fairway_controller::dynamic::{Change, follow_all};
+use fairway_controller::events::{Happening, Recorder, Severity};
 use fairway_controller::kinds::{Kind, Kinds};
 use fairway_controller::watch::follow;
 use fairway_controller::{
@@ -16,18 +17,21 @@ use fairway_controller::{
 };
 use fairway_gitops_notifications::Config;
 use fairway_gitops_notifications::config::{CONFIG_MAP, SECRET};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Secret};
 use kube::api::{Api, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event};
 use serde_json::Value;
 use tokio::sync::watch;
 use tracing::warn;
 
+use crate::COMPONENT;
+
 /// A workspace and the namespace of a control plane in it.
 type Place = (WorkspaceId, String);
 
 pub(crate) struct Configs {
     clients: Clients,
+    recorder: Recorder,
     kinds: watch::Receiver<Arc<Kinds>>,
     /// Places whose configuration may have changed; names are of no account.
     changed: Queue<ObjectKey>,
@@ -65,6 +69,7 @@ impl Configs {
         shutdown: Shutdown,
     ) -> Self {
         Self {
+            recorder: Recorder::new(clients.clone(), COMPONENT),
             clients,
             kinds,
             changed,
@@ -183,10 +188,32 @@ impl Configs {
         let config = Config::read(&entries(&map), &secrets(&secret.unwrap_or_default()));
         for problem in &config.problems {
             warn!(%workspace, namespace, problem, "{CONFIG_MAP} is wrong in part");
+            self.complain(workspace, &map, problem).await;
         }
         lock(&self.read).insert(place, Arc::new(config));
         self.wake(workspace);
         Ok(())
+    }
+}
+
+impl Configs {
+    /// Tells whoever looks at the ConfigMap: he need not be the one who sees the log.
+    async fn complain(&self, workspace: &WorkspaceId, map: &Value, problem: &str) {
+        let text = |field: &str| map["metadata"][field].as_str().map(str::to_owned);
+        let about = ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("ConfigMap".to_owned()),
+            name: text("name"),
+            namespace: text("namespace"),
+            uid: text("uid"),
+            ..ObjectReference::default()
+        };
+        let happening = Happening {
+            severity: Severity::Warning,
+            reason: "InvalidEntry",
+            message: format!("{problem}; the entry is left out"),
+        };
+        self.recorder.record(workspace, &about, happening).await;
     }
 }
 

@@ -34,8 +34,12 @@ use notifier::Notifier;
 /// Who it is: it reads its own ConfigMap and Secret, Applications and projects, and changes Applications.
 pub const USER: &str = "system:serviceaccount:kube-system:fairway-notifications-controller";
 
-/// How many Applications are looked at at once. Most of the time is spent waiting for those who are told.
-const WORKERS: usize = 8;
+/// As who it writes events.
+const COMPONENT: &str = "argocd-notifications-controller";
+
+/// How many Applications are looked at at once. Most of the time is spent waiting for those who are told, and whoever does not answer
+/// must not keep others waiting.
+const WORKERS: usize = 32;
 
 /// How soon what could not be sent is tried again.
 const BACKOFF: Backoff = Backoff {

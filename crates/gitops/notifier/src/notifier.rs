@@ -3,9 +3,9 @@
 //! A message that was accepted is written down at once, so that a process that ends in between repeats one at most. If that fails, it
 //! is kept here until it succeeds.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fairway_api::argoproj::API_VERSION;
 use fairway_controller::events::{Happening, Recorder, Severity};
@@ -19,7 +19,7 @@ use tracing::{debug, info, warn};
 
 use crate::configs::{Configs, planes};
 use crate::send::send;
-use crate::{About, Commits};
+use crate::{About, COMPONENT, Commits};
 
 /// How soon conditions that ask the clock are judged again.
 const CLOCK: Duration = Duration::from_secs(60);
@@ -27,6 +27,8 @@ const CLOCK: Duration = Duration::from_secs(60);
 const ROUNDS: usize = 3;
 /// How soon the rest is told where there is much.
 const SOON: Duration = Duration::from_millis(10);
+/// How long a pass may tell before others have their turn.
+const TURN: Duration = Duration::from_secs(30);
 
 pub(crate) struct Notifier {
     clients: Clients,
@@ -43,8 +45,10 @@ pub(crate) struct Notifier {
 struct Told {
     /// For people.
     problems: Vec<String>,
-    /// Whether something is to be tried again.
-    has_failed: bool,
+    /// Services that could not be reached, or did not accept something: it is to be tried again.
+    failed: BTreeSet<String>,
+    /// Whether there was no time for all of it.
+    has_more: bool,
 }
 
 impl Notifier {
@@ -55,7 +59,7 @@ impl Notifier {
         commits: Arc<dyn Commits>,
     ) -> Self {
         Self {
-            recorder: Recorder::new(clients.clone(), "argocd-notifications-controller"),
+            recorder: Recorder::new(clients.clone(), COMPONENT),
             clients,
             configs,
             outbound,
@@ -130,7 +134,12 @@ impl Notifier {
             requests.merge(&path, &patch).await?;
         }
         self.set_unrecorded(key, Vec::new());
+        let begun = Instant::now();
         for notice in &decision.notices {
+            if begun.elapsed() > TURN {
+                told.has_more = true;
+                break;
+            }
             let Notice {
                 trigger, to, message, ..
             } = notice;
@@ -144,9 +153,13 @@ impl Notifier {
                 told.problems.push(failed(why));
                 continue;
             };
+            // What one did not accept just now is not asked of it again in the same breath.
+            if told.failed.contains(&to.service) {
+                continue;
+            }
             if let Err(why) = send(&self.outbound, service, message).await {
                 told.problems.push(failed(&why));
-                told.has_failed = true;
+                told.failed.insert(to.service.clone());
                 continue;
             }
             info!(%key, trigger, %to, "a notification was sent");
@@ -226,10 +239,11 @@ impl Reconcile<ObjectKey> for Notifier {
         for problem in &told.problems {
             self.complain(key, &application, problem).await;
         }
-        Ok(match (told.has_failed, decision.has_more, decision.asks_clock) {
-            (true, ..) => Outcome::Poll,
-            (false, true, _) => Outcome::Again(SOON),
-            (false, false, true) => Outcome::Again(CLOCK),
+        let has_more = told.has_more || decision.has_more;
+        Ok(match (told.failed.is_empty(), has_more, decision.asks_clock) {
+            (false, ..) => Outcome::Poll,
+            (true, true, _) => Outcome::Again(SOON),
+            (true, false, true) => Outcome::Again(CLOCK),
             _ => Outcome::Done,
         })
     }

@@ -62,7 +62,7 @@ pub(super) fn request(
     for (field, text) in [("attachments", &said.attachments), ("blocks", &said.blocks)] {
         if !text.is_empty() {
             let list: Vec<Value> = serde_json::from_str(text)
-                .map_err(|error| format!("failed to unmarshal {field} '{text}' : {error}"))?;
+                .map_err(|error| format!("slack.{field} is not a list in JSON: {error}"))?;
             form.push((field, Value::Array(list).to_string()));
         }
     }

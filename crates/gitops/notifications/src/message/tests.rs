@@ -238,7 +238,7 @@ fn what_cannot_be_said_is_named() {
         (&["short"], "pager", "type pager are not served"),
         (&["fails"], "email:x", "error calling fail: no"),
         (&["short"], "email", "no address"),
-        (&["not-json"], "slack:x", "failed to unmarshal attachments"),
+        (&["not-json"], "slack:x", "slack.attachments is not a list"),
         (&["asks"], "ci", "not known yet"),
         (&["unserved"], "ci", "GetAppDetails is not served"),
     ] {
