@@ -136,6 +136,7 @@ pub(crate) async fn run(
         host: Arc::clone(&web.host),
         kernel: Arc::clone(&kernel),
         listen: web.listen,
+        allowed_hosts: config.allowed_hosts.clone(),
     };
     let controllers = controllers::start(
         &kernel,

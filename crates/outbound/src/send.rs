@@ -1,4 +1,4 @@
-//! One request over HTTP/1.1, to an address that was judged.
+//! One request over HTTP/1.1, to an address that was judged; or a connection there, for whoever speaks otherwise.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -13,6 +13,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::hosts::AllowedHosts;
 
@@ -160,27 +161,29 @@ impl Outbound {
 
     async fn exchange(&self, message: Message) -> Result<Reply, SendError> {
         let target = target(&message.url)?;
-        let stream = self.connect(&target).await?;
+        let (host, port) = (target.host.as_str(), target.port);
         match target.is_tls {
-            false => talk(stream, &target, message).await,
-            true => {
-                let unreachable = unreachable(&target);
-                let config = self.trust().map_err(&unreachable)?;
-                let name = ServerName::try_from(target.host.clone())
-                    .map_err(|error| unreachable(error.to_string()))?;
-                let stream = TlsConnector::from(config).connect(name, stream).await;
-                let stream = stream.map_err(|error| unreachable(error.to_string()))?;
-                talk(stream, &target, message).await
-            }
+            false => talk(self.connect(host, port).await?, &target, message).await,
+            true => talk(self.connect_tls(host, port).await?, &target, message).await,
         }
     }
 
-    /// Connects to an address of the host that is allowed.
-    async fn connect(&self, target: &Target) -> Result<TcpStream, SendError> {
-        let unreachable = unreachable(target);
-        let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await;
+    /// Connects with TLS to an address of the host that is allowed. How long it may take is for the caller to say.
+    pub async fn connect_tls(&self, host: &str, port: u16) -> Result<TlsStream<TcpStream>, SendError> {
+        let stream = self.connect(host, port).await?;
+        let unreachable = unreachable(host);
+        let config = self.trust().map_err(&unreachable)?;
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| unreachable(error.to_string()))?;
+        let stream = TlsConnector::from(config).connect(name, stream).await;
+        stream.map_err(|error| unreachable(error.to_string()))
+    }
+
+    /// Connects to an address of the host that is allowed. How long it may take is for the caller to say.
+    pub async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, SendError> {
+        let unreachable = unreachable(host);
+        let found = tokio::net::lookup_host((host, port)).await;
         let found: Vec<SocketAddr> = found.map_err(|error| unreachable(error.to_string()))?.collect();
-        let any = self.hosts.allows_name(&target.host);
+        let any = self.hosts.allows_name(host);
         let allowed: Vec<SocketAddr> = found
             .iter()
             .filter(|address| any || self.hosts.allows_address(address.ip()))
@@ -188,7 +191,7 @@ impl Outbound {
             .take(MAX_ADDRESSES)
             .collect();
         if allowed.is_empty() && !found.is_empty() {
-            return Err(SendError::Forbidden(target.host.clone()));
+            return Err(SendError::Forbidden(host.to_owned()));
         }
         let mut last = "the name has no address".to_owned();
         for address in allowed {
@@ -220,8 +223,8 @@ impl Outbound {
     }
 }
 
-fn unreachable(target: &Target) -> impl Fn(String) -> SendError + use<> {
-    let host = target.host.clone();
+fn unreachable(host: &str) -> impl Fn(String) -> SendError + use<> {
+    let host = host.to_owned();
     move |why| SendError::Unreachable {
         host: host.clone(),
         why,
@@ -232,7 +235,7 @@ async fn talk<S>(stream: S, target: &Target, message: Message) -> Result<Reply, 
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let failed = unreachable(target);
+    let failed = unreachable(&target.host);
     let failed = |error: hyper::Error| failed(error.to_string());
     let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
         // Some receivers compare names by case.

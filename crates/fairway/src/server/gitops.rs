@@ -1,5 +1,6 @@
 //! The GitOps engine, wired to the API of this process, and to the Git repositories that it hosts or copies.
 
+mod commits;
 mod guests;
 mod pushes;
 
@@ -23,12 +24,14 @@ use fairway_gitops_githost::seams::{Push, PushCheck, RemoteWatcher};
 use fairway_gitops_githost::{Host, owner, proposals};
 use fairway_gitops_tree::Limits;
 use fairway_kernel_apiserver::Kernel;
+use fairway_outbound::{AllowedHosts, Outbound};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
 use tracing::error;
 
 use crate::data_dir::DataDir;
+use commits::KnownCommits;
 use pushes::Pushes;
 
 /// How many applications are worked on at once: most of the time of a pass is spent waiting for answers.
@@ -66,6 +69,8 @@ pub(super) struct OwnHost {
     pub kernel: Arc<Kernel>,
     /// Where it listens.
     pub listen: SocketAddr,
+    /// Where messages may go.
+    pub allowed_hosts: AllowedHosts,
 }
 
 impl OwnHost {
@@ -300,6 +305,13 @@ pub(super) async fn run(
         sets: pull_followers.clone(),
     }));
     let elsewhere = Arc::clone(&all).follow(shutdown.clone());
+    let notifications = fairway_gitops_notifier::Options {
+        clients: clients.clone(),
+        outbound: Outbound::new(own.allowed_hosts.clone()),
+        kinds: served.changes(),
+        commits: Arc::new(KnownCommits(Arc::clone(&all))),
+    };
+    let notifier = fairway_gitops_notifier::run(notifications, Arc::clone(&metrics), shutdown.clone());
     let options = Options {
         clients,
         sources: all,
@@ -314,7 +326,7 @@ pub(super) async fn run(
     let url = host.url().to_owned();
     let take = |judge| host.add_check(Arc::new(MustRender { judge, url }));
     let engine = fairway_gitops_engine::run_with_judge(options, metrics, shutdown, take);
-    tokio::join!(engine, elsewhere);
+    tokio::join!(engine, elsewhere, notifier);
 }
 
 #[cfg(test)]

@@ -27,6 +27,14 @@ impl Process {
         Self::wait(Self::command(data, None).args(arguments).spawn().unwrap(), data)
     }
 
+    /// Starts one that trusts an authority when it calls others.
+    #[allow(dead_code, reason = "the tests of notifications use it")]
+    pub(crate) fn start_trusting(data: &Path, arguments: &[&str], authority: &Path) -> Self {
+        let mut command = Self::command(data, None);
+        command.args(arguments).env("SSL_CERT_FILE", authority);
+        Self::wait(command.spawn().unwrap(), data)
+    }
+
     /// Starts one whose files cannot grow beyond this many bytes.
     pub(crate) fn start_limited(data: &Path, bytes: u64) -> Self {
         Self::wait(Self::spawn(data, Some(bytes)), data)

@@ -11,6 +11,7 @@ use jiff::tz::{Offset, TimeZone};
 
 pub use duration::{parse_duration, round_duration, show_duration};
 pub use layout::parse as parse_layout;
+pub use methods::call_method;
 pub(crate) use methods::{DURATION_METHODS, TIME_METHODS};
 
 pub(crate) const SECOND: i64 = 1_000_000_000;

@@ -131,6 +131,22 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
         )],
         ..Role::NONE
     },
+    // Of ConfigMaps and Secrets, those that configure it.
+    Role {
+        name: "system:controller:fairway-notifications-controller",
+        rules: &[
+            on(
+                &["get", "list", "patch", "watch"],
+                &["argoproj.io"],
+                &["applications"],
+            ),
+            on(READ, &["argoproj.io"], &["appprojects"]),
+            named(READ, CORE, &["configmaps"], &["argocd-notifications-cm"]),
+            named(READ, CORE, &["secrets"], &["argocd-notifications-secret"]),
+            on(&["create", "patch"], &["", "events.k8s.io"], &["events"]),
+        ],
+        ..Role::NONE
+    },
     Role {
         name: "system:controller:fairway-local-apiservice-registrar",
         rules: &[

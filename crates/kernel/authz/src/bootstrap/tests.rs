@@ -142,8 +142,8 @@ fn names_are_unique() {
     }
     assert_eq!(
         seen.len(),
-        133 + 34 + 4 + 2,
-        "upstream's, seventeen roles of Fairway with their bindings, four of workspaces and two of GitOps"
+        133 + 36 + 4 + 2,
+        "upstream's, eighteen roles of Fairway with their bindings, four of workspaces and two of GitOps"
     );
 }
 

@@ -262,10 +262,7 @@ fn put(out: &mut String, piece: Piece, civil: &Civil, comma: bool) {
             let minutes = civil.offset / 60;
             let sign = if minutes < 0 { '-' } else { '+' };
             let minutes = minutes.abs();
-            match minutes % 60 {
-                0 => format!("{sign}{:02}", minutes / 60),
-                rest => format!("{sign}{:02}{rest:02}", minutes / 60),
-            }
+            format!("{sign}{:02}{:02}", minutes / 60, minutes % 60)
         }
         Piece::ZoneName => civil.abbreviation.clone(),
         Piece::Offset { z: true, .. } if civil.offset == 0 => "Z".to_owned(),

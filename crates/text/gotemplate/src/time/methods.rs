@@ -5,7 +5,8 @@ use std::rc::Rc;
 use super::{SECOND, Time, Zone, show_duration};
 use crate::arg;
 use crate::error::Fault;
-use crate::functions::{Func, Param};
+use crate::functions::{Func, Functions, Param};
+use crate::machine::{Limits, Machine, NoHost, Templates};
 use crate::value::Value;
 
 use Param::{Duration, Int, Str, Time as TimeParam};
@@ -23,6 +24,32 @@ fn nanos(args: &[Value]) -> i64 {
 
 fn value(time: Time) -> Result<Value, Fault> {
     Ok(Value::Time(Rc::new(time)))
+}
+
+/// Calls a method of a time or a duration outside of a template. Nothing if it has no such method.
+pub fn call_method(receiver: &Value, name: &str, args: &[Value]) -> Option<Result<Value, Fault>> {
+    let methods = match receiver {
+        Value::Time(_) => TIME_METHODS,
+        Value::Duration(_) => DURATION_METHODS,
+        _ => return None,
+    };
+    let method = methods.iter().find(|method| method.name == name)?;
+    let fits = method.params.len() == args.len();
+    if !fits
+        || !method
+            .params
+            .iter()
+            .zip(args)
+            .all(|(param, arg)| param.accepts(arg))
+    {
+        let wanted: Vec<&str> = method.params.iter().map(|param| param.name()).collect();
+        let wanted = wanted.join(", ");
+        return Some(Err(Fault::new(format!("{name} is called as {name}({wanted})"))));
+    }
+    let (functions, templates) = (Functions::default(), Templates::default());
+    let mut machine = Machine::new(&functions, &templates, &NoHost, Limits::default());
+    let args: Vec<Value> = std::iter::once(receiver).chain(args).cloned().collect();
+    Some((method.call)(&mut machine, &args))
 }
 
 pub(crate) const TIME_METHODS: &[Func] = &[
