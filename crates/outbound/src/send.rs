@@ -88,6 +88,23 @@ pub struct Target {
     path: String,
 }
 
+impl Target {
+    /// Whether the connection is encrypted.
+    pub(crate) fn is_tls(&self) -> bool {
+        self.is_tls
+    }
+
+    /// Host and port as they were written.
+    pub(crate) fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// Path and query.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+}
+
 /// Takes an address apart. It may not hold a password: it would be shown to everybody who may see the address.
 pub fn target(url: &str) -> Result<Target, SendError> {
     let wrong = |why: &str| SendError::Address(format!("the address cannot be used: {why}"));
@@ -163,20 +180,26 @@ impl Outbound {
         let stream = self.connect(&target).await?;
         match target.is_tls {
             false => talk(stream, &target, message).await,
-            true => {
-                let unreachable = unreachable(&target);
-                let config = self.trust().map_err(&unreachable)?;
-                let name = ServerName::try_from(target.host.clone())
-                    .map_err(|error| unreachable(error.to_string()))?;
-                let stream = TlsConnector::from(config).connect(name, stream).await;
-                let stream = stream.map_err(|error| unreachable(error.to_string()))?;
-                talk(stream, &target, message).await
-            }
+            true => talk(self.encrypt(stream, &target).await?, &target, message).await,
         }
     }
 
+    /// Proves that it is the host.
+    pub(crate) async fn encrypt(
+        &self,
+        stream: TcpStream,
+        target: &Target,
+    ) -> Result<tokio_rustls::client::TlsStream<TcpStream>, SendError> {
+        let unreachable = unreachable(target);
+        let config = self.trust().map_err(&unreachable)?;
+        let name =
+            ServerName::try_from(target.host.clone()).map_err(|error| unreachable(error.to_string()))?;
+        let stream = TlsConnector::from(config).connect(name, stream).await;
+        stream.map_err(|error| unreachable(error.to_string()))
+    }
+
     /// Connects to an address of the host that is allowed.
-    async fn connect(&self, target: &Target) -> Result<TcpStream, SendError> {
+    pub(crate) async fn connect(&self, target: &Target) -> Result<TcpStream, SendError> {
         let unreachable = unreachable(target);
         let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await;
         let found: Vec<SocketAddr> = found.map_err(|error| unreachable(error.to_string()))?.collect();
@@ -220,7 +243,7 @@ impl Outbound {
     }
 }
 
-fn unreachable(target: &Target) -> impl Fn(String) -> SendError + use<> {
+pub(crate) fn unreachable(target: &Target) -> impl Fn(String) -> SendError + use<> {
     let host = target.host.clone();
     move |why| SendError::Unreachable {
         host: host.clone(),
