@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 
 use crate::machine::Machine;
 use crate::process::{Handle, Identity};
-use crate::qmp::Qmp;
+use crate::qmp::{Qmp, QmpError};
 use crate::{MachineError, failed, names, socket};
 
 /// How long QEMU may take until it can be talked to. It reads images and firmware first.
@@ -165,9 +165,15 @@ async fn connect(child: &mut Child, directory: &Path) -> Result<(Qmp, Handle), M
     let end = Instant::now() + START;
     let mut pause = Duration::from_millis(2);
     loop {
-        if let Ok(stream) = socket::dial(directory, names::QMP).await {
-            let handle = owner(&stream)?;
-            return Ok((Qmp::open(stream, GREETING).await?, handle));
+        // QEMU opens the socket before it has looked at its devices: it may still end because of one of them.
+        if let Ok(stream) = socket::dial(directory, names::QMP).await
+            && let Ok(handle) = owner(&stream)
+        {
+            match Qmp::open(stream, GREETING).await {
+                Ok(qmp) => return Ok((qmp, handle)),
+                Err(QmpError::Closed) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         let ended = child
             .try_wait()

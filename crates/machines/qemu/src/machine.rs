@@ -16,7 +16,7 @@ use crate::qmp::{Qmp, QmpError};
 use crate::{MachineError, failed, launch, names, socket};
 
 /// How long QEMU may take to end when it is told to.
-const QUIT: Duration = Duration::from_secs(10);
+const QUIT: Duration = Duration::from_secs(5);
 /// How long the kernel may take to end a process. One that waits for a disk of a lost server cannot be ended.
 const KILL: Duration = Duration::from_secs(30);
 /// A guest may be busy booting when the button is pressed, and not see it: it is pressed again so often.

@@ -67,10 +67,12 @@ impl Handle {
         let descriptor = pidfd_open(number, PidfdFlags::NONBLOCK)?;
         // The handle first: it is of the process that is described then, or the description fails.
         let identity = Identity::of(pid)?;
-        Ok(Self {
-            identity,
-            descriptor: AsyncFd::register(descriptor)?,
-        })
+        #[expect(
+            deprecated,
+            reason = "what is unsound with other types is not with an OwnedFd, and the replacement is unsafe to call"
+        )]
+        let descriptor = AsyncFd::new(descriptor)?;
+        Ok(Self { identity, descriptor })
     }
 
     /// Waits for the end.

@@ -194,23 +194,24 @@ struct Task<R, W> {
 }
 
 impl<R: AsyncBufRead + Unpin, W: AsyncWrite + Unpin> Task<R, W> {
-    /// Until QEMU or the last user is gone. Whoever still waits then hears that the connection is closed.
+    /// Until QEMU or the last user is gone. Whoever still waits then hears that the connection is closed. That nothing can be
+    /// sent any more is not the end: what QEMU said last, which is why it ends, may still be there to be read.
     async fn run(mut self) {
         loop {
-            let outcome = tokio::select! {
-                line = self.lines.next() => line.map(|message| self.hear(&message)),
+            tokio::select! {
+                line = self.lines.next() => match line {
+                    Ok(message) => self.hear(&message),
+                    Err(_) => return,
+                },
                 request = self.requests.recv() => match request {
                     Some(request) => self.send(request).await,
                     None => return,
                 },
-            };
-            if outcome.is_err() {
-                return;
             }
         }
     }
 
-    async fn send(&mut self, request: Request) -> Result<(), QmpError> {
+    async fn send(&mut self, request: Request) {
         // Those that nobody waits for any more are forgotten; their answers are dropped when they come.
         self.waiting.retain(|_, (_, answer)| !answer.is_closed());
         let id = self.next;
@@ -221,8 +222,14 @@ impl<R: AsyncBufRead + Unpin, W: AsyncWrite + Unpin> Task<R, W> {
             message.insert("arguments".to_owned(), request.arguments);
         }
         message.insert("id".to_owned(), id.into());
-        self.waiting.insert(id, (request.command, request.answer));
-        send(&mut self.writer, &Value::Object(message)).await
+        match send(&mut self.writer, &Value::Object(message)).await {
+            Ok(()) => {
+                self.waiting.insert(id, (request.command, request.answer));
+            }
+            Err(error) => {
+                let _ = request.answer.send(Err(error));
+            }
+        }
     }
 
     fn hear(&mut self, message: &Value) {

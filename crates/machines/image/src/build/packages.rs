@@ -20,6 +20,8 @@ const LEFT_OUT: [&str; 5] = [
     "usr/share/info/",
     "usr/share/bug/",
 ];
+/// What of the packages that a package needs is fetched, too: libraries, and the kernel behind the name for the newest.
+const NEEDED: [&str; 3] = ["lib", "zlib", "linux-image-"];
 /// The largest file in a package that is read.
 const MAX_FILE: u64 = 256 << 20;
 /// More packages would not be tiny.
@@ -60,7 +62,7 @@ pub(super) fn resolve(roots: &[&str]) -> Result<Vec<Package>, ImageError> {
         wanted = found
             .values()
             .flat_map(|package| package.depends.iter())
-            .filter(|name| (name.starts_with("lib") || name.starts_with("linux-image-")) && !asked.contains(*name))
+            .filter(|name| NEEDED.iter().any(|start| name.starts_with(start)) && !asked.contains(*name))
             .cloned()
             .collect();
         wanted.sort();
