@@ -90,7 +90,9 @@ impl Outbound {
             }
             url = next;
         }
-        Err(SendError::Address(format!("there are more than {MAX_REDIRECTS} redirections")))
+        Err(SendError::Address(format!(
+            "there are more than {MAX_REDIRECTS} redirections"
+        )))
     }
 
     async fn ask(&self, place: &Target, headers: &HeaderMap, idle: Duration) -> Result<Download, SendError> {
@@ -122,7 +124,12 @@ fn redirection(answer: &Download, place: &Target) -> Option<String> {
     })
 }
 
-async fn talk<S>(stream: S, place: &Target, headers: &HeaderMap, idle: Duration) -> Result<Download, SendError>
+async fn talk<S>(
+    stream: S,
+    place: &Target,
+    headers: &HeaderMap,
+    idle: Duration,
+) -> Result<Download, SendError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -185,7 +192,9 @@ mod tests {
         let port = server(answers.iter().map(|answer| (*answer).to_owned()).collect()).await;
         let outbound = Outbound::new(AllowedHosts::parse("127.0.0.1").unwrap());
         let url = format!("http://127.0.0.1:{port}/a/b");
-        let mut answer = outbound.get(&url, &HeaderMap::new(), Duration::from_secs(10)).await?;
+        let mut answer = outbound
+            .get(&url, &HeaderMap::new(), Duration::from_secs(10))
+            .await?;
         let mut out = Vec::new();
         while let Some(piece) = answer.next().await? {
             out.extend_from_slice(&piece);
@@ -196,9 +205,15 @@ mod tests {
     #[tokio::test]
     async fn redirections_are_followed_and_judged() {
         let file = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
-        let to = |location: &str| format!("HTTP/1.1 302 Found\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n");
+        let to = |location: &str| {
+            format!("HTTP/1.1 302 Found\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n")
+        };
         for location in ["/c", "d", "http://127.0.0.1:PORT/e", "//127.0.0.1:PORT/f"] {
-            assert_eq!(fetched(&[&to(location), file]).await.unwrap(), b"hello", "{location}");
+            assert_eq!(
+                fetched(&[&to(location), file]).await.unwrap(),
+                b"hello",
+                "{location}"
+            );
         }
         let elsewhere = fetched(&[&to("http://169.254.169.254/secret"), file]).await;
         assert!(matches!(elsewhere, Err(SendError::Forbidden(_))), "{elsewhere:?}");

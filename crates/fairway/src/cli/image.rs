@@ -17,7 +17,7 @@ pub(crate) struct Image {
 /// The commands of `image`.
 #[derive(Subcommand, Clone, Debug)]
 pub(crate) enum ImageCommand {
-    /// Build an image from packages of Debian, without root. It is built once for every version of the packages.
+    /// Build an image from packages of Debian. It is built once for every version of the packages.
     Build(ImageBuild),
     /// List the images of this host.
     #[command(visible_alias = "ls")]
@@ -48,6 +48,8 @@ pub(crate) struct ImageBuild {
 pub(crate) enum Guest {
     /// A kernel, busybox, SSH and the guest agent: boots in seconds, for trying things out.
     Tiny,
+    /// The whole system with systemd, cloud-init and OpenSSH. It takes mmdebstrap and minutes, and root or a user namespace.
+    Debian,
 }
 
 /// Options of `image list`.

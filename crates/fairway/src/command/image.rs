@@ -24,8 +24,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     match &options.command {
         ImageCommand::Build(options) => {
             let cache = open(&options.data)?;
+            let say = |text: &str| eprintln!("fairway: {text}");
             let image = match options.what {
-                Guest::Tiny => build::tiny(&cache, options.rebuild, |text| eprintln!("fairway: {text}"))?,
+                Guest::Tiny => build::tiny(&cache, options.rebuild, say)?,
+                Guest::Debian => build::debian(&cache, options.rebuild, say)?,
             };
             println!("{}", line(&cache, &image));
         }
@@ -55,7 +57,10 @@ fn open(data: &Data) -> anyhow::Result<Cache> {
 fn list(options: &ImageList) -> anyhow::Result<()> {
     let cache = open(&options.data)?;
     let images = cache.images()?;
-    let mut text = format!("{:<20} {:>9} {:>9} {:<6} {:>5}  SOURCE", "NAME", "DISK", "FILE", "FORMAT", "USED");
+    let mut text = format!(
+        "{:<20} {:>9} {:>9} {:<6} {:>5}  SOURCE",
+        "NAME", "DISK", "FILE", "FORMAT", "USED"
+    );
     for image in &images {
         text.push('\n');
         text.push_str(&line(&cache, image));
@@ -103,9 +108,16 @@ fn imported(cache: &Cache, options: &ImageImport) -> anyhow::Result<Image> {
                 .enable_all()
                 .build()
                 .context("the runtime cannot be started")?;
-            let fetching = download::fetch(cache, &outbound, &options.source, &[], request.max_size, |progress| {
-                shown.say("fetched", progress.done, progress.total);
-            });
+            let fetching = download::fetch(
+                cache,
+                &outbound,
+                &options.source,
+                &[],
+                request.max_size,
+                |progress| {
+                    shown.say("fetched", progress.done, progress.total);
+                },
+            );
             let fetched = runtime.block_on(fetching)?;
             let image = import::file(cache, fetched.path(), &request, unpacking);
             // A file that cannot be used is of no use the next time either; one for which there was no room is.

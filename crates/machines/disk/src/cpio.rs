@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{Content, Tree};
+use crate::{Content, Node, Tree};
 
 /// Packs a tree. Times are zero and numbers are counted, so that the same tree gives the same bytes.
 pub fn pack(tree: &Tree) -> Vec<u8> {
@@ -17,21 +17,24 @@ pub fn pack(tree: &Tree) -> Vec<u8> {
             Content::Directory => 2,
             _ => 1,
         };
-        entry(&mut out, number, u32::from(node.full_mode()), links, path, content);
+        entry(&mut out, number, Some(node), links, path, content);
     }
-    entry(&mut out, 0, 0, 1, "TRAILER!!!", &[]);
+    entry(&mut out, 0, None, 1, "TRAILER!!!", &[]);
     out.resize(out.len().next_multiple_of(512), 0);
     out
 }
 
-fn entry(out: &mut Vec<u8>, inode: u32, mode: u32, links: u32, path: &str, content: &[u8]) {
+fn entry(out: &mut Vec<u8>, inode: u32, node: Option<&Node>, links: u32, path: &str, content: &[u8]) {
+    let (mode, uid, gid) = node.map_or((0, 0, 0), |node| {
+        (u32::from(node.full_mode()), node.uid, node.gid)
+    });
     // inode, mode, uid, gid, links, time, size, device (2), special device (2), length of the name, checksum
     let size = content.len() as u32;
     let fields = [
         inode,
         mode,
-        0,
-        0,
+        uid,
+        gid,
         links,
         0,
         size,

@@ -7,7 +7,7 @@ mod inode;
 
 use bytes::Bytes;
 
-use crate::{Content, LayoutError, Sparse, Tree};
+use crate::{Content, LayoutError, Node, Sparse, Tree};
 use inode::{Inode, Run};
 
 /// Bytes of a block.
@@ -41,28 +41,40 @@ pub fn build(tree: &Tree, size: u64, identity: &Identity) -> Result<Sparse, Layo
     let numbers = Numbers::of(tree);
     let journal = writer.journal()?;
     writer.inodes.push((JOURNAL, journal));
-    writer.directory(tree, &numbers, "", ROOT, ROOT, 0o755)?;
+    writer.directory(
+        tree,
+        &numbers,
+        "",
+        ROOT,
+        ROOT,
+        &Node::new(0o755, Content::Directory),
+    )?;
     let lost = writer.linear(&[(LOST_AND_FOUND, 2, "."), (ROOT, 2, "..")])?;
-    let lost = Inode::new(0o040_700, 2, BLOCK, lost);
+    let lost = Inode::new(0o040_700, 2, BLOCK, &lost);
     writer.inodes.push((LOST_AND_FOUND, lost));
     for (index, (path, node)) in tree.nodes().enumerate() {
         let number = numbers.nth(index);
         match &node.content {
             Content::Directory => {
-                let parent = path.rsplit_once('/').map_or(ROOT, |(parent, _)| numbers.at(parent));
-                writer.directory(tree, &numbers, path, number, parent, node.mode)?;
+                let parent = path
+                    .rsplit_once('/')
+                    .map_or(ROOT, |(parent, _)| numbers.at(parent));
+                writer.directory(tree, &numbers, path, number, parent, node)?;
             }
             Content::File(bytes) => {
                 let runs = writer.put(bytes)?;
-                let inode = Inode::new(node.full_mode(), 1, bytes.len() as u64, runs);
+                let inode = Inode::new(node.full_mode(), 1, bytes.len() as u64, &runs).of(node.uid, node.gid);
                 writer.inodes.push((number, inode.check(path)?));
             }
             Content::Symlink(target) if inode::is_short(target) => {
-                writer.inodes.push((number, Inode::short_link(target)));
+                writer
+                    .inodes
+                    .push((number, Inode::short_link(target).of(node.uid, node.gid)));
             }
             Content::Symlink(target) => {
                 let runs = writer.put(&Bytes::copy_from_slice(target.as_bytes()))?;
-                let inode = Inode::new(node.full_mode(), 1, target.len() as u64, runs);
+                let inode =
+                    Inode::new(node.full_mode(), 1, target.len() as u64, &runs).of(node.uid, node.gid);
                 writer.inodes.push((number, inode));
             }
         }
@@ -204,7 +216,7 @@ impl<'a> Writer<'a> {
         if let Some(run) = runs.first() {
             self.image.put(run.start * BLOCK, head);
         }
-        Ok(Inode::new(0o100_600, 1, JOURNAL_BLOCKS * BLOCK, runs))
+        Ok(Inode::new(0o100_600, 1, JOURNAL_BLOCKS * BLOCK, &runs))
     }
 
     fn directory(
@@ -214,7 +226,7 @@ impl<'a> Writer<'a> {
         path: &str,
         own: u32,
         parent: u32,
-        mode: u16,
+        node: &Node,
     ) -> Result<(), LayoutError> {
         let mut entries = vec![(own, 2, "."), (parent, 2, "..")];
         let mut links = 2;
@@ -222,8 +234,8 @@ impl<'a> Writer<'a> {
             entries.push((LOST_AND_FOUND, 2, "lost+found"));
             links += 1;
         }
-        for (name, node) in tree.children(path) {
-            let kind = match node.content {
+        for (name, child) in tree.children(path) {
+            let kind = match child.content {
                 Content::File(_) => 1,
                 Content::Directory => 2,
                 Content::Symlink(_) => 7,
@@ -244,7 +256,7 @@ impl<'a> Writer<'a> {
         }
         let runs = self.linear(&entries)?;
         let length = runs.iter().map(|run| run.length * BLOCK).sum();
-        let inode = Inode::new(0o040_000 | mode, links, length, runs);
+        let inode = Inode::new(node.full_mode(), links, length, &runs).of(node.uid, node.gid);
         self.inodes.push((own, inode));
         Ok(())
     }
@@ -294,8 +306,13 @@ impl<'a> Writer<'a> {
         for group in 0..self.groups {
             let start = group * BLOCKS_PER_GROUP;
             let length = BLOCKS_PER_GROUP.min(self.blocks - start);
-            let used = self.next.saturating_sub(start).clamp(self.overhead(group), length);
-            let inodes = used_inodes.saturating_sub(group * INODES_PER_GROUP).min(INODES_PER_GROUP);
+            let used = self
+                .next
+                .saturating_sub(start)
+                .clamp(self.overhead(group), length);
+            let inodes = used_inodes
+                .saturating_sub(group * INODES_PER_GROUP)
+                .min(INODES_PER_GROUP);
             let bitmaps = start + self.superblock_blocks(group);
             self.image.put(bitmaps * BLOCK, bits(used, length));
             self.image
@@ -399,9 +416,11 @@ fn group_of(number: u32) -> u64 {
 
 /// Copies of the superblock lie in the first two groups and in powers of 3, 5 and 7.
 fn has_superblock(group: u64) -> bool {
-    let is_power = |base: u64| std::iter::successors(Some(base), |power| power.checked_mul(base))
-        .take_while(|power| *power <= group)
-        .any(|power| power == group);
+    let is_power = |base: u64| {
+        std::iter::successors(Some(base), |power| power.checked_mul(base))
+            .take_while(|power| *power <= group)
+            .any(|power| power == group)
+    };
     group <= 1 || [3, 5, 7].into_iter().any(is_power)
 }
 

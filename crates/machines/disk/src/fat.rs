@@ -43,7 +43,11 @@ pub fn build(tree: &Tree, size: u64, serial: u32, label: &str) -> Result<Sparse,
         data: Vec::new(),
     };
     let mut root = vec![entry(&padded(label, 11), LABEL, 0, 0)];
-    root.extend(writer.directory(tree, "", 0).map_err(|error| error.unwrap_or(full.clone()))?);
+    root.extend(
+        writer
+            .directory(tree, "", 0)
+            .map_err(|error| error.unwrap_or(full.clone()))?,
+    );
     if root.len() > ROOT_ENTRIES {
         return Err(full);
     }
@@ -89,7 +93,12 @@ pub fn build(tree: &Tree, size: u64, serial: u32, label: &str) -> Result<Sparse,
 
 impl Writer {
     /// Entries of a directory, with everything below it written. An error without a cause is a lack of room.
-    fn directory(&mut self, tree: &Tree, path: &str, parent: u16) -> Result<Vec<[u8; 32]>, Option<LayoutError>> {
+    fn directory(
+        &mut self,
+        tree: &Tree,
+        path: &str,
+        parent: u16,
+    ) -> Result<Vec<[u8; 32]>, Option<LayoutError>> {
         let mut entries = Vec::new();
         for (name, node) in tree.children(path) {
             let full_path = match path {
@@ -177,7 +186,10 @@ fn padded(text: &str, length: usize) -> [u8; 11] {
 
 fn short_name(name: &str) -> Option<[u8; 11]> {
     let (stem, extension) = name.split_once('.').unwrap_or((name, ""));
-    let is_plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let is_plain = |part: &str| {
+        part.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
     if stem.is_empty() || stem.len() > 8 || extension.len() > 3 || !is_plain(stem) || !is_plain(extension) {
         return None;
     }
@@ -221,6 +233,9 @@ mod tests {
         ));
         let mut tree = Tree::default();
         tree.file("BIG", 0o644, vec![0_u8; 9 << 20]);
-        assert!(matches!(build(&tree, 8 << 20, 1, "esp"), Err(LayoutError::Full { .. })));
+        assert!(matches!(
+            build(&tree, 8 << 20, 1, "esp"),
+            Err(LayoutError::Full { .. })
+        ));
     }
 }

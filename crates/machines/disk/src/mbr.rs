@@ -30,7 +30,12 @@ pub struct Partition {
 
 /// A disk of these partitions one after the other, each at a whole mebibyte. `boot` is the code of the first sector, `core` lies
 /// right behind it.
-pub fn disk(signature: u32, boot: &[u8], core: &[u8], partitions: Vec<Partition>) -> Result<Sparse, LayoutError> {
+pub fn disk(
+    signature: u32,
+    boot: &[u8],
+    core: &[u8],
+    partitions: Vec<Partition>,
+) -> Result<Sparse, LayoutError> {
     let too_long = |what, room| Err(LayoutError::Full { what, room });
     if boot.len() < BOOT_CODE {
         return too_long("boot sector", boot.len() as u64);
@@ -81,7 +86,13 @@ mod tests {
             is_active: true,
             content: Sparse::new(length),
         };
-        let disk = disk(7, &[9; 512], &[1; 100], vec![partition(5 << 20), partition(3 << 20)]).unwrap();
+        let disk = disk(
+            7,
+            &[9; 512],
+            &[1; 100],
+            vec![partition(5 << 20), partition(3 << 20)],
+        )
+        .unwrap();
         assert_eq!(disk.len(), 9 << 20);
         let (_, table) = disk.pieces().next().unwrap();
         assert_eq!(&table[454..462], [0, 8, 0, 0, 0, 40, 0, 0]);

@@ -92,9 +92,9 @@ impl fmt::Display for Refusal {
                 "its data lies in another file; put it into one file first: qemu-img convert -O qcow2 IN OUT",
             ),
             Self::Encrypted => f.write_str("it is encrypted; decrypt it first with qemu-img convert"),
-            Self::Corrupt => {
-                f.write_str("it is marked as corrupt; repair it first with qemu-img check -r all, or fetch it again")
-            }
+            Self::Corrupt => f.write_str(
+                "it is marked as corrupt; repair it first with qemu-img check -r all, or fetch it again",
+            ),
             Self::UnknownFeatures(bits) => {
                 write!(f, "it needs features that are not known here ({bits:#x})")
             }

@@ -15,16 +15,30 @@ pub enum Content {
     Symlink(String),
 }
 
-/// What is at a path, and who may do what with it. Everything is root's.
+/// What is at a path, whose it is, and who may do what with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// Permission bits with setuid, setgid and sticky.
     pub mode: u16,
+    /// The owner.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
     /// What it is.
     pub content: Content,
 }
 
 impl Node {
+    /// A node of root's.
+    pub fn new(mode: u16, content: Content) -> Self {
+        Self {
+            mode,
+            uid: 0,
+            gid: 0,
+            content,
+        }
+    }
+
     /// The file type and the permission bits as in `st_mode`.
     pub fn full_mode(&self) -> u16 {
         let kind = match self.content {
@@ -43,22 +57,19 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Puts a file, in place of what was there.
+    /// Puts a file of root's, in place of what was there.
     pub fn file(&mut self, path: &str, mode: u16, content: impl Into<Bytes>) {
-        let content = Content::File(content.into());
-        self.put(path, Node { mode, content });
+        self.put(path, Node::new(mode, Content::File(content.into())));
     }
 
     /// Makes a directory, or changes its mode.
     pub fn directory(&mut self, path: &str, mode: u16) {
-        let content = Content::Directory;
-        self.put(path, Node { mode, content });
+        self.put(path, Node::new(mode, Content::Directory));
     }
 
     /// Puts a symbolic link, in place of what was there.
     pub fn symlink(&mut self, path: &str, target: &str) {
-        let content = Content::Symlink(target.to_owned());
-        self.put(path, Node { mode: 0o777, content });
+        self.put(path, Node::new(0o777, Content::Symlink(target.to_owned())));
     }
 
     /// Puts a node, in place of what was there, with directories above it.
@@ -69,10 +80,9 @@ impl Tree {
         }
         let mut above = path.as_str();
         while let Some((parent, _)) = above.rsplit_once('/') {
-            self.nodes.entry(parent.to_owned()).or_insert_with(|| Node {
-                mode: 0o755,
-                content: Content::Directory,
-            });
+            self.nodes
+                .entry(parent.to_owned())
+                .or_insert_with(|| Node::new(0o755, Content::Directory));
             above = parent;
         }
         self.nodes.insert(path, node);

@@ -1,16 +1,18 @@
-//! Guests that are made here, from packages of the distribution, without root and without mounting anything.
+//! Guests that are made here, from packages of the distribution, without mounting anything.
 //!
-//! `tiny` is a kernel, busybox, an SSH server and QEMU's guest agent, with an init that applies the basics of a NoCloud seed
-//! (see the folder `guest`). It boots in seconds even on a machine without hardware virtualization, and is meant for trying
-//! things out and for tests. The disk boots by itself, by BIOS and by UEFI, as anybody expects of an image; beside it lie
-//! its kernel and its initrd for machines that want to start it directly, which spares several seconds of unpacking
-//! where the processor is emulated.
+//! - [`tiny`]: a kernel, busybox, an SSH server and QEMU's guest agent, with an init that applies the basics of a NoCloud seed (see the
+//!   folder `guest`). It boots in seconds even where processors are emulated, and is meant for trying things out and for tests. It is
+//!   made without root, and the same packages give the same bytes: nothing in it depends on who builds it, when and where.
+//! - [`debian`]: the whole system with systemd, cloud-init and OpenSSH.
 //!
-//! The same packages give the same bytes: nothing in the image depends on who builds it, when and where.
+//! A disk boots by itself, by BIOS and by UEFI, as anybody expects of an image; beside it lie its kernel and its initrd for
+//! machines that want to start it directly, which spares several seconds of unpacking where the processor is emulated.
 
+mod debian;
 mod modules;
 mod packages;
 mod root;
+mod tiny;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,44 +24,54 @@ use std::time::Duration;
 use bytes::Bytes;
 use fairway_machines_disk::ext4::Identity;
 use fairway_machines_disk::mbr::{self, Partition};
-use fairway_machines_disk::{LayoutError, Sparse, Tree, cpio, ext4, fat, kernel};
+use fairway_machines_disk::{LayoutError, Sparse, Tree, ext4, fat};
 use ring::digest::{SHA256, digest};
 
 use crate::cache::hex;
 use crate::{Cache, DirectBoot, Format, Image, ImageError, Stage, command, failed};
 use packages::Package;
 
-/// The name of the image.
-pub const TINY: &str = "tiny";
-/// The label with the packages that an image was built from, and with what it was built from altogether.
+pub use debian::{DEBIAN, debian};
+pub use tiny::{TINY, tiny};
+
+/// The label with the packages that an image was built from.
 pub const PACKAGES_LABEL: &str = "fairway.dev/packages";
 /// The label with the digest of everything that went into an image.
 pub const INPUTS_LABEL: &str = "fairway.dev/inputs";
 
-/// What the guest is made of, and what makes it.
-const ROOTS: [&str; 7] = [
-    "linux-image-cloud-amd64",
-    "busybox-static",
-    "dropbear-bin",
-    "qemu-guest-agent",
-    "e2fsprogs",
-    "grub-pc-bin",
-    "grub-efi-amd64-bin",
-];
-/// Bytes of the disk. A larger one is filled by the guest when it boots.
-const DISK: u64 = 256 << 20;
+/// Packages with the boot loaders, and the program that makes them.
+const LOADERS: [&str; 3] = ["grub-pc-bin", "grub-efi-amd64-bin", "grub-common"];
 /// Bytes of the partition for UEFI.
 const EFI: u64 = 8 << 20;
-/// Everything in the image is from this moment, unless `SOURCE_DATE_EPOCH` says otherwise: 2026-01-01.
+/// Everything in an image is from this moment, unless `SOURCE_DATE_EPOCH` says otherwise: 2026-01-01.
 const TIME: u32 = 1_767_225_600;
-/// The root file system's number. It is the same in every image, so that every image has the same bytes.
-const ROOT_UUID: [u8; 16] = *b"\xfa\x12\x3a\x79\x00\x00\x40\x00\x80\x00\x74\x69\x6e\x79\x00\x01";
-/// What the kernel is told in any case.
-const COMMAND_LINE: &str = "console=tty0 console=ttyS0,115200 quiet cryptomgr.notests rcupdate.rcu_expedited=1 audit=0";
 /// What spares time where the processor is emulated, and protects from nothing there.
-const COMMAND_LINE_DIRECT: &str = "mitigations=off nokaslr lsm= random.trust_cpu=on";
-/// How long fetching the packages may take.
+const COMMAND_LINE_DIRECT: &str = "mitigations=off nokaslr random.trust_cpu=on";
+/// How long fetching packages may take.
 const FETCH: Duration = Duration::from_secs(1800);
+
+/// What an image is called, and how its disk is laid out.
+struct Layout {
+    name: &'static str,
+    /// Bytes of the disk. A larger one is filled by the guest when it boots.
+    disk: u64,
+    /// The root file system's number. It is the same in every image, so that every image has the same bytes.
+    uuid: [u8; 16],
+    /// Where in the root file system the kernel and the initrd are.
+    kernel: &'static str,
+    initrd: &'static str,
+    /// What the kernel is told in any case.
+    command_line: &'static str,
+}
+
+impl Layout {
+    /// The root file system's number as it is written.
+    fn uuid(&self) -> String {
+        let hex = hex(&self.uuid);
+        let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
+        parts.join("-")
+    }
+}
 
 /// What went into an image.
 #[derive(Debug)]
@@ -68,47 +80,30 @@ struct Inputs {
     digest: String,
 }
 
-/// Builds `tiny`, or finds that it is there already from the same packages. `say` hears what is being done.
-pub fn tiny(cache: &Cache, rebuild: bool, say: impl Fn(&str)) -> Result<Image, ImageError> {
-    say("looking up packages");
-    let inputs = inputs()?;
-    if !rebuild
-        && let Some(image) = cache.find(TINY)?
-        && image.labels.get(INPUTS_LABEL) == Some(&inputs.digest)
-    {
-        say("it is there already, from the same packages");
-        return Ok(image);
+impl Inputs {
+    /// Packages, and everything else that decides what comes out.
+    fn new(packages: Vec<Package>, others: &[&str]) -> Self {
+        let mut text = format!("{} {COMMAND_LINE_DIRECT}\n", time());
+        for package in &packages {
+            text.push_str(&format!(
+                "{} {} {}\n",
+                package.name, package.version, package.sha256
+            ));
+        }
+        for other in others {
+            text.push_str(&format!("{}\n", hex(digest(&SHA256, other.as_bytes()).as_ref())));
+        }
+        Self {
+            packages,
+            digest: hex(digest(&SHA256, text.as_bytes()).as_ref()),
+        }
     }
-    let folder = cache.directory().join("packages");
-    say(&format!("fetching {} packages", inputs.packages.len()));
-    packages::fetch(&inputs.packages, &folder, FETCH)?;
-    say("unpacking");
-    let mut all = Tree::default();
-    for package in &inputs.packages {
-        packages::unpack(package, &folder, &mut all)?;
-    }
-    let work = tempfile::tempdir().map_err(failed("making a directory in", Path::new("/tmp")))?;
-    let root = root::assemble(&all, work.path())?;
-    say("putting the disk together");
-    let initrd = Bytes::from(cpio::pack(&root.initrd));
-    let raw = disk(&all, root.tree, &initrd, work.path())?;
-    let kernel = kernel::unpack(&root.kernel).map_or(root.kernel.clone(), Bytes::from);
-    publish(cache, &inputs, &raw, &kernel, &initrd)
-}
 
-fn inputs() -> Result<Inputs, ImageError> {
-    let packages = packages::resolve(&ROOTS)?;
-    let mut text = format!("{DISK} {EFI} {} {COMMAND_LINE} {COMMAND_LINE_DIRECT}\n", time());
-    for package in &packages {
-        text.push_str(&format!("{} {} {}\n", package.name, package.version, package.sha256));
+    /// The image that was made of the same before.
+    fn built(&self, cache: &Cache, name: &str) -> Result<Option<Image>, ImageError> {
+        let found = cache.find(name)?;
+        Ok(found.filter(|image| image.labels.get(INPUTS_LABEL) == Some(&self.digest)))
     }
-    for (name, content) in root::SCRIPTS {
-        text.push_str(&format!("{name} {}\n", hex(digest(&SHA256, content.as_bytes()).as_ref())));
-    }
-    Ok(Inputs {
-        packages,
-        digest: hex(digest(&SHA256, text.as_bytes()).as_ref()),
-    })
 }
 
 fn time() -> u32 {
@@ -118,32 +113,98 @@ fn time() -> u32 {
         .unwrap_or(TIME)
 }
 
-/// The root file system's number as it is written.
-fn uuid() -> String {
-    let hex = hex(&ROOT_UUID);
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+/// Everything that a guest consists of.
+struct Guest {
+    root: Tree,
+    /// The kernel as QEMU starts it directly.
+    kernel: Bytes,
+    initrd: Bytes,
+}
+
+/// Makes the disk, and publishes it. `loaders` holds the packages with the boot loaders.
+fn publish(
+    cache: &Cache,
+    layout: &Layout,
+    inputs: &Inputs,
+    guest: &Guest,
+    loaders: &Tree,
+    work: &Path,
+) -> Result<Image, ImageError> {
+    let raw = disk(layout, &guest.root, loaders, work)?;
+    let disk = qcow2(cache, &raw)?;
+    let size = std::fs::metadata(disk.path())
+        .map_err(failed("reading", disk.path()))?
+        .len();
+    let blob = |bytes: &Bytes| {
+        let stage = cache.stage()?;
+        write(stage.file(), [(0, bytes)].into_iter()).map_err(failed("writing", stage.path()))?;
+        cache.put(&stage)
+    };
+    let direct_boot = DirectBoot {
+        kernel: blob(&guest.kernel)?,
+        initrd: blob(&guest.initrd)?,
+        command_line: format!(
+            "root=UUID={} {} {COMMAND_LINE_DIRECT}",
+            layout.uuid(),
+            layout.command_line
+        ),
+    };
+    let names: Vec<String> = inputs
+        .packages
+        .iter()
+        .map(|package| format!("{}={}", package.name, package.version))
+        .collect();
+    let labels = BTreeMap::from([
+        (INPUTS_LABEL.to_owned(), inputs.digest.clone()),
+        (PACKAGES_LABEL.to_owned(), names.join(" ")),
+    ]);
+    let digest = cache.put(&disk)?;
+    cache.publish(Image {
+        name: layout.name.to_owned(),
+        digest,
+        format: Format::Qcow2,
+        virtual_size: raw.len(),
+        size,
+        source: "built from packages".to_owned(),
+        created: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        labels,
+        direct_boot: Some(direct_boot),
+        path: std::path::PathBuf::new(),
+    })
 }
 
 /// The whole disk: boot loader, a partition for UEFI, the root file system.
-fn disk(all: &Tree, mut root: Tree, initrd: &Bytes, work: &Path) -> Result<Sparse, ImageError> {
-    root.file("boot/initrd", 0o644, initrd.clone());
-    let loader = |target, modules| loader(all, work, target, modules);
-    let core = loader("i386-pc", &["biosdisk", "part_msdos", "ext2", "search_fs_uuid", "linux", "boot"])?;
-    let efi_program = loader("x86_64-efi", &["part_msdos", "ext2", "search_fs_uuid", "linux", "boot"])?;
-    let boot = all
+fn disk(layout: &Layout, root: &Tree, loaders: &Tree, work: &Path) -> Result<Sparse, ImageError> {
+    let loader = |target, modules| loader(layout, loaders, work, target, modules);
+    let core = loader(
+        "i386-pc",
+        &[
+            "biosdisk",
+            "part_msdos",
+            "ext2",
+            "search_fs_uuid",
+            "linux",
+            "boot",
+        ],
+    )?;
+    let efi_program = loader(
+        "x86_64-efi",
+        &["part_msdos", "ext2", "search_fs_uuid", "linux", "boot"],
+    )?;
+    let boot = loaders
         .bytes("usr/lib/grub/i386-pc/boot.img")
         .ok_or_else(|| ImageError::Build("the package grub-pc-bin has no boot.img".to_owned()))?;
     let laid_out = |error: LayoutError| ImageError::Build(error.to_string());
     let mut efi = Tree::default();
     efi.file("EFI/BOOT/BOOTX64.EFI", 0o644, efi_program);
-    let efi = fat::build(&efi, EFI, u32::from_le_bytes(*b"tiny"), "EFI").map_err(laid_out)?;
+    let efi = fat::build(&efi, EFI, u32::from_le_bytes(*b"fway"), "EFI").map_err(laid_out)?;
     let identity = Identity {
-        uuid: ROOT_UUID,
-        label: "tiny-root".to_owned(),
+        uuid: layout.uuid,
+        label: format!("{}-root", layout.name),
         time: time(),
     };
-    let room = DISK - mbr::FIRST_PARTITION - EFI;
-    let root = ext4::build(&root, room, &identity).map_err(laid_out)?;
+    let room = layout.disk - mbr::FIRST_PARTITION - EFI;
+    let root = ext4::build(root, room, &identity).map_err(laid_out)?;
     let partitions = vec![
         Partition {
             kind: mbr::EFI_SYSTEM,
@@ -160,24 +221,33 @@ fn disk(all: &Tree, mut root: Tree, initrd: &Bytes, work: &Path) -> Result<Spars
 }
 
 /// A boot loader that finds the root file system and starts its kernel, made by GRUB's own program out of its package.
-fn loader(all: &Tree, work: &Path, target: &str, modules: &[&str]) -> Result<Vec<u8>, ImageError> {
+fn loader(
+    layout: &Layout,
+    loaders: &Tree,
+    work: &Path,
+    target: &str,
+    modules: &[&str],
+) -> Result<Vec<u8>, ImageError> {
     let folder = format!("usr/lib/grub/{target}");
     let here = work.join(target);
     std::fs::create_dir_all(&here).map_err(failed("making", &here))?;
-    for (name, _) in all.children(&folder) {
-        if let Some(bytes) = all.bytes(&format!("{folder}/{name}")) {
+    for (name, _) in loaders.children(&folder) {
+        if let Some(bytes) = loaders.bytes(&format!("{folder}/{name}")) {
             let path = here.join(name);
             std::fs::write(&path, bytes).map_err(failed("writing", &path))?;
         }
     }
     let configuration = work.join("load.cfg");
     let text = format!(
-        "search.fs_uuid {uuid} root\nlinux /boot/vmlinuz root=UUID={uuid} {COMMAND_LINE}\ninitrd /boot/initrd\nboot\n",
-        uuid = uuid()
+        "search.fs_uuid {uuid} root\nlinux {} root=UUID={uuid} {}\ninitrd {}\nboot\n",
+        layout.kernel,
+        layout.command_line,
+        layout.initrd,
+        uuid = layout.uuid()
     );
     std::fs::write(&configuration, text).map_err(failed("writing", &configuration))?;
     let out = work.join(format!("{target}.out"));
-    let mut make = root::program(all, "usr/bin/grub-mkimage", work)?;
+    let mut make = root::program(loaders, "usr/bin/grub-mkimage", work)?;
     make.args(["-O", target, "-p", "/boot/grub", "-d"])
         .arg(&here)
         .arg("-c")
@@ -187,51 +257,6 @@ fn loader(all: &Tree, work: &Path, target: &str, modules: &[&str]) -> Result<Vec
         .args(modules);
     command::run(&mut make, Duration::from_secs(60))?;
     std::fs::read(&out).map_err(failed("reading", &out))
-}
-
-fn publish(
-    cache: &Cache,
-    inputs: &Inputs,
-    raw: &Sparse,
-    kernel: &Bytes,
-    initrd: &Bytes,
-) -> Result<Image, ImageError> {
-    let disk = qcow2(cache, raw)?;
-    let size = std::fs::metadata(disk.path())
-        .map_err(failed("reading", disk.path()))?
-        .len();
-    let blob = |bytes: &Bytes| {
-        let stage = cache.stage()?;
-        write(stage.file(), [(0, bytes)].into_iter()).map_err(failed("writing", stage.path()))?;
-        cache.put(stage)
-    };
-    let direct_boot = DirectBoot {
-        kernel: blob(kernel)?,
-        initrd: blob(initrd)?,
-        command_line: format!("root=UUID={} {COMMAND_LINE} {COMMAND_LINE_DIRECT}", uuid()),
-    };
-    let names: Vec<String> = inputs
-        .packages
-        .iter()
-        .map(|package| format!("{}={}", package.name, package.version))
-        .collect();
-    let labels = BTreeMap::from([
-        (INPUTS_LABEL.to_owned(), inputs.digest.clone()),
-        (PACKAGES_LABEL.to_owned(), names.join(" ")),
-    ]);
-    let digest = cache.put(disk)?;
-    cache.publish(Image {
-        name: TINY.to_owned(),
-        digest,
-        format: Format::Qcow2,
-        virtual_size: raw.len(),
-        size,
-        source: "built from packages".to_owned(),
-        created: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        labels,
-        direct_boot: Some(direct_boot),
-        path: std::path::PathBuf::new(),
-    })
 }
 
 /// The disk as a qcow2 file. It is not packed: every machine reads it, and unpacking would be done by each of them.
@@ -244,15 +269,14 @@ fn qcow2(cache: &Cache, raw: &Sparse) -> Result<Stage, ImageError> {
     let disk = cache.stage()?;
     let mut convert = Command::new("qemu-img");
     convert
-        .args(["convert", "-q", "-f", "raw", "-O", "qcow2", "-o", "compat=1.1,cluster_size=64k"])
+        .args(["convert", "-q", "-f", "raw", "-O", "qcow2", "-o"])
+        .arg("compat=1.1,cluster_size=64k")
         .arg(flat.path())
         .arg(disk.path());
     command::run(&mut convert, Duration::from_secs(600))?;
     Ok(disk)
 }
 
-fn write<'a>(file: &File, pieces: impl Iterator<Item = (u64, &'a Bytes)>) -> std::io::Result<()> {
-    pieces
-        .into_iter()
-        .try_for_each(|(offset, bytes)| file.write_all_at(bytes, offset))
+fn write<'a>(file: &File, mut pieces: impl Iterator<Item = (u64, &'a Bytes)>) -> std::io::Result<()> {
+    pieces.try_for_each(|(offset, bytes)| file.write_all_at(bytes, offset))
 }

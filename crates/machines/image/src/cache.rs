@@ -17,11 +17,15 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
 use crate::{Format, ImageError, failed};
+
+/// After that time nobody goes on with a download.
+const ABANDONED: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +111,7 @@ impl Cache {
             directory: directory.to_owned(),
         };
         cache.sweep()?;
+        cache.collect()?;
         Ok(cache)
     }
 
@@ -193,11 +198,13 @@ impl Cache {
                 Err(error) => return Err(failed("making", &path)(error)),
             }
         }
-        Err(ImageError::Build("no name is left for a temporary file".to_owned()))
+        Err(ImageError::Build(
+            "no name is left for a temporary file".to_owned(),
+        ))
     }
 
-    /// Gives a whole file its name, which is its digest.
-    pub fn put(&self, stage: Stage) -> Result<String, ImageError> {
+    /// Gives a whole file its name, which is its digest. The staged name is of no use after that.
+    pub fn put(&self, stage: &Stage) -> Result<String, ImageError> {
         // Programs may have written a new file under the old name.
         let file = File::open(&stage.path).map_err(failed("reading", &stage.path))?;
         let digest = digest(&file).map_err(failed("reading", &stage.path))?;
@@ -219,7 +226,9 @@ impl Cache {
         let record = self.record(&image.name)?;
         image.path = self.blob(&image.digest);
         let direct = image.direct_boot.iter();
-        let needed = direct.flat_map(|boot| [&boot.kernel, &boot.initrd]).chain([&image.digest]);
+        let needed = direct
+            .flat_map(|boot| [&boot.kernel, &boot.initrd])
+            .chain([&image.digest]);
         for digest in needed {
             let blob = self.blob(digest);
             fs::metadata(&blob).map_err(failed("publishing, reading", &blob))?;
@@ -267,7 +276,9 @@ impl Cache {
             let name = entry.file_name();
             let age = entry.metadata().ok().and_then(|found| found.modified().ok());
             // A blob is there before its record is: one of the last minutes may be waiting for it.
-            let is_young = age.and_then(|time| time.elapsed().ok()).is_none_or(|age| age.as_secs() < 600);
+            let is_young = age
+                .and_then(|time| time.elapsed().ok())
+                .is_none_or(|age| age.as_secs() < 600);
             if !is_young && !named.iter().any(|digest| *digest == name) {
                 let _ = fs::remove_file(entry.path());
             }
@@ -284,6 +295,18 @@ impl Cache {
                 && file.try_lock().is_ok()
             {
                 let _ = fs::remove_file(&path);
+            }
+        }
+        // Nobody comes back for a download after a week.
+        let directory = self.partial();
+        for entry in fs::read_dir(&directory).map_err(failed("listing", &directory))? {
+            let entry = entry.map_err(failed("listing", &directory))?;
+            let age = entry
+                .metadata()
+                .ok()
+                .and_then(|found| found.modified().ok()?.elapsed().ok());
+            if age.is_some_and(|age| age > ABANDONED) {
+                let _ = fs::remove_file(entry.path());
             }
         }
         Ok(())

@@ -56,7 +56,9 @@ pub(crate) fn run_accepting(
             let text = String::from_utf8_lossy(&complaint);
             let text = text.trim();
             let start = text.len().saturating_sub(MAX_COMPLAINT);
-            let start = (start..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+            let start = (start..text.len())
+                .find(|at| text.is_char_boundary(*at))
+                .unwrap_or(0);
             Err(failed(match &text[start..] {
                 "" => status.to_string(),
                 text => text.to_owned(),
@@ -66,10 +68,7 @@ pub(crate) fn run_accepting(
     }
 }
 
-fn read_all(
-    mut pipe: impl std::io::Read + Send + 'static,
-    limit: u64,
-) -> std::thread::JoinHandle<Vec<u8>> {
+fn read_all(mut pipe: impl std::io::Read + Send + 'static, limit: u64) -> std::thread::JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut out = Vec::new();
         let _ = pipe.by_ref().take(limit).read_to_end(&mut out);
@@ -124,7 +123,10 @@ mod tests {
         assert_eq!(said, "sh failed: no disk");
         let late = shell("sleep 60", 0).unwrap_err().to_string();
         assert!(late.contains("did not end"), "{late}");
-        let missing = run(&mut Command::new("fairway-no-such-program"), Duration::from_secs(1));
+        let missing = run(
+            &mut Command::new("fairway-no-such-program"),
+            Duration::from_secs(1),
+        );
         assert!(missing.unwrap_err().to_string().contains("not installed"));
     }
 }

@@ -224,7 +224,8 @@ fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, String> {
     for (name, value) in headers {
         let name: HeaderName = name.parse().map_err(|_| format!("{name:?} is no header"))?;
         // The value may be a secret.
-        let value = HeaderValue::from_str(value).map_err(|_| format!("the value of {name} cannot be sent"))?;
+        let value =
+            HeaderValue::from_str(value).map_err(|_| format!("the value of {name} cannot be sent"))?;
         map.append(name, value);
     }
     Ok(map)

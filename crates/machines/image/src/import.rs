@@ -78,7 +78,8 @@ pub fn stream(
             let mut tee = Tee { from, hashed };
             write_unpacked(&mut tee, &stage, &limit, progress)?;
             // What follows the packed content counts, too.
-            std::io::copy(&mut tee, &mut std::io::sink()).map_err(failed("reading", Path::new(&request.source)))?;
+            std::io::copy(&mut tee, &mut std::io::sink())
+                .map_err(failed("reading", Path::new(&request.source)))?;
         }
         None => write_unpacked(from, &stage, &limit, progress)?,
     }
@@ -86,7 +87,7 @@ pub fn stream(
         hashed.compare()?;
     }
     let (format, virtual_size) = judge(stage.path(), request)?;
-    publish(cache, stage, request, format, virtual_size)
+    publish(cache, &stage, request, format, virtual_size)
 }
 
 fn write_unpacked(
@@ -153,7 +154,7 @@ fn judge(path: &Path, request: &Request) -> Result<(Format, u64), ImageError> {
 
 fn publish(
     cache: &Cache,
-    stage: Stage,
+    stage: &Stage,
     request: &Request,
     format: Format,
     virtual_size: u64,
@@ -197,10 +198,13 @@ impl Hashed {
         let (word, value) = checksum.split_once(':').unwrap_or(("sha256", checksum));
         let found = known.iter().find(|(name, _)| *name == word);
         let (algorithm, digest) = found.ok_or_else(|| {
-            refuse(format!("the checksum is of the kind {word}; known are sha256, sha512 and sha1"))
+            refuse(format!(
+                "the checksum is of the kind {word}; known are sha256, sha512 and sha1"
+            ))
         })?;
         let expected = value.trim().to_ascii_lowercase();
-        if expected.len() != digest.output_len() * 2 || !expected.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        if expected.len() != digest.output_len() * 2 || !expected.bytes().all(|byte| byte.is_ascii_hexdigit())
+        {
             return Err(refuse(format!("{checksum:?} is not a checksum of that kind")));
         }
         Ok(Self {

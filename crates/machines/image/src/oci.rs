@@ -86,12 +86,16 @@ impl Source {
         if path.is_dir() {
             return match path.join("index.json").is_file() {
                 true => Ok(Self::Directory(path.to_owned())),
-                false => Err(unusable(path, "it has no index.json: it is no image in OCI's layout")),
+                false => Err(unusable(
+                    path,
+                    "it has no index.json: it is no image in OCI's layout",
+                )),
             };
         }
         let file = File::open(path).map_err(failed("reading", path))?;
         let mut archive = tar::Archive::new(BufReader::new(file));
-        let damaged = |error: std::io::Error| unusable(path, format!("it is no tar archive of an image: {error}"));
+        let damaged =
+            |error: std::io::Error| unusable(path, format!("it is no tar archive of an image: {error}"));
         let mut entries = BTreeMap::new();
         for entry in archive.entries_with_seek().map_err(damaged)? {
             let entry = entry.map_err(damaged)?;
@@ -130,7 +134,8 @@ impl Source {
                     .get(name)
                     .ok_or_else(|| unusable(path, format!("{name} is missing in it")))?;
                 let mut file = File::open(path).map_err(failed("reading", path))?;
-                file.seek(SeekFrom::Start(start)).map_err(failed("reading", path))?;
+                file.seek(SeekFrom::Start(start))
+                    .map_err(failed("reading", path))?;
                 Ok(Box::new(file.take(length)))
             }
         }
@@ -146,7 +151,9 @@ impl Source {
     fn json(&self, name: &str, expected: Option<&str>) -> Result<Value, ImageError> {
         let mut text = Vec::new();
         let mut content = self.content(name)?.take(MAX_JSON);
-        content.read_to_end(&mut text).map_err(failed("reading", self.path()))?;
+        content
+            .read_to_end(&mut text)
+            .map_err(failed("reading", self.path()))?;
         let found = format!("sha256:{}", hex(digest(&SHA256, &text).as_ref()));
         if let Some(expected) = expected.filter(|expected| **expected != found) {
             return Err(ImageError::Checksum {
@@ -208,7 +215,10 @@ impl Source {
                     name: name.to_owned(),
                     digest: None,
                 }),
-                _ => Err(unusable(self.path(), format!("the layer {layer} is missing in it"))),
+                _ => Err(unusable(
+                    self.path(),
+                    format!("the layer {layer} is missing in it"),
+                )),
             })
             .collect()
     }
@@ -219,7 +229,10 @@ impl Source {
             Some(hex) if hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
                 Ok(format!("blobs/sha256/{hex}"))
             }
-            _ => Err(unusable(self.path(), format!("{digest:?} is no digest by SHA-256"))),
+            _ => Err(unusable(
+                self.path(),
+                format!("{digest:?} is no digest by SHA-256"),
+            )),
         }
     }
 
@@ -232,7 +245,8 @@ impl Source {
     /// Files in a layer that may be the disk.
     fn find(&self, layer: &Layer, wanted: Option<&str>) -> Result<Vec<String>, ImageError> {
         self.verify(layer)?;
-        let damaged = |error: std::io::Error| unusable(self.path(), format!("the layer {}: {error}", layer.name));
+        let damaged =
+            |error: std::io::Error| unusable(self.path(), format!("the layer {}: {error}", layer.name));
         let mut found = Vec::new();
         for entry in self.archive(layer)?.entries().map_err(damaged)? {
             let entry = entry.map_err(damaged)?;
@@ -261,7 +275,8 @@ impl Source {
         request: &import::Request,
         progress: impl FnMut(u64),
     ) -> Result<Image, ImageError> {
-        let damaged = |error: std::io::Error| unusable(self.path(), format!("the layer {}: {error}", layer.name));
+        let damaged =
+            |error: std::io::Error| unusable(self.path(), format!("the layer {}: {error}", layer.name));
         for entry in self.archive(layer)?.entries().map_err(damaged)? {
             let entry = entry.map_err(damaged)?;
             if entry.header().entry_type().is_file() && normal(&entry.path().map_err(damaged)?) == name {
@@ -280,7 +295,10 @@ impl Source {
         let mut context = Context::new(&SHA256);
         let mut buffer = vec![0; 256 << 10];
         loop {
-            match content.read(&mut buffer).map_err(failed("reading", self.path()))? {
+            match content
+                .read(&mut buffer)
+                .map_err(failed("reading", self.path()))?
+            {
                 0 => break,
                 count => context.update(&buffer[..count]),
             }

@@ -85,10 +85,7 @@ pub fn grow(disk: &Path, size: u64) -> Result<(), ImageError> {
 /// Makes a disk that stands alone of one with layers, as a new qcow2 file. Nothing may write to it meanwhile.
 pub fn flatten(disk: &Path, to: &Path, timeout: Duration) -> Result<(), ImageError> {
     let mut convert = Command::new("qemu-img");
-    convert
-        .args(["convert", "-q", "-O", "qcow2"])
-        .arg(disk)
-        .arg(to);
+    convert.args(["convert", "-q", "-O", "qcow2"]).arg(disk).arg(to);
     command::run(&mut convert, timeout).map(|_| ())
 }
 

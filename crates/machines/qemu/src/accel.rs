@@ -37,7 +37,11 @@ impl Acceleration {
 
 /// Finds out how machines run on this host.
 pub async fn probe(program: &Path) -> Acceleration {
-    if let Err(error) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
+    if let Err(error) = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/kvm")
+    {
         return Acceleration::Emulated(format!("/dev/kvm cannot be used: {error}"));
     }
     match boots(program, &["-accel", "kvm", "-cpu", "host"]).await {
@@ -52,7 +56,17 @@ async fn boots(program: &Path, how: &[&str]) -> Result<(), String> {
     let disk = directory.path().join("boot.raw");
     std::fs::write(&disk, boot_sector()).map_err(|error| error.to_string())?;
     let mut child = Command::new(program)
-        .args(["-M", "q35", "-m", "16", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
+        .args([
+            "-M",
+            "q35",
+            "-m",
+            "16",
+            "-nodefaults",
+            "-no-user-config",
+            "-display",
+            "none",
+            "-no-reboot",
+        ])
         .args(how)
         .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"])
         .arg("-drive")
@@ -101,7 +115,11 @@ mod tests {
     #[tokio::test]
     async fn the_little_guest_boots() {
         let program = Path::new("qemu-system-x86_64");
-        if std::process::Command::new(program).arg("--version").output().is_err() {
+        if std::process::Command::new(program)
+            .arg("--version")
+            .output()
+            .is_err()
+        {
             eprintln!("SKIPPED: qemu-system-x86_64 is not installed (scripts/tools.sh qemu)");
             return;
         }

@@ -117,7 +117,9 @@ impl Agent {
             Some(connection) => connection,
             None => self.connect().await?,
         };
-        connection.send(&json!({"execute": command, "arguments": arguments})).await
+        connection
+            .send(&json!({"execute": command, "arguments": arguments}))
+            .await
     }
 
     async fn connect(&self) -> Result<Connection, AgentError> {
@@ -194,7 +196,9 @@ impl Connection {
             let end = buffer.iter().position(|byte| *byte == b'\n');
             let taken = end.map_or(buffer.len(), |end| end + 1);
             if line.len() + taken > MAX_ANSWER {
-                return Err(AgentError::Protocol(format!("an answer has more than {MAX_ANSWER} bytes")));
+                return Err(AgentError::Protocol(format!(
+                    "an answer has more than {MAX_ANSWER} bytes"
+                )));
             }
             line.extend_from_slice(&buffer[..taken]);
             self.stream.consume(taken);

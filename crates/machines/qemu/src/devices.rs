@@ -72,7 +72,10 @@ impl Machine {
             }
         }
         if let Err(error) = self.qmp().execute("device_add", Value::Object(device)).await {
-            let _ = self.qmp().execute("blockdev-del", json!({"node-name": node})).await;
+            let _ = self
+                .qmp()
+                .execute("blockdev-del", json!({"node-name": node}))
+                .await;
             return Err(error.into());
         }
         Ok(())
@@ -82,7 +85,11 @@ impl Machine {
     pub async fn remove_disk(&self, id: &str, timeout: Duration) -> Result<(), MachineError> {
         self.remove_device(id, timeout).await?;
         let node = format!("{id}-disk");
-        match self.qmp().execute("blockdev-del", json!({"node-name": node})).await {
+        match self
+            .qmp()
+            .execute("blockdev-del", json!({"node-name": node}))
+            .await
+        {
             Ok(_) => Ok(()),
             // It is gone already: an earlier attempt came so far.
             Err(error) if is_unknown(&error) => Ok(()),
@@ -135,7 +142,9 @@ impl Machine {
         });
         match tokio::time::timeout(timeout, answered).await {
             Ok(Some(true)) => Ok(()),
-            Ok(Some(false)) => Err(MachineError::Failed(format!("the guest does not let the device {id} go"))),
+            Ok(Some(false)) => Err(MachineError::Failed(format!(
+                "the guest does not let the device {id} go"
+            ))),
             Ok(None) => Err(QmpError::Closed.into()),
             Err(_) => Err(MachineError::Late {
                 what: format!("the removal of the device {id} by the guest"),
@@ -206,7 +215,12 @@ impl Machine {
     }
 
     /// Limits what the guest can do with a disk; zero is no limit.
-    pub async fn limit_disk(&self, device: &str, bytes_per_second: u64, operations_per_second: u64) -> Result<(), MachineError> {
+    pub async fn limit_disk(
+        &self,
+        device: &str,
+        bytes_per_second: u64,
+        operations_per_second: u64,
+    ) -> Result<(), MachineError> {
         let arguments = json!({
             "id": device, "bps": bytes_per_second, "bps_rd": 0, "bps_wr": 0,
             "iops": operations_per_second, "iops_rd": 0, "iops_wr": 0,
@@ -218,7 +232,9 @@ impl Machine {
 
 fn is_unknown(error: &QmpError) -> bool {
     match error {
-        QmpError::Refused { class, description, .. } => {
+        QmpError::Refused {
+            class, description, ..
+        } => {
             class == "DeviceNotFound"
                 || description.contains("not found")
                 || description.contains("Failed to find")

@@ -207,7 +207,10 @@ mod tests {
                 Event::DeviceDeleted { device: None },
             ),
             (
-                read("BLOCK_IO_ERROR", json!({"device": "", "qom-path": "/q", "action": "stop", "nospace": true})),
+                read(
+                    "BLOCK_IO_ERROR",
+                    json!({"device": "", "qom-path": "/q", "action": "stop", "nospace": true}),
+                ),
                 Event::BlockIoError {
                     device: "/q".to_owned(),
                     action: "stop".to_owned(),

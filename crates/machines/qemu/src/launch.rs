@@ -75,7 +75,8 @@ impl Launch {
         }
         if self.sandbox {
             command.push("-sandbox".to_owned());
-            command.push("on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny".to_owned());
+            command
+                .push("on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny".to_owned());
         }
         command
     }
@@ -126,6 +127,12 @@ impl Orphan {
 /// Starts a machine. It runs when this returns, unless its arguments say that it waits (`-S`, `-incoming`).
 pub async fn start(launch: &Launch) -> Result<Machine, MachineError> {
     let directory = &launch.directory;
+    if let Some(pid) = occupant(directory).await {
+        return Err(MachineError::Start(format!(
+            "the process {pid} is the machine in {} already; adopt it, or stop it first",
+            directory.display()
+        )));
+    }
     prepare(directory)?;
     let log = open_log(directory)?;
     let second = log.try_clone().map_err(failed("opening", directory))?;
@@ -152,8 +159,10 @@ pub async fn start(launch: &Launch) -> Result<Machine, MachineError> {
             // Whatever was started is ended: nobody could get hold of it later.
             let _ = child.start_kill();
             let _ = child.wait().await;
-            if let Adopted::Silent(orphan) = adopt(directory).await? {
-                orphan.kill().await?;
+            match adopt(directory).await? {
+                Adopted::Running(machine) => machine.kill().await?,
+                Adopted::Silent(orphan) => orphan.kill().await?,
+                Adopted::Gone => {}
             }
             Err(error)
         }
@@ -203,7 +212,9 @@ fn owner(stream: &UnixStream) -> Result<Handle, MachineError> {
         .peer_cred()
         .ok()
         .and_then(|credentials| u32::try_from(credentials.pid()?).ok())
-        .ok_or_else(|| MachineError::Failed("the kernel does not say who listens on the QMP socket".to_owned()))?;
+        .ok_or_else(|| {
+            MachineError::Failed("the kernel does not say who listens on the QMP socket".to_owned())
+        })?;
     Handle::open(pid).map_err(|source| MachineError::Process {
         pid,
         action: "opened",
@@ -228,7 +239,10 @@ pub async fn adopt(directory: &Path) -> Result<Adopted, MachineError> {
         };
     }
     // Nobody listens. There may be a process nevertheless, which has not come to it yet, or is beyond it.
-    for identity in [read_record(directory), read_pid_file(directory)].into_iter().flatten() {
+    for identity in [read_record(directory), read_pid_file(directory)]
+        .into_iter()
+        .flatten()
+    {
         if identity.is_alive()
             && let Ok(handle) = Handle::open(identity.pid)
             && handle.identity == identity
@@ -240,6 +254,16 @@ pub async fn adopt(directory: &Path) -> Result<Adopted, MachineError> {
         }
     }
     Ok(Adopted::Gone)
+}
+
+/// The process that is the machine of a directory now.
+async fn occupant(directory: &Path) -> Option<u32> {
+    if let Ok(stream) = socket::dial(directory, names::QMP).await {
+        return owner(&stream).ok().map(|handle| handle.identity.pid);
+    }
+    let known = [read_record(directory), read_pid_file(directory)];
+    let alive = known.into_iter().flatten().find(Identity::is_alive);
+    alive.map(|identity| identity.pid)
 }
 
 /// Makes the directory, for its owner alone, without what an earlier process has left.
@@ -317,7 +341,10 @@ mod tests {
     fn the_command_line_keeps_hold_of_the_machine() {
         let launch = Launch::new("qemu", "/d", vec!["-m".to_owned(), "64".to_owned()]);
         let line = launch.command().join(" ");
-        assert!(line.starts_with("setsid qemu -m 64 -no-user-config -nodefaults"), "{line}");
+        assert!(
+            line.starts_with("setsid qemu -m 64 -no-user-config -nodefaults"),
+            "{line}"
+        );
         assert!(line.contains("path=qmp.sock,server=on,wait=off"), "{line}");
         assert!(line.contains("-sandbox on,"), "{line}");
     }
@@ -325,7 +352,11 @@ mod tests {
     #[tokio::test]
     async fn what_cannot_start_says_why() {
         let directory = tempfile::tempdir().unwrap();
-        let mut launch = Launch::new("sh", directory.path(), vec!["-c".to_owned(), "echo bad disk; exit 3".to_owned()]);
+        let mut launch = Launch::new(
+            "sh",
+            directory.path(),
+            vec!["-c".to_owned(), "echo bad disk; exit 3".to_owned()],
+        );
         let error = start(&launch).await.unwrap_err().to_string();
         assert!(error.contains("bad disk") && error.contains("3"), "{error}");
         launch.starter = vec!["/no/such/program".to_owned()];

@@ -21,6 +21,7 @@
 
 pub mod accel;
 pub mod agent;
+pub mod backup;
 pub mod console;
 pub mod devices;
 pub mod event;

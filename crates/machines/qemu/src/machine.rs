@@ -74,7 +74,13 @@ impl Machine {
     pub(crate) fn new(directory: PathBuf, qmp: Qmp, handle: Handle, child: Option<Child>) -> Self {
         let (sender, exit) = watch::channel(None);
         let handle = Arc::new(handle);
-        tokio::spawn(watch_over(directory.clone(), qmp.events(), Arc::clone(&handle), child, sender));
+        tokio::spawn(watch_over(
+            directory.clone(),
+            qmp.events(),
+            Arc::clone(&handle),
+            child,
+            sender,
+        ));
         Self {
             inner: Arc::new(Inner {
                 directory,
@@ -221,7 +227,9 @@ impl Machine {
         let arguments = json!({"filename": name, "format": "png"});
         self.inner.qmp.execute("screendump", arguments).await?;
         let mut picture = Vec::new();
-        let file = tokio::fs::File::open(&path).await.map_err(failed("reading", &path))?;
+        let file = tokio::fs::File::open(&path)
+            .await
+            .map_err(failed("reading", &path))?;
         let read = file.take(MAX_PICTURE).read_to_end(&mut picture).await;
         read.map_err(failed("reading", &path))?;
         let _ = tokio::fs::remove_file(&path).await;
@@ -237,9 +245,8 @@ impl Machine {
                 if self.state().await? == wanted {
                     return Ok(());
                 }
-                match tokio::time::timeout(Duration::from_secs(1), events.next()).await {
-                    Ok(None) => return Err(MachineError::Qmp(QmpError::Closed)),
-                    Ok(Some(_)) | Err(_) => {}
+                if let Ok(None) = tokio::time::timeout(Duration::from_secs(1), events.next()).await {
+                    return Err(MachineError::Qmp(QmpError::Closed));
                 }
             }
         };
@@ -277,7 +284,10 @@ async fn watch_over(
     // What QEMU said last may still be in the socket.
     while is_connected {
         match tokio::time::timeout(Duration::from_secs(1), events.next()).await {
-            Ok(Some(Event::Shutdown { by_guest, reason: why })) => reason = Some((by_guest, why)),
+            Ok(Some(Event::Shutdown {
+                by_guest,
+                reason: why,
+            })) => reason = Some((by_guest, why)),
             Ok(Some(_)) => {}
             Ok(None) | Err(_) => is_connected = false,
         }

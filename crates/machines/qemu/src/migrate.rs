@@ -81,7 +81,9 @@ pub async fn send(
             let found = query(source).await?;
             progress(&found.0);
             match (found.0.status.as_str(), found.1) {
-                ("completed", _) => return Ok(found.0),
+                // QEMU says so a moment before it knows how long it took.
+                ("completed", _) if found.0.total_ms.unwrap_or(0) > 0 => return Ok(found.0),
+                ("completed", _) => tokio::time::sleep(Duration::from_millis(5)).await,
                 ("failed" | "cancelled", why) => {
                     let why = why.unwrap_or_else(|| "QEMU does not say why".to_owned());
                     return Err(MachineError::Failed(format!("the migration failed: {why}")));
@@ -137,7 +139,10 @@ async fn configure(machine: &Machine, options: &Options) -> Result<(), MachineEr
         {"capability": "events", "state": true},
         {"capability": "auto-converge", "state": options.auto_converge},
     ]});
-    machine.qmp().execute("migrate-set-capabilities", capabilities).await?;
+    machine
+        .qmp()
+        .execute("migrate-set-capabilities", capabilities)
+        .await?;
     let mut parameters = json!({
         "downtime-limit": u64::try_from(options.max_downtime.as_millis()).unwrap_or(u64::MAX),
         // Zero is no limit; QEMU's own is 128 MiB/s.
@@ -148,6 +153,9 @@ async fn configure(machine: &Machine, options: &Options) -> Result<(), MachineEr
     if let Some(credentials) = &options.tls_credentials {
         parameters["tls-creds"] = credentials.as_str().into();
     }
-    machine.qmp().execute("migrate-set-parameters", parameters).await?;
+    machine
+        .qmp()
+        .execute("migrate-set-parameters", parameters)
+        .await?;
     Ok(())
 }

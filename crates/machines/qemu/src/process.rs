@@ -99,7 +99,10 @@ mod tests {
         let fields = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20";
         assert_eq!(start_time(&format!("7 (qemu) {fields}")), Some(4242));
         assert_eq!(start_time(&format!("7 (a) Z 1) (b) {fields}")), Some(4242));
-        assert_eq!(start_time(&format!("7 (qemu) {}", fields.replacen('S', "Z", 1))), None);
+        assert_eq!(
+            start_time(&format!("7 (qemu) {}", fields.replacen('S', "Z", 1))),
+            None
+        );
         assert_eq!(start_time("7 (qemu"), None);
         assert_eq!(start_time("7 (qemu) S 1 2"), None);
     }

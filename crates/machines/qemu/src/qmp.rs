@@ -293,7 +293,9 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
             let end = buffer.iter().position(|byte| *byte == b'\n');
             let taken = end.map_or(buffer.len(), |end| end + 1);
             if self.line.len() + taken > MAX_LINE {
-                return Err(QmpError::Protocol(format!("a line has more than {MAX_LINE} bytes")));
+                return Err(QmpError::Protocol(format!(
+                    "a line has more than {MAX_LINE} bytes"
+                )));
             }
             self.line.extend_from_slice(&buffer[..taken]);
             self.reader.consume(taken);

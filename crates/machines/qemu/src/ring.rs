@@ -44,7 +44,11 @@ impl Ring {
         if file.metadata()?.len() < HEADER + total.min(capacity) {
             total = 0;
         }
-        let ring = Self { file, capacity, total };
+        let ring = Self {
+            file,
+            capacity,
+            total,
+        };
         if total == 0 {
             ring.file.set_len(0)?;
             ring.write_header()?;
@@ -81,7 +85,11 @@ impl Ring {
     pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
         let length = usize::try_from(self.total.min(self.capacity)).unwrap_or(usize::MAX);
         let mut out = vec![0; length];
-        let start = if self.total > self.capacity { self.total % self.capacity } else { 0 };
+        let start = if self.total > self.capacity {
+            self.total % self.capacity
+        } else {
+            0
+        };
         let first = length.min(usize::try_from(self.capacity - start).unwrap_or(usize::MAX));
         self.file.read_exact_at(&mut out[..first], HEADER + start)?;
         self.file.read_exact_at(&mut out[first..], HEADER)?;

@@ -20,6 +20,8 @@ pub(super) struct Run {
 /// An inode.
 pub(super) struct Inode {
     mode: u16,
+    uid: u32,
+    gid: u32,
     links: u16,
     size: u64,
     blocks: u64,
@@ -34,7 +36,7 @@ pub(super) fn is_short(target: &str) -> bool {
 }
 
 impl Inode {
-    pub(super) fn new(mode: u16, links: u16, size: u64, runs: Vec<Run>) -> Self {
+    pub(super) fn new(mode: u16, links: u16, size: u64, runs: &[Run]) -> Self {
         let mut place = [0_u8; PLACE];
         let count = runs.len().min(MAX_RUNS) as u16;
         for (at, value) in [(0, 0xf30a), (2, count), (4, MAX_RUNS as u16)] {
@@ -50,6 +52,8 @@ impl Inode {
         }
         Self {
             mode,
+            uid: 0,
+            gid: 0,
             links,
             size,
             blocks: runs.iter().map(|run| run.length).sum(),
@@ -67,6 +71,8 @@ impl Inode {
         }
         Self {
             mode: 0o120_777,
+            uid: 0,
+            gid: 0,
             links: 1,
             size: target.len() as u64,
             blocks: 0,
@@ -74,6 +80,12 @@ impl Inode {
             place,
             has_extents: false,
         }
+    }
+
+    /// The same, somebody's.
+    pub(super) fn of(mut self, uid: u32, gid: u32) -> Self {
+        (self.uid, self.gid) = (uid, gid);
+        self
     }
 
     /// Refuses what has more extents than room.
@@ -99,7 +111,15 @@ impl Inode {
     /// The inode as it stands in the table.
     pub(super) fn bytes(&self, time: u32) -> Vec<u8> {
         let mut out = vec![0_u8; super::INODE_SIZE as usize];
-        for (at, value) in [(0, self.mode), (26, self.links), (128, 32)] {
+        for (at, value) in [
+            (0, self.mode),
+            (2, self.uid as u16),
+            (24, self.gid as u16),
+            (26, self.links),
+            (120, (self.uid >> 16) as u16),
+            (122, (self.gid >> 16) as u16),
+            (128, 32),
+        ] {
             out[at..at + 2].copy_from_slice(&value.to_le_bytes());
         }
         let sectors = self.blocks * (super::BLOCK / 512);

@@ -34,7 +34,10 @@ fn judged(file: &[u8]) -> Result<(), Refusal> {
 #[test]
 fn a_good_header_is_read() {
     let header = Header::read(&good()).unwrap();
-    assert_eq!((header.version, header.virtual_size, header.cluster_size), (3, GIB, 65536));
+    assert_eq!(
+        (header.version, header.virtual_size, header.cluster_size),
+        (3, GIB, 65536)
+    );
     assert_eq!(header.backing_file, None);
     assert_eq!(judged(&good()), Ok(()));
     // An extension with the names of features, as QEMU writes it, and then the end.
@@ -76,7 +79,10 @@ fn what_cannot_be_is_refused() {
     malformed(&with(&[(100, &[0, 0, 0, 8])]), "length");
     malformed(&with(&[(39, &[1])]), "too short");
     malformed(&with(&[(47, &[1])]), "begin");
-    malformed(&with(&[(112, &[1, 2, 3, 4, 0xff, 0xff, 0xff, 0xff])]), "extension");
+    malformed(
+        &with(&[(112, &[1, 2, 3, 4, 0xff, 0xff, 0xff, 0xff])]),
+        "extension",
+    );
     malformed(&good()[..100], "cut off");
     assert_eq!(judged(b"#!/bin/sh"), Err(Refusal::NotQcow2));
     assert_eq!(judged(b""), Err(Refusal::NotQcow2));

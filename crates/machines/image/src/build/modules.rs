@@ -56,10 +56,15 @@ pub(super) struct Modules(BTreeMap<String, Module>);
 impl Modules {
     /// Those in a tree of packages.
     pub(super) fn of(all: &Tree, release: &str) -> Self {
-        let folders = [format!("lib/modules/{release}/"), format!("usr/lib/modules/{release}/")];
+        let folders = [
+            format!("lib/modules/{release}/"),
+            format!("usr/lib/modules/{release}/"),
+        ];
         let mut modules = BTreeMap::new();
         for (path, _) in all.nodes() {
-            let within = folders.iter().find_map(|folder| path.strip_prefix(folder.as_str()));
+            let within = folders
+                .iter()
+                .find_map(|folder| path.strip_prefix(folder.as_str()));
             let name = within
                 .and_then(|path| path.rsplit('/').next())
                 .and_then(|file| file.strip_suffix(".ko"));
@@ -105,7 +110,9 @@ impl Modules {
             return Ok(());
         }
         if depth > 32 {
-            return Err(ImageError::Build(format!("the kernel's module {name} needs itself")));
+            return Err(ImageError::Build(format!(
+                "the kernel's module {name} needs itself"
+            )));
         }
         for need in &module.needs {
             self.visit(need, out, depth + 1)?;
@@ -151,7 +158,11 @@ mod tests {
 
     #[test]
     fn what_is_needed_comes_first() {
-        let modules = modules(&[("ring", &["virtio"]), ("virtio", &[]), ("net", &["ring", "virtio"])]);
+        let modules = modules(&[
+            ("ring", &["virtio"]),
+            ("virtio", &[]),
+            ("net", &["ring", "virtio"]),
+        ]);
         let order = modules.closure(&["net", "built_in", "ring"]).unwrap();
         assert_eq!(order, ["virtio", "ring", "net"]);
         assert_eq!(

@@ -41,12 +41,12 @@ pub(super) fn resolve(roots: &[&str]) -> Result<Vec<Package>, ImageError> {
     let mut found: BTreeMap<String, Package> = BTreeMap::new();
     let mut asked: BTreeSet<String> = BTreeSet::new();
     let mut wanted: Vec<String> = roots.iter().map(|name| (*name).to_owned()).collect();
-    // The program of the boot loaders lies in a package that both need.
-    wanted.push("grub-common".to_owned());
     while !wanted.is_empty() {
         asked.extend(wanted.iter().cloned());
         if asked.len() > MAX_PACKAGES {
-            return Err(ImageError::Build("there are too many packages to fetch".to_owned()));
+            return Err(ImageError::Build(
+                "there are too many packages to fetch".to_owned(),
+            ));
         }
         let mut show = Command::new("apt-cache");
         show.args(["show", "--no-all-versions", "--"]).args(&wanted);
@@ -117,7 +117,11 @@ pub(super) fn fetch(packages: &[Package], folder: &Path, timeout: Duration) -> R
         .current_dir(work.path())
         // Without root apt would complain that it cannot change its user; with root, that its user cannot write here.
         .args(["-q", "-o", "APT::Sandbox::User=root", "download", "--"])
-        .args(missing.iter().map(|package| format!("{}={}", package.name, package.version)));
+        .args(
+            missing
+                .iter()
+                .map(|package| format!("{}={}", package.name, package.version)),
+        );
     command::run(&mut download, timeout)?;
     for entry in std::fs::read_dir(work.path()).map_err(failed("listing", work.path()))? {
         let path = entry.map_err(failed("listing", work.path()))?.path();
@@ -128,12 +132,28 @@ pub(super) fn fetch(packages: &[Package], folder: &Path, timeout: Duration) -> R
             std::fs::rename(&path, &to).map_err(failed("naming", &to))?;
         }
     }
-    match missing.iter().find(|package| !folder.join(&package.sha256).exists()) {
-        None => Ok(()),
+    let lacking = missing
+        .iter()
+        .find(|package| !folder.join(&package.sha256).exists());
+    match lacking {
+        None => {
+            forget_others(packages, folder);
+            Ok(())
+        }
         Some(package) => Err(ImageError::Build(format!(
             "apt-get gave another file than the list of packages says for {}; try: apt-get update",
             package.name
         ))),
+    }
+}
+
+/// Removes packages of earlier versions.
+fn forget_others(packages: &[Package], folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if !packages.iter().any(|package| *package.sha256 == *name) && entry.path().is_file() {
+            let _ = std::fs::remove_file(entry.path());
+        }
     }
 }
 
@@ -146,7 +166,11 @@ pub(super) fn unpack(package: &Package, folder: &Path, tree: &mut Tree) -> Resul
         .spawn()
         .map_err(failed("running", Path::new("dpkg-deb")))?;
     let outcome = match child.stdout.take() {
-        Some(output) => read(tar::Archive::new(std::io::BufReader::new(output)), tree),
+        Some(output) => read(
+            tar::Archive::new(std::io::BufReader::new(output)),
+            &LEFT_OUT,
+            tree,
+        ),
         None => Ok(()),
     };
     if outcome.is_err() {
@@ -161,36 +185,53 @@ pub(super) fn unpack(package: &Package, folder: &Path, tree: &mut Tree) -> Resul
     }
 }
 
-fn read(mut archive: tar::Archive<impl std::io::Read>, tree: &mut Tree) -> std::io::Result<()> {
+/// Puts what is in an archive into a tree. Devices are left out: the kernel of a guest makes them.
+pub(super) fn read(
+    mut archive: tar::Archive<impl std::io::Read>,
+    left_out: &[&str],
+    tree: &mut Tree,
+) -> std::io::Result<()> {
     use std::io::Read as _;
+    let owner = |number: u64| u32::try_from(number).unwrap_or(0);
     for entry in archive.entries()? {
         let mut entry = entry?;
-        let path = entry.path()?.to_string_lossy().trim_start_matches("./").to_owned();
-        if path.is_empty() || LEFT_OUT.iter().any(|folder| path.starts_with(folder)) {
+        let path = entry
+            .path()?
+            .to_string_lossy()
+            .trim_start_matches("./")
+            .to_owned();
+        if path.is_empty()
+            || path.starts_with("dev/")
+            || left_out.iter().any(|folder| path.starts_with(folder))
+        {
             continue;
         }
         let kind = entry.header().entry_type();
         let mode = (entry.header().mode()? & 0o7777) as u16;
+        let (uid, gid) = (owner(entry.header().uid()?), owner(entry.header().gid()?));
+        let node = |content| Node {
+            mode,
+            uid,
+            gid,
+            content,
+        };
         let link = entry.link_name()?.map(|link| link.to_string_lossy().into_owned());
         if kind.is_dir() {
-            tree.put(
-                &path,
-                Node {
-                    mode,
-                    content: Content::Directory,
-                },
-            );
+            tree.put(&path, node(Content::Directory));
         } else if kind.is_symlink() {
-            tree.symlink(&path, &link.unwrap_or_default());
+            tree.put(&path, node(Content::Symlink(link.unwrap_or_default())));
         } else if kind.is_hard_link() {
             let target = link.unwrap_or_default();
-            if let Some(node) = tree.get(target.trim_start_matches("./")).cloned() {
-                tree.put(&path, node);
+            if let Some(same) = tree.get(target.trim_start_matches("./")).cloned() {
+                tree.put(&path, same);
             }
         } else if kind.is_file() {
+            if entry.size() > MAX_FILE {
+                return Err(std::io::Error::other(format!("{path} is too large for an image")));
+            }
             let mut bytes = Vec::new();
             entry.by_ref().take(MAX_FILE).read_to_end(&mut bytes)?;
-            tree.file(&path, mode, Bytes::from(bytes));
+            tree.put(&path, node(Content::File(Bytes::from(bytes))));
         }
     }
     // The rest of the pipe is padding, but the program wants to be rid of it.
@@ -209,6 +250,9 @@ mod tests {
         let found = parse(text);
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].depends, ["libc6", "libx", "z", "libp"]);
-        assert_eq!((found[0].version.as_str(), found[1].name.as_str()), ("1:2-3", "b"));
+        assert_eq!(
+            (found[0].version.as_str(), found[1].name.as_str()),
+            ("1:2-3", "b")
+        );
     }
 }

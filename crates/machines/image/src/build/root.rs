@@ -44,10 +44,24 @@ const PROGRAMS: [&str; 4] = [
     "usr/sbin/qemu-ga",
     "sbin/resize2fs",
 ];
+/// What is chosen from the packages: a change of this source is a change of the image.
+pub(super) const LIST: &str = concat!(include_str!("root.rs"), include_str!("modules.rs"));
 /// What of busybox the initrd uses.
 const INITRD_APPLETS: [&str; 14] = [
-    "sh", "mount", "insmod", "cat", "ls", "findfs", "usleep", "readlink", "printf", "dd", "sync", "blockdev",
-    "switch_root", "dmesg",
+    "sh",
+    "mount",
+    "insmod",
+    "cat",
+    "ls",
+    "findfs",
+    "usleep",
+    "readlink",
+    "printf",
+    "dd",
+    "sync",
+    "blockdev",
+    "switch_root",
+    "dmesg",
 ];
 /// Where libraries are searched for.
 const LIBRARIES: [&str; 4] = [
@@ -103,7 +117,11 @@ pub(super) fn assemble(all: &Tree, work: &Path) -> Result<Root, ImageError> {
         tree.file(&path, 0o644, module.content.clone());
     }
     let folder = format!("lib/modules/{release}");
-    tree.file(&format!("{folder}/modules.dep"), 0o644, modules.dependencies(&wanted)?);
+    tree.file(
+        &format!("{folder}/modules.dep"),
+        0o644,
+        modules.dependencies(&wanted)?,
+    );
     tree.file(&format!("{folder}/modules.alias"), 0o644, ALIASES);
     tree.file("etc/modules", 0o644, modules.closure(&LATE)?.join("\n") + "\n");
     tree.file("boot/vmlinuz", 0o644, kernel.clone());
@@ -175,13 +193,37 @@ fn skeleton() -> Tree {
     tree.symlink("etc/mtab", "/proc/self/mounts");
     for (path, mode, content) in [
         ("etc/hostname", 0o644, "tiny\n"),
-        ("etc/hosts", 0o644, "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"),
-        ("etc/passwd", 0o644, "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"),
-        ("etc/shadow", 0o600, "root:!:19000:0:99999:7:::\nnobody:*:19000:0:99999:7:::\n"),
-        ("etc/group", 0o644, "root:x:0:\ntty:x:5:\nadm:x:4:\nsudo:x:27:\nusers:x:100:\nnogroup:x:65534:\n"),
+        (
+            "etc/hosts",
+            0o644,
+            "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n",
+        ),
+        (
+            "etc/passwd",
+            0o644,
+            "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
+        ),
+        (
+            "etc/shadow",
+            0o600,
+            "root:!:19000:0:99999:7:::\nnobody:*:19000:0:99999:7:::\n",
+        ),
+        (
+            "etc/group",
+            0o644,
+            "root:x:0:\ntty:x:5:\nadm:x:4:\nsudo:x:27:\nusers:x:100:\nnogroup:x:65534:\n",
+        ),
         ("etc/shells", 0o644, "/bin/sh\n/bin/ash\n/bin/bash\n"),
-        ("etc/nsswitch.conf", 0o644, "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"),
-        ("etc/profile", 0o644, "export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nPS1='\\u@\\h:\\w\\$ '\n"),
+        (
+            "etc/nsswitch.conf",
+            0o644,
+            "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n",
+        ),
+        (
+            "etc/profile",
+            0o644,
+            "export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nPS1='\\u@\\h:\\w\\$ '\n",
+        ),
         ("etc/issue", 0o644, "Fairway tiny \\r \\n \\l\n\n"),
         ("etc/resolv.conf", 0o644, ""),
         (
@@ -228,11 +270,20 @@ fn libraries(all: &Tree, program: &Bytes) -> Result<Vec<(String, Bytes)>, ImageE
     let mut waiting = vec![program.clone()];
     while let Some(file) = waiting.pop() {
         let needs = elf::needs(&file).unwrap_or_default();
-        let loader = needs.loader.iter().map(|path| path.trim_start_matches('/').to_owned());
-        let named = needs.libraries.iter().map(|name| format!("{}/{name}", LIBRARIES[0]));
+        let loader = needs
+            .loader
+            .iter()
+            .map(|path| path.trim_start_matches('/').to_owned());
+        let named = needs
+            .libraries
+            .iter()
+            .map(|name| format!("{}/{name}", LIBRARIES[0]));
         for path in loader.chain(named) {
             let name = path.rsplit('/').next().unwrap_or_default();
-            if found.iter().any(|(known, _)| known.ends_with(&format!("/{name}"))) {
+            if found
+                .iter()
+                .any(|(known, _)| known.ends_with(&format!("/{name}")))
+            {
                 continue;
             }
             let places = LIBRARIES.iter().map(|folder| format!("{folder}/{name}"));
@@ -252,7 +303,9 @@ fn libraries(all: &Tree, program: &Bytes) -> Result<Vec<(String, Bytes)>, ImageE
 pub(super) fn program(all: &Tree, path: &str, work: &Path) -> Result<Command, ImageError> {
     let missing = || ImageError::Build(format!("no package has /{path}"));
     let (_, content) = all.resolve(path).ok_or_else(missing)?;
-    let loader = elf::needs(content).and_then(|needs| needs.loader).ok_or_else(missing)?;
+    let loader = elf::needs(content)
+        .and_then(|needs| needs.loader)
+        .ok_or_else(missing)?;
     let loader = loader.rsplit('/').next().unwrap_or_default().to_owned();
     let folder = work.join("run");
     std::fs::create_dir_all(&folder).map_err(failed("making", &folder))?;

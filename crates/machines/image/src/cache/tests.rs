@@ -22,7 +22,7 @@ fn image(name: &str, digest: String, size: u64) -> Image {
 fn publish(cache: &Cache, name: &str, content: &[u8]) -> Image {
     let stage = cache.stage().unwrap();
     stage.file().write_all(content).unwrap();
-    let digest = cache.put(stage).unwrap();
+    let digest = cache.put(&stage).unwrap();
     cache.publish(image(name, digest, content.len() as u64)).unwrap()
 }
 
@@ -62,7 +62,11 @@ fn a_blob_goes_when_nothing_needs_it() {
     File::open(&one.path).unwrap().set_modified(hour_ago).unwrap();
     cache.remove("one").unwrap();
     assert!(!one.path.exists());
-    assert_eq!(fs::read(&link).unwrap(), b"content", "machines keep what they have");
+    assert_eq!(
+        fs::read(&link).unwrap(),
+        b"content",
+        "machines keep what they have"
+    );
 }
 
 #[test]
@@ -137,5 +141,8 @@ fn killed_at_any_moment() {
         let left = fs::read_dir(directory.path().join("stage")).unwrap().count();
         assert_eq!(left, 0, "what the killed process left is removed");
     }
-    assert!(seen > 0, "no process came far enough for the test to mean anything");
+    assert!(
+        seen > 0,
+        "no process came far enough for the test to mean anything"
+    );
 }

@@ -112,7 +112,9 @@ fn a_checksum_is_of_what_was_transferred() {
     for (kind, algorithm) in [("sha256", &SHA256), ("sha512", &SHA512)] {
         let value = hex(ring::digest::digest(algorithm, &file).as_ref());
         let checksum = format!("{kind}:{value}");
-        place.import(&file, |request| request.checksum = Some(checksum)).unwrap();
+        place
+            .import(&file, |request| request.checksum = Some(checksum))
+            .unwrap();
     }
     let place = Place::new();
     let wrong = place.import(&file, |request| request.checksum = Some("0".repeat(64)));
@@ -134,7 +136,10 @@ fn bombs_do_not_go_off() {
     }
     let bomb = encoder.finish().unwrap();
     let stopped = place.import(&bomb, |request| request.max_size = 4 << 20);
-    assert!(matches!(stopped, Err(ImageError::TooLarge { limit: 4_194_304, .. })), "{stopped:?}");
+    assert!(
+        matches!(stopped, Err(ImageError::TooLarge { limit: 4_194_304, .. })),
+        "{stopped:?}"
+    );
     assert!(place.is_empty());
 }
 
@@ -175,7 +180,9 @@ fn qcow2_files_stand_alone_or_are_refused() {
         let error = place.import(&bad, |_| {}).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
-    let error = place.import(&good, |request| request.max_size = 1 << 20).unwrap_err();
+    let error = place
+        .import(&good, |request| request.max_size = 1 << 20)
+        .unwrap_err();
     assert!(error.to_string().contains("limit"), "{error}");
     // Cut off behind its header: the tables are missing.
     let error = place.import(&good[..66_000], |_| {}).unwrap_err().to_string();
@@ -191,7 +198,10 @@ fn a_machine_gets_a_layer_of_its_own() {
     let image = place.import(&raw(), |_| {}).unwrap();
     let machine = place.directory.path().join("machine");
     std::fs::create_dir(&machine).unwrap();
-    assert_eq!(overlay::over(&image, &machine, "root", Some(8 << 20)).unwrap(), 8 << 20);
+    assert_eq!(
+        overlay::over(&image, &machine, "root", Some(8 << 20)).unwrap(),
+        8 << 20
+    );
     assert_eq!(place.cache.uses(&image), 1);
     let layer = machine.join("root.qcow2");
     // Asked again, the same disk is found.
@@ -204,7 +214,12 @@ fn a_machine_gets_a_layer_of_its_own() {
     std::fs::rename(&machine, &moved).unwrap();
     place.cache.remove("x").unwrap();
     let flat = moved.join("flat.qcow2");
-    overlay::flatten(&moved.join("root.qcow2"), &flat, std::time::Duration::from_secs(60)).unwrap();
+    overlay::flatten(
+        &moved.join("root.qcow2"),
+        &flat,
+        std::time::Duration::from_secs(60),
+    )
+    .unwrap();
     let again = file(&place.cache, &flat, &Request::new("again", "flat"), |_| {}).unwrap();
     assert_eq!(again.virtual_size, 16 << 20);
     overlay::blank(&moved, "data", 1 << 30).unwrap();

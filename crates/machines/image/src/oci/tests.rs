@@ -46,7 +46,10 @@ fn layout(layers: &[Vec<u8>]) -> Vec<(String, Vec<u8>)> {
     let inner = serde_json::json!({"manifests": [other, entry]}).to_string();
     let index = serde_json::json!({"manifests": [blob(inner.as_bytes())]}).to_string();
     files.push(("index.json".to_owned(), index.into_bytes()));
-    files.push(("oci-layout".to_owned(), b"{\"imageLayoutVersion\": \"1.0.0\"}".to_vec()));
+    files.push((
+        "oci-layout".to_owned(),
+        b"{\"imageLayoutVersion\": \"1.0.0\"}".to_vec(),
+    ));
     files
 }
 
@@ -80,7 +83,10 @@ fn every_form_gives_the_disk() {
     // The last layer with a disk counts.
     assert_eq!(imported(&directory, None).unwrap(), disk(b'd'));
     assert_eq!(imported(&directory, Some("/disk/old.img")).unwrap(), disk(b'o'));
-    let named: Vec<(&str, &[u8])> = files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice())).collect();
+    let named: Vec<(&str, &[u8])> = files
+        .iter()
+        .map(|(path, bytes)| (path.as_str(), bytes.as_slice()))
+        .collect();
     let archive = place.path().join("oci.tar");
     std::fs::write(&archive, tar_of(&named)).unwrap();
     assert_eq!(imported(&archive, None).unwrap(), disk(b'd'));
@@ -89,7 +95,11 @@ fn every_form_gives_the_disk() {
     let manifest = br#"[{"Config": "c.json", "Layers": ["a/layer.tar"]}]"#;
     let layer = tar_of(&[("./disk/d.img", &disk(b'e'))]);
     let docker = place.path().join("docker.tar");
-    std::fs::write(&docker, tar_of(&[("a/layer.tar", &layer), ("manifest.json", manifest)])).unwrap();
+    std::fs::write(
+        &docker,
+        tar_of(&[("a/layer.tar", &layer), ("manifest.json", manifest)]),
+    )
+    .unwrap();
     assert_eq!(imported(&docker, None).unwrap(), disk(b'e'));
 }
 
@@ -102,10 +112,28 @@ fn bad_images_say_what_is_wrong() {
         let error = imported(&directory, inner).unwrap_err().to_string();
         assert!(error.contains(words), "{name}: {error}");
     };
-    let two = gzip(&tar_of(&[("disk/a.img", &disk(b'a')), ("disk/b.img", &disk(b'b'))]));
-    check("two", &layout(std::slice::from_ref(&two)), None, "more than one file under /disk (disk/a.img, disk/b.img)");
-    check("other", &layout(&[two]), Some("/disk/c.img"), "there is no /disk/c.img");
-    check("none", &layout(&[gzip(&tar_of(&[("etc/x", b"x")]))]), None, "no container disk");
+    let two = gzip(&tar_of(&[
+        ("disk/a.img", &disk(b'a')),
+        ("disk/b.img", &disk(b'b')),
+    ]));
+    check(
+        "two",
+        &layout(std::slice::from_ref(&two)),
+        None,
+        "more than one file under /disk (disk/a.img, disk/b.img)",
+    );
+    check(
+        "other",
+        &layout(&[two]),
+        Some("/disk/c.img"),
+        "there is no /disk/c.img",
+    );
+    check(
+        "none",
+        &layout(&[gzip(&tar_of(&[("etc/x", b"x")]))]),
+        None,
+        "no container disk",
+    );
     let mut changed = layout(&[tar_of(&[("disk/a.img", &disk(b'a'))])]);
     changed[0].1[600] ^= 1;
     check("changed", &changed, None, "checksum");
@@ -114,6 +142,11 @@ fn bad_images_say_what_is_wrong() {
         br#"{"manifests": [{"digest": "sha256:../../../../etc/passwd"}]}"#.to_vec(),
     )];
     check("escape", &escape, None, "no digest");
-    check("empty", &[("index.json".to_owned(), b"{}".to_vec())], None, "names no image");
+    check(
+        "empty",
+        &[("index.json".to_owned(), b"{}".to_vec())],
+        None,
+        "names no image",
+    );
     assert!(!is_image(place.path()));
 }

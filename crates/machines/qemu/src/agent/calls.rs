@@ -119,7 +119,9 @@ impl Agent {
         let interface = |entry: &Value| {
             let addresses = entry["ip-addresses"].as_array().map_or(&[][..], Vec::as_slice);
             let address = |entry: &Value| {
-                let prefix = entry["prefix"].as_u64().and_then(|prefix| u8::try_from(prefix).ok())?;
+                let prefix = entry["prefix"]
+                    .as_u64()
+                    .and_then(|prefix| u8::try_from(prefix).ok())?;
                 Some((entry["ip-address"].as_str()?.to_owned(), prefix))
             };
             Some(Interface {
@@ -191,7 +193,9 @@ impl Agent {
 
     /// Lets the guest write again; how many file systems.
     pub async fn thaw(&self) -> Result<u64, AgentError> {
-        let count = self.call_within("guest-fsfreeze-thaw", Value::Null, FREEZE).await?;
+        let count = self
+            .call_within("guest-fsfreeze-thaw", Value::Null, FREEZE)
+            .await?;
         Ok(count.as_u64().unwrap_or_default())
     }
 
@@ -214,7 +218,9 @@ impl Agent {
     /// Lets a user log in with these keys, too; with `replace` with these alone.
     pub async fn set_ssh_keys(&self, user: &str, keys: &[String], replace: bool) -> Result<(), AgentError> {
         let arguments = json!({"username": user, "keys": keys, "reset": replace});
-        self.call("guest-ssh-add-authorized-keys", arguments).await.map(|_| ())
+        self.call("guest-ssh-add-authorized-keys", arguments)
+            .await
+            .map(|_| ())
     }
 
     /// Sets a user's password.

@@ -7,13 +7,20 @@ use super::*;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn accepted(listener: &UnixListener) -> UnixStream {
-    tokio::time::timeout(PATIENCE, listener.accept()).await.unwrap().unwrap().0
+    tokio::time::timeout(PATIENCE, listener.accept())
+        .await
+        .unwrap()
+        .unwrap()
+        .0
 }
 
 async fn until(reader: &mut Reader, wanted: &str) -> String {
     let mut text = String::from_utf8_lossy(&reader.scrollback).into_owned();
     while !text.contains(wanted) {
-        let piece = tokio::time::timeout(PATIENCE, reader.next()).await.unwrap().unwrap();
+        let piece = tokio::time::timeout(PATIENCE, reader.next())
+            .await
+            .unwrap()
+            .unwrap();
         text.push_str(&String::from_utf8_lossy(&piece));
     }
     text

@@ -30,7 +30,8 @@ async fn connected() -> (Qmp, Played) {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let mut qemu = Played(theirs);
     let opening = tokio::spawn(Qmp::open(ours, 5 * SECOND));
-    qemu.say("{\"QMP\": {\"version\": {}, \"capabilities\": []}}\r\n").await;
+    qemu.say("{\"QMP\": {\"version\": {}, \"capabilities\": []}}\r\n")
+        .await;
     assert_eq!(qemu.hear().await["execute"], "qmp_capabilities");
     qemu.say("{\"return\": {}, \"id\": 0}\r\n").await;
     (opening.await.unwrap().unwrap(), qemu)
@@ -49,11 +50,18 @@ async fn answers_find_their_commands() {
     assert_eq!(first["arguments"]["a"], 1);
     assert!(second.get("arguments").is_none());
     // In the other order, with an event in between and a line in two pieces.
-    let text = format!("{{\"error\": {{\"class\": \"GenericError\", \"desc\": \"no\"}}, \"id\": {}}}\n", second["id"]);
+    let text = format!(
+        "{{\"error\": {{\"class\": \"GenericError\", \"desc\": \"no\"}}, \"id\": {}}}\n",
+        second["id"]
+    );
     qemu.say(&text[..10]).await;
     qemu.say(&text[10..]).await;
     qemu.say("{\"event\": \"STOP\", \"timestamp\": {}}\n\n").await;
-    qemu.say(&format!("{{\"return\": {{\"b\": 2}}, \"id\": {}}}\n", first["id"])).await;
+    qemu.say(&format!(
+        "{{\"return\": {{\"b\": 2}}, \"id\": {}}}\n",
+        first["id"]
+    ))
+    .await;
     assert_eq!(one.await.unwrap().unwrap()["b"], 2);
     let refused = other.await.unwrap().unwrap_err();
     assert_eq!(refused.to_string(), "QEMU refused other: no");
@@ -63,7 +71,9 @@ async fn answers_find_their_commands() {
 #[tokio::test]
 async fn a_late_answer_is_nobodys() {
     let (qmp, mut qemu) = connected().await;
-    let late = qmp.execute_within("slow", Value::Null, Duration::from_millis(20)).await;
+    let late = qmp
+        .execute_within("slow", Value::Null, Duration::from_millis(20))
+        .await;
     assert!(matches!(late, Err(QmpError::Timeout { .. })));
     let slow = qemu.hear().await;
     let next = tokio::spawn({
@@ -71,8 +81,10 @@ async fn a_late_answer_is_nobodys() {
         async move { qmp.execute("next", Value::Null).await }
     });
     let asked = qemu.hear().await;
-    qemu.say(&format!("{{\"return\": \"slow\", \"id\": {}}}\n", slow["id"])).await;
-    qemu.say(&format!("{{\"return\": \"next\", \"id\": {}}}\n", asked["id"])).await;
+    qemu.say(&format!("{{\"return\": \"slow\", \"id\": {}}}\n", slow["id"]))
+        .await;
+    qemu.say(&format!("{{\"return\": \"next\", \"id\": {}}}\n", asked["id"]))
+        .await;
     assert_eq!(next.await.unwrap().unwrap(), "next");
 }
 
@@ -85,10 +97,14 @@ async fn the_end_is_heard_by_everybody() {
         async move { qmp.execute("quit", Value::Null).await }
     });
     qemu.hear().await;
-    qemu.say("{\"event\": \"SHUTDOWN\", \"data\": {\"guest\": false, \"reason\": \"host-qmp-quit\"}}\n").await;
+    qemu.say("{\"event\": \"SHUTDOWN\", \"data\": {\"guest\": false, \"reason\": \"host-qmp-quit\"}}\n")
+        .await;
     drop(qemu);
     assert_eq!(waiting.await.unwrap(), Err(QmpError::Closed));
-    assert!(matches!(events.next().await, Some(Event::Shutdown { by_guest: false, .. })));
+    assert!(matches!(
+        events.next().await,
+        Some(Event::Shutdown { by_guest: false, .. })
+    ));
     assert_eq!(events.next().await, None);
     assert_eq!(qmp.execute("again", Value::Null).await, Err(QmpError::Closed));
     assert_eq!(qmp.events().next().await, None);
@@ -119,7 +135,10 @@ async fn a_slow_listener_is_told_what_it_missed() {
 async fn who_does_not_greet_is_not_qemu() {
     let (ours, mut theirs) = tokio::io::duplex(1024);
     theirs.write_all(b"SSH-2.0-x\n").await.unwrap();
-    assert!(matches!(Qmp::open(ours, SECOND).await, Err(QmpError::Protocol(_))));
+    assert!(matches!(
+        Qmp::open(ours, SECOND).await,
+        Err(QmpError::Protocol(_))
+    ));
     let (ours, _theirs) = tokio::io::duplex(1024);
     let silent = Qmp::open(ours, Duration::from_millis(20)).await.unwrap_err();
     assert!(silent.to_string().contains("another client"), "{silent}");
@@ -128,5 +147,8 @@ async fn who_does_not_greet_is_not_qemu() {
         let mut theirs = theirs;
         while theirs.write_all(&[b' '; 4096]).await.is_ok() {}
     });
-    assert!(matches!(Qmp::open(ours, 30 * SECOND).await, Err(QmpError::Protocol(_))));
+    assert!(matches!(
+        Qmp::open(ours, 30 * SECOND).await,
+        Err(QmpError::Protocol(_))
+    ));
 }

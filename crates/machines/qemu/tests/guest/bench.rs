@@ -87,7 +87,13 @@ impl Bench {
 
     /// Arguments of a machine with everything that tests look at. Disks are named by whole paths, as two machines share
     /// one while a guest moves.
-    pub(crate) fn arguments(&self, boot: &Boot, disk: &Path, seed: Option<&Path>, more: &[String]) -> Vec<String> {
+    pub(crate) fn arguments(
+        &self,
+        boot: &Boot,
+        disk: &Path,
+        seed: Option<&Path>,
+        more: &[String],
+    ) -> Vec<String> {
         let mut line = words(
             "-M q35 -accel tcg,thread=multi,tb-size=128 -cpu max -smp 1,maxcpus=2 -m 256,slots=2,maxmem=1G -display none \
              -device virtio-balloon-pci,id=balloon -device virtio-serial-pci,id=ports \
@@ -100,7 +106,10 @@ impl Bench {
             line.push(format!("socket,id={id},path={name},server=on,wait=off"));
         }
         line.push("-blockdev".to_owned());
-        line.push(format!("driver=file,filename={},node-name=root-file", disk.display()));
+        line.push(format!(
+            "driver=file,filename={},node-name=root-file",
+            disk.display()
+        ));
         line.extend(words(
             "-blockdev driver=qcow2,file=root-file,node-name=root-disk -device virtio-blk-pci,drive=root-disk,id=root",
         ));

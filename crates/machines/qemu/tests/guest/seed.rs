@@ -77,7 +77,12 @@ async fn a_guest_with_a_seed() {
         return;
     };
     let key = bench.path("key");
-    let has_ssh = has("ssh") || Command::new("ssh").arg("-V").stderr(Stdio::null()).status().is_ok();
+    let has_ssh = has("ssh")
+        || Command::new("ssh")
+            .arg("-V")
+            .stderr(Stdio::null())
+            .status()
+            .is_ok();
     let mut public = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDummy test".to_owned();
     if has_ssh {
         let made = Command::new("ssh-keygen")
@@ -85,7 +90,10 @@ async fn a_guest_with_a_seed() {
             .arg(&key)
             .status();
         assert!(made.unwrap().success());
-        public = std::fs::read_to_string(key.with_extension("pub")).unwrap().trim().to_owned();
+        public = std::fs::read_to_string(key.with_extension("pub"))
+            .unwrap()
+            .trim()
+            .to_owned();
     } else {
         eprintln!("SKIPPED: logging in by SSH: ssh is not installed (scripts/tools.sh qemu)");
     }
@@ -101,7 +109,12 @@ async fn a_guest_with_a_seed() {
         "-device".to_owned(),
         "virtio-net-pci,netdev=net,romfile=,id=nic".to_owned(),
     ];
-    let line = bench.arguments(&Boot::Direct, &directory.join("root.qcow2"), Some(&seed), &network);
+    let line = bench.arguments(
+        &Boot::Direct,
+        &directory.join("root.qcow2"),
+        Some(&seed),
+        &network,
+    );
 
     // Started by a process that is killed at once: the guest does not notice, and is found again.
     let launch = bench.path("launch.json");
@@ -140,7 +153,10 @@ async fn a_guest_with_a_seed() {
     what_the_seed_says(&agent).await;
     what_the_agent_says(&agent).await;
     if has_ssh {
-        let said = eventually("logging in by SSH", || async { ssh(&key, port, "id -un; hostname") }).await;
+        let said = eventually("logging in by SSH", || async {
+            ssh(&key, port, "id -un; hostname")
+        })
+        .await;
         assert_eq!(said, "ada\nweb-1");
     }
     devices(&machine, &agent).await;
@@ -168,11 +184,17 @@ async fn a_guest_with_a_seed() {
 async fn what_the_seed_says(agent: &Agent) {
     for (script, expected) in [
         ("hostname", "web-1"),
-        ("stat -c '%a %U' /etc/motd; cat /etc/motd", "640 root\nHello 'guest'\n  indented"),
+        (
+            "stat -c '%a %U' /etc/motd; cat /etc/motd",
+            "640 root\nHello 'guest'\n  indented",
+        ),
         ("cat /srv/b64; stat -c ' %U:%G' /srv/b64", "hello ada:ada"),
         ("cat /run/list /run/text /run/loop", "list it's\ntext\n1\n2"),
         ("id -Gn ada", "ada adm engines"),
-        ("grep ^ada: /etc/passwd | cut -d: -f5-", "Ada Lovelace:/home/ada:/bin/bash"),
+        (
+            "grep ^ada: /etc/passwd | cut -d: -f5-",
+            "Ada Lovelace:/home/ada:/bin/bash",
+        ),
         ("grep -c ^fairway: /etc/passwd", "1"),
         ("cloud-init status || true", "status: error"),
         ("cloud-init status --long | grep -c 'error: packages'", "1"),
@@ -188,19 +210,37 @@ async fn what_the_agent_says(agent: &Agent) {
     assert!(system.kernel_release.contains("cloud"), "{system:?}");
     assert_eq!(agent.host_name().await.unwrap(), "web-1");
     let interfaces = agent.interfaces().await.unwrap();
-    let first = interfaces.iter().find(|interface| interface.name == "eth0").unwrap();
-    assert!(first.addresses.contains(&("10.0.2.15".to_owned(), 24)), "{first:?}");
+    let first = interfaces
+        .iter()
+        .find(|interface| interface.name == "eth0")
+        .unwrap();
+    assert!(
+        first.addresses.contains(&("10.0.2.15".to_owned(), 24)),
+        "{first:?}"
+    );
     let roots = agent.filesystems().await.unwrap();
-    assert!(roots.iter().any(|found| found.mountpoint == "/" && found.kind == "ext4"), "{roots:?}");
+    assert!(
+        roots
+            .iter()
+            .any(|found| found.mountpoint == "/" && found.kind == "ext4"),
+        "{roots:?}"
+    );
     assert!(!agent.is_frozen().await.unwrap());
     assert!(agent.freeze().await.unwrap() >= 1);
     assert!(agent.is_frozen().await.unwrap());
     assert!(agent.thaw().await.unwrap() >= 1);
     let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAnother other".to_owned();
-    agent.set_ssh_keys("fairway", std::slice::from_ref(&key), false).await.unwrap();
+    agent
+        .set_ssh_keys("fairway", std::slice::from_ref(&key), false)
+        .await
+        .unwrap();
     assert_eq!(agent.ssh_keys("fairway").await.unwrap(), [key]);
     agent.set_password("fairway", "secret").await.unwrap();
-    assert!(in_guest(agent, "grep ^fairway: /etc/shadow").await.contains("$6$"));
+    assert!(
+        in_guest(agent, "grep ^fairway: /etc/shadow")
+            .await
+            .contains("$6$")
+    );
     let refused = agent.call("guest-no-such-thing", serde_json::Value::Null).await;
     assert!(refused.unwrap_err().to_string().contains("refused"));
     agent.ping().await.unwrap();
@@ -268,7 +308,10 @@ async fn devices(machine: &Machine, agent: &Agent) {
     assert_eq!(machine.set_processors(2).await.unwrap(), 2);
     assert!(machine.set_processors(3).await.is_err());
     eventually("the second processor in the guest", || async {
-        match in_guest(agent, "ls -d /sys/devices/system/cpu/cpu[0-9]* | wc -l").await.as_str() {
+        match in_guest(agent, "ls -d /sys/devices/system/cpu/cpu[0-9]* | wc -l")
+            .await
+            .as_str()
+        {
             "2" => Ok(()),
             other => Err(other.to_owned()),
         }
@@ -283,7 +326,16 @@ async fn devices(machine: &Machine, agent: &Agent) {
 
 fn ssh(key: &Path, port: u16, command: &str) -> Result<String, String> {
     let output = Command::new("ssh")
-        .args(["-F", "/dev/null", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "ConnectTimeout=20"])
+        .args([
+            "-F",
+            "/dev/null",
+            "-o",
+            "BatchMode=yes",
+            "-o",
+            "StrictHostKeyChecking=no",
+            "-o",
+            "ConnectTimeout=20",
+        ])
         .args(["-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-i"])
         .arg(key)
         .args(["-p", &port.to_string(), "ada@127.0.0.1", command])
@@ -300,11 +352,21 @@ fn assert_sandboxed(pid: u32) {
     let seccomp = status.lines().find(|line| line.starts_with("Seccomp:")).unwrap();
     assert!(seccomp.ends_with('2'), "{seccomp}");
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let session = stat.rsplit_once(") ").unwrap().1.split(' ').nth(3).unwrap().to_owned();
+    let session = stat
+        .rsplit_once(") ")
+        .unwrap()
+        .1
+        .split(' ')
+        .nth(3)
+        .unwrap()
+        .to_owned();
     assert_eq!(session, pid.to_string(), "it has a session of its own");
 }
 
 fn kill(pid: u32) {
-    let status = Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
+    let status = Command::new("kill")
+        .args(["-9", &pid.to_string()])
+        .status()
+        .unwrap();
     assert!(status.success());
 }
