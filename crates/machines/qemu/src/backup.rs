@@ -38,13 +38,13 @@ impl Machine {
         Ok(())
     }
 
-    /// Merges the layer that the guest writes to into the one below, and lets the guest go on there.
-    pub async fn merge_layer(&self, node: &str, timeout: Duration) -> Result<(), MachineError> {
+    /// Merges the layer that the guest writes to into the node below, and lets the guest go on there. The node below is named,
+    /// because without a name QEMU would merge everything into the lowest file, which is the image that machines share.
+    pub async fn merge_layer(&self, node: &str, below: &str, timeout: Duration) -> Result<(), MachineError> {
         let job = format!("merge-{node}");
         let mut events = self.qmp().events();
-        self.qmp()
-            .execute("block-commit", json!({"job-id": job, "device": node}))
-            .await?;
+        let arguments = json!({"job-id": job, "device": node, "top-node": node, "base-node": below});
+        self.qmp().execute("block-commit", arguments).await?;
         let merging = async {
             loop {
                 match events.next().await {

@@ -85,6 +85,12 @@ async fn a_guest_moves() {
     assert_eq!(String::from_utf8_lossy(&executed.output), "moved\nmemory\n");
     copies(&destination, &agent, &bench).await;
     destination.stop(Duration::ZERO).await.unwrap();
+    // Nothing of all this has touched the image that other machines share.
+    let sum = std::process::Command::new("sha256sum")
+        .arg(&bench.image.path)
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&sum.stdout).starts_with(&bench.image.digest));
     let check = std::process::Command::new("qemu-img")
         .arg("check")
         .arg(&disk)
@@ -138,7 +144,7 @@ async fn copies(machine: &Machine, agent: &Agent, bench: &Bench) {
     let layer = bench.path("layer.qcow2").display().to_string();
     machine.add_layer("root-disk", &layer, "layer").await.unwrap();
     put(agent, "echo layered", "/root/mark").await;
-    machine.merge_layer("layer", minute).await.unwrap();
+    machine.merge_layer("layer", "root-disk", minute).await.unwrap();
 
     machine.add_bitmap("root-disk", "changes").await.unwrap();
     let room = bench.directory.path();
