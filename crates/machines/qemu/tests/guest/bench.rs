@@ -64,6 +64,18 @@ pub(crate) async fn bench(test: &str) -> Option<Bench> {
     })
 }
 
+impl Drop for Bench {
+    /// Machines outlive whoever started them, also a test that failed: those that work in the test's directory are ended.
+    fn drop(&mut self) {
+        for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let works_in = std::fs::read_link(entry.path().join("cwd")).unwrap_or_default();
+            if works_in.starts_with(self.directory.path()) {
+                let _ = Command::new("kill").arg("-9").arg(entry.file_name()).status();
+            }
+        }
+    }
+}
+
 /// How a guest is started.
 pub(crate) enum Boot {
     /// By its kernel.
