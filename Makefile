@@ -39,7 +39,7 @@ down: ## stop the Fairway that `make up` started
 
 .PHONY: test
 test: ## everything that must pass before a change lands
-	@scripts/timed.sh 'tools' scripts/tools.sh cc deny python oidc kubectl
+	@scripts/timed.sh 'tools' scripts/tools.sh cc deny python oidc kubectl qemu
 	@scripts/timed.sh 'format' $(MAKE) --no-print-directory fmt-check
 	@scripts/timed.sh 'lint' $(MAKE) --no-print-directory lint
 	@scripts/timed.sh 'licences, bans, sources' $(MAKE) --no-print-directory deny

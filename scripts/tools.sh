@@ -9,6 +9,7 @@
 #   python   .tools/venv with tests/clients/requirements.txt; helm comes with it as .tools/bin/helm
 #   redis    redis-server, which Argo CD keeps its cache in
 #   oidc     .tools/oidc: the OIDC provider of tests/oidc, and node if the machine has none
+#   qemu     QEMU with its tools, and what the tests of machines use beside it: ISO images, an SSH client, e2fsck
 #   kubectl  .tools/bin/kubectl: the machine's own when it is of the right minor version, else built from source
 set -euo pipefail
 
@@ -42,6 +43,16 @@ ensure_cc() {
 ensure_redis() {
     if ! command -v redis-server >/dev/null; then
         apt_install redis-server
+    fi
+}
+
+ensure_qemu() {
+    local program missing=
+    for program in qemu-system-x86_64 qemu-img genisoimage ssh ssh-keygen e2fsck; do
+        command -v "$program" >/dev/null || missing=1
+    done
+    if [[ -n $missing ]]; then
+        apt_install qemu-system-x86 qemu-utils seabios ovmf genisoimage openssh-client e2fsprogs
     fi
 }
 
@@ -109,12 +120,12 @@ ensure_kubectl() {
 }
 
 if [[ $# -eq 0 ]]; then
-    echo "usage: scripts/tools.sh (cc|deny|python|oidc|kubectl|redis)..." >&2
+    echo "usage: scripts/tools.sh (cc|deny|python|oidc|kubectl|redis|qemu)..." >&2
     exit 2
 fi
 for tool in "$@"; do
     case $tool in
-        cc | deny | python | oidc | kubectl | redis) "ensure_$tool" ;;
+        cc | deny | python | oidc | kubectl | redis | qemu) "ensure_$tool" ;;
         *)
             echo "tools.sh: unknown tool '$tool'" >&2
             exit 2

@@ -5,6 +5,7 @@ pub(crate) mod appset;
 pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod gitops;
+pub(crate) mod image;
 pub(crate) mod keys;
 pub(crate) mod oidc;
 pub(crate) mod render;
@@ -65,6 +66,8 @@ pub(crate) enum Command {
     Undelete(undelete::Undelete),
     /// Make, list, clone, mirror and delete Git repositories.
     Repo(repo::Repo),
+    /// Build, list, import and forget disk images.
+    Image(image::Image),
     /// Publish kinds of a service cluster into workspaces, and keep their objects in step.
     Syncagent(Box<syncagent::Syncagent>),
     /// Show versions.

@@ -8,6 +8,7 @@ pub(crate) mod cluster;
 pub(crate) mod completion;
 pub(crate) mod down;
 mod gitops;
+pub(crate) mod image;
 pub(crate) mod keys;
 pub(crate) mod kubeconfig;
 pub(crate) mod proj;

@@ -55,6 +55,11 @@ impl DataDir {
         self.0.join("store")
     }
 
+    /// Disk images.
+    pub(crate) fn images(&self) -> PathBuf {
+        self.0.join("images")
+    }
+
     /// Git repositories.
     pub(crate) fn repositories(&self) -> PathBuf {
         self.0.join("repositories")

@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         Command::Render(options) => command::render::run(options),
         Command::Undelete(options) => command::undelete::run(options),
         Command::Repo(options) => command::repo::run(options),
+        Command::Image(options) => command::image::run(options),
         Command::Syncagent(options) => command::syncagent::run(options),
         Command::Version(options) => command::version::run(options),
         Command::Completion(options) => {

@@ -89,6 +89,28 @@ pub struct Target {
     path: String,
 }
 
+impl Target {
+    /// Whether the connection is encrypted.
+    pub(crate) fn is_tls(&self) -> bool {
+        self.is_tls
+    }
+
+    /// Where to connect to.
+    pub(crate) fn address(&self) -> (&str, u16) {
+        (&self.host, self.port)
+    }
+
+    /// Host and port as they were written.
+    pub(crate) fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// Path and query.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+}
+
 /// Takes an address apart. It may not hold a password: it would be shown to everybody who may see the address.
 pub fn target(url: &str) -> Result<Target, SendError> {
     let wrong = |why: &str| SendError::Address(format!("the address cannot be used: {why}"));
@@ -161,7 +183,7 @@ impl Outbound {
 
     async fn exchange(&self, message: Message) -> Result<Reply, SendError> {
         let target = target(&message.url)?;
-        let (host, port) = (target.host.as_str(), target.port);
+        let (host, port) = target.address();
         match target.is_tls {
             false => talk(self.connect(host, port).await?, &target, message).await,
             true => talk(self.connect_tls(host, port).await?, &target, message).await,
@@ -223,7 +245,7 @@ impl Outbound {
     }
 }
 
-fn unreachable(host: &str) -> impl Fn(String) -> SendError + use<> {
+pub(crate) fn unreachable(host: &str) -> impl Fn(String) -> SendError + use<> {
     let host = host.to_owned();
     move |why| SendError::Unreachable {
         host: host.clone(),

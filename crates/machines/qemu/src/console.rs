@@ -1,0 +1,208 @@
+//! The serial console of a machine: one connection to QEMU, any number of people who look, one who types.
+//!
+//! A task reads what the guest prints, keeps the end of it on disk, and hands it to everybody who looks. Whoever comes later
+//! sees the end first and then goes on, without a gap and without anything twice. One that is slow misses
+//! pieces, and is told so; nobody waits for anybody.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::sync::{broadcast, mpsc};
+
+use crate::ring::Ring;
+use crate::{MachineError, failed, names, socket};
+
+/// How much of what the guest printed is kept.
+const SCROLLBACK: u64 = 256 << 10;
+/// How many pieces wait for somebody slow.
+const PIECES: usize = 256;
+/// How many pieces of typing wait for the guest.
+const TYPED: usize = 64;
+/// How long QEMU may take to be there again, after a connection was lost.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// The console of a machine. Clones are the same one; it is let go with the last of them.
+#[derive(Debug, Clone)]
+pub struct Console {
+    shared: Arc<Shared>,
+    _task: Arc<Task>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    typed: mpsc::Sender<(u64, Bytes)>,
+}
+
+#[derive(Debug)]
+struct State {
+    ring: Ring,
+    pieces: broadcast::Sender<Bytes>,
+    /// Who may type: a number that grows with everyone who is allowed to.
+    writer: u64,
+    is_taken: bool,
+}
+
+#[derive(Debug)]
+struct Task(tokio::task::JoinHandle<()>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Somebody who looks.
+#[derive(Debug)]
+pub struct Reader {
+    /// What was printed before.
+    pub scrollback: Vec<u8>,
+    pieces: broadcast::Receiver<Bytes>,
+}
+
+impl Reader {
+    /// What is printed next; `None` when the console is gone.
+    pub async fn next(&mut self) -> Option<Bytes> {
+        match self.pieces.recv().await {
+            Ok(piece) => Some(piece),
+            Err(broadcast::error::RecvError::Lagged(count)) => {
+                Some(format!("\r\n[{count} pieces of output are missing here]\r\n").into())
+            }
+            Err(broadcast::error::RecvError::Closed) => None,
+        }
+    }
+}
+
+/// Whoever types.
+#[derive(Debug)]
+pub struct Writer {
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+impl Writer {
+    /// Types. False if somebody else has taken over, or the console is gone.
+    pub async fn write(&self, bytes: Bytes) -> bool {
+        self.is_current() && self.shared.typed.send((self.number, bytes)).await.is_ok()
+    }
+
+    /// Whether nobody has taken over.
+    pub fn is_current(&self) -> bool {
+        lock(&self.shared).writer == self.number
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let mut state = lock(&self.shared);
+        if state.writer == self.number {
+            state.is_taken = false;
+        }
+    }
+}
+
+fn lock(shared: &Shared) -> std::sync::MutexGuard<'_, State> {
+    // What is in there is consistent after every line.
+    shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Console {
+    /// Connects to the console of the machine in a directory. As long as the machine is there the connection is made again
+    /// when it breaks.
+    pub fn open(directory: impl Into<PathBuf>) -> Result<Self, MachineError> {
+        let directory = directory.into();
+        let path = directory.join(names::SCROLLBACK);
+        let ring = Ring::open(&path, SCROLLBACK).map_err(failed("opening", &path))?;
+        let (pieces, _) = broadcast::channel(PIECES);
+        let (typed, receiver) = mpsc::channel(TYPED);
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                ring,
+                pieces,
+                writer: 0,
+                is_taken: false,
+            }),
+            typed,
+        });
+        let task = tokio::spawn(serve(directory, Arc::clone(&shared), receiver));
+        Ok(Self {
+            shared,
+            _task: Arc::new(Task(task)),
+        })
+    }
+
+    /// Looks.
+    pub fn reader(&self) -> Reader {
+        let state = lock(&self.shared);
+        Reader {
+            scrollback: state.ring.read().unwrap_or_default(),
+            pieces: state.pieces.subscribe(),
+        }
+    }
+
+    /// Types, if nobody else does; with `take_over` even then, and the other can no more.
+    pub fn writer(&self, take_over: bool) -> Option<Writer> {
+        let mut state = lock(&self.shared);
+        if state.is_taken && !take_over {
+            return None;
+        }
+        state.is_taken = true;
+        state.writer += 1;
+        Some(Writer {
+            shared: Arc::clone(&self.shared),
+            number: state.writer,
+        })
+    }
+
+    /// The end of what was printed.
+    pub fn scrollback(&self) -> Vec<u8> {
+        lock(&self.shared).ring.read().unwrap_or_default()
+    }
+}
+
+async fn serve(directory: PathBuf, shared: Arc<Shared>, mut typed: mpsc::Receiver<(u64, Bytes)>) {
+    loop {
+        if let Ok(stream) = socket::dial(&directory, names::SERIAL).await {
+            talk(stream, &shared, &mut typed).await;
+        }
+        if !directory.exists() {
+            return;
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// Until the connection breaks.
+async fn talk(stream: UnixStream, shared: &Shared, typed: &mut mpsc::Receiver<(u64, Bytes)>) {
+    let (mut reader, mut writer) = stream.into_split();
+    let mut buffer = vec![0; 16 << 10];
+    loop {
+        tokio::select! {
+            count = reader.read(&mut buffer) => match count {
+                Ok(count) if count > 0 => {
+                    let piece = Bytes::copy_from_slice(&buffer[..count]);
+                    let mut state = lock(shared);
+                    if let Err(error) = state.ring.write(&piece) {
+                        tracing::warn!(%error, "the scrollback of a console cannot be written");
+                    }
+                    let _ = state.pieces.send(piece);
+                }
+                _ => return,
+            },
+            Some((number, bytes)) = typed.recv() => {
+                // What somebody typed before being relieved is not typed any more.
+                let is_current = lock(shared).writer == number;
+                if is_current && writer.write_all(&bytes).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

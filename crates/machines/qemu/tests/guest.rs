@@ -1,0 +1,13 @@
+//! Real guests in real QEMU processes. Processors are emulated, so that the tests run everywhere in the same way; where QEMU is
+//! missing they are SKIPPED with a line that says so (`scripts/tools.sh qemu` installs it).
+//!
+//! A guest takes seconds to boot, so each test does everything that one guest is good for. They run one after the other.
+
+#[path = "guest/bench.rs"]
+mod bench;
+#[path = "guest/lifecycle.rs"]
+mod lifecycle;
+#[path = "guest/migration.rs"]
+mod migration;
+#[path = "guest/seed.rs"]
+mod seed;
