@@ -43,7 +43,7 @@ impl Elsewhere {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (served, files) = (Arc::clone(&served), files.clone());
-                std::thread::spawn(move || answer(stream, &files, &served));
+                std::thread::spawn(move || answer(&stream, &files, &served));
             }
         });
         let elsewhere = Self { address, work, pulls };
@@ -93,8 +93,8 @@ impl Elsewhere {
     }
 }
 
-fn answer(stream: TcpStream, files: &Path, pulls: &Mutex<Value>) {
-    let mut reader = BufReader::new(&stream);
+fn answer(stream: &TcpStream, files: &Path, pulls: &Mutex<Value>) {
+    let mut reader = BufReader::new(stream);
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line).unwrap_or(0) == 0 {
@@ -126,7 +126,8 @@ fn answer(stream: TcpStream, files: &Path, pulls: &Mutex<Value>) {
             None => ("404 Not Found", Vec::new()),
         };
         let head = format!("HTTP/1.1 {code}\r\ncontent-length: {}\r\n\r\n", body.len());
-        if (&stream).write_all(&[head.as_bytes(), &body].concat()).is_err() {
+        let mut out = stream;
+        if out.write_all(&[head.as_bytes(), &body].concat()).is_err() {
             return;
         }
     }
@@ -151,7 +152,7 @@ fn tell(data: &Path, elsewhere: &Elsewhere, event: &str, key: Option<&str>) -> S
     tools::run(data, data, &script)
 }
 
-fn set(name: &str, generator: Value, source: Value) -> Value {
+fn set(name: &str, generator: &Value, source: &Value) -> Value {
     json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "metadata": {"name": name},
         "spec": {"goTemplate": true, "generators": [generator], "template": {
@@ -198,12 +199,12 @@ async fn what_is_told_is_looked_at_at_once() {
     );
     let source = json!({"repoURL": elsewhere.url(), "path": "{{.path}}", "targetRevision": "main"});
     let by_directory = json!({"git": {"repoURL": elsewhere.url(), "revision": "main", "directories": [{"path": "parts/*"}]}});
-    let mut directories = set("parts", by_directory, source);
+    let mut directories = set("parts", &by_directory, &source);
     directories["spec"]["template"]["metadata"]["name"] = json!("part-{{.path.basename}}");
     directories["spec"]["template"]["spec"]["source"]["path"] = json!("{{.path.path}}");
     let by_pull = json!({"pullRequest": {"gitea": {"api": format!("http://{}", elsewhere.address), "owner": "team", "repo": "app"}}});
     let preview = json!({"repoURL": elsewhere.url(), "path": "parts/one", "targetRevision": "{{.head_sha}}"});
-    let mut pulls = set("previews", by_pull, preview);
+    let mut pulls = set("previews", &by_pull, &preview);
     pulls["spec"]["template"]["metadata"]["name"] = json!("preview-{{.number}}");
     for it in [&directories, &pulls] {
         assert!(

@@ -1,4 +1,4 @@
-//! The live objects of an Application with what they own. The engine knows; where there is none, they are found by owner
+//! The live objects of an Application with what they own. The engine knows; where it does not, they are found by owner
 //! references, in the namespaces that the Application uses.
 //!
 //! Then what is in the workspace of the Application is looked at; objects of other clusters are shown without children.
@@ -34,8 +34,12 @@ struct Live {
 
 pub(super) async fn grow(session: &Session, application: &Value) -> anyhow::Result<Vec<Node>> {
     let known = format!("{}/tree", path_of(APPLICATION, application));
+    // One that knows of no children may not have looked: it leaves some Applications alone, and kinds that seldom own anything.
     if let Ok(Some(tree)) = session.requests.get(&known).await {
-        return Ok(grown(application, &tree));
+        let grown = grown(application, &tree);
+        if grown.iter().any(|node| !node.children.is_empty()) {
+            return Ok(grown);
+        }
     }
     let roots = states(application, &[]);
     let namespaces: BTreeSet<&str> = roots

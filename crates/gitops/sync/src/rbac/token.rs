@@ -120,7 +120,7 @@ impl ProjectToken {
         }
         tokens.retain(|token| token["exp"].as_i64().is_none_or(|end| end == 0 || end > now));
         tokens.push(entry);
-        Ok(with_tokens(project, &self.role, tokens))
+        Ok(with_tokens(project, &self.role, &tokens))
     }
 }
 
@@ -138,7 +138,7 @@ pub fn revocation(project: &Value, role: &str, id: &str) -> Result<Value, String
     if tokens.len() == before {
         return Err(format!("role '{role}' has no token '{id}'"));
     }
-    Ok(with_tokens(project, role, tokens))
+    Ok(with_tokens(project, role, &tokens))
 }
 
 /// The tokens of a role, from both lists, each once.
@@ -165,11 +165,11 @@ pub fn tokens(project: &Value, role: &str) -> Result<Vec<Value>, String> {
     Ok(all)
 }
 
-fn with_tokens(project: &Value, role: &str, tokens: Vec<Value>) -> Value {
+fn with_tokens(project: &Value, role: &str, tokens: &[Value]) -> Value {
     let mut roles = project["spec"]["roles"].clone();
     for it in roles.as_array_mut().into_iter().flatten() {
         if it["name"] == role {
-            it["jwtTokens"] = tokens.clone().into();
+            it["jwtTokens"] = tokens.to_vec().into();
         }
     }
     let mut by_role = Map::new();
