@@ -1,4 +1,5 @@
 //! From words to a tree. What binds how strongly is as in the original, also where it surprises: `not a == b` is `(not a) == b`.
+// tidy: long: the grammar of one language, whose rules call each other
 
 use super::builtins::Builtin;
 use super::lex::{Token, tokens};
