@@ -218,7 +218,7 @@ mod tests {
         let elsewhere = fetched(&[&to("http://169.254.169.254/secret"), file]).await;
         assert!(matches!(elsewhere, Err(SendError::Forbidden(_))), "{elsewhere:?}");
         let circle = to("/again");
-        let circle = fetched(&vec![circle.as_str(); 12]).await.unwrap_err();
+        let circle = fetched(&[circle.as_str(); 12]).await.unwrap_err();
         assert!(circle.to_string().contains("redirections"), "{circle}");
     }
 

@@ -3,6 +3,13 @@
 //!
 //! A guest takes seconds to boot, so each test does everything that one guest is good for. They run one after the other.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test that cannot go on has failed, and one that is skipped says so"
+)]
+
 #[path = "guest/bench.rs"]
 mod bench;
 #[path = "guest/lifecycle.rs"]
