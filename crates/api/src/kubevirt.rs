@@ -85,39 +85,23 @@ pub const HYPER_CONVERGED: Kind = Kind {
 const WORDS: &str = include_str!("../data/machines.words");
 
 pub(crate) static SOURCES: [Source; 7] = [
-    Source {
-        group: GROUP,
-        facts: include_str!("../data/kubevirt.facts"),
-        words: WORDS,
-    },
-    Source {
-        group: INSTANCETYPE_GROUP,
-        facts: include_str!("../data/kubevirt_instancetype.facts"),
-        words: WORDS,
-    },
-    Source {
-        group: SNAPSHOT_GROUP,
-        facts: include_str!("../data/kubevirt_snapshot.facts"),
-        words: WORDS,
-    },
-    Source {
-        group: CLONE_GROUP,
-        facts: include_str!("../data/kubevirt_clone.facts"),
-        words: WORDS,
-    },
-    Source {
-        group: CDI_GROUP,
-        facts: include_str!("../data/kubevirt_cdi.facts"),
-        words: WORDS,
-    },
-    Source {
-        group: CNI_GROUP,
-        facts: include_str!("../data/multus.facts"),
-        words: WORDS,
-    },
-    Source {
-        group: HCO_GROUP,
-        facts: include_str!("../data/kubevirt_hco.facts"),
-        words: WORDS,
-    },
+    source(GROUP, include_str!("../data/kubevirt.facts")),
+    source(
+        INSTANCETYPE_GROUP,
+        include_str!("../data/kubevirt_instancetype.facts"),
+    ),
+    source(SNAPSHOT_GROUP, include_str!("../data/kubevirt_snapshot.facts")),
+    source(CLONE_GROUP, include_str!("../data/kubevirt_clone.facts")),
+    source(CDI_GROUP, include_str!("../data/kubevirt_cdi.facts")),
+    source(CNI_GROUP, include_str!("../data/multus.facts")),
+    source(HCO_GROUP, include_str!("../data/kubevirt_hco.facts")),
 ];
+
+/// Facts of a group; all groups share their words.
+const fn source(group: &'static str, facts: &'static str) -> Source {
+    Source {
+        group,
+        facts,
+        words: WORDS,
+    }
+}
