@@ -1,7 +1,9 @@
 //! A server with a hosted repository, a working copy of it, and Applications of it.
 
+#[path = "../githost/until.rs"]
+mod until;
+
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use fairway_controller::Requests;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -13,8 +15,6 @@ use tempfile::TempDir;
 use crate::process::Process;
 use crate::tools;
 
-/// How long a change may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 
 pub(crate) struct World {
@@ -156,18 +156,8 @@ impl World {
         .await;
     }
 
-    pub(crate) async fn until<T>(&self, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-        let begun = Instant::now();
-        loop {
-            if let Some(found) = look().await {
-                return found;
-            }
-            assert!(
-                begun.elapsed() < PATIENCE,
-                "{what} did not come within {PATIENCE:?}"
-            );
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+    pub(crate) async fn until<T>(&self, what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {
+        until::until(what, look).await
     }
 
     /// What a ConfigMap of the house says.
