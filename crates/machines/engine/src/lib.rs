@@ -1,0 +1,1 @@
+//! The controllers of virtual machines that need no host.

@@ -1,0 +1,87 @@
+//! How others reach a running machine, whichever node it is on.
+//!
+//! Whoever serves the API holds a [`Guests`] and does not know where a machine runs: a node of this process answers for its
+//! own, and for machines elsewhere the request goes through the stream that their node keeps open. What is in the guest's network is reached through
+//! `fairway-fabric` instead.
+//!
+//! The crate must not know QEMU, nodes or the API server.
+
+use fairway_controller::ObjectKey;
+use fairway_fabric::Connection;
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+/// A stream of bytes into a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Door {
+    /// The first serial port, with the end of what was printed before.
+    Console,
+    /// The screen: RFB.
+    Vnc,
+}
+
+/// Something to be done to a machine, or asked of it, that is not in its object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Order {
+    /// Let the processors stand still.
+    Pause,
+    /// Let them run.
+    Unpause,
+    /// Press the reset button.
+    Reset,
+    /// Ask the guest to restart.
+    SoftReboot,
+    /// Let the guest's file systems be written out and stand still; thawed by itself after so many seconds.
+    Freeze { unfreeze_seconds: Option<u64> },
+    /// Let them be written again.
+    Unfreeze,
+    /// A picture of the screen, as PNG in base64: `{"png": "..."}`.
+    Screenshot,
+    /// KubeVirt's `VirtualMachineInstanceGuestAgentInfo`.
+    GuestOsInfo,
+    /// KubeVirt's `VirtualMachineInstanceGuestOSUserList`.
+    UserList,
+    /// KubeVirt's `VirtualMachineInstanceFileSystemList`.
+    FilesystemList,
+    /// The end of what the serial port printed, as text: `{"tail": "..."}`.
+    ConsoleTail { bytes: usize },
+}
+
+/// Why a machine was not reached.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// It does not run there.
+    #[error("{0} is not running")]
+    NotRunning(ObjectKey),
+    /// The node does not answer.
+    #[error("the node {node} of {key} cannot be reached: {why}")]
+    NodeLost { key: ObjectKey, node: String, why: String },
+    /// The machine has no such thing, such as a screen or an agent.
+    #[error("{0}")]
+    Lacks(String),
+    /// It is in a state in which that cannot be.
+    #[error("{0}")]
+    Conflict(String),
+    /// It failed.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// The running machines of an installation.
+pub trait Guests: Send + Sync + 'static {
+    /// Opens a stream. Who opens the console takes it over from whoever typed before.
+    fn open<'a>(
+        &'a self,
+        node: &'a str,
+        key: &'a ObjectKey,
+        door: Door,
+    ) -> BoxFuture<'a, Result<Box<dyn Connection>, Refusal>>;
+
+    /// Does something, and returns what there is to tell; `null` if nothing.
+    fn order<'a>(
+        &'a self,
+        node: &'a str,
+        key: &'a ObjectKey,
+        order: Order,
+    ) -> BoxFuture<'a, Result<Value, Refusal>>;
+}

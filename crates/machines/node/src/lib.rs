@@ -1,0 +1,1 @@
+//! What runs on a host that has virtual machines.

@@ -1,0 +1,1 @@
+//! Disks of virtual machines as claims.
