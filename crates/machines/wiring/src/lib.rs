@@ -7,7 +7,12 @@
 //!
 //! The crate must not judge frames, nor start machines.
 
+mod address;
+mod cluster;
+mod kinds;
 mod settings;
+mod view;
+mod watches;
 mod wiring;
 
 use std::path::PathBuf;
@@ -16,7 +21,8 @@ use fairway_machines_frames::address::Mac;
 use fairway_machines_plan::machine::CardNetwork;
 
 pub use fairway_machines_frames as frames;
-pub use settings::{Options, Settings};
+pub use cluster::run;
+pub use settings::{NodeOptions, Options, Settings};
 pub use wiring::Wiring;
 
 /// Who the controllers here are.

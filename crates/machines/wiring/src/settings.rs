@@ -1,4 +1,4 @@
-//! What the wiring of a node is told at the start.
+//! What the two sides are told at the start.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -7,12 +7,20 @@ use fairway_controller::served::Served;
 use fairway_machines_frames::address::Cidr;
 use fairway_machines_frames::outside::Outside;
 
-/// What a node's side is started with.
+/// What the cluster's side ([`crate::run`]) is started with.
 pub struct Options {
     /// Makes the clients of users, and knows whether there are workspaces.
     pub clients: ClientFactory,
     /// What is served, if somebody follows it already.
     pub served: Option<Served>,
+    /// The networks.
+    pub settings: Settings,
+}
+
+/// What a node's side ([`crate::Wiring::start`]) is started with.
+pub struct NodeOptions {
+    /// Makes the clients of users, and knows whether there are workspaces.
+    pub clients: ClientFactory,
     /// The name of the Node.
     pub node: String,
     /// The networks.

@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use tokio::sync::Notify;
 
 use crate::Card;
-use crate::settings::Options;
+use crate::settings::NodeOptions;
 
 /// What was plugged in for a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct Wiring(Arc<Shared>);
 impl Wiring {
     /// Starts a node's side. Its tasks end with `shutdown`; the switch itself starts with the first card. Must be called
     /// within a runtime.
-    pub fn start(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) -> Self {
+    pub fn start(options: NodeOptions, metrics: Arc<Metrics>, shutdown: Shutdown) -> Self {
         let _ = (options, metrics, shutdown);
         Self::default()
     }
