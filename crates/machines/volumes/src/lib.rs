@@ -7,6 +7,9 @@
 //! It must not know QEMU or machines that run.
 
 mod container_disks;
+mod decide;
+mod names;
+mod view;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
