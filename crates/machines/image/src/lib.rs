@@ -13,6 +13,7 @@
 pub mod build;
 mod cache;
 mod command;
+mod copy;
 pub mod download;
 mod format;
 pub mod import;
