@@ -128,8 +128,8 @@ pub async fn fetch_unless(
         StatusCode::OK => 0,
         StatusCode::PARTIAL_CONTENT if have > 0 => have,
         status => {
-            let may_help = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
-            return Err(error(format!("the server answers {status}"), !may_help));
+            // Whatever it answers, it may answer otherwise tomorrow.
+            return Err(error(format!("the server answers {status}"), false));
         }
     };
     let total = length_of(&answer.headers).map(|length| start.saturating_add(length));

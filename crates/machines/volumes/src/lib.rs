@@ -6,18 +6,35 @@
 //!
 //! It must not know QEMU or machines that run.
 
+mod claims;
 mod container_disks;
 mod decide;
+mod fill;
 mod names;
+mod origin;
+mod place;
+mod uses;
 mod view;
+mod world;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use fairway_controller::{ClientFactory, Manager, Metrics, Shutdown};
+use fairway_controller::dynamic::follow_all;
+use fairway_controller::events::Recorder;
+use fairway_controller::served::Served;
+use fairway_controller::{ClientFactory, Controller, Manager, Metrics, Shutdown};
 use fairway_outbound::AllowedHosts;
 
+use claims::Claims;
+use fill::Fills;
+use origin::Origins;
+use place::Place;
+use world::{Queues, World};
+
 pub use container_disks::{ContainerDisk, ContainerDiskError, ContainerDisks, PullPolicy};
+pub use place::volume_directory;
 
 /// Who the controllers of volumes are.
 pub const USER: &str = "system:serviceaccount:kube-system:fairway-machines-volumes";
@@ -49,10 +66,60 @@ pub struct Options {
     pub images: PathBuf,
     /// Where images may be fetched from.
     pub allowed_hosts: AllowedHosts,
+    /// How long disks are kept of machines that Git pruned; if nobody says so, as long as their tombstones.
+    pub keep_disks: Option<Duration>,
+    /// What is served here, if somebody follows it already.
+    pub served: Option<Served>,
 }
 
-/// Fills claims until the end. Returns when what was under way is finished.
+/// How many claims are looked at at once.
+const WORKERS: usize = 8;
+
+/// As who events are written.
+const COMPONENT: &str = "fairway-machines-volumes";
+
+/// Fills claims until the end. Returns when what was under way is finished or broken off; what was broken off goes on at the next
+/// start.
 pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
-    let manager = Manager::new(options.clients, metrics, shutdown);
+    let mut manager = Manager::new(options.clients, metrics, shutdown.clone());
+    let clients = manager.clients(USER);
+    let served = match options.served {
+        Some(served) => served,
+        None => {
+            let (served, following) = Served::follow(clients.clone(), shutdown.clone());
+            manager.spawn(following);
+            served
+        }
+    };
+    let queues = Queues::default();
+    let world = Arc::new(World::new(manager.reach(), queues.clone()));
+    let place = Arc::new(Place::new(&options.directory, options.images));
+    let origins = Arc::new(Origins::new(
+        clients.clone(),
+        Arc::clone(&place),
+        options.node.clone(),
+        options.allowed_hosts,
+    ));
+    let fills = Arc::new(Fills::new(queues.claims.clone()));
+    let claims = Claims {
+        clients: clients.clone(),
+        recorder: Recorder::new(clients.clone(), COMPONENT),
+        node: options.node,
+        place,
+        origins,
+        fills: Arc::clone(&fills),
+        world: Arc::clone(&world),
+        keep_disks: options.keep_disks,
+    };
+    manager.spawn(follow_all(
+        clients.every(),
+        served.changes(),
+        world::is_watched,
+        shutdown.clone(),
+        move |change| world.take(change),
+    ));
+    let controller = Controller::new("volumes", queues.claims, claims).workers(WORKERS);
+    manager.spawn(controller.run(manager.metrics(), shutdown));
     manager.run().await;
+    fills.end();
 }

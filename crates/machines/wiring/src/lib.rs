@@ -9,6 +9,7 @@
 
 mod address;
 mod cluster;
+mod endpoints;
 mod kinds;
 mod settings;
 mod view;
@@ -20,8 +21,8 @@ use std::path::PathBuf;
 use fairway_machines_frames::address::Mac;
 use fairway_machines_plan::machine::CardNetwork;
 
-pub use fairway_machines_frames as frames;
 pub use cluster::run;
+pub use fairway_machines_frames as frames;
 pub use settings::{NodeOptions, Options, Settings};
 pub use wiring::Wiring;
 

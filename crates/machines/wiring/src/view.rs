@@ -12,9 +12,9 @@ use fairway_machines_frames::packet::{SCTP, TCP, UDP};
 use serde_json::Value;
 
 pub(crate) use attachment::Attachment;
-pub(crate) use instance::Instance;
+pub(crate) use instance::{Instance, PodCard};
 pub(crate) use service::{PortTarget, Service, ServicePort, ServiceType};
-pub(crate) use slice::Slice;
+pub(crate) use slice::{SERVICE_NAME, Slice};
 
 /// A port that has a name.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -91,13 +91,53 @@ pub(crate) async fn follow_in<K, V>(
     .await;
 }
 
+/// Whether something is needed that costs memory, such as a watch. It is needed from the first time on.
+#[derive(Clone)]
+pub(crate) struct Needed(Arc<tokio::sync::watch::Sender<bool>>);
+
+impl Needed {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(tokio::sync::watch::channel(false).0))
+    }
+
+    /// Says that it is.
+    pub(crate) fn now(&self) {
+        self.0.send_if_modified(|needed| !std::mem::replace(needed, true));
+    }
+
+    /// Runs a task once it is needed.
+    pub(crate) fn then<F: Future<Output = ()> + Send>(
+        &self,
+        mut shutdown: Shutdown,
+        task: F,
+    ) -> impl Future<Output = ()> + Send + use<F> {
+        let mut needed = self.0.subscribe();
+        async move {
+            let is_needed = async { needed.wait_for(|needed| *needed).await.is_ok() };
+            let is_needed = tokio::select! {
+                () = shutdown.wait() => false,
+                is_needed = is_needed => is_needed,
+            };
+            if is_needed {
+                task.await;
+            }
+        }
+    }
+}
+
 /// The workspace of an object that was read as JSON.
 pub(crate) fn workspace_of(reach: &Reach, object: &Value) -> fairway_controller::WorkspaceId {
     let annotations = object.pointer("/metadata/annotations");
     let annotations = annotations
         .and_then(|all| all.get(fairway_controller::key::CLUSTER_ANNOTATION))
         .and_then(Value::as_str)
-        .map(|id| [(fairway_controller::key::CLUSTER_ANNOTATION.to_owned(), id.to_owned())].into());
+        .map(|id| {
+            [(
+                fairway_controller::key::CLUSTER_ANNOTATION.to_owned(),
+                id.to_owned(),
+            )]
+            .into()
+        });
     reach.workspace_of(&kube::api::ObjectMeta {
         annotations,
         ..Default::default()

@@ -147,6 +147,8 @@ pub(super) const MACHINE_CONTROLLER_ROLES: &[Role] = &[
             on(KEEP, CORE, &["endpoints"]),
             on(KEEP, &["discovery.k8s.io"], &["endpointslices"]),
             on(READ, &["networking.k8s.io"], &["networkpolicies"]),
+            // Reservations of addresses.
+            on(KEEP, &["networking.k8s.io"], &["ipaddresses"]),
             on(READ, &["k8s.cni.cncf.io"], &["network-attachment-definitions"]),
             EVENTS,
         ],

@@ -171,7 +171,11 @@ mod tests {
             "status": {"phase": "Running", "nodeName": "n1", "conditions": [{"type": "Ready", "status": "True"}]},
         }));
         assert_eq!(
-            (found.hostname.as_str(), found.subdomain.as_str(), found.node.as_str()),
+            (
+                found.hostname.as_str(),
+                found.subdomain.as_str(),
+                found.node.as_str()
+            ),
             ("web", "pool", "n1")
         );
         assert_eq!(found.address, Some(Ipv4Addr::new(10, 88, 3, 4)));

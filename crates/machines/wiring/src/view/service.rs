@@ -87,7 +87,9 @@ impl Service {
     pub(crate) fn read(object: &Value) -> Self {
         let addresses = |pointer: &str| {
             let texts = list(object, pointer).iter().filter_map(Value::as_str);
-            texts.filter_map(|text| text.parse().ok()).collect::<Vec<Ipv4Addr>>()
+            texts
+                .filter_map(|text| text.parse().ok())
+                .collect::<Vec<Ipv4Addr>>()
         };
         let cluster_ip = text(object, "/spec/clusterIP");
         let selector = object.pointer("/spec/selector").and_then(Value::as_object);
@@ -198,7 +200,11 @@ mod tests {
         assert_eq!(found.external_ips, [Ipv4Addr::new(192, 0, 2, 1)]);
         assert_eq!(found.selector, Some(json!({"matchLabels": {"app": "web"}})));
         assert!(found.by_client && found.external_is_local && !found.internal_is_local && !found.is_headless);
-        let ports: Vec<_> = found.ports.iter().map(|it| (it.protocol, it.port, &it.target)).collect();
+        let ports: Vec<_> = found
+            .ports
+            .iter()
+            .map(|it| (it.protocol, it.port, &it.target))
+            .collect();
         assert_eq!(
             ports,
             [
@@ -216,7 +222,8 @@ mod tests {
 
     #[test]
     fn a_service_may_have_neither_address_nor_selector() {
-        let found = Service::read(&json!({"spec": {"clusterIP": "None", "clusterIPs": ["None"], "selector": {}}}));
+        let found =
+            Service::read(&json!({"spec": {"clusterIP": "None", "clusterIPs": ["None"], "selector": {}}}));
         assert!(found.is_headless);
         assert_eq!((found.cluster_ip, found.selector), (None, None));
         assert_eq!(found.balancer.allowed(), None);

@@ -90,10 +90,22 @@ mod tests {
     fn endpoints_are_ready_unless_they_say_otherwise() {
         for (conditions, is_ready, is_leaving) in [
             (json!({}), true, false),
-            (json!({"ready": true, "serving": true, "terminating": false}), true, false),
+            (
+                json!({"ready": true, "serving": true, "terminating": false}),
+                true,
+                false,
+            ),
             (json!({"ready": false}), false, false),
-            (json!({"ready": false, "serving": true, "terminating": true}), false, true),
-            (json!({"ready": false, "serving": false, "terminating": true}), false, false),
+            (
+                json!({"ready": false, "serving": true, "terminating": true}),
+                false,
+                true,
+            ),
+            (
+                json!({"ready": false, "serving": false, "terminating": true}),
+                false,
+                false,
+            ),
         ] {
             let slice = Slice::read(&json!({
                 "metadata": {"labels": {"kubernetes.io/service-name": "web"}}, "addressType": "IPv4",
