@@ -41,6 +41,9 @@ fn core() -> (Shared, Ends) {
         ports: vec![port(number)],
         hostname: String::new(),
         search: vec![],
+        resolvers: vec![],
+        options: vec![],
+        accepts: None,
     };
     let card = |number: u8| SegmentCard {
         segment: SegmentId(1),
