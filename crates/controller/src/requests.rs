@@ -143,6 +143,15 @@ impl Requests {
         self.delete_with(path, &options).await
     }
 
+    /// Deletes the object that was read, unless it has changed since, which is a conflict. It may be gone already.
+    pub async fn delete_version(&self, path: &str, read: &Value) -> Result<(), Failure> {
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions",
+            "preconditions": {"uid": read.pointer("/metadata/uid"), "resourceVersion": version(read)},
+        });
+        self.delete_with(path, &options).await
+    }
+
     async fn delete_with(&self, path: &str, options: &Value) -> Result<(), Failure> {
         found(self.send("DELETE", path, JSON, Some(options)).await)
             .attempting(format!("delete {path}"))
