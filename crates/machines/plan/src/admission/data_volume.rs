@@ -11,6 +11,8 @@ mod clone_rights;
 mod source;
 pub(super) mod spec;
 
+pub use clone_rights::CLONE_SOURCE_ANNOTATION;
+
 /// The namespace of images that everybody may start from. It is in the root workspace, and is found from every other.
 pub const IMAGES_NAMESPACE: &str = "fairway-images";
 
