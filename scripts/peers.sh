@@ -22,11 +22,12 @@ package_of() {
         argocd) echo github.com/argoproj/argo-cd/v3/cmd ;;
         kustomize) echo sigs.k8s.io/kustomize/kustomize/v5 ;;
         tofu) echo github.com/opentofu/opentofu/cmd/tofu ;;
+        virtctl) echo kubevirt.io/kubevirt/cmd/virtctl ;;
         terraform-provider-kubernetes) echo github.com/hashicorp/terraform-provider-kubernetes ;;
         # A program of our own, made of Kubernetes' tests.
         kubernetes-e2e) echo . ;;
         *)
-            echo "peers.sh: unknown program '$1' (known: kubectl, etcd, kube-apiserver, kube-controller-manager, crossplane, argocd, kustomize, tofu, terraform-provider-kubernetes, kubernetes-e2e)" >&2
+            echo "peers.sh: unknown program '$1' (known: kubectl, etcd, kube-apiserver, kube-controller-manager, crossplane, argocd, kustomize, tofu, terraform-provider-kubernetes, virtctl, kubernetes-e2e)" >&2
             return 1
             ;;
     esac
@@ -39,8 +40,8 @@ module_of() {
     esac
 }
 
-# Kubernetes programs take their version from the linker; without it they report a placeholder, which clients
-# compare with the server's.
+# Kubernetes programs and virtctl take their version from the linker; without it they report a placeholder, which
+# clients compare with the server's.
 linker_flags_of() {
     local flags='-s -w' version major minor variable=k8s.io/component-base/version
     if [[ $1 == kube* ]]; then
@@ -48,6 +49,9 @@ linker_flags_of() {
         IFS=. read -r major minor _ <<<"${version#v}"
         flags+=" -X $variable.gitVersion=$version -X $variable.gitMajor=$major -X $variable.gitMinor=$minor"
         flags+=" -X $variable.gitTreeState=clean"
+    elif [[ $1 == virtctl ]]; then
+        version=$(cd "$(module_of "$1")" && go list -m -f '{{.Version}}' kubevirt.io/kubevirt)
+        flags+=" -X kubevirt.io/client-go/version.gitVersion=$version -X kubevirt.io/client-go/version.gitTreeState=clean"
     fi
     echo "$flags"
 }

@@ -20,5 +20,6 @@ fn served(definition: Definition) -> ProvidedKind {
         definition: Arc::new(move || whole.crd()),
         fingerprint: definition.fingerprint(),
         sealed: definition.kind().sealed,
+        domain: fairway_machines_plan::admission::of(definition.group(), definition.kind().plural),
     }
 }

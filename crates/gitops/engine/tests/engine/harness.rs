@@ -421,6 +421,7 @@ fn provided() -> Vec<ProvidedKind> {
                 definition: Arc::new(move || whole.crd()),
                 fingerprint: definition.fingerprint(),
                 sealed: definition.kind().sealed,
+        domain: None,
             }
         })
         .collect()

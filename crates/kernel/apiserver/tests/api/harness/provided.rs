@@ -37,5 +37,6 @@ pub(super) fn kinds() -> Vec<ProvidedKind> {
         definition: Arc::new(move || definition(Some(whole.clone()))),
         fingerprint: 7,
         sealed: false,
+        domain: None,
     }]
 }
