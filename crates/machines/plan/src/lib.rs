@@ -12,6 +12,7 @@ mod edit;
 pub mod argv;
 pub mod attachment;
 pub mod defaults;
+pub mod expand;
 pub mod identity;
 pub mod impact;
 pub mod instance;
