@@ -160,6 +160,9 @@ async fn network(paths: &[PathBuf; 2]) -> Result<Network> {
             ports: vec![network.attach(path.clone())],
             hostname: String::new(),
             search: vec![],
+            resolvers: vec![],
+            options: vec![],
+            accepts: None,
         })
         .collect();
     network.apply(plan).await?;

@@ -39,12 +39,13 @@ pub struct Definition {
     kind: KindFacts<'static>,
 }
 
-/// The definitions of all domains that are served.
+/// The definitions of GitOps' kinds and of Fairway's own.
 pub fn definitions() -> Vec<Definition> {
     of_sources(&SOURCES)
 }
 
-/// The definitions of virtual machines' kinds. They are not among [`definitions`]: whoever serves them acts on them.
+/// The definitions of virtual machines' kinds. They are not among [`definitions`]: whoever serves them also completes and
+/// judges their objects.
 pub fn machine_definitions() -> Vec<Definition> {
     of_sources(&kubevirt::SOURCES)
 }

@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use kube::Resource;
+use kube::api::ObjectMeta;
 use kube::runtime::watcher::Event;
 
 use crate::key::{ObjectKey, Reach, WorkspaceId};
@@ -35,6 +36,11 @@ impl<V> Cache<V> {
                 synced: false,
             }),
         }
+    }
+
+    /// The key under which an object is kept.
+    pub fn key_of(&self, meta: &ObjectMeta) -> ObjectKey {
+        ObjectKey::of(&self.reach, meta)
     }
 
     /// Takes an event in and returns the keys to look at. A list that replaces an earlier one also names what has

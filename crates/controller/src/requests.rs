@@ -95,6 +95,13 @@ impl Requests {
         }
     }
 
+    /// Sends an object to where it is answered and not kept, such as a review or a request for a token; the answer.
+    pub async fn post(&self, path: &str, object: &Value) -> Result<Value, Failure> {
+        self.send("POST", path, JSON, Some(object))
+            .await
+            .attempting(format!("post to {path}"))
+    }
+
     /// Changes an object by a merge patch; nothing if it is gone.
     pub async fn merge(&self, path: &str, patch: &Value) -> Result<Option<Value>, Failure> {
         found(self.send("PATCH", path, MERGE_PATCH, Some(patch)).await).attempting(format!("change {path}"))
@@ -139,6 +146,15 @@ impl Requests {
         let options = json!({
             "apiVersion": "v1", "kind": "DeleteOptions",
             "preconditions": {"uid": read.pointer("/metadata/uid")},
+        });
+        self.delete_with(path, &options).await
+    }
+
+    /// Deletes the object that was read, unless it has changed since, which is a conflict. It may be gone already.
+    pub async fn delete_version(&self, path: &str, read: &Value) -> Result<(), Failure> {
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions",
+            "preconditions": {"uid": read.pointer("/metadata/uid"), "resourceVersion": version(read)},
         });
         self.delete_with(path, &options).await
     }

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Uri, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::ServerName;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -155,6 +156,8 @@ pub fn target(url: &str) -> Result<Target, SendError> {
 #[derive(Debug, Default)]
 pub struct Outbound {
     hosts: AllowedHosts,
+    /// Authorities that are believed beside those of the machine.
+    authorities: Vec<CertificateDer<'static>>,
     tls: OnceLock<Result<Arc<ClientConfig>, String>>,
 }
 
@@ -163,7 +166,22 @@ impl Outbound {
     pub fn new(hosts: AllowedHosts) -> Self {
         Self {
             hosts,
+            authorities: Vec::new(),
             tls: OnceLock::new(),
+        }
+    }
+
+    /// To these hosts, and to those of them whose certificates one of these authorities vouches for (PEM).
+    pub fn trusting(hosts: AllowedHosts, authorities: &[u8]) -> Result<Self, String> {
+        let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(authorities).collect();
+        let authorities =
+            read.map_err(|error| format!("the authorities are no certificates in PEM: {error}"))?;
+        match authorities.is_empty() {
+            true => Err("there is no certificate in PEM among the authorities".to_owned()),
+            false => Ok(Self {
+                authorities,
+                ..Self::new(hosts)
+            }),
         }
     }
 
@@ -233,6 +251,7 @@ impl Outbound {
         let made = self.tls.get_or_init(|| {
             let mut roots = RootCertStore::empty();
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            roots.add_parsable_certificates(self.authorities.iter().cloned());
             let provider = Arc::new(rustls::crypto::ring::default_provider());
             let config = ClientConfig::builder_with_provider(provider)
                 .with_safe_default_protocol_versions()
@@ -393,6 +412,25 @@ mod tests {
                 "{url}: {refused}"
             );
         }
+    }
+
+    #[test]
+    fn authorities_are_certificates() {
+        for wrong in [
+            &b""[..],
+            b"hello",
+            b"-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----",
+        ] {
+            assert!(Outbound::trusting(AllowedHosts::default(), wrong).is_err());
+        }
+        let pem = b"-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
+        assert_eq!(
+            Outbound::trusting(AllowedHosts::default(), pem)
+                .unwrap()
+                .authorities
+                .len(),
+            1
+        );
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! The definitions of virtual machines' kinds: valid, complete, and apart from those that are served.
+//! The definitions of virtual machines' kinds: valid, complete, and apart from the others.
 
 use fairway_kernel_schema::crd;
 use fairway_kernel_schema::structural::{Budget, Structural};
@@ -63,7 +63,7 @@ fn names_are_those_of_the_definitions() {
 }
 
 #[test]
-fn they_are_not_served_by_chance() {
+fn no_kind_is_defined_twice() {
     let served = definitions();
     for definition in machine_definitions() {
         let kind = definition.kind().kind;

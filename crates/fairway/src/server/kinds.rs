@@ -2,21 +2,24 @@
 
 use std::sync::Arc;
 
+use fairway_api::{Definition, definitions, machine_definitions};
 use fairway_kernel_apiserver::custom::ProvidedKind;
 
 /// All of them.
 pub(super) fn provided() -> Vec<ProvidedKind> {
-    let definitions = fairway_api::definitions().into_iter().map(Arc::new);
-    definitions
-        .map(|definition| {
-            let (schema, whole) = (Arc::clone(&definition), Arc::clone(&definition));
-            ProvidedKind {
-                head: definition.head(),
-                schema: Arc::new(move || schema.schema()),
-                definition: Arc::new(move || whole.crd()),
-                fingerprint: definition.fingerprint(),
-                sealed: definition.kind().sealed,
-            }
-        })
-        .collect()
+    let all = definitions().into_iter().chain(machine_definitions());
+    all.map(served).collect()
+}
+
+fn served(definition: Definition) -> ProvidedKind {
+    let definition = Arc::new(definition);
+    let (schema, whole) = (Arc::clone(&definition), Arc::clone(&definition));
+    ProvidedKind {
+        head: definition.head(),
+        schema: Arc::new(move || schema.schema()),
+        definition: Arc::new(move || whole.crd()),
+        fingerprint: definition.fingerprint(),
+        sealed: definition.kind().sealed,
+        domain: fairway_machines_plan::admission::of(definition.group(), definition.kind().plural),
+    }
 }

@@ -4,14 +4,16 @@
 //! A write passes four steps, and inside each the order is upstream's:
 //!
 //! 1. [`mutate`] may still change the object: NamespaceLifecycle, LimitRanger's defaults, ServiceAccount. Mutating policies and
-//!    then webhooks belong at its end, so that they see what the server has filled in.
+//!    then webhooks belong at its end, so that they see what the server has filled in; there the kind's domain is asked.
 //! 2. The kind prepares and validates; [`reserve`] chooses addresses and ports, [`complete`] adds what the server contributes.
-//! 3. [`validate`] only says yes or no: rights, LimitRanger's bounds, signers, validating policies. Webhooks belong at its end.
+//! 3. [`validate`] only says yes or no: rights, LimitRanger's bounds, signers, validating policies. Webhooks belong at its
+//!    end, and so does the kind's domain.
 //! 4. [`charge`] is last, because nothing may be refused any more once a quota has been charged: ResourceQuota. Its
 //!    charges and the reservations are part of the transaction that stores the object.
 
 pub mod account;
 pub mod certificates;
+mod domain;
 pub mod limits;
 pub mod policy;
 mod quota;
@@ -21,6 +23,7 @@ pub(crate) mod tenancy;
 
 use serde_json::Value;
 
+pub(crate) use domain::tell_impact;
 pub use limits::Limits;
 pub(crate) use quota::charge;
 pub use service::Reserve;
@@ -61,7 +64,8 @@ pub async fn mutate(
         crate::custom::provided::settle(call, operation, object, old);
     }
     tenancy::complete(call, operation, object)?;
-    account::admit(call, operation, object).await
+    account::admit(call, operation, object).await?;
+    domain::complete(call, operation, object, old)
 }
 
 /// Adds what the server itself contributes to an object of this kind.
@@ -100,7 +104,8 @@ pub async fn validate(
         limits::confirm(call, operation, object, old)?;
         certificates::confirm(call, operation, object, old)?;
     }
-    policy::judge(call, operation, object, old)
+    policy::judge(call, operation, object, old)?;
+    domain::judge(call, operation, object, old)
 }
 
 /// Objects can be created only in a namespace that exists and is not being deleted.

@@ -1,5 +1,5 @@
-//! The roles and bindings that a Kubernetes 1.36 server starts with, and a few `system:controller:fairway-*` for what
-//! upstream does without a user of its own.
+//! The roles and bindings that a Kubernetes 1.36 server starts with, a few `system:controller:fairway-*` for what
+//! upstream does without a user of its own, and those of the domains that Fairway brings.
 //!
 //! The tables below this module hold the facts in a short form; [`objects`] spells them out. Lists are in the
 //! alphabetical order in which upstream stores them, so that an object read here equals one read there. A test
@@ -10,6 +10,7 @@ mod controller_roles;
 mod fairway_roles;
 mod gitops_roles;
 mod grants;
+mod machine_roles;
 mod namespaced;
 mod reconcile;
 mod tenancy_roles;
@@ -25,6 +26,7 @@ use controller_roles::CONTROLLER_ROLES;
 use fairway_roles::FAIRWAY_ROLES;
 use gitops_roles::{GITOPS_GRANTS, GITOPS_ROLES};
 use grants::{CLUSTER_GRANTS, NAMESPACED_GRANTS};
+use machine_roles::{MACHINE_CONTROLLER_ROLES, MACHINE_GRANTS, MACHINE_ROLES};
 use namespaced::NAMESPACED_ROLES;
 pub use reconcile::{Reconciliation, reconcile};
 use tenancy_roles::{TENANCY_GRANTS, TENANCY_ROLES};
@@ -77,6 +79,7 @@ struct Role {
     rules: &'static [Rule],
 }
 
+#[derive(Clone, Copy)]
 struct Rule {
     verbs: &'static [&'static str],
     groups: &'static [&'static str],
@@ -155,6 +158,8 @@ pub fn objects() -> Vec<BootstrapObject> {
         .chain(FAIRWAY_ROLES)
         .chain(TENANCY_ROLES)
         .chain(GITOPS_ROLES)
+        .chain(MACHINE_CONTROLLER_ROLES)
+        .chain(MACHINE_ROLES)
         .chain(NAMESPACED_ROLES)
     {
         all.push(role.object());
@@ -163,6 +168,7 @@ pub fn objects() -> Vec<BootstrapObject> {
         .iter()
         .chain(TENANCY_GRANTS)
         .chain(GITOPS_GRANTS)
+        .chain(MACHINE_GRANTS)
         .chain(NAMESPACED_GRANTS)
     {
         all.push(grant.object());
@@ -171,6 +177,7 @@ pub fn objects() -> Vec<BootstrapObject> {
         CONTROLLER_ROLES
             .iter()
             .chain(FAIRWAY_ROLES)
+            .chain(MACHINE_CONTROLLER_ROLES)
             .map(controller_binding),
     );
     all

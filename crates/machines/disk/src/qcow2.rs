@@ -1,10 +1,15 @@
-//! What the header of a qcow2 file says, and whether QEMU may be given the file.
+//! What the header of a qcow2 file says, and whether QEMU may be given the file; and files in which nothing was written yet
+//! ([`empty()`]).
 //!
 //! A qcow2 file may name other files: a backing file, or a file with the data. An image from a stranger that names
 //! `/etc/shadow` would show it to the guest. So the header is read here, before any tool opens the file, and what
 //! refers to anything outside is refused.
 
+mod empty;
+
 use std::fmt;
+
+pub use empty::{Backing, EmptyError, empty};
 
 /// How many bytes of a file [`Header::read`] needs at most: the header and its extensions have to end there.
 pub const MAX_HEADER: usize = 64 << 10;

@@ -1,1 +1,73 @@
-//! The controllers of virtual machines that need no host.
+//! The controllers of virtual machines that need no host: they act on what `fairway-machines-plan` decides.
+//!
+//! - `machine`: VirtualMachines: their disks, sizes, instances, and what their status says.
+//! - `settings`: what `KubeVirt` and `HyperConverged` objects say, for every workspace.
+//! - `wake`: what is followed, and who looks again when something happens.
+//!
+//! Tasks: one watch for machines and one for instances over all workspaces, which keep a few names of each; for the first
+//! of either the watches of what they depend on (disks, claims, sizes, settings), metadata only. Each controller takes keys
+//! from its queue. Channels: every watch writes keys into queues. Objects are read when they are worked on: nothing of
+//! them is kept, so that an installation without machines holds next to nothing.
+//!
+//! It sees clients only. Must not know QEMU, files or networks.
+
+mod machine;
+mod objects;
+mod schedule;
+mod settings;
+mod wake;
+
+use std::sync::Arc;
+
+use fairway_controller::events::Recorder;
+use fairway_controller::served::Served;
+use fairway_controller::{ClientFactory, Controller, Manager, Metrics, Queue, Shutdown};
+
+use machine::Machines;
+use settings::SettingsOf;
+use wake::Wake;
+
+/// Who the engine is.
+pub const USER: &str = "system:serviceaccount:kube-system:fairway-machines-engine";
+
+/// How many machines are worked on at once: a pass waits for the API most of the time.
+const WORKERS: usize = 8;
+
+/// What the engine is told at the start.
+pub struct Options {
+    /// Makes the clients of users, and knows whether there are workspaces.
+    pub clients: ClientFactory,
+    /// What is served here, if somebody follows it already.
+    pub served: Option<Served>,
+}
+
+/// Runs the engine until the end. Returns when what was under way is finished.
+pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
+    let mut manager = Manager::new(options.clients, metrics, shutdown.clone());
+    let clients = manager.clients(USER);
+    let served = options.served.unwrap_or_else(|| {
+        let (served, keeping) = Served::follow(clients.clone(), shutdown.clone());
+        manager.spawn(keeping);
+        served
+    });
+    let recorder = Recorder::new(clients.clone(), objects::COMPONENT);
+    let settings = Arc::new(SettingsOf::new(clients.clone()));
+    let machines = Queue::default();
+    let wake = Arc::new(Wake::new(
+        clients.clone(),
+        served.changes(),
+        machines.clone(),
+        Arc::clone(&settings),
+        shutdown.clone(),
+    ));
+    for task in wake.follow() {
+        manager.spawn(task);
+    }
+    let controller = Controller::new(
+        "virtualmachine",
+        machines,
+        Machines::new(clients, settings, recorder),
+    );
+    manager.spawn(controller.workers(WORKERS).run(manager.metrics(), shutdown));
+    manager.run().await;
+}

@@ -73,6 +73,11 @@ impl Cidr {
         prefix: 0,
     };
 
+    /// The network that `address` lies in, for a prefix that somebody has checked: one that is too long is a single address.
+    pub fn of(address: Ipv4Addr, prefix: u8) -> Self {
+        Self::new(address, prefix).unwrap_or(Self::host(address))
+    }
+
     /// The network that `address` lies in; bits after the prefix are ignored, as Kubernetes does.
     pub fn new(address: Ipv4Addr, prefix: u8) -> Option<Self> {
         (prefix <= 32).then(|| Self {

@@ -95,6 +95,8 @@ pub enum Reason {
     Tenant,
     Egress,
     Ingress,
+    /// A port that the receiver's card does not let through.
+    ClosedPort,
     /// An address of the machines' or Services' network that nobody has.
     NoSuchAddress,
     Outside(Refusal),

@@ -23,6 +23,8 @@ pub struct Lease {
     pub domain: String,
     pub search: Vec<String>,
     pub seconds: u32,
+    /// What this guest alone is told, by number.
+    pub options: Vec<(u8, Vec<u8>)>,
 }
 
 /// A message that answers another, and where it goes.
@@ -218,6 +220,9 @@ fn options(request: &Request<'_>, kind: DhcpMessageType, lease: &Lease) -> Vec<u
         add(BROADCAST, &broadcast.to_be_bytes());
         add(HOSTNAME, lease.hostname.as_bytes());
         add(DOMAIN, lease.search.first().unwrap_or(&lease.domain).as_bytes());
+        for (kind, data) in &lease.options {
+            add(*kind, data);
+        }
         add(SEARCH, &search_list(&lease.search));
     }
     buffer.truncate(used);

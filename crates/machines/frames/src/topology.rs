@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::address::{Cidr, Mac};
 use crate::dhcp::Lease;
 use crate::outside::Outside;
+use crate::packet::{SCTP, TCP, UDP};
 use crate::policy::{EndpointPolicy, Policies};
 use crate::service::{ServicePort, Services};
 
@@ -37,6 +38,21 @@ pub struct Guest {
     pub hostname: String,
     /// Search domains for names, most specific first.
     pub search: Vec<String>,
+    /// Whom it asks for names; those of the network if none are named.
+    pub resolvers: Vec<Ipv4Addr>,
+    /// What DHCP tells it beside what it tells everybody, by number.
+    pub options: Vec<(u8, Vec<u8>)>,
+    /// The ports that may be opened to it, with their protocols; every one if nothing is said. Answers to what it opened itself
+    /// always come through.
+    pub accepts: Option<Vec<(u8, u16)>>,
+}
+
+impl Guest {
+    /// Whether a port may be opened to it. What has no ports is not asked about.
+    pub fn accepts(&self, protocol: u8, port: u16) -> bool {
+        let has_ports = matches!(protocol, TCP | UDP | SCTP);
+        !has_ports || (self.accepts.as_ref()).is_none_or(|accepted| accepted.contains(&(protocol, port)))
+    }
 }
 
 /// A card on a segment.
@@ -209,7 +225,9 @@ impl Topology {
             address: guest.address,
             netmask: gateway.network.netmask(),
             router: gateway.address,
-            resolvers: if gateway.resolvers.is_empty() {
+            resolvers: if !guest.resolvers.is_empty() {
+                guest.resolvers.clone()
+            } else if gateway.resolvers.is_empty() {
                 vec![gateway.address]
             } else {
                 gateway.resolvers.clone()
@@ -219,6 +237,7 @@ impl Topology {
             domain: gateway.domain.clone(),
             search: guest.search.clone(),
             seconds: gateway.lease_seconds,
+            options: guest.options.clone(),
         }
     }
 }

@@ -330,7 +330,11 @@ function keys_of_text(text,  n, lines, i) {
 }
 
 function user(  i, path, one, name, login) {
-    login = default_user
+    # `user` names the default user, or describes it, and makes that there is one whatever `users` says.
+    if (has("user")) {
+        name = KIND["user"] == "text" ? VALUE["user"] : get("user", "name")
+        if (name != "") default_user = name
+    }
     script("bootcmd", "boot")
     print "[ -e $cloud/scripts/boot ] && { sh $cloud/scripts/boot >>/var/log/cloud-init-output.log 2>&1 || error \"bootcmd: it ended with $?\"; }"
     name = get("", "fqdn")
@@ -348,18 +352,21 @@ function user(  i, path, one, name, login) {
         else print "add_group " quote(NAME[one, 0])
     }
     login = ""
-    if (!("users" in KIND)) login = default_user
+    if (!("users" in KIND) || has("user")) login = default_user
     for (i = 0; i < COUNT["users"]; i++) {
         one = under("users", NAME["users", i])
-        if (KIND[one] == "text" && VALUE[one] == "default") login = default_user
+        if (is_default(one)) login = default_user
     }
-    if (login != "") print "add_user " quote(login) " '' '' '' '' '' ''"
+    if (login != "") {
+        if (has("user") && KIND["user"] == "map") described("user", login)
+        else print "add_user " quote(login) " '' '' '' '' '' ''"
+    }
     for (i = 0; i < COUNT["users"]; i++) one_user(under("users", NAME["users", i]))
     if (login == "") login = "root"
     for (i = 0; i < COUNT["ssh_authorized_keys"]; i++)
-        print "add_key " login " " quote(trim(VALUE[under("ssh_authorized_keys", i)]))
-    print "meta_keys " login
-    if (has("password")) print "set_password " login " " quote(VALUE["password"]) " auto"
+        print "add_key " quote(login) " " quote(trim(VALUE[under("ssh_authorized_keys", i)]))
+    print "meta_keys " quote(login)
+    if (has("password")) print "set_password " quote(login) " " quote(VALUE["password"]) " auto"
     passwords()
     script("runcmd", "runcmd")
     files(1)
@@ -385,12 +392,19 @@ function groups_of(path,  i, out) {
     return out
 }
 
-function one_user(path,  name, i, keys, hash) {
-    if (KIND[path] == "text") {
-        if (VALUE[path] != "default") print "add_user " quote(VALUE[path]) " '' '' '' '' '' ''"
-        return
-    }
-    name = get(path, "name")
+# Whether an entry of `users` stands for the default user.
+function is_default(path) {
+    return KIND[path] == "text" ? VALUE[path] == "default" : get(path, "name") == "default"
+}
+
+function one_user(path) {
+    if (is_default(path)) return
+    if (KIND[path] == "text") print "add_user " quote(VALUE[path]) " '' '' '' '' '' ''"
+    else described(path, get(path, "name"))
+}
+
+# A user with everything that the mapping at a path says.
+function described(path, name,  i, keys, hash) {
     print "add_user " quote(name) " " quote(get(path, "uid")) " " quote(get(path, "gecos")) " " quote(get(path, "homedir")) \
         " " quote(get(path, "shell")) " " quote(get(path, "primary_group")) " " quote(groups_of(under(path, "groups")))
     if (has(under(path, "plain_text_passwd"))) print "set_password " quote(name) " " quote(get(path, "plain_text_passwd")) " text"

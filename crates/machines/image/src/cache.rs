@@ -3,6 +3,7 @@
 //! ```text
 //! DIR/blobs/SHA256       the content: a disk, a kernel, an initrd; never changed once it has its name
 //! DIR/images/NAME.json   what a name stands for
+//! DIR/kept/KEY.json      what was fetched for a volume, and has no name (see [`Cache::keep`])
 //! DIR/stage/...          what is being made; whoever makes it holds a lock on it
 //! DIR/partial/...        downloads that go on where they were interrupted
 //! ```
@@ -11,6 +12,8 @@
 //! is killed when. A record is renamed into place after its blobs are there. What a killed process leaves in `stage` is removed by
 //! the next that opens the cache, which knows it by the lock that nobody holds any more. How many machines use a
 //! blob is the number of its links (see [`crate::overlay`]).
+
+mod kept;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -26,6 +29,9 @@ use crate::{Format, ImageError, failed};
 
 /// After that time nobody goes on with a download.
 const ABANDONED: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// A blob is there before its record is: one of the last minutes may be waiting for it.
+const YOUNG: Duration = Duration::from_secs(600);
 
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,7 +109,7 @@ impl Drop for Stage {
 impl Cache {
     /// Opens a cache, makes it if it is not there, and removes what killed processes left behind.
     pub fn open(directory: &Path) -> Result<Self, ImageError> {
-        for part in ["blobs", "images", "stage", "partial"] {
+        for part in ["blobs", "images", "kept", "stage", "partial"] {
             let path = directory.join(part);
             fs::create_dir_all(&path).map_err(failed("making", &path))?;
         }
@@ -258,11 +264,17 @@ impl Cache {
         Ok(image)
     }
 
-    /// Removes blobs that no name stands for.
+    /// Removes blobs that no record stands for.
     fn collect(&self) -> Result<(), ImageError> {
+        self.collect_younger(YOUNG)
+    }
+
+    fn collect_younger(&self, than: Duration) -> Result<(), ImageError> {
         let images = self.images()?;
+        let kept = self.all_kept()?;
         let named: Vec<&str> = images
             .iter()
+            .chain(kept.iter().map(|(_, image)| image))
             .flat_map(|image| {
                 let direct = image.direct_boot.iter();
                 direct
@@ -275,10 +287,9 @@ impl Cache {
             let entry = entry.map_err(failed("listing", &directory))?;
             let name = entry.file_name();
             let age = entry.metadata().ok().and_then(|found| found.modified().ok());
-            // A blob is there before its record is: one of the last minutes may be waiting for it.
             let is_young = age
                 .and_then(|time| time.elapsed().ok())
-                .is_none_or(|age| age.as_secs() < 600);
+                .is_none_or(|age| age < than);
             if !is_young && !named.iter().any(|digest| *digest == name) {
                 let _ = fs::remove_file(entry.path());
             }

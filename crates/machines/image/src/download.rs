@@ -33,6 +33,7 @@ pub struct Progress {
 /// without fetching it again.
 #[derive(Debug)]
 pub struct Fetched {
+    version: Option<String>,
     path: PathBuf,
     notes: PathBuf,
     // Nobody else works on the same file meanwhile.
@@ -43,6 +44,11 @@ impl Fetched {
     /// Where the file is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What the server calls this version of the file, for [`fetch_unless`].
+    pub fn version(&self) -> Option<&str> {
+        self.version.as_deref()
     }
 
     /// Removes the file.
@@ -67,10 +73,30 @@ pub async fn fetch(
     url: &str,
     headers: &[(String, String)],
     limit: u64,
-    mut progress: impl FnMut(Progress),
+    progress: impl FnMut(Progress),
 ) -> Result<Fetched, ImageError> {
+    let fetched = fetch_unless(cache, outbound, url, headers, limit, None, progress).await?;
+    fetched.ok_or_else(|| ImageError::Download {
+        url: url.to_owned(),
+        why: "the server says that it has not changed, although nobody asked".to_owned(),
+        is_final: false,
+    })
+}
+
+/// Fetches a file of at most `limit` bytes, unless the server still has the version that is known: then there is nothing to
+/// fetch. The server is asked in either case, so that it decides whether whoever asks may have the file.
+pub async fn fetch_unless(
+    cache: &Cache,
+    outbound: &Outbound,
+    url: &str,
+    headers: &[(String, String)],
+    limit: u64,
+    known: Option<&str>,
+    mut progress: impl FnMut(Progress),
+) -> Result<Option<Fetched>, ImageError> {
     let key = &hex(digest(&SHA256, url.as_bytes()).as_ref())[..32];
-    let fetched = Fetched {
+    let mut fetched = Fetched {
+        version: None,
         path: cache.partial().join(format!("{key}.part")),
         notes: cache.partial().join(format!("{key}.json")),
         _lock: lock(&cache.partial().join(format!("{key}.lock")), url)?,
@@ -84,9 +110,16 @@ pub async fn fetch(
     let headers = header_map(headers).map_err(|why| error(why, true))?;
 
     let (have, version) = resumable(&fetched, url);
+    // Whether it is the known version is told by an answer with the whole of it.
+    let have = if known.is_some() { 0 } else { have };
     let mut answer = ask(outbound, url, &headers, have, version.as_deref())
         .await
         .map_err(failed_send)?;
+    let is_known =
+        || identity(version_of(&answer.headers).as_deref(), length_of(&answer.headers)).as_deref() == known;
+    if known.is_some() && answer.status == StatusCode::OK && is_known() {
+        return Ok(None);
+    }
     // A rest that begins elsewhere than here, or cannot be had, is asked for as a whole.
     if have > 0 && answer.status != StatusCode::OK && begin(&answer.headers) != Some(have) {
         answer = ask(outbound, url, &headers, 0, None).await.map_err(failed_send)?;
@@ -95,15 +128,11 @@ pub async fn fetch(
         StatusCode::OK => 0,
         StatusCode::PARTIAL_CONTENT if have > 0 => have,
         status => {
-            let may_help = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
-            return Err(error(format!("the server answers {status}"), !may_help));
+            // Whatever it answers, it may answer otherwise tomorrow.
+            return Err(error(format!("the server answers {status}"), false));
         }
     };
-    let length = answer
-        .headers
-        .get(header::CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    let total = length.map(|length| start.saturating_add(length));
+    let total = length_of(&answer.headers).map(|length| start.saturating_add(length));
     let too_large = || ImageError::TooLarge {
         what: url.to_owned(),
         limit,
@@ -116,6 +145,7 @@ pub async fn fetch(
         version: version_of(&answer.headers),
     };
     let mut file = open(&fetched, start, &notes)?;
+    fetched.version = identity(notes.version.as_deref(), total);
     let mut done = start;
     let mut next_look = start;
     progress(Progress { done, total });
@@ -135,7 +165,7 @@ pub async fn fetch(
     if total.is_some_and(|total| total != done) {
         return Err(error("the connection broke off".to_owned(), false));
     }
-    Ok(fetched)
+    Ok(Some(fetched))
 }
 
 async fn ask(
@@ -210,6 +240,15 @@ fn version_of(headers: &HeaderMap) -> Option<String> {
         .filter(|tag| tag.starts_with('"'))
         .or_else(|| text(header::LAST_MODIFIED))
         .map(str::to_owned)
+}
+
+fn length_of(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// What one version of a file is known by. A time alone is not enough: a file may change twice in a second.
+fn identity(version: Option<&str>, total: Option<u64>) -> Option<String> {
+    Some(format!("{} {}", version?, total?))
 }
 
 /// Where in the file an answer with a part of it begins.

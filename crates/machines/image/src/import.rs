@@ -18,6 +18,8 @@ use crate::{Cache, Image, ImageError, Stage, failed, overlay};
 
 /// How large an image may be if nobody says otherwise.
 pub const DEFAULT_MAX_SIZE: u64 = 1 << 40;
+/// How much larger than its disk a file may be, beside an eighth of it.
+const SLACK: u64 = 64 << 20;
 /// A disk is a whole number of sectors.
 const SECTOR: u64 = 512;
 
@@ -32,7 +34,21 @@ pub struct Request {
     pub checksum: Option<String>,
     /// The largest disk.
     pub max_size: u64,
+    /// Not to be published by a name, but kept under this key, with these labels ([`Cache::keep`]).
+    pub kept: Option<Kept>,
 }
+
+/// How an image without a name is found again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// The key.
+    pub key: String,
+    /// Things to know about it. [`TRANSFERRED`] is added.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// The label of a kept image with the SHA-256 of the file as it was transferred.
+pub const TRANSFERRED: &str = "sha256";
 
 impl Request {
     /// With the usual limit and no checksum.
@@ -42,6 +58,15 @@ impl Request {
             source: source.to_owned(),
             checksum: None,
             max_size: DEFAULT_MAX_SIZE,
+            kept: None,
+        }
+    }
+
+    /// What is kept under a key, and has no name.
+    pub fn keeping(kept: Kept, source: &str) -> Self {
+        Self {
+            kept: Some(kept),
+            ..Self::new("", source)
         }
     }
 }
@@ -64,30 +89,42 @@ pub fn stream(
     request: &Request,
     progress: impl FnMut(u64),
 ) -> Result<Image, ImageError> {
-    let mut hashed = match &request.checksum {
-        Some(checksum) => Some(Hashed::new(checksum, &request.source)?),
-        None => None,
-    };
+    let mut hashes = Vec::new();
+    if let Some(checksum) = &request.checksum {
+        hashes.push(Hashed::new(checksum, &request.source)?);
+    }
+    if request.kept.is_some() {
+        hashes.push(Hashed::plain());
+    }
     let stage = cache.stage()?;
+    // A file with tables, and with clusters that are used no more, is larger than the disk in it.
     let limit = Limit {
         what: &request.source,
-        bytes: request.max_size,
+        bytes: request
+            .max_size
+            .saturating_add(request.max_size / 8)
+            .saturating_add(SLACK),
     };
-    match &mut hashed {
-        Some(hashed) => {
-            let mut tee = Tee { from, hashed };
-            write_unpacked(&mut tee, &stage, &limit, progress)?;
-            // What follows the packed content counts, too.
-            std::io::copy(&mut tee, &mut std::io::sink())
-                .map_err(failed("reading", Path::new(&request.source)))?;
-        }
-        None => write_unpacked(from, &stage, &limit, progress)?,
+    let mut tee = Tee {
+        from,
+        hashes: &mut hashes,
+    };
+    write_unpacked(&mut tee, &stage, &limit, progress)?;
+    // What follows the packed content counts, too.
+    if !tee.hashes.is_empty() {
+        std::io::copy(&mut tee, &mut std::io::sink())
+            .map_err(failed("reading", Path::new(&request.source)))?;
     }
-    if let Some(hashed) = hashed {
-        hashed.compare()?;
+    let mut transferred = String::new();
+    for hashed in hashes {
+        let is_plain = hashed.expected.is_none();
+        let found = hashed.compare()?;
+        if is_plain {
+            transferred = found;
+        }
     }
     let (format, virtual_size) = judge(stage.path(), request)?;
-    publish(cache, &stage, request, format, virtual_size)
+    publish(cache, &stage, request, format, virtual_size, transferred)
 }
 
 fn write_unpacked(
@@ -130,7 +167,13 @@ fn judge(path: &Path, request: &Request) -> Result<(Format, u64), ImageError> {
                     "it has {length} bytes, which are no whole sectors: it is no disk, or was not transferred as a whole"
                 )));
             }
-            Ok((format, length))
+            match length > request.max_size {
+                true => Err(ImageError::TooLarge {
+                    what: request.source.clone(),
+                    limit: request.max_size,
+                }),
+                false => Ok((format, length)),
+            }
         }
         Format::Qcow2 => {
             let mut head = Vec::new();
@@ -158,12 +201,13 @@ fn publish(
     request: &Request,
     format: Format,
     virtual_size: u64,
+    transferred: String,
 ) -> Result<Image, ImageError> {
     let size = std::fs::metadata(stage.path())
         .map_err(failed("reading", stage.path()))?
         .len();
     let digest = cache.put(stage)?;
-    cache.publish(Image {
+    let image = Image {
         name: request.name.clone(),
         digest,
         format,
@@ -174,13 +218,21 @@ fn publish(
         labels: BTreeMap::new(),
         direct_boot: None,
         path: std::path::PathBuf::new(),
-    })
+    };
+    match &request.kept {
+        None => cache.publish(image),
+        Some(kept) => {
+            let mut labels = kept.labels.clone();
+            labels.insert(TRANSFERRED.to_owned(), transferred);
+            cache.keep(&kept.key, Image { labels, ..image })
+        }
+    }
 }
 
 struct Hashed {
     context: Context,
     algorithm: &'static str,
-    expected: String,
+    expected: Option<String>,
     what: String,
 }
 
@@ -210,20 +262,30 @@ impl Hashed {
         Ok(Self {
             context: Context::new(digest),
             algorithm,
-            expected,
+            expected: Some(expected),
             what: what.to_owned(),
         })
     }
 
-    fn compare(self) -> Result<(), ImageError> {
+    /// Nothing is expected: it is for the record.
+    fn plain() -> Self {
+        Self {
+            context: Context::new(&SHA256),
+            algorithm: "sha256",
+            expected: None,
+            what: String::new(),
+        }
+    }
+
+    fn compare(self) -> Result<String, ImageError> {
         let found = hex(self.context.finish().as_ref());
-        match found == self.expected {
-            true => Ok(()),
-            false => Err(ImageError::Checksum {
+        match self.expected {
+            Some(expected) if expected != found => Err(ImageError::Checksum {
                 what: self.what,
                 found: format!("{}:{found}", self.algorithm),
-                expected: format!("{}:{}", self.algorithm, self.expected),
+                expected: format!("{}:{expected}", self.algorithm),
             }),
+            _ => Ok(found),
         }
     }
 }
@@ -231,13 +293,15 @@ impl Hashed {
 /// Reads and hashes.
 struct Tee<'a, R> {
     from: R,
-    hashed: &'a mut Hashed,
+    hashes: &'a mut [Hashed],
 }
 
 impl<R: Read> Read for Tee<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let count = self.from.read(buffer)?;
-        self.hashed.context.update(&buffer[..count]);
+        for hashed in self.hashes.iter_mut() {
+            hashed.context.update(&buffer[..count]);
+        }
         Ok(count)
     }
 }

@@ -13,6 +13,7 @@
 pub mod build;
 mod cache;
 mod command;
+mod copy;
 pub mod download;
 mod format;
 pub mod import;
@@ -97,7 +98,7 @@ pub enum ImageError {
         url: String,
         /// What went wrong.
         why: String,
-        /// Whether trying again may help.
+        /// Whether trying again is of no use before somebody changes something.
         is_final: bool,
     },
     /// The image could not be put together.

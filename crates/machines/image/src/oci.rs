@@ -41,12 +41,7 @@ pub fn import(
         match found.len() {
             0 => continue,
             1 => {}
-            _ => {
-                return Err(refuse(format!(
-                    "it has more than one file under /disk ({}); name one of them",
-                    found.join(", ")
-                )));
-            }
+            _ => return Err(ambiguous(&path.display().to_string(), &found)),
         }
         let name = found.remove(0);
         return source.import(cache, layer, &name, request, progress);
@@ -236,35 +231,10 @@ impl Source {
         }
     }
 
-    fn archive(&self, layer: &Layer) -> Result<tar::Archive<Box<dyn Read>>, ImageError> {
-        let content = BufReader::with_capacity(128 << 10, self.content(&layer.name)?);
-        let reader = unpack::reader(content).map_err(|error| unusable(self.path(), error.to_string()))?;
-        Ok(tar::Archive::new(reader))
-    }
-
     /// Files in a layer that may be the disk.
     fn find(&self, layer: &Layer, wanted: Option<&str>) -> Result<Vec<String>, ImageError> {
         self.verify(layer)?;
-        let damaged =
-            |error: std::io::Error| unusable(self.path(), format!("the layer {}: {error}", layer.name));
-        let mut found = Vec::new();
-        for entry in self.archive(layer)?.entries().map_err(damaged)? {
-            let entry = entry.map_err(damaged)?;
-            if !entry.header().entry_type().is_file() {
-                continue;
-            }
-            let name = normal(&entry.path().map_err(damaged)?);
-            let is_it = match wanted {
-                Some(wanted) => name == wanted,
-                None => name
-                    .strip_prefix(DISK)
-                    .is_some_and(|file| !file.contains('/') && !file.starts_with('.')),
-            };
-            if is_it {
-                found.push(name);
-            }
-        }
-        Ok(found)
+        find(self.content(&layer.name)?, &self.named(layer), wanted)
     }
 
     fn import(
@@ -275,15 +245,12 @@ impl Source {
         request: &import::Request,
         progress: impl FnMut(u64),
     ) -> Result<Image, ImageError> {
-        let damaged =
-            |error: std::io::Error| unusable(self.path(), format!("the layer {}: {error}", layer.name));
-        for entry in self.archive(layer)?.entries().map_err(damaged)? {
-            let entry = entry.map_err(damaged)?;
-            if entry.header().entry_type().is_file() && normal(&entry.path().map_err(damaged)?) == name {
-                return import::stream(cache, entry, request, progress);
-            }
-        }
-        Err(unusable(self.path(), format!("{name} has disappeared from it")))
+        let content = self.content(&layer.name)?;
+        take(cache, content, &self.named(layer), name, request, progress)
+    }
+
+    fn named(&self, layer: &Layer) -> String {
+        format!("{} in {}", layer.name, self.path().display())
     }
 
     /// Compares a layer with its digest, before anything in it is used.
@@ -313,6 +280,94 @@ impl Source {
             }),
         }
     }
+}
+
+/// Imports the disk of a layer that was fetched to a file, and compared with its digest; nothing if the layer has none.
+pub fn import_layer(
+    cache: &Cache,
+    layer: &Path,
+    inner: Option<&str>,
+    request: &import::Request,
+    progress: impl FnMut(u64),
+) -> Result<Option<Image>, ImageError> {
+    let open = || File::open(layer).map_err(failed("reading", layer));
+    let wanted = inner.map(|inner| inner.trim_start_matches('/'));
+    let found = find(open()?, &request.source, wanted)?;
+    match found.as_slice() {
+        [] => Ok(None),
+        [name] => take(cache, open()?, &request.source, name, request, progress).map(Some),
+        _ => Err(ambiguous(&request.source, &found)),
+    }
+}
+
+fn ambiguous(what: &str, found: &[String]) -> ImageError {
+    ImageError::Unusable {
+        what: what.to_owned(),
+        why: format!(
+            "it has more than one file under /disk ({}); name one of them",
+            found.join(", ")
+        ),
+    }
+}
+
+fn damaged(what: &str) -> impl Fn(std::io::Error) -> ImageError + use<> {
+    let what = what.to_owned();
+    move |error| ImageError::Unusable {
+        what: what.clone(),
+        why: format!("the layer cannot be read: {error}"),
+    }
+}
+
+/// A layer, packed or not, as the archive that it is.
+fn archive<'a>(content: impl Read + 'a, what: &str) -> Result<tar::Archive<Box<dyn Read + 'a>>, ImageError> {
+    let content = BufReader::with_capacity(128 << 10, content);
+    let reader = unpack::reader(content).map_err(damaged(what))?;
+    Ok(tar::Archive::new(reader))
+}
+
+/// Files in a layer that may be the disk.
+fn find(content: impl Read, what: &str, wanted: Option<&str>) -> Result<Vec<String>, ImageError> {
+    let damaged = damaged(what);
+    let mut found = Vec::new();
+    for entry in archive(content, what)?.entries().map_err(&damaged)? {
+        let entry = entry.map_err(&damaged)?;
+        if !entry.header().entry_type().is_file() {
+            continue;
+        }
+        let name = normal(&entry.path().map_err(&damaged)?);
+        let is_it = match wanted {
+            Some(wanted) => name == wanted,
+            None => name
+                .strip_prefix(DISK)
+                .is_some_and(|file| !file.contains('/') && !file.starts_with('.')),
+        };
+        if is_it {
+            found.push(name);
+        }
+    }
+    Ok(found)
+}
+
+/// Imports a file of a layer.
+fn take(
+    cache: &Cache,
+    content: impl Read,
+    what: &str,
+    name: &str,
+    request: &import::Request,
+    progress: impl FnMut(u64),
+) -> Result<Image, ImageError> {
+    let damaged = damaged(what);
+    for entry in archive(content, what)?.entries().map_err(&damaged)? {
+        let entry = entry.map_err(&damaged)?;
+        if entry.header().entry_type().is_file() && normal(&entry.path().map_err(&damaged)?) == name {
+            return import::stream(cache, entry, request, progress);
+        }
+    }
+    Err(ImageError::Unusable {
+        what: what.to_owned(),
+        why: format!("{name} has disappeared from it"),
+    })
 }
 
 fn normal(path: &Path) -> String {

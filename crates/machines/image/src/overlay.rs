@@ -4,9 +4,13 @@
 //! the directory can be moved and shut off from everything else, and taking the image out of the cache takes nothing from
 //! a machine: its content stays for as long as anybody has a link to it.
 
-use std::path::Path;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+
+use fairway_machines_disk::qcow2::{Backing, empty};
 
 use crate::{Format, Image, ImageError, command, failed};
 
@@ -22,27 +26,34 @@ pub fn over(image: &Image, directory: &Path, name: &str, size: Option<u64>) -> R
     if layer.exists() {
         return virtual_size(&layer);
     }
-    // Half a layer of an earlier attempt is under another name, and a base without its layer is of no use.
-    let draft = directory.join(format!(".{name}.draft"));
-    for leftover in [&draft, &base] {
-        match std::fs::remove_file(leftover) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(failed("removing", leftover)(error));
-            }
-            _ => {}
-        }
-    }
+    // A base without its layer is of no use.
+    remove(&base)?;
     std::fs::hard_link(&image.path, &base).map_err(|source| ImageError::File {
         action: "linking the image into the machine's directory (both must be on one file system):",
         path: base.clone(),
         source,
     })?;
+    let file = format!("{name}.base");
+    let backing = Backing {
+        file: &file,
+        format: image.format.word(),
+    };
+    write_empty(directory, name, size, Some(backing))
+}
+
+/// Makes `DIRECTORY/NAME.qcow2` over another disk, which stays where it is and must not change meanwhile. What was there stays.
+pub fn above(disk: &Path, directory: &Path, name: &str) -> Result<u64, ImageError> {
+    let layer = directory.join(format!("{name}.qcow2"));
+    if layer.exists() {
+        return virtual_size(&layer);
+    }
+    let size = virtual_size(disk)?;
+    let draft = directory.join(format!(".{name}.draft"));
     let mut create = Command::new("qemu-img");
     create
-        .current_dir(directory)
-        .args(["create", "-q", "-f", "qcow2", "-F", image.format.word(), "-b"])
-        .arg(format!("{name}.base"))
-        .arg(draft.file_name().unwrap_or_default())
+        .args(["create", "-q", "-f", "qcow2", "-F", "qcow2", "-b"])
+        .arg(disk)
+        .arg(&draft)
         .arg(size.to_string());
     command::run(&mut create, QUICK)?;
     std::fs::rename(&draft, &layer).map_err(failed("naming", &layer))?;
@@ -51,18 +62,95 @@ pub fn over(image: &Image, directory: &Path, name: &str, size: Option<u64>) -> R
 
 /// Makes an empty disk, `DIRECTORY/NAME.qcow2`. What was there stays.
 pub fn blank(directory: &Path, name: &str, size: u64) -> Result<(), ImageError> {
-    let disk = directory.join(format!("{name}.qcow2"));
-    if disk.exists() {
-        return Ok(());
+    match directory.join(format!("{name}.qcow2")).exists() {
+        true => Ok(()),
+        false => write_empty(directory, name, size, None).map(drop),
     }
-    let draft = directory.join(format!(".{name}.draft"));
-    let mut create = Command::new("qemu-img");
-    create
-        .args(["create", "-q", "-f", "qcow2"])
-        .arg(&draft)
-        .arg(size.to_string());
-    command::run(&mut create, QUICK)?;
-    std::fs::rename(&draft, &disk).map_err(failed("naming", &disk))
+}
+
+/// Writes an empty file aside, brings it to disk and gives it its name; how many bytes the disk in it has.
+fn write_empty(
+    directory: &Path,
+    name: &str,
+    size: u64,
+    backing: Option<Backing<'_>>,
+) -> Result<u64, ImageError> {
+    let disk = directory.join(format!("{name}.qcow2"));
+    let content = empty(size, backing).map_err(|error| ImageError::Unusable {
+        what: disk.display().to_string(),
+        why: error.to_string(),
+    })?;
+    let draft = draft(directory, name);
+    File::create(&draft)
+        .and_then(|mut file| {
+            file.write_all(&content)?;
+            file.sync_all()
+        })
+        .map_err(failed("writing", &draft))?;
+    finish(&draft, &disk)?;
+    virtual_size(&disk)
+}
+
+/// Makes all blocks of a disk that no machine uses its own, so that the host's disk cannot be too full for them later.
+pub fn preallocate(directory: &Path, name: &str, timeout: Duration) -> Result<(), ImageError> {
+    let (disk, draft) = (directory.join(format!("{name}.qcow2")), draft(directory, name));
+    remove(&draft)?;
+    let mut convert = Command::new("qemu-img");
+    convert
+        .args(["convert", "-q", "-O", "qcow2", "-o", "preallocation=falloc"])
+        .arg(&disk)
+        .arg(&draft);
+    command::run(&mut convert, timeout)?;
+    sync(&draft)?;
+    finish(&draft, &disk)?;
+    // It stands alone now.
+    remove(&directory.join(format!("{name}.base")))
+}
+
+/// Copies `FROM/NAME.qcow2` with what lies behind it to another directory. Nobody may write to it meanwhile. What lies behind is
+/// shared, so that only what a machine wrote is copied, and on file systems that can share blocks not even that. What was there
+/// stays, if there is such a disk already.
+pub fn copy(from: &Path, directory: &Path, name: &str) -> Result<u64, ImageError> {
+    let (layer, base) = (format!("{name}.qcow2"), format!("{name}.base"));
+    let disk = directory.join(&layer);
+    if disk.exists() {
+        return virtual_size(&disk);
+    }
+    remove(&directory.join(&base))?;
+    match std::fs::hard_link(from.join(&base), directory.join(&base)) {
+        // A disk that stands alone.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed("linking", &from.join(&base))(error)),
+        Ok(()) => {}
+    }
+    let draft = draft(directory, name);
+    remove(&draft)?;
+    crate::copy::file(&from.join(&layer), &draft)?;
+    finish(&draft, &disk)?;
+    virtual_size(&disk)
+}
+
+fn draft(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!(".{name}.draft"))
+}
+
+fn remove(path: &Path) -> Result<(), ImageError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed("removing", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn sync(path: &Path) -> Result<(), ImageError> {
+    File::open(path)
+        .and_then(|file| file.sync_all())
+        .map_err(failed("syncing", path))
+}
+
+/// Gives a whole file its name, for good.
+fn finish(draft: &Path, disk: &Path) -> Result<(), ImageError> {
+    std::fs::rename(draft, disk).map_err(failed("naming", disk))?;
+    sync(disk.parent().unwrap_or(disk))
 }
 
 /// Makes a disk that no machine uses larger. A smaller size is refused: it would cut off what the guest wrote.
@@ -115,3 +203,6 @@ pub(crate) fn check(disk: &Path, format: Format) -> Result<(), ImageError> {
     // 3 are clusters that nothing refers to: a waste, but no harm.
     command::run_accepting(&mut check, Duration::from_secs(600), &[0, 3]).map(|_| ())
 }
+
+#[cfg(test)]
+mod tests;

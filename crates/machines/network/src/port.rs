@@ -1,7 +1,9 @@
 //! One port: the connection to a QEMU process, its frames, and connecting again.
 
 use std::cell::RefCell;
+use std::fs::File;
 use std::io::{self, IoSlice};
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -51,7 +53,7 @@ struct Run {
 pub(crate) async fn run(core: Shared, scratch: SharedScratch, port: PortId, path: PathBuf) {
     let mut retry = FIRST_RETRY;
     loop {
-        match UnixStream::connect(&path).await {
+        match connect(&path).await {
             Ok(socket) => {
                 retry = FIRST_RETRY;
                 tracing::debug!(port = port.0, path = %path.display(), "connected to a network card");
@@ -65,6 +67,22 @@ pub(crate) async fn run(core: Shared, scratch: SharedScratch, port: PortId, path
         tokio::time::sleep(retry).await;
         retry = (retry * 2).min(LAST_RETRY);
     }
+}
+
+/// The longest path of a socket that the kernel takes.
+const MAX_PATH: usize = 107;
+
+/// Connects to a socket, also to one that lies deeper than a socket's path can say: then through its directory.
+async fn connect(path: &Path) -> io::Result<UnixStream> {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    if path.as_os_str().len() <= MAX_PATH {
+        return UnixStream::connect(path).await;
+    }
+    let directory = File::open(directory)?;
+    let short = Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string());
+    UnixStream::connect(short.join(name)).await
 }
 
 /// A machine that is not running has no socket, which is no news.

@@ -1,1 +1,3 @@
 //! What runs on a host that has virtual machines.
+
+pub mod instance;

@@ -2,8 +2,11 @@
 //!
 //! Everything has an id, a bus and an address of its own: that is what plugging in, taking out and migrating need. Where
 //! QEMU takes JSON, it gets JSON, so that no name or path can turn into another option; the same values go to QMP when a
-//! device comes later ([`disk_nodes`], [`disk_device`], [`card_backend`], [`card_device`]). Sockets and files of the
-//! machine are in one private directory ([`Sockets`]).
+//! device comes later ([`disk_nodes`], [`disk_device`], [`card_backend`], [`card_device`]). QEMU runs in the machine's private
+//! directory, so that sockets have names without a path ([`Sockets`]), however deep it lies.
+//!
+//! The arguments say what the machine is. Those by which whoever starts QEMU keeps hold of it and locks it in (control socket, file
+//! with the process's number, sandbox, form of messages, no defaults) are added there, in `fairway-machines-qemu`.
 
 use std::collections::BTreeMap;
 
@@ -19,12 +22,9 @@ mod devices;
 mod disks;
 mod layout;
 
-pub use cards::{card_backend, card_device};
-pub use disks::{disk_device, disk_nodes, node_name};
+pub use cards::{card_backend, card_device, card_id};
+pub use disks::{disk_device, disk_id, disk_nodes, node_name};
 pub use layout::{Layout, LayoutError, Place};
-
-/// The longest path of a Unix socket.
-const MAX_SOCKET_PATH: usize = 107;
 
 /// How guests run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,8 +78,8 @@ pub struct KernelFiles {
 /// What a host contributes to a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// The machine's private directory.
-    pub directory: String,
+    /// Where the machine is reached.
+    pub sockets: Sockets,
     /// How guests run.
     pub accelerator: Accelerator,
     /// Files behind disks, by the disks' names.
@@ -121,70 +121,28 @@ pub enum ArgvError {
         /// The image.
         image: String,
     },
-    /// A socket could not be opened there.
-    #[error(
-        "the path {path:?} is {length} bytes long, and that of a socket must not exceed {MAX_SOCKET_PATH}; choose a \
-         shorter data directory"
-    )]
-    SocketPath {
-        /// The path.
-        path: String,
-        /// Its length.
-        length: usize,
-    },
     /// A device has no place.
     #[error(transparent)]
     Layout(#[from] LayoutError),
 }
 
-/// Where a machine is reached. All are Unix sockets on which QEMU listens, but for the TPM's, where it connects.
+/// Where a machine is reached: names of Unix sockets in its directory, which whoever starts QEMU knows, too. QEMU listens on all but
+/// the TPM's, where it connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sockets {
-    directory: String,
+    /// The serial console.
+    pub serial: String,
+    /// The agent in the guest.
+    pub agent: String,
+    /// The screen.
+    pub vnc: String,
+    /// The TPM, on which its emulator listens.
+    pub tpm: String,
 }
 
-impl Sockets {
-    /// The sockets in a machine's directory.
-    pub fn new(directory: &str) -> Self {
-        Self {
-            directory: directory.trim_end_matches('/').to_owned(),
-        }
-    }
-
-    /// Commands and events.
-    pub fn qmp(&self) -> String {
-        format!("{}/qmp.sock", self.directory)
-    }
-
-    /// The serial console.
-    pub fn console(&self) -> String {
-        format!("{}/console.sock", self.directory)
-    }
-
-    /// What the console said (a file).
-    pub fn console_log(&self) -> String {
-        format!("{}/console.log", self.directory)
-    }
-
-    /// The screen.
-    pub fn vnc(&self) -> String {
-        format!("{}/vnc.sock", self.directory)
-    }
-
-    /// The agent in the guest.
-    pub fn agent(&self) -> String {
-        format!("{}/agent.sock", self.directory)
-    }
-
-    /// The TPM, on which its emulator listens.
-    pub fn tpm(&self) -> String {
-        format!("{}/tpm.sock", self.directory)
-    }
-
-    /// A network card, on which the switch connects.
-    pub fn card(&self, name: &str) -> String {
-        format!("{}/net-{}.sock", self.directory, node_name("n", name))
-    }
+/// The socket of a network card in the machine's directory, to which the switch connects.
+pub fn card_socket(card: &str) -> String {
+    format!("{}.sock", node_name("net", card))
 }
 
 /// Arguments, as they come together.
@@ -214,13 +172,11 @@ impl Arguments {
     }
 
     /// A socket on which QEMU listens.
-    fn socket(&mut self, id: &str, path: &str, more: &str) -> Result<(), ArgvError> {
-        let path = socket_path(path)?;
+    fn socket(&mut self, id: &str, name: &str) {
         self.option(
             "chardev",
-            format!("socket,id={id},path={},server=on,wait=off{more}", escaped(&path)),
+            format!("socket,id={id},path={},server=on,wait=off", escaped(name)),
         );
-        Ok(())
     }
 }
 
@@ -229,29 +185,16 @@ fn escaped(value: &str) -> String {
     value.replace(',', ",,")
 }
 
-fn socket_path(path: &str) -> Result<String, ArgvError> {
-    if path.len() > MAX_SOCKET_PATH {
-        return Err(ArgvError::SocketPath {
-            path: path.to_owned(),
-            length: path.len(),
-        });
-    }
-    Ok(path.to_owned())
-}
-
 /// Arguments of QEMU for a machine on a host. The layout is [`Layout::of`] the plan, or the one that a machine which
 /// moves here has had from its start.
 pub fn argv(plan: &MachinePlan, host: &Host, layout: &Layout) -> Result<Vec<String>, ArgvError> {
     let mut arguments = Arguments::default();
-    let sockets = Sockets::new(&host.directory);
     board::identity(plan, &mut arguments);
     board::machine(plan, host, &mut arguments)?;
     board::processors(plan, host, &mut arguments);
     board::memory(plan, &mut arguments);
     board::time(plan, host, &mut arguments);
     board::boot(plan, host, &mut arguments)?;
-    arguments.socket("charmonitor", &sockets.qmp(), "")?;
-    arguments.option("mon", "chardev=charmonitor,id=monitor,mode=control");
     for port in layout.ports() {
         arguments.device(&port);
     }
@@ -276,23 +219,16 @@ pub fn argv(plan: &MachinePlan, host: &Host, layout: &Layout) -> Result<Vec<Stri
         arguments.device(&disk_device(plan, disk, layout)?);
     }
     for card in &plan.cards {
-        let path = socket_path(&sockets.card(&card.name))?;
-        arguments.json("netdev", &card_backend(card, &path));
+        arguments.json("netdev", &card_backend(card));
         arguments.device(&card_device(plan, card, layout)?);
     }
-    devices::devices(plan, layout, &sockets, &mut arguments)?;
+    devices::devices(plan, layout, &host.sockets, &mut arguments)?;
     if host.incoming {
         arguments.option("incoming", "defer");
     }
     if host.stopped || plan.start_paused {
         arguments.flag("S");
     }
-    // What QEMU may ask of the kernel, from here on.
-    arguments.option(
-        "sandbox",
-        "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
-    );
-    arguments.option("msg", "timestamp=on");
     Ok(arguments.0)
 }
 

@@ -100,11 +100,11 @@ pub fn instance(vmi: &mut Value, settings: &Settings) -> Result<(), DefaultsErro
         return Ok(());
     };
     instance_spec(spec, settings)?;
-    set_if_unset(
-        spec,
-        &["domain", "firmware", "uuid"],
-        identity::firmware_uuid(&name),
-    );
+    // One whose name is yet to be chosen gets its own when it starts; all would have the same here.
+    if !name.is_empty() {
+        let uuid = identity::firmware_uuid(&name);
+        set_if_unset(spec, &["domain", "firmware", "uuid"], uuid);
+    }
     object_defaults(spec);
     disk_buses(spec);
     watchdog(spec);

@@ -98,6 +98,33 @@ pub fn expand(
     Ok(())
 }
 
+/// Why the processors of a size cannot be spread as a taste prefers.
+pub fn uneven_spread(
+    instancetype: Option<&InstancetypeSpec>,
+    preferred: Option<&PreferenceSpec>,
+) -> Option<String> {
+    let count = instancetype?.cpu.guest;
+    let by = "not divisible by the";
+    match Topology::preferred(preferred) {
+        Topology::SpreadSocketsCores(ratio) if !count.is_multiple_of(ratio) => Some(format!(
+            "{count} vCPUs provided by the instance type are {by} Spec.PreferSpreadSocketToCoreRatio or \
+             Spec.CPU.PreferSpreadOptions.Ratio of {ratio} provided by the preference"
+        )),
+        Topology::SpreadCoresThreads(ratio) if !count.is_multiple_of(ratio) => Some(format!(
+            "{count} vCPUs provided by the instance type are {by} number of threads per core {ratio}"
+        )),
+        Topology::SpreadSocketsCoresThreads(ratio)
+            if !count.is_multiple_of(2) || !(count / 2).is_multiple_of(ratio) =>
+        {
+            Some(format!(
+                "{count} vCPUs provided by the instance type are {by} number of threads per core 2 and \
+                 Spec.PreferSpreadSocketToCoreRatio or Spec.CPU.PreferSpreadOptions.Ratio of {ratio}"
+            ))
+        }
+        _ => None,
+    }
+}
+
 fn clash(found: &mut Vec<String>, path: &[&str]) {
     found.push(format!("spec.template.spec.{}", path.join(".")));
 }

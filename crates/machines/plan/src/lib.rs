@@ -6,9 +6,11 @@
 //! arguments of QEMU for a given host. [`seed`] and [`iso`] make the disks that a guest reads its configuration from.
 //! [`attachment`] reads
 //! networks. [`lifecycle`] and [`phase`] decide what happens when; [`impact`] says beforehand what a change will cost.
+//! [`admission`] is how all this meets the requests of clients.
 
 mod edit;
 
+pub mod admission;
 pub mod argv;
 pub mod attachment;
 pub mod defaults;

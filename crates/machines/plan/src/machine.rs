@@ -1,4 +1,5 @@
-//! A machine as it is to be built: everything decided, nothing bound to a host yet.
+//! A machine as it is to be built: everything decided, nothing bound to a host yet. It can be written down, so that whoever finds
+//! a machine running knows what it was built as.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +7,8 @@ use crate::unsupported::Unsupported;
 use crate::view::{DhcpOptions, Port};
 
 /// A machine.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct MachinePlan {
     /// Namespace.
     pub namespace: String,
@@ -49,7 +51,8 @@ pub struct MachinePlan {
 }
 
 /// Board.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Board {
     /// `q35` or a version of it.
     pub machine_type: String,
@@ -62,7 +65,8 @@ pub struct Board {
 }
 
 /// Model of the processors.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum CpuModel {
     /// What the host has, or all that can be emulated.
     Host,
@@ -71,7 +75,8 @@ pub enum CpuModel {
 }
 
 /// Processors.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct CpuPlan {
     /// Sockets at start.
     pub sockets: u32,
@@ -110,7 +115,8 @@ impl CpuPlan {
 }
 
 /// Memory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct MemoryPlan {
     /// Bytes at start: whole mebibytes.
     pub guest: u64,
@@ -121,7 +127,8 @@ pub struct MemoryPlan {
 }
 
 /// How memory can grow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Growth {
     /// Bytes that it can grow to, with those at start.
     pub most: u64,
@@ -130,7 +137,8 @@ pub struct Growth {
 }
 
 /// What starts the guest.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct FirmwarePlan {
     /// BIOS or UEFI.
     pub loader: Loader,
@@ -139,7 +147,8 @@ pub struct FirmwarePlan {
 }
 
 /// BIOS or UEFI.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Loader {
     /// BIOS.
     Bios {
@@ -156,7 +165,8 @@ pub enum Loader {
 }
 
 /// A kernel from outside of the disks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct KernelPlan {
     /// The image that has it.
     pub image: ImageRef,
@@ -169,7 +179,8 @@ pub struct KernelPlan {
 }
 
 /// An image of a registry.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ImageRef {
     /// Its name.
     pub image: String,
@@ -180,16 +191,18 @@ pub struct ImageRef {
 }
 
 /// What the guest reads about its hardware. Empty texts are left out.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Smbios {
     /// Serial number of the machine.
     pub serial: String,
     /// The case: name of the property and its value.
-    pub chassis: Vec<(&'static str, String)>,
+    pub chassis: Vec<(String, String)>,
 }
 
 /// Time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ClockPlan {
     /// Seconds that the guest's clock is ahead of UTC.
     pub offset_seconds: i64,
@@ -200,7 +213,8 @@ pub struct ClockPlan {
 }
 
 /// A disk.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct DiskPlan {
     /// Name of disk and volume.
     pub name: String,
@@ -243,7 +257,8 @@ pub struct DiskPlan {
 }
 
 /// What a disk is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum DiskDevice {
     /// A disk.
     Disk,
@@ -254,7 +269,8 @@ pub enum DiskDevice {
 }
 
 /// What a disk is attached to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum DiskBus {
     /// virtio-blk.
     Virtio,
@@ -267,7 +283,8 @@ pub enum DiskBus {
 }
 
 /// Where the content of a disk comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum DiskSource {
     /// A disk in an image; changes are thrown away.
     ContainerDisk {
@@ -330,7 +347,8 @@ impl DiskSource {
 }
 
 /// Kinds of seeds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum SeedKind {
     /// NoCloud, label `cidata`.
     NoCloud,
@@ -339,7 +357,8 @@ pub enum SeedKind {
 }
 
 /// Objects whose content becomes files.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum FilesOf {
     /// A ConfigMap.
     ConfigMap {
@@ -375,7 +394,8 @@ pub enum FilesOf {
 }
 
 /// How writes are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Cache {
     /// What suits the host's file system.
     Default,
@@ -388,7 +408,8 @@ pub enum Cache {
 }
 
 /// What happens when reading or writing fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum OnError {
     /// The guest is paused.
     Stop,
@@ -426,7 +447,8 @@ impl DiskLimits {
 }
 
 /// A network card.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct CardPlan {
     /// Name of card and network.
     pub name: String,
@@ -455,7 +477,8 @@ pub struct CardPlan {
 }
 
 /// What card it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum CardModel {
     /// virtio-net.
     Virtio,
@@ -472,7 +495,8 @@ pub enum CardModel {
 }
 
 /// How a card is connected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum CardBinding {
     /// The guest has the network's address.
     Bridge,
@@ -481,7 +505,8 @@ pub enum CardBinding {
 }
 
 /// What a card is connected to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum CardNetwork {
     /// The network that everything has.
     Pod,
@@ -497,7 +522,8 @@ pub enum CardNetwork {
 }
 
 /// What a watchdog does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum WatchdogAction {
     /// Restart the guest.
     Reset,
@@ -508,7 +534,8 @@ pub enum WatchdogAction {
 }
 
 /// What a pointer is attached to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum PointerBus {
     /// virtio.
     Virtio,
@@ -517,7 +544,8 @@ pub enum PointerBus {
 }
 
 /// Sound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum SoundModel {
     /// Intel HDA.
     Ich9,
@@ -526,7 +554,8 @@ pub enum SoundModel {
 }
 
 /// Devices that are neither disks nor network cards.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct DevicePlan {
     /// A screen.
     pub graphics: bool,

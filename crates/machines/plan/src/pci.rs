@@ -1,7 +1,9 @@
 //! Addresses of devices, as people write them.
 
+use serde::{Deserialize, Serialize};
+
 /// `DDDD:BB:SS.F`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PciAddress {
     /// Domain.
     pub domain: u16,

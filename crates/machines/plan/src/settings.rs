@@ -1,4 +1,8 @@
-//! What the `KubeVirt` object of a cluster decides for all machines of it: `spec.configuration`.
+//! What the `KubeVirt` object of a cluster decides for all machines of it: `spec.configuration`; and what the operator's
+//! `HyperConverged` object says beside it.
+//!
+//! The platform's objects are in the root workspace. A workspace may have objects of its own, which decide what concerns
+//! nobody else ([`Settings::in_force`]).
 
 use std::collections::BTreeSet;
 
@@ -54,6 +58,36 @@ pub struct Settings {
     pub free_page_reporting: bool,
 }
 
+/// The only name under which the operator's object counts.
+pub const HYPERCONVERGED_NAME: &str = "kubevirt-hyperconverged";
+
+/// The objects that settings are read from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sources {
+    kubevirt: Option<Value>,
+    hyperconverged: Option<Value>,
+}
+
+impl Sources {
+    /// Of all objects of both kinds in a workspace, those that count: of several `KubeVirt`s the first made.
+    pub fn of(
+        kubevirts: impl IntoIterator<Item = Value>,
+        hyperconvergeds: impl IntoIterator<Item = Value>,
+    ) -> Self {
+        let age = |object: &Value| {
+            let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+            (text("creationTimestamp"), text("namespace"), text("name"))
+        };
+        Self {
+            kubevirt: kubevirts.into_iter().min_by_key(age),
+            hyperconverged: hyperconvergeds
+                .into_iter()
+                .filter(|object| object["metadata"]["name"] == HYPERCONVERGED_NAME)
+                .min_by_key(age),
+        }
+    }
+}
+
 impl Default for Settings {
     /// Upstream's, but for two: changes are applied to running machines, as the operator that most people install with
     /// sets it, and state of TPM and firmware may persist.
@@ -80,52 +114,100 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// The settings in force in a workspace: the platform's, and from the workspace's own objects what concerns nobody else.
+    ///
+    /// Who rules a workspace must not open the host to its machines, nor let them take more of it than they were given.
+    pub fn in_force(platform: &Sources, own: Option<&Sources>) -> Self {
+        let platform = Self::default().with(platform);
+        let Some(own) = own else {
+            return platform;
+        };
+        let Self {
+            architecture,
+            emulated_machines,
+            memory_overcommit,
+            bridge_on_pod_network,
+            feature_gates,
+            free_page_reporting,
+            ..
+        } = platform.clone();
+        Self {
+            architecture,
+            emulated_machines,
+            memory_overcommit,
+            bridge_on_pod_network,
+            feature_gates,
+            free_page_reporting,
+            ..platform.with(own)
+        }
+    }
+
+    fn with(self, sources: &Sources) -> Self {
+        let settings = match &sources.kubevirt {
+            Some(object) => self.with_kubevirt(object),
+            None => self,
+        };
+        match &sources.hyperconverged {
+            Some(object) => settings.with_hyperconverged(object),
+            None => settings,
+        }
+    }
+
     /// Settings out of a `KubeVirt` object; what it does not say stays as it is without one.
     pub fn from_kubevirt(object: &Value) -> Self {
-        let mut settings = Self::default();
+        Self::default().with_kubevirt(object)
+    }
+
+    /// Takes over what a `KubeVirt` object says.
+    #[must_use]
+    pub fn with_kubevirt(mut self, object: &Value) -> Self {
         let from = &object["spec"]["configuration"];
         let text = |value: &Value| value.as_str().filter(|it| !it.is_empty()).map(str::to_owned);
-        let number = |value: &Value| value.as_u64().and_then(|it| u32::try_from(it).ok());
+        let number = |value: &Value| {
+            let found = value.as_u64().and_then(|it| u32::try_from(it).ok());
+            found.filter(|it| *it > 0)
+        };
         let machine = &from["architectureConfiguration"]["amd64"];
         if let Some(kind) = text(&machine["machineType"]).or_else(|| text(&from["machineType"])) {
-            settings.machine_type = kind;
+            self.machine_type = kind;
         }
         let allowed = [&machine["emulatedMachines"], &from["emulatedMachines"]];
         if let Some(allowed) = allowed.into_iter().find_map(Value::as_array) {
-            settings.emulated_machines = allowed.iter().filter_map(text).collect();
+            self.emulated_machines = allowed.iter().filter_map(text).collect();
         }
         let developer = &from["developerConfiguration"];
         if let Some(percent) = developer["memoryOvercommit"].as_i64().filter(|it| *it > 0) {
-            settings.memory_overcommit = percent;
+            self.memory_overcommit = percent;
         }
-        settings.cpu_request = text(&from["cpuRequest"]);
-        settings.cpu_model = text(&from["cpuModel"]);
-        settings.eviction_strategy = text(&from["evictionStrategy"]);
+        self.cpu_request = text(&from["cpuRequest"]).or(self.cpu_request);
+        self.cpu_model = text(&from["cpuModel"]).or(self.cpu_model);
+        self.eviction_strategy = text(&from["evictionStrategy"]).or(self.eviction_strategy);
         if let Some(strategy) = text(&from["vmRolloutStrategy"]) {
-            settings.live_update = strategy == "LiveUpdate";
+            self.live_update = strategy == "LiveUpdate";
         }
         let live = &from["liveUpdateConfiguration"];
-        settings.max_cpu_sockets = number(&live["maxCpuSockets"]).unwrap_or_default();
-        settings.max_guest = serde_json::from_value(live["maxGuest"].clone()).ok();
-        if let Some(ratio) = number(&live["maxHotplugRatio"]).filter(|it| *it > 0) {
-            settings.max_hotplug_ratio = ratio;
-        }
+        self.max_cpu_sockets = number(&live["maxCpuSockets"]).unwrap_or(self.max_cpu_sockets);
+        self.max_guest = serde_json::from_value(live["maxGuest"].clone())
+            .ok()
+            .or(self.max_guest);
+        self.max_hotplug_ratio = number(&live["maxHotplugRatio"]).unwrap_or(self.max_hotplug_ratio);
         let network = &from["network"];
-        settings.default_binding = match network["defaultNetworkInterface"].as_str() {
+        self.default_binding = match network["defaultNetworkInterface"].as_str() {
             Some("masquerade") => DefaultBinding::Masquerade,
             Some("slirp") => DefaultBinding::Slirp,
-            _ => DefaultBinding::Bridge,
+            Some("bridge") => DefaultBinding::Bridge,
+            _ => self.default_binding,
         };
         if let Some(allowed) = network["permitBridgeInterfaceOnPodNetwork"].as_bool() {
-            settings.bridge_on_pod_network = allowed;
+            self.bridge_on_pod_network = allowed;
         }
         let gates = developer["featureGates"].as_array().into_iter().flatten();
-        settings.feature_gates.extend(gates.filter_map(text));
+        self.feature_gates.extend(gates.filter_map(text));
         // Presence switches off; there is nothing in it.
         let options = &from["virtualMachineOptions"];
-        settings.free_page_reporting = options["disableFreePageReporting"].is_null();
-        settings.log_serial_console = options["disableSerialConsoleLog"].is_null();
-        settings
+        self.free_page_reporting &= options["disableFreePageReporting"].is_null();
+        self.log_serial_console &= options["disableSerialConsoleLog"].is_null();
+        self
     }
 
     /// Takes over what a `HyperConverged` object says; it is the operator's word, and comes before that of `KubeVirt`.
@@ -194,6 +276,47 @@ mod tests {
         };
         assert_eq!(settings, expected);
         assert_eq!(Settings::from_kubevirt(&json!({})), Settings::default());
+    }
+
+    #[test]
+    fn a_workspace_decides_what_concerns_nobody_else() {
+        let kubevirt = |name: &str, configuration: Value| {
+            json!({
+                "metadata": {"name": name, "namespace": "kubevirt", "creationTimestamp": "2026-01-01T00:00:00Z"},
+                "spec": {"configuration": configuration},
+            })
+        };
+        let platform = Sources::of(
+            [
+                kubevirt("b", json!({"cpuModel": "Skylake-Server"})),
+                kubevirt(
+                    "a",
+                    json!({"cpuModel": "Haswell", "evictionStrategy": "LiveMigrate",
+                       "developerConfiguration": {"featureGates": ["Sidecar"]}}),
+                ),
+            ],
+            [json!({"metadata": {"name": "mine"}, "spec": {"defaultCPUModel": "Broadwell"}})],
+        );
+        let own = kubevirt(
+            "own",
+            json!({
+                "cpuModel": "EPYC",
+                "machineType": "pc-q35-7.2",
+                "emulatedMachines": ["pc*"],
+                "developerConfiguration": {"memoryOvercommit": 1000, "featureGates": ["HostDisk"]},
+            }),
+        );
+        let settings = Settings::in_force(&platform, Some(&Sources::of([own], [])));
+        let expected = Settings {
+            cpu_model: Some("EPYC".to_owned()),
+            machine_type: "pc-q35-7.2".to_owned(),
+            eviction_strategy: Some("LiveMigrate".to_owned()),
+            feature_gates: BTreeSet::from(["Sidecar".to_owned(), "VMPersistentState".to_owned()]),
+            ..Settings::default()
+        };
+        assert_eq!(settings, expected);
+        let settings = Settings::in_force(&platform, None);
+        assert_eq!(settings.cpu_model.as_deref(), Some("Haswell"));
     }
 
     #[test]

@@ -5,13 +5,16 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::view::Condition;
 
 /// The condition that lists fields which are not honoured.
 pub const CONDITION: &str = "SpecHonoured";
 
 /// What becomes of a machine that asks for something it cannot have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Effect {
     /// It runs, without it.
     Ignored,
@@ -22,7 +25,7 @@ pub enum Effect {
 }
 
 /// A wish that is not granted.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Unsupported {
     /// The field, from `spec` of the instance.
     pub field: String,

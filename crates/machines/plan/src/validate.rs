@@ -16,6 +16,8 @@ mod network;
 mod resources;
 mod volumes;
 
+pub(crate) use machine::RESERVED_LABELS;
+
 /// Upstream's kinds of causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CauseType {
@@ -124,6 +126,13 @@ pub fn virtual_machine(spec: &VirtualMachineSpec, settings: &Settings, by_us: bo
     machine::data_volume_templates("spec", spec, &template.spec, &mut causes);
     machine::run_strategy("spec", spec, &mut causes);
     machine::live_update("spec", &template.spec, settings, &mut causes);
+    causes.0
+}
+
+/// What is wrong with the spec of an instance in itself; `path` is where it stands.
+pub fn spec(path: &str, spec: &InstanceSpec, settings: &Settings) -> Vec<Cause> {
+    let mut causes = Causes::default();
+    instance_spec(path, spec, settings, &mut causes);
     causes.0
 }
 

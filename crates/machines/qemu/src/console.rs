@@ -2,7 +2,8 @@
 //!
 //! A task reads what the guest prints, keeps the end of it on disk, and hands it to everybody who looks. Whoever comes later
 //! sees the end first and then goes on, without a gap and without anything twice. One that is slow misses
-//! pieces, and is told so; nobody waits for anybody.
+//! pieces, and is told so; nobody waits for anybody. QEMU itself writes no log of the console: that would grow for as long as a guest
+//! has something to say.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,11 +41,19 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    ring: Ring,
+    /// Nothing for a console of which nothing is kept.
+    ring: Option<Ring>,
     pieces: broadcast::Sender<Bytes>,
     /// Who may type: a number that grows with everyone who is allowed to.
     writer: u64,
     is_taken: bool,
+}
+
+impl State {
+    fn scrollback(&self) -> Vec<u8> {
+        let ring = self.ring.as_ref();
+        ring.and_then(|it| it.read().ok()).unwrap_or_default()
+    }
 }
 
 #[derive(Debug)]
@@ -117,6 +126,15 @@ impl Console {
         let directory = directory.into();
         let path = directory.join(names::SCROLLBACK);
         let ring = Ring::open(&path, SCROLLBACK).map_err(failed("opening", &path))?;
+        Ok(Self::serving(directory, Some(ring)))
+    }
+
+    /// The same, but nothing of what the guest prints is kept: who comes later sees what comes later.
+    pub fn open_forgetful(directory: impl Into<PathBuf>) -> Self {
+        Self::serving(directory.into(), None)
+    }
+
+    fn serving(directory: PathBuf, ring: Option<Ring>) -> Self {
         let (pieces, _) = broadcast::channel(PIECES);
         let (typed, receiver) = mpsc::channel(TYPED);
         let shared = Arc::new(Shared {
@@ -129,17 +147,17 @@ impl Console {
             typed,
         });
         let task = tokio::spawn(serve(directory, Arc::clone(&shared), receiver));
-        Ok(Self {
+        Self {
             shared,
             _task: Arc::new(Task(task)),
-        })
+        }
     }
 
     /// Looks.
     pub fn reader(&self) -> Reader {
         let state = lock(&self.shared);
         Reader {
-            scrollback: state.ring.read().unwrap_or_default(),
+            scrollback: state.scrollback(),
             pieces: state.pieces.subscribe(),
         }
     }
@@ -160,7 +178,7 @@ impl Console {
 
     /// The end of what was printed.
     pub fn scrollback(&self) -> Vec<u8> {
-        lock(&self.shared).ring.read().unwrap_or_default()
+        lock(&self.shared).scrollback()
     }
 }
 
@@ -186,7 +204,9 @@ async fn talk(stream: UnixStream, shared: &Shared, typed: &mut mpsc::Receiver<(u
                 Ok(count) if count > 0 => {
                     let piece = Bytes::copy_from_slice(&buffer[..count]);
                     let mut state = lock(shared);
-                    if let Err(error) = state.ring.write(&piece) {
+                    if let Some(ring) = &mut state.ring
+                        && let Err(error) = ring.write(&piece)
+                    {
                         tracing::warn!(%error, "the scrollback of a console cannot be written");
                     }
                     let _ = state.pieces.send(piece);

@@ -72,6 +72,8 @@ pub mod names {
     pub const SERIAL: &str = "serial.sock";
     /// VNC.
     pub const VNC: &str = "vnc.sock";
+    /// The emulator of a TPM listens there, and QEMU connects.
+    pub const TPM: &str = "tpm.sock";
     /// What QEMU says.
     pub const LOG: &str = "qemu.log";
     /// The scrollback of the serial port.

@@ -1,1 +1,125 @@
-//! Disks of virtual machines as claims.
+//! Disks of virtual machines as claims: DataVolumes and claims are filled, kept on this host and removed.
+//!
+//! For the node there is little to know. A bound claim names a directory of this host (`spec.local.path` of its volume), in
+//! which [`disk_path`] is the disk, whole and writable. Disks out of container images are fetched through
+//! [`ContainerDisks`].
+//!
+//! It must not know QEMU or machines that run.
+
+mod claims;
+mod container_disks;
+mod decide;
+mod fill;
+mod names;
+mod origin;
+mod place;
+mod uses;
+mod view;
+mod world;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairway_controller::dynamic::follow_all;
+use fairway_controller::events::Recorder;
+use fairway_controller::served::Served;
+use fairway_controller::{ClientFactory, Controller, Manager, Metrics, Shutdown};
+use fairway_outbound::AllowedHosts;
+
+use claims::Claims;
+use fill::Fills;
+use origin::Origins;
+use place::Place;
+use world::{Queues, World};
+
+pub use container_disks::{ContainerDisk, ContainerDiskError, ContainerDisks, PullPolicy};
+pub use place::volume_directory;
+
+/// Who the controllers of volumes are.
+pub const USER: &str = "system:serviceaccount:kube-system:fairway-machines-volumes";
+
+/// The class of volumes of this host.
+pub const STORAGE_CLASS: &str = "local";
+
+/// Who fills claims of that class.
+pub const PROVISIONER: &str = "fairway.dev/local";
+
+/// Where images that everybody may start from are published.
+pub const IMAGES_NAMESPACE: &str = "fairway-images";
+
+/// The disk in the directory of a volume: a qcow2 file. What lies behind it is beside it and named by it without a
+/// directory, so that the directory may be moved.
+pub fn disk_path(volume: &Path) -> PathBuf {
+    volume.join("disk.qcow2")
+}
+
+/// What it is told at the start.
+pub struct Options {
+    /// Makes clients.
+    pub clients: ClientFactory,
+    /// The node on which volumes are made: this one.
+    pub node: String,
+    /// Where volumes are kept, in a directory `volumes`.
+    pub directory: PathBuf,
+    /// The cache of images, on the same file system.
+    pub images: PathBuf,
+    /// Where images may be fetched from.
+    pub allowed_hosts: AllowedHosts,
+    /// How long disks are kept of machines that Git pruned; if nobody says so, as long as their tombstones.
+    pub keep_disks: Option<Duration>,
+    /// What is served here, if somebody follows it already.
+    pub served: Option<Served>,
+}
+
+/// How many claims are looked at at once.
+const WORKERS: usize = 8;
+
+/// As who events are written.
+const COMPONENT: &str = "fairway-machines-volumes";
+
+/// Fills claims until the end. Returns when what was under way is finished or broken off; what was broken off goes on at the next
+/// start.
+pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
+    let mut manager = Manager::new(options.clients, metrics, shutdown.clone());
+    let clients = manager.clients(USER);
+    let served = match options.served {
+        Some(served) => served,
+        None => {
+            let (served, following) = Served::follow(clients.clone(), shutdown.clone());
+            manager.spawn(following);
+            served
+        }
+    };
+    let queues = Queues::default();
+    let world = Arc::new(World::new(manager.reach(), queues.clone()));
+    let place = Arc::new(Place::new(&options.directory, options.images));
+    let origins = Arc::new(Origins::new(
+        clients.clone(),
+        Arc::clone(&place),
+        options.node.clone(),
+        options.allowed_hosts,
+    ));
+    let fills = Arc::new(Fills::new(queues.claims.clone()));
+    let claims = Claims {
+        clients: clients.clone(),
+        recorder: Recorder::new(clients.clone(), COMPONENT),
+        node: options.node,
+        place,
+        origins,
+        fills: Arc::clone(&fills),
+        world: Arc::clone(&world),
+        keep_disks: options.keep_disks,
+    };
+    manager.spawn(follow_all(
+        clients.every(),
+        served.changes(),
+        world::is_watched,
+        shutdown.clone(),
+        move |change| world.take(change),
+    ));
+    let controller = Controller::new("volumes", queues.claims, claims).workers(WORKERS);
+    manager.spawn(controller.run(manager.metrics(), shutdown));
+    manager.run().await;
+    fills.end();
+}

@@ -127,6 +127,7 @@ fn provided_version(kind: &ProvidedKind, spec: &CrdSpec, version: &Version) -> O
         && let Some(custom) = Arc::get_mut(custom)
     {
         custom.fingerprint = kind.fingerprint;
+        custom.domain.clone_from(&kind.domain);
     }
     Some(Arc::new(def))
 }
@@ -169,6 +170,7 @@ fn definition(source: &Source<'_>, spec: &CrdSpec, version: &Version, schema: Sc
             schema_since: source.revision,
             fingerprint: source.revision,
             origin: source.origin.clone(),
+            domain: None,
         })),
     })
 }

@@ -6,6 +6,9 @@
 //! controllers, and for workspaces that had such a definition before this program brought the kind. A definition that says
 //! nothing of the sort is only somebody's habit of installing it: it is accepted, and serves nothing.
 
+use std::sync::Arc;
+
+use fairway_admission::Admission;
 use serde_json::{Value, json};
 
 use super::compile::provided;
@@ -34,6 +37,8 @@ pub struct ProvidedKind {
     pub fingerprint: u64,
     /// Whether its objects are encrypted at rest.
     pub sealed: bool,
+    /// What completes and judges its objects, beyond the schema.
+    pub domain: Option<Arc<dyn Admission>>,
 }
 
 /// The layer of these kinds.

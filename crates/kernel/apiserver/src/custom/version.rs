@@ -1,5 +1,8 @@
 //! One served version of a CRD: decode, default, prepare, validate.
 
+use std::sync::Arc;
+
+use fairway_admission::Admission;
 use fairway_kernel_kinds::at::Errors;
 use fairway_kernel_kinds::meta::{self as object_meta, NameRule};
 use fairway_kernel_schema::crd::Version;
@@ -33,6 +36,8 @@ pub struct CustomVersion {
     pub fingerprint: u64,
     /// Where its definition is.
     pub origin: super::Origin,
+    /// What completes and judges its objects, beyond the schema.
+    pub domain: Option<Arc<dyn Admission>>,
 }
 
 impl CustomVersion {

@@ -119,6 +119,8 @@ pub(crate) enum Deletion {
     Marked(Arc<Object>),
     /// What would have been.
     DryRun(Value),
+    /// The same, with what it would do to what runs.
+    Told(Value),
 }
 
 /// Deletes the object that the URL names.
@@ -126,6 +128,8 @@ pub(crate) async fn delete(call: &Call<'_>, body: Bytes) -> Answer {
     let options = DeleteOptions::read(call, &body, call.query)?;
     match delete_named(call, &call.path.name, &options).await? {
         Deletion::Marked(object) => present::answer(call, 200, &object),
+        // As a deletion that waits: there is more to say than that it succeeded.
+        Deletion::Told(object) => present::answer_value(call, 200, &object),
         Deletion::DryRun(object) => {
             let status = success(call.about(&call.path.name), meta(&object, "uid"));
             Ok(present::answer_other(call, 200, &status))
@@ -152,7 +156,11 @@ pub(crate) async fn delete_named(
         let mut marked = old.clone();
         let at_once = mark(call, &mut marked, options);
         if options.dry_run {
-            return Ok(Deletion::DryRun(marked));
+            let is_told = admission::tell_impact(call, Operation::Delete, &mut marked, Some(&old));
+            return Ok(match is_told {
+                true => Deletion::Told(marked),
+                false => Deletion::DryRun(marked),
+            });
         }
         if at_once {
             let release = admission::release(call, &old);

@@ -22,6 +22,7 @@ use crate::object::Object;
 use crate::query::{ListOptions, VersionMatch, number_fault};
 use crate::registry::api_version;
 use crate::status::ApiError;
+use crate::workspaces::EVERY_CLUSTER;
 
 /// A page, and what its `ListMeta` says.
 pub(crate) struct Page {
@@ -52,7 +53,8 @@ pub(crate) fn scope(call: &Call<'_>, filter: &Filter) -> Scope {
         (None, true) => filter.fields().namespace(),
     };
     match (filter.only_name(call), namespace) {
-        (Some(name), Some(namespace)) => {
+        // Over all workspaces several objects may have the name.
+        (Some(name), Some(namespace)) if call.cluster != EVERY_CLUSTER => {
             Scope::One(format!("{}/{namespace}/{name}", call.cluster).into_boxed_str())
         }
         _ => Scope::Within(scope_prefix(call.cluster, namespace).into_boxed_str()),

@@ -198,6 +198,7 @@ async fn dry_run_create(call: &Call<'_>, mut new: Value, name: &str) -> Result<W
         return Err(ApiError::already_exists(call.about(name)));
     }
     metadata_mut(&mut new).shift_remove("resourceVersion");
+    admission::tell_impact(call, Operation::Create, &mut new, None);
     Ok(Written::DryRun {
         object: new,
         created: true,
@@ -475,6 +476,7 @@ async fn commit(
     managed_fields::keep_unchanged_timestamps(&mut new, old);
     if options.dry_run {
         admission::charge(call, Operation::Update, &new, Some(old), true).await?;
+        admission::tell_impact(call, Operation::Update, &mut new, Some(old));
         return Ok(Some(Written::DryRun {
             object: new,
             created: false,

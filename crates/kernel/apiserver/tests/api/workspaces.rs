@@ -125,6 +125,16 @@ async fn objects_of_one_name_live_side_by_side() {
         .collect();
     homes.sort_unstable();
     assert_eq!(homes, [A, B, "root"]);
+    let by_name = "?fieldSelector=metadata.name%3Dsame%2Cmetadata.namespace%3Ddefault";
+    let by_name = admin
+        .get(&format!("/clusters/*/api/v1/configmaps{by_name}"))
+        .await
+        .expect(200);
+    assert_eq!(
+        names(&by_name),
+        ["same"; 3],
+        "a name is one object of each workspace"
+    );
     let plain = admin
         .get("/api/v1/namespaces/default/configmaps/same")
         .await

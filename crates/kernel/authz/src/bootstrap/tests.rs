@@ -80,6 +80,26 @@ fn aggregated_roles_settle_and_nest() {
         ("admin", "list", "pods", true),
         ("admin", "create", "rolebindings.rbac.authorization.k8s.io", true),
         ("admin", "create", "resourcequotas", false),
+        ("view", "list", "virtualmachines.kubevirt.io", true),
+        ("view", "create", "virtualmachines.kubevirt.io", false),
+        ("view", "get", "datavolumes.cdi.kubevirt.io", true),
+        ("edit", "create", "virtualmachines.kubevirt.io", true),
+        ("edit", "deletecollection", "virtualmachines.kubevirt.io", false),
+        ("edit", "deletecollection", "datavolumes.cdi.kubevirt.io", true),
+        (
+            "edit",
+            "get",
+            "virtualmachineinstancemigrations.kubevirt.io",
+            true,
+        ),
+        (
+            "edit",
+            "create",
+            "virtualmachineinstancemigrations.kubevirt.io",
+            false,
+        ),
+        ("admin", "deletecollection", "virtualmachines.kubevirt.io", true),
+        ("admin", "update", "kubevirts.kubevirt.io", false),
     ] {
         assert_eq!(
             may(&policy, &user(name), verb, resource, "ns"),
@@ -128,6 +148,62 @@ fn controllers_have_least_privilege() {
     );
     assert!(may(&policy, &publisher, "create", "configmaps", "ns"));
     assert!(!may(&policy, &publisher, "delete", "configmaps", "ns"));
+    let node = UserInfo::new("system:serviceaccount:kube-system:fairway-machines-node", [""; 0]);
+    assert!(may(
+        &policy,
+        &node,
+        "patch",
+        "virtualmachineinstances.kubevirt.io",
+        "ns"
+    ));
+    assert!(!may(&policy, &node, "patch", "virtualmachines.kubevirt.io", "ns"));
+    assert!(!may(&policy, &node, "patch", "secrets", "ns"));
+}
+
+#[test]
+fn subresources_of_machines_are_granted_one_by_one() {
+    let mut policy = policy();
+    settle(&mut policy);
+    for role in ["edit", "view", "kubevirt.io:migrate"] {
+        let binding = serde_json::json!({
+            "roleRef": {"kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": "User", "name": role}],
+        });
+        policy.upsert(Kind::RoleBinding, "ns", role, &binding);
+    }
+    for (name, verb, resource, subresource, want) in [
+        ("edit", "get", "virtualmachineinstances", "console", true),
+        ("edit", "get", "virtualmachineinstances", "vnc/screenshot", true),
+        ("edit", "update", "virtualmachines", "start", true),
+        ("edit", "update", "virtualmachines", "migrate", false),
+        (
+            "kubevirt.io:migrate",
+            "update",
+            "virtualmachines",
+            "migrate",
+            true,
+        ),
+        ("view", "get", "virtualmachineinstances", "console", false),
+        ("view", "get", "virtualmachineinstances", "guestosinfo", true),
+        ("view", "update", "virtualmachines", "stop", false),
+        ("nobody", "get", "version", "", true),
+    ] {
+        let target = ResourceAttributes {
+            group: "subresources.kubevirt.io",
+            resource,
+            subresource,
+            namespace: if resource == "version" { "" } else { "ns" },
+            ..Default::default()
+        };
+        let attributes = Attributes {
+            user: &UserInfo::new(name, ["system:authenticated"]),
+            verb,
+            resource: Some(target),
+            path: "",
+        };
+        let answer = policy.authorize(&attributes).is_allowed();
+        assert_eq!(answer, want, "{name} {verb} {resource}/{subresource}");
+    }
 }
 
 #[test]
@@ -142,8 +218,9 @@ fn names_are_unique() {
     }
     assert_eq!(
         seen.len(),
-        133 + 36 + 4 + 2,
-        "upstream's, eighteen roles of Fairway with their bindings, four of workspaces and two of GitOps"
+        133 + 36 + 4 + 2 + 10 + 10 + 3,
+        "upstream's, eighteen roles of Fairway with their bindings, four of workspaces, two of GitOps, those of machines' five \
+         parts, ten roles for people with machines and three bindings of them"
     );
 }
 
@@ -180,9 +257,16 @@ fn equals_upstream() {
     let ours: BTreeMap<_, _> = objects()
         .into_iter()
         .filter(|item| {
-            !["system:argocd:", "system:controller:fairway-", "system:kcp:"]
-                .iter()
-                .any(|own| item.name.starts_with(own))
+            ![
+                "cdi.kubevirt.io:",
+                "instancetype.kubevirt.io:",
+                "kubevirt.io:",
+                "system:argocd:",
+                "system:controller:fairway-",
+                "system:kcp:",
+            ]
+            .iter()
+            .any(|own| item.name.starts_with(own))
         })
         .map(|item| (identity(&item.object), item.object))
         .collect();

@@ -205,7 +205,10 @@ impl Switch {
                 protocol: packet.protocol,
                 port,
             };
-            judge(topology, Some(sender.index), hop, &attempt).map_err(silently)?;
+            judge(topology, Some(sender.index), hop, &attempt).map_err(|reason| match reason {
+                Reason::ClosedPort => loudly(reason, Unreachable::Port),
+                _ => silently(reason),
+            })?;
         }
         let reply = match destination {
             Destination::Guest(..) => self.reply_tuple(topology, &tuple, end, port)?,
@@ -348,7 +351,9 @@ impl Switch {
         if there.tenant != sender.guest.tenant {
             return Verdict::Drop(Reason::Tenant);
         }
-        let is_free = topology.policy(sender.index).is_none() && topology.policy(index).is_none();
+        let is_free = topology.policy(sender.index).is_none()
+            && topology.policy(index).is_none()
+            && there.accepts.is_none();
         if !is_free || sender.ethernet.dst.is_group() {
             return Verdict::Drop(Reason::Fragment);
         }
@@ -417,7 +422,21 @@ pub(super) fn judge(
     {
         return Err(Reason::Ingress);
     }
-    Ok(())
+    must_accept(topology, to, attempt)
+}
+
+/// What the receiver's card lets through, whoever comes.
+pub(super) fn must_accept(topology: &Topology, to: Hop, attempt: &Attempt) -> Result<(), Reason> {
+    match to {
+        Hop::Guest(index)
+            if topology
+                .guest(index)
+                .is_some_and(|guest| !guest.accepts(attempt.protocol, attempt.port)) =>
+        {
+            Err(Reason::ClosedPort)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What has become of a connection under a new topology.
@@ -441,10 +460,13 @@ fn judge_again(topology: &Topology, connection: &Connection) -> Result<(Hop, Hop
     match connection.opener {
         Opener::Node(origin) => {
             let (index, _) = topology.guest_at(end).ok_or_else(gone)?;
-            if let Some(origin) = origin {
-                judge(topology, None, Hop::Guest(index), &attempt(origin)).map_err(Again::Denied)?;
+            let there = Hop::Guest(index);
+            match origin {
+                Some(origin) => judge(topology, None, there, &attempt(origin)),
+                None => must_accept(topology, there, &attempt(topology.gateway.address)),
             }
-            Ok((Hop::Guest(index), Hop::Gateway))
+            .map_err(Again::Denied)?;
+            Ok((there, Hop::Gateway))
         }
         Opener::Guest(address) => {
             let (opener, guest) = topology.guest_at(address).ok_or_else(gone)?;

@@ -34,6 +34,8 @@ pub enum Denied {
     Outside(Ipv4Addr, u16),
     #[error("a NetworkPolicy forbids it: allow ingress from {0} to port {1}")]
     Policy(Ipv4Addr, u16),
+    #[error("the card of {0} lets only the ports through that its interface names: add port {1} to them")]
+    ClosedPort(Ipv4Addr, u16),
     #[error("the machine is not attached to the switch: it is not running on this node, or just starting")]
     NoPort,
     #[error("too many connections are open")]
@@ -73,16 +75,21 @@ impl Switch {
             // Whether another tenant has the address is nobody's business.
             _ => return Err(Denied::NoSuchAddress(address)),
         };
-        if let Some(origin) = origin {
-            let attempt = Attempt {
-                from: origin,
-                to: address,
-                protocol,
-                port,
-            };
-            super::ipv4::judge(&topology, None, Hop::Guest(index), &attempt)
-                .map_err(|_: Reason| Denied::Policy(origin, port))?;
-        }
+        let attempt = Attempt {
+            from: origin.unwrap_or(gateway),
+            to: address,
+            protocol,
+            port,
+        };
+        let there = Hop::Guest(index);
+        let judged = match origin {
+            Some(_) => super::ipv4::judge(&topology, None, there, &attempt),
+            None => super::ipv4::must_accept(&topology, there, &attempt),
+        };
+        judged.map_err(|reason| match reason {
+            Reason::ClosedPort => Denied::ClosedPort(address, port),
+            _ => Denied::Policy(attempt.from, port),
+        })?;
         let place = self.port_of(guest).ok_or(Denied::NoPort)?;
         let tuple = self
             .free_tuple(gateway, address, port, protocol)

@@ -1,5 +1,6 @@
 //! Two tenants on one switch, and frames between them.
 
+mod closed_ports;
 mod connections;
 mod hostile;
 
@@ -45,6 +46,9 @@ pub(super) fn plan() -> Plan {
         ports: vec![port(number)],
         hostname: format!("vm-{number}"),
         search: vec!["default.svc.cluster.local".into()],
+        resolvers: vec![],
+        options: vec![],
+        accepts: None,
     };
     let service = |port, backends: &[(Ipv4Addr, u16)]| ServicePort {
         tenant: SHOP,

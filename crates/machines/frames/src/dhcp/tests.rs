@@ -21,6 +21,7 @@ fn lease() -> Lease {
         domain: "cluster.local".into(),
         search: vec!["shop.svc.cluster.local".into(), "svc.cluster.local".into()],
         seconds: 86_400,
+        options: vec![(66, b"boot.example".to_vec()), (224, vec![])],
     }
 }
 
@@ -177,4 +178,13 @@ proptest! {
             prop_assert!(answer.message.len() <= 1472);
         }
     }
+}
+
+#[test]
+fn a_guest_is_told_what_is_for_it_alone() {
+    let answered = answer(&message(1, Ipv4Addr::UNSPECIFIED, &[]), MAC, &lease()).unwrap();
+    let packet = DhcpPacket::new_checked(answered.message.as_slice()).unwrap();
+    let option = |kind: u8| packet.options().find(|it| it.kind == kind).map(|it| it.data);
+    assert_eq!(option(66), Some(b"boot.example".as_slice()));
+    assert_eq!(option(224), None, "what is empty is not told");
 }

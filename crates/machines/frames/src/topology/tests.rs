@@ -10,6 +10,9 @@ fn guest(address: &str, mac: u8, port: u32) -> Guest {
         ports: vec![PortId(port)],
         hostname: "vm".into(),
         search: vec![],
+        resolvers: vec![],
+        options: vec![],
+        accepts: None,
     }
 }
 
@@ -94,4 +97,9 @@ fn a_lease_names_the_gateway_unless_resolvers_are_configured() {
     assert_eq!(lease(&plan).resolvers, [Ipv4Addr::new(10, 88, 0, 1)]);
     plan.gateway.resolvers = vec![Ipv4Addr::new(9, 9, 9, 9)];
     assert_eq!(lease(&plan).resolvers, [Ipv4Addr::new(9, 9, 9, 9)]);
+    plan.guests[0].resolvers = vec![Ipv4Addr::new(1, 1, 1, 1)];
+    plan.guests[0].options = vec![(67, b"pxe".to_vec())];
+    let own = lease(&plan);
+    assert_eq!(own.resolvers, [Ipv4Addr::new(1, 1, 1, 1)]);
+    assert_eq!(own.options, [(67, b"pxe".to_vec())]);
 }

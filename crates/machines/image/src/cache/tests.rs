@@ -146,3 +146,44 @@ fn killed_at_any_moment() {
         "no process came far enough for the test to mean anything"
     );
 }
+
+#[test]
+fn what_was_fetched_is_found_by_its_key() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = Cache::open(directory.path()).unwrap();
+    assert_eq!(cache.kept("k1").unwrap(), None);
+    let stage = cache.stage().unwrap();
+    stage.file().write_all(b"content").unwrap();
+    let digest = cache.put(&stage).unwrap();
+    drop(stage);
+    let kept = cache.keep("k1", image("", digest, 7)).unwrap();
+    assert_eq!(cache.kept("k1").unwrap(), Some(kept.clone()));
+    assert!(cache.images().unwrap().is_empty(), "it has no name");
+    let hour_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
+    File::open(&kept.path).unwrap().set_modified(hour_ago).unwrap();
+    // It stays for as long as it is kept, and while somebody uses it.
+    let cache = Cache::open(directory.path()).unwrap();
+    assert!(kept.path.exists());
+    let link = directory.path().join("machine.base");
+    fs::hard_link(&kept.path, &link).unwrap();
+    assert_eq!(cache.forget_unused().unwrap(), 0);
+    fs::remove_file(&link).unwrap();
+    assert_eq!(cache.forget_unused().unwrap(), 7);
+    assert!(!kept.path.exists());
+    assert_eq!(cache.kept("k1").unwrap(), None);
+    // Damaged records are no images, and keys stay in their directory.
+    fs::write(directory.path().join("kept/k2.json"), b"{").unwrap();
+    assert_eq!(cache.kept("k2").unwrap(), None);
+    assert!(cache.kept("../images/x").is_err());
+    let week_ago = std::time::SystemTime::now() - Duration::from_secs(8 * 24 * 3600);
+    let stage = cache.stage().unwrap();
+    stage.file().write_all(b"old").unwrap();
+    let digest = cache.put(&stage).unwrap();
+    drop(stage);
+    let old = cache.keep("k3", image("", digest, 3)).unwrap();
+    for path in [&old.path, &directory.path().join("kept/k3.json")] {
+        File::open(path).unwrap().set_modified(week_ago).unwrap();
+    }
+    Cache::open(directory.path()).unwrap();
+    assert!(!old.path.exists(), "nobody asked for it");
+}

@@ -172,3 +172,34 @@ async fn too_much_is_too_much() {
         "{outcome:?}"
     );
 }
+
+#[tokio::test]
+async fn what_is_known_is_not_fetched_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = Cache::open(directory.path()).unwrap();
+    let outbound = Outbound::new(AllowedHosts::parse("loopback").unwrap());
+    let whole = |tag: &'static str| cut(tag, 100_000);
+    let server = server(vec![
+        whole("a"),
+        whole("a"),
+        whole("b"),
+        cut("b", 70_000),
+        whole("b"),
+    ])
+    .await;
+    let url = format!("http://127.0.0.1:{}/disk", server.port);
+    let fetch =
+        async |known: Option<&str>| fetch_unless(&cache, &outbound, &url, &[], 1 << 20, known, |_| {}).await;
+    let first = fetch(None).await.unwrap().unwrap();
+    let version = first.version().unwrap().to_owned();
+    assert_eq!(version, "\"a\" 100000");
+    first.discard();
+    assert!(fetch(Some(&version)).await.unwrap().is_none(), "the same version");
+    let second = fetch(Some(&version)).await.unwrap().unwrap();
+    assert_eq!(second.version(), Some("\"b\" 100000"));
+    assert_eq!(std::fs::read(second.path()).unwrap(), content());
+    second.discard();
+    // One that breaks off is an error, and the next attempt knows nothing of it.
+    assert!(fetch(Some(&version)).await.is_err());
+    assert!(fetch(Some("\"b\" 100000")).await.unwrap().is_none());
+}

@@ -41,6 +41,9 @@ fn core() -> (Shared, Ends) {
         ports: vec![port(number)],
         hostname: String::new(),
         search: vec![],
+        resolvers: vec![],
+        options: vec![],
+        accepts: None,
     };
     let card = |number: u8| SegmentCard {
         segment: SegmentId(1),
@@ -190,4 +193,17 @@ async fn a_guest_that_takes_nothing_loses_frames_and_no_memory() {
         "whole frames only"
     );
     assert!(core.borrow().counters().overflowed > 0);
+}
+
+#[tokio::test]
+async fn a_socket_is_reached_however_deep_it_lies() {
+    let folder = tempfile::tempdir().unwrap();
+    let deep = folder.path().join("d".repeat(MAX_PATH));
+    std::fs::create_dir(&deep).unwrap();
+    for directory in [folder.path(), &deep] {
+        let opened = File::open(directory).unwrap();
+        let short = format!("/proc/self/fd/{}/card.sock", opened.as_raw_fd());
+        let _listening = tokio::net::UnixListener::bind(short).unwrap();
+        connect(&directory.join("card.sock")).await.unwrap();
+    }
 }

@@ -148,6 +148,9 @@ impl World {
                 ports: vec![port],
                 hostname: format!("vm-{number}"),
                 search: vec!["default.svc.cluster.local".into()],
+                resolvers: vec![],
+                options: vec![],
+                accepts: None,
             });
         }
         let shop = network.tenant("shop");

@@ -12,8 +12,6 @@ const TRANSLATED_CODE: &str = "tb-size=128";
 pub(super) fn identity(plan: &MachinePlan, arguments: &mut Arguments) {
     let name = escaped(&format!("{}_{}", plan.namespace, plan.name));
     arguments.option("name", format!("guest={name},debug-threads=on"));
-    arguments.flag("no-user-config");
-    arguments.flag("nodefaults");
     arguments.option("uuid", plan.uuid.clone());
     // Guests know the platform by these: systemd, cloud-init and drivers look for them.
     let mut system = format!(

@@ -4,17 +4,22 @@ use serde_json::{Value, json};
 
 use super::disks::node_name;
 use super::layout::card_key;
-use super::{ArgvError, Layout};
+use super::{ArgvError, Layout, card_socket};
 use crate::machine::{CardModel, CardPlan, MachinePlan};
 
 /// What a card's frames go to: a socket on which QEMU listens, so that a switch which went away can come back.
-pub fn card_backend(card: &CardPlan, socket: &str) -> Value {
+pub fn card_backend(card: &CardPlan) -> Value {
     json!({
         "type": "stream",
         "id": node_name("net", &card.name),
         "server": true,
-        "addr": {"type": "unix", "path": socket},
+        "addr": {"type": "unix", "path": card_socket(&card.name)},
     })
+}
+
+/// The name of a card's device. It differs from that of a disk with the same name.
+pub fn card_id(name: &str) -> String {
+    format!("card-{name}")
 }
 
 /// The device of a card.
@@ -31,7 +36,7 @@ pub fn card_device(plan: &MachinePlan, card: &CardPlan, layout: &Layout) -> Resu
     let (bus, address) = layout.pci(&card_key(&card.name))?;
     let mut device = json!({
         "driver": driver,
-        "id": format!("ua-{}", card.name),
+        "id": card_id(&card.name),
         "netdev": node_name("net", &card.name),
         "mac": card.mac,
         "bus": bus,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Arguments, ArgvError, Layout, Place, Sockets, escaped, socket_path};
+use super::{Arguments, ArgvError, Layout, Place, Sockets, escaped};
 use crate::machine::{MachinePlan, PointerBus, SoundModel, WatchdogAction};
 
 /// A device on PCI with its place.
@@ -55,32 +55,28 @@ pub(super) fn devices(
 ) -> Result<(), ArgvError> {
     let devices = &plan.devices;
     if devices.serial_console {
-        let log = if devices.log_console {
-            format!(",logfile={},logappend=on", escaped(&sockets.console_log()))
-        } else {
-            String::new()
-        };
-        arguments.socket("charserial0", &sockets.console(), &log)?;
+        arguments.socket("charserial0", &sockets.serial);
         arguments
             .device(&json!({"driver": "isa-serial", "id": "serial0", "chardev": "charserial0", "index": 0}));
     }
-    arguments.socket("charagent0", &sockets.agent(), "")?;
+    arguments.socket("charagent0", &sockets.agent);
     arguments.device(&json!({
         "driver": "virtserialport", "id": "agent0", "bus": "virtio-serial0.0", "nr": 1, "chardev": "charagent0",
         "name": "org.qemu.guest_agent.0",
     }));
     arguments.option("display", "none");
     if devices.graphics {
-        let path = socket_path(&sockets.vnc())?;
-        arguments.option("vnc", format!("unix:{}", escaped(&path)));
+        arguments.option("vnc", format!("unix:{}", escaped(&sockets.vnc)));
         arguments.device(&json!({
             "driver": "VGA", "id": "video0", "vgamem_mb": 16, "bus": "pcie.0", "addr": "0x1",
         }));
     }
     pointers(plan, layout, arguments)?;
     if let Some(persistent) = devices.tpm {
-        let path = socket_path(&sockets.tpm())?;
-        arguments.option("chardev", format!("socket,id=chartpm,path={}", escaped(&path)));
+        arguments.option(
+            "chardev",
+            format!("socket,id=chartpm,path={}", escaped(&sockets.tpm)),
+        );
         arguments.option("tpmdev", "emulator,id=tpm-tpm0,chardev=chartpm");
         // As upstream: the newer interface came along with persistence.
         let driver = if persistent { "tpm-crb" } else { "tpm-tis" };

@@ -92,6 +92,11 @@ pub fn disk_nodes(disk: &DiskPlan, backing: &Backing) -> Vec<Value> {
     nodes
 }
 
+/// The name of a disk's device.
+pub fn disk_id(name: &str) -> String {
+    format!("ua-{name}")
+}
+
 /// The device of a disk.
 pub fn disk_device(plan: &MachinePlan, disk: &DiskPlan, layout: &Layout) -> Result<Value, ArgvError> {
     let cdrom = disk.device == DiskDevice::Cdrom;
@@ -107,7 +112,7 @@ pub fn disk_device(plan: &MachinePlan, disk: &DiskPlan, layout: &Layout) -> Resu
     let top = if disk.limits.any() { "t" } else { "d" };
     let mut device = json!({
         "driver": driver,
-        "id": format!("ua-{}", disk.name),
+        "id": disk_id(&disk.name),
         "drive": node_name(top, &disk.name),
     });
     place(&mut device, disk, layout)?;

@@ -20,7 +20,12 @@ fn host(plan: &MachinePlan, directory: &str) -> Host {
         direct: !name.contains("seed"),
     };
     Host {
-        directory: directory.to_owned(),
+        sockets: Sockets {
+            serial: "serial.sock".to_owned(),
+            agent: "agent.sock".to_owned(),
+            vnc: "vnc.sock".to_owned(),
+            tpm: "tpm.sock".to_owned(),
+        },
         accelerator: Accelerator::Tcg,
         backings: plan
             .disks
@@ -135,8 +140,6 @@ fn a_plain_machine() {
         PLAIN,
         &expect![[r#"
         -name guest=user-vms_web,debug-threads=on
-        -no-user-config
-        -nodefaults
         -uuid d32ff544-f682-571b-8677-3762f07ab8a4
         -smbios type=1,manufacturer=KubeVirt,product=None,uuid=d32ff544-f682-571b-8677-3762f07ab8a4,family=KubeVirt
         -machine q35,usb=off,vmport=off,dump-guest-core=off,acpi=on,smm=off,memory-backend=pc.ram
@@ -149,8 +152,6 @@ fn a_plain_machine() {
         -object {"qom-type":"memory-backend-ram","id":"pc.ram","size":536870912}
         -rtc base=utc
         -boot menu=off,strict=on
-        -chardev socket,id=charmonitor,path=/run/vm/qmp.sock,server=on,wait=off
-        -mon chardev=charmonitor,id=monitor,mode=control
         -device {"driver":"pcie-root-port","id":"rp1","bus":"pcie.0","port":16,"chassis":1,"addr":"0x2.0x0","multifunction":true}
         -device {"driver":"pcie-root-port","id":"rp2","bus":"pcie.0","port":17,"chassis":2,"addr":"0x2.0x1"}
         -device {"driver":"pcie-root-port","id":"rp3","bus":"pcie.0","port":18,"chassis":3,"addr":"0x2.0x2"}
@@ -172,20 +173,18 @@ fn a_plain_machine() {
         -blockdev {"driver":"file","node-name":"f-seed","filename":"/run/vm/disks/seed","aio":"threads","cache":{"direct":false,"no-flush":false},"read-only":true,"discard":"unmap","locking":"off"}
         -blockdev {"driver":"raw","node-name":"d-seed","file":"f-seed","cache":{"direct":false,"no-flush":false},"read-only":true,"discard":"unmap"}
         -device {"driver":"virtio-blk-pci","id":"ua-seed","drive":"d-seed","bus":"rp5","addr":"0x0","werror":"stop","rerror":"stop"}
-        -netdev {"type":"stream","id":"net-default","server":true,"addr":{"type":"unix","path":"/run/vm/net-n-default.sock"}}
-        -device {"driver":"virtio-net-pci","id":"ua-default","netdev":"net-default","mac":"02:86:67:83:56:69","bus":"rp1","addr":"0x0","romfile":""}
-        -chardev socket,id=charserial0,path=/run/vm/console.sock,server=on,wait=off,logfile=/run/vm/console.log,logappend=on
+        -netdev {"type":"stream","id":"net-default","server":true,"addr":{"type":"unix","path":"net-default.sock"}}
+        -device {"driver":"virtio-net-pci","id":"card-default","netdev":"net-default","mac":"02:86:67:83:56:69","bus":"rp1","addr":"0x0","romfile":""}
+        -chardev socket,id=charserial0,path=serial.sock,server=on,wait=off
         -device {"driver":"isa-serial","id":"serial0","chardev":"charserial0","index":0}
-        -chardev socket,id=charagent0,path=/run/vm/agent.sock,server=on,wait=off
+        -chardev socket,id=charagent0,path=agent.sock,server=on,wait=off
         -device {"driver":"virtserialport","id":"agent0","bus":"virtio-serial0.0","nr":1,"chardev":"charagent0","name":"org.qemu.guest_agent.0"}
         -display none
-        -vnc unix:/run/vm/vnc.sock
+        -vnc unix:vnc.sock
         -device {"driver":"VGA","id":"video0","vgamem_mb":16,"bus":"pcie.0","addr":"0x1"}
         -object {"qom-type":"rng-random","id":"objrng0","filename":"/dev/urandom"}
         -device {"driver":"virtio-rng-pci","id":"rng0","bus":"rp6","addr":"0x0","rng":"objrng0"}
         -device {"driver":"virtio-balloon-pci","id":"balloon0","bus":"rp7","addr":"0x0","free-page-reporting":true}
-        -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny
-        -msg timestamp=on
     "#]],
     );
 }
@@ -196,8 +195,6 @@ fn a_rich_machine() {
         RICH,
         &expect![[r#"
         -name guest=user-vms_web,debug-threads=on
-        -no-user-config
-        -nodefaults
         -uuid 5d307ca9-b3ef-428c-8861-06e72d69f223
         -smbios type=1,manufacturer=KubeVirt,product=None,uuid=5d307ca9-b3ef-428c-8861-06e72d69f223,family=KubeVirt,serial=S-1
         -smbios type=3,manufacturer=Somebody,, Inc.,asset=A-1
@@ -217,8 +214,6 @@ fn a_rich_machine() {
         -object {"qom-type":"memory-backend-ram","id":"vmem0","size":1073741824,"reserve":false}
         -rtc base=2026-01-01T13:00:00,driftfix=slew
         -boot menu=off,strict=on
-        -chardev socket,id=charmonitor,path=/run/vm/qmp.sock,server=on,wait=off
-        -mon chardev=charmonitor,id=monitor,mode=control
         -device {"driver":"pcie-root-port","id":"rp1","bus":"pcie.0","port":16,"chassis":1,"addr":"0x2.0x0","multifunction":true}
         -device {"driver":"pcie-root-port","id":"rp2","bus":"pcie.0","port":17,"chassis":2,"addr":"0x2.0x1"}
         -device {"driver":"pcie-root-port","id":"rp3","bus":"pcie.0","port":18,"chassis":3,"addr":"0x2.0x2"}
@@ -258,22 +253,22 @@ fn a_rich_machine() {
         -blockdev {"driver":"file","node-name":"f-a-name-that-is-far-3320997716","filename":"/run/vm/disks/a-name-that-is-far-longer-than-what-block-nodes-can-have","aio":"threads","cache":{"direct":false,"no-flush":false},"read-only":true,"discard":"unmap","locking":"off"}
         -blockdev {"driver":"qcow2","node-name":"d-a-name-that-is-far-3320997716","file":"f-a-name-that-is-far-3320997716","cache":{"direct":false,"no-flush":false},"read-only":true,"discard":"unmap"}
         -device {"driver":"virtio-blk-pci","id":"ua-a-name-that-is-far-longer-than-what-block-nodes-can-have","drive":"d-a-name-that-is-far-3320997716","bus":"rp6","addr":"0x0","werror":"stop","rerror":"stop","iothread":"iothread0","num-queues":2}
-        -netdev {"type":"stream","id":"net-default","server":true,"addr":{"type":"unix","path":"/run/vm/net-n-default.sock"}}
-        -device {"driver":"e1000e","id":"ua-default","netdev":"net-default","mac":"de:ad:00:00:be:ef","bus":"rp1","addr":"0x0","bootindex":3}
-        -netdev {"type":"stream","id":"net-lan","server":true,"addr":{"type":"unix","path":"/run/vm/net-n-lan.sock"}}
-        -device {"driver":"rtl8139","id":"ua-lan","netdev":"net-lan","mac":"02:dd:dd:d4:3f:ff","bus":"pcie.0","addr":"0x10","romfile":"","acpi-index":101}
-        -netdev {"type":"stream","id":"net-third","server":true,"addr":{"type":"unix","path":"/run/vm/net-n-third.sock"}}
-        -device {"driver":"virtio-net-pci","id":"ua-third","netdev":"net-third","mac":"02:9c:3f:fc:fe:5b","bus":"rp9","addr":"0x0","romfile":""}
-        -chardev socket,id=charserial0,path=/run/vm/console.sock,server=on,wait=off,logfile=/run/vm/console.log,logappend=on
+        -netdev {"type":"stream","id":"net-default","server":true,"addr":{"type":"unix","path":"net-default.sock"}}
+        -device {"driver":"e1000e","id":"card-default","netdev":"net-default","mac":"de:ad:00:00:be:ef","bus":"rp1","addr":"0x0","bootindex":3}
+        -netdev {"type":"stream","id":"net-lan","server":true,"addr":{"type":"unix","path":"net-lan.sock"}}
+        -device {"driver":"rtl8139","id":"card-lan","netdev":"net-lan","mac":"02:dd:dd:d4:3f:ff","bus":"pcie.0","addr":"0x10","romfile":"","acpi-index":101}
+        -netdev {"type":"stream","id":"net-third","server":true,"addr":{"type":"unix","path":"net-third.sock"}}
+        -device {"driver":"virtio-net-pci","id":"card-third","netdev":"net-third","mac":"02:9c:3f:fc:fe:5b","bus":"rp9","addr":"0x0","romfile":""}
+        -chardev socket,id=charserial0,path=serial.sock,server=on,wait=off
         -device {"driver":"isa-serial","id":"serial0","chardev":"charserial0","index":0}
-        -chardev socket,id=charagent0,path=/run/vm/agent.sock,server=on,wait=off
+        -chardev socket,id=charagent0,path=agent.sock,server=on,wait=off
         -device {"driver":"virtserialport","id":"agent0","bus":"virtio-serial0.0","nr":1,"chardev":"charagent0","name":"org.qemu.guest_agent.0"}
         -display none
-        -vnc unix:/run/vm/vnc.sock
+        -vnc unix:vnc.sock
         -device {"driver":"VGA","id":"video0","vgamem_mb":16,"bus":"pcie.0","addr":"0x1"}
         -device {"driver":"usb-tablet","id":"input0","bus":"usb.0","port":"2"}
         -device {"driver":"virtio-tablet-pci","id":"input1","bus":"rp7","addr":"0x0"}
-        -chardev socket,id=chartpm,path=/run/vm/tpm.sock
+        -chardev socket,id=chartpm,path=tpm.sock
         -tpmdev emulator,id=tpm-tpm0,chardev=chartpm
         -device {"driver":"tpm-crb","id":"tpm0","tpmdev":"tpm-tpm0"}
         -device {"driver":"virtio-balloon-pci","id":"balloon0","bus":"rp8","addr":"0x0","free-page-reporting":true}
@@ -284,8 +279,6 @@ fn a_rich_machine() {
         -device {"driver":"ich9-intel-hda","id":"sound0","bus":"pcie.0","addr":"0x12"}
         -device {"driver":"hda-duplex","id":"sound0-codec0","bus":"sound0.0","cad":0,"audiodev":"audio0"}
         -S
-        -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny
-        -msg timestamp=on
     "#]],
     );
 }
@@ -304,8 +297,6 @@ volumes: [{name: root, emptyDisk: {capacity: 1Gi}}]
         spec,
         &expect![[r#"
         -name guest=user-vms_web,debug-threads=on
-        -no-user-config
-        -nodefaults
         -uuid d32ff544-f682-571b-8677-3762f07ab8a4
         -smbios type=1,manufacturer=KubeVirt,product=None,uuid=d32ff544-f682-571b-8677-3762f07ab8a4,family=KubeVirt
         -machine q35,usb=off,vmport=off,dump-guest-core=off,acpi=off,smm=off,memory-backend=pc.ram,graphics=off
@@ -318,19 +309,15 @@ volumes: [{name: root, emptyDisk: {capacity: 1Gi}}]
         -object {"qom-type":"memory-backend-ram","id":"pc.ram","size":134217728}
         -rtc base=utc
         -boot menu=off,strict=on
-        -chardev socket,id=charmonitor,path=/run/vm/qmp.sock,server=on,wait=off
-        -mon chardev=charmonitor,id=monitor,mode=control
         -device {"driver":"virtio-serial-pci-transitional","id":"virtio-serial0","bus":"pcie.0","addr":"0x10"}
         -blockdev {"driver":"file","node-name":"f-root","filename":"/run/vm/disks/root","aio":"threads","cache":{"direct":true,"no-flush":false},"read-only":false,"discard":"unmap"}
         -blockdev {"driver":"qcow2","node-name":"d-root","file":"f-root","cache":{"direct":true,"no-flush":false},"read-only":false,"discard":"unmap"}
         -device {"driver":"virtio-blk-pci-transitional","id":"ua-root","drive":"d-root","bus":"pcie.0","addr":"0x11","werror":"stop","rerror":"stop","write-cache":"on"}
-        -chardev socket,id=charserial0,path=/run/vm/console.sock,server=on,wait=off
+        -chardev socket,id=charserial0,path=serial.sock,server=on,wait=off
         -device {"driver":"isa-serial","id":"serial0","chardev":"charserial0","index":0}
-        -chardev socket,id=charagent0,path=/run/vm/agent.sock,server=on,wait=off
+        -chardev socket,id=charagent0,path=agent.sock,server=on,wait=off
         -device {"driver":"virtserialport","id":"agent0","bus":"virtio-serial0.0","nr":1,"chardev":"charagent0","name":"org.qemu.guest_agent.0"}
         -display none
-        -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny
-        -msg timestamp=on
     "#]],
     );
 }
@@ -397,10 +384,7 @@ fn devices_keep_their_places() {
 fn what_does_not_fit_is_named() {
     let mut plan = planned(PLAIN);
     let layout = Layout::of(&plan).unwrap();
-    let mut host = host(&plan, &format!("/{}", "d".repeat(100)));
-    let error = argv(&plan, &host, &layout).unwrap_err().to_string();
-    assert!(error.contains("choose a shorter data directory"), "{error}");
-    host.directory = "/run/vm".to_owned();
+    let mut host = host(&plan, "/run/vm");
     host.backings.remove("seed");
     let error = argv(&plan, &host, &layout).unwrap_err().to_string();
     assert_eq!(
@@ -429,12 +413,13 @@ fn no_name_becomes_an_option() {
     );
     let plan = planned(&spec);
     let layout = Layout::of(&plan).unwrap();
-    let mut host = host(&plan, "/run/v,m");
+    let mut host = host(&plan, "/run/vm");
+    host.sockets.agent = "a,server=off".to_owned();
     host.backings.get_mut("root").unwrap().file = "/x\",\"driver\":\"host_device".to_owned();
     let arguments = argv(&plan, &host, &layout).unwrap();
     assert!(arguments.contains(&"type=3,asset=a,,sku=b".to_owned()));
     assert!(
-        arguments.contains(&"socket,id=charmonitor,path=/run/v,,m/qmp.sock,server=on,wait=off".to_owned())
+        arguments.contains(&"socket,id=charagent0,path=a,,server=off,server=on,wait=off".to_owned())
     );
     let node = arguments.iter().find(|it| it.contains("f-root")).unwrap();
     let node: Value = serde_json::from_str(node).unwrap();
@@ -498,14 +483,18 @@ fn run_qemu(name: &str, spec: &str) {
         }
     }
     let arguments = argv(&plan, &host, &layout).unwrap();
+    // What whoever starts QEMU adds, as far as it matters here.
+    let held = "-no-user-config -nodefaults -qmp unix:qmp.sock,server=on,wait=off";
     let mut child = Command::new("qemu-system-x86_64")
         .args(&arguments)
+        .args(held.split(' '))
+        .current_dir(directory.path())
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
     let deadline = Instant::now() + Duration::from_secs(30);
     let stream = loop {
-        if let Ok(stream) = UnixStream::connect(Sockets::new(&path).qmp()) {
+        if let Ok(stream) = UnixStream::connect(directory.path().join("qmp.sock")) {
             break stream;
         }
         if let Some(status) = child.try_wait().unwrap() {

@@ -69,6 +69,10 @@ pub(super) fn smbios(domain: &Domain) -> Smbios {
             .as_ref()
             .map(|it| it.serial.clone())
             .unwrap_or_default(),
-        chassis: parts.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
+        chassis: parts
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
     }
 }

@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::{CauseType, Causes};
 use crate::memory_hotplug;
 use crate::settings::Settings;
-use crate::view::{InstanceSpec, Metadata, RunStrategy, VirtualMachineSpec};
+use crate::view::{DataVolumeSpec, InstanceSpec, Metadata, RunStrategy, VirtualMachineSpec};
 
 /// Labels that only the platform writes.
-const RESERVED_LABELS: [&str; 6] = [
+pub(crate) const RESERVED_LABELS: [&str; 6] = [
     "kubevirt.io/created-by",
     "kubevirt.io/migrationJobUID",
     "kubevirt.io/nodeName",
@@ -160,15 +160,8 @@ pub(super) fn data_volume_templates(
             causes.required(field, message);
             continue;
         }
-        let problem = match (&volume.spec.pvc, &volume.spec.storage) {
-            (None, None) => Some("Missing Data volume PVC or Storage"),
-            (Some(_), Some(_)) => {
-                Some("Duplicate storage definition, both target storage and target pvc defined")
-            }
-            _ => None,
-        };
-        if let Some(problem) = problem {
-            causes.invalid(format!("{field}.PVC.Storage"), problem);
+        if let Some((part, problem)) = template_problem(&volume.spec) {
+            causes.invalid(format!("{field}.{part}"), problem);
             continue;
         }
         let used = template.volumes.iter().any(|it| {
@@ -183,6 +176,39 @@ pub(super) fn data_volume_templates(
                 "DataVolumeTemplate entry {field} must be referenced in the VMI template's 'volumes' list"
             );
             causes.required(field, message);
+        }
+    }
+}
+
+/// What is wrong with a disk that a machine brings along, and where.
+fn template_problem(spec: &DataVolumeSpec) -> Option<(&'static str, &'static str)> {
+    let claim = match (&spec.pvc, &spec.storage) {
+        (None, None) => return Some(("PVC.Storage", "Missing Data volume PVC or Storage")),
+        (Some(_), Some(_)) => {
+            let problem = "Duplicate storage definition, both target storage and target pvc defined";
+            return Some(("PVC.Storage", problem));
+        }
+        (Some(claim), None) | (None, Some(claim)) => claim,
+    };
+    let is_external = claim["dataSource"].is_object() || claim["dataSourceRef"].is_object();
+    match (is_external, &spec.source, &spec.source_ref) {
+        (true, None, None) => None,
+        (true, _, _) => Some((
+            "source",
+            "External population is incompatible with Source and SourceRef",
+        )),
+        (false, None, None) => Some((
+            "source.sourceRef",
+            "Data volume should have either Source, SourceRef, or be externally populated",
+        )),
+        (false, None, Some(_)) => None,
+        (false, Some(source), _) => {
+            let sources = source.as_object().into_iter().flat_map(|it| it.values());
+            match sources.filter(|it| !it.is_null()).count() {
+                0 => Some(("source", "Missing dataVolume valid source")),
+                1 => None,
+                _ => Some(("source", "Multiple dataVolume sources")),
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `spec.domain.devices`.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{FeatureState, Present};
@@ -189,7 +189,7 @@ pub struct Interface {
 }
 
 /// What DHCP says.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
 #[serde(default, rename_all = "camelCase")]
 pub struct DhcpOptions {
     /// Option 67.
@@ -203,7 +203,7 @@ pub struct DhcpOptions {
 }
 
 /// An option between 224 and 254.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
 #[serde(default, rename_all = "camelCase")]
 pub struct DhcpPrivateOption {
     /// Its number.
@@ -213,7 +213,7 @@ pub struct DhcpPrivateOption {
 }
 
 /// A port that is let through.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Port {
     /// Name.

@@ -1,0 +1,186 @@
+//! What is followed, and who looks again when something happens.
+
+mod glimpse;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fairway_api::Kind as Named;
+use fairway_api::kubevirt::{
+    DATA_VOLUME, HYPER_CONVERGED, KUBE_VIRT, VIRTUAL_MACHINE, VIRTUAL_MACHINE_INSTANCE,
+};
+use fairway_controller::cache::Cache;
+use fairway_controller::dynamic::{Change, follow_all};
+use fairway_controller::glimpse::Glimpse;
+use fairway_controller::kinds::{Kind, Kinds};
+use fairway_controller::watch::follow;
+use fairway_controller::{Clients, Metadata, ObjectKey, Queue, Shutdown, WorkspaceId};
+use futures::future::{BoxFuture, FutureExt as _};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use kube::api::{Api, PartialObjectMeta};
+use kube::runtime::watcher::{self, Event};
+use tokio::sync::watch;
+
+use crate::objects::{CLUSTER_INSTANCETYPE, CLUSTER_PREFERENCE, INSTANCETYPE, PREFERENCE};
+use crate::settings::SettingsOf;
+use glimpse::Machine;
+
+/// Kinds that machines depend on, followed when there is a machine.
+const DEPENDED_ON: [Named; 7] = [
+    DATA_VOLUME,
+    INSTANCETYPE,
+    CLUSTER_INSTANCETYPE,
+    PREFERENCE,
+    CLUSTER_PREFERENCE,
+    KUBE_VIRT,
+    HYPER_CONVERGED,
+];
+
+/// A workspace whose own definition has taken the kind over has controllers of its own for it.
+fn is(kind: &Kind, named: &Named) -> bool {
+    kind.is_common() && kind.resource.group == named.group && kind.resource.kind == named.kind
+}
+
+/// Follows what there is, and wakes whom it concerns.
+pub(crate) struct Wake {
+    clients: Clients,
+    kinds: watch::Receiver<Arc<Kinds>>,
+    machines: Cache<Machine>,
+    queue: Queue<ObjectKey>,
+    settings: Arc<SettingsOf>,
+    follows_more: AtomicBool,
+    shutdown: Shutdown,
+}
+
+impl Wake {
+    pub(crate) fn new(
+        clients: Clients,
+        kinds: watch::Receiver<Arc<Kinds>>,
+        queue: Queue<ObjectKey>,
+        settings: Arc<SettingsOf>,
+        shutdown: Shutdown,
+    ) -> Self {
+        Self {
+            machines: Cache::new(clients.reach()),
+            clients,
+            kinds,
+            queue,
+            settings,
+            follows_more: AtomicBool::new(false),
+            shutdown,
+        }
+    }
+
+    /// The watches that there are from the start.
+    pub(crate) fn follow(self: &Arc<Self>) -> Vec<BoxFuture<'static, ()>> {
+        let (machines, instances) = (Arc::clone(self), Arc::clone(self));
+        let client = || self.clients.every();
+        let end = || self.shutdown.clone();
+        vec![
+            follow_all(
+                client(),
+                self.kinds.clone(),
+                |kind| is(kind, &VIRTUAL_MACHINE),
+                end(),
+                move |change| machines.machine(change),
+            )
+            .boxed(),
+            follow_all(
+                client(),
+                self.kinds.clone(),
+                |kind| is(kind, &VIRTUAL_MACHINE_INSTANCE),
+                end(),
+                move |change| instances.instance(change),
+            )
+            .boxed(),
+        ]
+    }
+
+    fn machine(self: &Arc<Self>, change: Change<Glimpse<Machine>>) {
+        let Change::Event(_, event) = change else {
+            return;
+        };
+        let keys = self.machines.take(*event, |seen| seen.kept);
+        if !keys.is_empty() {
+            self.follow_more();
+        }
+        for key in keys {
+            self.queue.add(key);
+        }
+    }
+
+    fn instance(self: &Arc<Self>, change: Change) {
+        let Change::Event(_, event) = change else {
+            return;
+        };
+        let (Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) = *event else {
+            return;
+        };
+        // An instance has its machine's name.
+        self.queue
+            .add(ObjectKey::of(self.clients.reach(), &object.metadata));
+    }
+
+    /// Follows what machines depend on. Nobody needs it before there is one.
+    fn follow_more(self: &Arc<Self>) {
+        if self.follows_more.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (depended, claims) = (Arc::clone(self), Arc::clone(self));
+        let wanted = |kind: &Kind| DEPENDED_ON.iter().any(|named| is(kind, named));
+        let (kinds, end) = (self.kinds.clone(), self.shutdown.clone());
+        tokio::spawn(follow_all(
+            self.clients.every(),
+            kinds,
+            wanted,
+            end.clone(),
+            move |change| depended.depended_on(change),
+        ));
+        let api: Api<PartialObjectMeta<PersistentVolumeClaim>> = Api::all(self.clients.every());
+        tokio::spawn(follow(api, watcher::Config::default(), end, move |event| {
+            // What is listed at first is what the first pass finds anyway.
+            if let Event::Apply(object) | Event::Delete(object) = event {
+                claims.disk(&ObjectKey::of(claims.clients.reach(), &object.metadata));
+            }
+        }));
+    }
+
+    fn depended_on(&self, change: Change<Metadata>) {
+        let Change::Event(kind, event) = change else {
+            return;
+        };
+        let (Event::Apply(object) | Event::Delete(object)) = *event else {
+            return;
+        };
+        let key = ObjectKey::of(self.clients.reach(), &object.metadata);
+        match kind.resource.kind.as_str() {
+            kind if kind == DATA_VOLUME.kind => self.disk(&key),
+            kind if kind == KUBE_VIRT.kind || kind == HYPER_CONVERGED.kind => {
+                self.settings.forget(&key.workspace);
+                self.wake(&key.workspace, key.workspace.is_root(), |_, _| true);
+            }
+            _ => self.wake(&key.workspace, false, |it, machine| {
+                machine.is_sized && (key.namespace.is_empty() || key.namespace == it.namespace)
+            }),
+        }
+    }
+
+    /// A disk has changed.
+    fn disk(&self, key: &ObjectKey) {
+        for (machine, seen) in self.machines.of_namespace(&key.workspace, &key.namespace) {
+            if seen.disks.iter().any(|it| **it == *key.name) {
+                self.queue.add(machine);
+            }
+        }
+    }
+
+    fn wake(&self, workspace: &WorkspaceId, everywhere: bool, whom: impl Fn(&ObjectKey, &Machine) -> bool) {
+        let within = |key: &ObjectKey| everywhere || key.workspace == *workspace;
+        let keys = self
+            .machines
+            .keys_where(|key, seen| within(key) && whom(key, seen));
+        for key in keys {
+            self.queue.add(key);
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! One machine of this host.
+
+pub mod launch;

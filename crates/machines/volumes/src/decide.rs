@@ -1,0 +1,10 @@
+//! What volumes do next, decided without looking anything up. Each file is one question; what is observed comes in, and what
+//! should be comes out.
+
+pub(crate) mod claim;
+pub(crate) mod fitting;
+pub(crate) mod owner;
+pub(crate) mod reclaim;
+pub(crate) mod source;
+pub(crate) mod status;
+pub(crate) mod volume;

@@ -1,0 +1,249 @@
+//! From where a disk is filled: what a source stands for, looked up.
+
+mod claims;
+mod http;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use fairway_controller::{Clients, Failure, ObjectKey, Requests};
+use fairway_machines_image::{Image, ImageError};
+use fairway_outbound::{AllowedHosts, Outbound};
+
+use crate::IMAGES_NAMESPACE;
+use crate::decide::fitting;
+use crate::decide::source::Source;
+use crate::decide::status::Told;
+use crate::fill::{FillError, Progress};
+use crate::place::{Content, Place};
+use crate::view::{self, Named};
+
+pub(crate) use http::Fetch;
+
+/// How a DataSource is looked up.
+const DATA_SOURCES: &str = "/apis/cdi.kubevirt.io/v1beta1/namespaces";
+
+/// What a disk is filled with.
+#[derive(Debug, Clone)]
+pub(crate) enum Origin {
+    /// Something that is here. How many bytes it has; nothing has none.
+    Here {
+        content: Content,
+        size: Option<u64>,
+        /// Whose it is.
+        named: Option<Named>,
+    },
+    /// A file on the web.
+    Http(Fetch),
+    /// Whatever is sent.
+    Upload,
+    /// Something is missing, which may come.
+    Waits(Told),
+    /// The same, and nobody tells when it comes.
+    Asks(Told),
+    /// It cannot be.
+    Refused(String),
+}
+
+impl Origin {
+    fn waits(reason: &'static str, message: String) -> Self {
+        Self::Waits(Told { reason, message })
+    }
+
+    fn asks(reason: &'static str, message: String) -> Self {
+        Self::Asks(Told { reason, message })
+    }
+
+    /// How many bytes there are, if that is known beforehand.
+    pub(crate) fn size(&self) -> Option<u64> {
+        match self {
+            Self::Here { size, .. } => *size,
+            _ => None,
+        }
+    }
+}
+
+/// Where a disk goes.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) directory: std::path::PathBuf,
+    /// Bytes that are asked for.
+    pub(crate) size: u64,
+    pub(crate) preallocation: bool,
+}
+
+/// Looks sources up, and carries them out.
+pub(crate) struct Origins {
+    clients: Clients,
+    pub(crate) place: Arc<Place>,
+    node: String,
+    allowed_hosts: AllowedHosts,
+    outbound: Arc<Outbound>,
+    /// Who fetches an address lets others wait, who then find what he fetched.
+    fetching: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
+}
+
+impl Origins {
+    pub(crate) fn new(
+        clients: Clients,
+        place: Arc<Place>,
+        node: String,
+        allowed_hosts: AllowedHosts,
+    ) -> Self {
+        Self {
+            clients,
+            place,
+            node,
+            outbound: Arc::new(Outbound::new(allowed_hosts.clone())),
+            allowed_hosts,
+            fetching: Mutex::default(),
+        }
+    }
+
+    /// What a source stands for, seen from the claim that is to be filled.
+    pub(crate) async fn look_up(&self, claim: &ObjectKey, source: &Source) -> Result<Origin, Failure> {
+        let requests = Requests::new(self.clients.of(&claim.workspace));
+        match source {
+            Source::Blank => Ok(Origin::Here {
+                content: Content::Blank,
+                size: None,
+                named: None,
+            }),
+            Source::Upload => Ok(Origin::Upload),
+            Source::Http(http) => self.http(&requests, claim, http).await,
+            Source::Registry(_) => Ok(Origin::Refused("registries are not supported".to_owned())),
+            Source::Claim(named) => self.claim(&requests, claim, named).await,
+            Source::Snapshot(_) => Ok(Origin::Refused("snapshots are not supported".to_owned())),
+            Source::DataSource(named) => self.data_source(&requests, claim, named).await,
+        }
+    }
+
+    async fn data_source(
+        &self,
+        requests: &Requests,
+        claim: &ObjectKey,
+        named: &Named,
+    ) -> Result<Origin, Failure> {
+        let mut named = named.clone();
+        // A DataSource may stand for another one, which stands for something itself.
+        for _ in 0..2 {
+            let path = format!("{DATA_SOURCES}/{}/datasources/{}", named.namespace, named.name);
+            let Some(found) = requests.get(&path).await? else {
+                return match named.namespace == IMAGES_NAMESPACE {
+                    true => self.image(&named).await,
+                    false => Ok(Origin::waits(
+                        "CloneWithoutSource",
+                        format!("The source datasource {} doesn't exist", named.name),
+                    )),
+                };
+            };
+            let source: view::DataSource = view::read("datasource", &found)?;
+            let source = source.spec.source;
+            if let Some(claimed) = &source.pvc {
+                return self
+                    .claim(requests, claim, &claimed.within(&named.namespace))
+                    .await;
+            }
+            match (&source.snapshot, &source.data_source) {
+                (Some(_), _) => return Ok(Origin::Refused("snapshots are not supported".to_owned())),
+                (None, Some(next)) => named = next.within(&named.namespace),
+                (None, None) if named.namespace == IMAGES_NAMESPACE && claim.workspace.is_root() => {
+                    return self.image(&named).await;
+                }
+                (None, None) => {
+                    return Ok(Origin::waits(
+                        "CloneWithoutSource",
+                        format!(
+                            "Empty source field in '{}'. DataSource may not be ready yet",
+                            named.name
+                        ),
+                    ));
+                }
+            }
+        }
+        Ok(Origin::Refused(
+            "a DataSource may stand for another one, but not over more than one step".to_owned(),
+        ))
+    }
+
+    /// An image that everybody may start from.
+    async fn image(&self, named: &Named) -> Result<Origin, Failure> {
+        let (place, name) = (Arc::clone(&self.place), named.name.clone());
+        let found = blocking(move || place.cache()?.find(&name)).await;
+        match found {
+            Ok(Some(image)) => Ok(Origin::Here {
+                size: Some(image.virtual_size),
+                content: Content::Image(image),
+                named: Some(named.clone()),
+            }),
+            Ok(None) | Err(ImageError::Name(_)) => Ok(Origin::asks(
+                "CloneWithoutSource",
+                format!(
+                    "The source image {0} doesn't exist; see what there is with `fairway image list`, and build or import it \
+                     with `fairway image build` or `fairway image import --name {0}`",
+                    named.name
+                ),
+            )),
+            Err(error) => Ok(Origin::asks("CloneWithoutSource", crate::fill::sentence(&error))),
+        }
+    }
+
+    /// Makes a disk of what is here.
+    pub(crate) async fn make(target: Target, content: Content, size: Option<u64>) -> Result<(), FillError> {
+        let bytes = fitting::size(target.size, size).map_err(FillError::last)?;
+        blocking(move || Place::make(&target.directory, &content, bytes, target.preallocation)).await?;
+        Ok(())
+    }
+
+    /// Carries an origin out that takes a while.
+    pub(crate) async fn carry_out(
+        self: Arc<Self>,
+        origin: Origin,
+        target: Target,
+        progress: Arc<Progress>,
+    ) -> Result<(), FillError> {
+        match origin {
+            Origin::Here { content, size, .. } => Self::make(target, content, size).await,
+            Origin::Http(fetch) => {
+                let image = self.fetch(&fetch, target.size, progress).await?;
+                Self::make_from(target, image).await
+            }
+            Origin::Upload => Err(FillError::passing("nothing was sent yet")),
+            Origin::Waits(told) | Origin::Asks(told) => Err(FillError::passing(told.message)),
+            Origin::Refused(why) => Err(FillError::last(why)),
+        }
+    }
+
+    /// Makes a disk over an image.
+    pub(crate) async fn make_from(target: Target, image: Image) -> Result<(), FillError> {
+        let size = Some(image.virtual_size);
+        Self::make(target, Content::Image(image), size).await
+    }
+
+    /// Waits until nobody else fetches the same.
+    async fn alone(&self, address: &str) -> tokio::sync::OwnedMutexGuard<()> {
+        let lock = {
+            let mut fetching = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
+            fetching.retain(|_, lock| lock.strong_count() > 0);
+            match fetching.get(address).and_then(Weak::upgrade) {
+                Some(lock) => lock,
+                None => {
+                    let lock = Arc::new(tokio::sync::Mutex::new(()));
+                    fetching.insert(address.to_owned(), Arc::downgrade(&lock));
+                    lock
+                }
+            }
+        };
+        lock.lock_owned().await
+    }
+}
+
+/// Does what takes the disk's time where it keeps nobody waiting.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ImageError> + Send + 'static,
+) -> Result<T, ImageError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(outcome) => outcome,
+        Err(error) => Err(ImageError::Build(format!("the work broke off: {error}"))),
+    }
+}

@@ -1,0 +1,213 @@
+//! Volumes as directories of this host.
+//!
+//! ```text
+//! DIR/volumes/WORKSPACE/PV/disk.qcow2     the disk: whole, or not there
+//! DIR/volumes/WORKSPACE/PV/disk.base      what lies behind it, if anything does
+//! DIR/volumes/WORKSPACE/.PV.new/...       one that is being made
+//! ```
+//!
+//! The workspace is part of the path because PersistentVolumes are objects that tenants may write: one that names another's
+//! volume leads nowhere. A directory gets its name when its disk is whole and on disk, so that whatever is killed when, nobody
+//! sees half a disk. The functions block.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use fairway_controller::WorkspaceId;
+use fairway_machines_image::{Cache, Image, ImageError, overlay};
+
+/// The disk and what lies behind it are named after this.
+const DISK: &str = "disk";
+/// How long it may take to write every block of a disk.
+const PREALLOCATION: Duration = Duration::from_secs(6 * 3600);
+
+/// What a disk starts from.
+#[derive(Debug, Clone)]
+pub(crate) enum Content {
+    /// Nothing.
+    Blank,
+    /// An image of the cache, which it lies over.
+    Image(Image),
+    /// The disk of another volume, which nobody writes to.
+    Volume(PathBuf),
+}
+
+/// Where volumes and images of this host are.
+#[derive(Debug)]
+pub(crate) struct Place {
+    volumes: PathBuf,
+    images: PathBuf,
+    cache: Mutex<Option<Cache>>,
+}
+
+/// The directory of a volume: of `machines`, the directory in which a node keeps what belongs to machines.
+pub fn volume_directory(machines: &Path, workspace: &WorkspaceId, volume: &str) -> PathBuf {
+    machines.join("volumes").join(workspace.as_str()).join(volume)
+}
+
+impl Place {
+    pub(crate) fn new(machines: &Path, images: PathBuf) -> Self {
+        Self {
+            volumes: machines.to_owned(),
+            images,
+            cache: Mutex::new(None),
+        }
+    }
+
+    /// The directory of a volume.
+    pub(crate) fn directory(&self, workspace: &WorkspaceId, volume: &str) -> PathBuf {
+        volume_directory(&self.volumes, workspace, volume)
+    }
+
+    /// The cache of images, opened when it is needed first.
+    pub(crate) fn cache(&self) -> Result<Cache, ImageError> {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cache) = cache.as_ref() {
+            return Ok(cache.clone());
+        }
+        let opened = Cache::open(&self.images)?;
+        *cache = Some(opened.clone());
+        Ok(opened)
+    }
+
+    /// Bytes of the disk in a directory; nothing if there is none.
+    pub(crate) fn size(directory: &Path) -> Result<Option<u64>, ImageError> {
+        let disk = crate::disk_path(directory);
+        match disk.exists() {
+            true => overlay::virtual_size(&disk).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Makes the disk of a volume, of `size` bytes, unless it is there; how many bytes it has.
+    pub(crate) fn make(
+        directory: &Path,
+        content: &Content,
+        size: u64,
+        preallocation: bool,
+    ) -> Result<u64, ImageError> {
+        if let Some(size) = Self::size(directory)? {
+            return Ok(size);
+        }
+        let parent = directory.parent().unwrap_or(directory);
+        let draft = draft(directory);
+        let _ = fs::remove_dir_all(&draft);
+        fs::create_dir_all(&draft).map_err(failed("making", &draft))?;
+        let made = Self::fill(&draft, content, size, preallocation);
+        if made.is_err() {
+            let _ = fs::remove_dir_all(&draft);
+        }
+        let made = made?;
+        // Half of one that was being removed.
+        match fs::remove_dir_all(directory) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(failed("removing", directory)(error));
+            }
+            _ => {}
+        }
+        fs::rename(&draft, directory).map_err(failed("naming", directory))?;
+        fs::File::open(parent)
+            .and_then(|parent| parent.sync_all())
+            .map_err(failed("syncing", parent))?;
+        Ok(made)
+    }
+
+    fn fill(draft: &Path, content: &Content, size: u64, preallocation: bool) -> Result<u64, ImageError> {
+        let disk = draft.join(format!("{DISK}.qcow2"));
+        match content {
+            Content::Blank => overlay::blank(draft, DISK, size)?,
+            Content::Image(image) => drop(overlay::over(image, draft, DISK, Some(size))?),
+            Content::Volume(from) => {
+                let before = seen(&crate::disk_path(from))?;
+                let copied = overlay::copy(from, draft, DISK)?;
+                if seen(&crate::disk_path(from))? != before {
+                    let meanwhile = std::io::Error::other("somebody wrote to it meanwhile");
+                    return Err(failed("copying", from)(meanwhile));
+                }
+                if size > copied {
+                    overlay::grow(&disk, size)?;
+                }
+            }
+        }
+        if preallocation {
+            overlay::preallocate(draft, DISK, PREALLOCATION)?;
+        }
+        overlay::virtual_size(&disk)
+    }
+
+    /// Makes the disk of a volume larger, which no machine uses.
+    pub(crate) fn grow(directory: &Path, size: u64) -> Result<u64, ImageError> {
+        let disk = crate::disk_path(directory);
+        overlay::grow(&disk, size)?;
+        overlay::virtual_size(&disk)
+    }
+
+    /// Removes a volume, also one that was being made.
+    pub(crate) fn remove(directory: &Path) -> Result<(), ImageError> {
+        for path in [directory, &draft(directory)] {
+            match fs::remove_dir_all(path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(failed("removing", path)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn draft(directory: &Path) -> PathBuf {
+    let name = directory.file_name().unwrap_or_default().to_string_lossy();
+    directory.with_file_name(format!(".{name}.new"))
+}
+
+/// By what it is seen that somebody wrote to a file.
+fn seen(path: &Path) -> Result<(u64, std::time::SystemTime), ImageError> {
+    let found = fs::metadata(path).map_err(failed("reading", path))?;
+    let modified = found.modified().map_err(failed("reading", path))?;
+    Ok((found.len(), modified))
+}
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> ImageError {
+    let path = path.to_owned();
+    move |source| ImageError::File { action, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_volume_is_whole_or_not_there() {
+        let place = tempfile::tempdir().unwrap();
+        let workspace = WorkspaceId::root();
+        let of = |name: &str| volume_directory(place.path(), &workspace, name);
+        let (one, two) = (of("one"), of("two"));
+        assert_eq!(Place::size(&one).unwrap(), None);
+        // What a killed process left.
+        fs::create_dir_all(draft(&one)).unwrap();
+        fs::write(draft(&one).join(".disk.draft"), b"half").unwrap();
+        assert_eq!(
+            Place::make(&one, &Content::Blank, 1 << 20, false).unwrap(),
+            1 << 20
+        );
+        assert!(!draft(&one).exists());
+        // Asked again, it is the same disk.
+        assert_eq!(
+            Place::make(&one, &Content::Blank, 2 << 20, false).unwrap(),
+            1 << 20
+        );
+        let copied = Place::make(&two, &Content::Volume(one.clone()), 1 << 20, false).unwrap();
+        assert_eq!(copied, 1 << 20);
+        Place::remove(&one).unwrap();
+        Place::remove(&one).unwrap();
+        assert_eq!(Place::size(&one).unwrap(), None);
+        assert_eq!(Place::size(&two).unwrap(), Some(1 << 20));
+        // A copy of what is not there leaves nothing.
+        let three = of("three");
+        assert!(Place::make(&three, &Content::Volume(one), 1 << 20, false).is_err());
+        assert!(!three.exists() && !draft(&three).exists());
+    }
+}

@@ -1,0 +1,272 @@
+//! What is watched, and whom a change wakes.
+//!
+//! Little is kept of each object: whom to wake when it changes. Decisions are made on what the API says when they are made.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use fairway_controller::cache::Cache;
+use fairway_controller::dynamic::Change;
+use fairway_controller::kinds::Kind;
+use fairway_controller::{Json, ObjectKey, Queue, Reach, WorkspaceId};
+use kube::runtime::watcher::Event;
+use serde_json::Value;
+
+use crate::decide::source::{self, Source};
+use crate::uses;
+use crate::view::{self, DataVolume, Named, Volume};
+
+/// Group and kind of what is watched.
+const WATCHED: [(&str, &str); 8] = [
+    ("cdi.kubevirt.io", "DataVolume"),
+    ("cdi.kubevirt.io", "DataSource"),
+    ("cdi.kubevirt.io", "DataImportCron"),
+    ("", "PersistentVolumeClaim"),
+    ("", "PersistentVolume"),
+    ("storage.k8s.io", "StorageClass"),
+    ("kubevirt.io", "VirtualMachineInstance"),
+    ("fairway.dev", "Tombstone"),
+];
+
+/// A workspace whose own definition has taken a kind over has controllers of its own for it.
+pub(crate) fn is_watched(kind: &Kind) -> bool {
+    let name = (kind.resource.group.as_str(), kind.resource.kind.as_str());
+    kind.is_common() && WATCHED.contains(&name)
+}
+
+/// What a DataVolume that is not finished waits for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Waiting {
+    claim: Option<Named>,
+    data_source: Option<Named>,
+}
+
+/// What a claim is at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Pending {
+    is_bound: bool,
+}
+
+/// Who is woken.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Queues {
+    /// Claims, with the DataVolumes of their names.
+    pub(crate) claims: Queue<ObjectKey>,
+    pub(crate) data_sources: Queue<ObjectKey>,
+    pub(crate) import_crons: Queue<ObjectKey>,
+}
+
+/// What was seen.
+pub(crate) struct World {
+    queues: Queues,
+    reach: Reach,
+    data_volumes: Cache<Waiting>,
+    claims: Cache<Pending>,
+    volumes: Cache<Option<Named>>,
+    instances: Cache<BTreeSet<String>>,
+    data_sources: Cache<Option<Named>>,
+    import_crons: Cache<()>,
+}
+
+impl World {
+    pub(crate) fn new(reach: &Reach, queues: Queues) -> Self {
+        Self {
+            queues,
+            reach: reach.clone(),
+            data_volumes: Cache::new(reach),
+            claims: Cache::new(reach),
+            volumes: Cache::new(reach),
+            instances: Cache::new(reach),
+            data_sources: Cache::new(reach),
+            import_crons: Cache::new(reach),
+        }
+    }
+
+    /// The volumes that say that they are a claim's.
+    pub(crate) fn volumes_of(&self, claim: &ObjectKey) -> Vec<String> {
+        let all = self.volumes.of_workspace(&claim.workspace);
+        let own = all
+            .into_iter()
+            .filter(|(_, held)| held.as_ref().as_ref().is_some_and(|held| is_named(held, claim)));
+        own.map(|(key, _)| key.name).collect()
+    }
+
+    /// Takes a change in.
+    pub(crate) fn take(&self, change: Change<Json>) {
+        let Change::Event(kind, event) = change else {
+            return;
+        };
+        match kind.resource.kind.as_str() {
+            "DataVolume" => self.data_volume(*event),
+            "DataSource" => self.data_source(*event),
+            "DataImportCron" => {
+                for key in self.import_crons.take(*event, drop) {
+                    self.queues.import_crons.add(key);
+                }
+            }
+            "PersistentVolumeClaim" => self.claim(*event),
+            "PersistentVolume" => self.volume(*event),
+            "VirtualMachineInstance" => self.instance(*event),
+            "StorageClass" => self.class(&event),
+            // A tombstone is there before what it stands for goes; one that goes early lets the trash be emptied.
+            _ => {}
+        }
+    }
+
+    fn data_volume(&self, event: Event<Json>) {
+        for key in self.data_volumes.take(event, |object| waiting(&object.value)) {
+            self.queues.claims.add(key.clone());
+            self.wake_cron_of(&key);
+        }
+    }
+
+    /// DataVolumes of a cron are made in its namespace.
+    fn wake_cron_of(&self, key: &ObjectKey) {
+        for (cron, _) in self.import_crons.of_namespace(&key.workspace, &key.namespace) {
+            self.queues.import_crons.add(cron);
+        }
+    }
+
+    fn data_source(&self, event: Event<Json>) {
+        let stands_for = |object: Json| {
+            let source: view::DataSource = view::glance(&object.value);
+            let namespace = source.metadata.namespace.clone();
+            source.spec.source.pvc.map(|pvc| pvc.within(&namespace))
+        };
+        for key in self.data_sources.take(event, stands_for) {
+            self.wake_waiting(&key, |waiting| {
+                waiting
+                    .data_source
+                    .as_ref()
+                    .is_some_and(|named| is_named(named, &key))
+            });
+            self.wake_cron_of(&key);
+            self.queues.data_sources.add(key);
+        }
+    }
+
+    fn claim(&self, event: Event<Json>) {
+        let pending = |object: Json| Pending {
+            is_bound: object.value["status"]["phase"] == "Bound",
+        };
+        for key in self.claims.take(event, pending) {
+            self.wake_clones_of(&key);
+            for (source, held) in self.data_sources.of_workspace(&key.workspace) {
+                if held.as_ref().as_ref().is_some_and(|held| is_named(held, &key)) {
+                    self.queues.data_sources.add(source);
+                }
+            }
+            self.queues.claims.add(key);
+        }
+    }
+
+    fn volume(&self, event: Event<Json>) {
+        let key = of_event(&self.reach, &event);
+        let before = key.as_ref().and_then(|key| self.volumes.get(key));
+        let held = |object: Json| {
+            let volume: Volume = view::glance(&object.value);
+            let claim = volume.spec.claim_ref?;
+            Some(Named {
+                namespace: claim.namespace,
+                name: claim.name,
+            })
+        };
+        for key in self.volumes.take(event, held) {
+            let now = self.volumes.get(&key);
+            for claim in [&before, &now].into_iter().flatten() {
+                if let Some(claim) = claim.as_ref() {
+                    self.queues
+                        .claims
+                        .add(ObjectKey::new(&key.workspace, &claim.namespace, &claim.name));
+                }
+            }
+        }
+    }
+
+    fn instance(&self, event: Event<Json>) {
+        let key = of_event(&self.reach, &event);
+        let before = key.as_ref().and_then(|key| self.instances.get(key));
+        for key in self.instances.take(event, |object| uses::claims(&object.value)) {
+            let now = self.instances.get(&key);
+            let names: BTreeSet<&String> = [&before, &now]
+                .into_iter()
+                .flatten()
+                .flat_map(|it| it.iter())
+                .collect();
+            for name in names {
+                let claim = ObjectKey::new(&key.workspace, &key.namespace, name);
+                self.wake_clones_of(&claim);
+                self.queues.claims.add(claim);
+            }
+        }
+    }
+
+    /// Claims that wait may have waited for a class.
+    fn class(&self, event: &Event<Json>) {
+        let Event::Apply(object) = event else { return };
+        let workspace = self.reach.workspace_of(&object.metadata);
+        for (key, pending) in self.claims.of_workspace(&workspace) {
+            if !pending.is_bound {
+                self.queues.claims.add(key);
+            }
+        }
+        self.wake_all_waiting(&workspace);
+    }
+
+    fn wake_all_waiting(&self, workspace: &WorkspaceId) {
+        for (key, waiting) in self.data_volumes.of_workspace(workspace) {
+            if *waiting != Waiting::default() {
+                self.queues.claims.add(key);
+            }
+        }
+    }
+
+    /// Those that are copies of a claim.
+    fn wake_clones_of(&self, claim: &ObjectKey) {
+        self.wake_waiting(claim, |waiting| {
+            waiting.claim.as_ref().is_some_and(|named| is_named(named, claim))
+                || waiting.data_source.is_some()
+        });
+    }
+
+    fn wake_waiting(&self, about: &ObjectKey, is_it: impl Fn(&Waiting) -> bool) {
+        for (key, waiting) in self.data_volumes.of_workspace(&about.workspace) {
+            if is_it(&waiting) {
+                self.queues.claims.add(key);
+            }
+        }
+    }
+}
+
+fn is_named(named: &Named, key: &ObjectKey) -> bool {
+    named.namespace == key.namespace && named.name == key.name
+}
+
+/// The object of an event about one.
+fn of_event(reach: &Reach, event: &Event<Json>) -> Option<ObjectKey> {
+    match event {
+        Event::Apply(object) | Event::Delete(object) => Some(ObjectKey::of(reach, &object.metadata)),
+        _ => None,
+    }
+}
+
+fn waiting(object: &Value) -> Waiting {
+    let volume: DataVolume = view::glance(object);
+    if matches!(volume.status.phase.as_str(), "Succeeded" | "Failed") {
+        return Waiting::default();
+    }
+    match source::of(&volume) {
+        Ok(Source::Claim(named)) => Waiting {
+            claim: Some(named),
+            data_source: None,
+        },
+        Ok(Source::DataSource(named)) => Waiting {
+            claim: None,
+            data_source: Some(named),
+        },
+        _ => Waiting::default(),
+    }
+}
+
+/// What was seen, shared.
+pub(crate) type SharedWorld = Arc<World>;

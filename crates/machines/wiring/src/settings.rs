@@ -1,0 +1,61 @@
+//! What the two sides are told at the start.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use fairway_controller::ClientFactory;
+use fairway_controller::served::Served;
+use fairway_machines_frames::address::Cidr;
+use fairway_machines_frames::outside::Outside;
+
+/// What the cluster's side ([`crate::run`]) is started with.
+pub struct Options {
+    /// Makes the clients of users, and knows whether there are workspaces.
+    pub clients: ClientFactory,
+    /// What is served, if somebody follows it already.
+    pub served: Option<Served>,
+    /// The networks.
+    pub settings: Settings,
+}
+
+/// What a node's side ([`crate::Wiring::start`]) is started with.
+pub struct NodeOptions {
+    /// Makes the clients of users, and knows whether there are workspaces.
+    pub clients: ClientFactory,
+    /// The name of the Node.
+    pub node: String,
+    /// The networks.
+    pub settings: Settings,
+}
+
+/// The networks of an installation. Every node, and the cluster's side, must be told the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Machines' addresses are in it.
+    pub machines: Cidr,
+    /// The switch's own end of it, at which names are asked, too.
+    pub gateway: Ipv4Addr,
+    /// Services' addresses are in it: the range of the API server.
+    pub services: Cidr,
+    /// What names of the installation end with.
+    pub domain: String,
+    /// Who is asked for other names; nobody, if there are none.
+    pub resolvers: Vec<SocketAddr>,
+    /// What machines may reach beyond the installation.
+    pub outside: Outside,
+    /// The addresses of this host on which ports of Services are opened.
+    pub addresses: Vec<IpAddr>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            machines: Cidr::of(Ipv4Addr::new(10, 88, 0, 0), 16),
+            gateway: Ipv4Addr::new(10, 88, 0, 1),
+            services: Cidr::of(Ipv4Addr::new(10, 96, 0, 0), 12),
+            domain: "cluster.local".to_owned(),
+            resolvers: Vec::new(),
+            outside: Outside::default(),
+            addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
+        }
+    }
+}

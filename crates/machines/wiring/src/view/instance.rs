@@ -1,0 +1,241 @@
+//! VirtualMachineInstances.
+
+use std::net::Ipv4Addr;
+
+use fairway_controller::ObjectKey;
+use fairway_machines_frames::address::Mac;
+use fairway_machines_plan::identity::{CardOwner, mac_address};
+use fairway_machines_plan::view::{self, Interface, VirtualMachineInstance};
+use serde_json::Value;
+
+use super::{NamedPort, protocol, strings};
+use crate::ADDRESS_ANNOTATION;
+
+/// The longest label of a name in DNS.
+const MAX_LABEL: usize = 63;
+
+/// What is kept of an instance.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Instance {
+    pub(crate) uid: String,
+    pub(crate) created: String,
+    /// Those that KubeVirt puts on the pod of an instance, by which Services and policies select it.
+    pub(crate) labels: Value,
+    /// What its annotation says.
+    pub(crate) address: Option<Ipv4Addr>,
+    /// Its card on the network that every machine has; none if it has no such card.
+    pub(crate) card: Option<PodCard>,
+    pub(crate) node: String,
+    /// It has ended, and will not run again.
+    pub(crate) is_final: bool,
+    pub(crate) is_deleting: bool,
+    pub(crate) is_ready: bool,
+    pub(crate) hostname: String,
+    pub(crate) subdomain: String,
+    /// Ports with names, of all cards.
+    pub(crate) ports: Vec<NamedPort>,
+}
+
+/// A card on the network that every machine has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PodCard {
+    pub(crate) name: String,
+    pub(crate) mac: Option<Mac>,
+    /// The ports that are let through; all if none are named.
+    pub(crate) accepts: Option<Vec<(u8, u16)>>,
+}
+
+impl Instance {
+    /// Reads an object.
+    pub(crate) fn read(key: &ObjectKey, object: &Value) -> Self {
+        let Ok(instance) = view::read::<VirtualMachineInstance>("VirtualMachineInstance", object) else {
+            return Self::default();
+        };
+        let metadata = &instance.metadata;
+        let status = &instance.status;
+        let hostname = hostname(&key.name, &instance.spec.hostname);
+        let interfaces = &instance.spec.domain.devices.interfaces;
+        let card = pod_card(key, &instance);
+        Self {
+            labels: labels(object, &key.name, &hostname),
+            address: metadata
+                .annotations
+                .get(ADDRESS_ANNOTATION)
+                .and_then(|text| text.parse().ok()),
+            card,
+            node: status.node_name.clone(),
+            is_final: matches!(status.phase.as_str(), "Succeeded" | "Failed"),
+            is_deleting: metadata.deletion_timestamp.is_some(),
+            is_ready: status
+                .conditions
+                .iter()
+                .any(|condition| condition.kind == "Ready" && condition.status == "True"),
+            subdomain: instance.spec.subdomain.clone(),
+            ports: interfaces.iter().flat_map(named_ports).collect(),
+            uid: metadata.uid.clone(),
+            created: metadata.creation_timestamp.clone().unwrap_or_default(),
+            hostname,
+        }
+    }
+}
+
+/// What a guest is called, as KubeVirt finds it.
+pub(crate) fn hostname(name: &str, wanted: &str) -> String {
+    if !wanted.is_empty() {
+        return wanted.to_owned();
+    }
+    let first = name.split('.').next().unwrap_or(name);
+    first.get(..MAX_LABEL).unwrap_or(first).to_owned()
+}
+
+/// An instance's own labels, and those that only its pod would have.
+fn labels(object: &Value, name: &str, hostname: &str) -> Value {
+    let mut labels = strings(object, "/metadata/labels");
+    labels["kubevirt.io"] = "virt-launcher".into();
+    labels["kubevirt.io/created-by"] = super::text(object, "/metadata/uid").into();
+    labels["vm.kubevirt.io/name"] = hostname.into();
+    if name.len() <= MAX_LABEL {
+        // Newer clients expose machines by this one.
+        labels["vmi.kubevirt.io/id"] = name.into();
+    }
+    labels
+}
+
+fn named_ports(interface: &Interface) -> impl Iterator<Item = NamedPort> {
+    interface.ports.iter().filter_map(|port| {
+        Some(NamedPort {
+            name: port.name.clone(),
+            protocol: protocol(&port.protocol)?,
+            port: u16::try_from(port.port).ok().filter(|port| *port != 0)?,
+        })
+    })
+}
+
+fn pod_card(key: &ObjectKey, instance: &VirtualMachineInstance) -> Option<PodCard> {
+    let spec = &instance.spec;
+    let network = spec.networks.iter().find(|network| network.pod.is_some())?;
+    let interface = (spec.domain.devices.interfaces.iter())
+        .find(|interface| interface.name == network.name && interface.state != "absent")?;
+    let mac = if interface.mac_address.is_empty() {
+        mac_address(&CardOwner {
+            workspace: key.workspace.as_str(),
+            namespace: &key.namespace,
+            machine: &key.name,
+            interface: &interface.name,
+            attempt: 0,
+        })
+    } else {
+        interface.mac_address.to_ascii_lowercase().replace('-', ":")
+    };
+    // As upstream: only a translation has ports that it lets through.
+    let is_translated = interface.bridge.is_none();
+    let accepts: Vec<(u8, u16)> = named_ports(interface)
+        .map(|port| (port.protocol, port.port))
+        .collect();
+    Some(PodCard {
+        name: interface.name.clone(),
+        mac: mac.parse().ok(),
+        accepts: (is_translated && !interface.ports.is_empty()).then_some(accepts),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use fairway_controller::WorkspaceId;
+    use fairway_machines_frames::packet::{TCP, UDP};
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(object: &Value) -> Instance {
+        let key = ObjectKey::new(&WorkspaceId::root(), "shop", "web.eu");
+        Instance::read(&key, object)
+    }
+
+    #[test]
+    fn an_instance_is_what_decisions_need() {
+        let found = read(&json!({
+            "metadata": {
+                "name": "web.eu", "uid": "u", "labels": {"app": "web"},
+                "annotations": {"fairway.dev/address": "10.88.3.4"},
+            },
+            "spec": {
+                "subdomain": "pool",
+                "domain": {"devices": {"interfaces": [
+                    {"name": "default", "masquerade": {}, "macAddress": "02-00-00-00-00-09",
+                     "ports": [{"name": "http", "port": 80}, {"port": 53, "protocol": "UDP"}]},
+                    {"name": "lan", "bridge": {}},
+                ]}},
+                "networks": [{"name": "lan", "multus": {"networkName": "lan"}}, {"name": "default", "pod": {}}],
+            },
+            "status": {"phase": "Running", "nodeName": "n1", "conditions": [{"type": "Ready", "status": "True"}]},
+        }));
+        assert_eq!(
+            (
+                found.hostname.as_str(),
+                found.subdomain.as_str(),
+                found.node.as_str()
+            ),
+            ("web", "pool", "n1")
+        );
+        assert_eq!(found.address, Some(Ipv4Addr::new(10, 88, 3, 4)));
+        assert!(found.is_ready && !found.is_final && !found.is_deleting);
+        assert_eq!(found.ports.len(), 2);
+        let card = found.card.unwrap();
+        assert_eq!(card.mac.unwrap().to_string(), "02:00:00:00:00:09");
+        assert_eq!(card.accepts, Some(vec![(TCP, 80), (UDP, 53)]));
+        for (label, value) in [
+            ("app", "web"),
+            ("kubevirt.io", "virt-launcher"),
+            ("kubevirt.io/created-by", "u"),
+            ("vm.kubevirt.io/name", "web"),
+            ("vmi.kubevirt.io/id", "web.eu"),
+        ] {
+            assert_eq!(found.labels[label], value, "{label}");
+        }
+    }
+
+    #[test]
+    fn only_a_translation_lets_single_ports_through() {
+        for (interface, accepts, why) in [
+            (json!({"name": "d", "masquerade": {}}), None, "no ports are named"),
+            (
+                json!({"name": "d", "masquerade": {}, "ports": [{"port": 80}]}),
+                Some(vec![(TCP, 80)]),
+                "one is",
+            ),
+            (
+                json!({"name": "d", "bridge": {}, "ports": [{"port": 80}]}),
+                None,
+                "a bridge carries everything",
+            ),
+            (
+                json!({"name": "d", "masquerade": {}, "ports": [{"port": 0}]}),
+                Some(vec![]),
+                "what is no port opens nothing",
+            ),
+        ] {
+            let found = read(&json!({"metadata": {}, "spec": {
+                "domain": {"devices": {"interfaces": [interface]}}, "networks": [{"name": "d", "pod": {}}]}}));
+            assert_eq!(found.card.unwrap().accepts, accepts, "{why}");
+        }
+    }
+
+    #[test]
+    fn cards_elsewhere_are_not_on_the_pod_network() {
+        for (spec, why) in [
+            (json!({}), "no network"),
+            (
+                json!({"domain": {"devices": {"interfaces": [{"name": "d"}]}}, "networks": [{"name": "d", "multus": {"networkName": "x", "default": true}}]}),
+                "another network in its place",
+            ),
+            (
+                json!({"domain": {"devices": {"interfaces": [{"name": "d", "state": "absent"}]}}, "networks": [{"name": "d", "pod": {}}]}),
+                "a card that was taken out",
+            ),
+            (json!({"networks": [{"name": "d", "pod": {}}]}), "no card"),
+        ] {
+            assert_eq!(read(&json!({"metadata": {}, "spec": spec})).card, None, "{why}");
+        }
+    }
+}
