@@ -1,1 +1,4 @@
 //! KubeVirt's subresources.
+mod decide;
+mod options;
+mod refusal;

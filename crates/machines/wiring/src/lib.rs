@@ -11,6 +11,7 @@ mod address;
 mod cluster;
 mod endpoints;
 mod kinds;
+mod picture;
 mod settings;
 mod view;
 mod watches;

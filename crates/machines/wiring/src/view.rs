@@ -11,7 +11,7 @@ mod slice;
 use fairway_machines_frames::packet::{SCTP, TCP, UDP};
 use serde_json::Value;
 
-pub(crate) use attachment::Attachment;
+pub(crate) use attachment::{Attachment, Bridge};
 pub(crate) use instance::{Instance, PodCard};
 pub(crate) use service::{PortTarget, Service, ServicePort, ServiceType};
 pub(crate) use slice::{SERVICE_NAME, Slice};
