@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use fairway_api::Kind;
 use fairway_controller::{ObjectKey, WorkspaceId};
+use fairway_machines_frames::Tenant;
 use fairway_machines_frames::address::Mac;
 use fairway_machines_frames::policy::compile::{self, compile};
 use fairway_machines_frames::topology::{Gateway, Plan, PortId, SegmentId};
-use fairway_machines_frames::Tenant;
 use serde_json::Value;
 
 use crate::Card;
@@ -79,7 +79,7 @@ pub(crate) struct Remark {
 }
 
 impl Remark {
-    fn about(kind: &Kind, key: &ObjectKey, reason: &'static str, message: String) -> Self {
+    pub(crate) fn about(kind: &Kind, key: &ObjectKey, reason: &'static str, message: String) -> Self {
         Self {
             kind: kind.kind,
             key: key.clone(),
@@ -130,7 +130,7 @@ impl Drawing<'_> {
         remarks.dedup();
         Picture {
             plan: Plan {
-                gateway: self.gateway(),
+                gateway: gateway(self.settings),
                 guests,
                 cards,
                 services,
@@ -140,22 +140,6 @@ impl Drawing<'_> {
             names,
             doors,
             remarks,
-        }
-    }
-
-    /// The gateway of the machines' network.
-    pub(crate) fn gateway(&self) -> Gateway {
-        let settings = self.settings;
-        Gateway {
-            mac: GATEWAY_MAC,
-            address: settings.gateway,
-            network: settings.machines,
-            services: settings.services,
-            mtu: MTU,
-            // The gateway answers itself.
-            resolvers: Vec::new(),
-            domain: settings.domain.clone(),
-            lease_seconds: LEASE_SECONDS,
         }
     }
 
@@ -204,17 +188,44 @@ impl Drawing<'_> {
             .collect();
         let (policies, ignored) = compile(&sources, &endpoints, &namespaces);
         let ignored = ignored.into_iter().filter_map(|ignored| {
-            let key = ObjectKey::new(workspaces.get(&ignored.tenant)?, &ignored.namespace, &ignored.name);
-            Some(Remark::about(&NETWORK_POLICY, &key, "PartlyIgnored", ignored.what))
+            let key = ObjectKey::new(
+                workspaces.get(&ignored.tenant)?,
+                &ignored.namespace,
+                &ignored.name,
+            );
+            Some(Remark::about(
+                &NETWORK_POLICY,
+                &key,
+                "PartlyIgnored",
+                ignored.what,
+            ))
         });
         (policies, ignored.collect())
+    }
+}
+
+/// The gateway of the machines' network.
+pub(crate) fn gateway(settings: &Settings) -> Gateway {
+    Gateway {
+        mac: GATEWAY_MAC,
+        address: settings.gateway,
+        network: settings.machines,
+        services: settings.services,
+        mtu: MTU,
+        // The gateway answers itself.
+        resolvers: Vec::new(),
+        domain: settings.domain.clone(),
+        lease_seconds: LEASE_SECONDS,
     }
 }
 
 /// The workspaces that have a machine or a port of the host here.
 fn workspaces(world: &World) -> BTreeSet<WorkspaceId> {
     let machines = world.plugged.keys();
-    let ports = world.services.iter().filter(|(_, service)| service.has_host_ports());
+    let ports = world
+        .services
+        .iter()
+        .filter(|(_, service)| service.has_host_ports());
     machines
         .chain(ports.map(|(key, _)| key))
         .map(|key| key.workspace.clone())

@@ -58,7 +58,8 @@ impl Drawing<'_> {
                 if let Some(number) = port.node_port {
                     let to = Destination::new(workspace, self.settings.gateway, number);
                     let places = self.settings.addresses.iter();
-                    wanted.extend(places.map(|address| (SocketAddr::new(*address, number), to.clone(), None)));
+                    wanted
+                        .extend(places.map(|address| (SocketAddr::new(*address, number), to.clone(), None)));
                 }
                 if service.kind == ServiceType::LoadBalancer {
                     for address in &service.balancer.addresses {

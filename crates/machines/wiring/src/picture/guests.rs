@@ -37,7 +37,9 @@ impl Drawing<'_> {
             let Some(address) = instance.address else {
                 continue;
             };
-            let mac = card.map(|card| card.mac).or(instance.card.as_ref().and_then(|card| card.mac));
+            let mac = card
+                .map(|card| card.mac)
+                .or(instance.card.as_ref().and_then(|card| card.mac));
             // Whose machine it is speaks for it.
             let mut complain = |reason: &'static str, message: String| {
                 if plugged.is_some() {
@@ -91,7 +93,10 @@ impl Drawing<'_> {
                 tenant: self.numbers.tenant(&key.workspace),
                 mac,
                 address,
-                ports: card.map(|card| self.numbers.port(&card.socket)).into_iter().collect(),
+                ports: card
+                    .map(|card| self.numbers.port(&card.socket))
+                    .into_iter()
+                    .collect(),
                 hostname: plugged.map_or_else(|| instance.hostname.clone(), |it| it.hostname.clone()),
                 search: self.search(key, instance),
                 resolvers: self.resolvers(instance),

@@ -35,12 +35,18 @@ impl Drawing<'_> {
                     },
                     None => {
                         let kind = NETWORK_ATTACHMENT_DEFINITION.kind;
-                        complain("NetworkNotFound", format!("there is no {kind} {namespace}/{name}."));
+                        complain(
+                            "NetworkNotFound",
+                            format!("there is no {kind} {namespace}/{name}."),
+                        );
                         continue;
                     }
                 };
                 if card.mac.is_group() {
-                    complain("InvalidMacAddress", format!("{} is the address of a group.", card.mac));
+                    complain(
+                        "InvalidMacAddress",
+                        format!("{} is the address of a group.", card.mac),
+                    );
                     continue;
                 }
                 let segment = self.numbers.segment(&key.workspace, bridge);
@@ -48,7 +54,10 @@ impl Drawing<'_> {
                     let other = named("machine", other, key);
                     complain(
                         "MacAddressConflict",
-                        format!("{other} has the MAC address {} on the same network, too.", card.mac),
+                        format!(
+                            "{other} has the MAC address {} on the same network, too.",
+                            card.mac
+                        ),
                     );
                     continue;
                 }

@@ -93,7 +93,8 @@ impl Drawing<'_> {
                 let external = self.backends(backends, key, port, service.external_is_local);
                 for (address, number, is_external) in self.places(service, port) {
                     // An external address must not take a machine's place.
-                    if machines.contains(&address) || !taken.insert((tenant, address, port.protocol, number)) {
+                    if machines.contains(&address) || !taken.insert((tenant, address, port.protocol, number))
+                    {
                         continue;
                     }
                     ports.push(ServicePort {

@@ -186,11 +186,19 @@ fn shown(picture: &Picture) -> String {
             let _ = writeln!(text, "  accepts {accepts:?}");
         }
         if !guest.resolvers.is_empty() || !guest.options.is_empty() {
-            let _ = writeln!(text, "  resolvers {:?} options {:?}", guest.resolvers, guest.options);
+            let _ = writeln!(
+                text,
+                "  resolvers {:?} options {:?}",
+                guest.resolvers, guest.options
+            );
         }
     }
     for card in &picture.plan.cards {
-        let _ = writeln!(text, "card {} segment {} port {}", card.mac, card.segment.0, card.port.0);
+        let _ = writeln!(
+            text,
+            "card {} segment {} port {}",
+            card.mac, card.segment.0, card.port.0
+        );
     }
     for port in &picture.plan.services {
         let behind: Vec<String> = (port.backends.iter())
@@ -216,7 +224,11 @@ fn shown(picture: &Picture) -> String {
     }
     for (workspace, names) in &picture.names {
         for service in &names.services {
-            let _ = writeln!(text, "name {workspace} {}.{} {:?}", service.name, service.namespace, service.kind);
+            let _ = writeln!(
+                text,
+                "name {workspace} {}.{} {:?}",
+                service.name, service.namespace, service.kind
+            );
         }
         for machine in &names.machines {
             let _ = writeln!(
@@ -227,7 +239,11 @@ fn shown(picture: &Picture) -> String {
         }
     }
     for remark in &picture.remarks {
-        let _ = writeln!(text, "remark {} {} {}: {}", remark.kind, remark.key, remark.reason, remark.message);
+        let _ = writeln!(
+            text,
+            "remark {} {} {}: {}",
+            remark.kind, remark.key, remark.reason, remark.message
+        );
     }
     text
 }
@@ -241,8 +257,12 @@ fn passes(picture: &Picture, from: &str, to: &str, port: u16) -> bool {
         port,
     };
     let policies = &picture.plan.policies;
-    policies.of(attempt.from).is_none_or(|policy| policy.lets_out(&attempt))
-        && policies.of(attempt.to).is_none_or(|policy| policy.admits(&attempt))
+    policies
+        .of(attempt.from)
+        .is_none_or(|policy| policy.lets_out(&attempt))
+        && policies
+            .of(attempt.to)
+            .is_none_or(|policy| policy.admits(&attempt))
 }
 
 #[test]
@@ -250,7 +270,10 @@ fn policies_select_machines_of_their_own_workspace() {
     let mut world = World::default();
     for place in ["root", "team"] {
         for (name, labels) in [("shop", json!({"kind": "shop"})), ("lab", json!({"kind": "lab"}))] {
-            world.take(place, json!({"kind": "Namespace", "metadata": {"name": name, "labels": labels}}));
+            world.take(
+                place,
+                json!({"kind": "Namespace", "metadata": {"name": name, "labels": labels}}),
+            );
         }
     }
     world.machine("root", "web", 2, json!({}));
@@ -269,11 +292,29 @@ fn policies_select_machines_of_their_own_workspace() {
     );
     let picture = draw(&world);
     for (why, from, to, port, expected) in [
-        ("a neighbour whom a label allows", "10.88.0.2", "10.88.0.3", 5432, true),
+        (
+            "a neighbour whom a label allows",
+            "10.88.0.2",
+            "10.88.0.3",
+            5432,
+            true,
+        ),
         ("on another port", "10.88.0.2", "10.88.0.3", 22, false),
-        ("from a namespace that is allowed", "10.88.0.4", "10.88.0.3", 5432, true),
+        (
+            "from a namespace that is allowed",
+            "10.88.0.4",
+            "10.88.0.3",
+            5432,
+            true,
+        ),
         ("of another workspace", "10.88.0.5", "10.88.0.3", 5432, false),
-        ("nobody selects the other workspace's", "10.88.0.5", "10.88.0.6", 22, true),
+        (
+            "nobody selects the other workspace's",
+            "10.88.0.5",
+            "10.88.0.6",
+            22,
+            true,
+        ),
         ("nor the one that opens", "10.88.0.3", "10.88.0.2", 22, true),
     ] {
         assert_eq!(passes(&picture, from, to, port), expected, "{why}");
@@ -281,8 +322,15 @@ fn policies_select_machines_of_their_own_workspace() {
     let [remark] = picture.remarks.as_slice() else {
         panic!("{:?}", picture.remarks);
     };
-    assert_eq!((remark.kind, remark.reason), (kinds::NETWORK_POLICY.kind, "PartlyIgnored"));
-    assert!(remark.message.contains("ipBlock is not an IPv4 network"), "{}", remark.message);
+    assert_eq!(
+        (remark.kind, remark.reason),
+        (kinds::NETWORK_POLICY.kind, "PartlyIgnored")
+    );
+    assert!(
+        remark.message.contains("ipBlock is not an IPv4 network"),
+        "{}",
+        remark.message
+    );
 }
 
 #[test]
@@ -302,10 +350,25 @@ fn every_picture_is_a_topology() {
     // Whatever contradicts itself, the switch can use the rest.
     let mut world = World::default();
     world.machine("root", "one", 2, json!({}));
-    world.machine("root", "same-address", 2, json!({"metadata": {"creationTimestamp": "2026-01-02T00:00:00Z"}}));
-    world.machine("team", "other", 2, json!({"metadata": {"creationTimestamp": "2026-01-03T00:00:00Z"}}));
+    world.machine(
+        "root",
+        "same-address",
+        2,
+        json!({"metadata": {"creationTimestamp": "2026-01-02T00:00:00Z"}}),
+    );
+    world.machine(
+        "team",
+        "other",
+        2,
+        json!({"metadata": {"creationTimestamp": "2026-01-03T00:00:00Z"}}),
+    );
     world.machine("root", "gateway", 1, json!({}));
-    world.machine("root", "far", 3, json!({"metadata": {"annotations": {"fairway.dev/address": "192.0.2.1"}}}));
+    world.machine(
+        "root",
+        "far",
+        3,
+        json!({"metadata": {"annotations": {"fairway.dev/address": "192.0.2.1"}}}),
+    );
     world.machine("root", "fine", 4, json!({}));
     for (name, mac) in [("fine", [1, 0, 0, 0, 0, 1]), ("one", [2, 0, 0, 0, 1, 2])] {
         let key = ObjectKey::new(&workspace("root"), "shop", name);
@@ -326,6 +389,10 @@ fn every_picture_is_a_topology() {
         ]
     );
     let other = picture.remarks.last().unwrap();
-    assert!(other.message.contains("a machine of another workspace"), "{}", other.message);
+    assert!(
+        other.message.contains("a machine of another workspace"),
+        "{}",
+        other.message
+    );
     fairway_machines_frames::Topology::new(1, picture.plan).unwrap();
 }

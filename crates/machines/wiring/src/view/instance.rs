@@ -189,7 +189,10 @@ fn dns(policy: &str, config: Option<&Value>) -> Dns {
     Dns {
         is_cluster_first: !matches!(policy, "Default" | "None"),
         is_own: policy == "None",
-        servers: texts("nameservers").iter().filter_map(|it| it.parse().ok()).collect(),
+        servers: texts("nameservers")
+            .iter()
+            .filter_map(|it| it.parse().ok())
+            .collect(),
         search: texts("searches"),
     }
 }
@@ -288,7 +291,11 @@ mod tests {
         }}));
         assert_eq!(
             found.card.unwrap().options,
-            [(67, b"pxe".to_vec()), (42, vec![192, 0, 2, 1, 192, 0, 2, 2]), (240, b"x".to_vec())]
+            [
+                (67, b"pxe".to_vec()),
+                (42, vec![192, 0, 2, 1, 192, 0, 2, 2]),
+                (240, b"x".to_vec())
+            ]
         );
         assert!(found.dns.is_own && !found.dns.is_cluster_first);
         assert_eq!(found.dns.servers, [Ipv4Addr::new(192, 0, 2, 53)]);

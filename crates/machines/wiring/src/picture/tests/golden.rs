@@ -12,7 +12,12 @@ fn two_workspaces_with_the_same_names() {
         world.machine(place, "web", last, json!({"spec": {"subdomain": "pool"}}));
         world.service(place, "web", address, json!({}));
         let machine = format!("10.88.0.{last}");
-        world.slice(place, "web", 8080, &[(&machine, true, "n1"), ("10.88.0.9", false, "n1")]);
+        world.slice(
+            place,
+            "web",
+            8080,
+            &[(&machine, true, "n1"), ("10.88.0.9", false, "n1")],
+        );
     }
     expect![[r#"
         guest 10.88.0.2 tenant 0 mac 02:00:00:00:01:02 ports [0] "web" search pool.shop.svc.cluster.local shop.svc.cluster.local svc.cluster.local cluster.local
@@ -33,7 +38,12 @@ fn services_of_every_kind() {
     world.machine("root", "a", 2, json!({}));
     world.machine("root", "b", 3, json!({}));
     let both = [("10.88.0.2", true, "n1"), ("10.88.0.3", true, "n2")];
-    world.service("root", "sticky", "10.96.0.1", json!({"sessionAffinity": "ClientIP", "externalIPs": ["192.0.2.7"]}));
+    world.service(
+        "root",
+        "sticky",
+        "10.96.0.1",
+        json!({"sessionAffinity": "ClientIP", "externalIPs": ["192.0.2.7"]}),
+    );
     world.slice("root", "sticky", 80, &both);
     world.service(
         "root",
@@ -57,7 +67,12 @@ fn services_of_every_kind() {
     world.slice("root", "balanced", 9090, &both);
     world.service("root", "headless", "None", json!({"clusterIPs": ["None"]}));
     world.slice("root", "headless", 80, &both);
-    world.service("root", "elsewhere", "", json!({"type": "ExternalName", "externalName": "example.org"}));
+    world.service(
+        "root",
+        "elsewhere",
+        "",
+        json!({"type": "ExternalName", "externalName": "example.org"}),
+    );
     world.service("root", "empty", "10.96.0.5", json!({}));
     expect![[r#"
         guest 10.88.0.2 tenant 0 mac 02:00:00:00:01:02 ports [0] "a" search shop.svc.cluster.local svc.cluster.local cluster.local
@@ -92,15 +107,25 @@ fn services_of_every_kind() {
 #[test]
 fn cards_on_bridges() {
     let mut world = World::default();
-    let definition = |name: &str, config: &str| {
-        json!({"kind": "NetworkAttachmentDefinition", "metadata": {"name": name}, "spec": {"config": config}})
-    };
+    let definition = |name: &str, config: &str| json!({"kind": "NetworkAttachmentDefinition", "metadata": {"name": name}, "spec": {"config": config}});
     for place in ["root", "team"] {
-        world.take(place, definition("lan", r#"{"type": "bridge", "bridge": "br1", "vlan": 100}"#));
-        world.take(place, definition("same", r#"{"type": "bridge", "bridge": "br1", "vlan": 100}"#));
+        world.take(
+            place,
+            definition("lan", r#"{"type": "bridge", "bridge": "br1", "vlan": 100}"#),
+        );
+        world.take(
+            place,
+            definition("same", r#"{"type": "bridge", "bridge": "br1", "vlan": 100}"#),
+        );
     }
-    world.take("root", definition("other", r#"{"type": "bridge", "bridge": "br1"}"#));
-    world.take("root", definition("host", r#"{"type": "macvlan", "master": "ens192"}"#));
+    world.take(
+        "root",
+        definition("other", r#"{"type": "bridge", "bridge": "br1"}"#),
+    );
+    world.take(
+        "root",
+        definition("host", r#"{"type": "macvlan", "master": "ens192"}"#),
+    );
     let mut plug = |place: &str, name: &str, network: &str, last: u8| {
         let card = Card {
             name: network.to_owned(),
@@ -146,12 +171,24 @@ fn what_a_machine_says_about_itself() {
             "hostname": "front", "dnsConfig": {"nameservers": ["192.0.2.53"], "searches": ["example.org"]},
         }}),
     );
-    world.machine("root", "b", 3, json!({"spec": {"dnsPolicy": "None", "dnsConfig": {"nameservers": ["192.0.2.53"]}}}));
+    world.machine(
+        "root",
+        "b",
+        3,
+        json!({"spec": {"dnsPolicy": "None", "dnsConfig": {"nameservers": ["192.0.2.53"]}}}),
+    );
     // On another node, and one that has ended.
     world.machine("root", "far", 4, json!({}));
     world.machine("root", "ended", 5, json!({"status": {"phase": "Succeeded"}}));
-    world.machine("root", "no-address", 6, json!({"metadata": {"annotations": {"fairway.dev/address": "soon"}}}));
-    world.plugged.retain(|key, _| !["far", "ended"].contains(&key.name.as_str()));
+    world.machine(
+        "root",
+        "no-address",
+        6,
+        json!({"metadata": {"annotations": {"fairway.dev/address": "soon"}}}),
+    );
+    world
+        .plugged
+        .retain(|key, _| !["far", "ended"].contains(&key.name.as_str()));
     expect![[r#"
         guest 10.88.0.2 tenant 0 mac 02:00:00:00:01:02 ports [0] "a" search shop.svc.cluster.local svc.cluster.local cluster.local example.org
           accepts [(6, 80)]
