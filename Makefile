@@ -185,6 +185,12 @@ switch-bench: ## frames through the userspace switch beside a bare copy; writes 
 	cargo build --release -p fairway-bench
 	$(BENCH) switch --results bench/results $(ARGS)
 
+.PHONY: machines-bench
+machines-bench: ## apply to SSH beside the same QEMU by hand, memory, 100 machines; writes bench/results/machines-DATE-COMMIT.md
+	@scripts/tools.sh cc qemu
+	cargo build --release -p fairway -p fairway-bench
+	$(BENCH) machines --fairway $(TARGET_DIR)/release/fairway $(ARGS)
+
 .PHONY: renderers-diff
 renderers-diff: # the same few random cases each time; kustomize-diff and helm-diff are the long runs
 	python3 tests/kustomize/diff.py --original $(TOOLS)/bin/kustomize --ours $(TARGET_DIR)/debug/examples/build --seed 1 --count 60
