@@ -138,7 +138,7 @@ fn unserved(request: &Request<'_>, volume: &Value) -> Vec<String> {
             format!("spec.source.{it}: disks cannot be filled from such a source; the DataVolume will fail")
         })
         .collect();
-    if text(source, "/registry/imageStream") != "" {
+    if !text(source, "/registry/imageStream").is_empty() {
         warnings.push(
             "spec.source.registry.imageStream: there are no image streams here; the DataVolume will fail"
                 .to_owned(),
