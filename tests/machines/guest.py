@@ -11,8 +11,7 @@ import time
 import urllib.error
 import urllib.request
 
-import servers
-from world import PATIENCE, Failed, check, eventually
+from world import PATIENCE, Failed, check, eventually, servers
 
 
 class Key:

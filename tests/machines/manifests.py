@@ -84,7 +84,7 @@ def service(name, namespace, selector, *, kind="NodePort", **ports):
 # A web server that starts at every boot, and a user with keys of the machine's access credentials.
 USER_DATA = """#cloud-config
 hostname: {name}
-user: demo
+user: {{name: demo}}
 write_files:
 - path: /srv/www/index.html
   content: |

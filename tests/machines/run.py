@@ -32,18 +32,20 @@ class Bench:
 
 
 def scenarios():
-    """Functions whose names begin with `scenario_`, file by file, in the order of their names; `quick` is an attribute."""
+    """What is marked as one, file by file, as `file/name`."""
     found = {}
     for path in sorted((HERE / "scenarios").glob("*.py")):
         module = importlib.import_module(f"scenarios.{path.stem}")
         for name, value in vars(module).items():
-            if name.startswith("scenario_"):
-                found[f"{path.stem}/{name.removeprefix('scenario_').replace('_', '-')}"] = value
+            if getattr(value, "is_scenario", False) and value.__module__ == module.__name__:
+                found[f"{path.stem}/{name.replace('_', '-')}"] = value
     return found
 
 
 def run(chosen, binary, scratch, target):
-    world = World(binary, scratch, images(binary, target))
+    wanted = sorted({image for it in chosen.values() for image in it.images})
+    # Tests fetch images from this host.
+    world = World(binary, scratch, images(binary, target, wanted), ["--image-allowed-hosts", "loopback"])
     failed = []
     try:
         print(f"fairway up: ready after {world.start():.1f} s", flush=True)

@@ -202,10 +202,11 @@ class World:
         print(f"--- {self.log}\n{self.log.read_bytes()[-4000:].decode(errors='replace')}", file=sys.stderr)
 
 
-def images(binary, directory):
-    """A directory with the image `tiny`, built once and used by every run after."""
+def images(binary, directory, names):
+    """A directory with these images, built once and used by every run after."""
     place = directory / "data"
-    done = subprocess.run([str(binary), "image", "build", "tiny", "--data", str(place)], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise SystemExit(f"the image tiny cannot be built: {done.stderr}")
+    for name in names:
+        done = subprocess.run([str(binary), "image", "build", name, "--data", str(place)], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit(f"the image {name} cannot be built: {done.stderr}")
     return place / "images"

@@ -100,9 +100,22 @@ impl Origins {
         }
     }
 
-    /// What a source stands for, seen from the claim that is to be filled.
-    pub(crate) async fn look_up(&self, claim: &ObjectKey, source: &Source) -> Result<Origin, Failure> {
+    /// What a source stands for, seen from the claim that is to be filled. `noted` is what may be copied from another namespace, as
+    /// it was found when the DataVolume was made.
+    pub(crate) async fn look_up(
+        &self,
+        claim: &ObjectKey,
+        source: &Source,
+        noted: Option<&str>,
+    ) -> Result<Origin, Failure> {
         let requests = Requests::new(self.clients.of(&claim.workspace));
+        let noted = noted
+            .and_then(|noted| noted.split_once('/'))
+            .map(|(namespace, name)| Named {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            });
+        let noted = noted.as_ref();
         match source {
             Source::Blank => Ok(Origin::Here {
                 content: Content::Blank,
@@ -112,9 +125,9 @@ impl Origins {
             Source::Upload => Ok(Origin::Upload),
             Source::Http(http) => self.http(&requests, claim, http).await,
             Source::Registry(_) => Ok(Origin::Refused("registries are not supported".to_owned())),
-            Source::Claim(named) => self.claim(&requests, claim, named).await,
+            Source::Claim(named) => self.claim(&requests, claim, named, noted).await,
             Source::Snapshot(_) => Ok(Origin::Refused("snapshots are not supported".to_owned())),
-            Source::DataSource(named) => self.data_source(&requests, claim, named).await,
+            Source::DataSource(named) => self.data_source(&requests, claim, named, noted).await,
         }
     }
 
@@ -123,6 +136,7 @@ impl Origins {
         requests: &Requests,
         claim: &ObjectKey,
         named: &Named,
+        noted: Option<&Named>,
     ) -> Result<Origin, Failure> {
         let mut named = named.clone();
         // A DataSource may stand for another one, which stands for something itself.
@@ -140,9 +154,8 @@ impl Origins {
             let source: view::DataSource = view::read("datasource", &found)?;
             let source = source.spec.source;
             if let Some(claimed) = &source.pvc {
-                return self
-                    .claim(requests, claim, &claimed.within(&named.namespace))
-                    .await;
+                let claimed = claimed.within(&named.namespace);
+                return self.claim(requests, claim, &claimed, noted).await;
             }
             match (&source.snapshot, &source.data_source) {
                 (Some(_), _) => return Ok(Origin::Refused("snapshots are not supported".to_owned())),

@@ -11,6 +11,8 @@ mod address;
 mod cluster;
 mod endpoints;
 mod kinds;
+mod node;
+mod picture;
 mod settings;
 mod view;
 mod watches;
@@ -24,7 +26,7 @@ use fairway_machines_plan::machine::CardNetwork;
 pub use cluster::run;
 pub use fairway_machines_frames as frames;
 pub use settings::{NodeOptions, Options, Settings};
-pub use wiring::Wiring;
+pub use wiring::{Problem, Wiring};
 
 /// Who the controllers here are.
 pub const USER: &str = "system:serviceaccount:kube-system:fairway-machines-wiring";

@@ -56,7 +56,7 @@ impl Claims {
             Source::Claim(_) | Source::Snapshot(_) | Source::DataSource(_)
         ) && !has_size
         {
-            let origin = self.origins.look_up(look.key, source).await?;
+            let origin = self.origins.look_up(look.key, source, look.noted()).await?;
             match origin {
                 Origin::Waits(told) => return came(Came::new(Filling::NoClaim(Some(told)))),
                 Origin::Asks(told) => return came(Came::new(Filling::NoClaim(Some(told))).after(ASK_AGAIN)),

@@ -126,6 +126,7 @@ mod tests {
                 name: "default".into(),
                 mac: None,
                 accepts: None,
+                options: vec![],
             }),
             ..Instance::default()
         }

@@ -42,7 +42,12 @@ pub(crate) struct Service {
     /// `internalTrafficPolicy: Local`.
     pub(crate) internal_is_local: bool,
     pub(crate) balancer: Balancer,
+    /// What its condition says about ports of the host.
+    pub(crate) ports_are_open: Option<bool>,
 }
+
+/// The condition that tells whether ports of the host are open.
+pub(crate) const HOST_PORTS: &str = "fairway.dev/HostPortsOpen";
 
 /// What a Service says about its load balancer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -124,6 +129,10 @@ impl Service {
             by_client: text(object, "/spec/sessionAffinity") == "ClientIP",
             external_is_local: text(object, "/spec/externalTrafficPolicy") == "Local",
             internal_is_local: text(object, "/spec/internalTrafficPolicy") == "Local",
+            ports_are_open: list(object, "/status/conditions")
+                .iter()
+                .find(|condition| condition["type"] == HOST_PORTS)
+                .map(|condition| condition["status"] == "True"),
             balancer: Balancer {
                 class: object
                     .pointer("/spec/loadBalancerClass")

@@ -1,0 +1,1 @@
+//! DataVolumes: filled from everywhere, or told why not.
