@@ -2,15 +2,21 @@
 //!
 //! The disks of a machine are made by the control plane, which may read everything: there the service account counts
 //! that the machine's guest would have.
+//!
+//! What was allowed is noted on the object where the data importer keeps its token. Nobody else writes that annotation, so
+//! whoever makes the copy, later, need not ask again.
 
-use fairway_admission::{Account, Action, Place, Request, Resource, Verdict};
+use fairway_admission::{Account, Action, Place, Refusal, Request, Resource, Verdict};
 use serde_json::Value;
 
 use super::super::{DATA_SOURCES, DATA_VOLUMES, MACHINES, cause, importer_refusal, is_ours, not_found, text};
 use super::{IMAGES_NAMESPACE, MUTATOR, failed};
+use crate::edit::set;
 use crate::validate::CauseType;
 
 const NAMESPACES: Resource = Resource::new("", "namespaces");
+/// What a disk may be copied from.
+const TOKEN: &str = "cdi.kubevirt.io/storage.clone.token";
 
 /// What a disk is copied from.
 struct Origin {
@@ -19,24 +25,63 @@ struct Origin {
     is_snapshot: bool,
 }
 
-/// Refuses copies that who asks may not make.
-pub(super) fn check(request: &Request<'_>, volume: &Value) -> Verdict {
+impl Origin {
+    fn token(&self) -> String {
+        let kind = if self.is_snapshot { "snapshot" } else { "pvc" };
+        format!("{kind}/{}/{}", self.namespace, self.name)
+    }
+}
+
+/// Whether the author of a DataVolume was allowed to copy a claim of another namespace.
+pub fn may_copy_claim(volume: &Value, namespace: &str, name: &str) -> bool {
+    let origin = Origin {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        is_snapshot: false,
+    };
+    volume["metadata"]["annotations"][TOKEN] == origin.token()
+}
+
+/// Refuses copies that who asks may not make, and notes those that he may.
+pub(super) fn grant(request: &Request<'_>, volume: &mut Value) -> Verdict {
+    let annotations = volume.pointer_mut("/metadata/annotations");
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        annotations.shift_remove(TOKEN);
+    }
+    let granted = match request.old {
+        // What fills a disk stays, and so does what was allowed.
+        Some(old) => old["metadata"]["annotations"][TOKEN].as_str().map(str::to_owned),
+        None => {
+            let (granted, warnings) = check(request, volume)?;
+            if !warnings.is_empty() {
+                return Ok(warnings);
+            }
+            granted
+        }
+    };
+    if let Some(token) = granted {
+        set(volume, &["metadata", "annotations", TOKEN], token);
+    }
+    Ok(Vec::new())
+}
+
+fn check(request: &Request<'_>, volume: &Value) -> Result<(Option<String>, Vec<String>), Refusal> {
     // A disk that is filled already needs no source, so nobody minds what it says of it.
     let annotations = &volume["metadata"]["annotations"];
     let is_filled = ["prePopulated", "checkStaticVolume"]
         .iter()
         .any(|it| annotations[format!("cdi.kubevirt.io/storage.{it}")].is_string());
     if is_filled {
-        return Ok(Vec::new());
+        return Ok((None, Vec::new()));
     }
     let origin = match origin(request, volume) {
-        Found::Nothing => return Ok(Vec::new()),
-        Found::NotYet(warning) => return Ok(vec![warning]),
+        Found::Nothing => return Ok((None, Vec::new())),
+        Found::NotYet(warning) => return Ok((None, vec![warning])),
         Found::Missing(why) => return Err(failed(why)),
         Found::Here(origin) => origin,
     };
     if origin.namespace == request.namespace {
-        return Ok(Vec::new());
+        return Ok((None, Vec::new()));
     }
     let namespace = (request.world).get(Place::Here, NAMESPACES, "", &origin.namespace);
     if namespace.is_none() {
@@ -48,7 +93,7 @@ pub(super) fn check(request: &Request<'_>, volume: &Value) -> Verdict {
         name,
     });
     if may_copy(request, &origin, account) {
-        return Ok(Vec::new());
+        return Ok((Some(origin.token()), Vec::new()));
     }
     let who = match account {
         Some(account) => format!("system:serviceaccount:{}:{}", account.namespace, account.name),

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use serde_json::json;
 
-use super::super::{CLAIMS, DATA_SOURCES, DATA_VOLUMES, MACHINES};
+use super::super::{CLAIMS, DATA_SOURCES, DATA_VOLUMES, MACHINES, may_copy_claim};
 use super::*;
 
 const CRONS: Resource = Resource::new("cdi.kubevirt.io", "dataimportcrons");
@@ -254,6 +254,33 @@ fn disks_are_copied_for_those_who_may_read_them() {
         a snapshot, with half of the rights: 422 datavolume-mutate.cdi.kubevirt.io User somebody has insufficient permissions in clone source namespace images
         one that is filled: yes 
     "#]].assert_eq(&told);
+}
+
+#[test]
+fn what_was_allowed_is_noted_and_nobody_else_notes_it() {
+    let world = Fake::default()
+        .with(NAMESPACES, "{metadata: {name: images}}")
+        .with_right("asker create datavolumes/source images");
+    let mut forged = volume("{source: {blank: {}}, storage: {resources: {requests: {storage: 1Gi}}}}");
+    forged["metadata"]["annotations"] = json!({"cdi.kubevirt.io/storage.clone.token": "pvc/images/gold"});
+    let (made, _) = write(DATA_VOLUMES, &request(&world, None, PERSON), &forged).unwrap();
+    assert!(!may_copy_claim(&made, "images", "gold"));
+    let copy = volume("{source: {pvc: {name: gold, namespace: images}}, storage: {}}");
+    let (made, _) = write(DATA_VOLUMES, &request(&world, None, PERSON), &copy).unwrap();
+    assert!(may_copy_claim(&made, "images", "gold"));
+    assert!(!may_copy_claim(&made, "images", "silver"));
+    // Later writers need no right of their own, and cannot change it.
+    let mut later = made.clone();
+    later["metadata"]["annotations"] =
+        json!({"cdi.kubevirt.io/storage.clone.token": "pvc/images/silver", "a": "b"});
+    let (kept, _) = write(
+        DATA_VOLUMES,
+        &request(&Fake::default(), Some(&made), ENGINE),
+        &later,
+    )
+    .unwrap();
+    assert!(may_copy_claim(&kept, "images", "gold"));
+    assert_eq!(kept["metadata"]["annotations"]["a"], "b");
 }
 
 #[test]
