@@ -18,7 +18,11 @@ pub(crate) fn written(decided: &Condition, known: &[&Value], now: &str) -> Value
     let known: Vec<&Value> = known.collect();
     let time = |field: &str| known.iter().map(|it| &it[field]).find(|it| it.is_string());
     let mut written = json!(decided);
-    if let Some(probed) = known.first().map(|it| &it["lastProbeTime"]).filter(|it| it.is_string()) {
+    if let Some(probed) = known
+        .first()
+        .map(|it| &it["lastProbeTime"])
+        .filter(|it| it.is_string())
+    {
         written["lastProbeTime"] = probed.clone();
     }
     // One that nobody knows the time of is as old as its first sight.

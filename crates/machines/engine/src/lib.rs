@@ -12,6 +12,10 @@
 //! nothing.
 //!
 //! It sees clients only. Must not know QEMU, files or networks.
+#![cfg_attr(
+    test,
+    allow(clippy::needless_pass_by_value, reason = "tests hand over JSON literals")
+)]
 
 mod conditions;
 mod machine;

@@ -83,9 +83,15 @@ impl Kept for Instance {
 
     fn keep(wire: &Wire<'_>) -> (ObjectMeta, Self) {
         let (spec, status) = (&wire.spec, &wire.status);
-        let away = spec.affinity.as_ref().and_then(|it| it.pod_anti_affinity.as_ref());
+        let away = spec
+            .affinity
+            .as_ref()
+            .and_then(|it| it.pod_anti_affinity.as_ref());
         let avoids = away.and_then(|it| it.required_during_scheduling_ignored_during_execution.clone());
-        let moving = status.migration_state.as_ref().filter(|it| it.end_timestamp.is_none());
+        let moving = status
+            .migration_state
+            .as_ref()
+            .filter(|it| it.end_timestamp.is_none());
         let instance = Self {
             uid: Box::from(&*wire.metadata.uid),
             node: Box::from(&*status.node_name),

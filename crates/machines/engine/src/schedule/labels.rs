@@ -35,7 +35,9 @@ pub(crate) fn picks(selector: Option<&LabelSelector>, labels: &Labels) -> bool {
     };
     let exact = selector.match_labels.iter().flatten();
     let mut expressions = selector.match_expressions.iter().flatten();
-    exact.into_iter().all(|(key, value)| labels.get(key) == Some(value))
+    exact
+        .into_iter()
+        .all(|(key, value)| labels.get(key) == Some(value))
         && expressions.all(|it| {
             let value = labels.get(&it.key).map(String::as_str);
             holds(&it.operator, it.values.as_deref().unwrap_or_default(), value)
@@ -78,12 +80,30 @@ mod tests {
             (json!({"matchLabels": {"zone": "a"}}), true),
             (json!({"matchLabels": {"zone": "b"}}), false),
             (json!({"matchLabels": {"rack": "1"}}), false),
-            (json!({"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}), true),
-            (json!({"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["a"]}]}), false),
-            (json!({"matchExpressions": [{"key": "rack", "operator": "NotIn", "values": ["1"]}]}), true),
-            (json!({"matchExpressions": [{"key": "zone", "operator": "Exists"}]}), true),
-            (json!({"matchExpressions": [{"key": "zone", "operator": "DoesNotExist"}]}), false),
-            (json!({"matchExpressions": [{"key": "zone", "operator": "Like", "values": ["a"]}]}), false),
+            (
+                json!({"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}),
+                true,
+            ),
+            (
+                json!({"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["a"]}]}),
+                false,
+            ),
+            (
+                json!({"matchExpressions": [{"key": "rack", "operator": "NotIn", "values": ["1"]}]}),
+                true,
+            ),
+            (
+                json!({"matchExpressions": [{"key": "zone", "operator": "Exists"}]}),
+                true,
+            ),
+            (
+                json!({"matchExpressions": [{"key": "zone", "operator": "DoesNotExist"}]}),
+                false,
+            ),
+            (
+                json!({"matchExpressions": [{"key": "zone", "operator": "Like", "values": ["a"]}]}),
+                false,
+            ),
         ] {
             let read: LabelSelector = serde_json::from_value(selector.clone()).unwrap();
             assert_eq!(picks(Some(&read), &labels()), expected, "{selector}");

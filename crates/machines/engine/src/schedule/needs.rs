@@ -236,7 +236,12 @@ mod tests {
             "memory": {"guest": "1Gi", "hugepages": {"pageSize": "2Mi"}},
             "devices": {"gpus": [{"name": "a", "deviceName": "x/gpu"}, {"name": "b", "deviceName": "x/gpu"}]},
         }));
-        let expected = [("cpu", 100), ("hugepages-2Mi", 1024 * MI), ("memory", 106 * MI), ("x/gpu", 2)];
+        let expected = [
+            ("cpu", 100),
+            ("hugepages-2Mi", 1024 * MI),
+            ("memory", 106 * MI),
+            ("x/gpu", 2),
+        ];
         assert_eq!(special, expected.map(|(name, amount)| (name.to_owned(), amount)));
     }
 
@@ -252,8 +257,13 @@ mod tests {
             ("kubernetes.io/arch", "amd64"),
             ("kubevirt.io/schedulable", "true"),
         ];
-        let expected: Labels = expected.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        let expected: Labels = expected
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into();
         assert_eq!(needs.selector, expected);
-        assert_eq!((needs.namespace.as_str(), needs.labels["app"].as_str()), ("vms", "web"));
+        assert_eq!(
+            (needs.namespace.as_str(), needs.labels["app"].as_str()),
+            ("vms", "web")
+        );
     }
 }

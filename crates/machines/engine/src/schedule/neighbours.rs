@@ -112,7 +112,10 @@ impl<'w> Neighbourhood<'w> {
                 }
             }
         }
-        let hard = needs.spread.iter().filter(|it| it.when_unsatisfiable != "ScheduleAnyway");
+        let hard = needs
+            .spread
+            .iter()
+            .filter(|it| it.when_unsatisfiable != "ScheduleAnyway");
         Self {
             near: found,
             far: required(far),
@@ -160,7 +163,9 @@ pub(crate) fn wants(needs: &Needs, node: &Node) -> bool {
     let required = affinity.and_then(|it| it.required_during_scheduling_ignored_during_execution.as_ref());
     let named = required.is_none_or(|it| {
         let terms = &it.node_selector_terms;
-        terms.iter().any(|term| picks_node(term, &node.name, &node.labels))
+        terms
+            .iter()
+            .any(|term| picks_node(term, &node.name, &node.labels))
     });
     selected && named
 }
@@ -195,8 +200,7 @@ pub(crate) fn spread_counts(
 
 fn is_counted(constraint: &TopologySpreadConstraint, own: &Labels, other: &Labels) -> bool {
     let same = |key: &String| own.get(key).is_none_or(|value| other.get(key) == Some(value));
-    picks(constraint.label_selector.as_ref(), other)
-        && constraint.match_label_keys.iter().flatten().all(same)
+    picks(constraint.label_selector.as_ref(), other) && constraint.match_label_keys.iter().flatten().all(same)
 }
 
 impl<'w> Spread<'w> {

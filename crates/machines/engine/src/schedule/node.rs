@@ -94,8 +94,14 @@ pub(crate) mod tests {
         assert_eq!(seen.taints.len(), 1);
         for (status, taint) in [
             (json!({}), Some(NOT_READY)),
-            (json!({"conditions": [{"type": "Ready", "status": "False"}]}), Some(NOT_READY)),
-            (json!({"conditions": [{"type": "Ready", "status": "Unknown"}]}), Some(UNREACHABLE)),
+            (
+                json!({"conditions": [{"type": "Ready", "status": "False"}]}),
+                Some(NOT_READY),
+            ),
+            (
+                json!({"conditions": [{"type": "Ready", "status": "Unknown"}]}),
+                Some(UNREACHABLE),
+            ),
             (json!({"conditions": [{"type": "Ready", "status": "True"}]}), None),
         ] {
             let seen = node(json!({"metadata": {"name": "n1"}, "status": status}));

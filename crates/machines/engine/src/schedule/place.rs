@@ -76,7 +76,10 @@ pub(crate) fn place(needs: &Needs, world: &World<'_>) -> Placement {
 
 /// What stands in the way, in the words of Kubernetes' scheduler.
 fn told(reasons: &BTreeMap<String, usize>, nodes: usize) -> String {
-    let mut told: Vec<String> = reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    let mut told: Vec<String> = reasons
+        .iter()
+        .map(|(reason, count)| format!("{count} {reason}"))
+        .collect();
     told.sort();
     format!("0/{nodes} nodes are available: {}.", told.join(", "))
 }
@@ -97,7 +100,10 @@ fn refusals(needs: &Needs, node: &Node, world: &World<'_>, neighbourhood: &Neigh
     };
     if let Some(taint) = node.taints.iter().find(repels) {
         let value = taint.value.as_deref().unwrap_or_default();
-        return vec![format!("node(s) had untolerated taint {{{}: {value}}}", taint.key)];
+        return vec![format!(
+            "node(s) had untolerated taint {{{}: {value}}}",
+            taint.key
+        )];
     }
     if needs.excluded.contains(&node.name) || !wants(needs, node) {
         return one("node(s) didn't match Pod's node affinity/selector");
@@ -113,7 +119,9 @@ fn refusals(needs: &Needs, node: &Node, world: &World<'_>, neighbourhood: &Neigh
     }
     let reachable = needs.volumes.iter().all(|volume| {
         let terms = &volume.node_selector_terms;
-        terms.iter().any(|term| picks_node(term, &node.name, &node.labels))
+        terms
+            .iter()
+            .any(|term| picks_node(term, &node.name, &node.labels))
     });
     if !reachable {
         return one("node(s) didn't match PersistentVolume's node affinity");

@@ -60,7 +60,11 @@ impl Ground {
 
     /// Instances that wait, of which `whom` are wanted.
     pub(crate) fn waiting(&self, whom: impl Fn(&ObjectKey) -> bool) -> Vec<ObjectKey> {
-        lock(&self.waiting).iter().filter(|it| whom(it)).cloned().collect()
+        lock(&self.waiting)
+            .iter()
+            .filter(|it| whom(it))
+            .cloned()
+            .collect()
     }
 
     fn is_synced(&self) -> bool {
@@ -90,7 +94,12 @@ impl Ground {
     }
 
     /// Chooses a node for an instance.
-    pub(crate) fn choose(&self, key: &ObjectKey, needs: &Needs, namespaces: &BTreeMap<String, Labels>) -> Placement {
+    pub(crate) fn choose(
+        &self,
+        key: &ObjectKey,
+        needs: &Needs,
+        namespaces: &BTreeMap<String, Labels>,
+    ) -> Placement {
         let nodes: Vec<Arc<Node>> = self.nodes.all().into_iter().map(|(_, node)| node).collect();
         let mut used: BTreeMap<String, Amounts> = BTreeMap::new();
         let mut neighbours = Vec::new();
@@ -200,7 +209,8 @@ impl Scheduler {
             return Ok(BTreeMap::new());
         }
         let all = requests.list("/api/v1/namespaces").await?;
-        let labels = |it: &Value| serde_json::from_value(it["metadata"]["labels"].clone()).unwrap_or_default();
+        let labels =
+            |it: &Value| serde_json::from_value(it["metadata"]["labels"].clone()).unwrap_or_default();
         Ok(all
             .iter()
             .map(|it| (text(it, "/metadata/name").to_owned(), labels(it)))
@@ -252,7 +262,10 @@ impl Reconcile<ObjectKey> for Scheduler {
 }
 
 /// How far the disks of an instance are, and where those are that are there.
-pub(crate) async fn disks(vmi: &Value, requests: &Requests) -> Result<(Vec<Disk>, Vec<NodeSelector>), Failure> {
+pub(crate) async fn disks(
+    vmi: &Value,
+    requests: &Requests,
+) -> Result<(Vec<Disk>, Vec<NodeSelector>), Failure> {
     let namespace = text(vmi, "/metadata/namespace");
     let (mut disks, mut volumes) = (Vec::new(), Vec::new());
     for volume in items(vmi, "/spec/volumes") {
@@ -269,7 +282,10 @@ pub(crate) async fn disks(vmi: &Value, requests: &Requests) -> Result<(Vec<Disk>
         };
         let claim = read(requests, &claim(namespace, name)).await?;
         let disk = judge(name, data_volume.as_ref(), claim.as_ref());
-        let bound = claim.as_ref().map(|it| text(it, "/spec/volumeName")).unwrap_or_default();
+        let bound = claim
+            .as_ref()
+            .map(|it| text(it, "/spec/volumeName"))
+            .unwrap_or_default();
         if disk == Disk::Ready {
             let found = read(requests, &format!("/api/v1/persistentvolumes/{bound}")).await?;
             let at = found.map(|it| it["spec"]["nodeAffinity"]["required"].clone());
@@ -288,12 +304,10 @@ fn judge(name: &str, data_volume: Option<&Value>, claim: Option<&Value>) -> Disk
     let filling = data_volume.map(|it| text(it, "/status/phase"));
     match (filling, claim) {
         (Some("Failed"), _) => Disk::Failed(format!("DataVolume {name} is in Failed phase")),
-        (Some("Succeeded" | "PendingPopulation") | None, Some(claim)) => {
-            match text(claim, "/status/phase") {
-                "Bound" => Disk::Ready,
-                _ => Disk::Unbound,
-            }
-        }
+        (Some("Succeeded" | "PendingPopulation") | None, Some(claim)) => match text(claim, "/status/phase") {
+            "Bound" => Disk::Ready,
+            _ => Disk::Unbound,
+        },
         (None, None) => Disk::Missing(name.to_owned()),
         (Some(_), _) => Disk::Filling,
     }

@@ -28,7 +28,11 @@ pub(crate) fn best<'n>(needs: &Needs, nodes: &[&'n Node], world: &World<'_>) -> 
     add(TAINTS, &each(nodes, |node| taints(needs, node)), true);
     add(WISHES, &each(nodes, |node| node_wishes(needs, node)), false);
     add(WISHES, &near_and_far(needs, nodes, world), false);
-    for constraint in needs.spread.iter().filter(|it| it.when_unsatisfiable == "ScheduleAnyway") {
+    for constraint in needs
+        .spread
+        .iter()
+        .filter(|it| it.when_unsatisfiable == "ScheduleAnyway")
+    {
         let counts = spread_counts(constraint, needs, world);
         let count = |node: &Node| {
             let value = node.labels.get(&constraint.topology_key);
@@ -77,16 +81,14 @@ fn room(needs: &Needs, node: &Node, world: &World<'_>) -> i64 {
 }
 
 fn taints(needs: &Needs, node: &Node) -> i64 {
-    let unwelcome =
-        |it: &&Taint| it.effect == "PreferNoSchedule" && !is_tolerated(&needs.tolerations, it);
+    let unwelcome = |it: &&Taint| it.effect == "PreferNoSchedule" && !is_tolerated(&needs.tolerations, it);
     i64::try_from(node.taints.iter().filter(unwelcome).count()).unwrap_or(i64::MAX)
 }
 
 fn node_wishes(needs: &Needs, node: &Node) -> i64 {
     let affinity = needs.affinity.node_affinity.as_ref();
     let wishes = affinity.and_then(|it| it.preferred_during_scheduling_ignored_during_execution.as_ref());
-    let granted =
-        |it: &&PreferredSchedulingTerm| picks_node(&it.preference, &node.name, &node.labels);
+    let granted = |it: &&PreferredSchedulingTerm| picks_node(&it.preference, &node.name, &node.labels);
     let wishes = wishes.into_iter().flatten().filter(granted);
     wishes.map(|it| i64::from(it.weight)).sum()
 }
@@ -104,8 +106,14 @@ fn near_and_far(needs: &Needs, nodes: &[&Node], world: &World<'_>) -> Vec<i64> {
         }
     };
     let near = needs.affinity.pod_affinity.as_ref();
-    add(near.and_then(|it| it.preferred_during_scheduling_ignored_during_execution.as_ref()), 1);
+    add(
+        near.and_then(|it| it.preferred_during_scheduling_ignored_during_execution.as_ref()),
+        1,
+    );
     let far = needs.affinity.pod_anti_affinity.as_ref();
-    add(far.and_then(|it| it.preferred_during_scheduling_ignored_during_execution.as_ref()), -1);
+    add(
+        far.and_then(|it| it.preferred_during_scheduling_ignored_during_execution.as_ref()),
+        -1,
+    );
     scores
 }

@@ -93,10 +93,16 @@ pub(crate) fn patch(vmi: &Value, standing: &Standing, has_disks: bool, now: &str
     };
     if has_disks && !phase.is_final() {
         conditions.push(match standing {
-            Standing::Placed(_) => {
-                Condition::holds("DataVolumesReady", "AllDVsReady", "All of the VMI's DVs are bound and ready")
-            }
-            _ => Condition::fails("DataVolumesReady", "NotAllDVsReady", "Not all of the VMI's DVs are ready"),
+            Standing::Placed(_) => Condition::holds(
+                "DataVolumesReady",
+                "AllDVsReady",
+                "All of the VMI's DVs are bound and ready",
+            ),
+            _ => Condition::fails(
+                "DataVolumesReady",
+                "NotAllDVsReady",
+                "Not all of the VMI's DVs are ready",
+            ),
         });
     }
     conditions.push(Condition::fails(
@@ -136,7 +142,9 @@ pub(crate) fn patch(vmi: &Value, standing: &Standing, has_disks: bool, now: &str
 fn transitions(vmi: &Value, phase: Phase, now: &str) -> Vec<Value> {
     let mut all: Vec<Value> = items(vmi, "/status/phaseTransitionTimestamps").cloned().collect();
     let passed = [Phase::Pending, Phase::Scheduling, Phase::Scheduled];
-    let passed = passed.into_iter().filter(|it| *it < phase && phase <= Phase::Scheduled);
+    let passed = passed
+        .into_iter()
+        .filter(|it| *it < phase && phase <= Phase::Scheduled);
     for reached in passed.chain([phase]) {
         if !all.iter().any(|it| it["phase"] == reached.word()) {
             all.push(json!({"phase": reached.word(), "phaseTransitionTimestamp": now}));
@@ -171,7 +179,9 @@ mod tests {
                 let (kind, reason) = (text(condition, "/type"), text(condition, "/reason"));
                 shown += &format!(" {kind}={}({reason})", text(condition, "/status"));
             }
-            let phases: Vec<&str> = items(status, "/phaseTransitionTimestamps").map(|it| text(it, "/phase")).collect();
+            let phases: Vec<&str> = items(status, "/phaseTransitionTimestamps")
+                .map(|it| text(it, "/phase"))
+                .collect();
             shown += &format!(" by {}", phases.join(","));
             for field in ["labels", "finalizers"] {
                 if !it["metadata"][field].is_null() {
@@ -193,8 +203,16 @@ mod tests {
             (false, vec![Disk::Ready], None),
             (false, vec![Disk::Ready, Disk::Filling], Some(Standing::Waits)),
             (false, vec![Disk::Unbound], Some(Standing::Waits)),
-            (false, vec![Disk::Filling, missing()], Some(Standing::Lacks("data".to_owned()))),
-            (false, vec![missing(), failed()], Some(Standing::Fails("why".to_owned()))),
+            (
+                false,
+                vec![Disk::Filling, missing()],
+                Some(Standing::Lacks("data".to_owned())),
+            ),
+            (
+                false,
+                vec![missing(), failed()],
+                Some(Standing::Fails("why".to_owned())),
+            ),
         ] {
             assert_eq!(standing(leaving, &disks), expected, "{disks:?}");
         }
@@ -208,7 +226,9 @@ mod tests {
             &vmi(pending()),
             &node,
             true,
-            &expect![[r#"Scheduled DataVolumesReady=True(AllDVsReady) Ready=False(GuestNotRunning) by Pending,Scheduling,Scheduled labels {"kubevirt.io/nodeName":"n1"}"#]],
+            &expect![[
+                r#"Scheduled DataVolumesReady=True(AllDVsReady) Ready=False(GuestNotRunning) by Pending,Scheduling,Scheduled labels {"kubevirt.io/nodeName":"n1"}"#
+            ]],
         );
         let mut bare = vmi(json!({}));
         bare["metadata"]["finalizers"] = json!([]);
@@ -216,37 +236,49 @@ mod tests {
             &bare,
             &node,
             false,
-            &expect![[r#"Scheduled Ready=False(GuestNotRunning) by Pending,Scheduling,Scheduled labels {"kubevirt.io/nodeName":"n1"} finalizers ["foregroundDeleteVirtualMachine"]"#]],
+            &expect![[
+                r#"Scheduled Ready=False(GuestNotRunning) by Pending,Scheduling,Scheduled labels {"kubevirt.io/nodeName":"n1"} finalizers ["foregroundDeleteVirtualMachine"]"#
+            ]],
         );
         check(
             &vmi(pending()),
             &none,
             false,
-            &expect!["Scheduling PodScheduled=False(Unschedulable) Ready=False(GuestNotRunning) by Pending,Scheduling"],
+            &expect![
+                "Scheduling PodScheduled=False(Unschedulable) Ready=False(GuestNotRunning) by Pending,Scheduling"
+            ],
         );
         check(
             &vmi(pending()),
             &Standing::Waits,
             true,
-            &expect!["Pending DataVolumesReady=False(NotAllDVsReady) Ready=False(GuestNotRunning) by Pending"],
+            &expect![
+                "Pending DataVolumesReady=False(NotAllDVsReady) Ready=False(GuestNotRunning) by Pending"
+            ],
         );
         check(
             &vmi(pending()),
             &Standing::Lacks("data".to_owned()),
             false,
-            &expect!["Pending PodScheduled=False(Unschedulable) Ready=False(GuestNotRunning) Synchronized=False(FailedPvcNotFound) by Pending"],
+            &expect![
+                "Pending PodScheduled=False(Unschedulable) Ready=False(GuestNotRunning) Synchronized=False(FailedPvcNotFound) by Pending"
+            ],
         );
         check(
             &vmi(pending()),
             &Standing::Fails("DataVolume root is in Failed phase".to_owned()),
             true,
-            &expect!["Failed Ready=False(GuestNotRunning) Synchronized=False(FailedDataVolumeImport) by Pending,Failed"],
+            &expect![
+                "Failed Ready=False(GuestNotRunning) Synchronized=False(FailedDataVolumeImport) by Pending,Failed"
+            ],
         );
         check(
             &vmi(pending()),
             &Standing::Leaves,
             false,
-            &expect![[r#"Failed Ready=False(GuestNotRunning) by Pending,Failed finalizers ["kubevirt.io/virtualMachineControllerFinalize"]"#]],
+            &expect![[
+                r#"Failed Ready=False(GuestNotRunning) by Pending,Failed finalizers ["kubevirt.io/virtualMachineControllerFinalize"]"#
+            ]],
         );
     }
 

@@ -126,7 +126,11 @@ impl Kept for Machine {
     fn keep(wire: &Wire<'_>) -> (ObjectMeta, Self) {
         let templates = wire.spec.data_volume_templates.iter().flatten();
         let made = templates.map(|it| Box::from(&*it.metadata.name));
-        let volumes = wire.spec.template.iter().filter_map(|it| it.spec.volumes.as_ref());
+        let volumes = wire
+            .spec
+            .template
+            .iter()
+            .filter_map(|it| it.spec.volumes.as_ref());
         let mut disks: Vec<Box<str>> = claims(volumes.flatten()).into();
         disks.extend(made);
         disks.sort();

@@ -36,18 +36,27 @@ async fn what_can_be_changed_while_the_guest_runs_is() {
             .patch("web", template(json!({"domain": {"memory": {"guest": "2Gi"}}})))
             .await;
         world
-            .until_instance("web", "grown", |it| it["spec"]["domain"]["memory"]["guest"] == "2Gi")
+            .until_instance("web", "grown", |it| {
+                it["spec"]["domain"]["memory"]["guest"] == "2Gi"
+            })
             .await;
         world
-            .patch("web", template(json!({"tolerations": [{"key": "gpu", "operator": "Exists"}]})))
+            .patch(
+                "web",
+                template(json!({"tolerations": [{"key": "gpu", "operator": "Exists"}]})),
+            )
             .await;
         world
-            .until_instance("web", "tolerant", |it| it["spec"]["tolerations"][0]["key"] == "gpu")
+            .until_instance("web", "tolerant", |it| {
+                it["spec"]["tolerations"][0]["key"] == "gpu"
+            })
             .await;
         let labels = json!({"spec": {"template": {"metadata": {"labels": {"tier": "front"}}}}});
         world.patch("web", labels).await;
         let after = world
-            .until_instance("web", "labelled", |it| it["metadata"]["labels"]["tier"] == "front")
+            .until_instance("web", "labelled", |it| {
+                it["metadata"]["labels"]["tier"] == "front"
+            })
             .await;
         assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
         let vm = world.vm("web").await;
@@ -67,10 +76,15 @@ async fn other_changes_wait_for_a_person() {
         let cores = |count: u32| template(json!({"domain": {"cpu": {"cores": count}}}));
         world.patch("web", cores(2)).await;
         let vm = world
-            .until("web", "in need of a restart", |it| condition(it, "RestartRequired").is_some())
+            .until("web", "in need of a restart", |it| {
+                condition(it, "RestartRequired").is_some()
+            })
             .await;
         assert_eq!(condition(&vm, "RestartRequired").unwrap().2, TEMPLATE);
-        assert_ne!(vm["status"]["observedGeneration"], vm["status"]["desiredGeneration"]);
+        assert_ne!(
+            vm["status"]["observedGeneration"],
+            vm["status"]["desiredGeneration"]
+        );
         // Who takes it back needs no restart.
         world.patch("web", cores(1)).await;
         world
@@ -81,10 +95,15 @@ async fn other_changes_wait_for_a_person() {
             .await;
         world.patch("web", cores(4)).await;
         world
-            .until("web", "in need of a restart", |it| condition(it, "RestartRequired").is_some())
+            .until("web", "in need of a restart", |it| {
+                condition(it, "RestartRequired").is_some()
+            })
             .await;
         a_while().await;
-        assert_eq!(world.vmi("web").await["metadata"]["uid"], before["metadata"]["uid"]);
+        assert_eq!(
+            world.vmi("web").await["metadata"]["uid"],
+            before["metadata"]["uid"]
+        );
         let stop = json!({"stateChangeRequests": [{"action": "Stop", "uid": before["metadata"]["uid"]}]});
         world.patch_status("web", stop).await;
         let after = world.runs_anew("web", &before).await;
@@ -122,13 +141,18 @@ async fn changes_from_git_restart_the_machine() {
             assert_eq!(after["spec"]["domain"]["cpu"]["cores"], 2);
             let vm = world
                 .until(&name, "settled", |it| {
-                    it["status"]["printableStatus"] == "Running" && it["status"]["stateChangeRequests"].is_null()
+                    it["status"]["printableStatus"] == "Running"
+                        && it["status"]["stateChangeRequests"].is_null()
                 })
                 .await;
             assert_eq!(condition(&vm, "RestartRequired"), None);
-            world.event(&name, "Restarting the virtual machine for a change from Git").await;
+            world
+                .event(&name, "Restarting the virtual machine for a change from Git")
+                .await;
             assert_eq!(world.host.starts(&name), 2, "{strategy}");
-            world.patch(&name, json!({"spec": {"runStrategy": "Halted"}})).await;
+            world
+                .patch(&name, json!({"spec": {"runStrategy": "Halted"}}))
+                .await;
         }
         world.end().await;
     })
@@ -140,7 +164,10 @@ async fn git_does_not_restart_what_it_need_not_or_must_not() {
     everywhere(|world| async move {
         world.machine("web", json!({})).await;
         world
-            .machine("slow", json!({"metadata": {"annotations": {"fairway.dev/restart": "manual"}}}))
+            .machine(
+                "slow",
+                json!({"metadata": {"annotations": {"fairway.dev/restart": "manual"}}}),
+            )
             .await;
         world.shows("web", "Running").await;
         world.shows("slow", "Running").await;
@@ -148,7 +175,9 @@ async fn git_does_not_restart_what_it_need_not_or_must_not() {
         // Something that can be changed while it runs, and something that concerns no instance.
         let sockets = json!({"domain": {"cpu": {"sockets": 2}}});
         world.sync("web", template(sockets)).await;
-        world.sync("web", json!({"metadata": {"labels": {"a": "b"}}})).await;
+        world
+            .sync("web", json!({"metadata": {"labels": {"a": "b"}}}))
+            .await;
         world
             .until_instance("web", "grown", |it| it["spec"]["domain"]["cpu"]["sockets"] == 2)
             .await;
@@ -156,16 +185,23 @@ async fn git_does_not_restart_what_it_need_not_or_must_not() {
             .sync("slow", template(json!({"domain": {"cpu": {"cores": 2}}})))
             .await;
         world
-            .until("slow", "in need of a restart", |it| condition(it, "RestartRequired").is_some())
+            .until("slow", "in need of a restart", |it| {
+                condition(it, "RestartRequired").is_some()
+            })
             .await;
         a_while().await;
-        assert_eq!(world.vmi("web").await["metadata"]["uid"], before["metadata"]["uid"]);
+        assert_eq!(
+            world.vmi("web").await["metadata"]["uid"],
+            before["metadata"]["uid"]
+        );
         assert_eq!(world.host.starts("slow"), 1);
         // A person's change stays a person's, also when Git writes something else afterwards.
         world
             .patch("web", template(json!({"domain": {"cpu": {"cores": 2}}})))
             .await;
-        world.sync("web", json!({"metadata": {"labels": {"a": "c"}}})).await;
+        world
+            .sync("web", json!({"metadata": {"labels": {"a": "c"}}}))
+            .await;
         a_while().await;
         assert_eq!(world.host.starts("web"), 1);
         world.end().await;
@@ -180,14 +216,18 @@ async fn a_rollout_strategy_may_keep_all_changes_for_the_next_start() {
             "apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "metadata": {"name": "kubevirt"},
             "spec": {"configuration": {"vmRolloutStrategy": "Stage"}},
         });
-        world.create("/apis/kubevirt.io/v1/namespaces/vms/kubevirts", settings).await;
+        world
+            .create("/apis/kubevirt.io/v1/namespaces/vms/kubevirts", settings)
+            .await;
         world.machine("web", json!({})).await;
         world.shows("web", "Running").await;
         world
             .patch("web", template(json!({"domain": {"cpu": {"sockets": 2}}})))
             .await;
         world
-            .until("web", "in need of a restart", |it| condition(it, "RestartRequired").is_some())
+            .until("web", "in need of a restart", |it| {
+                condition(it, "RestartRequired").is_some()
+            })
             .await;
         assert_eq!(world.vmi("web").await["spec"]["domain"]["cpu"]["sockets"], 1);
         // Settings that change are taken up: now it can be done while the guest runs.
@@ -200,7 +240,9 @@ async fn a_rollout_strategy_may_keep_all_changes_for_the_next_start() {
             })
             .await;
         // The instance was made without room to grow.
-        let why = condition(&vm, "RestartRequired").map(|it| it.2).unwrap_or_default();
+        let why = condition(&vm, "RestartRequired")
+            .map(|it| it.2)
+            .unwrap_or_default();
         assert!(why.contains("higher than what's available"), "{why}");
         world.end().await;
     })

@@ -85,7 +85,10 @@ async fn a_machine_of_the_same_name_waits_for_the_other_ones_instance() {
                 failure.is_some_and(|it| it.2.contains("belongs to VirtualMachine web"))
             })
             .await;
-        assert_eq!(world.vmi("web").await["metadata"]["uid"], first["metadata"]["uid"]);
+        assert_eq!(
+            world.vmi("web").await["metadata"]["uid"],
+            first["metadata"]["uid"]
+        );
         world.host.join_again("n1");
         world.runs_anew("web", &first).await;
         world.shows("web", "Running").await;
@@ -106,7 +109,9 @@ async fn an_instance_that_hangs_can_be_deleted() {
         world.host.manner("web", Manner::Well);
         world.api.delete(&format!("{INSTANCES}/web")).await.unwrap();
         world
-            .until_instance("web", "another or gone", |it| it["metadata"]["uid"] != first["metadata"]["uid"])
+            .until_instance("web", "another or gone", |it| {
+                it["metadata"]["uid"] != first["metadata"]["uid"]
+            })
             .await;
         world.end().await;
     })

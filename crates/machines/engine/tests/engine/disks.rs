@@ -39,7 +39,10 @@ impl World {
         });
         self.create(CLAIMS, claim).await;
         let bound = json!({"status": {"phase": "Bound"}});
-        self.api.merge(&format!("{CLAIMS}/{name}/status"), &bound).await.unwrap();
+        self.api
+            .merge(&format!("{CLAIMS}/{name}/status"), &bound)
+            .await
+            .unwrap();
     }
 
     async fn say_of_disk(&self, name: &str, status: Value) {
@@ -53,13 +56,24 @@ impl World {
 async fn a_machine_waits_for_the_disks_that_it_brings_along() {
     everywhere(|world| async move {
         world.machine("web", with_disk()).await;
-        let made = until(&world.api, &format!("{DATA_VOLUMES}/root"), "made", |it| !it.is_null()).await;
+        let made = until(&world.api, &format!("{DATA_VOLUMES}/root"), "made", |it| {
+            !it.is_null()
+        })
+        .await;
         let vm = world.vm("web").await;
-        assert_eq!(made["metadata"]["ownerReferences"][0]["uid"], vm["metadata"]["uid"]);
+        assert_eq!(
+            made["metadata"]["ownerReferences"][0]["uid"],
+            vm["metadata"]["uid"]
+        );
         assert_eq!(made["metadata"]["labels"]["tier"], "front");
-        assert_eq!(made["metadata"]["labels"]["kubevirt.io/created-by"], vm["metadata"]["uid"]);
+        assert_eq!(
+            made["metadata"]["labels"]["kubevirt.io/created-by"],
+            vm["metadata"]["uid"]
+        );
         world.shows("web", "Provisioning").await;
-        world.event("web", "SuccessfulDataVolumeCreate Created DataVolume root").await;
+        world
+            .event("web", "SuccessfulDataVolumeCreate Created DataVolume root")
+            .await;
         a_while().await;
         assert!(world.vmi("web").await.is_null());
         world.fill("root", "n1").await;
@@ -74,7 +88,10 @@ async fn a_machine_waits_for_the_disks_that_it_brings_along() {
 async fn disks_that_cannot_be_filled_are_told() {
     everywhere(|world| async move {
         world.machine("web", with_disk()).await;
-        until(&world.api, &format!("{DATA_VOLUMES}/root"), "made", |it| !it.is_null()).await;
+        until(&world.api, &format!("{DATA_VOLUMES}/root"), "made", |it| {
+            !it.is_null()
+        })
+        .await;
         let broken = json!({"phase": "ImportInProgress", "conditions": [
             {"type": "Running", "status": "False", "reason": "Error", "message": "no route to host"},
         ]});
@@ -102,7 +119,10 @@ async fn a_machine_that_is_halted_has_its_disks_made_all_the_same() {
         let mut halted = with_disk();
         halted["spec"]["runStrategy"] = json!("Halted");
         world.machine("web", halted.clone()).await;
-        until(&world.api, &format!("{DATA_VOLUMES}/root"), "made", |it| !it.is_null()).await;
+        until(&world.api, &format!("{DATA_VOLUMES}/root"), "made", |it| {
+            !it.is_null()
+        })
+        .await;
         halted["metadata"] = json!({"annotations": {"kubevirt.io/immediate-data-volume-creation": "false"}});
         halted["spec"]["dataVolumeTemplates"][0]["metadata"]["name"] = json!("later");
         halted["spec"]["template"]["spec"]["volumes"][0]["dataVolume"]["name"] = json!("later");
@@ -110,8 +130,13 @@ async fn a_machine_that_is_halted_has_its_disks_made_all_the_same() {
         world.shows("later", "Stopped").await;
         a_while().await;
         let place = format!("{DATA_VOLUMES}/later");
-        assert!(world.api.get(&place).await.unwrap().is_none(), "nobody needs it yet");
-        world.patch("later", json!({"spec": {"runStrategy": "Always"}})).await;
+        assert!(
+            world.api.get(&place).await.unwrap().is_none(),
+            "nobody needs it yet"
+        );
+        world
+            .patch("later", json!({"spec": {"runStrategy": "Always"}}))
+            .await;
         until(&world.api, &place, "made", |it| !it.is_null()).await;
         world.end().await;
     })
@@ -154,32 +179,48 @@ async fn disks_are_plugged_in_and_out() {
         world.fill("data", "n1").await;
         let add = json!({"addVolumeOptions": {
             "name": "data", "disk": {"name": "data", "disk": {"bus": "scsi"}},
-            "volumeSource": {"persistentVolumeClaim": {"claimName": "data"}},
+            "volumeSource": {"persistentVolumeClaim": {"claimName": "data", "hotpluggable": true}},
         }});
         world.patch_status("web", json!({"volumeRequests": [add]})).await;
         let plugged = |it: &Value| {
             let volumes = it["spec"]["volumes"].as_array().unwrap();
-            volumes.iter().any(|it| it["name"] == "data" && it["persistentVolumeClaim"]["hotpluggable"] == true)
+            volumes
+                .iter()
+                .any(|it| it["name"] == "data" && it["persistentVolumeClaim"]["hotpluggable"] == true)
         };
         world.until_instance("web", "with the disk", plugged).await;
         let vm = world
             .until("web", "done", |it| it["status"]["volumeRequests"].is_null())
             .await;
-        assert_eq!(vm["spec"]["template"]["spec"]["domain"]["devices"]["disks"][1]["name"], "data");
+        assert_eq!(
+            vm["spec"]["template"]["spec"]["domain"]["devices"]["disks"][1]["name"],
+            "data"
+        );
         a_while().await;
         let vm = world.vm("web").await;
         assert_eq!(condition(&vm, "RestartRequired"), None);
         let remove = json!({"removeVolumeOptions": {"name": "data"}});
-        world.patch_status("web", json!({"volumeRequests": [remove]})).await;
+        world
+            .patch_status("web", json!({"volumeRequests": [remove]}))
+            .await;
         world
             .until_instance("web", "without the disk", |it| !plugged(it))
             .await;
         let vm = world
             .until("web", "done", |it| it["status"]["volumeRequests"].is_null())
             .await;
-        assert_eq!(vm["spec"]["template"]["spec"]["volumes"].as_array().unwrap().len(), 1);
+        assert_eq!(
+            vm["spec"]["template"]["spec"]["volumes"]
+                .as_array()
+                .unwrap()
+                .len(),
+            1
+        );
         assert_eq!(condition(&vm, "RestartRequired"), None);
-        assert_eq!(world.vmi("web").await["metadata"]["uid"], before["metadata"]["uid"]);
+        assert_eq!(
+            world.vmi("web").await["metadata"]["uid"],
+            before["metadata"]["uid"]
+        );
         world.end().await;
     })
     .await;
@@ -201,7 +242,10 @@ async fn an_instance_that_nobody_made_a_machine_for() {
         world.machine("own", json!({})).await;
         let vm = world.shows("own", "Running").await;
         let vmi = world.vmi("own").await;
-        assert_eq!(vmi["metadata"]["ownerReferences"][0]["uid"], vm["metadata"]["uid"]);
+        assert_eq!(
+            vmi["metadata"]["ownerReferences"][0]["uid"],
+            vm["metadata"]["uid"]
+        );
         assert_eq!(world.host.starts("own"), 1);
         world.api.delete(&format!("{MACHINES}/own")).await.unwrap();
         world.until("own", "gone", Value::is_null).await;

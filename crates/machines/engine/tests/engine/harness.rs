@@ -62,7 +62,6 @@ pub(crate) struct World {
     pub(crate) root: Requests,
     pub(crate) host: Host,
     pub(crate) kernel: Arc<Kernel>,
-    pub(crate) id: &'static str,
     factory: ClientFactory,
     metrics: Arc<Metrics>,
     running: Option<(ShutdownTrigger, JoinHandle<()>)>,
@@ -110,7 +109,7 @@ impl World {
             root: administrator(&kernel, "root"),
             api,
             kernel,
-            id,
+
             factory,
             metrics: Arc::default(),
             running: None,
@@ -157,14 +156,18 @@ impl World {
 
     /// How often passes of a controller came to a result.
     pub(crate) fn passes(&self, controller: &str, result: &str) -> u64 {
-        let line = format!("controller_runtime_reconcile_total{{controller=\"{controller}\",result=\"{result}\"}} ");
+        let line =
+            format!("controller_runtime_reconcile_total{{controller=\"{controller}\",result=\"{result}\"}} ");
         let figures = self.metrics.render();
         let found = figures.lines().find_map(|it| it.strip_prefix(&line));
         found.map_or(0, |it| it.parse().unwrap())
     }
 
     pub(crate) async fn create(&self, path: &str, object: Value) {
-        assert!(self.api.create(path, &object).await.unwrap(), "{path}: it is there already");
+        assert!(
+            self.api.create(path, &object).await.unwrap(),
+            "{path}: it is there already"
+        );
     }
 
     /// Makes a machine whose disk needs nothing, changed as wanted.
@@ -206,8 +209,21 @@ impl World {
         self.until(name, word, shown).await
     }
 
+    /// Waits until people see this word of a machine, and nothing that was asked for is left.
+    pub(crate) async fn settles(&self, name: &str, word: &str) -> Value {
+        let settled = |it: &Value| {
+            it["status"]["printableStatus"] == word && it["status"]["stateChangeRequests"].is_null()
+        };
+        self.until(name, word, settled).await
+    }
+
     /// Waits until an instance is as wanted, and returns it.
-    pub(crate) async fn until_instance(&self, name: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn until_instance(
+        &self,
+        name: &str,
+        what: &str,
+        holds: impl Fn(&Value) -> bool,
+    ) -> Value {
         let path = format!("{INSTANCES}/{name}");
         until(&self.api, &path, what, holds).await
     }

@@ -80,12 +80,22 @@ impl Host {
 
     /// How the guest of a machine behaves.
     pub(crate) fn manner(&self, machine: &str, manner: Manner) {
-        self.state.lock().unwrap().manners.insert(machine.to_owned(), manner);
+        self.state
+            .lock()
+            .unwrap()
+            .manners
+            .insert(machine.to_owned(), manner);
     }
 
     /// How often a machine was started.
     pub(crate) fn starts(&self, machine: &str) -> usize {
-        self.state.lock().unwrap().starts.get(machine).copied().unwrap_or(0)
+        self.state
+            .lock()
+            .unwrap()
+            .starts
+            .get(machine)
+            .copied()
+            .unwrap_or(0)
     }
 }
 
@@ -115,7 +125,10 @@ fn next(vmi: &Value, state: &mut State) -> Option<Value> {
     let name = vmi["metadata"]["name"].as_str().unwrap();
     let phase = vmi["status"]["phase"].as_str().unwrap_or_default();
     let manner = state.manners.get(name).copied().unwrap_or(Manner::Well);
-    let finalizers = vmi["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let finalizers = vmi["metadata"]["finalizers"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     if !vmi["metadata"]["deletionTimestamp"].is_null() {
         let kept = finalizers.iter().any(|it| it == FINALIZER);
         let left: Vec<&Value> = finalizers.iter().filter(|it| *it != FINALIZER).collect();
@@ -145,7 +158,10 @@ fn ended(vmi: &Value, phase: &str, metadata: Value) -> Value {
 }
 
 fn report(vmi: &Value, phase: &str, ready: &str, mut metadata: Value) -> Value {
-    let mut transitions = vmi["status"]["phaseTransitionTimestamps"].as_array().cloned().unwrap_or_default();
+    let mut transitions = vmi["status"]["phaseTransitionTimestamps"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     if !transitions.iter().any(|it| it["phase"] == phase) {
         transitions.push(json!({"phase": phase, "phaseTransitionTimestamp": "2026-01-01T00:00:00Z"}));
     }
@@ -170,5 +186,8 @@ async fn write(clients: &Clients, vmi: &Value, change: &Value) -> Result<(), fai
         text("/metadata/namespace"),
         text("/metadata/name")
     );
-    Requests::new(clients.of(&workspace)).merge(&path, change).await.map(drop)
+    Requests::new(clients.of(&workspace))
+        .merge(&path, change)
+        .await
+        .map(drop)
 }

@@ -122,7 +122,10 @@ async fn machines_of_all_workspaces_share_the_nodes() {
     world.shows("web", "Running").await;
     root.create(MACHINES, &machine("web", &large)).await.unwrap();
     let path = format!("{MACHINES}/web");
-    let full = crate::harness::until(&root, &path, "told why", |it| condition(it, "PodScheduled").is_some()).await;
+    let full = crate::harness::until(&root, &path, "told why", |it| {
+        condition(it, "PodScheduled").is_some()
+    })
+    .await;
     assert_eq!(
         condition(&full, "PodScheduled").unwrap().2,
         "0/1 nodes are available: 1 Insufficient memory."

@@ -8,8 +8,13 @@ const SIZES: &str = "/apis/instancetype.kubevirt.io/v1beta1/virtualmachinecluste
 const OWN_SIZES: &str = "/apis/instancetype.kubevirt.io/v1beta1/namespaces/vms/virtualmachineinstancetypes";
 const TASTES: &str = "/apis/instancetype.kubevirt.io/v1beta1/namespaces/vms/virtualmachinepreferences";
 
-fn size(name: &str, count: u32) -> Value {
-    json!({"metadata": {"name": name}, "spec": {"cpu": {"guest": count}, "memory": {"guest": "1Gi"}}})
+const VERSION: &str = "instancetype.kubevirt.io/v1beta1";
+
+fn size(kind: &str, name: &str, count: u32) -> Value {
+    json!({
+        "apiVersion": VERSION, "kind": kind, "metadata": {"name": name},
+        "spec": {"cpu": {"guest": count}, "memory": {"guest": "1Gi"}},
+    })
 }
 
 /// A machine that leaves its size to others.
@@ -23,7 +28,9 @@ fn sized(instancetype: Value) -> Value {
 impl World {
     async fn copies(&self) -> Vec<String> {
         let all = self.api.list(REVISIONS).await.unwrap();
-        let names = all.iter().map(|it| it["metadata"]["name"].as_str().unwrap().to_owned());
+        let names = all
+            .iter()
+            .map(|it| it["metadata"]["name"].as_str().unwrap().to_owned());
         let mut names: Vec<String> = names.filter(|it| !it.starts_with("revision-start")).collect();
         names.sort();
         names
@@ -33,14 +40,22 @@ impl World {
 #[tokio::test]
 async fn a_machine_keeps_the_size_that_it_started_with() {
     everywhere(|world| async move {
-        world.create(SIZES, size("small", 1)).await;
+        world
+            .create(SIZES, size("VirtualMachineClusterInstancetype", "small", 1))
+            .await;
         world.machine("web", sized(json!({"name": "small"}))).await;
         let vm = world.shows("web", "Running").await;
         let reference = &vm["status"]["instancetypeRef"];
         assert_eq!(reference["name"], "small");
-        let copy = reference["controllerRevisionRef"]["name"].as_str().unwrap().to_owned();
+        let copy = reference["controllerRevisionRef"]["name"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         assert!(copy.starts_with("web-small-v1beta1-"), "{copy}");
-        assert!(vm["spec"]["instancetype"]["revisionName"].is_null(), "the spec is the author's");
+        assert!(
+            vm["spec"]["instancetype"]["revisionName"].is_null(),
+            "the spec is the author's"
+        );
         let before = world.vmi("web").await;
         assert_eq!(before["spec"]["domain"]["cpu"]["sockets"], 1);
         assert_eq!(
@@ -64,8 +79,12 @@ async fn a_machine_keeps_the_size_that_it_started_with() {
 #[tokio::test]
 async fn another_size_is_a_change_like_any_other() {
     everywhere(|world| async move {
-        world.create(SIZES, size("small", 1)).await;
-        world.create(OWN_SIZES, size("large", 2)).await;
+        world
+            .create(SIZES, size("VirtualMachineClusterInstancetype", "small", 1))
+            .await;
+        world
+            .create(OWN_SIZES, size("VirtualMachineInstancetype", "large", 2))
+            .await;
         world.machine("web", sized(json!({"name": "small"}))).await;
         world.shows("web", "Running").await;
         let before = world.vmi("web").await;
@@ -77,14 +96,18 @@ async fn another_size_is_a_change_like_any_other() {
             .await;
         assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
         let vm = world
-            .until("web", "large", |it| it["status"]["instancetypeRef"]["name"] == "large")
+            .until("web", "large", |it| {
+                it["status"]["instancetypeRef"]["name"] == "large"
+            })
             .await;
         assert_eq!(condition(&vm, "RestartRequired"), None);
         // Fewer cannot.
         let small = json!({"name": "small", "kind": "VirtualMachineClusterInstancetype"});
         world.patch("web", json!({"spec": {"instancetype": small}})).await;
         let vm = world
-            .until("web", "in need of a restart", |it| condition(it, "RestartRequired").is_some())
+            .until("web", "in need of a restart", |it| {
+                condition(it, "RestartRequired").is_some()
+            })
             .await;
         assert_eq!(
             condition(&vm, "RestartRequired").unwrap().2,
@@ -99,16 +122,21 @@ async fn another_size_is_a_change_like_any_other() {
 async fn tastes_fill_in_what_nobody_said() {
     everywhere(|world| async move {
         let taste = json!({
+            "apiVersion": VERSION, "kind": "VirtualMachinePreference",
             "metadata": {"name": "linux"}, "spec": {"devices": {"preferredDiskBus": "sata"}},
         });
         world.create(TASTES, taste).await;
         let mut vm = json!({"spec": {"preference": {"name": "linux", "kind": "VirtualMachinePreference"}}});
-        vm["spec"]["template"] = json!({"spec": {"domain": {"devices": {"disks": [{"name": "root", "disk": {}}]}}}});
+        vm["spec"]["template"] =
+            json!({"spec": {"domain": {"devices": {"disks": [{"name": "root", "disk": {}}]}}}});
         world.machine("web", vm).await;
         let vm = world.shows("web", "Running").await;
         assert_eq!(vm["status"]["preferenceRef"]["name"], "linux");
         let vmi = world.vmi("web").await;
-        assert_eq!(vmi["spec"]["domain"]["devices"]["disks"][0]["disk"]["bus"], "sata");
+        assert_eq!(
+            vmi["spec"]["domain"]["devices"]["disks"][0]["disk"]["bus"],
+            "sata"
+        );
         a_while().await;
         assert_eq!(condition(&world.vm("web").await, "RestartRequired"), None);
         world.end().await;
@@ -119,13 +147,18 @@ async fn tastes_fill_in_what_nobody_said() {
 #[tokio::test]
 async fn a_copy_that_is_gone_is_told() {
     everywhere(|world| async move {
-        world.create(SIZES, size("small", 1)).await;
+        world
+            .create(SIZES, size("VirtualMachineClusterInstancetype", "small", 1))
+            .await;
         let mut vm = sized(json!({"name": "small"}));
         vm["spec"]["runStrategy"] = json!("Halted");
         world.machine("web", vm).await;
-        let copied = |it: &Value| it["status"]["instancetypeRef"]["controllerRevisionRef"]["name"].is_string();
+        let copied =
+            |it: &Value| it["status"]["instancetypeRef"]["controllerRevisionRef"]["name"].is_string();
         let vm = world.until("web", "with a copy", copied).await;
-        let copy = vm["status"]["instancetypeRef"]["controllerRevisionRef"]["name"].as_str().unwrap();
+        let copy = vm["status"]["instancetypeRef"]["controllerRevisionRef"]["name"]
+            .as_str()
+            .unwrap();
         world.api.delete(&format!("{REVISIONS}/{copy}")).await.unwrap();
         // The API itself refuses what is wrong; this comes from elsewhere.
         world

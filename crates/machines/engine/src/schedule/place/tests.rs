@@ -82,9 +82,18 @@ fn needs(spec: &str) -> Needs {
 fn placed(needs: &Needs, nodes: &[Arc<Node>], neighbours: &[Neighbour]) -> String {
     let used: BTreeMap<String, Amounts> = neighbours
         .iter()
-        .map(|it| (it.node.clone(), [("memory".into(), 1 << 30), ("cpu".into(), 1000)].into()))
+        .map(|it| {
+            (
+                it.node.clone(),
+                [("memory".into(), 1 << 30), ("cpu".into(), 1000)].into(),
+            )
+        })
         .collect();
-    let namespaces = [("prod".to_owned(), [("stage".to_owned(), "prod".to_owned())].into())].into();
+    let namespaces = [(
+        "prod".to_owned(),
+        [("stage".to_owned(), "prod".to_owned())].into(),
+    )]
+    .into();
     let world = World {
         nodes,
         used: &used,
@@ -107,7 +116,13 @@ fn check(cases: &[(&str, &str, &str, &str, &str)]) {
 #[test]
 fn resources() {
     check(&[
-        ("nothing there", "", "", "{}", "no nodes available to schedule pods"),
+        (
+            "nothing there",
+            "",
+            "",
+            "{}",
+            "no nodes available to schedule pods",
+        ),
         ("one that fits", "n1", "", "{}", "n1"),
         ("the emptiest", "n1; n2", "n1:app=db", "{}", "n2"),
         ("alike: the first by name", "n2; n1", "", "{}", "n1"),
@@ -151,8 +166,20 @@ fn nodes_that_do_not_want_it() {
              {node.kubernetes.io/unreachable: }, 1 node(s) were unschedulable.",
         ),
         ("it bears the taint", "n1 taint=gpu:NoSchedule", "", bears, "n1"),
-        ("it bears everything", "n1 cordoned taint=a:NoExecute", "", "{tolerations: [{operator: Exists}]}", "n1"),
-        ("better not", "n1 taint=a:PreferNoSchedule; n2 memory=2Gi", "", "{}", "n2"),
+        (
+            "it bears everything",
+            "n1 cordoned taint=a:NoExecute",
+            "",
+            "{tolerations: [{operator: Exists}]}",
+            "n1",
+        ),
+        (
+            "better not",
+            "n1 taint=a:PreferNoSchedule; n2 memory=2Gi",
+            "",
+            "{}",
+            "n2",
+        ),
         ("if it must be", "n1 taint=a:PreferNoSchedule", "", "{}", "n1"),
         (
             "another effect",
@@ -173,7 +200,13 @@ fn nodes_that_it_wants() {
         {weight: 10, preference: {matchExpressions: [{key: zone, operator: In, values: [b]}]}},
     ]}}}";
     check(&[
-        ("by a label", "n1; n2 disk=ssd", "", "{nodeSelector: {disk: ssd}}", "n2"),
+        (
+            "by a label",
+            "n1; n2 disk=ssd",
+            "",
+            "{nodeSelector: {disk: ssd}}",
+            "n2",
+        ),
         (
             "that nobody has",
             "n1; n2",
@@ -183,9 +216,27 @@ fn nodes_that_it_wants() {
         ),
         ("by a term", "n1 zone=a; n2 zone=b", "", required, "n2"),
         ("by name", "n1 zone=a; n3 zone=a", "", required, "n3"),
-        ("rather there", "n1 zone=a; n2 zone=b memory=2Gi", "", preferred, "n2"),
-        ("but elsewhere, too", "n1 zone=a; n2 zone=b cordoned", "", preferred, "n1"),
-        ("another kind of processor", "n1 kubernetes.io/arch=arm64; n2", "", "{}", "n2"),
+        (
+            "rather there",
+            "n1 zone=a; n2 zone=b memory=2Gi",
+            "",
+            preferred,
+            "n2",
+        ),
+        (
+            "but elsewhere, too",
+            "n1 zone=a; n2 zone=b cordoned",
+            "",
+            preferred,
+            "n1",
+        ),
+        (
+            "another kind of processor",
+            "n1 kubernetes.io/arch=arm64; n2",
+            "",
+            "{}",
+            "n2",
+        ),
     ]);
 }
 
@@ -202,7 +253,13 @@ fn neighbours_near_and_far() {
     let far_of_all = "{affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [
         {labelSelector: {matchLabels: {app: web}}, namespaceSelector: {matchLabels: {stage: prod}}, topologyKey: kubernetes.io/hostname}]}}}";
     check(&[
-        ("in the same zone", "n1 zone=a; n2 zone=b; n3 zone=b", "n2:app=db", near, "n3"),
+        (
+            "in the same zone",
+            "n1 zone=a; n2 zone=b; n3 zone=b",
+            "n2:app=db",
+            near,
+            "n3",
+        ),
         (
             "nobody is there",
             "n1 zone=a",
@@ -211,7 +268,13 @@ fn neighbours_near_and_far() {
             "0/1 nodes are available: 1 node(s) didn't match pod affinity rules.",
         ),
         ("the first of its like", "n1 zone=a; n2", "", with_itself, "n1"),
-        ("the next of its like", "n1 zone=a; n2 zone=b", "n2:app=web", with_itself, "n2"),
+        (
+            "the next of its like",
+            "n1 zone=a; n2 zone=b",
+            "n2:app=web",
+            with_itself,
+            "n2",
+        ),
         ("on another node", "n1; n2 memory=2Gi", "n1:app=web", far, "n2"),
         (
             "no other node",
@@ -220,9 +283,27 @@ fn neighbours_near_and_far() {
             far,
             "0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules.",
         ),
-        ("one of another namespace does not count", "n1", "n1:app=web/other", far, "n1"),
-        ("unless it is asked for", "n1; n2 memory=2Gi", "n1:app=web/prod", far_of_all, "n2"),
-        ("rather on another", "n1 memory=64Gi cpu=64; n2 memory=2Gi", "n1:app=web", rather_far, "n2"),
+        (
+            "one of another namespace does not count",
+            "n1",
+            "n1:app=web/other",
+            far,
+            "n1",
+        ),
+        (
+            "unless it is asked for",
+            "n1; n2 memory=2Gi",
+            "n1:app=web/prod",
+            far_of_all,
+            "n2",
+        ),
+        (
+            "rather on another",
+            "n1 memory=64Gi cpu=64; n2 memory=2Gi",
+            "n1:app=web",
+            rather_far,
+            "n2",
+        ),
         ("if there is one", "n1", "n1:app=web", rather_far, "n1"),
     ]);
 }
@@ -232,7 +313,11 @@ fn neighbours_that_want_to_be_alone() {
     let term = json!({"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"});
     let mut around = neighbours("n1:app=db");
     around[0].avoids = vec![serde_json::from_value(term).unwrap()];
-    let found = placed(&needs("{}"), &nodes("n1 zone=a; n2 zone=a; n3 zone=b memory=2Gi"), &around);
+    let found = placed(
+        &needs("{}"),
+        &nodes("n1 zone=a; n2 zone=a; n3 zone=b memory=2Gi"),
+        &around,
+    );
     assert_eq!(found, "n3");
     let found = placed(&needs("{}"), &nodes("n1 zone=a"), &around);
     assert_eq!(
@@ -250,7 +335,13 @@ fn spreading() {
     let many = "{topologySpreadConstraints: [
         {maxSkew: 1, minDomains: 2, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}]}";
     check(&[
-        ("the emptier zone", "n1 zone=a memory=64Gi; n2 zone=b", "n1:app=web", hard, "n2"),
+        (
+            "the emptier zone",
+            "n1 zone=a memory=64Gi; n2 zone=b",
+            "n1:app=web",
+            hard,
+            "n2",
+        ),
         (
             "a zone that is full",
             "n1 zone=a; n2 zone=b memory=1Mi; n3",
@@ -259,8 +350,20 @@ fn spreading() {
             "0/3 nodes are available: 1 Insufficient memory, 1 node(s) didn't match pod topology spread constraints, 1 \
              node(s) didn't match pod topology spread constraints (missing required label).",
         ),
-        ("rather the emptier zone", "n1 zone=a memory=64Gi; n2 zone=b", "n1:app=web", soft, "n2"),
-        ("else the other", "n1 zone=a; n2 zone=b memory=1Mi", "n1:app=web", soft, "n1"),
+        (
+            "rather the emptier zone",
+            "n1 zone=a memory=64Gi; n2 zone=b",
+            "n1:app=web",
+            soft,
+            "n2",
+        ),
+        (
+            "else the other",
+            "n1 zone=a; n2 zone=b memory=1Mi",
+            "n1:app=web",
+            soft,
+            "n1",
+        ),
         ("the first of two domains", "n1 zone=a", "", many, "n1"),
         (
             "too few domains",
@@ -269,7 +372,13 @@ fn spreading() {
             many,
             "0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints.",
         ),
-        ("others do not count", "n1 zone=a; n2 zone=b memory=2Gi", "n1:app=db", hard, "n1"),
+        (
+            "others do not count",
+            "n1 zone=a; n2 zone=b memory=2Gi",
+            "n1:app=db",
+            hard,
+            "n1",
+        ),
     ]);
 }
 
