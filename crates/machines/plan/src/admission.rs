@@ -24,7 +24,7 @@ mod network;
 mod size;
 mod snapshot;
 
-pub use data_volume::IMAGES_NAMESPACE;
+pub use data_volume::{CLONE_SOURCE_ANNOTATION, IMAGES_NAMESPACE};
 pub use migration::{FINALIZER as MIGRATION_FINALIZER, SELECTOR_LABEL as MIGRATION_SELECTOR_LABEL};
 
 /// The address of a machine, which only the part that gives addresses may write.

@@ -11,6 +11,8 @@ mod clone_rights;
 mod source;
 pub(super) mod spec;
 
+pub use clone_rights::CLONE_SOURCE_ANNOTATION;
+
 /// The namespace of images that everybody may start from. It is in the root workspace, and is found from every other.
 pub const IMAGES_NAMESPACE: &str = "fairway-images";
 
@@ -136,7 +138,7 @@ fn unserved(request: &Request<'_>, volume: &Value) -> Vec<String> {
             format!("spec.source.{it}: disks cannot be filled from such a source; the DataVolume will fail")
         })
         .collect();
-    if text(source, "/registry/imageStream") != "" {
+    if !text(source, "/registry/imageStream").is_empty() {
         warnings.push(
             "spec.source.registry.imageStream: there are no image streams here; the DataVolume will fail"
                 .to_owned(),

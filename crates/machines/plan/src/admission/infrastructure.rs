@@ -118,12 +118,14 @@ impl Admission for HyperConvergeds {
             ));
         }
         warnings.extend(idle("spec", &object["spec"], &HYPERCONVERGED_SETTINGS));
-        if object["spec"]["configuration"].is_object() {
+        let older = &object["spec"]["configuration"];
+        if older.is_object() {
             warnings.push(
-                "spec.configuration: this field is unknown to HyperConverged; virtualMachineOptions belongs directly \
-                 into spec, and is followed here all the same"
+                "spec.configuration: HyperConverged has no such field; its virtualMachineOptions are followed here all the \
+                 same, and belong directly into spec"
                     .to_owned(),
             );
+            warnings.extend(idle("spec.configuration", older, &["virtualMachineOptions"]));
         }
         Ok(warnings)
     }
