@@ -52,8 +52,10 @@ impl Admission for KubeVirts {
             }
             Operation::Delete => {
                 let blocks = object["spec"]["uninstallStrategy"] == "BlockUninstallIfWorkloadsExist";
-                for (resource, what) in [(INSTANCES, "Virtual Machine Instances"), (MACHINES, "Virtual Machines")]
-                {
+                for (resource, what) in [
+                    (INSTANCES, "Virtual Machine Instances"),
+                    (MACHINES, "Virtual Machines"),
+                ] {
                     if blocks && !request.world.list(Place::Here, resource, None, 1).is_empty() {
                         let message = format!(
                             "Rejecting the uninstall request, since there are still {what} present. Either delete all \

@@ -6,9 +6,7 @@
 use fairway_admission::{Account, Action, Place, Request, Resource, Verdict};
 use serde_json::Value;
 
-use super::super::{
-    DATA_SOURCES, DATA_VOLUMES, MACHINES, cause, importer_refusal, is_ours, not_found, text,
-};
+use super::super::{DATA_SOURCES, DATA_VOLUMES, MACHINES, cause, importer_refusal, is_ours, not_found, text};
 use super::{IMAGES_NAMESPACE, MUTATOR, failed};
 use crate::validate::CauseType;
 
@@ -136,7 +134,9 @@ fn account(request: &Request<'_>, volume: &Value) -> Option<String> {
         .flatten()
         .find(|it| it["controller"] == true && it["kind"] == "VirtualMachine")?;
     let machine = (request.world).get(Place::Here, MACHINES, request.namespace, text(owner, "/name"));
-    let volumes = machine.as_ref().and_then(|vm| vm.pointer("/spec/template/spec/volumes"));
+    let volumes = machine
+        .as_ref()
+        .and_then(|vm| vm.pointer("/spec/template/spec/volumes"));
     let volumes = volumes.and_then(Value::as_array);
     let named = volumes
         .into_iter()

@@ -207,7 +207,8 @@ fn settings_say_what_they_do_not_do() {
     let second = Fake::default().with(KUBEVIRTS, "{metadata: {name: kubevirt, namespace: kubevirt}}");
     expect![[r#"
         {}: 400 kubevirt-create-validator.kubevirt.io Kubevirt is already created
-    "#]].assert_eq(&answers(KUBEVIRTS, &second, &["{}"]));
+    "#]]
+    .assert_eq(&answers(KUBEVIRTS, &second, &["{}"]));
     let blocks = json!({"spec": {"uninstallStrategy": "BlockUninstallIfWorkloadsExist"}, "status": {"phase": "Deployed"}});
     for (kind, resource, word) in [
         (KUBEVIRTS, INSTANCES, "Virtual Machine Instances"),
@@ -221,7 +222,10 @@ fn settings_say_what_they_do_not_do() {
         };
         let domain = of(kind.group, kind.plural).unwrap();
         let refusal = domain.judge(&gone(&blocks), &blocks).unwrap_err();
-        assert!(refusal.message.contains(&format!("still {word} present")), "{refusal:?}");
+        assert!(
+            refusal.message.contains(&format!("still {word} present")),
+            "{refusal:?}"
+        );
         assert!(domain.judge(&gone(&json!({})), &json!({})).is_ok());
     }
 }
