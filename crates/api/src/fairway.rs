@@ -24,6 +24,8 @@ pub const TOMBSTONE: Kind = Kind {
 /// How the domain that owns a kind answers a dry run: what the change would do to what runs (`none`, `live change`, `migration`,
 /// `restart`, `re-creation`, `data loss`). It is never stored.
 pub const IMPACT_ANNOTATION: &str = "fairway.dev/impact";
+/// Says why.
+pub const IMPACT_REASON_ANNOTATION: &str = "fairway.dev/impact-reason";
 
 /// Says of a CustomResourceDefinition for a kind that Fairway serves itself who serves it: `fairway` or `definition`.
 pub const SERVED_BY_ANNOTATION: &str = "fairway.dev/served-by";

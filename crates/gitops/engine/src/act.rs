@@ -119,6 +119,13 @@ impl Hands {
         Ok(self.apply(kind, object, mode, true).await?.object)
     }
 
+    /// What would become of an object that is deleted; nothing if the API does not say.
+    pub(crate) async fn dry_run_delete(&self, kind: &Kind, key: &ResourceKey) -> Option<Value> {
+        let path = object_path(kind, &kind.resource.api_version, &key.namespace, &key.name);
+        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "dryRun": ["All"]});
+        self.send("DELETE", &path, JSON, Some(&options)).await.ok()
+    }
+
     /// Writes an object.
     pub(crate) async fn apply(
         &self,

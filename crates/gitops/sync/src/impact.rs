@@ -67,7 +67,12 @@ pub enum Change<'a> {
     /// Nothing.
     Stays,
     /// It is deleted.
-    Goes,
+    Goes {
+        /// As it is, if that is known.
+        live: Option<&'a Value>,
+        /// The answer to a dry run, if one was asked for.
+        answer: Option<&'a Value>,
+    },
     /// It is written, and this is what the API says to that.
     Written {
         /// As it is; none: it is made.
@@ -82,21 +87,32 @@ pub enum Change<'a> {
 /// Kinds of domains that answer dry runs: where they do not, nobody knows.
 const ANSWERED: &[&str] = &["kubevirt.io", "cdi.kubevirt.io"];
 
+/// Whether a domain of machines knows what becomes of what runs, so that deletions are worth asking about.
+pub fn is_answered(key: &ResourceKey) -> bool {
+    ANSWERED
+        .iter()
+        .any(|group| key.group == *group || key.group.ends_with(".kubevirt.io"))
+}
+
 /// What a change does. `name` is the annotation in which domains answer.
 pub fn judge(key: &ResourceKey, change: Change<'_>, name: &str) -> Impact {
     let (live, target, answer) = match change {
         Change::Stays => return Impact::None,
-        Change::Goes if guard::is_precious(key) => return Impact::DataLoss,
-        Change::Goes => return Impact::LiveChange,
+        Change::Goes { live, answer } => {
+            let told = answer.and_then(|answer| said(answer, live, name));
+            return match told {
+                Some(impact) => impact,
+                None if guard::is_precious(key) => Impact::DataLoss,
+                None => Impact::LiveChange,
+            };
+        }
         Change::Written { live, target, answer } => (live, target, answer),
     };
     match answer {
         Some(Ok(object)) => {
-            let said = annotation::get(object, name);
             // What somebody wrote into the object is nobody's answer.
-            let is_answer =
-                !annotation::has(target, name) && live.is_none_or(|live| annotation::get(live, name) != said);
-            if let Some(impact) = Impact::parse(said).filter(|_| is_answer) {
+            let told = said(object, live, name).filter(|_| !annotation::has(target, name));
+            if let Some(impact) = told {
                 return impact;
             }
         }
@@ -115,6 +131,12 @@ pub fn judge(key: &ResourceKey, change: Change<'_>, name: &str) -> Impact {
     }
 }
 
+/// What the answer to a dry run says that the object did not say before.
+fn said(answer: &Value, live: Option<&Value>, name: &str) -> Option<Impact> {
+    let word = annotation::get(answer, name);
+    Impact::parse(word).filter(|_| live.is_none_or(|live| annotation::get(live, name) != word))
+}
+
 /// Whether a change was refused because the object cannot become this one.
 pub fn is_immutable(refusal: &str) -> bool {
     let text = refusal.to_ascii_lowercase();
@@ -123,6 +145,8 @@ pub fn is_immutable(refusal: &str) -> bool {
         "may not be changed",
         "cannot be changed",
         "forbidden: updates to",
+        "cannot update datavolume spec",
+        "update of vmi object is restricted",
     ]
     .iter()
     .any(|words| text.contains(words))
@@ -163,11 +187,30 @@ mod tests {
         let (restart, nonsense) = (answered("restart"), answered("bad"));
         let immutable = "Deployment.apps \"a\" is invalid: spec.selector: Invalid value: field is immutable";
         let written = |live, target, answer| Change::Written { live, target, answer };
+        let goes = |answer| Change::Goes {
+            live: Some(&plain),
+            answer,
+        };
+        let made_again = answered("re-creation");
+        let fixed = "admission webhook \"datavolume-validate.cdi.kubevirt.io\" denied the request:  Cannot update DataVolume Spec";
+        let volume = ResourceKey::new("cdi.kubevirt.io", "DataVolume", "shop", "a");
         for (reason, key, change, expected) in [
             ("nothing happens", &map, Change::Stays, Impact::None),
-            ("deleted", &map, Change::Goes, Impact::LiveChange),
-            ("a disk is deleted", &disk, Change::Goes, Impact::DataLoss),
-            ("a machine is deleted", &machine, Change::Goes, Impact::DataLoss),
+            ("deleted", &map, goes(None), Impact::LiveChange),
+            ("a disk is deleted", &disk, goes(None), Impact::DataLoss),
+            ("a machine is deleted", &machine, goes(None), Impact::DataLoss),
+            (
+                "a machine is deleted and nobody answers",
+                &machine,
+                goes(Some(&plain)),
+                Impact::DataLoss,
+            ),
+            (
+                "a machine without disks is deleted",
+                &machine,
+                goes(Some(&made_again)),
+                Impact::Recreation,
+            ),
             (
                 "made",
                 &map,
@@ -220,6 +263,12 @@ mod tests {
                 "an immutable disk",
                 &disk,
                 written(Some(&plain), &plain, Some(Err(immutable))),
+                Impact::DataLoss,
+            ),
+            (
+                "a disk that is filled",
+                &volume,
+                written(Some(&plain), &plain, Some(Err(fixed))),
                 Impact::DataLoss,
             ),
             (

@@ -55,7 +55,11 @@ pub enum Refusal {
     NotRunning(ObjectKey),
     /// The node does not answer.
     #[error("the node {node} of {key} cannot be reached: {why}")]
-    NodeLost { key: ObjectKey, node: String, why: String },
+    NodeLost {
+        key: ObjectKey,
+        node: String,
+        why: String,
+    },
     /// The machine has no such thing, such as a screen or an agent.
     #[error("{0}")]
     Lacks(String),

@@ -24,7 +24,7 @@ mod network;
 mod size;
 mod snapshot;
 
-pub use data_volume::IMAGES_NAMESPACE;
+pub use data_volume::{CLONE_SOURCE_ANNOTATION, IMAGES_NAMESPACE};
 pub use migration::{FINALIZER as MIGRATION_FINALIZER, SELECTOR_LABEL as MIGRATION_SELECTOR_LABEL};
 
 /// The address of a machine, which only the part that gives addresses may write.
@@ -138,7 +138,11 @@ fn cause(kind: CauseType, field: impl Into<String>, message: impl Into<String>) 
 /// KubeVirt's refusal of an object; of many causes the first are told.
 fn refusal(webhook: &'static str, causes: &[Cause]) -> Refusal {
     let told = causes.iter().take(validate::MAX_CAUSES);
-    Refusal::invalid(webhook, validate::message(causes), told.map(Cause::told).collect())
+    Refusal::invalid(
+        webhook,
+        validate::message(causes),
+        told.map(Cause::told).collect(),
+    )
 }
 
 /// No refusal if nothing is wrong.

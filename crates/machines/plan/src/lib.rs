@@ -14,6 +14,7 @@ pub mod admission;
 pub mod argv;
 pub mod attachment;
 pub mod defaults;
+pub mod expand;
 pub mod identity;
 pub mod impact;
 pub mod instance;

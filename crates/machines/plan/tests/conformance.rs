@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use fairway_machines_plan::argv::{self, Accelerator, Backing, Format, Host, Layout};
+use fairway_machines_plan::argv::{self, Accelerator, Backing, Format, Host, Layout, Sockets};
 use fairway_machines_plan::plan::{Capabilities, Origin, plan};
 use fairway_machines_plan::settings::Settings;
 use fairway_machines_plan::view::{self, VirtualMachine, VirtualMachineInstance};
@@ -93,8 +93,14 @@ fn check(file: &str, vm: &Value) {
         block_device: false,
         direct: true,
     };
+    let socket = |name: &str| format!("{name}.sock");
     let host = Host {
-        directory: "/run/fairway/vm".to_owned(),
+        sockets: Sockets {
+            serial: socket("serial"),
+            agent: socket("agent"),
+            vnc: socket("vnc"),
+            tpm: socket("tpm"),
+        },
         accelerator: Accelerator::Tcg,
         backings: planned
             .disks
@@ -108,5 +114,8 @@ fn check(file: &str, vm: &Value) {
         stopped: false,
     };
     let arguments = argv::argv(&planned, &host, &layout).unwrap();
-    assert!(arguments.iter().any(|it| it == "-sandbox"), "{file}");
+    assert!(
+        arguments.iter().any(|it| it == "-machine"),
+        "{file}: {arguments:?}"
+    );
 }

@@ -27,12 +27,7 @@ const DATA_SOURCES: &str = "/apis/cdi.kubevirt.io/v1beta1/namespaces";
 #[derive(Debug, Clone)]
 pub(crate) enum Origin {
     /// Something that is here. How many bytes it has; nothing has none.
-    Here {
-        content: Content,
-        size: Option<u64>,
-        /// Whose it is.
-        named: Option<Named>,
-    },
+    Here { content: Content, size: Option<u64> },
     /// A file on the web.
     Http(Fetch),
     /// Whatever is sent.
@@ -100,21 +95,33 @@ impl Origins {
         }
     }
 
-    /// What a source stands for, seen from the claim that is to be filled.
-    pub(crate) async fn look_up(&self, claim: &ObjectKey, source: &Source) -> Result<Origin, Failure> {
+    /// What a source stands for, seen from the claim that is to be filled. `noted` is what may be copied from another namespace, as
+    /// it was found when the DataVolume was made.
+    pub(crate) async fn look_up(
+        &self,
+        claim: &ObjectKey,
+        source: &Source,
+        noted: Option<&str>,
+    ) -> Result<Origin, Failure> {
         let requests = Requests::new(self.clients.of(&claim.workspace));
+        let noted = noted
+            .and_then(|noted| noted.split_once('/'))
+            .map(|(namespace, name)| Named {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            });
+        let noted = noted.as_ref();
         match source {
             Source::Blank => Ok(Origin::Here {
                 content: Content::Blank,
                 size: None,
-                named: None,
             }),
             Source::Upload => Ok(Origin::Upload),
             Source::Http(http) => self.http(&requests, claim, http).await,
             Source::Registry(_) => Ok(Origin::Refused("registries are not supported".to_owned())),
-            Source::Claim(named) => self.claim(&requests, claim, named).await,
+            Source::Claim(named) => self.claim(&requests, claim, named, noted).await,
             Source::Snapshot(_) => Ok(Origin::Refused("snapshots are not supported".to_owned())),
-            Source::DataSource(named) => self.data_source(&requests, claim, named).await,
+            Source::Reference(named) => self.data_source(&requests, claim, named, noted).await,
         }
     }
 
@@ -123,6 +130,7 @@ impl Origins {
         requests: &Requests,
         claim: &ObjectKey,
         named: &Named,
+        noted: Option<&Named>,
     ) -> Result<Origin, Failure> {
         let mut named = named.clone();
         // A DataSource may stand for another one, which stands for something itself.
@@ -140,9 +148,8 @@ impl Origins {
             let source: view::DataSource = view::read("datasource", &found)?;
             let source = source.spec.source;
             if let Some(claimed) = &source.pvc {
-                return self
-                    .claim(requests, claim, &claimed.within(&named.namespace))
-                    .await;
+                let claimed = claimed.within(&named.namespace);
+                return self.claim(requests, claim, &claimed, noted).await;
             }
             match (&source.snapshot, &source.data_source) {
                 (Some(_), _) => return Ok(Origin::Refused("snapshots are not supported".to_owned())),
@@ -173,8 +180,7 @@ impl Origins {
         match found {
             Ok(Some(image)) => Ok(Origin::Here {
                 size: Some(image.virtual_size),
-                content: Content::Image(image),
-                named: Some(named.clone()),
+                content: Content::Image(Box::new(image)),
             }),
             Ok(None) | Err(ImageError::Name(_)) => Ok(Origin::asks(
                 "CloneWithoutSource",
@@ -203,7 +209,7 @@ impl Origins {
         progress: Arc<Progress>,
     ) -> Result<(), FillError> {
         match origin {
-            Origin::Here { content, size, .. } => Self::make(target, content, size).await,
+            Origin::Here { content, size } => Self::make(target, content, size).await,
             Origin::Http(fetch) => {
                 let image = self.fetch(&fetch, target.size, progress).await?;
                 Self::make_from(target, image).await
@@ -217,7 +223,7 @@ impl Origins {
     /// Makes a disk over an image.
     pub(crate) async fn make_from(target: Target, image: Image) -> Result<(), FillError> {
         let size = Some(image.virtual_size);
-        Self::make(target, Content::Image(image), size).await
+        Self::make(target, Content::Image(Box::new(image)), size).await
     }
 
     /// Waits until nobody else fetches the same.

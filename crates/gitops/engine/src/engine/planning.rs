@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use fairway_api::fairway::IMPACT_ANNOTATION;
+use fairway_api::fairway::{IMPACT_ANNOTATION, IMPACT_REASON_ANNOTATION};
 use fairway_controller::{Failure, ObjectKey};
 use fairway_gitops_sync::annotation::{self, LAST_APPLIED};
 use fairway_gitops_sync::automated::Automated;
@@ -243,14 +243,27 @@ async fn change(
             Some(task) => task.keep,
             None => Some("it is not this application's"),
         };
+        let kind = pair.live.as_ref().and_then(|live| observation.kinds.of(live));
+        let answer = match kind.filter(|_| keep.is_none() && impact::is_answered(&pair.key)) {
+            Some(kind) => scene.hands.dry_run_delete(kind, &pair.key).await,
+            None => None,
+        };
         let (action, what) = match keep {
             Some(_) => ("keep", Change::Stays),
-            None => ("prune", Change::Goes),
+            None => (
+                "prune",
+                Change::Goes {
+                    live: pair.live.as_ref(),
+                    answer: answer.as_ref(),
+                },
+            ),
         };
         let impact = impact::judge(&pair.key, what, IMPACT_ANNOTATION);
         let mut change = named(&pair.key, action, impact);
         if let Some(why) = keep {
             change["message"] = why.into();
+        } else if let Some(answer) = &answer {
+            tell_reason(&mut change, answer);
         }
         show(&mut change, observation, observed, scene);
         return Some((change, impact));
@@ -286,13 +299,21 @@ async fn change(
     match said {
         Some(Err(why)) => change["message"] = why.into(),
         None => change["message"] = "its kind is not defined yet".into(),
-        Some(Ok(_)) => {}
+        Some(Ok(object)) => tell_reason(&mut change, object),
     }
     if let Some((_, why)) = observation.refused.iter().find(|(key, _)| *key == pair.key) {
         change["message"] = why.as_str().into();
     }
     show(&mut change, observation, observed, scene);
     Some((change, impact))
+}
+
+/// Puts in why a change does what it does, as far as the domain of its kind says so.
+fn tell_reason(change: &mut Value, answer: &Value) {
+    let why = annotation::get(answer, IMPACT_REASON_ANNOTATION);
+    if !why.is_empty() {
+        change["message"] = why.into();
+    }
 }
 
 /// Puts in what an object is and would be. What is secret is masked, and what is not the application's is not shown: who may

@@ -430,3 +430,98 @@ async fn the_domain_that_owns_a_kind_says_what_a_change_does() {
         world.end().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn machines_say_what_a_change_does_to_them() {
+    for at in [At::Root, At::Workspace] {
+        if !is_fairway() {
+            return;
+        }
+        let world = World::start(at).await;
+        let machine = |name: &str, cores: u32, more: &str| {
+            format!(
+                "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {{name: {name}}}\nspec:\n  runStrategy: Always\n  \
+                 template:\n    spec:\n      domain: {{cpu: {{cores: {cores}}}, memory: {{guest: 1Gi}}, devices: {{}}}}\n{more}"
+            )
+        };
+        let disk = |size: &str| {
+            format!(
+                "apiVersion: cdi.kubevirt.io/v1beta1\nkind: DataVolume\nmetadata: {{name: disk}}\nspec:\n  source: {{blank: {{}}}}\n  \
+                 storage: {{resources: {{requests: {{storage: {size}}}}}}}\n"
+            )
+        };
+        let first = world.sources.commit(
+            REPO,
+            &[
+                ("web/busy.yaml", &machine("busy", 1, "")),
+                ("web/still.yaml", &machine("still", 1, "")),
+                ("web/gone.yaml", &machine("gone", 1, "")),
+                ("web/disk.yaml", &disk("1Gi")),
+            ],
+        );
+        world
+            .application("web", json!({"spec": {"source": {"targetRevision": first}}}))
+            .await;
+        world
+            .patch_application("web", json!({"operation": {"sync": {}}}))
+            .await;
+        // Nothing here makes machines run.
+        world
+            .until("web", "synced", |found| {
+                let status = &found["status"];
+                status["sync"]["status"] == "Synced" && status["operationState"]["phase"] == "Succeeded"
+            })
+            .await;
+        let instance = json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
+            "metadata": {"name": "busy", "namespace": "shop"},
+            "spec": {"domain": {"memory": {"guest": "1Gi"}, "devices": {}}}});
+        let path = "/apis/kubevirt.io/v1/namespaces/shop/virtualmachineinstances";
+        world.api.create(path, &instance).await.unwrap();
+        let proposal = Proposal {
+            url: REPO.to_owned(),
+            head: world.sources.commit(
+                REPO,
+                &[
+                    ("web/busy.yaml", &machine("busy", 2, "")),
+                    ("web/still.yaml", &machine("still", 2, "")),
+                    ("web/gone.yaml", ""),
+                    ("web/disk.yaml", &disk("2Gi")),
+                    (
+                        "web/wrong.yaml",
+                        &machine("wrong", 1, "      volumes: [{name: a}]\n"),
+                    ),
+                ],
+            ),
+            base: first,
+        };
+        let plans = world.plans.of(&world.workspace(), &proposal).await;
+        let mut told: Vec<String> = plans[0]["changes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|change| {
+                let text = |field: &str| change[field].as_str().unwrap_or_default().to_owned();
+                let message = text("message");
+                let message = message.split(": ").last().unwrap_or_default().trim();
+                format!(
+                    "{} {}: {}: {message}",
+                    text("action"),
+                    text("name"),
+                    text("impact")
+                )
+            })
+            .collect();
+        told.sort();
+        assert_eq!(
+            told,
+            [
+                "change busy: restart: spec.template.spec.domain.cpu.cores takes effect at the next start",
+                "change disk: data loss: Cannot update DataVolume Spec",
+                "change still: none: ",
+                "create wrong: unknown: spec.template.spec.volumes[0] must have exactly one source type set",
+                "prune gone: re-creation: the machine is deleted",
+            ]
+        );
+        world.end().await;
+    }
+}

@@ -409,10 +409,12 @@ impl World {
     }
 }
 
-/// Argo CD's kinds and Fairway's own.
+/// Argo CD's kinds, Fairway's own, and those of machines, which say what a change does.
 fn provided() -> Vec<ProvidedKind> {
-    let definitions = fairway_api::definitions().into_iter().map(Arc::new);
+    let definitions = fairway_api::definitions().into_iter();
     definitions
+        .chain(fairway_api::machine_definitions())
+        .map(Arc::new)
         .map(|definition| {
             let (schema, whole) = (Arc::clone(&definition), Arc::clone(&definition));
             ProvidedKind {
@@ -421,7 +423,7 @@ fn provided() -> Vec<ProvidedKind> {
                 definition: Arc::new(move || whole.crd()),
                 fingerprint: definition.fingerprint(),
                 sealed: definition.kind().sealed,
-        domain: None,
+                domain: fairway_machines_plan::admission::of(definition.group(), definition.kind().plural),
             }
         })
         .collect()

@@ -198,10 +198,7 @@ impl World for Surroundings<'_> {
                 ..ResourceAttributes::default()
             }),
         };
-        self.call
-            .kernel
-            .authorize(self.call.cluster, &attributes)
-            .is_ok()
+        self.call.kernel.authorize(self.call.cluster, &attributes).is_ok()
     }
 
     fn name_suffix(&self) -> String {

@@ -23,6 +23,7 @@ mod hostile;
 mod kube_runtime;
 mod lifecycle;
 mod list;
+mod machines;
 mod neighbours;
 mod patch;
 mod policies;

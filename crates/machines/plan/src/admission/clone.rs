@@ -52,7 +52,10 @@ fn faults(request: &Request<'_>, clone: &Value) -> Vec<Cause> {
     for (list, field) in [
         (&spec["annotationFilters"], "spec.annotations"),
         (&spec["labelFilters"], "spec.labels"),
-        (&spec["template"]["annotationFilters"], "spec.template.annotations"),
+        (
+            &spec["template"]["annotationFilters"],
+            "spec.template.annotations",
+        ),
         (&spec["template"]["labelFilters"], "spec.template.labels"),
     ] {
         let filters = list.as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -149,7 +152,10 @@ fn snapshot_faults(request: &Request<'_>, snapshot: &str) -> Vec<String> {
         Err(why) => return vec![format!("cannot get snapshot contents: {why}")],
     };
     let Some(kept_as) = content["spec"]["virtualMachineSnapshotName"].as_str() else {
-        return vec![format!("cannot get snapshot name from content {}", name(&content))];
+        return vec![format!(
+            "cannot get snapshot name from content {}",
+            name(&content)
+        )];
     };
     let vm = &content["spec"]["source"]["virtualMachine"];
     let backups = content["spec"]["volumeBackups"].as_array();
@@ -157,7 +163,9 @@ fn snapshot_faults(request: &Request<'_>, snapshot: &str) -> Vec<String> {
         let mut backups = backups.into_iter().flatten();
         backups.any(|backup| backup["volumeName"] == volume["name"])
     };
-    let volumes = vm.pointer("/spec/template/spec/volumes").and_then(Value::as_array);
+    let volumes = vm
+        .pointer("/spec/template/spec/volumes")
+        .and_then(Value::as_array);
     let mut faults: Vec<String> = volumes
         .into_iter()
         .flatten()

@@ -43,12 +43,14 @@ impl Admission for Crons {
 }
 
 fn faults(spec: &Value) -> Vec<Cause> {
-    let wrong = |field: &str, message: &str| vec![cause(CauseType::Invalid, format!("spec.{field}"), message)];
+    let wrong =
+        |field: &str, message: &str| vec![cause(CauseType::Invalid, format!("spec.{field}"), message)];
     let template = &spec["template"]["spec"];
     if !template["source"]["registry"].is_object() {
         return wrong("Template", "Missing registry source");
     }
-    let has = |field: &str| !super::is_empty(&template[field]) && template[field] != "" && template[field] != false;
+    let has =
+        |field: &str| !super::is_empty(&template[field]) && template[field] != "" && template[field] != false;
     if ["sourceRef", "contentType", "checkpoints", "finalCheckpoint"]
         .iter()
         .any(|field| has(field))
@@ -95,7 +97,10 @@ fn is_schedule(text: &str) -> bool {
     if let Some(word) = text.strip_prefix('@') {
         let every = word.strip_prefix("every ");
         return every.is_some_and(is_duration)
-            || ["yearly", "annually", "monthly", "weekly", "daily", "midnight", "hourly"].contains(&word);
+            || [
+                "yearly", "annually", "monthly", "weekly", "daily", "midnight", "hourly",
+            ]
+            .contains(&word);
     }
     let fields: Vec<&str> = text.split_whitespace().collect();
     let [minute, hour, day, month, weekday] = fields.as_slice() else {
@@ -135,7 +140,9 @@ fn is_duration(text: &str) -> bool {
     let mut rest = text.trim();
     let mut parts = 0;
     while !rest.is_empty() {
-        let digits = rest.find(|it: char| !it.is_ascii_digit() && it != '.').unwrap_or(rest.len());
+        let digits = rest
+            .find(|it: char| !it.is_ascii_digit() && it != '.')
+            .unwrap_or(rest.len());
         let unit = ["ms", "us", "ns", "h", "m", "s"]
             .iter()
             .find(|unit| rest[digits..].starts_with(**unit));

@@ -11,6 +11,8 @@ mod clone_rights;
 mod source;
 pub(super) mod spec;
 
+pub use clone_rights::CLONE_SOURCE_ANNOTATION;
+
 /// The namespace of images that everybody may start from. It is in the root workspace, and is found from every other.
 pub const IMAGES_NAMESPACE: &str = "fairway-images";
 
@@ -87,7 +89,9 @@ fn may_become(old: &Value, new: &Value) -> bool {
         spec
     };
     let source = &new["spec"]["source"];
-    let in_stages = new["spec"]["checkpoints"].as_array().is_some_and(|it| !it.is_empty())
+    let in_stages = new["spec"]["checkpoints"]
+        .as_array()
+        .is_some_and(|it| !it.is_empty())
         && (source["vddk"].is_object() || source["imageio"].is_object());
     match in_stages {
         true => same(&without_stages(old), &without_stages(new)),
@@ -130,11 +134,14 @@ fn unserved(request: &Request<'_>, volume: &Value) -> Vec<String> {
     let mut warnings: Vec<String> = sources
         .iter()
         .filter(|it| source[**it].is_object())
-        .map(|it| format!("spec.source.{it}: disks cannot be filled from such a source; the DataVolume will fail"))
+        .map(|it| {
+            format!("spec.source.{it}: disks cannot be filled from such a source; the DataVolume will fail")
+        })
         .collect();
-    if text(source, "/registry/imageStream") != "" {
+    if !text(source, "/registry/imageStream").is_empty() {
         warnings.push(
-            "spec.source.registry.imageStream: there are no image streams here; the DataVolume will fail".to_owned(),
+            "spec.source.registry.imageStream: there are no image streams here; the DataVolume will fail"
+                .to_owned(),
         );
     }
     if volume["spec"]["contentType"] == "archive" {

@@ -52,8 +52,10 @@ impl Admission for KubeVirts {
             }
             Operation::Delete => {
                 let blocks = object["spec"]["uninstallStrategy"] == "BlockUninstallIfWorkloadsExist";
-                for (resource, what) in [(INSTANCES, "Virtual Machine Instances"), (MACHINES, "Virtual Machines")]
-                {
+                for (resource, what) in [
+                    (INSTANCES, "Virtual Machine Instances"),
+                    (MACHINES, "Virtual Machines"),
+                ] {
                     if blocks && !request.world.list(Place::Here, resource, None, 1).is_empty() {
                         let message = format!(
                             "Rejecting the uninstall request, since there are still {what} present. Either delete all \
@@ -116,12 +118,14 @@ impl Admission for HyperConvergeds {
             ));
         }
         warnings.extend(idle("spec", &object["spec"], &HYPERCONVERGED_SETTINGS));
-        if object["spec"]["configuration"].is_object() {
+        let older = &object["spec"]["configuration"];
+        if older.is_object() {
             warnings.push(
-                "spec.configuration: this field is unknown to HyperConverged; virtualMachineOptions belongs directly \
-                 into spec, and is followed here all the same"
+                "spec.configuration: HyperConverged has no such field; its virtualMachineOptions are followed here all the \
+                 same, and belong directly into spec"
                     .to_owned(),
             );
+            warnings.extend(idle("spec.configuration", older, &["virtualMachineOptions"]));
         }
         Ok(warnings)
     }

@@ -61,7 +61,10 @@ impl Admission for Instances {
             reason: reason.to_owned(),
         };
         let owners = vmi["metadata"]["ownerReferences"].as_array();
-        let of_machine = owners.into_iter().flatten().any(|it| it["kind"] == "VirtualMachine");
+        let of_machine = owners
+            .into_iter()
+            .flatten()
+            .any(|it| it["kind"] == "VirtualMachine");
         Some(match (request.operation, request.old) {
             (Operation::Delete, _) if of_machine => {
                 let reason = "the guest is shut down; its machine starts it again if it is to run";

@@ -80,7 +80,12 @@ impl Admission for Machines {
 fn told(verdict: &impact::Verdict, vm: &Value) -> Impact {
     let mut reasons: Vec<String> = verdict.reasons.iter().map(|(_, why)| why.clone()).collect();
     let waits = vm["metadata"]["annotations"][lifecycle::RESTART_ANNOTATION] == "manual";
-    if waits && verdict.reasons.iter().any(|(it, _)| *it == impact::Impact::Restart) {
+    if waits
+        && verdict
+            .reasons
+            .iter()
+            .any(|(it, _)| *it == impact::Impact::Restart)
+    {
         reasons.push(format!(
             "{} is manual, so the restart waits for a person",
             lifecycle::RESTART_ANNOTATION
@@ -125,10 +130,8 @@ fn expand(request: &Request<'_>, vm: &Value, settings: &Settings) -> Result<Expa
         let message = format!("Failure to find {what}: {why}");
         refusal(VALIDATOR, &[cause(CauseType::NotFound, field, message)])
     };
-    let size =
-        find::size(request, vm).map_err(|why| missing("instancetype", "spec.instancetype", why))?;
-    let taste =
-        find::preference(request, vm).map_err(|why| missing("preference", "spec.preference", why))?;
+    let size = find::size(request, vm).map_err(|why| missing("instancetype", "spec.instancetype", why))?;
+    let taste = find::preference(request, vm).map_err(|why| missing("preference", "spec.preference", why))?;
     if let Some(message) = instancetype::uneven_spread(size.as_ref(), taste.as_ref()) {
         let field = "instancetype.spec.cpu.guest";
         return Err(refusal(VALIDATOR, &[cause(CauseType::Invalid, field, message)]));
@@ -154,11 +157,8 @@ fn spec(request: &Request<'_>, expanded: &Expanded, settings: &Settings) -> Resu
     let vm: VirtualMachine = view::read("VirtualMachine", &expanded.vm)
         .map_err(|error| Refusal::failed(VALIDATOR, error.to_string()))?;
     if let Some(template) = &vm.spec.template
-        && let Err(error) = instancetype::check_requirements(
-            expanded.size.as_ref(),
-            expanded.taste.as_ref(),
-            &template.spec,
-        )
+        && let Err(error) =
+            instancetype::check_requirements(expanded.size.as_ref(), expanded.taste.as_ref(), &template.spec)
     {
         let fields = error.fields.join(", ");
         return Ok(vec![cause(CauseType::NotFound, fields, error.to_string())]);
@@ -204,7 +204,10 @@ pub(super) fn unserved(instance: &Value, path: &str, settings: &Settings) -> Vec
     let told = planned.unsupported.into_iter().map(|wish| match wish.effect {
         Effect::Ignored => format!("{path}.{}: no effect: {}", wish.field, wish.reason),
         Effect::Replaced => format!("{path}.{}: {}", wish.field, wish.reason),
-        Effect::Blocks => format!("{path}.{}: the machine will not start: {}", wish.field, wish.reason),
+        Effect::Blocks => format!(
+            "{path}.{}: the machine will not start: {}",
+            wish.field, wish.reason
+        ),
     });
     told.collect()
 }

@@ -87,9 +87,7 @@ fn create(request: &Request<'_>, migration: &Value) -> Result<(), Refusal> {
             text(why, "/message")
         ));
     }
-    let others = request
-        .world
-        .list(Place::Here, MIGRATIONS, Some(namespace), MOST);
+    let others = request.world.list(Place::Here, MIGRATIONS, Some(namespace), MOST);
     let under_way = others.iter().find(|it| {
         it["metadata"]["labels"][SELECTOR_LABEL] == name
             && !matches!(text(it, "/status/phase"), "Succeeded" | "Failed")
@@ -105,7 +103,12 @@ fn create(request: &Request<'_>, migration: &Value) -> Result<(), Refusal> {
 }
 
 fn update(old: &Value, new: &Value) -> Result<(), Refusal> {
-    let refused = |message: &str| Err(refusal(UPDATE_VALIDATOR, &[cause(CauseType::NotSupported, "", message)]));
+    let refused = |message: &str| {
+        Err(refusal(
+            UPDATE_VALIDATOR,
+            &[cause(CauseType::NotSupported, "", message)],
+        ))
+    };
     if !same(&old["spec"], &new["spec"]) {
         return refused("update of Migration object's spec is restricted");
     }

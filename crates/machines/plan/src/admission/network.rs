@@ -22,20 +22,25 @@ impl Admission for Attachments {
         }
         if config.is_empty() {
             return Ok(vec![
-                "spec.config: without it machines cannot be connected: there are no files of CNI here".to_owned(),
+                "spec.config: without it machines cannot be connected: there are no files of CNI here"
+                    .to_owned(),
             ]);
         }
         let read = attachment::read(name(object), config)
             .map_err(|error| Refusal::failed(VALIDATOR, error.to_string()))?;
-        let mut warnings: Vec<String> = read.remarks.iter().map(|it| format!("spec.config: {it}")).collect();
+        let mut warnings: Vec<String> = read
+            .remarks
+            .iter()
+            .map(|it| format!("spec.config: {it}"))
+            .collect();
         warnings.extend(read.unserved.map(|why| format!("spec.config: {why}")));
         Ok(warnings)
     }
 
     fn impact(&self, request: &Request<'_>, object: &Value) -> Option<Impact> {
-        let is_changed = request
-            .old
-            .is_some_and(|old| request.operation == Operation::Delete || !same(&old["spec"], &object["spec"]));
+        let is_changed = request.old.is_some_and(|old| {
+            request.operation == Operation::Delete || !same(&old["spec"], &object["spec"])
+        });
         let (class, reason) = match is_changed {
             true => (
                 impact::Impact::Live,

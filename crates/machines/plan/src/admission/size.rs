@@ -99,7 +99,11 @@ fn taste(spec: &Value) -> Vec<Cause> {
     };
     if !TOPOLOGIES.contains(&topology) {
         let message = format!("unknown preferredCPUTopology {topology}");
-        causes.push(cause(CauseType::Invalid, "spec.cpu.preferredCPUTopology", message));
+        causes.push(cause(
+            CauseType::Invalid,
+            "spec.cpu.preferredCPUTopology",
+            message,
+        ));
     }
     let options = &spec["cpu"]["spreadOptions"];
     if !options.is_object() || !["spread", "preferSpread"].contains(&topology) {
@@ -108,10 +112,16 @@ fn taste(spec: &Value) -> Vec<Cause> {
     let across = options["across"].as_str().unwrap_or("SocketsCores");
     if !["SocketsCoresThreads", "SocketsCores", "CoresThreads"].contains(&across) {
         let message = format!("across {across} is not supported");
-        causes.push(cause(CauseType::Invalid, "spec.cpu.spreadOptions.across", message));
+        causes.push(cause(
+            CauseType::Invalid,
+            "spec.cpu.spreadOptions.across",
+            message,
+        ));
         return causes;
     }
-    let old = spec["preferSpreadSocketToCoreRatio"].as_u64().filter(|it| *it != 0);
+    let old = spec["preferSpreadSocketToCoreRatio"]
+        .as_u64()
+        .filter(|it| *it != 0);
     let ratio = options["ratio"].as_u64().or(old).unwrap_or(2);
     if across == "CoresThreads" && ratio != 2 {
         let message =

@@ -54,8 +54,9 @@ impl Admission for Contents {
 impl Admission for Restores {
     fn judge(&self, request: &Request<'_>, restore: &Value) -> Verdict {
         let causes = match (request.operation, request.old) {
-            (Operation::Create, _) => restorable(request, restore)
-                .map_err(|why| Refusal::failed(RESTORE_VALIDATOR, why))?,
+            (Operation::Create, _) => {
+                restorable(request, restore).map_err(|why| Refusal::failed(RESTORE_VALIDATOR, why))?
+            }
             (Operation::Update, Some(old)) => stays(old, restore),
             _ => Vec::new(),
         };
@@ -127,10 +128,7 @@ fn restorable(request: &Request<'_>, restore: &Value) -> Result<Vec<Cause>, Stri
 fn fits(request: &Request<'_>, restore: &Value) -> Result<Vec<Cause>, String> {
     let spec = &restore["spec"];
     let patches = spec["patches"].as_array().into_iter().flatten();
-    let mut causes: Vec<Cause> = patches
-        .filter_map(Value::as_str)
-        .flat_map(patch_faults)
-        .collect();
+    let mut causes: Vec<Cause> = patches.filter_map(Value::as_str).flat_map(patch_faults).collect();
     let get = |resource, name: &str| (request.world).get(Place::Here, resource, request.namespace, name);
     let Some(snapshot) = get(SNAPSHOTS, text(spec, "/virtualMachineSnapshotName")) else {
         // One that is yet to be made; upstream lets everything pass then.
@@ -181,7 +179,9 @@ fn patch_faults(patch: &str) -> Vec<Cause> {
         };
         let allowed = ["\"/metadata/labels/", "\"/metadata/annotations/", "\"/spec/"];
         if *key == "\"path\"" && !allowed.iter().any(|start| value.starts_with(start)) {
-            wrong(format!("patching is valid only for elements under /spec/ only: {pair}"));
+            wrong(format!(
+                "patching is valid only for elements under /spec/ only: {pair}"
+            ));
         }
     }
     causes

@@ -134,7 +134,10 @@ fn refused(kind: Resource, request: &Request<'_>, object: &Value) -> String {
 
 /// The class of what a write does, and why.
 fn impact(kind: Resource, request: &Request<'_>, object: &Value) -> String {
-    let told = of(kind.group, kind.plural).unwrap().impact(request, object).unwrap();
+    let told = of(kind.group, kind.plural)
+        .unwrap()
+        .impact(request, object)
+        .unwrap();
     match told.reason.as_str() {
         "" => told.class,
         reason => format!("{}: {reason}", told.class),

@@ -418,9 +418,7 @@ fn no_name_becomes_an_option() {
     host.backings.get_mut("root").unwrap().file = "/x\",\"driver\":\"host_device".to_owned();
     let arguments = argv(&plan, &host, &layout).unwrap();
     assert!(arguments.contains(&"type=3,asset=a,,sku=b".to_owned()));
-    assert!(
-        arguments.contains(&"socket,id=charagent0,path=a,,server=off,server=on,wait=off".to_owned())
-    );
+    assert!(arguments.contains(&"socket,id=charagent0,path=a,,server=off,server=on,wait=off".to_owned()));
     let node = arguments.iter().find(|it| it.contains("f-root")).unwrap();
     let node: Value = serde_json::from_str(node).unwrap();
     assert_eq!(

@@ -170,7 +170,7 @@ impl Claims {
             }
             State::None | State::Failed(..) | State::Done => {}
         }
-        let origin = self.origins.look_up(look.key, source).await?;
+        let origin = self.origins.look_up(look.key, source, look.noted()).await?;
         match origin {
             Origin::Waits(told) => return Ok(came(Filling::Waits(told))),
             Origin::Asks(told) => return Ok(came(Filling::Waits(told)).after(ASK_AGAIN)),
@@ -257,7 +257,7 @@ impl Claims {
 
 fn named(source: &Source) -> Option<crate::view::Named> {
     match source {
-        Source::Claim(named) | Source::Snapshot(named) | Source::DataSource(named) => Some(named.clone()),
+        Source::Claim(named) | Source::Snapshot(named) | Source::Reference(named) => Some(named.clone()),
         _ => None,
     }
 }

@@ -1,4 +1,5 @@
-//! A kind that the program brings, in the place of those of the domains.
+//! Kinds that the program brings: one that does nothing in the place of those of domains, and those of machines, which are
+//! completed and judged.
 
 use std::sync::Arc;
 
@@ -31,12 +32,27 @@ pub(super) fn kinds() -> Vec<ProvidedKind> {
         "Lantern": {"type": "object", "properties": {"spec": spec(json!({"$ref": "Lamp"}))}},
         "Lamp": lamp,
     }});
-    vec![ProvidedKind {
+    let lanterns = ProvidedKind {
         head: definition(None),
         schema: Arc::new(move || short.clone()),
         definition: Arc::new(move || definition(Some(whole.clone()))),
         fingerprint: 7,
         sealed: false,
         domain: None,
-    }]
+    };
+    let machines = fairway_api::machine_definitions().into_iter().map(machine);
+    std::iter::once(lanterns).chain(machines).collect()
+}
+
+fn machine(definition: fairway_api::Definition) -> ProvidedKind {
+    let definition = Arc::new(definition);
+    let (schema, whole) = (Arc::clone(&definition), Arc::clone(&definition));
+    ProvidedKind {
+        head: definition.head(),
+        schema: Arc::new(move || schema.schema()),
+        definition: Arc::new(move || whole.crd()),
+        fingerprint: definition.fingerprint(),
+        sealed: false,
+        domain: fairway_machines_plan::admission::of(definition.group(), definition.kind().plural),
+    }
 }

@@ -114,7 +114,16 @@ impl Server {
         Client {
             kernel: Arc::clone(&self.kernel),
             user: Some(user),
+            is_inside: false,
             headers: Vec::new(),
+        }
+    }
+
+    /// A part of the program itself, which is at home in every workspace.
+    pub(crate) fn part(&self, name: &str) -> Client {
+        Client {
+            is_inside: true,
+            ..self.user(name, &["system:serviceaccounts", "system:authenticated"])
         }
     }
 
@@ -123,6 +132,7 @@ impl Server {
         Client {
             kernel: Arc::clone(&self.kernel),
             user: None,
+            is_inside: false,
             headers: Vec::new(),
         }
     }
@@ -151,6 +161,7 @@ impl Server {
 pub(crate) struct Client {
     kernel: Arc<Kernel>,
     user: Option<UserInfo>,
+    is_inside: bool,
     headers: Vec<(String, String)>,
 }
 
@@ -183,6 +194,7 @@ impl Client {
         let answer: BoxFuture<'static, Response<ResponseBody>> = match &self.user {
             Some(user) => {
                 let peer = Peer::known(user.clone());
+                let peer = if self.is_inside { peer.inside() } else { peer };
                 async move { service::serve(&kernel, request, &peer).await }.boxed()
             }
             None => async move { service::serve(&kernel, request, &Peer::default()).await }.boxed(),

@@ -6,9 +6,7 @@
 use fairway_admission::{Account, Action, Place, Request, Resource, Verdict};
 use serde_json::Value;
 
-use super::super::{
-    DATA_SOURCES, DATA_VOLUMES, MACHINES, cause, importer_refusal, is_ours, not_found, text,
-};
+use super::super::{DATA_SOURCES, DATA_VOLUMES, MACHINES, cause, importer_refusal, is_ours, not_found, text};
 use super::{IMAGES_NAMESPACE, MUTATOR, failed};
 use crate::validate::CauseType;
 
@@ -21,8 +19,40 @@ struct Origin {
     is_snapshot: bool,
 }
 
-/// Refuses copies that who asks may not make.
-pub(super) fn check(request: &Request<'_>, volume: &Value) -> Verdict {
+/// On a DataVolume whose source is in another namespace: what who asked may copy. Nobody writes it himself, and it stays as it was
+/// written first, so that a DataSource which means something else later leads nowhere.
+pub const CLONE_SOURCE_ANNOTATION: &str = "fairway.dev/clone-source";
+
+/// Refuses copies that who asks may not make, and notes those that he may.
+pub(super) fn check(request: &Request<'_>, volume: &mut Value) -> Verdict {
+    let noted = match request.old {
+        Some(old) => old["metadata"]["annotations"][CLONE_SOURCE_ANNOTATION].clone(),
+        None => Value::Null,
+    };
+    note(volume, noted);
+    // The source does not change; whether it is still there is not asked of whoever writes a label.
+    if request.old.is_some() {
+        return Ok(Vec::new());
+    }
+    let mut noted = None;
+    let verdict = verdict(request, volume, &mut noted);
+    if let Some(noted) = noted {
+        note(volume, Value::String(noted));
+    }
+    verdict
+}
+
+fn note(volume: &mut Value, noted: Value) {
+    let metadata = &mut volume["metadata"];
+    if !noted.is_null() {
+        metadata["annotations"][CLONE_SOURCE_ANNOTATION] = noted;
+    } else if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.shift_remove(CLONE_SOURCE_ANNOTATION);
+    }
+}
+
+/// Whether the copy may be made; of what, is noted.
+fn verdict(request: &Request<'_>, volume: &Value, noted: &mut Option<String>) -> Verdict {
     // A disk that is filled already needs no source, so nobody minds what it says of it.
     let annotations = &volume["metadata"]["annotations"];
     let is_filled = ["prePopulated", "checkStaticVolume"]
@@ -50,6 +80,7 @@ pub(super) fn check(request: &Request<'_>, volume: &Value) -> Verdict {
         name,
     });
     if may_copy(request, &origin, account) {
+        *noted = Some(format!("{}/{}", origin.namespace, origin.name));
         return Ok(Vec::new());
     }
     let who = match account {
@@ -136,7 +167,9 @@ fn account(request: &Request<'_>, volume: &Value) -> Option<String> {
         .flatten()
         .find(|it| it["controller"] == true && it["kind"] == "VirtualMachine")?;
     let machine = (request.world).get(Place::Here, MACHINES, request.namespace, text(owner, "/name"));
-    let volumes = machine.as_ref().and_then(|vm| vm.pointer("/spec/template/spec/volumes"));
+    let volumes = machine
+        .as_ref()
+        .and_then(|vm| vm.pointer("/spec/template/spec/volumes"));
     let volumes = volumes.and_then(Value::as_array);
     let named = volumes
         .into_iter()

@@ -116,7 +116,10 @@ fn registry(path: &str, source: &Value) -> Option<Cause> {
     let method = source["pullMethod"].as_str();
     let at = field(".importMethod");
     if let Some(method) = method.filter(|it| !["pod", "node"].contains(it)) {
-        return Some(wrong(at, format!("ImportMethod {method} is neither pod, node or \"\"")));
+        return Some(wrong(
+            at,
+            format!("ImportMethod {method} is neither pod, node or \"\""),
+        ));
     }
     match stream {
         Some("") => Some(wrong(at, "Source registry ImageStream is not valid")),

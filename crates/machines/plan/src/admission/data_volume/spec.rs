@@ -7,7 +7,12 @@ use super::super::{cause, same, text};
 use super::{MAX_NAME, source};
 use crate::validate::{Cause, CauseType};
 
-const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+const MODES: [&str; 4] = [
+    "ReadOnlyMany",
+    "ReadWriteMany",
+    "ReadWriteOnce",
+    "ReadWriteOncePod",
+];
 const MIB: i64 = 1 << 20;
 
 pub(super) fn wrong(field: impl Into<String>, message: impl Into<String>) -> Cause {
@@ -70,7 +75,10 @@ fn size(path: &str, spec: &Value, wanted: &Value) -> Option<Cause> {
         return (is_claim || !is_copy).then(|| wrong(field, format!("{word} size is missing")));
     };
     if size.value() <= 0 {
-        return Some(wrong(field, format!("{word} size can't be equal or less than zero")));
+        return Some(wrong(
+            field,
+            format!("{word} size can't be equal or less than zero"),
+        ));
     }
     (size.value() < MIB).then(|| wrong(field, format!("{word} size should be at least 1MiB")))
 }
@@ -125,8 +133,7 @@ fn filled_elsewhere(path: &str, spec: &Value, other: &Value, reference: &Value) 
             }
         }
         if text(value, "/apiGroup").is_empty() && value["kind"] != "PersistentVolumeClaim" {
-            let message =
-                format!("Required value: {word} apiGroup when kind is not 'PersistentVolumeClaim'");
+            let message = format!("Required value: {word} apiGroup when kind is not 'PersistentVolumeClaim'");
             causes.push(wrong(format!("{path}.{field}.apiGroup."), message));
         }
     }

@@ -32,7 +32,8 @@ pub(super) fn check(old: &Value, new: &Value, by_us: bool, settings: &Settings) 
         }
     }
     if !by_us && reserved_labels(old) != reserved_labels(new) {
-        let message = "modification of the following reserved kubevirt.io/ labels on a VMI object is prohibited";
+        let message =
+            "modification of the following reserved kubevirt.io/ labels on a VMI object is prohibited";
         return refused(CauseType::NotSupported, message.to_owned());
     }
     Vec::new()
@@ -73,7 +74,10 @@ fn storage(old: &Value, new: &Value) -> Result<(), String> {
         let found = vmi["spec"]["volumes"].as_array();
         found.cloned().unwrap_or_default()
     };
-    let dumps = volumes(new).iter().filter(|it| it["memoryDump"].is_object()).count();
+    let dumps = volumes(new)
+        .iter()
+        .filter(|it| it["memoryDump"].is_object())
+        .count();
     let expected = volumes(new).len() - dumps;
     let devices = &new["spec"]["domain"]["devices"];
     let count = |list: &Value| list.as_array().map_or(0, Vec::len);

@@ -75,9 +75,7 @@ fn found<T: DeserializeOwned>(
 fn remembered(matcher: &Matcher, request: &Request<'_>, vm: &Value) -> Result<Option<Value>, String> {
     let wanted = &vm["spec"][matcher.field];
     let get = |name: &str| {
-        let found = request
-            .world
-            .get(Place::Here, REVISIONS, request.namespace, name);
+        let found = request.world.get(Place::Here, REVISIONS, request.namespace, name);
         found.ok_or_else(|| not_found(REVISIONS, name))
     };
     let named = text(wanted, "/revisionName");

@@ -104,7 +104,10 @@ impl Search<'_> {
         let labels = &object["metadata"]["labels"];
         let (name, kind) = self.labels;
         match labels[name].as_str() {
-            Some(found) => Ok((found.to_owned(), labels[kind].as_str().unwrap_or_default().to_owned())),
+            Some(found) => Ok((
+                found.to_owned(),
+                labels[kind].as_str().unwrap_or_default().to_owned(),
+            )),
             None => Err(Failure::Silent(format!(
                 "unable to find required {name} label on the volume"
             ))),
@@ -144,7 +147,8 @@ impl Search<'_> {
         let reference = &spec["sourceRef"];
         if !reference.is_object() {
             return Err(Failure::Silent(
-                "unable to infer defaults from DataVolumeSpec as DataVolumeSource is not supported".to_owned(),
+                "unable to infer defaults from DataVolumeSpec as DataVolumeSource is not supported"
+                    .to_owned(),
             ));
         }
         let kind = text(reference, "/kind");
@@ -172,7 +176,8 @@ impl Search<'_> {
                 return self.of_claim(text(claim, "/name"), text(claim, "/namespace"));
             }
             Err(Failure::Silent(
-                "unable to infer defaults from DataSource that doesn't provide DataVolumeSourcePVC".to_owned(),
+                "unable to infer defaults from DataSource that doesn't provide DataVolumeSourcePVC"
+                    .to_owned(),
             ))
         })
     }

@@ -17,7 +17,8 @@ pub(super) fn template_namespaces(request: &Request<'_>, vm: &Value) -> Vec<Caus
     let wrong = templates.filter_map(|(index, template)| {
         let (own, namespace) = (request.namespace, text(template, "/metadata/namespace"));
         (!namespace.is_empty() && namespace != own).then(|| {
-            let message = format!("Embedded DataVolume namespace {namespace} differs from VM namespace {own}");
+            let message =
+                format!("Embedded DataVolume namespace {namespace} differs from VM namespace {own}");
             cause(
                 CauseType::Invalid,
                 format!("spec.dataVolumeTemplates[{index}]"),
@@ -35,7 +36,11 @@ pub(super) fn in_progress(request: &Request<'_>, vm: &Value) -> Vec<Cause> {
     };
     let held = |message: String| vec![cause(CauseType::NotSupported, "spec", message)];
     if let Some(snapshot) = vm["status"]["snapshotInProgress"].as_str() {
-        let volumes = |vm: &Value| vm.pointer("/spec/template/spec/volumes").cloned().unwrap_or_default();
+        let volumes = |vm: &Value| {
+            vm.pointer("/spec/template/spec/volumes")
+                .cloned()
+                .unwrap_or_default()
+        };
         if !same(&volumes(old), &volumes(vm)) {
             return held(format!(
                 "Cannot update vm disks or volumes until snapshot \"{snapshot}\" completes"

@@ -64,11 +64,14 @@ fn tried(
                 if !coming.insert(name.to_owned()) {
                     return wrong(format!("AddVolume request for [{name}] aleady exists"));
                 }
-                disk(name, &add["disk"]).map_err(|message| vec![cause(CauseType::Invalid, FIELD, message)])?;
+                disk(name, &add["disk"])
+                    .map_err(|message| vec![cause(CauseType::Invalid, FIELD, message)])?;
                 let volume = volume(add);
                 let clashes = |spec: &Value| {
                     let existing = spec["volumes"].as_array().into_iter().flatten();
-                    existing.into_iter().any(|it| it["name"] == *name && !same(it, &volume))
+                    existing
+                        .into_iter()
+                        .any(|it| it["name"] == *name && !same(it, &volume))
                 };
                 if clashes(&first_template) {
                     return wrong(format!(
@@ -115,9 +118,15 @@ fn tried(
 /// A disk that comes to a machine that runs.
 fn disk(name: &str, disk: &Value) -> Result<(), String> {
     if !disk.is_object() {
-        return Err(format!("AddVolume request for [{name}] requires the disk field to be set."));
+        return Err(format!(
+            "AddVolume request for [{name}] requires the disk field to be set."
+        ));
     }
-    let Some(target) = ["disk", "lun"].iter().map(|it| &disk[*it]).find(|it| it.is_object()) else {
+    let Some(target) = ["disk", "lun"]
+        .iter()
+        .map(|it| &disk[*it])
+        .find(|it| it.is_object())
+    else {
         return Err(format!(
             "AddVolume request for [{name}] requires diskDevice of type 'disk' or 'lun' to be used."
         ));

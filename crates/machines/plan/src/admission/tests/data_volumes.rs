@@ -3,7 +3,7 @@
 use expect_test::expect;
 use serde_json::json;
 
-use super::super::{CLAIMS, DATA_SOURCES, DATA_VOLUMES, MACHINES};
+use super::super::{CLAIMS, CLONE_SOURCE_ANNOTATION, DATA_SOURCES, DATA_VOLUMES, MACHINES};
 use super::*;
 
 const CRONS: Resource = Resource::new("cdi.kubevirt.io", "dataimportcrons");
@@ -87,7 +87,8 @@ fn wrong_volumes_are_refused_in_upstreams_words() {
     let long = json!({"metadata": {"name": "a".repeat(254), "namespace": "vms"}, "spec": {}});
     expect![[r#"
         422 datavolume-validate.cdi.kubevirt.io Name cannot be longer than 253 characters
-          FieldValueInvalid : Name cannot be longer than 253 characters"#]].assert_eq(&refused(DATA_VOLUMES, &request(&world, None, PERSON), &long));
+          FieldValueInvalid : Name cannot be longer than 253 characters"#]]
+    .assert_eq(&refused(DATA_VOLUMES, &request(&world, None, PERSON), &long));
 }
 
 #[test]
@@ -122,7 +123,8 @@ fn what_fills_a_disk_stays() {
     let refusal = refused(DATA_VOLUMES, &request(&world, Some(&old), PERSON), &new);
     expect![[r#"
         422 datavolume-validate.cdi.kubevirt.io Cannot update DataVolume Spec
-          FieldValueDuplicate DataVolume.Spec: Cannot update DataVolume Spec"#]].assert_eq(&refusal);
+          FieldValueDuplicate DataVolume.Spec: Cannot update DataVolume Spec"#]]
+    .assert_eq(&refusal);
     let staged = |stages: &str| {
         volume(&format!(
             "{{source: {{vddk: {{url: 'https://a', secretRef: a, uuid: a, backingFile: a, thumbprint: a}}}}, checkpoints: {stages}, {ROOM}}}"
@@ -149,8 +151,14 @@ fn a_claim_of_somebody_else_is_not_taken() {
     let disk = volume(&format!("{{source: {{blank: {{}}}}, {ROOM}}}"));
     for (more, is_free) in [
         ("labels: {}", false),
-        ("ownerReferences: [{kind: DataVolume, controller: true, name: disk}]", true),
-        ("ownerReferences: [{kind: StatefulSet, controller: true, name: disk}]", false),
+        (
+            "ownerReferences: [{kind: DataVolume, controller: true, name: disk}]",
+            true,
+        ),
+        (
+            "ownerReferences: [{kind: StatefulSet, controller: true, name: disk}]",
+            false,
+        ),
         ("annotations: {cdi.kubevirt.io/storage.populatedFor: disk}", true),
         ("annotations: {cdi.kubevirt.io/allowClaimAdoption: 'true'}", true),
     ] {
@@ -158,14 +166,18 @@ fn a_claim_of_somebody_else_is_not_taken() {
         let answer = write(DATA_VOLUMES, &request(&world, None, PERSON), &disk);
         assert_eq!(answer.is_ok(), is_free, "{more}: {answer:?}");
         if let Err(refusal) = answer {
-            assert!(refusal.contains("Destination PVC vms/disk already exists"), "{refusal}");
+            assert!(
+                refusal.contains("Destination PVC vms/disk already exists"),
+                "{refusal}"
+            );
         }
     }
 }
 
 #[test]
 fn disks_are_copied_for_those_who_may_read_them() {
-    let source = "{metadata: {name: gold, namespace: images}, spec: {source: {pvc: {name: gold, namespace: images}}}}";
+    let source =
+        "{metadata: {name: gold, namespace: images}, spec: {source: {pvc: {name: gold, namespace: images}}}}";
     let world = || {
         Fake::default()
             .with(NAMESPACES, "{metadata: {name: images}}")
@@ -181,51 +193,89 @@ fn disks_are_copied_for_those_who_may_read_them() {
     let elsewhere = volume("{source: {pvc: {name: gold, namespace: nowhere}}, storage: {}}");
     let snapshot = volume("{source: {snapshot: {name: s, namespace: images}}, storage: {}}");
     let mut of_machine = named.clone();
-    of_machine["metadata"]["ownerReferences"] = json!([{"kind": "VirtualMachine", "name": "web", "controller": true}]);
+    of_machine["metadata"]["ownerReferences"] =
+        json!([{"kind": "VirtualMachine", "name": "web", "controller": true}]);
     let mut filled = named.clone();
     filled["metadata"]["annotations"] = json!({"cdi.kubevirt.io/storage.prePopulated": "disk"});
     let right = "asker create datavolumes/source images";
     let cases = [
         ("nobody", &direct, world(), PERSON),
         ("who may", &direct, world().with_right(right), PERSON),
-        ("who may run pods there", &named, world().with_right("asker create pods images"), PERSON),
+        (
+            "who may run pods there",
+            &named,
+            world().with_right("asker create pods images"),
+            PERSON,
+        ),
         ("nobody, by name", &named, world(), PERSON),
         ("an image", &image, world(), PERSON),
         ("an image to come", &later, world(), PERSON),
         ("nothing", &missing, world().with_right(right), PERSON),
         ("no namespace", &elsewhere, world().with_right(right), PERSON),
-        ("a machine without the right", &of_machine, world().with_right(right), ENGINE),
+        (
+            "a machine without the right",
+            &of_machine,
+            world().with_right(right),
+            ENGINE,
+        ),
         (
             "a machine with the right",
             &of_machine,
             world().with_right("app create datavolumes/source images"),
             ENGINE,
         ),
-        ("a snapshot, with half of the rights", &snapshot, world().with_right("asker create pods images"), PERSON),
+        (
+            "a snapshot, with half of the rights",
+            &snapshot,
+            world().with_right("asker create pods images"),
+            PERSON,
+        ),
         ("one that is filled", &filled, world(), PERSON),
     ];
     let mut told = String::new();
     for (what, disk, world, user) in cases {
         let answer = match write(DATA_VOLUMES, &request(&world, None, user), disk) {
-            Ok((_, warnings)) => format!("yes {}", warnings.join(" ")),
+            Ok((written, warnings)) => {
+                let noted = &written["metadata"]["annotations"][CLONE_SOURCE_ANNOTATION];
+                format!("yes {} {}", noted.as_str().unwrap_or("-"), warnings.join(" "))
+            }
             Err(refusal) => refusal.lines().next().unwrap().to_owned(),
         };
-        told += &format!("{what}: {answer}\n");
+        told += &format!("{what}: {}\n", answer.trim());
     }
     expect![[r#"
         nobody: 422 datavolume-mutate.cdi.kubevirt.io User somebody has insufficient permissions in clone source namespace images
-        who may: yes 
-        who may run pods there: yes 
+        who may: yes images/gold
+        who may run pods there: yes images/gold
         nobody, by name: 422 datavolume-mutate.cdi.kubevirt.io User somebody has insufficient permissions in clone source namespace images
-        an image: yes 
-        an image to come: yes spec.sourceRef: there is no image big in fairway-images yet; the disk waits for it
+        an image: yes -
+        an image to come: yes - spec.sourceRef: there is no image big in fairway-images yet; the disk waits for it
         nothing: 400 datavolume-mutate.cdi.kubevirt.io datasources.cdi.kubevirt.io "iron" not found
         no namespace: 400 datavolume-mutate.cdi.kubevirt.io namespaces "nowhere" not found
         a machine without the right: 422 datavolume-mutate.cdi.kubevirt.io User system:serviceaccount:vms:app has insufficient permissions in clone source namespace images
-        a machine with the right: yes 
+        a machine with the right: yes images/gold
         a snapshot, with half of the rights: 422 datavolume-mutate.cdi.kubevirt.io User somebody has insufficient permissions in clone source namespace images
-        one that is filled: yes 
+        one that is filled: yes -
     "#]].assert_eq(&told);
+}
+
+#[test]
+fn what_may_be_copied_is_noted_by_nobody_else() {
+    let world = Fake::default();
+    let note = |object: &Value| object["metadata"]["annotations"][CLONE_SOURCE_ANNOTATION].clone();
+    let mut disk = volume(&format!("{{source: {{blank: {{}}}}, {ROOM}}}"));
+    disk["metadata"]["annotations"] = json!({CLONE_SOURCE_ANNOTATION: "images/gold"});
+    let (written, _) = write(DATA_VOLUMES, &request(&world, None, PERSON), &disk).unwrap();
+    assert_eq!(note(&written), Value::Null);
+    // Once it is noted it stays, although the source may be gone by now.
+    let mut old = volume("{sourceRef: {kind: DataSource, name: gold, namespace: images}, storage: {}}");
+    old["metadata"]["annotations"] = json!({CLONE_SOURCE_ANNOTATION: "images/gold"});
+    for annotations in [json!({}), json!({CLONE_SOURCE_ANNOTATION: "images/other"})] {
+        let mut new = old.clone();
+        new["metadata"]["annotations"] = annotations;
+        let (written, _) = write(DATA_VOLUMES, &request(&world, Some(&old), PERSON), &new).unwrap();
+        assert_eq!(note(&written), "images/gold");
+    }
 }
 
 #[test]

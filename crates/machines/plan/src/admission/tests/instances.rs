@@ -35,8 +35,15 @@ fn an_instance_begins_pending_and_is_kept() {
     let world = Fake::default();
     let (vmi, warnings) = write(INSTANCES, &request(&world, None, PERSON), &instance()).unwrap();
     assert_eq!(warnings, [""; 0]);
-    assert_eq!(vmi["metadata"]["finalizers"], json!(["foregroundDeleteVirtualMachine"]));
-    assert_eq!(vmi["metadata"]["annotations"], json!({"a": "b"}), "the address is not its author's");
+    assert_eq!(
+        vmi["metadata"]["finalizers"],
+        json!(["foregroundDeleteVirtualMachine"])
+    );
+    assert_eq!(
+        vmi["metadata"]["annotations"],
+        json!({"a": "b"}),
+        "the address is not its author's"
+    );
     expect![[r#"
         {
           "currentCPUTopology": {
@@ -57,10 +64,13 @@ fn an_instance_begins_pending_and_is_kept() {
             }
           ]
         }
-    "#]].assert_eq(&format!("{:#}\n", vmi["status"]));
+    "#]]
+    .assert_eq(&format!("{:#}\n", vmi["status"]));
     assert_eq!(vmi["spec"]["domain"]["cpu"]["sockets"], 1);
     assert_eq!(vmi["spec"]["networks"], json!([{"name": "default", "pod": {}}]));
-    let again = write(INSTANCES, &request(&world, Some(&vmi), ENGINE), &vmi).unwrap().0;
+    let again = write(INSTANCES, &request(&world, Some(&vmi), ENGINE), &vmi)
+        .unwrap()
+        .0;
     assert_eq!(again, vmi, "nothing happens twice");
 }
 
@@ -107,7 +117,8 @@ fn a_spec_stays_and_a_status_is_the_control_planes() {
     let refusal = person(&changed("/spec/domain/memory/guest", json!("2Gi"))).unwrap_err();
     expect![[r#"
         422 virtualmachineinstances-update-validator.kubevirt.io update of VMI object is restricted
-          FieldValueNotSupported : update of VMI object is restricted"#]].assert_eq(&refusal);
+          FieldValueNotSupported : update of VMI object is restricted"#]]
+    .assert_eq(&refusal);
     let mut labelled = old.clone();
     labelled["metadata"]["labels"] = json!({"kubevirt.io/nodeName": "a", "app": "web"});
     expect![[r#"
@@ -252,11 +263,17 @@ fn machines_move_one_at_a_time() {
     let mut new = old.clone();
     new["spec"]["vmiName"] = json!("other");
     let refusal = refused(MIGRATIONS, &request(&world, Some(&old), PERSON), &new);
-    assert!(refusal.contains("update of Migration object's spec is restricted"), "{refusal}");
+    assert!(
+        refusal.contains("update of Migration object's spec is restricted"),
+        "{refusal}"
+    );
     let mut new = old.clone();
     new["metadata"]["labels"]["kubevirt.io/vmi-name"] = json!("other");
     let refusal = refused(MIGRATIONS, &request(&world, Some(&old), PERSON), &new);
-    assert!(refusal.contains("can't be modified on an in-flight migration"), "{refusal}");
+    assert!(
+        refusal.contains("can't be modified on an in-flight migration"),
+        "{refusal}"
+    );
     assert_eq!(
         impact(MIGRATIONS, &request(&world, None, PERSON), &migration),
         "migration: web moves to another node, and goes on running"

@@ -7,7 +7,8 @@ use super::super::{DATA_SOURCES, DATA_VOLUMES, HYPERCONVERGEDS, INSTANCES, KUBEV
 use super::*;
 
 const SIZES: Resource = Resource::new("instancetype.kubevirt.io", "virtualmachineinstancetypes");
-const EVERYBODYS_SIZES: Resource = Resource::new("instancetype.kubevirt.io", "virtualmachineclusterinstancetypes");
+const EVERYBODYS_SIZES: Resource =
+    Resource::new("instancetype.kubevirt.io", "virtualmachineclusterinstancetypes");
 const TASTES: Resource = Resource::new("instancetype.kubevirt.io", "virtualmachineclusterpreferences");
 const REVISIONS: Resource = Resource::new("apps", "controllerrevisions");
 
@@ -66,8 +67,14 @@ fn a_machine_is_completed() {
          {{domain: {{memory: {{guest: 2Gi}}}}, volumes: [{{name: root, dataVolume: {{name: a}}}}]}}}}}}}}"
     );
     let (vm, _) = created(&world, &more).unwrap();
-    assert_eq!(vm["spec"]["preference"]["kind"], "virtualmachineclusterpreference");
-    assert_eq!(vm["spec"]["template"]["spec"]["domain"]["machine"]["type"], "pc-q35-7.2");
+    assert_eq!(
+        vm["spec"]["preference"]["kind"],
+        "virtualmachineclusterpreference"
+    );
+    assert_eq!(
+        vm["spec"]["template"]["spec"]["domain"]["machine"]["type"],
+        "pc-q35-7.2"
+    );
     assert_eq!(
         vm["spec"]["dataVolumeTemplates"][0]["spec"]["storage"]["storageClassName"],
         "quick"
@@ -78,25 +85,70 @@ fn a_machine_is_completed() {
 fn wrong_machines_are_refused_in_upstreams_words() {
     let world = Fake::default()
         .with(EVERYBODYS_SIZES, SMALL)
-        .with(EVERYBODYS_SIZES, "{metadata: {name: odd}, spec: {cpu: {guest: 3}, memory: {guest: 1Gi}}}")
-        .with(TASTES, "{metadata: {name: spread}, spec: {cpu: {preferredCPUTopology: spread}}}")
-        .with(TASTES, "{metadata: {name: big}, spec: {requirements: {cpu: {guest: 8}}}}");
+        .with(
+            EVERYBODYS_SIZES,
+            "{metadata: {name: odd}, spec: {cpu: {guest: 3}, memory: {guest: 1Gi}}}",
+        )
+        .with(
+            TASTES,
+            "{metadata: {name: spread}, spec: {cpu: {preferredCPUTopology: spread}}}",
+        )
+        .with(
+            TASTES,
+            "{metadata: {name: big}, spec: {requirements: {cpu: {guest: 8}}}}",
+        );
     let cases = [
-        ("neither way of saying when it runs", "{spec: {runStrategy: null}}"),
+        (
+            "neither way of saying when it runs",
+            "{spec: {runStrategy: null}}",
+        ),
         ("both ways", "{spec: {running: true}}"),
         ("a size that is not there", "{spec: {instancetype: {name: huge}}}"),
-        ("a taste that is not there", "{spec: {preference: {name: sweet, kind: VirtualMachinePreference}}}"),
-        ("a size of a strange kind", "{spec: {instancetype: {name: small, kind: Pod}}}"),
-        ("a size beside what it says", "{spec: {instancetype: {name: small}}}"),
-        ("a size that cannot be spread", "{spec: {instancetype: {name: odd}, preference: {name: spread}, template: {spec: {domain: {memory: null}}}}}"),
-        ("too small for its taste", "{spec: {preference: {name: big}, template: {spec: {domain: {cpu: {sockets: 2}}}}}}"),
+        (
+            "a taste that is not there",
+            "{spec: {preference: {name: sweet, kind: VirtualMachinePreference}}}",
+        ),
+        (
+            "a size of a strange kind",
+            "{spec: {instancetype: {name: small, kind: Pod}}}",
+        ),
+        (
+            "a size beside what it says",
+            "{spec: {instancetype: {name: small}}}",
+        ),
+        (
+            "a size that cannot be spread",
+            "{spec: {instancetype: {name: odd}, preference: {name: spread}, template: {spec: {domain: {memory: null}}}}}",
+        ),
+        (
+            "too small for its taste",
+            "{spec: {preference: {name: big}, template: {spec: {domain: {cpu: {sockets: 2}}}}}}",
+        ),
         ("a size without a name", "{spec: {instancetype: {}}}"),
-        ("a name beside a volume that knows it", "{spec: {preference: {name: a, inferFromVolume: root}}}"),
-        ("a volume that knows nothing", "{spec: {instancetype: {inferFromVolume: root}}}"),
-        ("a disk without a volume", "{spec: {template: {spec: {volumes: null}}}}"),
-        ("reserved labels", "{spec: {template: {metadata: {labels: {kubevirt.io/nodeName: a}}}}}"),
-        ("a disk for another namespace", "{spec: {dataVolumeTemplates: [{metadata: {name: a, namespace: other}, spec: {source: {blank: {}}, pvc: {}}}], template: {spec: {volumes: [{name: root, dataVolume: {name: a}}]}}}}"),
-        ("a disk from two sources", "{spec: {dataVolumeTemplates: [{metadata: {name: a}, spec: {source: {blank: {}, http: {url: 'http://a'}}, pvc: {}}}], template: {spec: {volumes: [{name: root, dataVolume: {name: a}}]}}}}"),
+        (
+            "a name beside a volume that knows it",
+            "{spec: {preference: {name: a, inferFromVolume: root}}}",
+        ),
+        (
+            "a volume that knows nothing",
+            "{spec: {instancetype: {inferFromVolume: root}}}",
+        ),
+        (
+            "a disk without a volume",
+            "{spec: {template: {spec: {volumes: null}}}}",
+        ),
+        (
+            "reserved labels",
+            "{spec: {template: {metadata: {labels: {kubevirt.io/nodeName: a}}}}}",
+        ),
+        (
+            "a disk for another namespace",
+            "{spec: {dataVolumeTemplates: [{metadata: {name: a, namespace: other}, spec: {source: {blank: {}}, pvc: {}}}], template: {spec: {volumes: [{name: root, dataVolume: {name: a}}]}}}}",
+        ),
+        (
+            "a disk from two sources",
+            "{spec: {dataVolumeTemplates: [{metadata: {name: a}, spec: {source: {blank: {}, http: {url: 'http://a'}}, pvc: {}}}], template: {spec: {volumes: [{name: root, dataVolume: {name: a}}]}}}}",
+        ),
     ];
     let mut told = String::new();
     for (why, more) in cases {
@@ -171,7 +223,9 @@ fn sizes_are_those_that_a_machine_remembers() {
         (
             "{name: gone, kind: virtualmachineinstancetype}",
             "{instancetypeRef: {controllerRevisionRef: {name: r1}}}",
-            Err("Failure to find instancetype: virtualmachineinstancetypes.instancetype.kubevirt.io \"gone\" not found"),
+            Err(
+                "Failure to find instancetype: virtualmachineinstancetypes.instancetype.kubevirt.io \"gone\" not found",
+            ),
         ),
     ] {
         let vm = machine(&format!(
@@ -180,11 +234,18 @@ fn sizes_are_those_that_a_machine_remembers() {
         let got = write(MACHINES, &request(&world, None, PERSON), &vm);
         match expected {
             Ok(()) => assert!(got.is_ok(), "{matcher}: {got:?}"),
-            Err(words) => assert!(got.as_ref().is_err_and(|it| it.contains(words)), "{matcher}: {got:?}"),
+            Err(words) => assert!(
+                got.as_ref().is_err_and(|it| it.contains(words)),
+                "{matcher}: {got:?}"
+            ),
         }
     }
-    let remembering = machine(&format!("{{spec: {{instancetype: {{name: own, revisionName: r1}}, {base}}}}}"));
-    let changed = machine(&format!("{{spec: {{instancetype: {{name: other, revisionName: r1}}, {base}}}}}"));
+    let remembering = machine(&format!(
+        "{{spec: {{instancetype: {{name: own, revisionName: r1}}, {base}}}}}"
+    ));
+    let changed = machine(&format!(
+        "{{spec: {{instancetype: {{name: other, revisionName: r1}}, {base}}}}}"
+    ));
     expect![[r#"
         422 virtualmachines-mutator.kubevirt.io the Matcher Name has been updated without updating the RevisionName
           FieldValueInvalid spec.instancetype.revisionName: the Matcher Name has been updated without updating the RevisionName"#]].assert_eq(&refused(
@@ -200,10 +261,15 @@ fn volumes_know_sizes() {
     let world = Fake::default()
         .with(EVERYBODYS_SIZES, SMALL)
         .with(TASTES, "{metadata: {name: fast}, spec: {}}")
-        .with(DATA_VOLUMES, &format!("{{metadata: {{name: known, namespace: vms, {labels}}}, spec: {{}}}}"))
+        .with(
+            DATA_VOLUMES,
+            &format!("{{metadata: {{name: known, namespace: vms, {labels}}}, spec: {{}}}}"),
+        )
         .with_in_root(
             DATA_SOURCES,
-            &format!("{{metadata: {{name: tiny, namespace: fairway-images, {labels}}}, spec: {{source: {{}}}}}}"),
+            &format!(
+                "{{metadata: {{name: tiny, namespace: fairway-images, {labels}}}, spec: {{source: {{}}}}}}"
+            ),
         );
     let both = "instancetype: {inferFromVolume: root}, preference: {inferFromVolume: root}";
     let template = "{metadata: {name: a}, spec: {sourceRef: {kind: DataSource, name: tiny, namespace: fairway-images}, storage: {}}}";
@@ -237,7 +303,10 @@ fn what_is_worth_knowing_is_told_to_who_brings_it() {
         spec.template.spec.schedulerName: there is no scheduler "theirs"; the built-in one places the machine"#]].assert_eq(&warnings.join("\n"));
     // Later writers did not bring it; `running` upstream tells everybody.
     let (_, again) = write(MACHINES, &request(&world, Some(&vm), PERSON), &vm).unwrap();
-    assert_eq!(again, ["spec.running is deprecated, please use spec.runStrategy instead."]);
+    assert_eq!(
+        again,
+        ["spec.running is deprecated, please use spec.runStrategy instead."]
+    );
 }
 
 #[test]
@@ -278,16 +347,26 @@ fn disks_stay_while_they_are_kept() {
 fn volumes_that_come_and_go_are_tried_out() {
     let world = Fake::default();
     let add = |name: &str, disk: &str| {
-        format!("{{addVolumeOptions: {{name: {name}, disk: {disk}, volumeSource: {{dataVolume: {{name: {name}}}}}}}}}")
+        format!(
+            "{{addVolumeOptions: {{name: {name}, disk: {disk}, volumeSource: {{dataVolume: {{name: {name}}}}}}}}}"
+        )
     };
     let scsi = "{disk: {bus: scsi}}";
     let cases = [
         ("one that comes", add("data", scsi), true),
-        ("one that comes twice", format!("{}, {}", add("data", scsi), add("data", scsi)), false),
+        (
+            "one that comes twice",
+            format!("{}, {}", add("data", scsi), add("data", scsi)),
+            false,
+        ),
         ("one without a disk", add("data", "null"), false),
         ("one on another bus", add("data", "{disk: {bus: virtio}}"), false),
         ("one of a taken name", add("root", scsi), false),
-        ("one that goes", "{removeVolumeOptions: {name: root}}".to_owned(), true),
+        (
+            "one that goes",
+            "{removeVolumeOptions: {name: root}}".to_owned(),
+            true,
+        ),
         ("nothing", "{}".to_owned(), false),
     ];
     let mut told = String::new();
@@ -316,7 +395,9 @@ fn volumes_that_come_and_go_are_tried_out() {
 fn dry_runs_tell_what_a_change_does() {
     let running = "{metadata: {name: web, namespace: vms}, spec: {domain: {cpu: {maxSockets: 4}, memory: {maxGuest: 4Gi}}}, status: {phase: Running}}";
     let still = Fake::default().with(EVERYBODYS_SIZES, SMALL);
-    let busy = Fake::default().with(EVERYBODYS_SIZES, SMALL).with(INSTANCES, running);
+    let busy = Fake::default()
+        .with(EVERYBODYS_SIZES, SMALL)
+        .with(INSTANCES, running);
     let disk = "volumes: [{name: root, persistentVolumeClaim: {claimName: a}}]";
     let base = format!("{{spec: {{template: {{spec: {{domain: {{cpu: {{sockets: 1}}}}, {disk}}}}}}}}}");
     let cases = [
@@ -324,7 +405,10 @@ fn dry_runs_tell_what_a_change_does() {
         ("{metadata: {labels: {a: b}}}", true),
         ("{spec: {template: {spec: {domain: {cpu: {sockets: 2}}}}}}", true),
         ("{spec: {template: {spec: {domain: {cpu: {sockets: 8}}}}}}", true),
-        ("{spec: {template: {spec: {domain: {memory: {guest: 2Gi}}}}}}", true),
+        (
+            "{spec: {template: {spec: {domain: {memory: {guest: 2Gi}}}}}}",
+            true,
+        ),
         ("{spec: {template: {spec: {domain: {cpu: {cores: 4}}}}}}", true),
         ("{spec: {template: {spec: {domain: {cpu: {cores: 4}}}}}}", false),
         ("{spec: {runStrategy: Halted}}", true),
@@ -351,7 +435,10 @@ fn dry_runs_tell_what_a_change_does() {
         ..request(&busy, Some(&old), PERSON)
     };
     told += &format!("deleted: {}\n", impact(MACHINES, &gone, &old));
-    told += &format!("made: {}\n", impact(MACHINES, &request(&busy, None, PERSON), &old));
+    told += &format!(
+        "made: {}\n",
+        impact(MACHINES, &request(&busy, None, PERSON), &old)
+    );
     expect![[r#"
         {} running: none
         {metadata: {labels: {a: b}}} running: none
@@ -371,13 +458,19 @@ fn dry_runs_tell_what_a_change_does() {
 #[test]
 fn settings_of_a_workspace_do_not_open_the_host() {
     let gates = "{metadata: {name: kubevirt}, spec: {configuration: {developerConfiguration: {featureGates: [HostDisk]}}}}";
-    let more = "{spec: {template: {spec: {volumes: [{name: root, hostDisk: {path: /etc/shadow, type: Disk}}]}}}}";
+    let more =
+        "{spec: {template: {spec: {volumes: [{name: root, hostDisk: {path: /etc/shadow, type: Disk}}]}}}}";
     let tenant = Fake::default().with(KUBEVIRTS, gates);
     let refusal = created(&tenant, more).unwrap_err();
-    assert!(refusal.contains("HostDisk feature gate is not enabled"), "{refusal}");
+    assert!(
+        refusal.contains("HostDisk feature gate is not enabled"),
+        "{refusal}"
+    );
     let platform = Fake::default().with_in_root(KUBEVIRTS, gates);
     created(&platform, more).unwrap();
-    let operator = Fake::default()
-        .with(HYPERCONVERGEDS, "{metadata: {name: kubevirt-hyperconverged}, spec: {evictionStrategy: LiveMigrate}}");
+    let operator = Fake::default().with(
+        HYPERCONVERGEDS,
+        "{metadata: {name: kubevirt-hyperconverged}, spec: {evictionStrategy: LiveMigrate}}",
+    );
     created(&operator, "{}").unwrap();
 }

@@ -202,12 +202,13 @@ fn settings_say_what_they_do_not_do() {
     expect![[r#"
         {}: yes
         {imagePullPolicy: Always, configuration: {cpuModel: EPYC, smbios: {family: x}}}: yes spec.imagePullPolicy: no effect: Fairway has nothing that follows it | spec.configuration.smbios: no effect: Fairway has nothing that follows it
-        {infra: {nodePlacement: {nodeSelector: {a: b}}}, configuration: {virtualMachineOptions: {}}}: yes metadata.name: no effect: only the HyperConverged named kubevirt-hyperconverged counts | spec.infra: no effect: Fairway has nothing that follows it | spec.configuration: this field is unknown to HyperConverged; virtualMachineOptions belongs directly into spec, and is followed here all the same
+        {infra: {nodePlacement: {nodeSelector: {a: b}}}, configuration: {virtualMachineOptions: {}}}: yes metadata.name: no effect: only the HyperConverged named kubevirt-hyperconverged counts | spec.infra: no effect: Fairway has nothing that follows it | spec.configuration: HyperConverged has no such field; its virtualMachineOptions are followed here all the same, and belong directly into spec
     "#]].assert_eq(&(kubevirt + &operator));
     let second = Fake::default().with(KUBEVIRTS, "{metadata: {name: kubevirt, namespace: kubevirt}}");
     expect![[r#"
         {}: 400 kubevirt-create-validator.kubevirt.io Kubevirt is already created
-    "#]].assert_eq(&answers(KUBEVIRTS, &second, &["{}"]));
+    "#]]
+    .assert_eq(&answers(KUBEVIRTS, &second, &["{}"]));
     let blocks = json!({"spec": {"uninstallStrategy": "BlockUninstallIfWorkloadsExist"}, "status": {"phase": "Deployed"}});
     for (kind, resource, word) in [
         (KUBEVIRTS, INSTANCES, "Virtual Machine Instances"),
@@ -221,7 +222,10 @@ fn settings_say_what_they_do_not_do() {
         };
         let domain = of(kind.group, kind.plural).unwrap();
         let refusal = domain.judge(&gone(&blocks), &blocks).unwrap_err();
-        assert!(refusal.message.contains(&format!("still {word} present")), "{refusal:?}");
+        assert!(
+            refusal.message.contains(&format!("still {word} present")),
+            "{refusal:?}"
+        );
         assert!(domain.judge(&gone(&json!({})), &json!({})).is_ok());
     }
 }
