@@ -21,6 +21,7 @@ pub(crate) mod validate;
 mod volumes;
 
 pub(crate) use mounts::{backsteps, local_non_reserved_path};
+pub use scheduling::placement_faults;
 pub(crate) use volumes::{ORDER as SOURCE_ORDER, required_parts, second_source};
 
 pub(crate) struct Pod;

@@ -157,6 +157,7 @@ fn instance_spec(path: &str, spec: &InstanceSpec, settings: &Settings, causes: &
     cpu::hotplug(path, spec, causes);
     machine::start_strategy(path, spec, causes);
     cpu::realtime(path, spec, causes);
+    machine::placement(path, spec, causes);
     machine::architecture_is_ours(path, spec, settings, causes);
     network::check(path, spec, settings, causes);
     disks::boot_order(path, spec, causes);

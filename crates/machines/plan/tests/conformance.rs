@@ -114,5 +114,8 @@ fn check(file: &str, vm: &Value) {
         stopped: false,
     };
     let arguments = argv::argv(&planned, &host, &layout).unwrap();
-    assert!(arguments.iter().any(|it| it == "-machine"), "{file}: {arguments:?}");
+    assert!(
+        arguments.iter().any(|it| it == "-machine"),
+        "{file}: {arguments:?}"
+    );
 }

@@ -11,7 +11,7 @@ use fairway_machines_plan::view::RunStrategy;
 use serde_json::Value;
 
 pub use instance::{
-    Port, address, console, freeze, guest_data, pause, port, port_forward, reachable, reset_context,
+    address, console, freeze, guest_data, pause, port, port_forward, reachable, reset_context,
 };
 pub use instance::{sev, soft_reboot, unfreeze, unpause, usb_redirection, vnc, vsock};
 pub use power::{migrate, restart, start, stop};

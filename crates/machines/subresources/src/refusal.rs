@@ -32,6 +32,8 @@ pub struct Refusal {
     pub message: String,
     /// What it is about.
     pub details: Value,
+    /// The message is all there is, as text.
+    pub is_text: bool,
 }
 
 impl Refusal {
@@ -41,6 +43,7 @@ impl Refusal {
             reason: reason.to_owned(),
             message,
             details: json!({"name": name, "group": "kubevirt.io", "kind": about.word()}),
+            is_text: false,
         }
     }
 
@@ -72,6 +75,7 @@ impl Refusal {
             reason: "BadRequest".to_owned(),
             message: why.into(),
             details: Value::Null,
+            is_text: false,
         }
     }
 
@@ -89,13 +93,16 @@ impl Refusal {
             reason: "InternalError".to_owned(),
             message: format!("Internal error occurred: {why}"),
             details: json!({"causes": [{"message": why}]}),
+            is_text: false,
         }
     }
 
-    /// The same with the code of a failure, which is what upstream answers where it asks a guest.
+    /// The same with the code of a failure and as text, which is what upstream answers where it asks a guest. There virtctl
+    /// shows text only.
     #[must_use]
-    pub fn as_failure(mut self) -> Self {
+    pub fn into_failure(mut self) -> Self {
         self.code = 500;
+        self.is_text = true;
         self
     }
 

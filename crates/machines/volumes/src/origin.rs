@@ -27,12 +27,7 @@ const DATA_SOURCES: &str = "/apis/cdi.kubevirt.io/v1beta1/namespaces";
 #[derive(Debug, Clone)]
 pub(crate) enum Origin {
     /// Something that is here. How many bytes it has; nothing has none.
-    Here {
-        content: Content,
-        size: Option<u64>,
-        /// Whose it is.
-        named: Option<Named>,
-    },
+    Here { content: Content, size: Option<u64> },
     /// A file on the web.
     Http(Fetch),
     /// Whatever is sent.
@@ -120,14 +115,13 @@ impl Origins {
             Source::Blank => Ok(Origin::Here {
                 content: Content::Blank,
                 size: None,
-                named: None,
             }),
             Source::Upload => Ok(Origin::Upload),
             Source::Http(http) => self.http(&requests, claim, http).await,
             Source::Registry(_) => Ok(Origin::Refused("registries are not supported".to_owned())),
             Source::Claim(named) => self.claim(&requests, claim, named, noted).await,
             Source::Snapshot(_) => Ok(Origin::Refused("snapshots are not supported".to_owned())),
-            Source::DataSource(named) => self.data_source(&requests, claim, named, noted).await,
+            Source::Reference(named) => self.data_source(&requests, claim, named, noted).await,
         }
     }
 
@@ -186,8 +180,7 @@ impl Origins {
         match found {
             Ok(Some(image)) => Ok(Origin::Here {
                 size: Some(image.virtual_size),
-                content: Content::Image(image),
-                named: Some(named.clone()),
+                content: Content::Image(Box::new(image)),
             }),
             Ok(None) | Err(ImageError::Name(_)) => Ok(Origin::asks(
                 "CloneWithoutSource",
@@ -216,7 +209,7 @@ impl Origins {
         progress: Arc<Progress>,
     ) -> Result<(), FillError> {
         match origin {
-            Origin::Here { content, size, .. } => Self::make(target, content, size).await,
+            Origin::Here { content, size } => Self::make(target, content, size).await,
             Origin::Http(fetch) => {
                 let image = self.fetch(&fetch, target.size, progress).await?;
                 Self::make_from(target, image).await
@@ -230,7 +223,7 @@ impl Origins {
     /// Makes a disk over an image.
     pub(crate) async fn make_from(target: Target, image: Image) -> Result<(), FillError> {
         let size = Some(image.virtual_size);
-        Self::make(target, Content::Image(image), size).await
+        Self::make(target, Content::Image(Box::new(image)), size).await
     }
 
     /// Waits until nobody else fetches the same.

@@ -29,7 +29,7 @@ pub(crate) enum Content {
     /// Nothing.
     Blank,
     /// An image of the cache, which it lies over.
-    Image(Image),
+    Image(Box<Image>),
     /// The disk of another volume, which nobody writes to.
     Volume(PathBuf),
 }

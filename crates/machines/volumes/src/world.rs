@@ -258,7 +258,7 @@ fn waiting(object: &Value) -> Waiting {
             claim: Some(named),
             data_source: None,
         },
-        Ok(Source::DataSource(named)) => Waiting {
+        Ok(Source::Reference(named)) => Waiting {
             claim: None,
             data_source: Some(named),
         },

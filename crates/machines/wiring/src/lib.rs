@@ -8,11 +8,13 @@
 //! The crate must not judge frames, nor start machines.
 
 mod address;
+mod balancer;
 mod cluster;
 mod endpoints;
 mod kinds;
 mod node;
 mod picture;
+mod pools;
 mod settings;
 mod view;
 mod watches;

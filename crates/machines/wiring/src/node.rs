@@ -22,6 +22,7 @@ pub(crate) use caches::Caches;
 use painter::Painter;
 
 use crate::USER;
+use crate::pools::{self, Pools};
 use crate::settings::NodeOptions;
 use crate::watches::Needed;
 use crate::wiring::Desk;
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     /// Something has changed that the picture shows.
     pub(crate) wake: Notify,
     pub(crate) needed: Needed,
+    /// The addresses that load balancers may have.
+    pub(crate) pools: Arc<Pools>,
 }
 
 /// Starts the tasks, which end with `shutdown`.
@@ -46,7 +49,15 @@ pub(crate) fn start(options: NodeOptions, shutdown: &Shutdown) -> Arc<Shared> {
         network: ArcSwapOption::empty(),
         wake: Notify::new(),
         needed: Needed::new(),
+        pools: Arc::new(Pools::new(&options.settings)),
     });
+    if let Some(served) = options.served.clone() {
+        let (pools, painter) = (Arc::clone(&shared.pools), Arc::clone(&shared));
+        let follow = pools::follow(pools, clients.clone(), served, shutdown.clone(), move || {
+            painter.wake.notify_one()
+        });
+        tokio::spawn(shared.needed.then(shutdown.clone(), follow));
+    }
     tokio::spawn(caches::look_out(
         Arc::clone(&shared),
         clients.clone(),

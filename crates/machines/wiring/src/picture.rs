@@ -23,6 +23,7 @@ use serde_json::Value;
 
 use crate::Card;
 use crate::kinds::NETWORK_POLICY;
+use crate::pools::Pool;
 use crate::settings::Settings;
 use crate::view::{Attachment, Bridge, Instance, Service, Slice};
 
@@ -107,6 +108,8 @@ pub(crate) struct Drawing<'a> {
     /// The Node's name.
     pub(crate) node: &'a str,
     pub(crate) numbers: &'a dyn Numbers,
+    /// The addresses that load balancers may have.
+    pub(crate) pools: &'a [Pool],
 }
 
 impl Drawing<'_> {

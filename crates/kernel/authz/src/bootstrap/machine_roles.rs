@@ -151,6 +151,8 @@ pub(super) const MACHINE_CONTROLLER_ROLES: &[Role] = &[
             on(READ, &["networking.k8s.io"], &["networkpolicies"]),
             // Reservations of addresses.
             on(KEEP, &["networking.k8s.io"], &["ipaddresses"]),
+            // Addresses of load balancers, where an operator defines pools of them.
+            on(READ, &["metallb.io"], &["ipaddresspools"]),
             on(READ, &["k8s.cni.cncf.io"], &["network-attachment-definitions"]),
             EVENTS,
         ],

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use fairway_kernel_schema::field::FieldError;
 use serde_json::Value;
 
 use crate::at::{At, Errors, QUANTITY_NOT_POSITIVE};
@@ -11,6 +12,18 @@ use crate::{read, selector, validation};
 const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+/// What is wrong with the wishes of something else that is placed as pods are. `path` is where they stand.
+pub fn placement_faults(path: &str, affinity_of: Option<&Value>, spread: Option<&Value>) -> Vec<FieldError> {
+    let (mut errs, at) = (Errors::new(), At::new(path));
+    if let Some(wishes) = affinity_of {
+        affinity(&mut errs, &at, wishes);
+    }
+    if let Some(constraints) = spread.and_then(Value::as_array) {
+        topology_spread(&mut errs, &at.field("topologySpreadConstraints"), constraints);
+    }
+    errs.into_vec()
+}
 
 /// A node selector: at least one term.
 pub(crate) fn node_selector(errs: &mut Errors, at: &At<'_>, node_selector: &Value) {

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use fairway_kernel_kinds::pod::placement_faults;
 use fairway_kernel_scalar::names;
 use serde_json::Value;
 
@@ -96,6 +97,18 @@ pub(super) fn start_strategy(path: &str, spec: &InstanceSpec, causes: &mut Cause
             "either {field} or {path}.livenessProbe should be provided.Pausing VMI with LivenessProbe is not supported"
         );
         causes.invalid(&field, message);
+    }
+}
+
+/// Where a machine may run is said as pods say it. Upstream leaves `affinity` out of the paths.
+pub(super) fn placement(path: &str, spec: &InstanceSpec, causes: &mut Causes) {
+    let faults = placement_faults(
+        path,
+        spec.affinity.as_ref(),
+        spec.topology_spread_constraints.as_ref(),
+    );
+    for fault in faults {
+        causes.invalid(fault.path.to_string(), fault.to_string());
     }
 }
 

@@ -99,10 +99,10 @@ pub fn reset_context(vmi: &Value, mut refusal: Refusal) -> Refusal {
 
 /// What the guest knows of itself is asked of its agent. Upstream answers with the code of a failure.
 pub fn guest_data(vmi: &Value) -> Allowed {
-    running(vmi, VMI_NOT_RUNNING).map_err(Refusal::as_failure)?;
+    running(vmi, VMI_NOT_RUNNING).map_err(Refusal::into_failure)?;
     match holds(vmi, "AgentConnected") {
         true => Ok(()),
-        false => Err(conflict(vmi, "VMI does not have guest agent connected").as_failure()),
+        false => Err(conflict(vmi, "VMI does not have guest agent connected").into_failure()),
     }
 }
 

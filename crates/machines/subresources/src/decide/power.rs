@@ -39,7 +39,7 @@ pub fn start(vm: &Value, vmi: Option<&Value>, options: &Start) -> Verdict {
     }
     let strategy = strategy(vm)?;
     match strategy {
-        RunStrategy::Halted if options.paused => Ok(vec![requests(vm, vec![request])?]),
+        RunStrategy::Halted if options.paused => Ok(vec![requests(vm, &[request])?]),
         RunStrategy::Halted => Ok(vec![running(vm, true)]),
         RunStrategy::RerunOnFailure if vmi.is_some_and(|vmi| phase(vmi) == "Failed") => {
             let why = "RerunOnFailure does not support starting VM from failed state";
@@ -48,7 +48,8 @@ pub fn start(vm: &Value, vmi: Option<&Value>, options: &Start) -> Verdict {
         RunStrategy::RerunOnFailure | RunStrategy::Manual => {
             // One that ended is still there: it must go first.
             let ended = vmi.filter(|vmi| is_final(vmi)).map(stop_request);
-            Ok(vec![requests(vm, ended.into_iter().chain([request]).collect())?])
+            let all: Vec<Value> = ended.into_iter().chain([request]).collect();
+            Ok(vec![requests(vm, &all)?])
         }
         RunStrategy::Always | RunStrategy::Once => {
             let why = format!("{} does not support manual start requests", strategy.word());
@@ -72,7 +73,7 @@ pub fn stop(vm: &Value, vmi: Option<&Value>, options: &Stop) -> Verdict {
                 let why = "Halted only supports manual stop requests with a shorter graceperiod";
                 return Err(conflict(vm, why));
             }
-            requests(vm, vec![stop_request(vmi)])?
+            requests(vm, &[stop_request(vmi)])?
         }
     };
     // The time first: who ends the guest must not see the old one.
@@ -108,7 +109,7 @@ pub fn restart(vm: &Value, vmi: Option<&Value>, options: &Restart) -> Verdict {
     let Some(vmi) = vmi else {
         return Err(conflict(vm, "VM is not running: Halted"));
     };
-    let request = requests(vm, vec![stop_request(vmi), json!({"action": "Start"})])?;
+    let request = requests(vm, &[stop_request(vmi), json!({"action": "Start"})])?;
     let time = options.grace_period_seconds.map(|_| grace(AT_ONCE));
     Ok(time.into_iter().chain([request]).collect())
 }
@@ -147,7 +148,7 @@ fn running(vm: &Value, is_to_run: bool) -> Step {
 
 /// Leaves requests in the status for whoever runs machines. A stop takes the place of whatever was asked for before; anything
 /// else waits its turn.
-fn requests(vm: &Value, new: Vec<Value>) -> Result<Step, Refusal> {
+fn requests(vm: &Value, new: &[Value]) -> Result<Step, Refusal> {
     let status = &vm["status"];
     if status.as_object().is_none_or(serde_json::Map::is_empty) {
         let steps = json!([{"op": "add", "path": "/status", "value": {"stateChangeRequests": new}}]);
@@ -155,7 +156,7 @@ fn requests(vm: &Value, new: Vec<Value>) -> Result<Step, Refusal> {
     }
     let path = "/status/stateChangeRequests";
     let before = &status["stateChangeRequests"];
-    let is_stop = matches!(new.as_slice(), [only] if only["action"] == "Stop");
+    let is_stop = matches!(new, [only] if only["action"] == "Stop");
     let op = match before.as_array().is_none_or(Vec::is_empty) {
         true => "add",
         false if is_stop => "replace",

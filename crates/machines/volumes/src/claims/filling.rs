@@ -257,7 +257,7 @@ impl Claims {
 
 fn named(source: &Source) -> Option<crate::view::Named> {
     match source {
-        Source::Claim(named) | Source::Snapshot(named) | Source::DataSource(named) => Some(named.clone()),
+        Source::Claim(named) | Source::Snapshot(named) | Source::Reference(named) => Some(named.clone()),
         _ => None,
     }
 }

@@ -77,7 +77,6 @@ impl Origins {
             Ok(Some(size)) => Ok(Origin::Here {
                 content: Content::Volume(directory),
                 size: Some(size),
-                named: Some(named.clone()),
             }),
             Ok(None) => Ok(Origin::Refused(format!(
                 "The source pvc {} has no disk",

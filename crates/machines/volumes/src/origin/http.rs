@@ -154,7 +154,7 @@ impl Origins {
         .await?;
         let kept = kept.filter(|kept| is_as_promised(kept, fetch.checksum.as_deref()));
         let known = kept.as_ref().and_then(|kept| kept.labels.get(VERSION));
-        let limit = size.saturating_add(size / 8).saturating_add(64 << 20);
+        let limit = import::largest_file(size);
         let said = Arc::clone(&progress);
         let fetched = download::fetch_unless(
             &cache,

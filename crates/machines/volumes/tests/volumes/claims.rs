@@ -271,8 +271,11 @@ async fn what_git_pruned_is_kept_for_a_while() {
         assert_eq!(world.directory_of("root").await, directory);
         qemu_io(&directory, "read -P 7 0 64k");
         assert!(world.get(&volume).await["metadata"]["annotations"].get("fairway.dev/trash-until").is_none());
-        let said = world.events("DataVolume", "root").await;
-        assert!(said.iter().any(|it| it.starts_with("RestoredFromTrash")), "{said:?}");
+        eventually("it is told", || async {
+            let said = world.events("DataVolume", "root").await;
+            said.iter().any(|it| it.starts_with("RestoredFromTrash"))
+        })
+        .await;
         // Deleted by hand, after the tombstone is gone, it is gone for good.
         world.api.delete(&format!("{tombstones}/web")).await.unwrap();
         world.api.delete(&format!("{machines}/web")).await.unwrap();

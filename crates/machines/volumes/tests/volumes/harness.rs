@@ -147,10 +147,6 @@ impl World {
         WorkspaceId::parse(self.id).unwrap()
     }
 
-    pub(crate) fn is_root(&self) -> bool {
-        self.id == "root"
-    }
-
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -236,7 +232,9 @@ impl World {
         let path = format!("/apis/kubevirt.io/v1/namespaces/shop/virtualmachineinstances/{name}");
         let status = json!({"status": {"phase": phase, "nodeName": NODE}});
         // Only the control plane writes it.
-        let node = self.factory.clients("system:serviceaccount:kube-system:fairway-machines-node");
+        let node = self
+            .factory
+            .clients("system:serviceaccount:kube-system:fairway-machines-node");
         let node = Requests::new(node.of(&self.workspace()));
         node.merge(&path, &status).await.unwrap().unwrap();
     }

@@ -9,5 +9,7 @@
 )]
 
 mod claims;
+mod clones;
 mod harness;
 mod imports;
+mod server;

@@ -22,6 +22,7 @@ use super::Shared;
 use super::listeners::Listeners;
 use crate::kinds::{NETWORK_POLICY, SERVICE, api_version, path};
 use crate::picture::{Door, Drawing, Names, Numbers, Remark};
+use crate::pools::Pool;
 use crate::settings::{NodeOptions, Settings};
 use crate::view::{Bridge, HOST_PORTS};
 use crate::wiring::Wiring;
@@ -135,7 +136,7 @@ impl Painter {
             network: &network,
             segments: &self.segments,
         };
-        let picture = self.drawing(&numbers).draw(&world);
+        let picture = self.drawing(&numbers, &self.shared.pools.all()).draw(&world);
         // Cards are connected before a plan names them, and disconnected after none does.
         let wanted: BTreeMap<PathBuf, PortId> = (world.plugged.values())
             .flat_map(|plugged| &plugged.cards)
@@ -161,11 +162,12 @@ impl Painter {
         all_open
     }
 
-    fn drawing<'a>(&'a self, numbers: &'a dyn Numbers) -> Drawing<'a> {
+    fn drawing<'a>(&'a self, numbers: &'a dyn Numbers, pools: &'a [Pool]) -> Drawing<'a> {
         Drawing {
             settings: &self.settings,
             node: &self.node,
             numbers,
+            pools,
         }
     }
 

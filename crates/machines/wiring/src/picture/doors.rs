@@ -63,6 +63,16 @@ impl Drawing<'_> {
                 }
                 if service.kind == ServiceType::LoadBalancer {
                     for address in &service.balancer.addresses {
+                        // Whoever owns a Service may write its status: it must not open any other address of the host.
+                        if !self.pools.iter().any(|pool| pool.contains(*address)) {
+                            remarks.push(Remark::about(
+                                &SERVICE,
+                                key,
+                                "AddressNotInPool",
+                                format!("{address} is no address that load balancers may have, so its ports stay closed."),
+                            ));
+                            continue;
+                        }
                         let to = Destination::new(workspace, *address, port.port);
                         let at = SocketAddr::new(IpAddr::V4(*address), port.port);
                         wanted.push((at, to, service.balancer.allowed()));

@@ -1,4 +1,8 @@
 //! Objects in, picture out.
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "cases are written where they are used"
+)]
 
 mod golden;
 
@@ -164,6 +168,7 @@ fn draw(world: &World) -> Picture {
         settings: &settings,
         node: "n1",
         numbers: &numbers,
+        pools: &crate::pools::Pools::new(&settings).all(),
     };
     drawing.draw(world)
 }

@@ -55,6 +55,10 @@ pub(crate) struct Balancer {
     pub(crate) class: Option<String>,
     /// The address that was asked for.
     pub(crate) wanted: String,
+    /// The pool that was asked for.
+    pub(crate) pool: String,
+    /// Services with the same word may have the same address.
+    pub(crate) shares: String,
     /// Who may come; everybody if nobody is named.
     pub(crate) sources: Vec<String>,
     /// Addresses that it has.
@@ -138,7 +142,11 @@ impl Service {
                     .pointer("/spec/loadBalancerClass")
                     .and_then(Value::as_str)
                     .map(str::to_owned),
-                wanted: text(object, "/spec/loadBalancerIP"),
+                wanted: Some(text(object, "/spec/loadBalancerIP"))
+                    .filter(|wanted| !wanted.is_empty())
+                    .unwrap_or_else(|| annotation(object, "loadBalancerIPs")),
+                pool: annotation(object, "address-pool"),
+                shares: annotation(object, "allow-shared-ip"),
                 sources: list(object, "/spec/loadBalancerSourceRanges")
                     .iter()
                     .filter_map(|range| range.as_str().map(str::to_owned))
@@ -160,6 +168,14 @@ impl Service {
     pub(crate) fn has_host_ports(&self) -> bool {
         matches!(self.kind, ServiceType::NodePort | ServiceType::LoadBalancer)
     }
+}
+
+/// What an annotation of MetalLB says, under its present or its former name.
+fn annotation(object: &Value, name: &str) -> String {
+    let all = object.pointer("/metadata/annotations");
+    let said = |prefix: &str| all?.get(format!("{prefix}/{name}"))?.as_str();
+    let found = said("metallb.io").or_else(|| said("metallb.universe.tf"));
+    found.unwrap_or_default().to_owned()
 }
 
 fn read_port(object: &Value) -> Option<ServicePort> {

@@ -112,6 +112,7 @@ impl World {
         let (end, shutdown) = Shutdown::new();
         let options = NodeOptions {
             clients: self.factory.clone(),
+            served: None,
             node: "n1".to_owned(),
             settings,
         };

@@ -7,4 +7,5 @@ mod endpoints;
 #[path = "../../../network/tests/switch/guest.rs"]
 mod guest;
 mod harness;
+mod host_ports;
 mod network;

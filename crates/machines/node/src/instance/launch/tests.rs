@@ -93,7 +93,11 @@ async fn sockets_answer(machine: &Machine, plan: &MachinePlan) {
 
 #[tokio::test]
 async fn a_planned_machine_starts_however_deep_its_directory_lies() {
-    if std::process::Command::new(QEMU).arg("--version").output().is_err() {
+    if std::process::Command::new(QEMU)
+        .arg("--version")
+        .output()
+        .is_err()
+    {
         eprintln!("SKIPPED: {QEMU} is not installed (scripts/tools.sh qemu)");
         return;
     }
@@ -148,7 +152,15 @@ fn no_argument_has_two_owners() {
         .map(String::as_str)
         .filter(|it| {
             it.starts_with('-')
-                && !["-device", "-object", "-chardev", "-blockdev", "-netdev", "-global"].contains(it)
+                && ![
+                    "-device",
+                    "-object",
+                    "-chardev",
+                    "-blockdev",
+                    "-netdev",
+                    "-global",
+                ]
+                .contains(it)
         })
         .collect();
     let count = once.len();
