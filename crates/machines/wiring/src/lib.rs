@@ -15,6 +15,7 @@ mod kinds;
 mod node;
 mod picture;
 mod pools;
+mod reservation;
 mod settings;
 mod view;
 mod watches;

@@ -101,7 +101,8 @@ impl Wiring {
     /// The address of a machine that is plugged in, as soon as it has one and this node has seen it. It is also the annotation
     /// [`crate::ADDRESS_ANNOTATION`] of the instance, whose change is when to ask again.
     pub fn address(&self, key: &ObjectKey) -> Option<Ipv4Addr> {
-        self.0.caches.instances.get(key)?.address
+        let caches = &self.0.caches;
+        caches.address(key, caches.instances.get(key)?.as_ref())
     }
 
     /// What is wrong with the network of a machine that is plugged in: a card that could not be connected, and why. Each was also told

@@ -1,6 +1,7 @@
 //! What a node has seen of the API.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use fairway_api::Kind;
@@ -13,8 +14,9 @@ use kube::runtime::watcher::Config;
 use serde_json::Value;
 
 use super::Shared;
-use crate::kinds::{ENDPOINT_SLICE, NAMESPACE, NETWORK_POLICY, SERVICE};
+use crate::kinds::{ENDPOINT_SLICE, IP_ADDRESS, NAMESPACE, NETWORK_POLICY, SERVICE};
 use crate::picture::{Objects, Plugged, World};
+use crate::reservation::{self, Reservation};
 use crate::view::{Attachment, Instance, Service, Slice, strings};
 use crate::watches::{follow, follow_in};
 
@@ -29,6 +31,9 @@ pub(crate) struct Caches {
     policies: Arc<Cache<Value>>,
     namespaces: Arc<Cache<Value>>,
     attachments: Arc<Cache<Attachment>>,
+    /// Whose addresses are.
+    reservations: Arc<Cache<Option<Reservation>>>,
+    home: WorkspaceId,
 }
 
 impl Caches {
@@ -40,6 +45,8 @@ impl Caches {
             policies: Arc::new(Cache::new(reach)),
             namespaces: Arc::new(Cache::new(reach)),
             attachments: Arc::new(Cache::new(reach)),
+            reservations: Arc::new(Cache::new(&Reach::One(reservation::home(reach)))),
+            home: reservation::home(reach),
         }
     }
 
@@ -51,6 +58,13 @@ impl Caches {
             && self.policies.is_synced()
             && self.namespaces.is_synced()
             && self.attachments.is_synced()
+            && self.reservations.is_synced()
+    }
+
+    /// The address of an instance, if it is really its.
+    pub(crate) fn address(&self, key: &ObjectKey, instance: &Instance) -> Option<Ipv4Addr> {
+        let address = instance.address?;
+        reservation::is_of(&self.reservations, &self.home, address, key).then_some(address)
     }
 
     /// Everything in the workspaces that have something here.
@@ -60,9 +74,15 @@ impl Caches {
             .chain(&with_ports)
             .map(|key| key.workspace.clone())
             .collect();
+        let mut instances = all_of(&self.instances, &here);
+        for (key, instance) in &mut instances {
+            if instance.address.is_some() && self.address(key, instance).is_none() {
+                Arc::make_mut(instance).address = None;
+            }
+        }
         World {
             plugged,
-            instances: all_of(&self.instances, &here),
+            instances,
             services: all_of(&self.services, &here),
             slices: all_of(&self.slices, &here),
             policies: all_of(&self.policies, &here),
@@ -108,13 +128,23 @@ pub(super) async fn follow_all(shared: Arc<Shared>, clients: Clients, shutdown: 
             |_, object| Attachment::read(object),
         ),
     ];
+    let painter = Arc::clone(&shared);
+    let reservations = follow_in(
+        clients.of(&caches.home),
+        IP_ADDRESS,
+        reservation::ours(),
+        shutdown.clone(),
+        Arc::clone(&caches.reservations),
+        |_: &ObjectKey, object: Json| Reservation::read(&object.value),
+        move |_| painter.wake.notify_one(),
+    );
     // A list without objects changes nothing, and still the picture waited for it.
     let all_seen = watch::once(
         || caches.is_synced(),
         shutdown.clone(),
         || shared.wake.notify_one(),
     );
-    tokio::join!(futures::future::join_all(tasks), all_seen);
+    tokio::join!(futures::future::join_all(tasks), reservations, all_seen);
 }
 
 fn keep<V: PartialEq + Send + Sync + 'static>(

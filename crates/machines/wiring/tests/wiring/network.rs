@@ -392,3 +392,30 @@ async fn contradictions_are_told_and_the_rest_works() {
     until_dialled(&node.fabric(), &to, &mut [&mut web], echo).await;
     node.world.delete(TEAM, &instance_path("zwilling")).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn an_address_that_somebody_wrote_on_his_machine_takes_nobody_elses_away() {
+    let mut node = Node::start(Settings::default()).await;
+    let mut web = node.machine("root", "web", 2, json!({})).await;
+    web.echo_on(8080);
+    let address = address_of(&web);
+    // Nobody corrects it, and the liar is the older one.
+    node.world.stop().await;
+    let lie = json!({"metadata": {"annotations": {"fairway.dev/address": address.to_string()}}});
+    node.world.instance(TEAM, "liar", lie).await;
+    let mut liar = Guest::new(node.folder.path(), 3);
+    liar.take_address(address, GATEWAY);
+    node.plug(TEAM, "liar", &liar, CardNetwork::Pod);
+    node.world.delete("root", &instance_path("web")).await;
+    let same = json!({"metadata": {"annotations": {"fairway.dev/address": address.to_string()}}});
+    node.world.instance("root", "web", same).await;
+
+    let echo = |found: &Result<String, String>| *found == Ok("from the node".to_owned());
+    let to = Destination::new("root", address, 8080);
+    until_dialled(&node.fabric(), &to, &mut [&mut web, &mut liar], echo).await;
+    assert_eq!(node.wiring.address(&key(TEAM, "liar")), None);
+    let ping = liar.ping(GATEWAY, 7);
+    let again = dialled(&node.fabric(), to, &mut [&mut web, &mut liar]).await;
+    assert_eq!(again.as_deref(), Ok("from the node"));
+    assert!(!liar.has_pong(ping), "its card carries nothing");
+}
