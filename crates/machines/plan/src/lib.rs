@@ -23,6 +23,7 @@ pub mod iso;
 pub mod lifecycle;
 pub mod machine;
 pub mod memory_hotplug;
+pub mod node;
 pub mod pci;
 pub mod phase;
 pub mod plan;
