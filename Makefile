@@ -40,6 +40,7 @@ down: ## stop the Fairway that `make up` started
 .PHONY: test
 test: ## everything that must pass before a change lands
 	@scripts/timed.sh 'tools' scripts/tools.sh cc deny python oidc kubectl qemu
+	@scripts/timed.sh 'virtctl' scripts/peers.sh virtctl
 	@scripts/timed.sh 'format' $(MAKE) --no-print-directory fmt-check
 	@scripts/timed.sh 'lint' $(MAKE) --no-print-directory lint
 	@scripts/timed.sh 'licences, bans, sources' $(MAKE) --no-print-directory deny
@@ -53,6 +54,8 @@ test: ## everything that must pass before a change lands
 	@scripts/timed.sh 'real clients' $(MAKE) --no-print-directory clients
 	@scripts/timed.sh 'wrong requests' $(MAKE) --no-print-directory wrong
 	@scripts/timed.sh 'sync agent' $(MAKE) --no-print-directory syncagent
+	@scripts/timed.sh 'machines' $(MAKE) --no-print-directory machines
+	@scripts/timed.sh 'the slice' $(MAKE) --no-print-directory slice
 	@scripts/timed.sh --summary
 
 .PHONY: wrong
@@ -71,6 +74,30 @@ clients: ## kubectl, helm and the Python client against the debug binary
 syncagent: ## the sync agent between two debug binaries (conformance: with the real kube-apiserver as service cluster)
 	@scripts/tools.sh python kubectl
 	$(PYTHON) tests/syncagent/run.py --fairway $(FAIRWAY)
+
+.PHONY: machines
+machines: ## real guests on the debug binary, through kubectl, virtctl and ssh: what is quick (NAMES=... for some)
+	@scripts/tools.sh python kubectl qemu
+	@scripts/peers.sh virtctl
+	$(PYTHON) tests/machines/run.py --fairway $(FAIRWAY) $(or $(NAMES),--quick)
+
+.PHONY: test-machines
+test-machines: ## all scenarios with real guests, a Debian among them; half an hour on two cores
+	@scripts/tools.sh cc python kubectl qemu mmdebstrap
+	@scripts/peers.sh virtctl
+	cargo build $(TESTED)
+	$(PYTHON) tests/machines/run.py --fairway $(FAIRWAY)
+
+.PHONY: slice
+slice:
+	@scripts/tools.sh python kubectl qemu
+	$(PYTHON) tests/machines/slice.py --fairway $(FAIRWAY)
+
+.PHONY: demo-slice
+demo-slice: ## git push, a machine, SSH and HTTP, changes in Git and by hand, the end; prints what it does
+	@scripts/tools.sh cc python kubectl qemu
+	cargo build $(TESTED)
+	@$(MAKE) --no-print-directory slice
 
 .PHONY: conformance
 conformance: ## the client transcripts against the real kube-apiserver, then everything against Fairway, and Kubernetes' tests
@@ -157,6 +184,12 @@ switch-bench: ## frames through the userspace switch beside a bare copy; writes 
 	@scripts/tools.sh cc
 	cargo build --release -p fairway-bench
 	$(BENCH) switch --results bench/results $(ARGS)
+
+.PHONY: machines-bench
+machines-bench: ## apply to SSH beside the same QEMU by hand, memory, 100 machines; writes bench/results/machines-DATE-COMMIT.md
+	@scripts/tools.sh cc qemu
+	cargo build --release -p fairway -p fairway-bench
+	$(BENCH) machines --fairway $(TARGET_DIR)/release/fairway $(ARGS)
 
 .PHONY: renderers-diff
 renderers-diff: # the same few random cases each time; kustomize-diff and helm-diff are the long runs

@@ -10,6 +10,7 @@
 #   redis    redis-server, which Argo CD keeps its cache in
 #   oidc     .tools/oidc: the OIDC provider of tests/oidc, and node if the machine has none
 #   qemu     QEMU with its tools, and what the tests of machines use beside it: ISO images, an SSH client, e2fsck
+#   mmdebstrap  puts the image debian together
 #   kubectl  .tools/bin/kubectl: the machine's own when it is of the right minor version, else built from source
 set -euo pipefail
 
@@ -43,6 +44,12 @@ ensure_cc() {
 ensure_redis() {
     if ! command -v redis-server >/dev/null; then
         apt_install redis-server
+    fi
+}
+
+ensure_mmdebstrap() {
+    if ! command -v mmdebstrap >/dev/null; then
+        apt_install mmdebstrap
     fi
 }
 
@@ -120,12 +127,12 @@ ensure_kubectl() {
 }
 
 if [[ $# -eq 0 ]]; then
-    echo "usage: scripts/tools.sh (cc|deny|python|oidc|kubectl|redis|qemu)..." >&2
+    echo "usage: scripts/tools.sh (cc|deny|python|oidc|kubectl|redis|qemu|mmdebstrap)..." >&2
     exit 2
 fi
 for tool in "$@"; do
     case $tool in
-        cc | deny | python | oidc | kubectl | redis | qemu) "ensure_$tool" ;;
+        cc | deny | python | oidc | kubectl | redis | qemu | mmdebstrap) "ensure_$tool" ;;
         *)
             echo "tools.sh: unknown tool '$tool'" >&2
             exit 2

@@ -77,6 +77,10 @@ impl Call {
         Self::new(Method::PATCH, path, "application/merge-patch+json", body)
     }
 
+    pub(crate) fn delete(path: impl Into<String>) -> Self {
+        Self::new(Method::DELETE, path, "", Bytes::new())
+    }
+
     pub(crate) fn accepting_gzip(mut self) -> Self {
         self.gzip = true;
         self

@@ -22,6 +22,7 @@ mod figures;
 mod gitops;
 mod kubeconfig;
 mod load;
+mod machines;
 mod peer;
 mod process;
 mod renderers;
@@ -65,6 +66,8 @@ enum Command {
     Rerender(rerender::Options),
     /// Send frames through the userspace switch, beside a bare copy through the same sockets.
     Switch(switch::Options),
+    /// Boot a machine by Fairway and by hand, and write bench/results/machines-DATE-COMMIT.md.
+    Machines(machines::Options),
     /// Run a command and print what it took; for `renderers`.
     #[command(hide = true)]
     Measured(renderers::measured::Options),
@@ -130,6 +133,7 @@ fn main() -> Result<()> {
             Command::Gitops(options) => gitops::run(&options).await,
             Command::Rerender(options) => rerender::run(&options),
             Command::Switch(options) => switch::run(&options).await,
+            Command::Machines(options) => machines::run(&options).await,
             Command::Measured(options) => renderers::measured::run(&options),
             Command::Load {
                 kubeconfig,

@@ -98,6 +98,15 @@ impl Circumstances {
         )
     }
 
+    /// The heading of a run with machines.
+    pub(crate) fn machines_heading(&self) -> String {
+        format!(
+            "# Machines: what Fairway adds to QEMU\n\n{} Medians of {} boots of each side, in turns.\n",
+            self.machine(),
+            self.rounds
+        )
+    }
+
     /// The heading of a GitOps run.
     pub(crate) fn gitops_heading(&self) -> String {
         format!(

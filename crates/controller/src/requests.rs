@@ -95,6 +95,13 @@ impl Requests {
         }
     }
 
+    /// Sends an object to where it is answered and not kept, such as a review or a request for a token; the answer.
+    pub async fn post(&self, path: &str, object: &Value) -> Result<Value, Failure> {
+        self.send("POST", path, JSON, Some(object))
+            .await
+            .attempting(format!("post to {path}"))
+    }
+
     /// Changes an object by a merge patch; nothing if it is gone.
     pub async fn merge(&self, path: &str, patch: &Value) -> Result<Option<Value>, Failure> {
         found(self.send("PATCH", path, MERGE_PATCH, Some(patch)).await).attempting(format!("change {path}"))

@@ -15,12 +15,12 @@ use crate::{Destination, Fabric, Origin};
 
 /// Where accepted connections go, asked anew for each.
 pub trait Target: Send + Sync + 'static {
-    /// `None`: nowhere at the moment; the connection is closed.
-    fn destination(&self) -> Option<Destination>;
+    /// `None`: nowhere at the moment, or not for this client; the connection is closed.
+    fn destination(&self, client: IpAddr) -> Option<Destination>;
 }
 
 impl Target for Destination {
-    fn destination(&self) -> Option<Destination> {
+    fn destination(&self, _: IpAddr) -> Option<Destination> {
         Some(self.clone())
     }
 }
@@ -50,7 +50,7 @@ pub async fn serve(listener: TcpListener, fabric: Arc<dyn Fabric>, target: Arc<d
             tracing::debug!(%from, "closed a connection: {CONNECTIONS} are being forwarded");
             continue;
         };
-        let Some(mut to) = target.destination() else {
+        let Some(mut to) = target.destination(from.ip().to_canonical()) else {
             continue;
         };
         to.origin = origin(from.ip());
@@ -119,7 +119,7 @@ mod tests {
     async fn a_target_that_is_gone_closes_the_connection() {
         struct Nowhere;
         impl Target for Nowhere {
-            fn destination(&self) -> Option<Destination> {
+            fn destination(&self, _: IpAddr) -> Option<Destination> {
                 None
             }
         }

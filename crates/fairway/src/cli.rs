@@ -7,6 +7,7 @@ pub(crate) mod backup;
 pub(crate) mod gitops;
 pub(crate) mod image;
 pub(crate) mod keys;
+pub(crate) mod machines;
 pub(crate) mod oidc;
 pub(crate) mod render;
 pub(crate) mod repo;
@@ -21,6 +22,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use audit::AuditFlags;
+use machines::MachineFlags;
 use oidc::OidcFlags;
 
 /// A GitOps virtual-machine platform in one process.
@@ -136,6 +138,9 @@ pub(crate) struct Up {
     /// The audit log.
     #[command(flatten)]
     pub audit: AuditFlags,
+    /// Machines.
+    #[command(flatten)]
+    pub machines: MachineFlags,
     /// OIDC issuers.
     #[command(flatten)]
     pub oidc: OidcFlags,

@@ -1,6 +1,7 @@
 //! Settings: the file `DIR/config.yaml`, `FAIRWAY_*` variables, flags, in rising order.
 
 mod audit;
+pub(crate) mod machines;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use fairway_outbound::AllowedHosts;
 use serde::Deserialize;
 
 use audit::{AuditConfig, AuditSetting};
+use machines::{MachinesConfig, MachinesFile};
 
 use crate::cli::Up;
 use crate::cli::oidc::OidcFlags;
@@ -31,6 +33,8 @@ struct File {
     tls_san: Vec<String>,
     cert_duration: Option<String>,
     audit: Option<AuditSetting>,
+    #[serde(default)]
+    machines: MachinesFile,
     authentication_config: Option<PathBuf>,
     log: Option<String>,
 }
@@ -58,6 +62,8 @@ pub(crate) struct Config {
     pub cert_duration: i64,
     /// How an audit log is kept, if it is.
     pub audit: Option<AuditConfig>,
+    /// How machines run here, if they do.
+    pub machines: Option<MachinesConfig>,
     /// Which OIDC issuers are trusted.
     pub oidc: OidcFlags,
     /// What is logged.
@@ -113,6 +119,7 @@ impl Config {
             tls,
             tls_san,
             audit: AuditConfig::merge(file.audit, &flags.audit)?,
+            machines: MachinesConfig::merge(file.machines, &flags.machines)?,
             oidc: oidc(&flags.oidc, file.authentication_config),
             log: flags
                 .log

@@ -60,6 +60,11 @@ impl DataDir {
         self.0.join("images")
     }
 
+    /// Disks and running machines of this host.
+    pub(crate) fn machines(&self) -> PathBuf {
+        self.0.join("machines")
+    }
+
     /// Git repositories.
     pub(crate) fn repositories(&self) -> PathBuf {
         self.0.join("repositories")

@@ -6,6 +6,7 @@ mod gitops;
 mod identity;
 pub(crate) mod keys;
 mod kinds;
+mod machines;
 mod oidc;
 mod rest;
 mod rotation;
@@ -138,7 +139,7 @@ pub(crate) async fn run(
         listen: web.listen,
         allowed_hosts: config.allowed_hosts.clone(),
     };
-    let controllers = controllers::start(
+    let (controllers, served) = controllers::start(
         &kernel,
         &live,
         config,
@@ -146,14 +147,16 @@ pub(crate) async fn run(
             gitops::Directories::of(data, config.config_management_plugins.clone()),
             own,
         ),
-        shared,
+        shared.clone(),
         advertise,
-        shutdown,
+        shutdown.clone(),
     );
     let running = Running::this(listen, web.listen, kernel.clock.rfc3339());
     running.write(data)?;
     info!(%listen, "the Kubernetes API is ready");
     on_ready(&running);
+    // Last: nobody waits for them before there is a machine.
+    let machines = machines::start(&kernel, data, config, shared, served, shutdown);
     let rest = tokio::spawn(rest::run());
 
     tokio::select! {
@@ -165,6 +168,8 @@ pub(crate) async fn run(
     // Controllers first, while they can still write what they have begun.
     stop.shut_down();
     controllers.await.context("the controllers failed")?;
+    // Guests go on without them, and are found again.
+    machines.await.context("the controllers of machines failed")?;
     web.ended().await;
     rotation.await.context("the rotation of certificates failed")?;
     control.end().await;

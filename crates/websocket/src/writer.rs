@@ -45,7 +45,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
     pub async fn close(&mut self, code: u16, reason: &str) -> std::io::Result<()> {
         let mut payload = code.to_be_bytes().to_vec();
         let cut = reason.floor_char_boundary(MAX_CONTROL - payload.len());
-        payload.extend(reason[..cut].as_bytes());
+        payload.extend(&reason.as_bytes()[..cut]);
         self.send(Opcode::Close, &payload).await
     }
 

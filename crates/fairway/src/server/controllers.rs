@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fairway_controller::served::Served;
 use fairway_controller::{ClientFactory, Metrics, Shutdown};
 use fairway_kernel_apiserver::Kernel;
 use fairway_kernel_apiserver::authn::UserInfo;
@@ -28,7 +29,8 @@ pub(super) fn clients(kernel: &Arc<Kernel>) -> ClientFactory {
     })
 }
 
-/// Starts them; the task ends when `shutdown` has been given and everything under way is finished.
+/// Starts them; the task ends when `shutdown` has been given and everything under way is finished. What they know of what is
+/// served is there for others.
 pub(super) fn start(
     kernel: &Arc<Kernel>,
     live: &Live,
@@ -37,7 +39,7 @@ pub(super) fn start(
     (clients, metrics): (ClientFactory, Arc<Metrics>),
     advertise: SocketAddr,
     shutdown: Shutdown,
-) -> JoinHandle<()> {
+) -> (JoinHandle<()>, Served) {
     // Several follow what is served: once is enough.
     let (served, kinds) = fairway_kernel_controllers::follow_served(&clients, shutdown.clone());
     let service_ip = kernel.service_network.api_address();
@@ -68,14 +70,15 @@ pub(super) fn start(
         directories,
         own,
         urls,
-        served,
+        served.clone(),
         Arc::clone(&metrics),
         shutdown.clone(),
     );
     let controllers = fairway_kernel_controllers::run(options, metrics, shutdown);
-    tokio::spawn(async move {
+    let running = tokio::spawn(async move {
         tokio::join!(kinds, controllers, agents, engine);
-    })
+    });
+    (running, served)
 }
 
 /// The sync agents of exports that ask for one, in the same process.

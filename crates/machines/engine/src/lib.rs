@@ -1,16 +1,23 @@
 //! The controllers of virtual machines that need no host: they act on what `fairway-machines-plan` decides.
 //!
 //! - `machine`: VirtualMachines: their disks, sizes, instances, and what their status says.
+//! - `schedule`: instances without a node: a pure choice, and the controller that makes it.
 //! - `settings`: what `KubeVirt` and `HyperConverged` objects say, for every workspace.
 //! - `wake`: what is followed, and who looks again when something happens.
 //!
-//! Tasks: one watch for machines and one for instances over all workspaces, which keep a few names of each; for the first
-//! of either the watches of what they depend on (disks, claims, sizes, settings), metadata only. Each controller takes keys
-//! from its queue. Channels: every watch writes keys into queues. Objects are read when they are worked on: nothing of
-//! them is kept, so that an installation without machines holds next to nothing.
+//! Tasks: one watch for machines and one for instances over all workspaces, which keep of each what wakes others or takes
+//! room, and one for nodes, which are in the root; for the first machine or instance the watches of what they depend on
+//! (disks, claims, sizes, settings), metadata only. Each controller takes keys from its queue. Channels: every watch writes
+//! keys into queues. Objects are read when they are worked on, so that an installation without machines holds next to
+//! nothing.
 //!
 //! It sees clients only. Must not know QEMU, files or networks.
+#![cfg_attr(
+    test,
+    allow(clippy::needless_pass_by_value, reason = "tests hand over JSON literals")
+)]
 
+mod conditions;
 mod machine;
 mod objects;
 mod schedule;
@@ -19,13 +26,15 @@ mod wake;
 
 use std::sync::Arc;
 
+use fairway_controller::cache::Cache;
 use fairway_controller::events::Recorder;
 use fairway_controller::served::Served;
-use fairway_controller::{ClientFactory, Controller, Manager, Metrics, Queue, Shutdown};
+use fairway_controller::{ClientFactory, Controller, Manager, Metrics, Reach, Shutdown, WorkspaceId};
 
 use machine::Machines;
+use schedule::scheduler::{Ground, Scheduler};
 use settings::SettingsOf;
-use wake::Wake;
+use wake::{Queues, Wake};
 
 /// Who the engine is.
 pub const USER: &str = "system:serviceaccount:kube-system:fairway-machines-engine";
@@ -52,22 +61,28 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
     });
     let recorder = Recorder::new(clients.clone(), objects::COMPONENT);
     let settings = Arc::new(SettingsOf::new(clients.clone()));
-    let machines = Queue::default();
+    let queues = Queues::default();
+    let ground = Arc::new(Ground::new(
+        Cache::new(&Reach::One(WorkspaceId::root())),
+        Cache::new(clients.reach()),
+    ));
     let wake = Arc::new(Wake::new(
         clients.clone(),
         served.changes(),
-        machines.clone(),
+        Arc::clone(&ground),
+        queues.clone(),
         Arc::clone(&settings),
         shutdown.clone(),
     ));
     for task in wake.follow() {
         manager.spawn(task);
     }
-    let controller = Controller::new(
-        "virtualmachine",
-        machines,
-        Machines::new(clients, settings, recorder),
-    );
-    manager.spawn(controller.workers(WORKERS).run(manager.metrics(), shutdown));
+    let machines = Machines::new(clients.clone(), settings, recorder.clone());
+    let machines = Controller::new("virtualmachine", queues.machines, machines).workers(WORKERS);
+    manager.spawn(machines.run(manager.metrics(), shutdown.clone()));
+    // One at a time, so that no room is given away twice.
+    let scheduler = Scheduler::new(clients, recorder, ground);
+    let scheduler = Controller::new("machine-scheduler", queues.unplaced, scheduler);
+    manager.spawn(scheduler.run(manager.metrics(), shutdown));
     manager.run().await;
 }

@@ -8,7 +8,6 @@
 //! that it was learnt from goes.
 
 mod act;
-mod authorize;
 pub(crate) mod disks;
 mod git;
 mod live;
@@ -97,10 +96,9 @@ impl Machines {
 
     /// One pass over a machine that exists.
     async fn pass(&self, key: &ObjectKey, vm: Value, requests: &Requests) -> Result<Outcome, Failure> {
-        let said = self.settings.of(&key.workspace).await?;
-        let settings = &said.settings;
-        let root = Requests::new(self.clients.root());
-        let mut seen = observe::world(key, vm, requests, &root, settings).await?;
+        let settings = self.settings.of(&key.workspace).await?;
+        let settings = settings.as_ref();
+        let mut seen = observe::world(key, vm, requests, settings).await?;
         let mut trouble = seen.trouble.take();
         match act::volume_requests(&seen, requests).await {
             Ok(false) => {}

@@ -13,8 +13,6 @@ pub(crate) const MANAGER: &str = "virt-controller";
 pub(crate) const COMPONENT: &str = "virtualmachine-controller";
 /// Whom an object was made for.
 pub(crate) const CREATED_BY: &str = "kubevirt.io/created-by";
-/// Images that everybody may start from are in this namespace, wherever one asks.
-pub(crate) const IMAGES: &str = "fairway-images";
 
 const fn sized(kind: &'static str, plural: &'static str) -> Kind {
     Kind {

@@ -1,4 +1,4 @@
-//! The settings of machines: what the `KubeVirt` and `HyperConverged` objects of a workspace say, else those of the root.
+//! The settings of machines in every workspace, as its `KubeVirt` and `HyperConverged` objects and those of the root say.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,19 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fairway_api::Kind;
 use fairway_api::kubevirt::{HYPER_CONVERGED, KUBE_VIRT};
 use fairway_controller::{Clients, Failure, Requests, WorkspaceId};
-use fairway_machines_plan::settings::Settings;
+use fairway_machines_plan::settings::{Settings, Sources};
 use serde_json::Value;
 
 use crate::objects::everywhere;
-
-/// What the settings of a workspace are.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Said {
-    /// Those of machines.
-    pub(crate) settings: Settings,
-    /// `spec.configuration` of the `KubeVirt` object, for what only some controllers ask.
-    pub(crate) configuration: Value,
-}
 
 /// The settings of all workspaces, read when somebody asks and kept until they change.
 pub(crate) struct SettingsOf {
@@ -28,7 +19,7 @@ pub(crate) struct SettingsOf {
 
 #[derive(Default)]
 struct Known {
-    said: HashMap<WorkspaceId, Arc<Said>>,
+    said: HashMap<WorkspaceId, Arc<Settings>>,
     /// Counts changes, so that an answer that was overtaken is not kept.
     changes: u64,
 }
@@ -56,7 +47,7 @@ impl SettingsOf {
     }
 
     /// The settings of a workspace.
-    pub(crate) async fn of(&self, workspace: &WorkspaceId) -> Result<Arc<Said>, Failure> {
+    pub(crate) async fn of(&self, workspace: &WorkspaceId) -> Result<Arc<Settings>, Failure> {
         let changes = {
             let known = self.known();
             if let Some(said) = known.said.get(workspace) {
@@ -64,9 +55,12 @@ impl SettingsOf {
             }
             known.changes
         };
-        let kubevirt = self.object(&KUBE_VIRT, workspace).await?;
-        let operator = self.object(&HYPER_CONVERGED, workspace).await?;
-        let said = Arc::new(read(kubevirt.as_ref(), operator.as_ref()));
+        let platform = self.sources(&WorkspaceId::root()).await?;
+        let own = match workspace.is_root() {
+            true => None,
+            false => Some(self.sources(workspace).await?),
+        };
+        let said = Arc::new(Settings::in_force(&platform, own.as_ref()));
         let mut known = self.known();
         if known.changes == changes {
             known.said.insert(workspace.clone(), Arc::clone(&said));
@@ -74,47 +68,22 @@ impl SettingsOf {
         Ok(said)
     }
 
-    /// The object of a kind that counts in a workspace: the first by name, its own before the root's.
-    async fn object(&self, kind: &Kind, workspace: &WorkspaceId) -> Result<Option<Value>, Failure> {
-        let root = WorkspaceId::root();
-        let places = match workspace.is_root() {
-            true => vec![workspace],
-            false => vec![workspace, &root],
-        };
-        for place in places {
-            let requests = Requests::new(self.clients.of(place));
-            let mut all = match requests.list(&everywhere(kind)).await {
-                Ok(all) => all,
-                // A cluster need not know the operator's kind.
-                Err(failure) if is_unserved(&failure) => continue,
-                Err(failure) => return Err(failure),
-            };
-            all.sort_by_key(|it| {
-                (
-                    it["metadata"]["namespace"].to_string(),
-                    it["metadata"]["name"].to_string(),
-                )
-            });
-            if let Some(first) = all.into_iter().next() {
-                return Ok(Some(first));
-            }
-        }
-        Ok(None)
+    async fn sources(&self, workspace: &WorkspaceId) -> Result<Sources, Failure> {
+        let requests = Requests::new(self.clients.of(workspace));
+        let kubevirts = all(&requests, &KUBE_VIRT).await?;
+        let operators = all(&requests, &HYPER_CONVERGED).await?;
+        Ok(Sources::of(kubevirts, operators))
+    }
+}
+
+async fn all(requests: &Requests, kind: &Kind) -> Result<Vec<Value>, Failure> {
+    match requests.list(&everywhere(kind)).await {
+        // A cluster need not know the operator's kind.
+        Err(failure) if is_unserved(&failure) => Ok(Vec::new()),
+        answer => answer,
     }
 }
 
 fn is_unserved(failure: &Failure) -> bool {
     matches!(failure, Failure::Api { source, .. } if fairway_controller::error::is_not_found(source))
-}
-
-fn read(kubevirt: Option<&Value>, operator: Option<&Value>) -> Said {
-    let mut settings = kubevirt.map(Settings::from_kubevirt).unwrap_or_default();
-    if let Some(operator) = operator {
-        settings = settings.with_hyperconverged(operator);
-    }
-    let configuration = kubevirt.map(|it| it["spec"]["configuration"].clone());
-    Said {
-        settings,
-        configuration: configuration.unwrap_or_default(),
-    }
 }

@@ -121,8 +121,8 @@ pub struct Switch {
     topology: Arc<Topology>,
     tracker: Tracker,
     heard: Heard,
-    /// Of guests with more than one port: the newest that has spoken.
-    active: HashMap<Mac, PortId>,
+    /// Of guests with more than one port, by their addresses: the newest that has spoken.
+    active: HashMap<Ipv4Addr, PortId>,
     /// The port that the node last spoke from.
     next_port: u16,
 }
@@ -209,7 +209,7 @@ impl Switch {
         if guest.ports.len() < 2 {
             return true;
         }
-        let active = self.active.entry(guest.mac).or_insert(port);
+        let active = self.active.entry(guest.address).or_insert(port);
         *active = (*active).max(port);
         *active == port
     }
@@ -221,7 +221,7 @@ impl Switch {
             [only] => Some(*only),
             several => self
                 .active
-                .get(&guest.mac)
+                .get(&guest.address)
                 .copied()
                 .filter(|port| several.contains(port))
                 .or_else(|| several.iter().min().copied()),

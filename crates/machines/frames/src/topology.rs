@@ -103,6 +103,7 @@ pub enum Attachment {
 pub enum Contradiction {
     #[error("the address {0} is given to two machines: delete one of them, or free the address of the other")]
     AddressTwice(Ipv4Addr),
+    /// Within a tenant, or a machine has the gateway's.
     #[error("the MAC address {0} is given to two machines: set another macAddress on one of them")]
     MacTwice(Mac),
     #[error("{0} is a group address, which no card may have: the first byte of a MAC address must be even")]
@@ -161,7 +162,8 @@ impl Topology {
             if guest.mac.is_group() {
                 return Err(Contradiction::GroupMac(guest.mac));
             }
-            if macs.insert(guest.mac, index).is_some() || guest.mac == self.gateway.mac {
+            // Tenants hear nothing of each other, so none can take a card's address away from another.
+            if macs.insert((guest.tenant, guest.mac), index).is_some() || guest.mac == self.gateway.mac {
                 return Err(Contradiction::MacTwice(guest.mac));
             }
             if self.by_address.insert(address, index).is_some() {

@@ -357,11 +357,12 @@ function user(  i, path, one, name, login) {
         one = under("users", NAME["users", i])
         if (is_default(one)) login = default_user
     }
+    for (i = 0; i < COUNT["users"]; i++) one_user(under("users", NAME["users", i]))
+    # The default user comes last, as in the real one: numbers of users depend on it.
     if (login != "") {
         if (has("user") && KIND["user"] == "map") described("user", login)
         else print "add_user " quote(login) " '' '' '' '' '' ''"
     }
-    for (i = 0; i < COUNT["users"]; i++) one_user(under("users", NAME["users", i]))
     if (login == "") login = "root"
     for (i = 0; i < COUNT["ssh_authorized_keys"]; i++)
         print "add_key " quote(login) " " quote(trim(VALUE[under("ssh_authorized_keys", i)]))

@@ -121,7 +121,8 @@ pub async fn fetch_unless(
         return Ok(None);
     }
     // A rest that begins elsewhere than here, or cannot be had, is asked for as a whole.
-    if have > 0 && answer.status != StatusCode::OK && begin(&answer.headers) != Some(have) {
+    let is_other_part = answer.status == StatusCode::PARTIAL_CONTENT && begin(&answer.headers) != Some(have);
+    if have > 0 && (is_other_part || answer.status == StatusCode::RANGE_NOT_SATISFIABLE) {
         answer = ask(outbound, url, &headers, 0, None).await.map_err(failed_send)?;
     }
     let start = match answer.status {

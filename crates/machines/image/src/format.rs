@@ -58,11 +58,15 @@ pub(crate) fn looks(head: &[u8]) -> Looks {
         head if head.get(257..262) == Some(b"ustar") => {
             Looks::Foreign("it is a tar archive; unpack it first, or import it as a container image")
         }
-        head if head.trim_ascii_start().starts_with(b"<") => {
-            Looks::Foreign("it is a web page, not a disk; look at the address")
-        }
+        head if is_page(head) => Looks::Foreign("it is a web page, not a disk; look at the address"),
         _ => Looks::Disk(Format::Raw),
     }
+}
+
+/// Text with a tag first. A disk may begin with the same letter, but is no text.
+fn is_page(head: &[u8]) -> bool {
+    let is_text = |byte: &u8| !byte.is_ascii_control() || byte.is_ascii_whitespace();
+    head.trim_ascii_start().starts_with(b"<") && head.iter().all(is_text)
 }
 
 #[cfg(test)]
@@ -81,6 +85,7 @@ mod tests {
             (b"KDMV", None),
             (b"\n<!DOCTYPE html>", None),
             (b"PK\x03\x04", None),
+            (b"<\0\x01", Some(Looks::Disk(Format::Raw))),
         ] {
             let found = looks(head);
             match expected {

@@ -19,7 +19,7 @@ use crate::{Cache, Image, ImageError, Stage, failed, overlay};
 /// How large an image may be if nobody says otherwise.
 pub const DEFAULT_MAX_SIZE: u64 = 1 << 40;
 /// How much larger than its disk a file may be, beside an eighth of it.
-const SLACK: u64 = 64 << 20;
+const SLACK: u64 = 16 << 20;
 /// A disk is a whole number of sectors.
 const SECTOR: u64 = 512;
 
@@ -71,6 +71,11 @@ impl Request {
     }
 }
 
+/// The largest file with a disk of this size. One with tables, and with clusters that are used no more, is larger than its disk.
+pub fn largest_file(max_size: u64) -> u64 {
+    max_size.saturating_add(max_size / 8).saturating_add(SLACK)
+}
+
 /// Imports a file. `progress` hears how many bytes of the disk have been written.
 pub fn file(
     cache: &Cache,
@@ -97,13 +102,9 @@ pub fn stream(
         hashes.push(Hashed::plain());
     }
     let stage = cache.stage()?;
-    // A file with tables, and with clusters that are used no more, is larger than the disk in it.
     let limit = Limit {
         what: &request.source,
-        bytes: request
-            .max_size
-            .saturating_add(request.max_size / 8)
-            .saturating_add(SLACK),
+        bytes: largest_file(request.max_size),
     };
     let mut tee = Tee {
         from,

@@ -41,6 +41,25 @@ pub fn over(image: &Image, directory: &Path, name: &str, size: Option<u64>) -> R
     write_empty(directory, name, size, Some(backing))
 }
 
+/// Makes `DIRECTORY/NAME.qcow2` over another disk, which stays where it is and must not change meanwhile. What was there stays.
+pub fn above(disk: &Path, directory: &Path, name: &str) -> Result<u64, ImageError> {
+    let layer = directory.join(format!("{name}.qcow2"));
+    if layer.exists() {
+        return virtual_size(&layer);
+    }
+    let size = virtual_size(disk)?;
+    let draft = directory.join(format!(".{name}.draft"));
+    let mut create = Command::new("qemu-img");
+    create
+        .args(["create", "-q", "-f", "qcow2", "-F", "qcow2", "-b"])
+        .arg(disk)
+        .arg(&draft)
+        .arg(size.to_string());
+    command::run(&mut create, QUICK)?;
+    std::fs::rename(&draft, &layer).map_err(failed("naming", &layer))?;
+    Ok(size)
+}
+
 /// Makes an empty disk, `DIRECTORY/NAME.qcow2`. What was there stays.
 pub fn blank(directory: &Path, name: &str, size: u64) -> Result<(), ImageError> {
     match directory.join(format!("{name}.qcow2")).exists() {

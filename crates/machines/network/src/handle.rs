@@ -189,7 +189,10 @@ impl Network {
             }
             Err(DialFailed::Denied(denied)) => Err(unreachable(denied.to_string())),
             Err(DialFailed::Refused) => Err(DialError::Refused { to: to.clone() }),
-            Err(DialFailed::Timeout) => Err(timeout()),
+            Err(DialFailed::Timeout) => Err(DialError::Timeout {
+                to: to.clone(),
+                after: gateway::PATIENCE,
+            }),
         }
     }
 

@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{ErrorKind, IoSlice};
 use std::net::Ipv4Addr;
 use std::rc::{Rc, Weak};
@@ -217,11 +218,14 @@ impl Core {
         names: Arc<Server>,
         tenants: Arc<Tenants>,
     ) -> Shared {
+        let mut switch = Switch::new(topology, bounds);
+        let [low, high, ..] = RandomState::new().hash_one("ports").to_ne_bytes();
+        switch.speak_from(u16::from_ne_bytes([low, high]));
         Rc::new_cyclic(|me| {
             RefCell::new(Self {
                 me: Weak::clone(me),
                 clock: Instant::now(),
-                switch: Switch::new(topology, bounds),
+                switch,
                 ports: HashMap::new(),
                 flows: HashMap::new(),
                 flows_of: HashMap::new(),

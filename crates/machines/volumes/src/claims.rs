@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use fairway_controller::events::Recorder;
 use fairway_controller::{Clients, Failure, ObjectKey, Outcome, Reconcile, Requests};
+use fairway_machines_plan::admission::CLONE_SOURCE_ANNOTATION;
 use serde_json::Value;
 
 use crate::decide::owner::{self, Ownership};
@@ -69,6 +70,11 @@ impl Look<'_> {
             "/apis/cdi.kubevirt.io/v1beta1/namespaces/{}/datavolumes/{}",
             self.key.namespace, self.key.name
         )
+    }
+
+    /// What the DataVolume may be a copy of, as it was found when it was made.
+    pub(crate) fn noted(&self) -> Option<&str> {
+        self.wanted()?.metadata.annotation(CLONE_SOURCE_ANNOTATION)
     }
 
     fn wanted(&self) -> Option<&DataVolume> {

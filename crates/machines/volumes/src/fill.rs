@@ -215,7 +215,9 @@ impl Fills {
                 task: None,
             },
         );
-        let (all, key, wake) = (Arc::clone(self), key.clone(), wake.clone());
+        // Not kept alive by its jobs: they end with it.
+        let (all, key, wake) = (Arc::downgrade(self), key.clone(), wake.clone());
+        let queue = self.queue.clone();
         let turns = [self.turns_of(&key.0), Arc::clone(&self.turns)];
         let (named, started) = (key.clone(), is_running);
         let task = tokio::spawn(async move {
@@ -224,15 +226,17 @@ impl Fills {
                 taken.push(turns.acquire_owned().await);
             }
             started.store(true, Ordering::Relaxed);
-            all.queue.add(wake.clone());
+            queue.add(wake.clone());
             let outcome = work.await;
             drop(taken);
             let again = Instant::now() + RETRIES.delay(failures + 1, fairway_controller::backoff::chance());
-            if let Some(job) = all.jobs().get_mut(&key) {
+            if let Some(all) = all.upgrade()
+                && let Some(job) = all.jobs().get_mut(&key)
+            {
                 job.outcome = Some((outcome, again));
             }
             ended.notify_one();
-            all.queue.add(wake);
+            queue.add(wake);
         });
         if let Some(job) = self.jobs().get_mut(&named) {
             job.task = Some(task.abort_handle());
@@ -271,6 +275,12 @@ impl Fills {
     pub(crate) fn end(&self) {
         let keys: Vec<JobKey> = self.jobs().keys().cloned().collect();
         keys.iter().for_each(|key| self.forget(key));
+    }
+}
+
+impl Drop for Fills {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

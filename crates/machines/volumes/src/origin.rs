@@ -2,20 +2,23 @@
 
 mod claims;
 mod http;
+mod registry;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use fairway_controller::{Clients, Failure, ObjectKey, Requests};
 use fairway_machines_image::{Image, ImageError};
 use fairway_outbound::{AllowedHosts, Outbound};
 
 use crate::IMAGES_NAMESPACE;
+use crate::alone::Alone;
 use crate::decide::fitting;
 use crate::decide::source::Source;
 use crate::decide::status::Told;
 use crate::fill::{FillError, Progress};
+use crate::images::Images;
 use crate::place::{Content, Place};
+use crate::pull::Pull;
 use crate::view::{self, Named};
 
 pub(crate) use http::Fetch;
@@ -27,14 +30,11 @@ const DATA_SOURCES: &str = "/apis/cdi.kubevirt.io/v1beta1/namespaces";
 #[derive(Debug, Clone)]
 pub(crate) enum Origin {
     /// Something that is here. How many bytes it has; nothing has none.
-    Here {
-        content: Content,
-        size: Option<u64>,
-        /// Whose it is.
-        named: Option<Named>,
-    },
+    Here { content: Content, size: Option<u64> },
     /// A file on the web.
     Http(Fetch),
+    /// A disk in a container image.
+    Registry(Box<Pull>),
     /// Whatever is sent.
     Upload,
     /// Something is missing, which may come.
@@ -76,45 +76,59 @@ pub(crate) struct Target {
 pub(crate) struct Origins {
     clients: Clients,
     pub(crate) place: Arc<Place>,
+    pub(crate) images: Arc<Images>,
     node: String,
     allowed_hosts: AllowedHosts,
     outbound: Arc<Outbound>,
-    /// Who fetches an address lets others wait, who then find what he fetched.
-    fetching: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
+    /// Who fetches something lets others wait.
+    alone: Alone,
 }
 
 impl Origins {
     pub(crate) fn new(
         clients: Clients,
-        place: Arc<Place>,
+        (place, images): (Arc<Place>, Arc<Images>),
         node: String,
         allowed_hosts: AllowedHosts,
     ) -> Self {
         Self {
             clients,
             place,
+            images,
             node,
             outbound: Arc::new(Outbound::new(allowed_hosts.clone())),
             allowed_hosts,
-            fetching: Mutex::default(),
+            alone: Alone::default(),
         }
     }
 
-    /// What a source stands for, seen from the claim that is to be filled.
-    pub(crate) async fn look_up(&self, claim: &ObjectKey, source: &Source) -> Result<Origin, Failure> {
+    /// What a source stands for, seen from the claim that is to be filled. `noted` is what may be copied from another namespace, as
+    /// it was found when the DataVolume was made.
+    pub(crate) async fn look_up(
+        &self,
+        claim: &ObjectKey,
+        source: &Source,
+        noted: Option<&str>,
+    ) -> Result<Origin, Failure> {
         let requests = Requests::new(self.clients.of(&claim.workspace));
+        let noted = noted
+            .and_then(|noted| noted.split_once('/'))
+            .map(|(namespace, name)| Named {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            });
+        let noted = noted.as_ref();
         match source {
             Source::Blank => Ok(Origin::Here {
                 content: Content::Blank,
                 size: None,
-                named: None,
             }),
             Source::Upload => Ok(Origin::Upload),
             Source::Http(http) => self.http(&requests, claim, http).await,
-            Source::Registry(_) => Ok(Origin::Refused("registries are not supported".to_owned())),
-            Source::Claim(named) => self.claim(&requests, claim, named).await,
+            Source::Registry(registry) => self.registry(&requests, claim, registry).await,
+            Source::Claim(named) => self.claim(&requests, claim, named, noted).await,
             Source::Snapshot(_) => Ok(Origin::Refused("snapshots are not supported".to_owned())),
-            Source::DataSource(named) => self.data_source(&requests, claim, named).await,
+            Source::Reference(named) => self.data_source(&requests, claim, named, noted).await,
         }
     }
 
@@ -123,6 +137,7 @@ impl Origins {
         requests: &Requests,
         claim: &ObjectKey,
         named: &Named,
+        noted: Option<&Named>,
     ) -> Result<Origin, Failure> {
         let mut named = named.clone();
         // A DataSource may stand for another one, which stands for something itself.
@@ -140,9 +155,8 @@ impl Origins {
             let source: view::DataSource = view::read("datasource", &found)?;
             let source = source.spec.source;
             if let Some(claimed) = &source.pvc {
-                return self
-                    .claim(requests, claim, &claimed.within(&named.namespace))
-                    .await;
+                let claimed = claimed.within(&named.namespace);
+                return self.claim(requests, claim, &claimed, noted).await;
             }
             match (&source.snapshot, &source.data_source) {
                 (Some(_), _) => return Ok(Origin::Refused("snapshots are not supported".to_owned())),
@@ -168,13 +182,12 @@ impl Origins {
 
     /// An image that everybody may start from.
     async fn image(&self, named: &Named) -> Result<Origin, Failure> {
-        let (place, name) = (Arc::clone(&self.place), named.name.clone());
-        let found = blocking(move || place.cache()?.find(&name)).await;
+        let (images, name) = (Arc::clone(&self.images), named.name.clone());
+        let found = blocking(move || images.open()?.find(&name)).await;
         match found {
             Ok(Some(image)) => Ok(Origin::Here {
                 size: Some(image.virtual_size),
-                content: Content::Image(image),
-                named: Some(named.clone()),
+                content: Content::Image(Box::new(image)),
             }),
             Ok(None) | Err(ImageError::Name(_)) => Ok(Origin::asks(
                 "CloneWithoutSource",
@@ -203,9 +216,13 @@ impl Origins {
         progress: Arc<Progress>,
     ) -> Result<(), FillError> {
         match origin {
-            Origin::Here { content, size, .. } => Self::make(target, content, size).await,
+            Origin::Here { content, size } => Self::make(target, content, size).await,
             Origin::Http(fetch) => {
                 let image = self.fetch(&fetch, target.size, progress).await?;
+                Self::make_from(target, image).await
+            }
+            Origin::Registry(pull) => {
+                let image = self.pull(&pull, target.size, &progress).await?;
                 Self::make_from(target, image).await
             }
             Origin::Upload => Err(FillError::passing("nothing was sent yet")),
@@ -217,24 +234,7 @@ impl Origins {
     /// Makes a disk over an image.
     pub(crate) async fn make_from(target: Target, image: Image) -> Result<(), FillError> {
         let size = Some(image.virtual_size);
-        Self::make(target, Content::Image(image), size).await
-    }
-
-    /// Waits until nobody else fetches the same.
-    async fn alone(&self, address: &str) -> tokio::sync::OwnedMutexGuard<()> {
-        let lock = {
-            let mut fetching = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
-            fetching.retain(|_, lock| lock.strong_count() > 0);
-            match fetching.get(address).and_then(Weak::upgrade) {
-                Some(lock) => lock,
-                None => {
-                    let lock = Arc::new(tokio::sync::Mutex::new(()));
-                    fetching.insert(address.to_owned(), Arc::downgrade(&lock));
-                    lock
-                }
-            }
-        };
-        lock.lock_owned().await
+        Self::make(target, Content::Image(Box::new(image)), size).await
     }
 }
 

@@ -17,7 +17,7 @@ use crate::uses;
 use crate::view::{self, DataVolume, Named, Volume};
 
 /// Group and kind of what is watched.
-const WATCHED: [(&str, &str); 8] = [
+const WATCHED: [(&str, &str); 7] = [
     ("cdi.kubevirt.io", "DataVolume"),
     ("cdi.kubevirt.io", "DataSource"),
     ("cdi.kubevirt.io", "DataImportCron"),
@@ -25,7 +25,6 @@ const WATCHED: [(&str, &str); 8] = [
     ("", "PersistentVolume"),
     ("storage.k8s.io", "StorageClass"),
     ("kubevirt.io", "VirtualMachineInstance"),
-    ("fairway.dev", "Tombstone"),
 ];
 
 /// A workspace whose own definition has taken a kind over has controllers of its own for it.
@@ -108,7 +107,6 @@ impl World {
             "PersistentVolume" => self.volume(*event),
             "VirtualMachineInstance" => self.instance(*event),
             "StorageClass" => self.class(&event),
-            // A tombstone is there before what it stands for goes; one that goes early lets the trash be emptied.
             _ => {}
         }
     }
@@ -260,7 +258,7 @@ fn waiting(object: &Value) -> Waiting {
             claim: Some(named),
             data_source: None,
         },
-        Ok(Source::DataSource(named)) => Waiting {
+        Ok(Source::Reference(named)) => Waiting {
             claim: None,
             data_source: Some(named),
         },

@@ -1,8 +1,6 @@
 //! One address per machine, for as long as the machine exists.
 //!
-//! An address is reserved by an IPAddress object that is named by it. Names are unique in a workspace, so all of them lie in one:
-//! the system's, or the only one that there is. So no two machines of whatever workspaces have the same address, with however many
-//! replicas. The object's `parentRef` names the machine, an annotation its workspace, another the instance that claimed it.
+//! Reservations say whose an address is (`reservation`); the instance is told by an annotation.
 
 mod decide;
 
@@ -25,66 +23,18 @@ use serde_json::{Value, json};
 
 use self::decide::{Observed, Range, Step, decide};
 use crate::kinds::{IP_ADDRESS, api_version, collection, path};
+use crate::reservation::{self, INSTANCE, Reservation};
 use crate::settings::Settings;
-use crate::view::{Instance, text};
+use crate::view::Instance;
 use crate::watches::{follow_in, workspace_of};
 use crate::{ADDRESS_ANNOTATION, USER};
 
 const NAME: &str = "machine-addresses";
 const WORKERS: usize = 4;
-/// The workspace whose objects are the system's own.
-const SYSTEM: &str = "system:fairway";
-/// Says who looks after an IPAddress; upstream's allocator leaves those of others alone.
-const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
-const MANAGER: &str = "machines.fairway.dev";
-const FAMILY: &str = "ipaddress.kubernetes.io/ip-family";
-/// The machine's workspace.
-const WORKSPACE: &str = "fairway.dev/workspace";
-/// The UID of the instance that has the address.
-const INSTANCE: &str = "fairway.dev/instance";
 /// More steps than this mean that others are quicker again and again.
 const STEPS: usize = 64;
 /// How soon to look again while lists are still being read.
 const UNTIL_SYNCED: Duration = Duration::from_millis(50);
-
-/// What is kept of an IPAddress.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Reservation {
-    /// Whose it is.
-    machine: ObjectKey,
-    /// Who claimed it.
-    instance: String,
-}
-
-impl Reservation {
-    fn read(object: &Value) -> Option<Self> {
-        let annotations = object.pointer("/metadata/annotations")?;
-        let workspace = WorkspaceId::parse(annotations.get(WORKSPACE)?.as_str()?).ok()?;
-        let parent = |field: &str| text(object, &format!("/spec/parentRef/{field}"));
-        let instance = annotations.get(INSTANCE).and_then(Value::as_str);
-        Some(Self {
-            machine: ObjectKey::new(&workspace, &parent("namespace"), &parent("name")),
-            instance: instance.unwrap_or_default().to_owned(),
-        })
-    }
-
-    fn object(&self, address: Ipv4Addr) -> Value {
-        // Values of labels have no colon; workspaces of users have none either.
-        let label = self.machine.workspace.as_str().replace(':', ".");
-        json!({
-            "apiVersion": api_version(&IP_ADDRESS), "kind": IP_ADDRESS.kind,
-            "metadata": {
-                "name": address.to_string(),
-                "labels": {MANAGED_BY: MANAGER, FAMILY: "IPv4", WORKSPACE: label},
-                "annotations": {WORKSPACE: self.machine.workspace.as_str(), INSTANCE: self.instance},
-            },
-            "spec": {"parentRef": {
-                "group": VIRTUAL_MACHINE.group, "resource": VIRTUAL_MACHINE.plural,
-                "namespace": self.machine.namespace, "name": self.machine.name,
-            }},
-        })
-    }
-}
 
 /// The controller.
 struct Addresses {
@@ -105,10 +55,7 @@ pub(crate) fn start(
     instances: &Arc<Cache<Instance>>,
 ) -> Queue<ObjectKey> {
     let clients = manager.clients(USER);
-    let home = match clients.reach() {
-        Reach::Every => WorkspaceId::parse(SYSTEM).unwrap_or_else(|_| WorkspaceId::root()),
-        Reach::One(only) => only.clone(),
-    };
+    let home = reservation::home(clients.reach());
     let queue: Queue<ObjectKey> = Queue::default();
     let machines = Arc::new(Cache::new(clients.reach()));
     let reservations: Arc<Cache<Option<Reservation>>> = Arc::new(Cache::new(&Reach::One(home.clone())));
@@ -131,7 +78,7 @@ pub(crate) fn start(
     manager.spawn(follow_in(
         clients.of(&home),
         IP_ADDRESS,
-        Config::default().labels(&format!("{MANAGED_BY}={MANAGER}")),
+        reservation::ours(),
         manager.shutdown(),
         Arc::clone(&reservations),
         |_: &ObjectKey, object: Json| Reservation::read(&object.value),

@@ -10,7 +10,7 @@ use kube::runtime::watcher::Config;
 use crate::settings::Options;
 use crate::view::Instance;
 use crate::watches::{Needed, follow};
-use crate::{USER, address, endpoints};
+use crate::{USER, address, balancer, endpoints};
 
 /// Gives machines their addresses, and Services their endpoints and addresses, until the end.
 pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
@@ -20,6 +20,7 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
     let needed = Needed::new();
     let addresses = address::start(&mut manager, &options.settings, &instances);
     let endpoints = endpoints::start(&mut manager, &instances, &needed);
+    balancer::start(&mut manager, &options.settings, options.served);
     manager.spawn(follow(
         clients,
         VIRTUAL_MACHINE_INSTANCE,

@@ -8,9 +8,14 @@
 //! The crate must not judge frames, nor start machines.
 
 mod address;
+mod balancer;
 mod cluster;
 mod endpoints;
 mod kinds;
+mod node;
+mod picture;
+mod pools;
+mod reservation;
 mod settings;
 mod view;
 mod watches;
@@ -24,7 +29,7 @@ use fairway_machines_plan::machine::CardNetwork;
 pub use cluster::run;
 pub use fairway_machines_frames as frames;
 pub use settings::{NodeOptions, Options, Settings};
-pub use wiring::Wiring;
+pub use wiring::{Problem, Wiring};
 
 /// Who the controllers here are.
 pub const USER: &str = "system:serviceaccount:kube-system:fairway-machines-wiring";

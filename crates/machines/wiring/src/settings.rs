@@ -11,7 +11,7 @@ use fairway_machines_frames::outside::Outside;
 pub struct Options {
     /// Makes the clients of users, and knows whether there are workspaces.
     pub clients: ClientFactory,
-    /// What is served, if somebody follows it already.
+    /// What is served, if somebody follows it: where IPAddressPools are found.
     pub served: Option<Served>,
     /// The networks.
     pub settings: Settings,
@@ -21,6 +21,8 @@ pub struct Options {
 pub struct NodeOptions {
     /// Makes the clients of users, and knows whether there are workspaces.
     pub clients: ClientFactory,
+    /// What is served, if somebody follows it: where IPAddressPools are found.
+    pub served: Option<Served>,
     /// The name of the Node.
     pub node: String,
     /// The networks.
@@ -42,8 +44,12 @@ pub struct Settings {
     pub resolvers: Vec<SocketAddr>,
     /// What machines may reach beyond the installation.
     pub outside: Outside,
-    /// The addresses of this host on which ports of Services are opened.
+    /// The addresses of this host on which node ports are opened.
     pub addresses: Vec<IpAddr>,
+    /// The addresses that Services of type LoadBalancer get while there is no IPAddressPool: first and last of each range.
+    pub balancers: Vec<(Ipv4Addr, Ipv4Addr)>,
+    /// Addresses and ports on which this program listens itself.
+    pub listeners: Vec<SocketAddr>,
 }
 
 impl Default for Settings {
@@ -56,6 +62,9 @@ impl Default for Settings {
             resolvers: Vec::new(),
             outside: Outside::default(),
             addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
+            // A host's loopback has more addresses than one, so that two Services may have the same port.
+            balancers: vec![(Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 254))],
+            listeners: Vec::new(),
         }
     }
 }

@@ -11,9 +11,11 @@ mod slice;
 use fairway_machines_frames::packet::{SCTP, TCP, UDP};
 use serde_json::Value;
 
-pub(crate) use attachment::Attachment;
-pub(crate) use instance::{Instance, PodCard};
-pub(crate) use service::{PortTarget, Service, ServicePort, ServiceType};
+pub(crate) use attachment::{Attachment, Bridge};
+pub(crate) use instance::Instance;
+#[cfg(test)]
+pub(crate) use instance::PodCard;
+pub(crate) use service::{HOST_PORTS, PortTarget, Service, ServicePort, ServiceType};
 pub(crate) use slice::{SERVICE_NAME, Slice};
 
 /// A port that has a name.

@@ -105,6 +105,12 @@ impl Needed {
         self.0.send_if_modified(|needed| !std::mem::replace(needed, true));
     }
 
+    /// Waits until it is.
+    pub(crate) async fn wait(&self) {
+        // The sender lives as long as this does.
+        let _ = self.0.subscribe().wait_for(|needed| *needed).await.is_ok();
+    }
+
     /// Runs a task once it is needed.
     pub(crate) fn then<F: Future<Output = ()> + Send>(
         &self,

@@ -1,95 +1,139 @@
-//! A node's side: the handle that others hold.
+//! The network of a node's machines, as others hold it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fairway_controller::{Metrics, ObjectKey, Shutdown};
+use fairway_api::kubevirt::VIRTUAL_MACHINE_INSTANCE;
+use fairway_controller::{ObjectKey, Shutdown};
 use fairway_fabric::{Connection, Destination, DialError, Fabric};
 use futures::future::BoxFuture;
-use tokio::sync::Notify;
 
 use crate::Card;
+use crate::node::{self, Shared};
+use crate::picture::{Plugged, Remark};
 use crate::settings::NodeOptions;
 
-/// What was plugged in for a machine.
+/// Something about a machine's network that is not as its author wanted it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Plugged {
-    hostname: String,
-    cards: Vec<Card>,
+pub struct Problem {
+    /// In one word.
+    pub reason: &'static str,
+    /// In a sentence.
+    pub message: String,
 }
 
+/// What is put down for the painter, and by it.
 #[derive(Debug, Default)]
-struct State {
-    plugged: BTreeMap<ObjectKey, Plugged>,
-    addresses: BTreeMap<ObjectKey, Ipv4Addr>,
+pub(crate) struct Desk {
+    plugged: Mutex<BTreeMap<ObjectKey, Plugged>>,
+    problems: Mutex<BTreeMap<ObjectKey, Vec<Problem>>>,
 }
 
-/// What clones share.
-#[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
-    /// Something was plugged in or out.
-    changed: Notify,
+fn held<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+impl Desk {
+    pub(crate) fn plugged(&self) -> BTreeMap<ObjectKey, Plugged> {
+        held(&self.plugged).clone()
+    }
+
+    /// Keeps what is to be said about instances.
+    pub(crate) fn set_problems(&self, remarks: &BTreeSet<Remark>) {
+        let mut problems: BTreeMap<ObjectKey, Vec<Problem>> = BTreeMap::new();
+        for remark in remarks {
+            if remark.kind == VIRTUAL_MACHINE_INSTANCE.kind {
+                problems.entry(remark.key.clone()).or_default().push(Problem {
+                    reason: remark.reason,
+                    message: remark.message.clone(),
+                });
+            }
+        }
+        *held(&self.problems) = problems;
     }
 }
 
 /// The network of a node's machines. Clones share it.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone)]
 pub struct Wiring(Arc<Shared>);
 
+impl fmt::Debug for Wiring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Wiring").field(&self.0.desk).finish()
+    }
+}
+
 impl Wiring {
-    /// Starts a node's side. Its tasks end with `shutdown`; the switch itself starts with the first card. Must be called
-    /// within a runtime.
-    pub fn start(options: NodeOptions, metrics: Arc<Metrics>, shutdown: Shutdown) -> Self {
-        let _ = (options, metrics, shutdown);
-        Self::default()
+    /// Starts a node's side. Its tasks end with `shutdown`; watches and the switch itself start with the first card, or with
+    /// the first Service that has a port of the host. Must be called within a runtime.
+    pub fn start(options: NodeOptions, shutdown: &Shutdown) -> Self {
+        Self(node::start(options, shutdown))
+    }
+
+    pub(crate) fn of(shared: Arc<Shared>) -> Self {
+        Self(shared)
     }
 
     /// Plugs the cards of a machine in, whose instance has this key. What was plugged in for it before is replaced; the same
-    /// again changes nothing. Returns at once: the switch connects as soon as QEMU listens, and the cards carry frames as soon as the instance has its address.
+    /// again changes nothing. Returns at once: the switch connects as soon as QEMU listens, and the cards carry frames as
+    /// soon as the instance has its address.
     pub fn plug(&self, key: &ObjectKey, hostname: &str, cards: Vec<Card>) {
         let plugged = Plugged {
             hostname: hostname.to_owned(),
             cards,
         };
-        let before = self.0.state().plugged.insert(key.clone(), plugged.clone());
+        let before = held(&self.0.desk.plugged).insert(key.clone(), plugged.clone());
         if before.as_ref() != Some(&plugged) {
-            self.0.changed.notify_one();
+            self.0.needed.now();
+            self.0.wake.notify_one();
         }
     }
 
     /// Unplugs all cards of a machine.
     pub fn unplug(&self, key: &ObjectKey) {
-        if self.0.state().plugged.remove(key).is_some() {
-            self.0.changed.notify_one();
+        if held(&self.0.desk.plugged).remove(key).is_some() {
+            self.0.wake.notify_one();
         }
     }
 
-    /// The address of a machine, as soon as it has one. It is also the annotation [`crate::ADDRESS_ANNOTATION`] of the instance, whose
-    /// change is when to ask again.
+    /// The address of a machine that is plugged in, as soon as it has one and this node has seen it. It is also the annotation
+    /// [`crate::ADDRESS_ANNOTATION`] of the instance, whose change is when to ask again.
     pub fn address(&self, key: &ObjectKey) -> Option<Ipv4Addr> {
-        self.0.state().addresses.get(key).copied()
+        let caches = &self.0.caches;
+        caches.address(key, caches.instances.get(key)?.as_ref())
+    }
+
+    /// What is wrong with the network of a machine that is plugged in: a card that could not be connected, and why. Each was also told
+    /// by an event.
+    pub fn problems(&self, key: &ObjectKey) -> Vec<Problem> {
+        held(&self.0.desk.problems).get(key).cloned().unwrap_or_default()
     }
 
     /// The way to machines and Services through this node's switch.
     pub fn fabric(&self) -> Arc<dyn Fabric> {
         Arc::new(self.clone())
     }
+
+    /// What has passed the switch; nothing if there is none.
+    pub async fn counters(&self) -> Option<fairway_machines_network::Counters> {
+        let network = self.0.network.load_full()?;
+        network.counters().await
+    }
 }
 
 impl Fabric for Wiring {
     fn dial(&self, to: Destination) -> BoxFuture<'_, Result<Box<dyn Connection>, DialError>> {
+        let network = self.0.network.load_full();
         Box::pin(async move {
-            Err(DialError::Unreachable {
-                to,
-                why: "no machine runs on this node".into(),
-            })
+            match network {
+                Some(network) => network.dial(to).await,
+                None => Err(DialError::Unreachable {
+                    to,
+                    why: "no machine runs on this node".into(),
+                }),
+            }
         })
     }
 }

@@ -124,6 +124,8 @@ pub(super) const MACHINE_CONTROLLER_ROLES: &[Role] = &[
             on(&["create", "get", "list", "watch"], CORE, &["namespaces"]),
             // Passwords and certificates of servers that disks come from.
             on(GET, CORE, &["configmaps", "secrets"]),
+            // Disks of machines that Git pruned are kept as long as their tombstones.
+            on(&["list"], &["fairway.dev"], &["tombstones"]),
             // A disk is copied from another namespace only for somebody who may read it there.
             on(&["create"], &["authorization.k8s.io"], &["subjectaccessreviews"]),
             EVENTS,
@@ -149,6 +151,8 @@ pub(super) const MACHINE_CONTROLLER_ROLES: &[Role] = &[
             on(READ, &["networking.k8s.io"], &["networkpolicies"]),
             // Reservations of addresses.
             on(KEEP, &["networking.k8s.io"], &["ipaddresses"]),
+            // Addresses of load balancers, where an operator defines pools of them.
+            on(READ, &["metallb.io"], &["ipaddresspools"]),
             on(READ, &["k8s.cni.cncf.io"], &["network-attachment-definitions"]),
             EVENTS,
         ],

@@ -8,7 +8,7 @@ use fairway_machines_plan::settings::Settings;
 use serde_json::{Value, json};
 
 use super::observe::Seen;
-use super::{Machines, Trouble, authorize, disks, live, start, volume_requests as wanted};
+use super::{Machines, Trouble, disks, live, start, volume_requests as wanted};
 use crate::objects::{collection, is_leaving, items, locked, ours, path, text, without_finalizers};
 
 /// Volumes that are to come or go become part of machine and instance; whether the machine has changed by that.
@@ -164,24 +164,6 @@ impl Hands<'_> {
                 continue;
             };
             let made = disks::data_volume(&seen.vm, template);
-            let client = self.machines.clients.of(&self.key.workspace);
-            if let Some(why) = authorize::refusal(&seen.vm, &made, client, self.requests)
-                .await
-                .map_err(failed)?
-            {
-                let message = format!("Not authorized to create DataVolume {name}: {why}");
-                let reason = "UnauthorizedDataVolumeCreate";
-                self.machines
-                    .tell(self.key, &seen.vm, true, reason, message)
-                    .await;
-                let why = format!("not authorized to create DataVolume: {why}");
-                return Err(Trouble {
-                    reason: "FailedCreate",
-                    message: format!("Error encountered while creating DataVolumes: {why}"),
-                    // Whoever may grant it does not tell us.
-                    failure: Some(Failure::NotYet(why)),
-                });
-            }
             let place = ours(&collection(&DATA_VOLUME, &self.key.namespace));
             let (warning, reason, message) = match self.requests.create(&place, &made).await {
                 Ok(true) => (
@@ -191,8 +173,15 @@ impl Hands<'_> {
                 ),
                 Ok(false) => continue,
                 Err(failure) => {
-                    let message = format!("Error creating DataVolume {name}: {}", failure.sentence());
-                    let reason = "FailedDataVolumeCreate";
+                    let why = failure.sentence();
+                    let (reason, message) = match why.contains("insufficient permissions in clone source") {
+                        true => (
+                            "UnauthorizedDataVolumeCreate",
+                            "Not authorized to create DataVolume",
+                        ),
+                        false => ("FailedDataVolumeCreate", "Error creating DataVolume"),
+                    };
+                    let message = format!("{message} {name}: {why}");
                     self.machines
                         .tell(self.key, &seen.vm, true, reason, message)
                         .await;

@@ -9,7 +9,7 @@ use fairway_machines_plan::view::{self, VirtualMachine, VirtualMachineInstance};
 use serde_json::{Value, json};
 
 use super::disks::{self, Disk, Disks};
-use super::size::{self, Library, SizeError, Sizes};
+use super::size::{self, SizeError, Sizes};
 use super::{Trouble, git, start};
 use crate::objects::{
     claim, controller_of, has_finalizer, is_leaving, items, locked, ours, owner, path, read, text,
@@ -54,7 +54,6 @@ pub(crate) async fn world(
     key: &ObjectKey,
     vm: Value,
     requests: &Requests,
-    root: &Requests,
     settings: &Settings,
 ) -> Result<Seen, Failure> {
     let machine: VirtualMachine =
@@ -79,7 +78,7 @@ pub(crate) async fn world(
         // Nothing is made of it any more.
         seen.sizes = Some(leaving_sizes(&seen.vm));
     } else {
-        match size::resolve(&mut seen.sized, Library { requests, root }).await {
+        match size::resolve(&mut seen.sized, requests).await {
             Ok(sizes) => compare(&mut seen, sizes, settings, requests).await?,
             Err(error) => seen.trouble = Some(no_size(error)),
         }
@@ -138,7 +137,8 @@ async fn compare(
     if let (false, Some(vmi)) = (settings.live_update, &seen.vmi) {
         started = start::with_plugged(started, &current, vmi);
     }
-    seen.changed_by_git = git::is_change_from_git(&seen.vm, &recorded);
+    let vmi = seen.vmi.as_ref().unwrap_or(&Value::Null);
+    seen.changed_by_git = git::is_change_from_git(&seen.vm, &recorded, vmi);
     seen.started = Some(started);
     seen.current = Some(current);
     Ok(())

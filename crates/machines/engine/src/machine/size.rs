@@ -16,8 +16,6 @@ use crate::objects::{
     revisions, text,
 };
 
-mod infer;
-
 /// Sizes or tastes.
 #[derive(Debug)]
 pub(crate) struct Family {
@@ -29,9 +27,6 @@ pub(crate) struct Family {
     own: Kind,
     /// For everybody.
     shared: Kind,
-    /// What a volume says about machines that start from it.
-    name_label: &'static str,
-    kind_label: &'static str,
     /// Upstream's word for the place where a machine names one.
     matcher: &'static str,
 }
@@ -41,8 +36,6 @@ pub(crate) static SIZES: Family = Family {
     reference: "instancetypeRef",
     own: INSTANCETYPE,
     shared: CLUSTER_INSTANCETYPE,
-    name_label: "instancetype.kubevirt.io/default-instancetype",
-    kind_label: "instancetype.kubevirt.io/default-instancetype-kind",
     matcher: "InstancetypeMatcher",
 };
 
@@ -51,8 +44,6 @@ pub(crate) static TASTES: Family = Family {
     reference: "preferenceRef",
     own: PREFERENCE,
     shared: CLUSTER_PREFERENCE,
-    name_label: "instancetype.kubevirt.io/default-preference",
-    kind_label: "instancetype.kubevirt.io/default-preference-kind",
     matcher: "PreferenceMatcher",
 };
 
@@ -101,19 +92,10 @@ impl Family {
     }
 }
 
-/// The API as a machine's size is looked for in it.
-#[derive(Clone, Copy)]
-pub(crate) struct Library<'l> {
-    /// The machine's workspace.
-    pub(crate) requests: &'l Requests,
-    /// The root workspace, where images for everybody are.
-    pub(crate) root: &'l Requests,
-}
-
 /// Finds what a machine's size and taste are. `vm` is a copy that is made to name what was found.
-pub(crate) async fn resolve(vm: &mut Value, library: Library<'_>) -> Result<Sizes, SizeError> {
-    let (size, size_reference) = find(&SIZES, vm, library).await?;
-    let (taste, taste_reference) = find(&TASTES, vm, library).await?;
+pub(crate) async fn resolve(vm: &mut Value, requests: &Requests) -> Result<Sizes, SizeError> {
+    let (size, size_reference) = find(&SIZES, vm, requests).await?;
+    let (taste, taste_reference) = find(&TASTES, vm, requests).await?;
     Ok(Sizes {
         size: size.map(|it| view(SIZES.shared.kind, &it)).transpose()?,
         taste: taste.map(|it| view(TASTES.shared.kind, &it)).transpose()?,
@@ -152,64 +134,45 @@ async fn recorded_copy(
 async fn find(
     family: &Family,
     vm: &mut Value,
-    library: Library<'_>,
+    requests: &Requests,
 ) -> Result<(Option<Value>, Value), SizeError> {
     let matcher = vm["spec"][family.field].clone();
     if !matcher.is_object() {
         return Ok((None, Value::Null));
     }
-    let before = vm["status"][family.reference].clone();
-    let volume = text(&matcher, "/inferFromVolume");
-    let (name, kind) = if volume.is_empty() {
-        (
-            text(&matcher, "/name").to_owned(),
-            text(&matcher, "/kind").to_owned(),
-        )
-    } else if text(&before, "/inferFromVolume") == volume
-        && !text(&before, "/controllerRevisionRef/name").is_empty()
-    {
-        // What a volume says counts when the machine first asks.
-        (
-            text(&before, "/name").to_owned(),
-            text(&before, "/kind").to_owned(),
-        )
-    } else {
-        match infer::from_volume(family, vm, volume, library).await? {
-            Some(found) => found,
-            None => {
-                vm["spec"][family.field] = Value::Null;
-                return Ok((None, Value::Null));
-            }
-        }
-    };
-    vm["spec"][family.field] = json!({"name": name, "kind": kind});
-    let mut reference = next_reference(&before, &matcher, &name, &kind);
+    let (name, kind) = (text(&matcher, "/name"), text(&matcher, "/kind"));
+    if name.is_empty() {
+        // What a volume says is found out when the machine is written.
+        return Err(SizeError::Wrong(format!(
+            "spec.{} names nothing; give a name, or a volume that knows one",
+            family.field
+        )));
+    }
+    let mut reference = next_reference(&vm["status"][family.reference], &matcher);
     let namespace = text(vm, "/metadata/namespace").to_owned();
     if text(&reference, "/controllerRevisionRef/name").is_empty() {
-        let object = original(family, &kind, &name, &namespace, library.requests).await?;
-        let stored = store(vm, &object, &namespace, library.requests).await?;
+        let object = original(family, kind, name, &namespace, requests).await?;
+        let stored = store(vm, &object, &namespace, requests).await?;
         reference["controllerRevisionRef"] = json!({"name": stored});
     }
     let revision = text(&reference, "/controllerRevisionRef/name").to_owned();
-    let spec = copy(&revision, &namespace, library.requests).await?;
+    let spec = copy(&revision, &namespace, requests).await?;
     vm["spec"][family.field]["revisionName"] = json!(revision);
     Ok((Some(spec), reference))
 }
 
 /// What the status says of what a machine names. Without a copy (`controllerRevisionRef`) one is to be made.
-fn next_reference(before: &Value, matcher: &Value, name: &str, kind: &str) -> Value {
+fn next_reference(before: &Value, matcher: &Value) -> Value {
     let mut next = match before.is_object() {
         true => before.clone(),
         false => json!({}),
     };
-    let volume = text(matcher, "/inferFromVolume").to_owned();
     let mut is_other = false;
-    for (field, value) in [("name", name), ("kind", kind), ("inferFromVolume", &volume)] {
-        if !value.is_empty() && next[field] != value {
-            next[field] = json!(value);
+    for field in ["name", "kind"] {
+        let said = text(matcher, &format!("/{field}"));
+        if !said.is_empty() && text(&next, &format!("/{field}")) != said {
+            next[field] = json!(said);
             is_other = true;
-        } else if next[field].is_null() {
-            drop(next.as_object_mut().map(|it| it.shift_remove(field)));
         }
     }
     if is_other {
@@ -217,9 +180,6 @@ fn next_reference(before: &Value, matcher: &Value, name: &str, kind: &str) -> Va
             next.as_object_mut()
                 .map(|it| it.shift_remove("controllerRevisionRef")),
         );
-    }
-    if let Some(policy) = matcher["inferFromVolumeFailurePolicy"].as_str() {
-        next["inferFromVolumeFailurePolicy"] = json!(policy);
     }
     let revision = text(matcher, "/revisionName");
     if !revision.is_empty() {

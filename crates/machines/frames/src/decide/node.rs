@@ -43,6 +43,12 @@ pub enum Denied {
 }
 
 impl Switch {
+    /// Says from which port the node speaks next. A switch that starts again should begin elsewhere: guests may remember
+    /// connections of the one before.
+    pub fn speak_from(&mut self, port: u16) {
+        self.next_port = port;
+    }
+
     /// Opens a connection from the gateway to a guest or Service of a tenant. Policies judge it if it is made for
     /// somebody (`origin`); the node itself is always let in, as Kubernetes demands for probes.
     pub fn open_from_node(

@@ -76,6 +76,13 @@ fn contradictions_are_found() {
         assert_eq!(found, expected, "{guests:?}");
     }
 
+    let mut neighbours = plan(vec![guest("10.88.0.2", 2, 1), guest("10.88.0.3", 2, 2)]);
+    neighbours.guests[1].tenant = Tenant(2);
+    assert!(
+        Topology::new(1, neighbours).is_ok(),
+        "tenants do not see each other's cards"
+    );
+
     let mut overlapping = plan(vec![]);
     overlapping.gateway.services = "10.0.0.0/8".parse().unwrap();
     assert!(matches!(

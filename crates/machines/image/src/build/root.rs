@@ -171,6 +171,8 @@ fn skeleton() -> Tree {
         ("tmp", 0o1777),
         ("root", 0o700),
         ("home", 0o755),
+        ("srv", 0o755),
+        ("opt", 0o755),
         ("mnt", 0o755),
         ("var/log", 0o755),
         ("var/tmp", 0o1777),

@@ -168,7 +168,7 @@ async fn too_much_is_too_much() {
     }
     let (outcome, _) = fetched(&cache, &server, 50_000).await;
     assert!(
-        matches!(outcome, Err(ImageError::Download { is_final: true, .. })),
+        matches!(outcome, Err(ImageError::Download { is_final: false, .. })),
         "{outcome:?}"
     );
 }

@@ -125,9 +125,20 @@ impl Guest {
         }
     }
 
+    /// Whether the switch is connected.
+    #[allow(dead_code, reason = "for tests of those who drive the switch")]
+    pub(crate) fn is_connected(&self) -> bool {
+        self.connection.is_some()
+    }
+
     /// Starts to ask for an address.
     pub(crate) fn ask_for_address(&mut self) {
-        self.dhcp = Some(self.sockets.add(dhcpv4::Socket::new()));
+        let mut socket = dhcpv4::Socket::new();
+        // A question that comes before the switch knows the card is lost, and ten seconds are long for a test.
+        let mut retries = socket.get_retry_config();
+        retries.discover_timeout = smoltcp::time::Duration::from_millis(300);
+        socket.set_retry_config(retries);
+        self.dhcp = Some(self.sockets.add(socket));
     }
 
     /// Takes an address without asking.

@@ -11,7 +11,7 @@ mod clone_rights;
 mod source;
 pub(super) mod spec;
 
-pub use clone_rights::may_copy_claim;
+pub use clone_rights::CLONE_SOURCE_ANNOTATION;
 
 /// The namespace of images that everybody may start from. It is in the root workspace, and is found from every other.
 pub const IMAGES_NAMESPACE: &str = "fairway-images";
@@ -29,7 +29,7 @@ impl Admission for DataVolumes {
         if request.subresource.is_some() || is_leaving(volume) {
             return Ok(Vec::new());
         }
-        clone_rights::grant(request, volume)
+        clone_rights::check(request, volume)
     }
 
     fn judge(&self, request: &Request<'_>, volume: &Value) -> Verdict {

@@ -53,10 +53,10 @@ impl Claims {
         let has_size = claim::requested(volume).is_some();
         if matches!(
             source,
-            Source::Claim(_) | Source::Snapshot(_) | Source::DataSource(_)
+            Source::Claim(_) | Source::Snapshot(_) | Source::Reference(_)
         ) && !has_size
         {
-            let origin = self.origins.look_up(look.key, source).await?;
+            let origin = self.origins.look_up(look.key, source, look.noted()).await?;
             match origin {
                 Origin::Waits(told) => return came(Came::new(Filling::NoClaim(Some(told)))),
                 Origin::Asks(told) => return came(Came::new(Filling::NoClaim(Some(told))).after(ASK_AGAIN)),

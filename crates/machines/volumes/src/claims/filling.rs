@@ -170,13 +170,13 @@ impl Claims {
             }
             State::None | State::Failed(..) | State::Done => {}
         }
-        let origin = self.origins.look_up(look.key, source).await?;
+        let origin = self.origins.look_up(look.key, source, look.noted()).await?;
         match origin {
             Origin::Waits(told) => return Ok(came(Filling::Waits(told))),
             Origin::Asks(told) => return Ok(came(Filling::Waits(told)).after(ASK_AGAIN)),
             Origin::Refused(why) => return Ok(came(Filling::Failed(why))),
             Origin::Upload => return Ok(came(Filling::Ready)),
-            Origin::Here { .. } | Origin::Http(_) => {}
+            Origin::Here { .. } | Origin::Http(_) | Origin::Registry(_) => {}
         }
         let requested = claim.spec.resources.requests.bytes();
         let Some(size) = requested else {
@@ -257,7 +257,7 @@ impl Claims {
 
 fn named(source: &Source) -> Option<crate::view::Named> {
     match source {
-        Source::Claim(named) | Source::Snapshot(named) | Source::DataSource(named) => Some(named.clone()),
+        Source::Claim(named) | Source::Snapshot(named) | Source::Reference(named) => Some(named.clone()),
         _ => None,
     }
 }

@@ -26,7 +26,7 @@ impl Claims {
             Ok(
                 source::Source::Claim(named)
                 | source::Source::Snapshot(named)
-                | source::Source::DataSource(named),
+                | source::Source::Reference(named),
             ) => Some(named),
             _ => None,
         });

@@ -64,7 +64,7 @@ pub(crate) fn render(
                 let bytes = content.next_multiple_of(SMALLEST);
                 spec.insert(
                     "resources".to_owned(),
-                    json!({"requests": {"storage": bytes.to_string()}}),
+                    json!({"requests": {"storage": super::fitting::shown(bytes)}}),
                 );
             }
             (None, None) => return Err("PVC Spec is not valid - missing storage size".to_owned()),
@@ -131,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    fn volume(spec: Value) -> DataVolume {
+    fn volume(spec: &Value) -> DataVolume {
         let object = json!({
             "metadata": {
                 "name": "d", "namespace": "shop", "uid": "u1", "labels": {"team": "a"},
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn what_storage_leaves_out_is_filled_in() {
-        let it = volume(json!({"storage": {"resources": {"requests": {"storage": "1Gi"}}}}));
+        let it = volume(&json!({"storage": {"resources": {"requests": {"storage": "1Gi"}}}}));
         let claim = render(&it, &Source::Blank, "local", None).unwrap();
         assert_eq!(
             claim["spec"],
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn what_a_claim_says_is_kept() {
         let pvc = json!({"accessModes": ["ReadWriteMany"], "volumeMode": "Block", "resources": {"requests": {"storage": "5"}}});
-        let claim = render(&volume(json!({"pvc": pvc})), &Source::Blank, "fast", None).unwrap();
+        let claim = render(&volume(&json!({"pvc": pvc})), &Source::Blank, "fast", None).unwrap();
         assert_eq!(claim["spec"]["volumeMode"], "Block");
         assert_eq!(claim["spec"]["storageClassName"], "fast");
         assert!(
@@ -188,14 +188,14 @@ mod tests {
                 None,
                 Err("at least 1MiB"),
             ),
-            (json!({"storage": {}}), Some(3_000_000), Ok("3145728")),
+            (json!({"storage": {}}), Some(3_000_000), Ok("3Mi")),
             (
                 json!({"storage": {"resources": {"requests": {"storage": "2Gi"}}}}),
                 Some(3_000_000),
                 Ok("2Gi"),
             ),
         ] {
-            let rendered = render(&volume(spec.clone()), &Source::Blank, "local", content);
+            let rendered = render(&volume(&spec), &Source::Blank, "local", content);
             match (rendered, expected) {
                 (Ok(claim), Ok(size)) => {
                     assert_eq!(claim["spec"]["resources"]["requests"]["storage"], size, "{spec}");

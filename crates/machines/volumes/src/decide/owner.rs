@@ -61,7 +61,7 @@ mod tests {
                 Ownership::Foreign,
             ),
             (json!({}), json!({}), false, Ownership::Foreign),
-            (json!({}), bound.clone(), true, Ownership::Adopts),
+            (json!({}), bound, true, Ownership::Adopts),
             (json!({}), json!({"phase": "Pending"}), true, Ownership::Foreign),
             (
                 json!({"annotations": {names::POPULATED_FOR: "d"}}),

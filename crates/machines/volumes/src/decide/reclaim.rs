@@ -135,7 +135,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn volume(policy: &str, more: Value) -> Volume {
+    fn volume(policy: &str, more: &Value) -> Volume {
         let mut object = json!({
             "metadata": {"name": "pvc-u1", "creationTimestamp": "2026-01-01T00:00:00Z", "annotations": {}},
             "spec": {
@@ -193,7 +193,7 @@ mod tests {
             (
                 "it is deleted by hand",
                 "Retain",
-                deleting.clone(),
+                deleting,
                 None,
                 None,
                 Reclaim::Remove,
@@ -240,7 +240,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                decide(&volume(policy, more), claim, until, now),
+                decide(&volume(policy, &more), claim, until, now),
                 expected,
                 "{why}"
             );
@@ -251,7 +251,7 @@ mod tests {
     fn tombstones_say_how_long() {
         let of_machine = volume(
             "Delete",
-            json!({"/metadata/annotations": {names::MACHINE: "web"}}),
+            &json!({"/metadata/annotations": {names::MACHINE: "web"}}),
         );
         let stone = |kind: &str, name: &str, deleted: &str, keep: Value| {
             json!({"spec": {

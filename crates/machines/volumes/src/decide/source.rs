@@ -22,7 +22,7 @@ pub(crate) enum Source {
     /// A snapshot of a claim.
     Snapshot(Named),
     /// What a DataSource stands for.
-    DataSource(Named),
+    Reference(Named),
 }
 
 /// A file on the web.
@@ -66,7 +66,7 @@ impl Source {
         match self {
             Self::Blank | Self::Http(_) | Self::Registry(_) => Work::Import,
             Self::Upload => Work::Upload,
-            Self::Claim(_) | Self::DataSource(_) => Work::Clone,
+            Self::Claim(_) | Self::Reference(_) => Work::Clone,
             Self::Snapshot(_) => Work::CloneSnapshot,
         }
     }
@@ -85,7 +85,7 @@ impl Source {
             ],
             Self::Upload => vec![(names::UPLOAD_TARGET, String::new())],
             Self::Claim(it) => vec![(names::CLONE_REQUEST, format!("{}/{}", it.namespace, it.name))],
-            Self::Snapshot(_) | Self::DataSource(_) => Vec::new(),
+            Self::Snapshot(_) | Self::Reference(_) => Vec::new(),
         }
     }
 }
@@ -113,7 +113,7 @@ pub(crate) fn of(volume: &DataVolume) -> Result<Source, String> {
             namespace: reference.namespace.clone().unwrap_or_default(),
             name: reference.name.clone(),
         };
-        return Ok(Source::DataSource(named.within(namespace)));
+        return Ok(Source::Reference(named.within(namespace)));
     }
     let Some(source) = spec.source.as_ref().and_then(Value::as_object) else {
         return match populator(volume) {
@@ -190,7 +190,7 @@ mod tests {
 
     use super::*;
 
-    fn volume(spec: Value) -> DataVolume {
+    fn volume(spec: &Value) -> DataVolume {
         let object = json!({"metadata": {"name": "d", "namespace": "shop"}, "spec": spec});
         DataVolume::deserialize(object).unwrap()
     }
@@ -217,11 +217,11 @@ mod tests {
             ),
             (
                 json!({"sourceRef": {"kind": "DataSource", "name": "tiny"}}),
-                Source::DataSource(named("shop", "tiny")),
+                Source::Reference(named("shop", "tiny")),
             ),
             (
                 json!({"sourceRef": {"kind": "DataSource", "name": "tiny", "namespace": "fairway-images"}, "source": {}}),
-                Source::DataSource(named("fairway-images", "tiny")),
+                Source::Reference(named("fairway-images", "tiny")),
             ),
             (
                 json!({"storage": {"dataSource": {"kind": "PersistentVolumeClaim", "name": "a"}}}),
@@ -232,13 +232,13 @@ mod tests {
                 Source::Snapshot(named("shop", "s")),
             ),
         ] {
-            assert_eq!(of(&volume(spec.clone())), Ok(expected), "{spec}");
+            assert_eq!(of(&volume(&spec)), Ok(expected), "{spec}");
         }
     }
 
     #[test]
     fn a_checksum_may_be_an_annotation() {
-        let mut it = volume(json!({"source": {"http": {"url": "https://e/d.qcow2"}}}));
+        let mut it = volume(&json!({"source": {"http": {"url": "https://e/d.qcow2"}}}));
         it.metadata
             .annotations
             .insert(names::IMPORT_CHECKSUM.to_owned(), "sha256:00".to_owned());
@@ -263,7 +263,7 @@ mod tests {
                 "Unsupported sourceRef",
             ),
         ] {
-            let why = of(&volume(spec.clone())).unwrap_err();
+            let why = of(&volume(&spec)).unwrap_err();
             assert!(why.contains(words), "{spec}: {why}");
         }
     }

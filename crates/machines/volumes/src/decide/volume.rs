@@ -69,7 +69,7 @@ pub(crate) fn capacity(claim: &Claim, size: u64) -> String {
         Some(amount) if asked.bytes().map(|bytes| bytes.next_multiple_of(512)) == Some(size) => {
             amount.canonical()
         }
-        _ => size.to_string(),
+        _ => super::fitting::shown(size),
     }
 }
 
@@ -160,7 +160,7 @@ mod tests {
         for (asked, size, expected) in [
             ("1Gi", 1 << 30, "1Gi"),
             ("1000", 1024, "1k"),
-            ("1Gi", 2 << 30, "2147483648"),
+            ("1Gi", 2 << 30, "2Gi"),
         ] {
             assert_eq!(capacity(&claim(asked), size), expected, "{asked}");
         }

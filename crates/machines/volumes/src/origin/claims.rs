@@ -17,14 +17,16 @@ impl Origins {
         requests: &Requests,
         target: &ObjectKey,
         named: &Named,
+        noted: Option<&Named>,
     ) -> Result<Origin, Failure> {
-        if named.namespace != target.namespace && !self.may_clone(target, named).await? {
+        let is_allowed = named.namespace == target.namespace || Some(named) == noted;
+        if !is_allowed && !self.may_clone(target, named).await? {
             return Ok(Origin::asks(
                 "ErrUnableToClone",
                 format!(
-                    "system:serviceaccount:{}:default is not allowed to clone {}/{}: bind it in the namespace {} to a role that \
-                     may create datavolumes/source",
-                    target.namespace, named.namespace, named.name, named.namespace
+                    "{}/{} is not what could be cloned when this DataVolume was made, and system:serviceaccount:{}:default may \
+                     not clone it: bind it in the namespace {} to a role that may create datavolumes/source",
+                    named.namespace, named.name, target.namespace, named.namespace
                 ),
             ));
         }
@@ -75,7 +77,6 @@ impl Origins {
             Ok(Some(size)) => Ok(Origin::Here {
                 content: Content::Volume(directory),
                 size: Some(size),
-                named: Some(named.clone()),
             }),
             Ok(None) => Ok(Origin::Refused(format!(
                 "The source pvc {} has no disk",
@@ -86,7 +87,8 @@ impl Origins {
     }
 
     /// CDI's rule for copies into another namespace, as KubeVirt applies it to machines: the service account of the namespace
-    /// that gets the copy has to be allowed to create `datavolumes/source` where the original is.
+    /// that gets the copy has to be allowed to create `datavolumes/source` where the original is. It is asked here where nobody has
+    /// asked when the DataVolume was made.
     async fn may_clone(&self, target: &ObjectKey, named: &Named) -> Result<bool, Failure> {
         let namespace = &target.namespace;
         let review = SubjectAccessReview {

@@ -126,6 +126,7 @@ mod tests {
                 name: "default".into(),
                 mac: None,
                 accepts: None,
+                options: vec![],
             }),
             ..Instance::default()
         }
@@ -134,7 +135,16 @@ mod tests {
     #[test]
     fn one_step_at_a_time() {
         let first = addresses(range().network, range().gateway, "m").next().unwrap();
-        let cases: [(&str, Option<Instance>, bool, &[(u8, &str)], &[u8], Step); 18] = [
+        // Why, the instance, whether there is a machine, its addresses, those of others, what to do.
+        type Case<'c> = (
+            &'c str,
+            Option<Instance>,
+            bool,
+            &'c [(u8, &'c str)],
+            &'c [u8],
+            Step,
+        );
+        let cases: [Case<'_>; 18] = [
             ("nothing is there", None, false, &[], &[], Step::Done),
             (
                 "a new instance",

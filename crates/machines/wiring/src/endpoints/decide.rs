@@ -122,7 +122,7 @@ impl Placing<'_> {
         for (ports, members) in fresh {
             match free.pop_first() {
                 Some(index) => drop(kept.insert(index, (ports, members))),
-                None => plan.create.push(self.slice(&mut names, &ports, members)),
+                None => plan.create.push(self.slice(&mut names, &ports, &members)),
             }
         }
         if kept.is_empty() && plan.create.is_empty() {
@@ -133,7 +133,7 @@ impl Placing<'_> {
         }
         for (index, (ports, members)) in kept {
             let slice = self.existing[index];
-            if let Some(patch) = self.patch(slice, &ports, members) {
+            if let Some(patch) = self.patch(slice, &ports, &members) {
                 plan.patch.push((name_of(slice).to_owned(), patch));
             }
         }
@@ -173,7 +173,7 @@ impl Placing<'_> {
     }
 
     /// A new slice. Its name follows from the Service and its place, so that of two writers only one makes it.
-    fn slice(&self, names: &mut BTreeSet<String>, ports: &Ports, members: Vec<Value>) -> Value {
+    fn slice(&self, names: &mut BTreeSet<String>, ports: &Ports, members: &[Value]) -> Value {
         let name = (0..)
             .map(|place: u32| format!("{}-vm{}", self.key.name, code(&self.service.uid, place)))
             .find(|name| !names.contains(name))
@@ -190,18 +190,18 @@ impl Placing<'_> {
     }
 
     /// What is to be changed in a slice; nothing if it says already what it should.
-    fn patch(&self, slice: &Value, ports: &Ports, members: Vec<Value>) -> Option<Value> {
+    fn patch(&self, slice: &Value, ports: &Ports, members: &[Value]) -> Option<Value> {
         let labels = self.labels();
         let found = slice.pointer("/metadata/labels").and_then(Value::as_object);
         let same = |all: &[Value]| all.iter().map(sorted).collect::<BTreeSet<_>>();
         let is_same = found == Some(&labels)
             && slice.pointer("/metadata/ownerReferences").map(sorted) == Some(sorted(&self.owner()))
             && canonical(list(slice, "/ports")) == canonical(ports)
-            && same(list(slice, "/endpoints")) == same(&members);
+            && same(list(slice, "/endpoints")) == same(members);
         if is_same {
             return None;
         }
-        let mut changed: Map<String, Value> = labels.clone();
+        let mut changed: Map<String, Value> = labels;
         for gone in found.into_iter().flatten().map(|(key, _)| key) {
             changed.entry(gone.clone()).or_insert(Value::Null);
         }

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use fairway_controller::ObjectKey;
 use fairway_machines_frames::address::Mac;
 use fairway_machines_plan::identity::{CardOwner, mac_address};
-use fairway_machines_plan::view::{self, Interface, VirtualMachineInstance};
+use fairway_machines_plan::view::{self, DhcpOptions, Interface, VirtualMachineInstance};
 use serde_json::Value;
 
 use super::{NamedPort, protocol, strings};
@@ -34,6 +34,18 @@ pub(crate) struct Instance {
     pub(crate) subdomain: String,
     /// Ports with names, of all cards.
     pub(crate) ports: Vec<NamedPort>,
+    pub(crate) dns: Dns,
+}
+
+/// What an instance says about names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Dns {
+    /// `Default` and `None` do without the names of the installation's Services.
+    pub(crate) is_cluster_first: bool,
+    /// Nobody else is asked than whom it names.
+    pub(crate) is_own: bool,
+    pub(crate) servers: Vec<Ipv4Addr>,
+    pub(crate) search: Vec<String>,
 }
 
 /// A card on the network that every machine has.
@@ -43,6 +55,8 @@ pub(crate) struct PodCard {
     pub(crate) mac: Option<Mac>,
     /// The ports that are let through; all if none are named.
     pub(crate) accepts: Option<Vec<(u8, u16)>>,
+    /// What DHCP tells beside the usual, by number.
+    pub(crate) options: Vec<(u8, Vec<u8>)>,
 }
 
 impl Instance {
@@ -72,6 +86,7 @@ impl Instance {
                 .any(|condition| condition.kind == "Ready" && condition.status == "True"),
             subdomain: instance.spec.subdomain.clone(),
             ports: interfaces.iter().flat_map(named_ports).collect(),
+            dns: dns(&instance.spec.dns_policy, instance.spec.dns_config.as_ref()),
             uid: metadata.uid.clone(),
             created: metadata.creation_timestamp.clone().unwrap_or_default(),
             hostname,
@@ -136,7 +151,50 @@ fn pod_card(key: &ObjectKey, instance: &VirtualMachineInstance) -> Option<PodCar
         name: interface.name.clone(),
         mac: mac.parse().ok(),
         accepts: (is_translated && !interface.ports.is_empty()).then_some(accepts),
+        options: interface
+            .dhcp_options
+            .as_ref()
+            .map(dhcp_options)
+            .unwrap_or_default(),
     })
+}
+
+/// The options that an author may choose, by their numbers.
+fn dhcp_options(wanted: &DhcpOptions) -> Vec<(u8, Vec<u8>)> {
+    const TIME_SERVERS: u8 = 42;
+    const TFTP_SERVER: u8 = 66;
+    const BOOT_FILE: u8 = 67;
+    let mut options = vec![
+        (TFTP_SERVER, wanted.tftp_server_name.as_bytes().to_vec()),
+        (BOOT_FILE, wanted.boot_file_name.as_bytes().to_vec()),
+    ];
+    let servers = wanted.ntp_servers.iter();
+    let servers = servers.filter_map(|text| text.parse::<Ipv4Addr>().ok());
+    options.push((TIME_SERVERS, servers.flat_map(|it| it.octets()).collect()));
+    for private in &wanted.private_options {
+        if let Ok(number @ 224..=254) = u8::try_from(private.option) {
+            options.push((number, private.value.as_bytes().to_vec()));
+        }
+    }
+    options.retain(|(_, value)| !value.is_empty());
+    options
+}
+
+fn dns(policy: &str, config: Option<&Value>) -> Dns {
+    let texts = |field: &str| {
+        let list = config.and_then(|config| config.get(field)?.as_array());
+        let texts = list.into_iter().flatten().filter_map(Value::as_str);
+        texts.map(str::to_owned).collect::<Vec<_>>()
+    };
+    Dns {
+        is_cluster_first: !matches!(policy, "Default" | "None"),
+        is_own: policy == "None",
+        servers: texts("nameservers")
+            .iter()
+            .filter_map(|it| it.parse().ok())
+            .collect(),
+        search: texts("searches"),
+    }
 }
 
 #[cfg(test)]
@@ -219,6 +277,30 @@ mod tests {
                 "domain": {"devices": {"interfaces": [interface]}}, "networks": [{"name": "d", "pod": {}}]}}));
             assert_eq!(found.card.unwrap().accepts, accepts, "{why}");
         }
+    }
+
+    #[test]
+    fn what_dhcp_and_names_say_is_read() {
+        let found = read(&json!({"metadata": {}, "spec": {
+            "dnsPolicy": "None", "dnsConfig": {"nameservers": ["192.0.2.53", "fd00::1"], "searches": ["example.org"]},
+            "domain": {"devices": {"interfaces": [{"name": "d", "dhcpOptions": {
+                "bootFileName": "pxe", "ntpServers": ["192.0.2.1", "192.0.2.2"],
+                "privateOptions": [{"option": 240, "value": "x"}, {"option": 1, "value": "no"}],
+            }}]}},
+            "networks": [{"name": "d", "pod": {}}],
+        }}));
+        assert_eq!(
+            found.card.unwrap().options,
+            [
+                (67, b"pxe".to_vec()),
+                (42, vec![192, 0, 2, 1, 192, 0, 2, 2]),
+                (240, b"x".to_vec())
+            ]
+        );
+        assert!(found.dns.is_own && !found.dns.is_cluster_first);
+        assert_eq!(found.dns.servers, [Ipv4Addr::new(192, 0, 2, 53)]);
+        assert_eq!(found.dns.search, ["example.org"]);
+        assert!(read(&json!({"metadata": {}, "spec": {}})).dns.is_cluster_first);
     }
 
     #[test]

@@ -42,7 +42,12 @@ pub(crate) struct Service {
     /// `internalTrafficPolicy: Local`.
     pub(crate) internal_is_local: bool,
     pub(crate) balancer: Balancer,
+    /// What its condition says about ports of the host.
+    pub(crate) ports_are_open: Option<bool>,
 }
+
+/// The condition that tells whether ports of the host are open.
+pub(crate) const HOST_PORTS: &str = "fairway.dev/HostPortsOpen";
 
 /// What a Service says about its load balancer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,6 +55,10 @@ pub(crate) struct Balancer {
     pub(crate) class: Option<String>,
     /// The address that was asked for.
     pub(crate) wanted: String,
+    /// The pool that was asked for.
+    pub(crate) pool: String,
+    /// Services with the same word may have the same address.
+    pub(crate) shares: String,
     /// Who may come; everybody if nobody is named.
     pub(crate) sources: Vec<String>,
     /// Addresses that it has.
@@ -124,12 +133,20 @@ impl Service {
             by_client: text(object, "/spec/sessionAffinity") == "ClientIP",
             external_is_local: text(object, "/spec/externalTrafficPolicy") == "Local",
             internal_is_local: text(object, "/spec/internalTrafficPolicy") == "Local",
+            ports_are_open: list(object, "/status/conditions")
+                .iter()
+                .find(|condition| condition["type"] == HOST_PORTS)
+                .map(|condition| condition["status"] == "True"),
             balancer: Balancer {
                 class: object
                     .pointer("/spec/loadBalancerClass")
                     .and_then(Value::as_str)
                     .map(str::to_owned),
-                wanted: text(object, "/spec/loadBalancerIP"),
+                wanted: Some(text(object, "/spec/loadBalancerIP"))
+                    .filter(|wanted| !wanted.is_empty())
+                    .unwrap_or_else(|| annotation(object, "loadBalancerIPs")),
+                pool: annotation(object, "address-pool"),
+                shares: annotation(object, "allow-shared-ip"),
                 sources: list(object, "/spec/loadBalancerSourceRanges")
                     .iter()
                     .filter_map(|range| range.as_str().map(str::to_owned))
@@ -151,6 +168,14 @@ impl Service {
     pub(crate) fn has_host_ports(&self) -> bool {
         matches!(self.kind, ServiceType::NodePort | ServiceType::LoadBalancer)
     }
+}
+
+/// What an annotation of MetalLB says, under its present or its former name.
+fn annotation(object: &Value, name: &str) -> String {
+    let all = object.pointer("/metadata/annotations");
+    let said = |prefix: &str| all?.get(format!("{prefix}/{name}"))?.as_str();
+    let found = said("metallb.io").or_else(|| said("metallb.universe.tf"));
+    found.unwrap_or_default().to_owned()
 }
 
 fn read_port(object: &Value) -> Option<ServicePort> {

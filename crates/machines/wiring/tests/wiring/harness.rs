@@ -15,7 +15,7 @@ use fairway_kernel_apiserver::{Kernel, KernelOptions, bootstrap, object};
 use fairway_kernel_authz::UserInfo;
 use fairway_kernel_store::value::{self, KeyRing};
 use fairway_kernel_store::{MemoryStore, Op, Txn};
-use fairway_machines_wiring::{Options, Settings, run};
+use fairway_machines_wiring::{NodeOptions, Options, Settings, Wiring, run};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -105,6 +105,18 @@ impl World {
         let (end, shutdown) = Shutdown::new();
         let task = tokio::spawn(run(options, Arc::new(Metrics::default()), shutdown));
         self.running.push((end, task));
+    }
+
+    /// Starts a node's side. It ends when the trigger is dropped.
+    pub(crate) fn node(&self, settings: Settings) -> (Wiring, ShutdownTrigger) {
+        let (end, shutdown) = Shutdown::new();
+        let options = NodeOptions {
+            clients: self.factory.clone(),
+            served: None,
+            node: "n1".to_owned(),
+            settings,
+        };
+        (Wiring::start(options, &shutdown), end)
     }
 
     /// Ends every replica at once, as a crash does.
@@ -284,6 +296,7 @@ fn provided() -> Vec<ProvidedKind> {
             definition: Arc::new(move || whole.crd()),
             fingerprint: definition.fingerprint(),
             sealed: definition.kind().sealed,
+            domain: None,
         }
     })
     .collect()

@@ -3,4 +3,9 @@
 
 mod addresses;
 mod endpoints;
+#[allow(dead_code, reason = "written for the switch's own tests")]
+#[path = "../../../network/tests/switch/guest.rs"]
+mod guest;
 mod harness;
+mod host_ports;
+mod network;

@@ -32,21 +32,9 @@ fn what_the_status_says_of_a_size() {
             json!({"name": "small", "kind": "k", "revisionName": "mine"}),
             json!({"name": "small", "kind": "k", "controllerRevisionRef": {"name": "mine"}}),
         ),
-        (
-            "from a volume",
-            json!({}),
-            json!({"inferFromVolume": "root", "inferFromVolumeFailurePolicy": "Ignore"}),
-            json!({
-                "name": "small", "kind": "k", "inferFromVolume": "root", "inferFromVolumeFailurePolicy": "Ignore",
-            }),
-        ),
     ];
     for (name, before, matcher, expected) in cases {
-        assert_eq!(
-            next_reference(&before, &matcher, "small", "k"),
-            expected,
-            "{name}"
-        );
+        assert_eq!(next_reference(&before, &matcher), expected, "{name}");
     }
 }
 
@@ -103,15 +91,11 @@ async fn a_copy_is_made_at_the_first_use() {
         )
         .expect("GET", &format!("{COPY}/{name}"), 200, json!({"data": small()}));
     let requests = Requests::new(script.client());
-    let library = Library {
-        requests: &requests,
-        root: &requests,
-    };
     let mut vm = vm(
         json!({"instancetype": {"name": "small"}, "template": {"spec": {"domain": {}}}}),
         json!({}),
     );
-    let sizes = resolve(&mut vm, library).await.unwrap();
+    let sizes = resolve(&mut vm, &requests).await.unwrap();
     assert_eq!(sizes.size.unwrap().cpu.guest, 2);
     assert_eq!(sizes.size_reference["controllerRevisionRef"]["name"], name);
     assert_eq!(vm["spec"]["instancetype"]["revisionName"], name);
@@ -129,68 +113,25 @@ async fn a_copy_is_made_at_the_first_use() {
 async fn a_size_that_clashes_is_not_kept() {
     let script = Script::new().expect_prefix("GET", "/apis/instancetype.kubevirt.io/", 200, small());
     let requests = Requests::new(script.client());
-    let library = Library {
-        requests: &requests,
-        root: &requests,
-    };
     let template = json!({"spec": {"domain": {"memory": {"guest": "2Gi"}}}});
     let mut vm = vm(
         json!({"instancetype": {"name": "small"}, "template": template}),
         json!({}),
     );
-    let why = resolve(&mut vm, library).await.unwrap_err().to_string();
+    let why = resolve(&mut vm, &requests).await.unwrap_err().to_string();
     assert!(why.contains("spec.template.spec.domain.memory"), "{why}");
     script.finish();
 }
 
 #[tokio::test]
-async fn what_a_volume_says() {
-    let labelled = json!({"metadata": {"labels": {"instancetype.kubevirt.io/default-preference": "linux"}}});
-    let source =
-        json!({"spec": {"source": {"pvc": {"namespace": "golden", "name": "image"}}}, "metadata": {}});
-    let script = Script::new()
-        .expect("GET", "/apis/cdi.kubevirt.io/v1beta1/namespaces/vms/datavolumes/root", 200, json!({
-            "metadata": {}, "spec": {"sourceRef": {"kind": "DataSource", "name": "fedora", "namespace": "golden"}},
-        }))
-        .expect("GET", "/apis/cdi.kubevirt.io/v1beta1/namespaces/golden/datasources/fedora", 200, source)
-        .expect("GET", "/api/v1/namespaces/golden/persistentvolumeclaims/image", 200, labelled);
-    let requests = Requests::new(script.client());
-    let library = Library {
-        requests: &requests,
-        root: &requests,
-    };
-    let spec = json!({"template": {"spec": {"volumes": [{"name": "r", "dataVolume": {"name": "root"}}]}}});
-    let found = infer::from_volume(&TASTES, &mut vm(spec, json!({})), "r", library)
-        .await
-        .unwrap();
-    assert_eq!(found, Some(("linux".to_owned(), String::new())));
-    script.finish();
-}
-
-#[tokio::test]
-async fn what_a_volume_does_not_say() {
+async fn who_names_nothing_is_told() {
     let script = Script::new();
     let requests = Requests::new(script.client());
-    let library = Library {
-        requests: &requests,
-        root: &requests,
-    };
-    let spec = |policy: &str| {
-        json!({
-            "instancetype": {"inferFromVolume": "r", "inferFromVolumeFailurePolicy": policy},
-            "template": {"spec": {"volumes": [{"name": "r", "containerDisk": {"image": "i"}}]}},
-        })
-    };
-    let sizes = resolve(&mut vm(spec("Ignore"), json!({})), library)
-        .await
-        .unwrap();
-    assert!(sizes.size.is_none() && sizes.size_reference.is_null());
-    let why = resolve(&mut vm(spec("Reject"), json!({})), library)
-        .await
-        .unwrap_err();
+    let mut vm = vm(json!({"preference": {"inferFromVolume": "root"}}), json!({}));
+    let why = resolve(&mut vm, &requests).await.unwrap_err().to_string();
     assert_eq!(
-        why.to_string(),
-        "unable to infer defaults from volume r as type is not supported"
+        why,
+        "spec.preference names nothing; give a name, or a volume that knows one"
     );
     script.finish();
 }

@@ -2,21 +2,15 @@
 //!
 //! The disks of a machine are made by the control plane, which may read everything: there the service account counts
 //! that the machine's guest would have.
-//!
-//! What was allowed is noted on the object where the data importer keeps its token. Nobody else writes that annotation, so
-//! whoever makes the copy, later, need not ask again.
 
-use fairway_admission::{Account, Action, Place, Refusal, Request, Resource, Verdict};
+use fairway_admission::{Account, Action, Place, Request, Resource, Verdict};
 use serde_json::Value;
 
 use super::super::{DATA_SOURCES, DATA_VOLUMES, MACHINES, cause, importer_refusal, is_ours, not_found, text};
 use super::{IMAGES_NAMESPACE, MUTATOR, failed};
-use crate::edit::set;
 use crate::validate::CauseType;
 
 const NAMESPACES: Resource = Resource::new("", "namespaces");
-/// What a disk may be copied from.
-const TOKEN: &str = "cdi.kubevirt.io/storage.clone.token";
 
 /// What a disk is copied from.
 struct Origin {
@@ -25,63 +19,56 @@ struct Origin {
     is_snapshot: bool,
 }
 
-impl Origin {
-    fn token(&self) -> String {
-        let kind = if self.is_snapshot { "snapshot" } else { "pvc" };
-        format!("{kind}/{}/{}", self.namespace, self.name)
-    }
-}
-
-/// Whether the author of a DataVolume was allowed to copy a claim of another namespace.
-pub fn may_copy_claim(volume: &Value, namespace: &str, name: &str) -> bool {
-    let origin = Origin {
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
-        is_snapshot: false,
-    };
-    volume["metadata"]["annotations"][TOKEN] == origin.token()
-}
+/// On a DataVolume whose source is in another namespace: what who asked may copy. Nobody writes it himself, and it stays as it was
+/// written first, so that a DataSource which means something else later leads nowhere.
+pub const CLONE_SOURCE_ANNOTATION: &str = "fairway.dev/clone-source";
 
 /// Refuses copies that who asks may not make, and notes those that he may.
-pub(super) fn grant(request: &Request<'_>, volume: &mut Value) -> Verdict {
-    let annotations = volume.pointer_mut("/metadata/annotations");
-    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
-        annotations.shift_remove(TOKEN);
-    }
-    let granted = match request.old {
-        // What fills a disk stays, and so does what was allowed.
-        Some(old) => old["metadata"]["annotations"][TOKEN].as_str().map(str::to_owned),
-        None => {
-            let (granted, warnings) = check(request, volume)?;
-            if !warnings.is_empty() {
-                return Ok(warnings);
-            }
-            granted
-        }
+pub(super) fn check(request: &Request<'_>, volume: &mut Value) -> Verdict {
+    let noted = match request.old {
+        Some(old) => old["metadata"]["annotations"][CLONE_SOURCE_ANNOTATION].clone(),
+        None => Value::Null,
     };
-    if let Some(token) = granted {
-        set(volume, &["metadata", "annotations", TOKEN], token);
+    note(volume, noted);
+    // The source does not change; whether it is still there is not asked of whoever writes a label.
+    if request.old.is_some() {
+        return Ok(Vec::new());
     }
-    Ok(Vec::new())
+    let mut noted = None;
+    let verdict = verdict(request, volume, &mut noted);
+    if let Some(noted) = noted {
+        note(volume, Value::String(noted));
+    }
+    verdict
 }
 
-fn check(request: &Request<'_>, volume: &Value) -> Result<(Option<String>, Vec<String>), Refusal> {
+fn note(volume: &mut Value, noted: Value) {
+    let metadata = &mut volume["metadata"];
+    if !noted.is_null() {
+        metadata["annotations"][CLONE_SOURCE_ANNOTATION] = noted;
+    } else if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.shift_remove(CLONE_SOURCE_ANNOTATION);
+    }
+}
+
+/// Whether the copy may be made; of what, is noted.
+fn verdict(request: &Request<'_>, volume: &Value, noted: &mut Option<String>) -> Verdict {
     // A disk that is filled already needs no source, so nobody minds what it says of it.
     let annotations = &volume["metadata"]["annotations"];
     let is_filled = ["prePopulated", "checkStaticVolume"]
         .iter()
         .any(|it| annotations[format!("cdi.kubevirt.io/storage.{it}")].is_string());
     if is_filled {
-        return Ok((None, Vec::new()));
+        return Ok(Vec::new());
     }
     let origin = match origin(request, volume) {
-        Found::Nothing => return Ok((None, Vec::new())),
-        Found::NotYet(warning) => return Ok((None, vec![warning])),
+        Found::Nothing => return Ok(Vec::new()),
+        Found::NotYet(warning) => return Ok(vec![warning]),
         Found::Missing(why) => return Err(failed(why)),
         Found::Here(origin) => origin,
     };
     if origin.namespace == request.namespace {
-        return Ok((None, Vec::new()));
+        return Ok(Vec::new());
     }
     let namespace = (request.world).get(Place::Here, NAMESPACES, "", &origin.namespace);
     if namespace.is_none() {
@@ -93,7 +80,8 @@ fn check(request: &Request<'_>, volume: &Value) -> Result<(Option<String>, Vec<S
         name,
     });
     if may_copy(request, &origin, account) {
-        return Ok((Some(origin.token()), Vec::new()));
+        *noted = Some(format!("{}/{}", origin.namespace, origin.name));
+        return Ok(Vec::new());
     }
     let who = match account {
         Some(account) => format!("system:serviceaccount:{}:{}", account.namespace, account.name),

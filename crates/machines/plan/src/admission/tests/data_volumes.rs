@@ -3,7 +3,7 @@
 use expect_test::expect;
 use serde_json::json;
 
-use super::super::{CLAIMS, DATA_SOURCES, DATA_VOLUMES, MACHINES, may_copy_claim};
+use super::super::{CLAIMS, CLONE_SOURCE_ANNOTATION, DATA_SOURCES, DATA_VOLUMES, MACHINES};
 use super::*;
 
 const CRONS: Resource = Resource::new("cdi.kubevirt.io", "dataimportcrons");
@@ -235,52 +235,47 @@ fn disks_are_copied_for_those_who_may_read_them() {
     let mut told = String::new();
     for (what, disk, world, user) in cases {
         let answer = match write(DATA_VOLUMES, &request(&world, None, user), disk) {
-            Ok((_, warnings)) => format!("yes {}", warnings.join(" ")),
+            Ok((written, warnings)) => {
+                let noted = &written["metadata"]["annotations"][CLONE_SOURCE_ANNOTATION];
+                format!("yes {} {}", noted.as_str().unwrap_or("-"), warnings.join(" "))
+            }
             Err(refusal) => refusal.lines().next().unwrap().to_owned(),
         };
-        told += &format!("{what}: {answer}\n");
+        told += &format!("{what}: {}\n", answer.trim());
     }
     expect![[r#"
         nobody: 422 datavolume-mutate.cdi.kubevirt.io User somebody has insufficient permissions in clone source namespace images
-        who may: yes 
-        who may run pods there: yes 
+        who may: yes images/gold
+        who may run pods there: yes images/gold
         nobody, by name: 422 datavolume-mutate.cdi.kubevirt.io User somebody has insufficient permissions in clone source namespace images
-        an image: yes 
-        an image to come: yes spec.sourceRef: there is no image big in fairway-images yet; the disk waits for it
+        an image: yes -
+        an image to come: yes - spec.sourceRef: there is no image big in fairway-images yet; the disk waits for it
         nothing: 400 datavolume-mutate.cdi.kubevirt.io datasources.cdi.kubevirt.io "iron" not found
         no namespace: 400 datavolume-mutate.cdi.kubevirt.io namespaces "nowhere" not found
         a machine without the right: 422 datavolume-mutate.cdi.kubevirt.io User system:serviceaccount:vms:app has insufficient permissions in clone source namespace images
-        a machine with the right: yes 
+        a machine with the right: yes images/gold
         a snapshot, with half of the rights: 422 datavolume-mutate.cdi.kubevirt.io User somebody has insufficient permissions in clone source namespace images
-        one that is filled: yes 
+        one that is filled: yes -
     "#]].assert_eq(&told);
 }
 
 #[test]
-fn what_was_allowed_is_noted_and_nobody_else_notes_it() {
-    let world = Fake::default()
-        .with(NAMESPACES, "{metadata: {name: images}}")
-        .with_right("asker create datavolumes/source images");
-    let mut forged = volume("{source: {blank: {}}, storage: {resources: {requests: {storage: 1Gi}}}}");
-    forged["metadata"]["annotations"] = json!({"cdi.kubevirt.io/storage.clone.token": "pvc/images/gold"});
-    let (made, _) = write(DATA_VOLUMES, &request(&world, None, PERSON), &forged).unwrap();
-    assert!(!may_copy_claim(&made, "images", "gold"));
-    let copy = volume("{source: {pvc: {name: gold, namespace: images}}, storage: {}}");
-    let (made, _) = write(DATA_VOLUMES, &request(&world, None, PERSON), &copy).unwrap();
-    assert!(may_copy_claim(&made, "images", "gold"));
-    assert!(!may_copy_claim(&made, "images", "silver"));
-    // Later writers need no right of their own, and cannot change it.
-    let mut later = made.clone();
-    later["metadata"]["annotations"] =
-        json!({"cdi.kubevirt.io/storage.clone.token": "pvc/images/silver", "a": "b"});
-    let (kept, _) = write(
-        DATA_VOLUMES,
-        &request(&Fake::default(), Some(&made), ENGINE),
-        &later,
-    )
-    .unwrap();
-    assert!(may_copy_claim(&kept, "images", "gold"));
-    assert_eq!(kept["metadata"]["annotations"]["a"], "b");
+fn what_may_be_copied_is_noted_by_nobody_else() {
+    let world = Fake::default();
+    let note = |object: &Value| object["metadata"]["annotations"][CLONE_SOURCE_ANNOTATION].clone();
+    let mut disk = volume(&format!("{{source: {{blank: {{}}}}, {ROOM}}}"));
+    disk["metadata"]["annotations"] = json!({CLONE_SOURCE_ANNOTATION: "images/gold"});
+    let (written, _) = write(DATA_VOLUMES, &request(&world, None, PERSON), &disk).unwrap();
+    assert_eq!(note(&written), Value::Null);
+    // Once it is noted it stays, although the source may be gone by now.
+    let mut old = volume("{sourceRef: {kind: DataSource, name: gold, namespace: images}, storage: {}}");
+    old["metadata"]["annotations"] = json!({CLONE_SOURCE_ANNOTATION: "images/gold"});
+    for annotations in [json!({}), json!({CLONE_SOURCE_ANNOTATION: "images/other"})] {
+        let mut new = old.clone();
+        new["metadata"]["annotations"] = annotations;
+        let (written, _) = write(DATA_VOLUMES, &request(&world, Some(&old), PERSON), &new).unwrap();
+        assert_eq!(note(&written), "images/gold");
+    }
 }
 
 #[test]

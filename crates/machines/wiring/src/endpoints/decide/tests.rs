@@ -1,4 +1,8 @@
 //! Objects in, slices out.
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "cases are written where they are used"
+)]
 
 use fairway_controller::WorkspaceId;
 use serde_json::{Value, json};
@@ -88,7 +92,8 @@ fn a_slice_says_who_is_there() {
 fn who_is_an_endpoint() {
     // Why, the instance, and whether it is (ready, serving, terminating).
     type Change = fn(&mut Instance);
-    let cases: [(&str, Value, Change, Option<(bool, bool, bool)>); 9] = [
+    type Case = (&'static str, Value, Change, Option<(bool, bool, bool)>);
+    let cases: [Case; 9] = [
         ("it is ready", json!({}), |_| {}, Some((true, true, false))),
         (
             "not ready",

@@ -1,0 +1,219 @@
+//! One boot by Fairway, from the request that creates the machine to a login.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::{Bench, objects};
+use crate::client::Call;
+use crate::process;
+
+/// The machine.
+const NAME: &str = "tiny";
+/// What takes longer has failed.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// What one boot took.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Boot {
+    /// Until there was a process of QEMU.
+    pub(super) started: Duration,
+    /// Until the login.
+    pub(super) login: Duration,
+    /// CPU time of QEMU until then.
+    pub(super) qemu: Duration,
+    /// CPU time of everything else that took part.
+    pub(super) others: Duration,
+}
+
+impl fmt::Display for Boot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:.0} ms until QEMU, {:.2} s until login, CPU {:.2} s and {:.3} s",
+            self.started.as_secs_f64() * 1e3,
+            self.login.as_secs_f64(),
+            self.qemu.as_secs_f64(),
+            self.others.as_secs_f64()
+        )
+    }
+}
+
+/// The machine's process as Fairway started it: what to do by hand.
+pub(super) struct Template {
+    /// Program and arguments.
+    pub(super) line: Vec<String>,
+    /// A copy of the files in the directory that it ran in.
+    pub(super) directory: PathBuf,
+    /// The layer over the image, as the arguments name it.
+    pub(super) disk: String,
+}
+
+/// What is there before any boot: a Service. The port of the host that it opens.
+pub(super) async fn prepare(bench: &Bench) -> Result<u16> {
+    bench.create(objects::SERVICES, &objects::service()).await?;
+    let path = format!("{}/ssh", objects::SERVICES);
+    let service = bench.get(&path).await?.context("the Service is gone")?;
+    let port = service["spec"]["ports"][0]["nodePort"].as_u64();
+    port.and_then(|port| u16::try_from(port).ok())
+        .context("the Service has no port of the host")
+}
+
+/// Boots the machine, and ends it. The process is described for those who want to start another.
+pub(super) async fn run(bench: &Bench, port: u16) -> Result<(Boot, Template)> {
+    let before = bench.server.cpu()?;
+    let began = Instant::now();
+    let since_boot = uptime()?;
+    bench
+        .create(objects::MACHINES, &objects::tiny(NAME, &bench.key.public))
+        .await?;
+    let (pid, directory) = process_of(bench, began).await?;
+    let started = started_at(pid)?.saturating_sub(since_boot);
+    bench.key.login(port).await?;
+    let boot = Boot {
+        started,
+        login: began.elapsed(),
+        qemu: process::cpu_time(pid)?,
+        others: bench.server.cpu()?.saturating_sub(before) + beside(&directory, pid),
+    };
+    let template = template(bench, pid, &directory)?;
+    bench.delete(&format!("{}/{NAME}", objects::MACHINES)).await?;
+    gone(bench, pid).await?;
+    Ok((boot, template))
+}
+
+impl Bench {
+    pub(super) async fn delete(&self, path: &str) -> Result<()> {
+        let reply = self.client.send(Call::delete(path)).await?;
+        if reply.status != http::StatusCode::NOT_FOUND {
+            reply.success()?;
+        }
+        Ok(())
+    }
+
+    /// Deletes every machine, and waits until no process of one is left.
+    pub(super) async fn clear(&self) -> Result<()> {
+        self.delete(objects::MACHINES).await?;
+        let began = Instant::now();
+        while !self.running().is_empty() {
+            if began.elapsed() > PATIENCE {
+                bail!("processes of machines are left: {:?}", self.running());
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Ok(())
+    }
+
+    /// Processes of QEMU in the directories of machines, with these directories.
+    pub(super) fn running(&self) -> Vec<(u32, PathBuf)> {
+        let machines = std::fs::read_dir(self.data.join("machines/run"));
+        let machines = machines.into_iter().flatten().flatten().map(|entry| entry.path());
+        let found = machines.filter_map(|directory| {
+            let text = std::fs::read_to_string(directory.join("qemu.pid")).ok()?;
+            let pid = text.trim().parse().ok()?;
+            Path::new(&format!("/proc/{pid}")).exists().then_some((pid, directory))
+        });
+        found.collect()
+    }
+}
+
+async fn process_of(bench: &Bench, began: Instant) -> Result<(u32, PathBuf)> {
+    loop {
+        if let Some(found) = bench.running().pop() {
+            return Ok(found);
+        }
+        if began.elapsed() > PATIENCE {
+            let path = format!("{}/{NAME}", objects::MACHINES);
+            let machine = bench.get(&path).await?.unwrap_or_default();
+            bail!("no QEMU was started within {PATIENCE:?}: {}", machine["status"]);
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn gone(bench: &Bench, pid: u32) -> Result<()> {
+    let began = Instant::now();
+    let path = format!("{}/{NAME}", objects::MACHINES);
+    while Path::new(&format!("/proc/{pid}")).exists() || bench.get(&path).await?.is_some() {
+        if began.elapsed() > PATIENCE {
+            bail!("the machine was not gone {PATIENCE:?} after it was deleted");
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    // What is left to do for it, such as removing its disk, is not the next one's.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    Ok(())
+}
+
+/// Since the computer was started.
+fn uptime() -> Result<Duration> {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME)?;
+    Ok(Duration::from(now))
+}
+
+/// When a process was started, since the computer was; in hundredths of a second.
+fn started_at(pid: u32) -> Result<Duration> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let (_, fields) = text.rsplit_once(')').context("/proc/PID/stat is of another form")?;
+    let ticks: u64 = fields
+        .split_whitespace()
+        .nth(19)
+        .and_then(|field| field.parse().ok())
+        .context("/proc/PID/stat is of another form")?;
+    Ok(Duration::from_millis(ticks * 10))
+}
+
+/// CPU time of processes that work in a machine's directory beside its QEMU.
+fn beside(directory: &Path, qemu: u32) -> Duration {
+    others(directory, qemu)
+        .into_iter()
+        .filter_map(|pid| process::cpu_time(pid).ok())
+        .sum()
+}
+
+/// Processes that work in a machine's directory beside its QEMU.
+pub(super) fn others(directory: &Path, qemu: u32) -> Vec<u32> {
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .filter(|pid| *pid != qemu)
+        .filter(|pid| {
+            std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|place| place == directory)
+        })
+        .collect()
+}
+
+fn template(bench: &Bench, pid: u32, directory: &Path) -> Result<Template> {
+    let text = std::fs::read(format!("/proc/{pid}/cmdline")).context("the machine has ended")?;
+    let line: Vec<String> = text
+        .split(|byte| *byte == 0)
+        .filter(|word| !word.is_empty())
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect();
+    let copy = bench.scratch.join("template");
+    let _ = std::fs::remove_dir_all(&copy);
+    std::fs::create_dir_all(&copy)?;
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            std::fs::copy(entry.path(), copy.join(entry.file_name()))?;
+        }
+    }
+    let volumes = bench.data.join("machines/volumes").display().to_string();
+    let disk = line
+        .iter()
+        .find_map(|word| {
+            let (_, rest) = word.split_once(&volumes)?;
+            let end = rest.find([',', '"'])?;
+            Some(format!("{volumes}{}", &rest[..end]))
+        })
+        .context("the machine's arguments name no disk")?;
+    Ok(Template {
+        line,
+        directory: copy,
+        disk,
+    })
+}

@@ -1,0 +1,64 @@
+"""The real virtctl."""
+
+import json
+import subprocess
+
+from guest import Terminal, banner, boot_time, forwarded, http
+from manifests import machine
+from scenario import scenario
+from scenarios.life import ready, web
+from world import check, eventually
+
+
+@scenario(quick=True)
+def doors(bench):
+    """console, ssh, scp, port-forward and vnc (proxy only) of the real virtctl; guestosinfo, fslist, userlist."""
+    place, namespace, key = bench.place, bench.namespace, bench.key
+    ssh, _ = web(bench)
+    ready(bench)
+    console = Terminal(place, "virtctl", "console", "web", "-n", namespace)
+    try:
+        console.expect("web login:", nudge="\n")
+        console.type("\x1d")
+        check(console.end() == 0, "the console is left by ctrl-]")
+    finally:
+        console.close()
+    key.login(ssh)
+    options = [f"--local-ssh-opts={it}" for it in ("-oStrictHostKeyChecking=no", "-oUserKnownHostsFile=/dev/null", "-oLogLevel=ERROR")]
+    said = place.virtctl("ssh", "demo@vmi/web", "-n", namespace, "-i", key.path, *options, "--command", "hostname")
+    check(said.strip() == "web", f"virtctl ssh: {said!r}")
+    with forwarded(place, "virtctl", "port-forward", f"vmi/web/{namespace}", "8080", marker=r"127\.0\.0\.1:(\d+)") as port:
+        check("hello from web" in eventually("HTTP", lambda: http(port)), "HTTP through a forwarded port")
+    with forwarded(place, "virtctl", "vnc", "web", "-n", namespace, "--proxy-only", marker=r'"port": ?(\d+)') as port:
+        check(banner(port).startswith(b"RFB 003.00"), "the screen speaks RFB")
+    told = eventually("the agent answers", lambda: json.loads(place.virtctl("guestosinfo", "web", "-n", namespace)))
+    check(told.get("hostname") == "web", f"guestosinfo: {told}")
+    check("items" in json.loads(place.virtctl("fslist", "web", "-n", namespace)), "fslist")
+    place.virtctl("userlist", "web", "-n", namespace)
+    first = boot_time(key, ssh)
+    place.virtctl("soft-reboot", "web", "-n", namespace)
+    eventually("it boots again", lambda: boot_time(key, ssh) != first)
+
+
+@scenario()
+def image_upload(bench):
+    """virtctl image-upload brings a disk of one's own, and a machine boots from it."""
+    place, namespace = bench.place, bench.namespace
+    images = json.loads(place.fairway("image", "list", "--data", bench.world.data, "-o", "json"))
+    tiny = next(it for it in images if it["name"] == "tiny")
+    blob = bench.world.data / "images" / "blobs" / tiny["digest"]
+    packed = bench.world.scratch / "disk.qcow2"
+    subprocess.run(["qemu-img", "convert", "-O", "qcow2", "-c", str(blob), str(packed)], check=True)
+    proxy = f"https://upload.fairway.localhost:{bench.world.port + 1000}"
+    place.virtctl("image-upload", "dv", "mine", "-n", namespace, "--size=512Mi", f"--image-path={packed}",
+                  f"--uploadproxy-url={proxy}", "--insecure", "--force-bind")
+    place.wait("dv/mine", "jsonpath={.status.phase}=Succeeded", namespace)
+    volume = {"name": "root", "dataVolume": {"name": "mine"}}
+    disk = {"name": "root", "disk": {"bus": "virtio"}}
+    place.apply(machine("own", namespace, disk=None, volumes=[volume], disks=[disk], memory="160Mi"))
+    ready(bench, "own")
+    console = Terminal(place, "virtctl", "console", "own", "-n", namespace)
+    try:
+        console.expect("login:", nudge="\n")
+    finally:
+        console.close()
