@@ -236,7 +236,9 @@ impl World {
         let path = format!("/apis/kubevirt.io/v1/namespaces/shop/virtualmachineinstances/{name}");
         let status = json!({"status": {"phase": phase, "nodeName": NODE}});
         // Only the control plane writes it.
-        let node = self.factory.clients("system:serviceaccount:kube-system:fairway-machines-node");
+        let node = self
+            .factory
+            .clients("system:serviceaccount:kube-system:fairway-machines-node");
         let node = Requests::new(node.of(&self.workspace()));
         node.merge(&path, &status).await.unwrap().unwrap();
     }
