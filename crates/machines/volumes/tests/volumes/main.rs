@@ -14,3 +14,4 @@ mod harness;
 mod imports;
 mod registries;
 mod server;
+mod sources;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::harness::{At, World, condition, data_volume_path, eventually, everywhere, qemu_io};
 use crate::server::{Answer, Asked, Server};
 
-fn digest_of(content: &[u8]) -> String {
+pub(crate) fn digest_of(content: &[u8]) -> String {
     let hex: String = digest(&SHA256, content)
         .as_ref()
         .iter()
@@ -43,8 +43,8 @@ fn layer(files: &[(&str, &[u8])]) -> Vec<u8> {
 
 /// An image: manifest and blobs by digest.
 #[derive(Clone, Default)]
-struct Image {
-    manifest: Vec<u8>,
+pub(crate) struct Image {
+    pub(crate) manifest: Vec<u8>,
     blobs: BTreeMap<String, Vec<u8>>,
 }
 
@@ -80,7 +80,7 @@ impl Image {
 }
 
 /// A disk of 1 MiB full of a number, as the only file of an image.
-fn disk_image(byte: u8) -> Image {
+pub(crate) fn disk_image(byte: u8) -> Image {
     Image::of(&[
         layer(&[("etc/motd", b"hello")]),
         layer(&[("disk/disk.img", &vec![byte; 1 << 20])]),
@@ -88,28 +88,28 @@ fn disk_image(byte: u8) -> Image {
 }
 
 /// A registry with one repository, `team/disk`; what its tags stand for may change.
-struct Registry {
+pub(crate) struct Registry {
     server: Server,
     tags: Arc<Mutex<BTreeMap<String, Image>>>,
 }
 
 impl Registry {
-    async fn start(wants_token: bool) -> Self {
+    pub(crate) async fn start(wants_token: bool) -> Self {
         let tags: Arc<Mutex<BTreeMap<String, Image>>> = Arc::default();
         let served = Arc::clone(&tags);
         let server = Server::start(move |asked| answer(asked, &served.lock().unwrap(), wants_token)).await;
         Self { server, tags }
     }
 
-    fn tag(&self, tag: &str, image: Image) {
+    pub(crate) fn tag(&self, tag: &str, image: Image) {
         self.tags.lock().unwrap().insert(tag.to_owned(), image);
     }
 
-    fn name(&self, tag: &str) -> String {
+    pub(crate) fn name(&self, tag: &str) -> String {
         format!("127.0.0.1:{}/team/disk:{tag}", self.server.port)
     }
 
-    fn asked(&self, part: &str) -> usize {
+    pub(crate) fn asked(&self, part: &str) -> usize {
         self.server
             .asked()
             .iter()
