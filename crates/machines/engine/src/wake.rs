@@ -1,6 +1,6 @@
 //! What is followed, and who looks again when something happens.
 
-mod glimpse;
+pub(crate) mod glimpse;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,15 +15,31 @@ use fairway_controller::glimpse::Glimpse;
 use fairway_controller::kinds::{Kind, Kinds};
 use fairway_controller::watch::follow;
 use fairway_controller::{Clients, Metadata, ObjectKey, Queue, Shutdown, WorkspaceId};
+use fairway_machines_plan::node::LEASES;
 use futures::future::{BoxFuture, FutureExt as _};
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim};
 use kube::api::{Api, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event};
 use tokio::sync::watch;
 
+use crate::nodes::Heard;
 use crate::objects::{CLUSTER_INSTANCETYPE, CLUSTER_PREFERENCE, INSTANCETYPE, PREFERENCE};
+use crate::schedule::instance::Instance;
+use crate::schedule::scheduler::Ground;
 use crate::settings::SettingsOf;
 use glimpse::Machine;
+
+/// Keys to look at, a queue for each controller.
+#[derive(Clone, Default)]
+pub(crate) struct Queues {
+    /// Machines.
+    pub(crate) machines: Queue<ObjectKey>,
+    /// Instances without a node.
+    pub(crate) unplaced: Queue<ObjectKey>,
+    /// Nodes, by name.
+    pub(crate) nodes: Queue<String>,
+}
 
 /// Kinds that machines depend on, followed when there is a machine.
 const DEPENDED_ON: [Named; 7] = [
@@ -46,7 +62,9 @@ pub(crate) struct Wake {
     clients: Clients,
     kinds: watch::Receiver<Arc<Kinds>>,
     machines: Cache<Machine>,
-    queue: Queue<ObjectKey>,
+    ground: Arc<Ground>,
+    heard: Arc<Heard>,
+    queues: Queues,
     settings: Arc<SettingsOf>,
     follows_more: AtomicBool,
     shutdown: Shutdown,
@@ -56,7 +74,9 @@ impl Wake {
     pub(crate) fn new(
         clients: Clients,
         kinds: watch::Receiver<Arc<Kinds>>,
-        queue: Queue<ObjectKey>,
+        ground: Arc<Ground>,
+        heard: Arc<Heard>,
+        queues: Queues,
         settings: Arc<SettingsOf>,
         shutdown: Shutdown,
     ) -> Self {
@@ -64,7 +84,9 @@ impl Wake {
             machines: Cache::new(clients.reach()),
             clients,
             kinds,
-            queue,
+            ground,
+            heard,
+            queues,
             settings,
             follows_more: AtomicBool::new(false),
             shutdown,
@@ -74,6 +96,7 @@ impl Wake {
     /// The watches that there are from the start.
     pub(crate) fn follow(self: &Arc<Self>) -> Vec<BoxFuture<'static, ()>> {
         let (machines, instances) = (Arc::clone(self), Arc::clone(self));
+        let (nodes, leases) = (Arc::clone(self), Arc::clone(self));
         let client = || self.clients.every();
         let end = || self.shutdown.clone();
         vec![
@@ -93,6 +116,21 @@ impl Wake {
                 move |change| instances.instance(change),
             )
             .boxed(),
+            // Nodes are the platform's, whichever workspaces have machines on them.
+            follow(
+                Api::<Node>::all(self.clients.root()),
+                watcher::Config::default(),
+                end(),
+                move |event| nodes.node(event),
+            )
+            .boxed(),
+            follow(
+                Api::<Lease>::namespaced(self.clients.root(), LEASES),
+                watcher::Config::default(),
+                end(),
+                move |event| leases.lease(&event),
+            )
+            .boxed(),
         ]
     }
 
@@ -105,20 +143,72 @@ impl Wake {
             self.follow_more();
         }
         for key in keys {
-            self.queue.add(key);
+            self.queues.machines.add(key);
         }
     }
 
-    fn instance(self: &Arc<Self>, change: Change) {
+    fn instance(self: &Arc<Self>, change: Change<Glimpse<Instance>>) {
         let Change::Event(_, event) = change else {
             return;
         };
-        let (Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) = *event else {
+        let instances = &self.ground.instances;
+        let before = match &*event {
+            Event::Apply(object) | Event::Delete(object) => {
+                let key = ObjectKey::of(self.clients.reach(), &object.metadata);
+                instances.get(&key)
+            }
+            _ => None,
+        };
+        let keys = instances.take(*event, |seen| seen.kept);
+        if !keys.is_empty() {
+            self.follow_more();
+        }
+        for key in keys {
+            let now = instances.get(&key);
+            if before.as_ref().is_some_and(|it| makes_room(it, now.as_deref())) {
+                self.wake_unplaced(|_| true);
+            }
+            if now.as_ref().is_some_and(|it| it.node.is_empty()) {
+                self.queues.unplaced.add(key.clone());
+            }
+            // Its node may be lost already.
+            let node = now.as_ref().map(|it| &it.node).filter(|it| !it.is_empty());
+            if let Some(node) = node.filter(|it| before.as_ref().is_none_or(|before| before.node != **it)) {
+                self.queues.nodes.add(node.to_string());
+            }
+            // An instance has its machine's name.
+            self.queues.machines.add(key);
+        }
+    }
+
+    fn node(&self, event: Event<Node>) {
+        let nodes = &self.ground.nodes;
+        let before = match &event {
+            Event::Apply(object) => nodes.get(&nodes.key_of(&object.metadata)),
+            _ => None,
+        };
+        for key in nodes.take(event, Into::into) {
+            // A node often tells what is of no account for placement.
+            if before.is_none() || before != nodes.get(&key) {
+                self.wake_unplaced(|_| true);
+            }
+            self.queues.nodes.add(key.name);
+        }
+    }
+
+    fn lease(&self, event: &Event<Lease>) {
+        let (Event::Apply(lease) | Event::InitApply(lease)) = event else {
             return;
         };
-        // An instance has its machine's name.
-        self.queue
-            .add(ObjectKey::of(self.clients.reach(), &object.metadata));
+        if let (true, Some(name)) = (self.heard.lease(lease), &lease.metadata.name) {
+            self.queues.nodes.add(name.clone());
+        }
+    }
+
+    fn wake_unplaced(&self, whom: impl Fn(&ObjectKey) -> bool) {
+        for key in self.ground.waiting(whom) {
+            self.queues.unplaced.add(key);
+        }
     }
 
     /// Follows what machines depend on. Nobody needs it before there is one.
@@ -169,9 +259,14 @@ impl Wake {
     fn disk(&self, key: &ObjectKey) {
         for (machine, seen) in self.machines.of_namespace(&key.workspace, &key.namespace) {
             if seen.disks.iter().any(|it| **it == *key.name) {
-                self.queue.add(machine);
+                self.queues.machines.add(machine);
             }
         }
+        self.wake_unplaced(|it| {
+            let near = it.workspace == key.workspace && it.namespace == key.namespace;
+            near && (self.ground.instances.get(it))
+                .is_none_or(|seen| seen.disks.iter().any(|it| **it == *key.name))
+        });
     }
 
     fn wake(&self, workspace: &WorkspaceId, everywhere: bool, whom: impl Fn(&ObjectKey, &Machine) -> bool) {
@@ -180,7 +275,19 @@ impl Wake {
             .machines
             .keys_where(|key, seen| within(key) && whom(key, seen));
         for key in keys {
-            self.queue.add(key);
+            self.queues.machines.add(key);
         }
     }
+}
+
+/// Whether somebody who waits may have a place now: what was taken is free, or who was in the way is not any more.
+fn makes_room(before: &Instance, now: Option<&Instance>) -> bool {
+    now.is_none_or(|now| {
+        now.ended != before.ended
+            || now.node != before.node
+            || now.target != before.target
+            || now.labels != before.labels
+            || now.amounts != before.amounts
+            || now.avoids != before.avoids
+    })
 }

@@ -17,7 +17,7 @@ mod tiny;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -106,6 +106,11 @@ impl Inputs {
     }
 }
 
+/// Where the packages of an image are kept, so that building one does not forget those of another.
+fn folder(cache: &Cache, name: &str) -> PathBuf {
+    cache.directory().join("packages").join(name)
+}
+
 fn time() -> u32 {
     std::env::var("SOURCE_DATE_EPOCH")
         .ok()
@@ -169,7 +174,7 @@ fn publish(
         created: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         labels,
         direct_boot: Some(direct_boot),
-        path: std::path::PathBuf::new(),
+        path: PathBuf::new(),
     })
 }
 

@@ -1,3 +1,100 @@
-//! What runs on a host that has virtual machines.
+//! What runs on a host that has virtual machines: its Node, and the process of every instance that is placed on it.
+//!
+//! ```text
+//!   VirtualMachineInstance ──► instances ──► one task each (instance::runner) ──► QEMU
+//!         ▲                                        │
+//!         └────────── status, events ──────────────┘
+//! ```
+//!
+//! A machine outlives Fairway: at a start every task looks first whether its process is there already. Nothing is kept about machines
+//! that is not in the API or in the machine's own directory ([`instance::home`]).
+//!
+//! Tasks: one watch of instances over all workspaces; with the first machine one of claims; one task for each instance of
+//! this node, with those that it starts beside itself. Channels: watches write to tasks of instances, each of which owns its machine.
+//!
+//! The crate must not place machines, nor act on those of other nodes.
 
+mod claims;
+mod context;
+pub mod host;
 pub mod instance;
+mod instances;
+mod paths;
+pub mod ports;
+mod registry;
+mod settings;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fairway_controller::events::Recorder;
+use fairway_controller::{ClientFactory, Manager, Metrics, Shutdown};
+
+use context::Context;
+use host::Host;
+use instances::Instances;
+use ports::{Cables, Disks};
+use registry::Registry;
+
+/// Who a node is.
+pub const USER: &str = "system:serviceaccount:kube-system:fairway-machines-node";
+
+/// As who events are written; upstream's name for it.
+const COMPONENT: &str = "virt-handler";
+
+/// QEMU, unless somebody says otherwise.
+pub const QEMU: &str = "qemu-system-x86_64";
+
+/// What a node is told at the start.
+pub struct Options {
+    /// Makes the clients of users, and knows whether there are workspaces.
+    pub clients: ClientFactory,
+    /// Where machines live: on the same file system as volumes and images.
+    pub directory: PathBuf,
+    /// QEMU.
+    pub program: PathBuf,
+    /// Whoever connects network cards.
+    pub cables: Arc<dyn Cables>,
+    /// Whoever fetches disks out of container images.
+    pub disks: Arc<dyn Disks>,
+}
+
+/// A node of this process. It is there before it runs, for those who reach machines through it.
+#[derive(Debug, Clone)]
+pub struct Node {
+    name: Arc<str>,
+    registry: Arc<Registry>,
+}
+
+impl Node {
+    /// A node with this name.
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            registry: Arc::default(),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// Runs the machines of this host until the end. Returns when everything is let go of; machines run on.
+pub async fn run(node: Node, options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
+    let mut manager = Manager::new(options.clients, metrics, shutdown.clone());
+    let clients = manager.clients(USER);
+    let context = Arc::new(Context {
+        recorder: Recorder::new(clients.clone(), COMPONENT),
+        clients,
+        node: node.name().to_owned(),
+        host: Host::new(options.program, &options.directory),
+        directory: options.directory,
+        cables: options.cables,
+        disks: options.disks,
+        registry: Arc::clone(&node.registry),
+    });
+    manager.spawn(Instances::new(context, shutdown).run());
+    manager.run().await;
+}

@@ -73,7 +73,7 @@ impl Phase {
     }
 }
 
-/// Why an instance's disks are not there.
+/// Why an instance's disks are not there, or why it does not start although they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
     /// A claim or DataVolume does not exist.
@@ -84,6 +84,8 @@ pub enum Obstacle {
     ImagePullBackOff(String),
     /// A seed cannot be made.
     Seed(String),
+    /// The process did not start, or something on the node is not as it should be; tried again later.
+    Start(String),
 }
 
 /// Where an instance is to run.
@@ -215,8 +217,13 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
 
 fn going(observed: &Observed<'_>, before: Phase, actions: &mut Vec<Action>) -> Phase {
     if before.is_final() {
-        if observed.process != Process::None {
-            actions.push(Action::CleanUp);
+        match observed.process {
+            Process::None => {}
+            // Whoever thought the node lost may have started the machine elsewhere: this one must not go on.
+            Process::Starting | Process::Running(_) => actions.push(Action::Kill {
+                reason: format!("the instance is {} already", before.word()),
+            }),
+            Process::Ended { .. } => actions.push(Action::CleanUp),
         }
         return before;
     }

@@ -6,13 +6,16 @@
 //!
 //! It must not know QEMU or machines that run.
 
+mod alone;
 mod claims;
 mod container_disks;
 mod decide;
 mod fill;
+mod images;
 mod names;
 mod origin;
 mod place;
+mod pull;
 mod uses;
 mod view;
 mod world;
@@ -29,6 +32,7 @@ use fairway_outbound::AllowedHosts;
 
 use claims::Claims;
 use fill::Fills;
+use images::Images;
 use origin::Origins;
 use place::Place;
 use world::{Queues, World};
@@ -93,10 +97,11 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
     };
     let queues = Queues::default();
     let world = Arc::new(World::new(manager.reach(), queues.clone()));
-    let place = Arc::new(Place::new(&options.directory, options.images));
+    let place = Arc::new(Place::new(options.directory));
+    let images = Arc::new(Images::new(options.images));
     let origins = Arc::new(Origins::new(
         clients.clone(),
-        Arc::clone(&place),
+        (Arc::clone(&place), images),
         options.node.clone(),
         options.allowed_hosts,
     ));

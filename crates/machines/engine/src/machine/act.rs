@@ -175,7 +175,10 @@ impl Hands<'_> {
                 Err(failure) => {
                     let why = failure.sentence();
                     let (reason, message) = match why.contains("insufficient permissions in clone source") {
-                        true => ("UnauthorizedDataVolumeCreate", "Not authorized to create DataVolume"),
+                        true => (
+                            "UnauthorizedDataVolumeCreate",
+                            "Not authorized to create DataVolume",
+                        ),
                         false => ("FailedDataVolumeCreate", "Error creating DataVolume"),
                     };
                     let message = format!("{message} {name}: {why}");

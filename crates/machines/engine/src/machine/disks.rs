@@ -214,7 +214,8 @@ mod tests {
             failed: Some(why.to_owned()),
             ..Volumes::default()
         };
-        let cases: Vec<(&str, Vec<(&str, Disk)>, Volumes)> = vec![
+        type Case = (&'static str, Vec<(&'static str, Disk)>, Volumes);
+        let cases: Vec<Case> = vec![
             ("nothing is there", vec![], missing.clone()),
             (
                 "a claim alone is not enough",

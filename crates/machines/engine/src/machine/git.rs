@@ -1,7 +1,7 @@
 //! Whether a change of a machine's spec came from Git.
 //!
-//! Each field says who wrote it last: `managedFields`. Where that is not clear, because a field is gone or several hold
-//! parts of a list, whoever wrote the spec last did it.
+//! Each field says who wrote it last: `managedFields`. Where that is not clear, because a field is gone, several hold parts
+//! of a list, or a change was taken back, whoever wrote the spec last did it.
 
 use serde_json::Value;
 
@@ -13,15 +13,30 @@ const GIT: &str = "argocd-controller";
 /// The parts of a spec from which instances are made.
 const PARTS: [&str; 3] = ["template", "instancetype", "preference"];
 
-/// Whether a machine's instance would differ from the one that was started by something that Git says.
-pub(crate) fn is_change_from_git(vm: &Value, started: &Value) -> bool {
+/// Given that an instance would be another one if it were started now: whether Git says so. What was changed while the
+/// guest runs is no difference any more.
+pub(crate) fn is_change_from_git(vm: &Value, started: &Value, vmi: &Value) -> bool {
     let current = &vm["spec"];
     let mut paths = Vec::new();
     for part in PARTS {
         let (before, after) = (without_revision(&started[part]), without_revision(&current[part]));
         differences(&before, &after, &mut vec![part.to_owned()], &mut paths);
     }
-    paths.iter().any(|path| is_gits(vm, path))
+    let lacks = |path: &&Vec<String>| match path.as_slice() {
+        [template, spec, rest @ ..] if template == "template" && spec == "spec" => {
+            at(&current["template"]["spec"], rest) != at(&vmi["spec"], rest)
+        }
+        _ => true,
+    };
+    let mut paths = paths.iter().filter(lacks).peekable();
+    match paths.peek() {
+        Some(_) => paths.any(|path| is_gits(vm, path)),
+        None => is_gits(vm, &[]),
+    }
+}
+
+fn at<'v>(value: &'v Value, path: &[String]) -> Option<&'v Value> {
+    path.iter().try_fold(value, |value, name| value.get(name))
 }
 
 /// Which revision of a size is used is written down by us, never by people.
@@ -145,7 +160,7 @@ mod tests {
                 "both hold it, and a person was last",
                 json!([
                     entry(GIT, early, guest.clone()),
-                    entry("kubectl-edit", late, guest.clone())
+                    entry("kubectl-edit", late, guest)
                 ]),
                 false,
             ),
@@ -162,19 +177,54 @@ mod tests {
         ];
         for (name, managed, expected) in cases {
             let vm = vm(managed, memory("2Gi"));
-            assert_eq!(is_change_from_git(&vm, &memory("1Gi")), expected, "{name}");
+            assert_eq!(
+                is_change_from_git(&vm, &memory("1Gi"), &json!({})),
+                expected,
+                "{name}"
+            );
         }
     }
 
     #[test]
-    fn what_is_no_change_came_from_nobody() {
-        let fields = json!({"f:template": {}, "f:instancetype": {}, "f:runStrategy": {}});
-        let managed = json!([entry(GIT, "2026-01-01T00:00:00Z", fields)]);
-        let spec = json!({"runStrategy": "Always", "instancetype": {"name": "small"}});
+    fn what_counts_as_a_change() {
+        let (early, late) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z");
+        let sized = json!([
+            entry(GIT, early, json!({"f:instancetype": {}})),
+            entry("kubectl-edit", late, json!({"f:runStrategy": {}})),
+        ]);
         let started =
             json!({"runStrategy": "Halted", "instancetype": {"name": "small", "revisionName": "r"}});
-        assert!(!is_change_from_git(&vm(managed.clone(), spec), &started));
-        let other = json!({"instancetype": {"name": "large"}});
-        assert!(is_change_from_git(&vm(managed, other), &started));
+        let other = json!({"runStrategy": "Always", "instancetype": {"name": "large"}});
+        assert!(is_change_from_git(
+            &vm(sized.clone(), other),
+            &started,
+            &json!({})
+        ));
+        let same = json!({"runStrategy": "Always", "instancetype": {"name": "small"}});
+        assert!(
+            !is_change_from_git(&vm(sized, same), &started, &json!({})),
+            "nothing differs, and a person was last"
+        );
+        let both = json!([
+            entry(
+                GIT,
+                early,
+                json!({"f:template": {"f:spec": {"f:domain": {"f:memory": {"f:guest": {}}}}}})
+            ),
+            entry(
+                "kubectl-edit",
+                late,
+                json!({"f:template": {"f:spec": {"f:hostname": {}}}})
+            ),
+        ]);
+        let mut changed = memory("2Gi");
+        changed["template"]["spec"]["hostname"] = json!("web");
+        let grown = json!({"spec": {"domain": {"memory": {"guest": "2Gi"}}}});
+        let vm = vm(both, changed);
+        assert!(
+            !is_change_from_git(&vm, &memory("1Gi"), &grown),
+            "the instance has what Git says"
+        );
+        assert!(is_change_from_git(&vm, &memory("1Gi"), &json!({})));
     }
 }

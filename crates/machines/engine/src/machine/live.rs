@@ -95,7 +95,7 @@ fn merge(spec: &mut Value, list: &str, started: &Value, current: &Value) {
             (None, None) => all.push(there.clone()),
             (Some(_), None) => {}
             (before, Some(now)) if before.as_ref() == Some(&now) => all.push(there.clone()),
-            (_, Some(now)) => all.push(over(there, before_of(started, list, name), &now)),
+            (before, Some(now)) => all.push(over(there, &before.unwrap_or_default(), &now)),
         }
     }
     let there: BTreeSet<String> = all.iter().map(|it| it["name"].to_string()).collect();
@@ -111,15 +111,8 @@ fn merge(spec: &mut Value, list: &str, started: &Value, current: &Value) {
     *place = Value::Array(all);
 }
 
-fn before_of(started: &Value, list: &str, name: &Value) -> Value {
-    items(started, list)
-        .find(|it| it["name"] == *name)
-        .cloned()
-        .unwrap_or_default()
-}
-
 /// An item with what changed in its template.
-fn over(there: &Value, before: Value, now: &Value) -> Value {
+fn over(there: &Value, before: &Value, now: &Value) -> Value {
     let (Some(old), Some(new), Some(fields)) = (before.as_object(), now.as_object(), there.as_object())
     else {
         return now.clone();

@@ -137,7 +137,8 @@ async fn compare(
     if let (false, Some(vmi)) = (settings.live_update, &seen.vmi) {
         started = start::with_plugged(started, &current, vmi);
     }
-    seen.changed_by_git = git::is_change_from_git(&seen.vm, &recorded);
+    let vmi = seen.vmi.as_ref().unwrap_or(&Value::Null);
+    seen.changed_by_git = git::is_change_from_git(&seen.vm, &recorded, vmi);
     seen.started = Some(started);
     seen.current = Some(current);
     Ok(())

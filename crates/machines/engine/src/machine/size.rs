@@ -176,7 +176,10 @@ fn next_reference(before: &Value, matcher: &Value) -> Value {
         }
     }
     if is_other {
-        drop(next.as_object_mut().map(|it| it.shift_remove("controllerRevisionRef")));
+        drop(
+            next.as_object_mut()
+                .map(|it| it.shift_remove("controllerRevisionRef")),
+        );
     }
     let revision = text(matcher, "/revisionName");
     if !revision.is_empty() {

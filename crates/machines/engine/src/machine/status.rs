@@ -5,7 +5,8 @@ use fairway_machines_plan::lifecycle::{Decision, Status};
 use fairway_machines_plan::view::{Condition, RunStrategy};
 use serde_json::{Map, Value, json};
 
-use crate::objects::{items, locked, text};
+use crate::conditions::written;
+use crate::objects::locked;
 
 /// What the status says beside what was decided.
 #[derive(Clone, Debug, Default)]
@@ -93,34 +94,9 @@ fn conditions(vm: &Value, vmi: Option<&Value>, decided: &Status, more: &More, no
         all.push(failure.clone());
         all.sort_by(|a, b| a.kind.cmp(&b.kind));
     }
-    all.iter().map(|it| condition(vm, vmi, it, now)).collect()
-}
-
-/// A condition with its times: those of the instance if it comes from there, else the time of the last change.
-fn condition(vm: &Value, vmi: Option<&Value>, decided: &Condition, now: &str) -> Value {
-    let mut written = json!(decided);
-    let same = |list: &&Value| {
-        list["type"] == decided.kind.as_str()
-            && list["status"] == decided.status.as_str()
-            && text(list, "/reason") == decided.reason
-    };
-    let theirs = vmi.and_then(|vmi| items(vmi, "/status/conditions").find(same));
-    let own = items(vm, "/status/conditions").find(same);
-    let known = theirs.or(own);
-    let time = |field: &str| known.map(|it| it[field].clone()).unwrap_or_default();
-    let probed = time("lastProbeTime");
-    if !probed.is_null() {
-        written["lastProbeTime"] = probed;
-    }
-    written["lastTransitionTime"] = match time("lastTransitionTime") {
-        // An instance may not say when; then it is the time at which it was first seen.
-        Value::Null => own
-            .map(|it| it["lastTransitionTime"].clone())
-            .filter(|it| !it.is_null())
-            .unwrap_or_else(|| json!(now)),
-        known => known,
-    };
-    written
+    // What an instance says is as old as it says.
+    let known: Vec<&Value> = vmi.into_iter().chain([vm]).collect();
+    all.iter().map(|it| written(it, &known, now)).collect()
 }
 
 #[cfg(test)]

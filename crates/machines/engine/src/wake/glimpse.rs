@@ -1,6 +1,7 @@
 //! What is kept of machines: who is to be woken when a disk or a size changes.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use fairway_controller::glimpse::{Kept, meta};
 use kube::api::ObjectMeta;
@@ -34,6 +35,11 @@ pub(crate) struct WireMeta<'a> {
     pub(crate) namespace: Cow<'a, str>,
     #[serde(borrow)]
     pub(crate) resource_version: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) uid: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) deletion_timestamp: Option<Cow<'a, str>>,
+    pub(crate) labels: Option<BTreeMap<String, String>>,
     #[serde(borrow)]
     pub(crate) annotations: Option<Home<'a>>,
 }
@@ -87,7 +93,7 @@ struct WireInstance<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct WireVolume<'a> {
+pub(crate) struct WireVolume<'a> {
     #[serde(borrow)]
     data_volume: Option<WireSource<'a>>,
     #[serde(borrow)]
@@ -103,22 +109,30 @@ struct WireSource<'a> {
     claim_name: Cow<'a, str>,
 }
 
+/// The claims of volumes.
+pub(crate) fn claims<'w, 'a: 'w>(volumes: impl Iterator<Item = &'w WireVolume<'a>>) -> Box<[Box<str>]> {
+    let mut found: Vec<Box<str>> = Vec::new();
+    for volume in volumes {
+        let filled = volume.data_volume.iter().map(|it| Box::from(&*it.name));
+        let claimed = volume.persistent_volume_claim.iter();
+        found.extend(filled.chain(claimed.map(|it| Box::from(&*it.claim_name))));
+    }
+    found.into()
+}
+
 impl Kept for Machine {
     type Wire<'a> = Wire<'a>;
 
     fn keep(wire: &Wire<'_>) -> (ObjectMeta, Self) {
         let templates = wire.spec.data_volume_templates.iter().flatten();
-        let mut disks: Vec<Box<str>> = templates.map(|it| Box::from(&*it.metadata.name)).collect();
+        let made = templates.map(|it| Box::from(&*it.metadata.name));
         let volumes = wire
             .spec
             .template
             .iter()
             .filter_map(|it| it.spec.volumes.as_ref());
-        for volume in volumes.flatten() {
-            let filled = volume.data_volume.iter().map(|it| Box::from(&*it.name));
-            let claimed = volume.persistent_volume_claim.iter();
-            disks.extend(filled.chain(claimed.map(|it| Box::from(&*it.claim_name))));
-        }
+        let mut disks: Vec<Box<str>> = claims(volumes.flatten()).into();
+        disks.extend(made);
         disks.sort();
         disks.dedup();
         let machine = Self {

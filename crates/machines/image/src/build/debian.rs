@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use fairway_machines_disk::{Tree, kernel};
 
-use super::{FETCH, Guest, Inputs, LOADERS, Layout, packages, publish, time};
+use super::{FETCH, Guest, Inputs, LOADERS, Layout, folder, packages, publish, time};
 use crate::{Cache, Image, ImageError, command, failed};
 
 /// The name of the image.
@@ -92,7 +92,7 @@ pub fn debian(cache: &Cache, rebuild: bool, say: impl Fn(&str)) -> Result<Image,
 
 /// The boot loaders' packages with the libraries that their program needs.
 fn loaders(inputs: &Inputs, cache: &Cache) -> Result<Tree, ImageError> {
-    let folder = cache.directory().join("packages");
+    let folder = folder(cache, DEBIAN);
     let needed = packages::resolve(&LOADERS)?;
     debug_assert!(needed.iter().all(|package| inputs.packages.contains(package)));
     packages::fetch(&needed, &folder, FETCH)?;

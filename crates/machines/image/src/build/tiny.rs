@@ -5,7 +5,7 @@ use std::path::Path;
 use bytes::Bytes;
 use fairway_machines_disk::{Tree, cpio, kernel};
 
-use super::{FETCH, Guest, Inputs, LOADERS, Layout, packages, publish, root};
+use super::{FETCH, Guest, Inputs, LOADERS, Layout, folder, packages, publish, root};
 use crate::{Cache, Image, ImageError, failed};
 
 /// The name of the image.
@@ -39,7 +39,7 @@ pub fn tiny(cache: &Cache, rebuild: bool, say: impl Fn(&str)) -> Result<Image, I
         say("it is there already, from the same packages");
         return Ok(image);
     }
-    let folder = cache.directory().join("packages");
+    let folder = folder(cache, TINY);
     say(&format!("fetching {} packages", inputs.packages.len()));
     packages::fetch(&inputs.packages, &folder, FETCH)?;
     say("unpacking");

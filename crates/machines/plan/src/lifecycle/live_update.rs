@@ -88,25 +88,21 @@ pub(super) fn update(revision: &Revision<'_>, vmi: &VirtualMachineInstance, sett
             changes.push(LiveChange::Labels(labels.clone()));
         }
     }
-    if !revision.is_unchanged() {
-        // What can be changed is taken out on both sides; what is left must be the same.
-        let (started, current) = (
-            fixed(revision, settings),
-            fixed_of(revision.current, revision, settings),
-        );
-        if started != current {
-            return Update::Restart(TEMPLATE.to_owned());
+    // What can be changed is taken out on both sides; what is left must be the same.
+    if !revision.is_unchanged() && fixed(revision, settings) != fixed_of(revision.current, revision, settings)
+    {
+        return Update::Restart(TEMPLATE.to_owned());
+    }
+    // A change that was taken back may have reached the instance before, so that it is the instance that counts.
+    if settings.live_update {
+        match resources(revision, vmi) {
+            Ok(found) => changes.extend(found),
+            Err(update) => return update,
         }
-        if settings.live_update {
-            match resources(revision, vmi) {
-                Ok(found) => changes.extend(found),
-                Err(update) => return update,
-            }
-        }
-        changes.extend(volumes(revision, vmi));
-        changes.extend(interfaces(revision, vmi));
         changes.extend(placement(revision, vmi));
     }
+    changes.extend(volumes(revision, vmi));
+    changes.extend(interfaces(revision, vmi));
     if changes.is_empty() {
         return Update::Nothing;
     }
@@ -388,8 +384,8 @@ fn placement(revision: &Revision<'_>, vmi: &VirtualMachineInstance) -> Vec<LiveC
     let there = [&vmi.spec.node_selector, &vmi.spec.affinity, &vmi.spec.tolerations];
     let mut changes = Vec::new();
     for (field, there) in PLACEMENT.into_iter().zip(there) {
-        let wanted = revision.current.get(field);
-        if revision.started.get(field) != wanted && there.as_ref() != wanted {
+        let wanted = revision.current.get(field).filter(|it| !it.is_null());
+        if there.as_ref() != wanted {
             changes.push(LiveChange::Placement {
                 field,
                 value: wanted.cloned().unwrap_or_default(),

@@ -79,6 +79,7 @@ fn synchronized(observed: &Observed<'_>) -> Option<Condition> {
         Obstacle::ErrImagePull(why) => ("ErrImagePull", why.clone()),
         Obstacle::ImagePullBackOff(why) => ("ImagePullBackOff", why.clone()),
         Obstacle::Seed(why) => ("FailedCreate", why.clone()),
+        Obstacle::Start(why) => ("Synchronizing with the Domain failed.", why.clone()),
     };
     Some(Condition::fails("Synchronized", reason, message))
 }

@@ -98,6 +98,15 @@ fn steps() {
         }),
         case("lost", "Running", |_| {}),
         case("over", "Succeeded", |_| {}),
+        case("over, and runs nevertheless", "Failed", |it| {
+            it.process = Process::Running(None);
+        }),
+        case("does not start", "Scheduled", |it| {
+            it.placement = Placement::Node("a".to_owned());
+            it.disks = Some(Err(Obstacle::Start(
+                "QEMU did not start: no such device".to_owned(),
+            )));
+        }),
         Case {
             deleted: true,
             ..case("deleted while it runs", "Running", |it| {
@@ -248,6 +257,13 @@ fn steps() {
           Ready False PodTerminating the machine has ended
         over: "Succeeded" -> Succeeded
           Ready False PodTerminating the machine has ended
+        over, and runs nevertheless: "Failed" -> Failed Kill { reason: "the instance is Failed already" }
+          Ready False PodTerminating the machine has ended
+        does not start: "Scheduled" -> Scheduled PrepareDisks
+          LiveMigratable True
+          Ready False GuestNotRunning Guest VM is not reported as running
+          StorageLiveMigratable True
+          Synchronized False Synchronizing with the Domain failed. QEMU did not start: no such device
         deleted while it runs: "Running" -> Running AskToStop (again in 60 s)
           LiveMigratable True
           Ready True

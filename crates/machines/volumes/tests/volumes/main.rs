@@ -12,4 +12,5 @@ mod claims;
 mod clones;
 mod harness;
 mod imports;
+mod registries;
 mod server;

@@ -34,11 +34,7 @@ fn what_the_status_says_of_a_size() {
         ),
     ];
     for (name, before, matcher, expected) in cases {
-        assert_eq!(
-            next_reference(&before, &matcher),
-            expected,
-            "{name}"
-        );
+        assert_eq!(next_reference(&before, &matcher), expected, "{name}");
     }
 }
 

@@ -161,3 +161,43 @@ fn a_change_from_git_restarts() {
         "#]],
     );
 }
+
+#[test]
+fn changes_that_are_taken_back() {
+    play(
+        "
+        strategy Always
+        sync
+        phase Running
+        sync
+        template {spec: {domain: {cpu: {sockets: 2}, memory: {guest: 2Gi}}, nodeSelector: {zone: a}}}
+        sync
+        template {spec: {domain: {memory: {guest: 1Gi}}, nodeSelector: null}}
+        sync
+        template {spec: {domain: {cpu: {sockets: 1}}}}
+        sync
+        ",
+        &expect![[r#"
+            > strategy Always
+            > sync
+              AddFinalizer
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False
+            > phase Running
+            > sync
+              Running Ready=True
+            > template {spec: {domain: {cpu: {sockets: 2}, memory: {guest: 2Gi}}, nodeSelector: {zone: a}}}
+            > sync
+              UpdateInstance([Sockets(2), Memory("2Gi"), Placement { field: "nodeSelector", value: Object {"zone": String("a")} }])
+              Running Ready=True
+            > template {spec: {domain: {memory: {guest: 1Gi}}, nodeSelector: null}}
+            > sync
+              UpdateInstance([Memory("1Gi"), Placement { field: "nodeSelector", value: Null }])
+              Running Ready=True
+            > template {spec: {domain: {cpu: {sockets: 1}}}}
+            > sync
+              Running Ready=True RestartRequired=True (Reduction of CPU socket count requires a restart)
+        "#]],
+    );
+}

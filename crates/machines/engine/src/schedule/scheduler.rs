@@ -1,0 +1,342 @@
+//! The controller of instances that have no node: waits for their disks, places them, and tells why not.
+//!
+//! One instance is placed at a time, so that no room is given away twice; what was placed counts before a watch has seen
+//! it. Who cannot be placed is looked at again when a node, another instance or one of its disks changes.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use fairway_api::kubevirt::{DATA_VOLUME, VIRTUAL_MACHINE_INSTANCE};
+use fairway_controller::cache::Cache;
+use fairway_controller::events::{Happening, Recorder, Severity};
+use fairway_controller::{Clients, Failure, ObjectKey, Outcome, Reconcile, Requests};
+use fairway_machines_plan::phase::Phase;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{NodeSelector, PodAffinityTerm};
+use serde_json::Value;
+
+use super::instance::Instance;
+use super::labels::Labels;
+use super::needs::{Amounts, Needs};
+use super::neighbours::Neighbour;
+use super::node::Node;
+use super::place::{Placement, World, place};
+use super::unplaced::{Disk, Standing, patch, standing};
+use crate::objects::{about, claim, is_leaving, items, moment, ours, path, read, text};
+
+/// How soon to look again while lists are not complete.
+const UNTIL_SYNCED: Duration = Duration::from_millis(20);
+
+/// What the scheduler knows of all workspaces.
+pub(crate) struct Ground {
+    /// Nodes.
+    pub(crate) nodes: Cache<Node>,
+    /// Instances.
+    pub(crate) instances: Cache<Instance>,
+    assumed: Mutex<HashMap<ObjectKey, Assumed>>,
+    waiting: Mutex<BTreeSet<ObjectKey>>,
+}
+
+/// A node that an instance was given, which the watch of instances may not have seen.
+struct Assumed {
+    uid: Box<str>,
+    node: String,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Ground {
+    pub(crate) fn new(nodes: Cache<Node>, instances: Cache<Instance>) -> Self {
+        Self {
+            nodes,
+            instances,
+            assumed: Mutex::default(),
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// Instances that wait, of which `whom` are wanted.
+    pub(crate) fn waiting(&self, whom: impl Fn(&ObjectKey) -> bool) -> Vec<ObjectKey> {
+        lock(&self.waiting)
+            .iter()
+            .filter(|it| whom(it))
+            .cloned()
+            .collect()
+    }
+
+    fn is_synced(&self) -> bool {
+        self.nodes.is_synced() && self.instances.is_synced()
+    }
+
+    /// All instances and the nodes that they take something of.
+    fn placed(&self) -> Vec<(ObjectKey, Arc<Instance>, Vec<String>)> {
+        let mut assumed = lock(&self.assumed);
+        let mut placed = Vec::new();
+        for (key, instance) in self.instances.all() {
+            let mut nodes = Vec::new();
+            if !instance.node.is_empty() {
+                assumed.remove(&key);
+                nodes.push(instance.node.to_string());
+            } else if let Some(given) = assumed.get(&key).filter(|it| it.uid == instance.uid) {
+                nodes.push(given.node.clone());
+            }
+            if !instance.target.is_empty() && *instance.target != *instance.node {
+                nodes.push(instance.target.to_string());
+            }
+            if !instance.ended && !nodes.is_empty() {
+                placed.push((key, instance, nodes));
+            }
+        }
+        placed
+    }
+
+    /// Chooses a node for an instance.
+    pub(crate) fn choose(
+        &self,
+        key: &ObjectKey,
+        needs: &Needs,
+        namespaces: &BTreeMap<String, Labels>,
+    ) -> Placement {
+        let nodes: Vec<Arc<Node>> = self.nodes.all().into_iter().map(|(_, node)| node).collect();
+        let mut used: BTreeMap<String, Amounts> = BTreeMap::new();
+        let mut neighbours = Vec::new();
+        for (other, instance, places) in self.placed() {
+            // Who moves is no neighbour of itself, but what it has it has.
+            let is_itself = other == *key;
+            for node in places {
+                let used = used.entry(node.clone()).or_default();
+                for (resource, amount) in &instance.amounts {
+                    *used.entry(resource.clone()).or_default() += amount;
+                }
+                if other.workspace == key.workspace && !is_itself {
+                    neighbours.push(Neighbour {
+                        namespace: other.namespace.clone(),
+                        labels: instance.labels.clone(),
+                        node,
+                        leaving: instance.leaving,
+                        avoids: instance.avoids.clone(),
+                    });
+                }
+            }
+        }
+        place(
+            needs,
+            &World {
+                nodes: &nodes,
+                used: &used,
+                neighbours: &neighbours,
+                namespaces,
+            },
+        )
+    }
+}
+
+/// Places instances.
+pub(crate) struct Scheduler {
+    clients: Clients,
+    recorder: Recorder,
+    ground: Arc<Ground>,
+}
+
+impl Scheduler {
+    pub(crate) fn new(clients: Clients, recorder: Recorder, ground: Arc<Ground>) -> Self {
+        Self {
+            clients,
+            recorder,
+            ground,
+        }
+    }
+
+    async fn pass(&self, key: &ObjectKey, vmi: &Value, requests: &Requests) -> Result<Outcome, Failure> {
+        let (disks, volumes) = disks(vmi, requests).await?;
+        let standing = match standing(is_leaving(vmi), &disks) {
+            Some(standing) => standing,
+            None => Standing::Placed(self.choose(key, vmi, volumes, requests).await?),
+        };
+        let has_disks = items(vmi, "/spec/volumes").any(|it| it["dataVolume"].is_object());
+        if let Some(patch) = patch(vmi, &standing, has_disks, &moment(Timestamp::now())) {
+            let place = path(&VIRTUAL_MACHINE_INSTANCE, &key.namespace, &key.name);
+            if requests.merge(&ours(&place), &patch).await?.is_some() {
+                self.tell(key, vmi, &standing).await;
+            }
+        }
+        if let Standing::Placed(Placement::Node(node)) = &standing {
+            let uid = Box::from(text(vmi, "/metadata/uid"));
+            let node = node.clone();
+            lock(&self.ground.assumed).insert(key.clone(), Assumed { uid, node });
+        }
+        let waits = !matches!(standing, Standing::Leaves | Standing::Placed(Placement::Node(_)));
+        let mut waiting = lock(&self.ground.waiting);
+        match waits {
+            true => waiting.insert(key.clone()),
+            false => waiting.remove(key),
+        };
+        Ok(Outcome::Done)
+    }
+
+    async fn choose(
+        &self,
+        key: &ObjectKey,
+        vmi: &Value,
+        volumes: Vec<NodeSelector>,
+        requests: &Requests,
+    ) -> Result<Placement, Failure> {
+        let needs = match Needs::of(vmi, volumes) {
+            Ok(needs) => needs,
+            Err(error) => {
+                let why = format!("where the machine wants to run cannot be read: {error}");
+                return Ok(Placement::None(why));
+            }
+        };
+        let namespaces = self.namespaces(key, &needs, requests).await?;
+        Ok(self.ground.choose(key, &needs, &namespaces))
+    }
+
+    /// The labels of namespaces, if anybody asks for them.
+    async fn namespaces(
+        &self,
+        key: &ObjectKey,
+        needs: &Needs,
+        requests: &Requests,
+    ) -> Result<BTreeMap<String, Labels>, Failure> {
+        let asks = |term: &PodAffinityTerm| term.namespace_selector.is_some();
+        let neighbours = self.ground.instances.of_workspace(&key.workspace);
+        let asked = needs.terms().any(asks) || neighbours.iter().any(|(_, it)| it.avoids.iter().any(asks));
+        if !asked {
+            return Ok(BTreeMap::new());
+        }
+        let all = requests.list("/api/v1/namespaces").await?;
+        let labels =
+            |it: &Value| serde_json::from_value(it["metadata"]["labels"].clone()).unwrap_or_default();
+        Ok(all
+            .iter()
+            .map(|it| (text(it, "/metadata/name").to_owned(), labels(it)))
+            .collect())
+    }
+
+    async fn tell(&self, key: &ObjectKey, vmi: &Value, standing: &Standing) {
+        let (severity, reason, message) = match standing {
+            Standing::Placed(Placement::Node(node)) => {
+                let message = format!("Successfully assigned {}/{} to {node}", key.namespace, key.name);
+                (Severity::Normal, "Scheduled", message)
+            }
+            Standing::Placed(Placement::None(why)) => (Severity::Warning, "FailedScheduling", why.clone()),
+            Standing::Lacks(name) => {
+                let message = format!("failed to find PVC {}/{name}", key.namespace);
+                (Severity::Warning, "FailedPvcNotFound", message)
+            }
+            Standing::Fails(why) => (Severity::Warning, "FailedDataVolumeImport", why.clone()),
+            Standing::Waits | Standing::Leaves => return,
+        };
+        let happening = Happening {
+            severity,
+            reason,
+            message,
+        };
+        let about = about(&VIRTUAL_MACHINE_INSTANCE, vmi);
+        self.recorder.record(&key.workspace, &about, happening).await;
+    }
+}
+
+impl Reconcile<ObjectKey> for Scheduler {
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
+        let requests = Requests::new(self.clients.of(&key.workspace));
+        let place = path(&VIRTUAL_MACHINE_INSTANCE, &key.namespace, &key.name);
+        let vmi = requests.get(&place).await?;
+        let unplaced = vmi.filter(|it| {
+            let ended = Phase::parse(text(it, "/status/phase")).is_final();
+            text(it, "/status/nodeName").is_empty() && (!ended || is_leaving(it))
+        });
+        let Some(vmi) = unplaced else {
+            lock(&self.ground.waiting).remove(key);
+            return Ok(Outcome::Done);
+        };
+        if !self.ground.is_synced() {
+            return Ok(Outcome::Again(UNTIL_SYNCED));
+        }
+        self.pass(key, &vmi, &requests).await
+    }
+}
+
+/// How far the disks of an instance are, and where those are that are there.
+pub(crate) async fn disks(
+    vmi: &Value,
+    requests: &Requests,
+) -> Result<(Vec<Disk>, Vec<NodeSelector>), Failure> {
+    let namespace = text(vmi, "/metadata/namespace");
+    let (mut disks, mut volumes) = (Vec::new(), Vec::new());
+    for volume in items(vmi, "/spec/volumes") {
+        let filled = text(volume, "/dataVolume/name");
+        let claimed = ["/persistentVolumeClaim", "/ephemeral/persistentVolumeClaim"];
+        let claimed = claimed.map(|it| text(volume, &format!("{it}/claimName")));
+        let names = [filled].into_iter().chain(claimed);
+        let Some(name) = names.into_iter().find(|it| !it.is_empty()) else {
+            continue;
+        };
+        let data_volume = match filled.is_empty() {
+            true => None,
+            false => read(requests, &path(&DATA_VOLUME, namespace, name)).await?,
+        };
+        let claim = read(requests, &claim(namespace, name)).await?;
+        let disk = judge(name, data_volume.as_ref(), claim.as_ref());
+        let bound = claim
+            .as_ref()
+            .map(|it| text(it, "/spec/volumeName"))
+            .unwrap_or_default();
+        if disk == Disk::Ready {
+            let found = read(requests, &format!("/api/v1/persistentvolumes/{bound}")).await?;
+            let at = found.map(|it| it["spec"]["nodeAffinity"]["required"].clone());
+            volumes.extend(at.and_then(|it| serde_json::from_value(it).ok()));
+        }
+        // One that may come and go comes when it is there.
+        let plugged = ["dataVolume", "persistentVolumeClaim"];
+        if disk == Disk::Ready || !plugged.iter().any(|it| volume[*it]["hotpluggable"] == true) {
+            disks.push(disk);
+        }
+    }
+    Ok((disks, volumes))
+}
+
+fn judge(name: &str, data_volume: Option<&Value>, claim: Option<&Value>) -> Disk {
+    let filling = data_volume.map(|it| text(it, "/status/phase"));
+    match (filling, claim) {
+        (Some("Failed"), _) => Disk::Failed(format!("DataVolume {name} is in Failed phase")),
+        (Some("Succeeded" | "PendingPopulation") | None, Some(claim)) => match text(claim, "/status/phase") {
+            "Bound" => Disk::Ready,
+            _ => Disk::Unbound,
+        },
+        (None, None) => Disk::Missing(name.to_owned()),
+        (Some(_), _) => Disk::Filling,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn how_far_a_disk_is() {
+        let phase = |it: &str| json!({"status": {"phase": it}});
+        let missing = || Disk::Missing("root".to_owned());
+        let failed = || Disk::Failed("DataVolume root is in Failed phase".to_owned());
+        for (data_volume, claim, expected) in [
+            (None, None, missing()),
+            (None, Some("Pending"), Disk::Unbound),
+            (None, Some("Bound"), Disk::Ready),
+            (Some("Succeeded"), Some("Bound"), Disk::Ready),
+            (Some("Succeeded"), None, Disk::Filling),
+            (Some("ImportInProgress"), Some("Bound"), Disk::Filling),
+            (Some(""), None, Disk::Filling),
+            (Some("Failed"), Some("Bound"), failed()),
+        ] {
+            let (one, other) = (data_volume.map(phase), claim.map(phase));
+            let found = judge("root", one.as_ref(), other.as_ref());
+            assert_eq!(found, expected, "{data_volume:?} {claim:?}");
+        }
+    }
+}

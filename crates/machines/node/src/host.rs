@@ -1,0 +1,200 @@
+//! What this host has for machines: QEMU and its version, whether guests run on the processor, firmware, a TPM's emulator.
+//!
+//! It is found out when the first machine needs it, once, as booting a guest for the probe takes up to ten seconds on a host whose
+//! KVM is broken; what was found is kept in a file and holds until QEMU or the host is another.
+
+mod acceleration;
+mod firmware;
+mod isolation;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fairway_machines_plan::argv::Accelerator;
+use fairway_machines_plan::plan::Capabilities;
+use fairway_machines_qemu::accel::Acceleration;
+use tokio::sync::OnceCell;
+
+pub use firmware::{Files as FirmwareOfHost, Firmware};
+pub use isolation::Isolation;
+
+/// Why no machine can run here.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum HostError {
+    /// There is no QEMU.
+    #[error(
+        "{program} cannot be run: {why}; install QEMU on this node (on Debian: apt-get install qemu-system-x86 qemu-utils)"
+    )]
+    NoQemu {
+        /// What was tried.
+        program: String,
+        /// What the system says.
+        why: String,
+    },
+}
+
+/// What the host has.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    /// QEMU's version.
+    pub qemu: (u32, u32),
+    /// The same with everything that belongs to it, for people.
+    pub qemu_text: String,
+    /// How guests run.
+    pub acceleration: Acceleration,
+    /// UEFI.
+    pub firmware: Firmware,
+    /// The emulator of TPMs.
+    pub swtpm: Option<PathBuf>,
+    /// Sizes of large pages that are kept ready, in bytes.
+    pub hugepages: BTreeSet<u64>,
+}
+
+impl Facts {
+    /// What machines can ask for.
+    pub fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            kvm: self.acceleration == Acceleration::Kvm,
+            hugepages: self.hugepages.clone(),
+            dedicated_cpus: false,
+            tpm: self.swtpm.is_some(),
+            uefi: self.firmware.plain.is_some(),
+            secure_boot: self.firmware.secure.is_some(),
+            qemu: self.qemu,
+        }
+    }
+
+    /// How guests run, for QEMU's arguments.
+    pub fn accelerator(&self) -> Accelerator {
+        match self.acceleration {
+            Acceleration::Kvm => Accelerator::Kvm,
+            Acceleration::Emulated(_) => Accelerator::Tcg,
+        }
+    }
+}
+
+/// The host.
+#[derive(Debug)]
+pub struct Host {
+    program: PathBuf,
+    directory: PathBuf,
+    facts: OnceCell<Arc<Facts>>,
+}
+
+impl Host {
+    /// A host whose machines are run by this QEMU; what is found out is kept in the directory.
+    pub fn new(program: impl Into<PathBuf>, directory: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            directory: directory.into(),
+            facts: OnceCell::new(),
+        }
+    }
+
+    /// QEMU.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// What the host has. Whoever asks first waits for it; a failure is not kept, as somebody may install what is missing.
+    pub async fn facts(&self) -> Result<Arc<Facts>, HostError> {
+        let found = self.facts.get_or_try_init(|| self.look());
+        found.await.cloned()
+    }
+
+    /// What the host has, if somebody has asked before.
+    pub fn known(&self) -> Option<Arc<Facts>> {
+        self.facts.get().cloned()
+    }
+
+    async fn look(&self) -> Result<Arc<Facts>, HostError> {
+        let (qemu_text, acceleration) = acceleration::find(&self.program, &self.directory).await?;
+        Ok(Arc::new(Facts {
+            qemu: version(&qemu_text),
+            qemu_text,
+            acceleration,
+            firmware: firmware::find(Path::new("/")),
+            swtpm: on_path("swtpm"),
+            hugepages: hugepages(Path::new("/sys/kernel/mm/hugepages")),
+        }))
+    }
+}
+
+/// Major and minor of `QEMU emulator version 7.2.22 (Debian ...)`.
+fn version(text: &str) -> (u32, u32) {
+    let numbers = text.split_ascii_whitespace().find_map(|word| {
+        let mut parts = word.split('.').map(str::parse::<u32>);
+        Some((parts.next()?.ok()?, parts.next()?.ok()?))
+    });
+    numbers.unwrap_or_default()
+}
+
+fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(program))
+        .find(|it| it.is_file())
+}
+
+/// Sizes of which the host keeps pages ready.
+fn hugepages(folder: &Path) -> BTreeSet<u64> {
+    let mut found = BTreeSet::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let size = name.to_str().and_then(|it| {
+            it.strip_prefix("hugepages-")?
+                .strip_suffix("kB")?
+                .parse::<u64>()
+                .ok()
+        });
+        let count = std::fs::read_to_string(entry.path().join("nr_hugepages")).unwrap_or_default();
+        if let Some(size) = size
+            && count.trim().parse::<u64>().is_ok_and(|it| it > 0)
+        {
+            found.insert(size << 10);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        for (text, expected) in [
+            ("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7)", (7, 2)),
+            ("QEMU emulator version 10.0.0", (10, 0)),
+            ("something else", (0, 0)),
+        ] {
+            assert_eq!(version(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_pages_that_are_there_count() {
+        let folder = tempfile::tempdir().unwrap();
+        for (size, count) in [
+            ("hugepages-2048kB", "4\n"),
+            ("hugepages-1048576kB", "0\n"),
+            ("other", "1\n"),
+        ] {
+            let path = folder.path().join(size);
+            std::fs::create_dir(&path).unwrap();
+            std::fs::write(path.join("nr_hugepages"), count).unwrap();
+        }
+        assert_eq!(hugepages(folder.path()), BTreeSet::from([2 << 20]));
+        assert!(hugepages(&folder.path().join("none")).is_empty());
+    }
+
+    #[tokio::test]
+    async fn without_qemu_the_next_step_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::new("/no/such/qemu", folder.path());
+        let error = host.facts().await.unwrap_err().to_string();
+        assert!(error.contains("apt-get install qemu-system-x86"), "{error}");
+        assert!(host.known().is_none());
+    }
+}

@@ -1,0 +1,201 @@
+//! What a decision asks for, done. What takes time is begun here and comes back as an input.
+
+use std::time::Duration;
+
+use fairway_controller::events::Severity;
+use fairway_machines_plan::argv::Host;
+use fairway_machines_plan::phase::Obstacle;
+use fairway_machines_qemu::start;
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::disks::{NotReady, Preparing};
+use super::firmware;
+use super::home::Built;
+use super::input::Input;
+use super::launch::{launch, sockets};
+use super::runner::{Disks, Life, Runner, layout};
+
+/// A guest that is busy booting does not see the power button: it is pressed again so often.
+const PRESS_AGAIN: Duration = Duration::from_secs(10);
+
+impl Runner {
+    /// Whether something that failed has to wait for its turn.
+    fn must_wait(&mut self) -> bool {
+        match self.retry_at {
+            Some(moment) if moment > Instant::now() => true,
+            _ => {
+                self.retry_at = None;
+                false
+            }
+        }
+    }
+
+    /// Begins to make the disks ready.
+    pub(super) fn prepare(&mut self) {
+        let idle = matches!(self.disks, Disks::Untouched | Disks::Blocked(_));
+        let (Some(facts), Some(_), true) = (self.facts.clone(), &self.settings, idle) else {
+            return;
+        };
+        if self.must_wait() {
+            return;
+        }
+        let layout = match layout(&self.plan) {
+            Ok(layout) => layout,
+            Err(obstacle) => return self.fail(obstacle),
+        };
+        if let Err(error) = self.home.make() {
+            return self.fail(Obstacle::Start(error.to_string()));
+        }
+        self.disks = Disks::Preparing;
+        let context = self.context.clone();
+        let (key, vmi, plan) = (self.key.clone(), self.vmi.clone(), self.plan.clone());
+        let (directory, listener) = (self.home.path().to_owned(), self.sender.clone());
+        self.tasks.spawn(async move {
+            let api = context.api(&key);
+            let host_disks = crate::settings::allow_host_disks(&context.clients);
+            let preparing = Preparing {
+                api: &api,
+                images: &*context.disks,
+                key: &key,
+                vmi: &vmi,
+                plan: &plan,
+                layout: &layout,
+                directory: &directory,
+                host_disks: vmi.spec.volumes.iter().any(|it| it.host_disk.is_some())
+                    && host_disks.await.unwrap_or(false),
+            };
+            let outcome = match preparing.all().await {
+                Ok(mut prepared) => match firmware::prepare(&plan, &facts, &directory) {
+                    Ok(files) => {
+                        prepared.firmware = files;
+                        Ok(prepared)
+                    }
+                    Err(why) => Err(NotReady::Obstacle(Obstacle::Start(why))),
+                },
+                Err(not_ready) => Err(not_ready),
+            };
+            let _ = listener.send(Input::Prepared(Box::new(outcome))).await;
+        });
+    }
+
+    /// Begins to start the process.
+    pub(super) fn start(&mut self) {
+        let (Disks::Ready(prepared), Some(facts)) = (&self.disks, &self.facts) else {
+            return;
+        };
+        let host = Host {
+            sockets: sockets(),
+            accelerator: facts.accelerator(),
+            backings: prepared.backings.clone(),
+            firmware: prepared.firmware.clone(),
+            kernel: prepared.kernel.clone(),
+            now: Timestamp::now(),
+            incoming: false,
+            stopped: false,
+        };
+        let layout = match layout(&self.plan) {
+            Ok(layout) => layout,
+            Err(obstacle) => return self.fail(obstacle),
+        };
+        let program = self.context.host.program();
+        let launch = match launch(program, self.home.path(), &self.plan, &host, &layout) {
+            Ok(launch) => launch,
+            Err(error) => return self.fail(Obstacle::Start(error.to_string())),
+        };
+        // Written down before there is a process: one that is found has a record beside it.
+        self.home.record.ended = None;
+        self.home.record.built = Some(Built {
+            plan: self.plan.clone(),
+            layout,
+            sockets: self.plan.cpu.sockets,
+            started_memory: self.plan.memory.guest,
+            volumes: self.volumes.clone(),
+        });
+        if let Err(error) = self.home.save() {
+            return self.fail(Obstacle::Start(error.to_string()));
+        }
+        self.life = Life::Starting;
+        let listener = self.sender.clone();
+        let tpm = firmware::Tpm::of(&self.plan, facts, self.home.path());
+        self.tasks.spawn(async move {
+            let outcome = async {
+                if let Some(tpm) = tpm {
+                    tpm.start().await?;
+                }
+                start(&launch).await
+            };
+            let outcome = outcome.await;
+            let _ = listener.send(Input::Started(Box::new(outcome))).await;
+        });
+    }
+
+    /// Asks the guest to shut down. The time that it has counts from here, also if Fairway ends meanwhile.
+    pub(super) async fn ask_to_stop(&mut self) {
+        let Life::Running(_) = &self.life else {
+            return;
+        };
+        self.home.record.asked_to_stop = Some(Timestamp::now());
+        if let Err(error) = self.home.save() {
+            tracing::warn!(key = %self.key, %error, "it is not written down that a machine was asked to stop");
+        }
+        self.press_at = Some(Instant::now());
+        self.tell(Severity::Normal, "ShuttingDown", "Signaled Graceful Shutdown")
+            .await;
+    }
+
+    /// Presses the power button, if it is time to.
+    pub(super) async fn press_again(&mut self) {
+        let Life::Running(running) = &self.life else {
+            self.press_at = None;
+            return;
+        };
+        if self.home.record.asked_to_stop.is_none() || self.killing.is_some() {
+            return;
+        }
+        if self.press_at.is_some_and(|moment| moment > Instant::now()) {
+            return;
+        }
+        self.press_at = Some(Instant::now() + PRESS_AGAIN);
+        let machine = &running.machine;
+        // One that is paused would not see it.
+        if matches!(running.state.as_str(), "paused" | "prelaunch") {
+            let _ = machine.resume().await;
+        }
+        if !self.plan.board.acpi && running.guest.is_some() {
+            // There is no button.
+            let _ = running.agent.shutdown(false).await;
+        }
+        let _ = machine.press_power_button().await;
+    }
+
+    /// Ends the process.
+    pub(super) fn kill(&mut self, reason: &str) {
+        let Life::Running(running) = &self.life else {
+            return;
+        };
+        if self.killing.is_some() {
+            return;
+        }
+        tracing::info!(key = %self.key, reason, "ending a machine");
+        self.killing = Some(reason.to_owned());
+        let machine = running.machine.clone();
+        let key = self.key.clone();
+        self.tasks.spawn(async move {
+            if let Err(error) = machine.stop(Duration::ZERO).await {
+                tracing::warn!(%key, %error, "a machine does not end");
+            }
+        });
+    }
+
+    /// Puts away what the process leaves.
+    pub(super) fn clean_up(&mut self) {
+        if self.is_tidy {
+            return;
+        }
+        match self.home.tidy() {
+            Ok(()) => self.is_tidy = true,
+            Err(error) => tracing::warn!(key = %self.key, %error, "what a machine left is not removed"),
+        }
+    }
+}

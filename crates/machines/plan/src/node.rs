@@ -1,0 +1,15 @@
+//! Words by which a node and the rest of the control plane understand each other.
+
+/// Label of a node: machines may run on it.
+pub const SCHEDULABLE_LABEL: &str = "kubevirt.io/schedulable";
+/// Label of an instance: the node that it runs on.
+pub const NODE_LABEL: &str = "kubevirt.io/nodeName";
+/// Label of an instance: the node that it moves to.
+pub const TARGET_NODE_LABEL: &str = "kubevirt.io/migrationTargetNodeName";
+/// Annotation of a node: after so many seconds without a renewed lease its machines have ended, whatever became of the
+/// node. A node without it cannot promise that.
+pub const FENCE_ANNOTATION: &str = "fairway.dev/fence-seconds";
+/// Where nodes have their leases, in the root workspace.
+pub const LEASES: &str = "kube-node-lease";
+/// Taint of a node that is to be emptied, if the settings name no other.
+pub const DRAIN_TAINT: &str = "kubevirt.io/drain";
