@@ -132,9 +132,8 @@ async fn ports_that_cannot_be_opened_are_told() {
     let path = format!("{SERVICES}/web");
     let condition = |object: &Value| {
         let all = object["status"]["conditions"].as_array()?.iter();
-        let found = all
-            .cloned()
-            .find(|it| it["type"] == "fairway.dev/HostPortsOpen")?;
+        let mut all = all;
+        let found = all.find(|it| it["type"] == "fairway.dev/HostPortsOpen")?;
         Some((
             found["status"].clone(),
             found["message"].as_str().unwrap_or_default().to_owned(),
