@@ -9,7 +9,7 @@
 //!        17  Joliet's descriptor                 directories, plain
 //!        18  end of descriptors                  directories, Joliet
 //!                                                what did not fit into records
-//!                                                files
+//!                                                files, and an empty tail
 //! ```
 
 use thiserror::Error;
@@ -28,6 +28,9 @@ use tree::Tree;
 const SECTOR: usize = 2048;
 /// Sectors before the path tables.
 const DESCRIPTORS: u32 = 19;
+/// Empty sectors at the end, as many as other programs leave there: who looks for a file system on a disk reads past the end of a
+/// smaller one, and busybox then takes it for damaged.
+const TAIL: u32 = 150;
 /// All files together must not be larger: seeds are read into memory.
 const MAX_CONTENT: usize = 64 << 20;
 /// There must not be more files.
@@ -119,6 +122,7 @@ pub fn write(label: &str, files: &[File]) -> Result<Vec<u8>, IsoError> {
         extents.push(next);
         next += sectors(file.content.len());
     }
+    next += TAIL;
 
     let mut image = vec![0; DESCRIPTORS as usize * SECTOR];
     volume::descriptors(&mut image, label, next, &plain, &joliet);
@@ -131,6 +135,7 @@ pub fn write(label: &str, files: &[File]) -> Result<Vec<u8>, IsoError> {
         image.extend_from_slice(&file.content);
         pad(&mut image);
     }
+    image.resize(next as usize * SECTOR, 0);
     Ok(image)
 }
 
