@@ -73,6 +73,11 @@ pub enum Refusal {
 
 /// The running machines of an installation.
 pub trait Guests: Send + Sync + 'static {
+    /// Whether nodes plug disks into machines that run.
+    fn can_plug(&self) -> bool {
+        false
+    }
+
     /// Opens a stream. Who opens the console takes it over from whoever typed before.
     fn open<'a>(
         &'a self,

@@ -6,7 +6,6 @@
 use std::path::PathBuf;
 
 use fairway_controller::{Failure, ObjectKey, Requests};
-use fairway_machines_plan::view::Amount;
 use serde_json::Value;
 
 use crate::paths;
@@ -31,16 +30,6 @@ impl Place {
     /// The disk, a qcow2 file.
     pub(crate) fn disk(&self) -> PathBuf {
         fairway_machines_volumes::disk_path(&self.directory)
-    }
-}
-
-impl Claim {
-    /// Bytes that it has, by its own account.
-    pub(crate) fn capacity(&self) -> Option<u64> {
-        let text = &self.object["status"]["capacity"]["storage"];
-        serde_json::from_value::<Amount>(text.clone())
-            .ok()
-            .map(Amount::bytes)
     }
 }
 

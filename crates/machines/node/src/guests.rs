@@ -103,6 +103,7 @@ impl Node {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err hands over")]
 fn failed(error: MachineError) -> Refusal {
     Refusal::Failed(error.to_string())
 }

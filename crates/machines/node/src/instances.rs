@@ -90,7 +90,7 @@ impl Instances {
         let api: Api<Json> = Api::all_with(self.context.clients.every(), &resource);
         let this = Arc::clone(&self);
         watch::follow(api, Config::default(), self.shutdown.clone(), move |event| {
-            this.take(event)
+            this.take(event);
         })
         .await;
         let mut tasks = std::mem::take(&mut self.state().tasks);
@@ -267,7 +267,7 @@ async fn bury(found: Found, mut shutdown: Shutdown) {
             match found.remove() {
                 Ok(()) => return,
                 Err(error) => {
-                    tracing::warn!(%error, "the directory of a machine whose instance is gone is not removed")
+                    tracing::warn!(%error, "the directory of a machine whose instance is gone is not removed");
                 }
             }
         }

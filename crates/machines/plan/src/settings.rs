@@ -173,7 +173,16 @@ impl Settings {
     /// The settings in force in a workspace: the platform's, and from the workspace's own objects what concerns nobody else.
     ///
     /// Who rules a workspace must not open the host to its machines, nor let them take more of it than they were given.
+    ///
+    /// Whatever rollout strategy they name, a change waits for a restart: nodes do not plug into running machines yet.
     pub fn in_force(platform: &Sources, own: Option<&Sources>) -> Self {
+        Self {
+            live_update: false,
+            ..Self::said(platform, own)
+        }
+    }
+
+    fn said(platform: &Sources, own: Option<&Sources>) -> Self {
         let platform = Self::default().with(platform);
         let Some(own) = own else {
             return platform;

@@ -103,27 +103,6 @@ impl Preparing<'_> {
         Ok(prepared)
     }
 
-    /// Makes one disk ready, which came while the machine runs.
-    pub(crate) async fn single(&self, disk: &DiskPlan) -> Result<Prepared, NotReady> {
-        let mut prepared = Prepared::default();
-        let claim = match claim_of(&disk.source) {
-            None => None,
-            Some(name) => {
-                let claim = self.claim(name).await?;
-                if claim.place.is_none() {
-                    return Err(NotReady::Unbound(vec![name.to_owned()]));
-                }
-                Some(claim)
-            }
-        };
-        let objects = match is_files(&disk.source) {
-            true => self.objects().await?,
-            false => Objects::default(),
-        };
-        self.one(disk, claim, &objects, &mut prepared).await?;
-        Ok(prepared)
-    }
-
     async fn claim(&self, name: &str) -> Result<Claim, NotReady> {
         match claims::find(self.api, self.key, name).await {
             Ok(Some(claim)) => Ok(claim),

@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    fn planned(spec: serde_json::Value) -> MachinePlan {
+    fn planned(spec: &serde_json::Value) -> MachinePlan {
         use fairway_machines_plan::{plan, settings, view};
         let object = serde_json::json!({"metadata": {"name": "a", "namespace": "n"}, "spec": spec});
         let vmi = view::read("VirtualMachineInstance", &object).unwrap();
@@ -164,10 +164,10 @@ mod tests {
     fn variables_are_the_machines_own_and_stay() {
         let folder = tempfile::tempdir().unwrap();
         let facts = facts(folder.path());
-        let bios = planned(serde_json::json!({"domain": {"devices": {}}}));
+        let bios = planned(&serde_json::json!({"domain": {"devices": {}}}));
         assert_eq!(prepare(&bios, &facts, folder.path()), Ok(None));
         let secure =
-            planned(serde_json::json!({"domain": {"devices": {}, "firmware": {"bootloader": {"efi": {}}}}}));
+            planned(&serde_json::json!({"domain": {"devices": {}, "firmware": {"bootloader": {"efi": {}}}}}));
         let files = prepare(&secure, &facts, folder.path()).unwrap().unwrap();
         assert!(files.code.ends_with("secure.code"), "{files:?}");
         let own = folder.path().join(VARIABLES);
@@ -181,7 +181,7 @@ mod tests {
     async fn the_emulator_is_waited_for() {
         let folder = tempfile::tempdir().unwrap();
         let facts = facts(folder.path());
-        let plan = planned(serde_json::json!({"domain": {"devices": {"tpm": {}}}}));
+        let plan = planned(&serde_json::json!({"domain": {"devices": {"tpm": {}}}}));
         let tpm = Tpm::of(&plan, &facts, folder.path()).unwrap();
         let program = |script: &str| {
             let path = folder.path().join("swtpm");
@@ -193,7 +193,7 @@ mod tests {
         assert!(error.contains("exit status: 3"), "{error}");
         program("touch tpm.sock");
         tpm.start().await.unwrap();
-        let none = planned(serde_json::json!({"domain": {"devices": {}}}));
+        let none = planned(&serde_json::json!({"domain": {"devices": {}}}));
         assert!(Tpm::of(&none, &facts, folder.path()).is_none());
     }
 }

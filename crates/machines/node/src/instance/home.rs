@@ -36,7 +36,7 @@ const KEPT: [&str; 3] = [RECORD, names::LOG, names::SCROLLBACK];
 /// A file of a machine's directory could not be used.
 #[derive(Debug, thiserror::Error)]
 #[error("could not {doing} {}: {source}", .path.display())]
-pub struct HomeError {
+pub(crate) struct HomeError {
     doing: &'static str,
     path: PathBuf,
     source: io::Error,

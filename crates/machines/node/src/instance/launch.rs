@@ -11,7 +11,7 @@ use fairway_machines_plan::machine::MachinePlan;
 use fairway_machines_qemu::{Launch, names};
 
 /// Where a machine is reached, by the names that the driver of QEMU knows.
-pub fn sockets() -> Sockets {
+pub(crate) fn sockets() -> Sockets {
     Sockets {
         serial: names::SERIAL.to_owned(),
         agent: names::AGENT.to_owned(),
@@ -21,7 +21,7 @@ pub fn sockets() -> Sockets {
 }
 
 /// The start of a machine.
-pub fn launch(
+pub(crate) fn launch(
     program: &Path,
     directory: &Path,
     plan: &MachinePlan,

@@ -315,7 +315,7 @@ mod tests {
     fn labels_of_people_stay() {
         let made = node(&facts());
         assert_eq!(labels_to_change(&made, &facts()), None);
-        let mut found = made.clone();
+        let mut found = made;
         found["metadata"]["labels"]["zone"] = json!("a");
         found["metadata"]["labels"][SCHEDULABLE] = json!("false");
         let wanted = labels_to_change(&found, &facts()).unwrap();

@@ -134,7 +134,7 @@ pub(crate) fn fixed_of(template: &Value, revision: &Revision<'_>, settings: &Set
             remove(spec, &["domain", "devices", "disks"]);
         }
     }
-    if interfaces_can_change(revision) {
+    if settings.live_update && interfaces_can_change(revision) {
         spec.shift_remove("networks");
         remove(spec, &["domain", "devices", "interfaces"]);
     }

@@ -16,7 +16,7 @@ use super::*;
 
 const QEMU: &str = "qemu-system-x86_64";
 
-fn planned(spec: Value) -> MachinePlan {
+fn planned(spec: &Value) -> MachinePlan {
     let object = json!({"metadata": {"name": "web", "namespace": "shop"}, "spec": spec});
     let vmi = view::read("VirtualMachineInstance", &object).unwrap();
     let origin = Origin {
@@ -27,7 +27,7 @@ fn planned(spec: Value) -> MachinePlan {
 }
 
 fn many_devices() -> MachinePlan {
-    planned(json!({
+    planned(&json!({
         "architecture": "amd64",
         "domain": {
             "cpu": {"sockets": 1, "maxSockets": 2},
@@ -134,7 +134,7 @@ fn no_argument_has_two_owners() {
     let folder = tempfile::tempdir().unwrap();
     let mut host = Host {
         backings: BTreeMap::new(),
-        ..host(&planned(json!({"domain": {"devices": {}}})), folder.path())
+        ..host(&planned(&json!({"domain": {"devices": {}}})), folder.path())
     };
     for disk in &plan.disks {
         let backing = Backing {
