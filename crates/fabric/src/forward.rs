@@ -3,13 +3,14 @@
 //! The client's address goes along as the origin, so that NetworkPolicies judge who is really there. Connections are
 //! bounded; one over the bound is closed at once rather than left waiting.
 
-use std::net::IpAddr;
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::copy_bidirectional;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::sync::{Semaphore, mpsc};
 
 use crate::{Destination, Fabric, Origin};
 
@@ -59,6 +60,85 @@ pub async fn serve(listener: TcpListener, fabric: Arc<dyn Fabric>, target: Arc<d
             forward(client, fabric, to).await;
             drop(permit);
         });
+    }
+}
+
+/// Datagrams that wait for one client's talk, or for the port's turn.
+const WAITING: usize = 64;
+/// The largest datagram.
+const DATAGRAM: usize = 65_535;
+
+/// Forwards datagrams until the future is dropped. Each client has a talk of its own, which ends by itself when nobody has said
+/// anything for a while.
+pub async fn serve_datagrams(socket: UdpSocket, fabric: Arc<dyn Fabric>, target: Arc<dyn Target>) {
+    let socket = Arc::new(socket);
+    let mut talks: HashMap<SocketAddr, mpsc::Sender<Vec<u8>>> = HashMap::new();
+    let mut tasks = tokio::task::JoinSet::new();
+    let mut buffer = vec![0; DATAGRAM];
+    loop {
+        let (length, from) = tokio::select! {
+            Some(ended) = tasks.join_next() => {
+                if let Ok(client) = ended {
+                    talks.remove(&client);
+                }
+                continue;
+            }
+            received = socket.recv_from(&mut buffer) => match received {
+                Ok(received) => received,
+                // An error of an earlier datagram; the port itself is sound.
+                Err(error) => {
+                    tracing::debug!(%error, "a datagram could not be received");
+                    continue;
+                }
+            },
+        };
+        let datagram = buffer[..length].to_vec();
+        if let Some(talk) = talks.get(&from) {
+            // A full queue loses datagrams, as networks do.
+            let _ = talk.try_send(datagram);
+            continue;
+        }
+        let Some(mut to) = target.destination(from.ip().to_canonical()) else {
+            continue;
+        };
+        if talks.len() >= CONNECTIONS {
+            tracing::debug!(%from, "dropped a datagram: {CONNECTIONS} clients are being served");
+            continue;
+        }
+        to.origin = origin(from.ip());
+        let (send, receive) = mpsc::channel(WAITING);
+        let _ = send.try_send(datagram);
+        talks.insert(from, send);
+        let (fabric, socket) = (Arc::clone(&fabric), Arc::clone(&socket));
+        tasks.spawn(async move {
+            carry(&socket, from, receive, fabric, to).await;
+            from
+        });
+    }
+}
+
+async fn carry(
+    socket: &UdpSocket,
+    client: SocketAddr,
+    mut from_client: mpsc::Receiver<Vec<u8>>,
+    fabric: Arc<dyn Fabric>,
+    to: Destination,
+) {
+    let mut talk = match fabric.talk(to).await {
+        Ok(talk) => talk,
+        Err(error) => return tracing::debug!(error = %error, "dropped a client's datagrams"),
+    };
+    loop {
+        tokio::select! {
+            datagram = from_client.recv() => match datagram {
+                Some(datagram) => drop(talk.send.try_send(datagram)),
+                None => return,
+            },
+            answer = talk.receive.recv() => match answer {
+                Some(answer) => drop(socket.send_to(&answer, client).await),
+                None => return,
+            },
+        }
     }
 }
 

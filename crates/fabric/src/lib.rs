@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
 
 pub use plain::PlainTcp;
 
@@ -91,7 +92,25 @@ pub enum DialError {
     Closed { to: Destination },
 }
 
+/// Datagrams to a destination and back, each as it is. They may get lost; the talk ends when nobody has said anything for a
+/// while.
+#[derive(Debug)]
+pub struct Talk {
+    pub send: mpsc::Sender<Vec<u8>>,
+    pub receive: mpsc::Receiver<Vec<u8>>,
+}
+
 /// A way to reach guests and Services.
 pub trait Fabric: Send + Sync + 'static {
     fn dial(&self, to: Destination) -> BoxFuture<'_, Result<Box<dyn Connection>, DialError>>;
+
+    /// Begins to exchange datagrams.
+    fn talk(&self, to: Destination) -> BoxFuture<'_, Result<Talk, DialError>> {
+        Box::pin(async move {
+            Err(DialError::Unreachable {
+                to,
+                why: "datagrams are not carried here".into(),
+            })
+        })
+    }
 }

@@ -118,10 +118,7 @@ mod tests {
     fn flags_go_before_the_file() {
         let file = r#"{"nodeName": "a", "nodeAddresses": ["10.0.0.1"]}"#;
         let by_file = merged(file, &MachineFlags::default()).unwrap().unwrap();
-        assert_eq!(
-            (by_file.node.as_str(), by_file.addresses.len()),
-            ("a", 1)
-        );
+        assert_eq!((by_file.node.as_str(), by_file.addresses.len()), ("a", 1));
         let flags = MachineFlags {
             node_name: Some("b.example".to_owned()),
             node_addresses: vec!["0.0.0.0".parse().unwrap(), "::".parse().unwrap()],
@@ -157,7 +154,11 @@ mod tests {
     #[test]
     fn name_servers_are_read() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "# x\nsearch a\nnameserver 10.0.0.2\nnameserver ::1 \nnameserver x\n").unwrap();
+        std::fs::write(
+            file.path(),
+            "# x\nsearch a\nnameserver 10.0.0.2\nnameserver ::1 \nnameserver x\n",
+        )
+        .unwrap();
         let found: Vec<String> = resolvers(file.path()).iter().map(ToString::to_string).collect();
         assert_eq!(found, ["10.0.0.2:53", "[::1]:53"]);
         assert!(resolvers(Path::new("/nowhere")).is_empty());

@@ -57,7 +57,7 @@ pub(super) fn start(
     let host = match &config.machines {
         Some(config) => {
             let host = Host::start(&common, config, data);
-            let (guests, fabric) = (Arc::new(Nobody), host.wiring.fabric());
+            let (guests, fabric) = (Arc::new(host.node.clone()), host.wiring.fabric());
             serve(kernel, &common.clients, guests, fabric);
             host.run(common).boxed()
         }
@@ -138,7 +138,7 @@ impl Host {
             settings: common.settings.clone(),
         };
         Self {
-            node: Node::new(&config.node),
+            node: Node::new(&config.node, &data.machines()),
             wiring: Wiring::start(network, &common.shutdown),
             directory: data.machines(),
             images: data.images(),
@@ -151,7 +151,7 @@ impl Host {
         let volumes = fairway_machines_volumes::Options {
             clients: common.clients.clone(),
             node: self.config.node,
-            directory: self.directory.clone(),
+            directory: self.directory,
             images: self.images.clone(),
             allowed_hosts: hosts.clone(),
             keep_disks: None,
@@ -159,7 +159,7 @@ impl Host {
         };
         let node = fairway_machines_node::Options {
             clients: common.clients,
-            directory: self.directory,
+            address: self.config.addresses.first().copied().map(Into::into),
             program: PathBuf::from(QEMU),
             cables: Arc::new(self.wiring),
             disks: Arc::new(ContainerDisks::new(self.images, hosts)),

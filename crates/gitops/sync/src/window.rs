@@ -3,14 +3,12 @@
 //! An active `deny` window forbids; otherwise an active `allow` window allows; otherwise the mere existence of one forbids.
 //! A sync by hand may be let through, and one that began in time may be let finish.
 
-mod cron;
-
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use serde::Deserialize;
 
-pub use cron::{BadSchedule, Schedule};
+pub use fairway_text_cron::{BadSchedule, Schedule};
 
 use crate::retry::go_duration;
 

@@ -2,11 +2,12 @@
 //!
 //! - `machine`: VirtualMachines: their disks, sizes, instances, and what their status says.
 //! - `schedule`: instances without a node: a pure choice, and the controller that makes it.
+//! - `nodes`: nodes that are not heard of, and their machines.
 //! - `settings`: what `KubeVirt` and `HyperConverged` objects say, for every workspace.
 //! - `wake`: what is followed, and who looks again when something happens.
 //!
 //! Tasks: one watch for machines and one for instances over all workspaces, which keep of each what wakes others or takes
-//! room, and one for nodes, which are in the root; for the first machine or instance the watches of what they depend on
+//! room, and one each for nodes and their leases, which are in the root; for the first machine or instance the watches of what they depend on
 //! (disks, claims, sizes, settings), metadata only. Each controller takes keys from its queue. Channels: every watch writes
 //! keys into queues. Objects are read when they are worked on, so that an installation without machines holds next to
 //! nothing.
@@ -19,6 +20,7 @@
 
 mod conditions;
 mod machine;
+mod nodes;
 mod objects;
 mod schedule;
 mod settings;
@@ -32,9 +34,12 @@ use fairway_controller::served::Served;
 use fairway_controller::{ClientFactory, Controller, Manager, Metrics, Reach, Shutdown, WorkspaceId};
 
 use machine::Machines;
+use nodes::{Heard, Keeper};
 use schedule::scheduler::{Ground, Scheduler};
 use settings::SettingsOf;
 use wake::{Queues, Wake};
+
+pub use nodes::Patience;
 
 /// Who the engine is.
 pub const USER: &str = "system:serviceaccount:kube-system:fairway-machines-engine";
@@ -52,6 +57,11 @@ pub struct Options {
 
 /// Runs the engine until the end. Returns when what was under way is finished.
 pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
+    run_with(options, Patience::default(), metrics, shutdown).await;
+}
+
+/// The same, with another patience with nodes.
+pub async fn run_with(options: Options, patience: Patience, metrics: Arc<Metrics>, shutdown: Shutdown) {
     let mut manager = Manager::new(options.clients, metrics, shutdown.clone());
     let clients = manager.clients(USER);
     let served = options.served.unwrap_or_else(|| {
@@ -66,10 +76,12 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
         Cache::new(&Reach::One(WorkspaceId::root())),
         Cache::new(clients.reach()),
     ));
+    let heard = Arc::new(Heard::default());
     let wake = Arc::new(Wake::new(
         clients.clone(),
         served.changes(),
         Arc::clone(&ground),
+        Arc::clone(&heard),
         queues.clone(),
         Arc::clone(&settings),
         shutdown.clone(),
@@ -81,8 +93,12 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
     let machines = Controller::new("virtualmachine", queues.machines, machines).workers(WORKERS);
     manager.spawn(machines.run(manager.metrics(), shutdown.clone()));
     // One at a time, so that no room is given away twice.
-    let scheduler = Scheduler::new(clients, recorder, ground);
+    let scheduler = Scheduler::new(clients.clone(), recorder, Arc::clone(&ground));
     let scheduler = Controller::new("machine-scheduler", queues.unplaced, scheduler);
-    manager.spawn(scheduler.run(manager.metrics(), shutdown));
+    manager.spawn(scheduler.run(manager.metrics(), shutdown.clone()));
+    let recorder = Recorder::new(clients.clone(), "node-controller");
+    let keeper = Keeper::new(clients, recorder, ground, heard, patience);
+    let keeper = Controller::new("machine-nodes", queues.nodes, keeper);
+    manager.spawn(keeper.run(manager.metrics(), shutdown));
     manager.run().await;
 }

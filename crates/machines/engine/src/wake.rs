@@ -15,12 +15,15 @@ use fairway_controller::glimpse::Glimpse;
 use fairway_controller::kinds::{Kind, Kinds};
 use fairway_controller::watch::follow;
 use fairway_controller::{Clients, Metadata, ObjectKey, Queue, Shutdown, WorkspaceId};
+use fairway_machines_plan::node::LEASES;
 use futures::future::{BoxFuture, FutureExt as _};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim};
 use kube::api::{Api, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event};
 use tokio::sync::watch;
 
+use crate::nodes::Heard;
 use crate::objects::{CLUSTER_INSTANCETYPE, CLUSTER_PREFERENCE, INSTANCETYPE, PREFERENCE};
 use crate::schedule::instance::Instance;
 use crate::schedule::scheduler::Ground;
@@ -34,6 +37,8 @@ pub(crate) struct Queues {
     pub(crate) machines: Queue<ObjectKey>,
     /// Instances without a node.
     pub(crate) unplaced: Queue<ObjectKey>,
+    /// Nodes, by name.
+    pub(crate) nodes: Queue<String>,
 }
 
 /// Kinds that machines depend on, followed when there is a machine.
@@ -58,6 +63,7 @@ pub(crate) struct Wake {
     kinds: watch::Receiver<Arc<Kinds>>,
     machines: Cache<Machine>,
     ground: Arc<Ground>,
+    heard: Arc<Heard>,
     queues: Queues,
     settings: Arc<SettingsOf>,
     follows_more: AtomicBool,
@@ -69,6 +75,7 @@ impl Wake {
         clients: Clients,
         kinds: watch::Receiver<Arc<Kinds>>,
         ground: Arc<Ground>,
+        heard: Arc<Heard>,
         queues: Queues,
         settings: Arc<SettingsOf>,
         shutdown: Shutdown,
@@ -78,6 +85,7 @@ impl Wake {
             clients,
             kinds,
             ground,
+            heard,
             queues,
             settings,
             follows_more: AtomicBool::new(false),
@@ -87,7 +95,8 @@ impl Wake {
 
     /// The watches that there are from the start.
     pub(crate) fn follow(self: &Arc<Self>) -> Vec<BoxFuture<'static, ()>> {
-        let (machines, instances, nodes) = (Arc::clone(self), Arc::clone(self), Arc::clone(self));
+        let (machines, instances) = (Arc::clone(self), Arc::clone(self));
+        let (nodes, leases) = (Arc::clone(self), Arc::clone(self));
         let client = || self.clients.every();
         let end = || self.shutdown.clone();
         vec![
@@ -113,6 +122,13 @@ impl Wake {
                 watcher::Config::default(),
                 end(),
                 move |event| nodes.node(event),
+            )
+            .boxed(),
+            follow(
+                Api::<Lease>::namespaced(self.clients.root(), LEASES),
+                watcher::Config::default(),
+                end(),
+                move |event| leases.lease(&event),
             )
             .boxed(),
         ]
@@ -152,8 +168,13 @@ impl Wake {
             if before.as_ref().is_some_and(|it| makes_room(it, now.as_deref())) {
                 self.wake_unplaced(|_| true);
             }
-            if now.is_some_and(|it| it.node.is_empty()) {
+            if now.as_ref().is_some_and(|it| it.node.is_empty()) {
                 self.queues.unplaced.add(key.clone());
+            }
+            // Its node may be lost already.
+            let node = now.as_ref().map(|it| &it.node).filter(|it| !it.is_empty());
+            if let Some(node) = node.filter(|it| before.as_ref().is_none_or(|before| before.node != **it)) {
+                self.queues.nodes.add(node.to_string());
             }
             // An instance has its machine's name.
             self.queues.machines.add(key);
@@ -171,6 +192,16 @@ impl Wake {
             if before.is_none() || before != nodes.get(&key) {
                 self.wake_unplaced(|_| true);
             }
+            self.queues.nodes.add(key.name);
+        }
+    }
+
+    fn lease(&self, event: &Event<Lease>) {
+        let (Event::Apply(lease) | Event::InitApply(lease)) = event else {
+            return;
+        };
+        if let (true, Some(name)) = (self.heard.lease(lease), &lease.metadata.name) {
+            self.queues.nodes.add(name.clone());
         }
     }
 

@@ -20,7 +20,7 @@ use tokio::task::AbortHandle;
 
 use crate::state::{Core, Shared};
 
-pub(crate) use dial::{DialFailed, PATIENCE, dial};
+pub(crate) use dial::{DialFailed, PATIENCE, dial, talk};
 pub(crate) use outside::connect as connect_outside;
 
 /// Packets that wait for a flow. More are dropped; TCP sends them again.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fairway_dns::Server;
-use fairway_fabric::{Connection, Destination, DialError, Fabric, Origin};
+use fairway_fabric::{Connection, Destination, DialError, Fabric, Origin, Talk};
 use fairway_machines_frames::decide::Denied;
 use fairway_machines_frames::outside::{Judgement, Outside};
 use fairway_machines_frames::topology::{Contradiction, Plan, Topology};
@@ -61,6 +61,12 @@ enum Command {
         to: (Ipv4Addr, u16),
         origin: Option<Ipv4Addr>,
         done: oneshot::Sender<Result<DuplexStream, DialFailed>>,
+    },
+    Talk {
+        tenant: Tenant,
+        to: (Ipv4Addr, u16),
+        origin: Option<Ipv4Addr>,
+        done: oneshot::Sender<Result<Talk, Denied>>,
     },
     Count(oneshot::Sender<Counters>),
 }
@@ -153,21 +159,47 @@ impl Network {
         counted.await.ok()
     }
 
-    async fn connect(&self, to: Destination) -> Result<Box<dyn Connection>, DialError> {
-        let unreachable = |why: String| DialError::Unreachable { to: to.clone(), why };
-        let IpAddr::V4(address) = to.address else {
-            return Err(unreachable("machines have IPv4 addresses".into()));
+    /// Whose destination it is, where, and on whose behalf.
+    fn understood(&self, to: &Destination) -> Result<(Tenant, Ipv4Addr, Option<Ipv4Addr>), DialError> {
+        let unreachable = |why: &str| DialError::Unreachable {
+            to: to.clone(),
+            why: why.to_owned(),
         };
-        let tenant = self
-            .tenants
-            .find(&to.workspace)
-            .ok_or_else(|| unreachable("the workspace has no machine on this node".into()))?;
+        let IpAddr::V4(address) = to.address else {
+            return Err(unreachable("machines have IPv4 addresses"));
+        };
+        let tenant = self.tenants.find(&to.workspace);
+        let tenant = tenant.ok_or_else(|| unreachable("the workspace has no machine on this node"))?;
         let origin = match to.origin {
             Origin::Node => None,
             Origin::Client(IpAddr::V4(client)) => Some(client),
             // No IPv4 block allows an IPv6 client; an address that only an allowance for everybody covers stands for it.
             Origin::Client(IpAddr::V6(_)) => Some(Ipv4Addr::BROADCAST),
         };
+        Ok((tenant, address, origin))
+    }
+
+    async fn begin_talk(&self, to: Destination) -> Result<Talk, DialError> {
+        let (tenant, address, origin) = self.understood(&to)?;
+        let (done, begun) = oneshot::channel();
+        let command = Command::Talk {
+            tenant,
+            to: (address, to.port),
+            origin,
+            done,
+        };
+        let closed = || DialError::Closed { to: to.clone() };
+        self.commands.send(command).map_err(|_| closed())?;
+        let begun = begun.await.map_err(|_| closed())?;
+        begun.map_err(|denied| DialError::Unreachable {
+            why: denied.to_string(),
+            to,
+        })
+    }
+
+    async fn connect(&self, to: Destination) -> Result<Box<dyn Connection>, DialError> {
+        let unreachable = |why: String| DialError::Unreachable { to: to.clone(), why };
+        let (tenant, address, origin) = self.understood(&to)?;
         let (done, dialled) = oneshot::channel();
         let command = Command::Dial {
             tenant,
@@ -232,6 +264,10 @@ impl Fabric for Network {
     fn dial(&self, to: Destination) -> BoxFuture<'_, Result<Box<dyn Connection>, DialError>> {
         Box::pin(self.connect(to))
     }
+
+    fn talk(&self, to: Destination) -> BoxFuture<'_, Result<Talk, DialError>> {
+        Box::pin(self.begin_talk(to))
+    }
 }
 
 /// The thread: carries out commands until the handle is gone.
@@ -276,6 +312,14 @@ async fn run(core: Shared, mut commands: mpsc::UnboundedReceiver<Command>) {
                 origin,
                 done,
             }) => gateway::dial(&core, tenant, to, origin, done),
+            Some(Command::Talk {
+                tenant,
+                to,
+                origin,
+                done,
+            }) => {
+                let _ = done.send(gateway::talk(&core, tenant, to, origin));
+            }
             Some(Command::Count(done)) => {
                 let _ = done.send(core.borrow().counters());
             }

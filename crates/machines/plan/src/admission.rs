@@ -99,24 +99,32 @@ fn name(object: &Value) -> &str {
     text(object, "/metadata/name")
 }
 
-/// Whether two values mean the same to Go: nothing, null and what is empty are alike.
+/// Fields that are structures in Go, which writes them although they are empty. Of others, `{}` says something:
+/// `masquerade: {}`.
+const STRUCTURES: [&str; 4] = ["devices", "domain", "metadata", "resources"];
+
+/// Whether two values mean the same to Go: nothing, null and an empty list are alike.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Object(left), Value::Object(right)) => {
-            let of = |map: &serde_json::Map<String, Value>, key: &String| {
-                map.get(key).cloned().unwrap_or(Value::Null)
-            };
-            let keys = left.keys().chain(right.keys());
-            keys.into_iter().all(|key| same(&of(left, key), &of(right, key)))
+            let mut keys = left.keys().chain(right.keys());
+            keys.all(|key| match (left.get(key), right.get(key)) {
+                (Some(one), Some(other)) => same(one, other),
+                (one, other) => one.or(other).is_none_or(|value| {
+                    let is_structure = STRUCTURES.contains(&key.as_str());
+                    is_empty(value) && (is_structure || !value.is_object())
+                }),
+            })
         }
         (Value::Array(left), Value::Array(right)) => {
             left.len() == right.len() && left.iter().zip(right).all(|(one, other)| same(one, other))
         }
-        (Value::Null, other) | (other, Value::Null) => is_empty(other),
+        (Value::Null, other) | (other, Value::Null) => is_empty(other) && !other.is_object(),
         (one, other) => one == other,
     }
 }
 
+/// Whether there is nothing in a value.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -126,7 +134,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// What is wrong, as a list of it.
+/// One thing that is wrong.
 fn cause(kind: CauseType, field: impl Into<String>, message: impl Into<String>) -> Cause {
     Cause {
         kind,

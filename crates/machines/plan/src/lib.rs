@@ -32,3 +32,4 @@ pub mod settings;
 pub mod unsupported;
 pub mod validate;
 pub mod view;
+pub mod why;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::view::Amount;
 
@@ -84,6 +84,62 @@ impl Sources {
                 .into_iter()
                 .filter(|object| object["metadata"]["name"] == HYPERCONVERGED_NAME)
                 .min_by_key(age),
+        }
+    }
+}
+
+/// How machines are moved. It is the platform's business, as nodes are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MigrationSettings {
+    /// How many at once.
+    pub parallel: usize,
+    /// How many at once away from a node.
+    pub parallel_outbound: usize,
+    /// Taint of nodes that are to be emptied.
+    pub drain_taint: String,
+    /// All of it, as a migration's state says it.
+    pub configuration: Value,
+}
+
+impl Sources {
+    /// How machines are moved.
+    pub fn migrations(&self) -> MigrationSettings {
+        // Upstream's defaults, but that guests that write faster than memory can be sent are slowed down: those that are
+        // emulated would not arrive.
+        let mut all = json!({
+            "allowAutoConverge": true,
+            "allowPostCopy": false,
+            "bandwidthPerMigration": "0Mi",
+            "completionTimeoutPerGiB": 150,
+            "disableTLS": false,
+            "nodeDrainTaintKey": crate::node::DRAIN_TAINT,
+            "parallelMigrationsPerCluster": 5,
+            "parallelOutboundMigrationsPerNode": 2,
+            "progressTimeout": 150,
+            "unsafeMigrationOverride": false,
+        });
+        let own = self
+            .kubevirt
+            .as_ref()
+            .map(|it| &it["spec"]["configuration"]["migrations"]);
+        // The operator has the last word.
+        let operator = self
+            .hyperconverged
+            .as_ref()
+            .map(|it| &it["spec"]["liveMigrationConfig"]);
+        let said = own.into_iter().chain(operator).filter_map(Value::as_object);
+        for (field, value) in said.flatten().filter(|(_, value)| !value.is_null()) {
+            all[field] = value.clone();
+        }
+        let number = |field: &str| {
+            let number = all[field].as_u64().and_then(|it| usize::try_from(it).ok());
+            number.unwrap_or(1).max(1)
+        };
+        MigrationSettings {
+            parallel: number("parallelMigrationsPerCluster"),
+            parallel_outbound: number("parallelOutboundMigrationsPerNode"),
+            drain_taint: all["nodeDrainTaintKey"].as_str().unwrap_or_default().to_owned(),
+            configuration: all,
         }
     }
 }
@@ -247,7 +303,6 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn a_kubevirt_object_says_what_differs() {
@@ -317,6 +372,23 @@ mod tests {
         assert_eq!(settings, expected);
         let settings = Settings::in_force(&platform, None);
         assert_eq!(settings.cpu_model.as_deref(), Some("Haswell"));
+    }
+
+    #[test]
+    fn how_machines_are_moved() {
+        let plain = Sources::default().migrations();
+        assert_eq!((plain.parallel, plain.parallel_outbound), (5, 2));
+        assert_eq!(plain.drain_taint, "kubevirt.io/drain");
+        let migrations = json!({"parallelMigrationsPerCluster": 8, "bandwidthPerMigration": "64Mi", "nodeDrainTaintKey": "x/drain"});
+        let kubevirt = json!({"spec": {"configuration": {"migrations": migrations}}});
+        let operator = json!({
+            "metadata": {"name": HYPERCONVERGED_NAME},
+            "spec": {"liveMigrationConfig": {"parallelMigrationsPerCluster": 3, "parallelOutboundMigrationsPerNode": 0}},
+        });
+        let said = Sources::of([kubevirt], [operator]).migrations();
+        assert_eq!((said.parallel, said.parallel_outbound), (3, 1));
+        assert_eq!(said.drain_taint, "x/drain");
+        assert_eq!(said.configuration["bandwidthPerMigration"], "64Mi");
     }
 
     #[test]

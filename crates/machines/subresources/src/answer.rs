@@ -28,13 +28,18 @@ pub(crate) fn png(picture: Vec<u8>) -> Response<Body> {
     response
 }
 
+pub(crate) fn text(text: String) -> Response<Body> {
+    let mut response = Response::new(full(text));
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    response
+}
+
 pub(crate) fn refused(refusal: &Refusal) -> Response<Body> {
     let status = StatusCode::from_u16(refusal.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     if refusal.is_text {
-        let mut response = Response::new(full(refusal.message.clone()));
+        let mut response = text(refusal.message.clone());
         *response.status_mut() = status;
-        let text = HeaderValue::from_static("text/plain; charset=utf-8");
-        response.headers_mut().insert(header::CONTENT_TYPE, text);
         return response;
     }
     json(status, &refusal.status())

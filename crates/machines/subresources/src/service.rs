@@ -152,7 +152,8 @@ impl Hands {
             }
             (_, "console" | "vnc" | "portforward" | "usbredir" | "vsock") => {
                 let handshake = handshake(&request);
-                self.stream(&asked, handshake).await
+                let query = request.uri().query().unwrap_or_default().to_owned();
+                self.stream(&asked, handshake, &query).await
             }
             (resource, _) => {
                 let of_machine = resource == "virtualmachines";

@@ -159,8 +159,9 @@ async fn inward(
             Ok(Event::End) => Note::Gone,
             Err(error) => Note::Wrong(error.code(), error.to_string()),
         };
-        let _ = machine.shutdown().await;
+        // Told first, lest what the machine says to its end be taken for the reason.
         let _ = note.send(last).await;
+        let _ = machine.shutdown().await;
         return;
     }
 }
@@ -181,21 +182,8 @@ async fn outward(
     let mut waits: Option<Instant> = None;
     loop {
         let sent = tokio::select! {
-            read = machine.read(&mut piece) => match read {
-                Ok(0) if manner.hangs_up => break,
-                Ok(0) => {
-                    let _ = client.close(code::NORMAL, "").await;
-                    break;
-                }
-                Ok(count) => {
-                    waits = waits.map(|_| Instant::now());
-                    client.data(&piece[..count]).await
-                }
-                Err(error) => {
-                    let _ = client.close(code::FAILED, &format!("the machine broke off: {error}")).await;
-                    break;
-                }
-            },
+            // What is to be said about the connection is little, and comes before its data.
+            biased;
             note = notes.recv() => match note {
                 Some(Note::Pong(payload)) => client.pong(&payload).await,
                 Some(Note::EndOfInput) => {
@@ -217,6 +205,21 @@ async fn outward(
                 Some(_) => Ok(()),
                 None if pulse.silent_for() >= manner.silence => break,
                 None => client.ping().await,
+            },
+            read = machine.read(&mut piece) => match read {
+                Ok(0) if manner.hangs_up => break,
+                Ok(0) => {
+                    let _ = client.close(code::NORMAL, "").await;
+                    break;
+                }
+                Ok(count) => {
+                    waits = waits.map(|_| Instant::now());
+                    client.data(&piece[..count]).await
+                }
+                Err(error) => {
+                    let _ = client.close(code::FAILED, &format!("the machine broke off: {error}")).await;
+                    break;
+                }
             },
         };
         if sent.is_err() {

@@ -18,6 +18,8 @@ mod leaving;
 mod reclaiming;
 mod telling;
 
+pub(crate) use telling::reference;
+
 use std::sync::Arc;
 use std::time::Duration;
 

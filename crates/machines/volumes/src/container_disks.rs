@@ -3,9 +3,20 @@
 //! A disk is fetched once and kept in the cache of images by what it is, so that a second machine shares its blocks.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use fairway_machines_image::import::DEFAULT_MAX_SIZE;
 use fairway_machines_image::{Image, ImageError};
-use fairway_outbound::AllowedHosts;
+use fairway_outbound::{AllowedHosts, Outbound};
+use fairway_registry::{Credentials, Digest, Reference};
+
+use crate::alone::Alone;
+use crate::images::Images;
+use crate::origin::blocking;
+use crate::pull::{Pull, PullError};
+
+/// What images of this host begin with.
+const LOCAL: &str = "fairway-images/";
 
 /// When a registry is asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -104,24 +115,93 @@ impl ContainerDiskError {
 /// Fetches disks out of container images. Making one costs nothing: the cache is opened when the first disk is asked for.
 #[derive(Debug)]
 pub struct ContainerDisks {
-    images: PathBuf,
-    allowed_hosts: AllowedHosts,
+    images: Arc<Images>,
+    outbound: Arc<Outbound>,
+    /// Who fetches an image lets others wait.
+    alone: Alone,
 }
 
 impl ContainerDisks {
     /// Keeps disks in the cache in this directory.
     pub fn new(images: PathBuf, allowed_hosts: AllowedHosts) -> Self {
         Self {
-            images,
-            allowed_hosts,
+            images: Arc::new(Images::new(images)),
+            outbound: Arc::new(Outbound::new(allowed_hosts)),
+            alone: Alone::default(),
         }
     }
 
     /// The disk, as an image over which machines have layers of their own (`fairway_machines_image::overlay::over`).
+    ///
+    /// `fairway-images/NAME` is an image of this host by its name, and no registry is asked. For others the policy says when the
+    /// registry is asked. What was fetched with other credentials is not there for who asks without asking: the registry decides who
+    /// may have it.
     pub async fn fetch(&self, wanted: &ContainerDisk<'_>) -> Result<Image, ContainerDiskError> {
-        let _ = (&self.images, &self.allowed_hosts);
-        Err(ContainerDiskError::NeverPull(wanted.image.to_owned()))
+        let image = wanted.image.to_owned();
+        let unusable = |source: ImageError| ContainerDiskError::Disk {
+            image: image.clone(),
+            source,
+        };
+        let text = wanted.image.strip_prefix("docker://").unwrap_or(wanted.image);
+        let images = Arc::clone(&self.images);
+        let cache = blocking(move || images.open()).await.map_err(unusable)?;
+        if let Some(name) = text.strip_prefix(LOCAL) {
+            let name = name.split(':').next().unwrap_or(name);
+            return cache.get(name).map_err(unusable);
+        }
+        let wrong = |why: String| ContainerDiskError::Reference {
+            image: image.clone(),
+            why,
+        };
+        let reference = Reference::parse(text).map_err(wrong)?;
+        let secret = wanted.secret.unwrap_or_default();
+        let key = known_as(&reference, wanted.path, secret);
+        let _alone = self.alone.with(&key).await;
+        if wanted.pull_policy != PullPolicy::Always
+            && let Some(kept) = cache.kept(&key).map_err(unusable)?
+        {
+            return Ok(kept);
+        }
+        if wanted.pull_policy == PullPolicy::Never {
+            return Err(ContainerDiskError::NeverPull(image));
+        }
+        let credentials = match wanted.secret {
+            Some(secret) => {
+                Credentials::find(secret, &reference).map_err(|why| ContainerDiskError::Pull {
+                    image: image.clone(),
+                    why,
+                    is_final: true,
+                })?
+            }
+            None => None,
+        };
+        let pull = Pull {
+            reference,
+            path: wanted.path.map(str::to_owned),
+            credentials,
+            outbound: Arc::clone(&self.outbound),
+            is_insecure: false,
+        };
+        let pulled = pull.pull(&cache, DEFAULT_MAX_SIZE, &Arc::default()).await;
+        let pulled = pulled.map_err(|error| match error {
+            PullError::Registry(error) => ContainerDiskError::Pull {
+                image: image.clone(),
+                is_final: error.is_final(),
+                why: error.to_string(),
+            },
+            PullError::Image(source) => unusable(source),
+        })?;
+        cache.keep(&key, pulled).map_err(unusable)
     }
+}
+
+/// Under what a disk is found again without asking: by whom it was fetched is part of it.
+fn known_as(reference: &Reference, path: Option<&str>, secret: &[u8]) -> String {
+    let secret = Digest::of(secret);
+    let path = path.unwrap_or_default();
+    Digest::of(format!("reference {reference} {path} {secret}").as_bytes())
+        .hex()
+        .to_owned()
 }
 
 #[cfg(test)]

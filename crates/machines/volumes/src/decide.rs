@@ -2,7 +2,9 @@
 //! should be comes out.
 
 pub(crate) mod claim;
+pub(crate) mod data_source;
 pub(crate) mod fitting;
+pub(crate) mod import_cron;
 pub(crate) mod owner;
 pub(crate) mod reclaim;
 pub(crate) mod source;

@@ -6,13 +6,18 @@
 //!
 //! It must not know QEMU or machines that run.
 
+mod alone;
 mod claims;
 mod container_disks;
+mod data_sources;
 mod decide;
 mod fill;
+mod images;
+mod import_crons;
 mod names;
 mod origin;
 mod place;
+mod pull;
 mod uses;
 mod view;
 mod world;
@@ -26,9 +31,13 @@ use fairway_controller::events::Recorder;
 use fairway_controller::served::Served;
 use fairway_controller::{ClientFactory, Controller, Manager, Metrics, Shutdown};
 use fairway_outbound::AllowedHosts;
+use tokio::sync::Notify;
 
 use claims::Claims;
+use data_sources::DataSources;
 use fill::Fills;
+use images::Images;
+use import_crons::ImportCrons;
 use origin::Origins;
 use place::Place;
 use world::{Queues, World};
@@ -68,6 +77,9 @@ pub struct Options {
     pub allowed_hosts: AllowedHosts,
     /// How long disks are kept of machines that Git pruned; if nobody says so, as long as their tombstones.
     pub keep_disks: Option<Duration>,
+    /// Whether this is the control plane, and not only one more node: it looks after DataSources and DataImportCrons, and publishes its
+    /// images.
+    pub is_control_plane: bool,
     /// What is served here, if somebody follows it already.
     pub served: Option<Served>,
 }
@@ -93,10 +105,11 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
     };
     let queues = Queues::default();
     let world = Arc::new(World::new(manager.reach(), queues.clone()));
-    let place = Arc::new(Place::new(&options.directory, options.images));
+    let place = Arc::new(Place::new(options.directory));
+    let images = Arc::new(Images::new(options.images));
     let origins = Arc::new(Origins::new(
         clients.clone(),
-        Arc::clone(&place),
+        (Arc::clone(&place), Arc::clone(&images)),
         options.node.clone(),
         options.allowed_hosts,
     ));
@@ -106,7 +119,7 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
         recorder: Recorder::new(clients.clone(), COMPONENT),
         node: options.node,
         place,
-        origins,
+        origins: Arc::clone(&origins),
         fills: Arc::clone(&fills),
         world: Arc::clone(&world),
         keep_disks: options.keep_disks,
@@ -119,7 +132,29 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
         move |change| world.take(change),
     ));
     let controller = Controller::new("volumes", queues.claims, claims).workers(WORKERS);
-    manager.spawn(controller.run(manager.metrics(), shutdown));
+    manager.spawn(controller.run(manager.metrics(), shutdown.clone()));
+    if options.is_control_plane {
+        let published = Arc::new(Notify::new());
+        manager.spawn(data_sources::publish(
+            clients.clone(),
+            images,
+            Arc::clone(&published),
+            shutdown.clone(),
+        ));
+        let sources = DataSources {
+            clients: clients.clone(),
+            published,
+        };
+        let controller = Controller::new("data-sources", queues.data_sources, sources);
+        manager.spawn(controller.run(manager.metrics(), shutdown.clone()));
+        let crons = ImportCrons {
+            recorder: Recorder::new(clients.clone(), COMPONENT),
+            clients,
+            origins,
+        };
+        let controller = Controller::new("data-import-crons", queues.import_crons, crons).workers(2);
+        manager.spawn(controller.run(manager.metrics(), shutdown));
+    }
     manager.run().await;
     fills.end();
 }

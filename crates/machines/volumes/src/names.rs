@@ -49,3 +49,18 @@ pub(crate) const NOT_COPIED: [&str; 4] = [
     "kcp.io/cluster",
     POPULATED_FOR,
 ];
+
+/// On what a DataImportCron made: which.
+pub(crate) const CRON: &str = "cdi.kubevirt.io/dataImportCron";
+/// Whether it goes with its cron.
+pub(crate) const CRON_CLEANUP: &str = "cdi.kubevirt.io/dataImportCron.cleanup";
+pub(crate) const DESIRED_DIGEST: &str = "cdi.kubevirt.io/storage.import.sourceDesiredDigest";
+pub(crate) const NEXT_CRON_TIME: &str = "cdi.kubevirt.io/storage.import.nextCronTime";
+pub(crate) const LAST_CRON_TIME: &str = "cdi.kubevirt.io/storage.import.lastCronTime";
+pub(crate) const LAST_USE_TIME: &str = "cdi.kubevirt.io/storage.import.lastUseTime";
+pub(crate) const IMMEDIATE_BINDING: &str = "cdi.kubevirt.io/storage.bind.immediate.requested";
+/// Labels about the size that suits an image; they go along with it.
+pub(crate) const INSTANCETYPE_LABELS: &str = "instancetype.kubevirt.io/";
+/// On a DataSource that stands for an image of this host.
+pub(crate) const IMAGE: &str = "fairway.dev/image";
+pub(crate) const IMAGE_DIGEST: &str = "fairway.dev/image-digest";

@@ -2,20 +2,23 @@
 
 mod claims;
 mod http;
+mod registry;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use fairway_controller::{Clients, Failure, ObjectKey, Requests};
 use fairway_machines_image::{Image, ImageError};
 use fairway_outbound::{AllowedHosts, Outbound};
 
 use crate::IMAGES_NAMESPACE;
+use crate::alone::Alone;
 use crate::decide::fitting;
 use crate::decide::source::Source;
 use crate::decide::status::Told;
 use crate::fill::{FillError, Progress};
+use crate::images::Images;
 use crate::place::{Content, Place};
+use crate::pull::Pull;
 use crate::view::{self, Named};
 
 pub(crate) use http::Fetch;
@@ -30,6 +33,8 @@ pub(crate) enum Origin {
     Here { content: Content, size: Option<u64> },
     /// A file on the web.
     Http(Fetch),
+    /// A disk in a container image.
+    Registry(Box<Pull>),
     /// Whatever is sent.
     Upload,
     /// Something is missing, which may come.
@@ -71,27 +76,29 @@ pub(crate) struct Target {
 pub(crate) struct Origins {
     clients: Clients,
     pub(crate) place: Arc<Place>,
+    pub(crate) images: Arc<Images>,
     node: String,
     allowed_hosts: AllowedHosts,
     outbound: Arc<Outbound>,
-    /// Who fetches an address lets others wait, who then find what he fetched.
-    fetching: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
+    /// Who fetches something lets others wait.
+    alone: Alone,
 }
 
 impl Origins {
     pub(crate) fn new(
         clients: Clients,
-        place: Arc<Place>,
+        (place, images): (Arc<Place>, Arc<Images>),
         node: String,
         allowed_hosts: AllowedHosts,
     ) -> Self {
         Self {
             clients,
             place,
+            images,
             node,
             outbound: Arc::new(Outbound::new(allowed_hosts.clone())),
             allowed_hosts,
-            fetching: Mutex::default(),
+            alone: Alone::default(),
         }
     }
 
@@ -118,7 +125,7 @@ impl Origins {
             }),
             Source::Upload => Ok(Origin::Upload),
             Source::Http(http) => self.http(&requests, claim, http).await,
-            Source::Registry(_) => Ok(Origin::Refused("registries are not supported".to_owned())),
+            Source::Registry(registry) => self.registry(&requests, claim, registry).await,
             Source::Claim(named) => self.claim(&requests, claim, named, noted).await,
             Source::Snapshot(_) => Ok(Origin::Refused("snapshots are not supported".to_owned())),
             Source::Reference(named) => self.data_source(&requests, claim, named, noted).await,
@@ -175,8 +182,8 @@ impl Origins {
 
     /// An image that everybody may start from.
     async fn image(&self, named: &Named) -> Result<Origin, Failure> {
-        let (place, name) = (Arc::clone(&self.place), named.name.clone());
-        let found = blocking(move || place.cache()?.find(&name)).await;
+        let (images, name) = (Arc::clone(&self.images), named.name.clone());
+        let found = blocking(move || images.open()?.find(&name)).await;
         match found {
             Ok(Some(image)) => Ok(Origin::Here {
                 size: Some(image.virtual_size),
@@ -214,6 +221,10 @@ impl Origins {
                 let image = self.fetch(&fetch, target.size, progress).await?;
                 Self::make_from(target, image).await
             }
+            Origin::Registry(pull) => {
+                let image = self.pull(&pull, target.size, &progress).await?;
+                Self::make_from(target, image).await
+            }
             Origin::Upload => Err(FillError::passing("nothing was sent yet")),
             Origin::Waits(told) | Origin::Asks(told) => Err(FillError::passing(told.message)),
             Origin::Refused(why) => Err(FillError::last(why)),
@@ -224,23 +235,6 @@ impl Origins {
     pub(crate) async fn make_from(target: Target, image: Image) -> Result<(), FillError> {
         let size = Some(image.virtual_size);
         Self::make(target, Content::Image(Box::new(image)), size).await
-    }
-
-    /// Waits until nobody else fetches the same.
-    async fn alone(&self, address: &str) -> tokio::sync::OwnedMutexGuard<()> {
-        let lock = {
-            let mut fetching = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
-            fetching.retain(|_, lock| lock.strong_count() > 0);
-            match fetching.get(address).and_then(Weak::upgrade) {
-                Some(lock) => lock,
-                None => {
-                    let lock = Arc::new(tokio::sync::Mutex::new(()));
-                    fetching.insert(address.to_owned(), Arc::downgrade(&lock));
-                    lock
-                }
-            }
-        };
-        lock.lock_owned().await
     }
 }
 

@@ -12,11 +12,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use fairway_controller::WorkspaceId;
-use fairway_machines_image::{Cache, Image, ImageError, overlay};
+use fairway_machines_image::{Image, ImageError, overlay};
 
 /// The disk and what lies behind it are named after this.
 const DISK: &str = "disk";
@@ -34,12 +33,10 @@ pub(crate) enum Content {
     Volume(PathBuf),
 }
 
-/// Where volumes and images of this host are.
+/// Where volumes of this host are.
 #[derive(Debug)]
 pub(crate) struct Place {
-    volumes: PathBuf,
-    images: PathBuf,
-    cache: Mutex<Option<Cache>>,
+    machines: PathBuf,
 }
 
 /// The directory of a volume: of `machines`, the directory in which a node keeps what belongs to machines.
@@ -48,28 +45,13 @@ pub fn volume_directory(machines: &Path, workspace: &WorkspaceId, volume: &str) 
 }
 
 impl Place {
-    pub(crate) fn new(machines: &Path, images: PathBuf) -> Self {
-        Self {
-            volumes: machines.to_owned(),
-            images,
-            cache: Mutex::new(None),
-        }
+    pub(crate) fn new(machines: PathBuf) -> Self {
+        Self { machines }
     }
 
     /// The directory of a volume.
     pub(crate) fn directory(&self, workspace: &WorkspaceId, volume: &str) -> PathBuf {
-        volume_directory(&self.volumes, workspace, volume)
-    }
-
-    /// The cache of images, opened when it is needed first.
-    pub(crate) fn cache(&self) -> Result<Cache, ImageError> {
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(cache) = cache.as_ref() {
-            return Ok(cache.clone());
-        }
-        let opened = Cache::open(&self.images)?;
-        *cache = Some(opened.clone());
-        Ok(opened)
+        volume_directory(&self.machines, workspace, volume)
     }
 
     /// Bytes of the disk in a directory; nothing if there is none.

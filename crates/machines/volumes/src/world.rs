@@ -115,6 +115,16 @@ impl World {
         for key in self.data_volumes.take(event, |object| waiting(&object.value)) {
             self.queues.claims.add(key.clone());
             self.wake_cron_of(&key);
+            self.wake_sources_of(&key);
+        }
+    }
+
+    /// DataSources that stand for a claim, or for the DataVolume of its name.
+    fn wake_sources_of(&self, key: &ObjectKey) {
+        for (source, held) in self.data_sources.of_workspace(&key.workspace) {
+            if held.as_ref().as_ref().is_some_and(|held| is_named(held, key)) {
+                self.queues.data_sources.add(source);
+            }
         }
     }
 
@@ -149,11 +159,8 @@ impl World {
         };
         for key in self.claims.take(event, pending) {
             self.wake_clones_of(&key);
-            for (source, held) in self.data_sources.of_workspace(&key.workspace) {
-                if held.as_ref().as_ref().is_some_and(|held| is_named(held, &key)) {
-                    self.queues.data_sources.add(source);
-                }
-            }
+            self.wake_cron_of(&key);
+            self.wake_sources_of(&key);
             self.queues.claims.add(key);
         }
     }

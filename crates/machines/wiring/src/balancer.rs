@@ -179,15 +179,14 @@ impl Reconcile<ObjectKey> for Balancers {
         };
         let service = Service::read(&object);
         match decision.filter(|_| is_ours(&service)) {
-            Some(Decision::Has(address)) => {
-                if service.balancer.addresses != [address] {
-                    self.write(&requests, key, &object, &[address]).await?;
-                    self.note(key, address);
-                    let message = format!("Assigned IP [{:?}]", address.to_string());
-                    self.record(key, &service, Severity::Normal, "IPAllocated", message)
-                        .await;
-                }
+            Some(Decision::Has(address)) if service.balancer.addresses != [address] => {
+                self.write(&requests, key, &object, &[address]).await?;
+                self.note(key, address);
+                let message = format!("Assigned IP [{:?}]", address.to_string());
+                self.record(key, &service, Severity::Normal, "IPAllocated", message)
+                    .await;
             }
+            Some(Decision::Has(_)) => {}
             Some(Decision::None(why)) => {
                 if !service.balancer.addresses.is_empty() {
                     self.write(&requests, key, &object, &[]).await?;
@@ -196,12 +195,14 @@ impl Reconcile<ObjectKey> for Balancers {
                     .await;
             }
             // No load balancer any more: what we gave it goes. With a class it is somebody else's.
-            None if !service.is_deleting && service.balancer.class.is_none() => {
-                if !is_ours(&service) && !service.balancer.addresses.is_empty() {
+            None => {
+                let is_left = !service.balancer.addresses.is_empty();
+                let is_nobodys =
+                    !service.is_deleting && service.balancer.class.is_none() && !is_ours(&service);
+                if is_left && is_nobodys {
                     self.write(&requests, key, &object, &[]).await?;
                 }
             }
-            None => {}
         }
         Ok(Outcome::Done)
     }

@@ -54,7 +54,7 @@ pub(crate) fn start(options: NodeOptions, shutdown: &Shutdown) -> Arc<Shared> {
     if let Some(served) = options.served.clone() {
         let (pools, painter) = (Arc::clone(&shared.pools), Arc::clone(&shared));
         let follow = pools::follow(pools, clients.clone(), served, shutdown.clone(), move || {
-            painter.wake.notify_one()
+            painter.wake.notify_one();
         });
         tokio::spawn(shared.needed.then(shutdown.clone(), follow));
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fairway_api::kubevirt::VIRTUAL_MACHINE_INSTANCE;
 use fairway_controller::{ObjectKey, Shutdown};
-use fairway_fabric::{Connection, Destination, DialError, Fabric};
+use fairway_fabric::{Connection, Destination, DialError, Fabric, Talk};
 use futures::future::BoxFuture;
 
 use crate::Card;
@@ -131,9 +131,25 @@ impl Fabric for Wiring {
                 Some(network) => network.dial(to).await,
                 None => Err(DialError::Unreachable {
                     to,
-                    why: "no machine runs on this node".into(),
+                    why: NO_SWITCH.into(),
+                }),
+            }
+        })
+    }
+
+    fn talk(&self, to: Destination) -> BoxFuture<'_, Result<Talk, DialError>> {
+        let network = self.0.network.load_full();
+        Box::pin(async move {
+            match network {
+                Some(network) => network.talk(to).await,
+                None => Err(DialError::Unreachable {
+                    to,
+                    why: NO_SWITCH.into(),
                 }),
             }
         })
     }
 }
+
+/// Why nothing is reached.
+const NO_SWITCH: &str = "no machine runs on this node";

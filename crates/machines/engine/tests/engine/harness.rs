@@ -14,7 +14,7 @@ use fairway_kernel_apiserver::{Kernel, KernelOptions, bootstrap, object};
 use fairway_kernel_authz::UserInfo;
 use fairway_kernel_store::value::{self, KeyRing};
 use fairway_kernel_store::{MemoryStore, Op, Txn};
-use fairway_machines_engine::{Options, run};
+use fairway_machines_engine::{Options, Patience, run_with};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -62,6 +62,7 @@ pub(crate) struct World {
     pub(crate) root: Requests,
     pub(crate) host: Host,
     pub(crate) kernel: Arc<Kernel>,
+    pub(crate) patience: Patience,
     factory: ClientFactory,
     metrics: Arc<Metrics>,
     running: Option<(ShutdownTrigger, JoinHandle<()>)>,
@@ -112,6 +113,11 @@ impl World {
 
             factory,
             metrics: Arc::default(),
+            // Most scenarios have nodes without leases.
+            patience: Patience {
+                grace: Duration::from_secs(3600),
+                ..Patience::default()
+            },
             running: None,
             _kept: (end, folder),
         };
@@ -129,7 +135,7 @@ impl World {
             clients: self.factory.clone(),
             served: Some(served),
         };
-        let engine = run(options, Arc::clone(&self.metrics), shutdown);
+        let engine = run_with(options, self.patience, Arc::clone(&self.metrics), shutdown);
         let task = tokio::spawn(async move {
             tokio::join!(keeping, engine);
         });

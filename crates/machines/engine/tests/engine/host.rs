@@ -73,6 +73,21 @@ impl Host {
         self.state.lock().unwrap().nodes.remove(name);
     }
 
+    /// A node renews its lease, as long as somebody works on it.
+    pub(crate) fn keep_renewing(&self, name: &str) {
+        let (root, state, name) = (self.root.clone(), Arc::clone(&self.state), name.to_owned());
+        tokio::spawn(async move {
+            let path = format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}");
+            for round in 0_u64.. {
+                if state.lock().unwrap().nodes.contains(&name) {
+                    let time = format!("2026-01-01T00:00:00.{:06}Z", round % 1_000_000);
+                    let _ = root.merge(&path, &json!({"spec": {"renewTime": time}})).await;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        });
+    }
+
     /// Somebody works on a node again.
     pub(crate) fn join_again(&self, name: &str) {
         self.state.lock().unwrap().nodes.insert(name.to_owned());

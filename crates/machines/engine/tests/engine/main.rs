@@ -12,6 +12,7 @@ mod deletion;
 mod disks;
 mod harness;
 mod host;
+mod nodes;
 mod placement;
 mod sizes;
 mod strategies;

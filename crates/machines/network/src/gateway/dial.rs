@@ -3,13 +3,14 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use fairway_fabric::Talk;
 use fairway_machines_frames::Tenant;
 use fairway_machines_frames::decide::Denied;
-use fairway_machines_frames::packet::TCP;
+use fairway_machines_frames::packet::{TCP, UDP};
 use tokio::io::DuplexStream;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{FlowEnd, tcp};
+use super::{FlowEnd, tcp, udp};
 use crate::state::Shared;
 
 /// How long a guest may take to answer.
@@ -65,6 +66,34 @@ pub(crate) fn dial(
             let _ = done.send(Err(DialFailed::Denied(Denied::Full)));
         }
     }
+}
+
+/// Datagrams that wait in each direction.
+const WAITING: usize = 64;
+
+/// Begins to exchange datagrams with a guest.
+pub(crate) fn talk(
+    shared: &Shared,
+    tenant: Tenant,
+    to: (Ipv4Addr, u16),
+    origin: Option<Ipv4Addr>,
+) -> Result<Talk, Denied> {
+    let mut core = shared.borrow_mut();
+    let now = core.now();
+    let open = core.switch.open_from_node(tenant, to, UDP, origin, now)?;
+    let (send, outgoing) = mpsc::channel(WAITING);
+    let (incoming, receive) = mpsc::channel(WAITING);
+    let started = core.start_flow(
+        Shared::clone(shared),
+        open.tuple,
+        open.tuple.dst,
+        |end, packets| udp::from_node(end, packets, outgoing, incoming),
+    );
+    if started.is_none() {
+        core.switch.close(&open.tuple);
+        return Err(Denied::Full);
+    }
+    Ok(Talk { send, receive })
 }
 
 async fn connect(end: FlowEnd, mut packets: mpsc::Receiver<Vec<u8>>, done: Dialled) {

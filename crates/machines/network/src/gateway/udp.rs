@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 
 use super::tcp::Target;
 use super::{FlowEnd, outside};
+use fairway_machines_frames::track::Tuple;
 
 /// How long a flow may be silent: less than the switch remembers it for.
 const QUESTION: Duration = Duration::from_secs(25);
@@ -87,10 +88,43 @@ pub(super) async fn to_resolver(
     }
 }
 
-/// Sends a payload back to the guest, in the name of whom it had asked. What needs more than one packet is dropped: the
-/// switch does not make pieces.
+/// Carries datagrams between the node and a guest.
+pub(super) async fn from_node(
+    end: FlowEnd,
+    mut packets: mpsc::Receiver<Vec<u8>>,
+    mut outgoing: mpsc::Receiver<Vec<u8>>,
+    incoming: mpsc::Sender<Vec<u8>>,
+) {
+    // The node opened it, so the guest is at the tuple's other end.
+    let tuple = end.tuple().reversed();
+    let mut patience = QUESTION;
+    loop {
+        tokio::select! {
+            payload = outgoing.recv() => match payload {
+                Some(payload) => send_as(&end, tuple, &payload),
+                None => return,
+            },
+            payload = packets.recv() => match payload {
+                Some(payload) => {
+                    patience = TALK;
+                    // Whoever does not listen loses datagrams.
+                    let _ = incoming.try_send(payload);
+                }
+                None => return,
+            },
+            () = tokio::time::sleep(patience) => return,
+        }
+    }
+}
+
+/// Sends a payload back to the guest, in the name of whom it had asked.
 fn send(end: &FlowEnd, payload: &[u8]) {
-    let tuple = end.tuple();
+    send_as(end, end.tuple(), payload);
+}
+
+/// Sends a payload to the guest that is the source of `tuple`. What needs more than one packet is dropped: the switch does
+/// not make pieces.
+fn send_as(end: &FlowEnd, tuple: Tuple, payload: &[u8]) {
     let mut core = end.core().borrow_mut();
     let gateway = &core.switch.topology().gateway;
     if payload.len() + 28 > usize::from(gateway.mtu) {

@@ -393,6 +393,23 @@ impl Guest {
         self.sockets.add(socket)
     }
 
+    /// Waits for datagrams on a port.
+    pub(crate) fn bind_datagrams(&mut self, port: u16) -> SocketHandle {
+        let buffer = || udp::PacketBuffer::new(vec![udp::PacketMetadata::EMPTY; 8], vec![0; 16 * 1024]);
+        let mut socket = udp::Socket::new(buffer(), buffer());
+        socket.bind(port).unwrap();
+        self.sockets.add(socket)
+    }
+
+    /// Answers what has come with the same, after some bytes.
+    pub(crate) fn answer_datagrams(&mut self, handle: SocketHandle, prefix: &[u8]) {
+        let socket = self.sockets.get_mut::<udp::Socket<'_>>(handle);
+        while let Ok((payload, from)) = socket.recv() {
+            let answer = [prefix, payload].concat();
+            socket.send_slice(&answer, from).unwrap();
+        }
+    }
+
     pub(crate) fn datagram(&mut self, handle: SocketHandle) -> Option<Vec<u8>> {
         let socket = self.sockets.get_mut::<udp::Socket<'_>>(handle);
         socket.recv().ok().map(|(payload, _)| payload.to_vec())

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_fabric::{Destination, forward};
+use fairway_machines_network::frames::packet::UDP;
+use fairway_machines_network::frames::service::{Backend, ServicePort};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
 use crate::guest::{Guest, until};
 use crate::world::{VIP, World, ip};
@@ -180,4 +182,55 @@ fn a_guest_that_is_gone_takes_its_connections_with_it() {
         .block_on(async { tokio::time::timeout(crate::guest::DEADLINE, connection.read(&mut [0; 8])).await });
     assert!(matches!(ended, Ok(Ok(0) | Err(_))), "{ended:?}");
     assert_eq!(world.counters().flows, 0);
+}
+
+#[test]
+fn datagrams_come_and_go_through_a_port_of_the_host() {
+    let mut world = World::new(&[(2, "shop")]);
+    world.apply_with(|network, plan| {
+        plan.services.push(ServicePort {
+            tenant: network.tenant("shop"),
+            address: VIP,
+            protocol: UDP,
+            port: 53,
+            backends: [Backend {
+                address: ip(2),
+                port: 5353,
+            }]
+            .into(),
+            by_client: false,
+        });
+    });
+    let network = world.network.clone().unwrap();
+    let (socket, client) = world.runtime.block_on(async {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        (socket, UdpSocket::bind("127.0.0.1:0").await.unwrap())
+    });
+    let door = socket.local_addr().unwrap();
+    let target = Arc::new(Destination::new("shop", VIP, 53));
+    world
+        .runtime
+        .spawn(forward::serve_datagrams(socket, network, target));
+    let asking = world.runtime.spawn(async move {
+        let mut buffer = [0; 64];
+        for question in ["one", "two"] {
+            // The guest may not be connected yet.
+            let length = loop {
+                client.send_to(question.as_bytes(), door).await.unwrap();
+                let answer = client.recv(&mut buffer);
+                match tokio::time::timeout(std::time::Duration::from_millis(200), answer).await {
+                    Ok(length) => break length.unwrap(),
+                    Err(_) => continue,
+                }
+            };
+            assert!(buffer[..length].starts_with(b"re: "), "{:?}", &buffer[..length]);
+        }
+    });
+    let guest = &mut world.guests[0];
+    let server = guest.bind_datagrams(5353);
+    until("answers to datagrams", &mut [guest], |guests| {
+        guests[0].answer_datagrams(server, b"re: ");
+        asking.is_finished().then_some(())
+    });
+    world.runtime.block_on(asking).unwrap();
 }

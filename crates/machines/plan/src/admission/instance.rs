@@ -31,9 +31,9 @@ impl Admission for Instances {
     }
 
     fn judge(&self, request: &Request<'_>, vmi: &Value) -> Verdict {
-        let settings = settings(request.world);
         match (request.operation, request.old) {
             (Operation::Create, _) => {
+                let settings = settings(request.world);
                 let read: VirtualMachineInstance = view::read("VirtualMachineInstance", vmi)
                     .map_err(|error| Refusal::failed(CREATE_VALIDATOR, error.to_string()))?;
                 let causes = validate::instance(&read.spec, &read.metadata, &settings, is_ours(request));
@@ -45,10 +45,10 @@ impl Admission for Instances {
                 })
             }
             (Operation::Update, Some(old)) => {
-                verdict(
-                    UPDATE_VALIDATOR,
-                    &update::check(old, vmi, is_ours(request), &settings),
-                )?;
+                // Its status is written often, and has nothing to do with settings.
+                let settings = || settings(request.world);
+                let causes = update::check(old, vmi, is_ours(request), settings);
+                verdict(UPDATE_VALIDATOR, &causes)?;
                 Ok(Vec::new())
             }
             _ => Ok(Vec::new()),

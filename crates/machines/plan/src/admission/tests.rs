@@ -145,6 +145,25 @@ fn impact(kind: Resource, request: &Request<'_>, object: &Value) -> String {
 }
 
 #[test]
+fn what_is_the_same_to_go() {
+    for (one, other, expected) in [
+        ("{a: 1}", "{a: 1}", true),
+        ("{a: 1}", "{a: 2}", false),
+        ("{a: [], b: null}", "{}", true),
+        ("{resources: {}}", "{}", true),
+        ("{resources: {limits: null}}", "{}", true),
+        ("{bridge: {}}", "{masquerade: {}}", false),
+        ("{devices: {rng: {}}}", "{devices: {}}", false),
+        ("[{a: 1}]", "[{a: 1, b: []}]", true),
+        ("[1, 2]", "[2, 1]", false),
+    ] {
+        let (one, other) = (parse(one), parse(other));
+        assert_eq!(super::same(&one, &other), expected, "{one} {other}");
+        assert_eq!(super::same(&other, &one), expected, "{other} {one}");
+    }
+}
+
+#[test]
 fn every_kind_of_machines_is_looked_after() {
     let kinds = fairway_api::machine_definitions();
     assert!(!kinds.is_empty());

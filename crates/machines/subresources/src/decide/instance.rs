@@ -10,6 +10,11 @@ use crate::refusal::{About, Refusal};
 const VM_NOT_RUNNING: &str = "VM is not running";
 const VMI_NOT_RUNNING: &str = "VMI is not running";
 
+/// How much of a console is shown if nobody says how much.
+const TAIL: usize = 8 << 10;
+/// The most.
+const MAX_TAIL: usize = 256 << 10;
+
 type Allowed = Result<(), Refusal>;
 
 fn conflict(vmi: &Value, why: &str) -> Refusal {
@@ -116,6 +121,29 @@ pub fn console(vmi: &Value) -> Allowed {
     match is_running(vmi) {
         true => Ok(()),
         false => Err(Refusal::bad_request(VMI_NOT_RUNNING)),
+    }
+}
+
+/// The node that knows what the guest printed: also of one that has ended.
+pub fn tail(vmi: &Value) -> Result<&str, Refusal> {
+    if is_declined(vmi, "autoattachSerialConsole") {
+        return Err(Refusal::bad_request("No serial consoles are present."));
+    }
+    match vmi["status"]["nodeName"].as_str() {
+        Some(node) if !node.is_empty() => Ok(node),
+        _ => Err(Refusal::bad_request(VMI_NOT_RUNNING)),
+    }
+}
+
+/// How much of it is wanted: `bytes=N`.
+pub fn tail_length(query: &str) -> Result<usize, Refusal> {
+    let wanted = query.split('&').find_map(|it| it.strip_prefix("bytes="));
+    match wanted.map(str::parse) {
+        None => Ok(TAIL),
+        Some(Ok(bytes)) if bytes <= MAX_TAIL => Ok(bytes),
+        Some(_) => Err(Refusal::bad_request(format!(
+            "bytes must be a number of at most {MAX_TAIL}"
+        ))),
     }
 }
 

@@ -130,6 +130,7 @@ impl Guests for StandIn {
                 Ok(match order {
                     // Eight bytes that every picture begins with.
                     Order::Screenshot => json!({"png": "iVBORw0KGgo="}),
+                    Order::ConsoleTail { .. } => json!({"tail": "login: "}),
                     Order::GuestOsInfo => {
                         json!({"guestAgentVersion": "7.2", "hostname": "web", "os": {"id": "debian"}})
                     }

@@ -222,6 +222,17 @@ async fn guests_tell_about_themselves() {
         assert_eq!(told.json()["items"][0]["userName"], "alice");
         let told = world.ask("GET", "virtualmachineinstances/vm/filesystemlist", "").await;
         assert_eq!(told.json()["items"][0]["mountPoint"], "/");
+        let tail = "virtualmachineinstances/vm/console/tail";
+        let told = world.ask("GET", tail, "").await;
+        assert_eq!(told.line(), "200 login: ");
+        assert!(world.machines.taken().contains(&format!(
+            "ConsoleTail {{ bytes: 8192 }} of {}|vms/vm on n1",
+            world.id
+        )));
+        let told = world.ask("GET", &format!("{tail}?bytes=100"), "").await;
+        assert_eq!(told.code, 200);
+        let told = world.ask("GET", &format!("{tail}?bytes=9999999"), "").await;
+        assert_eq!(told.line(), "400 bytes must be a number of at most 262144");
         let picture = world.ask("GET", "virtualmachineinstances/vm/vnc/screenshot", "").await;
         assert_eq!((picture.code, picture.kind.as_str()), (200, "image/png"));
         assert!(picture.bytes.starts_with(b"\x89PNG"));

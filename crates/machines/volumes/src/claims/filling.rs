@@ -176,7 +176,7 @@ impl Claims {
             Origin::Asks(told) => return Ok(came(Filling::Waits(told)).after(ASK_AGAIN)),
             Origin::Refused(why) => return Ok(came(Filling::Failed(why))),
             Origin::Upload => return Ok(came(Filling::Ready)),
-            Origin::Here { .. } | Origin::Http(_) => {}
+            Origin::Here { .. } | Origin::Http(_) | Origin::Registry(_) => {}
         }
         let requested = claim.spec.resources.requests.bytes();
         let Some(size) = requested else {

@@ -64,7 +64,7 @@ pub(crate) struct Condition {
     pub(crate) message: String,
 }
 
-fn condition(kind: &'static str, status: &'static str, reason: &str, message: &str) -> Condition {
+pub(crate) fn condition(kind: &'static str, status: &'static str, reason: &str, message: &str) -> Condition {
     Condition {
         kind,
         status,
@@ -179,7 +179,8 @@ pub(crate) fn status(observed: &Observed<'_>, now: &str) -> Value {
     status
 }
 
-fn merged(conditions: &[Condition], before: &Value, now: &str) -> Vec<Value> {
+/// Conditions as they are written: times move only when something else does.
+pub(crate) fn merged(conditions: &[Condition], before: &Value, now: &str) -> Vec<Value> {
     let known = before.as_array().map_or(&[][..], Vec::as_slice);
     conditions
         .iter()

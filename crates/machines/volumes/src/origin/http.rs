@@ -143,11 +143,11 @@ impl Origins {
         size: u64,
         progress: Arc<Progress>,
     ) -> Result<Image, FillError> {
-        let _alone = self.alone(&fetch.url).await;
+        let _alone = self.alone.with(&fetch.url).await;
         let key = hex(digest(&SHA256, format!("http {}", fetch.url).as_bytes()).as_ref());
-        let (place, looked_for) = (Arc::clone(&self.place), key.clone());
+        let (images, looked_for) = (Arc::clone(&self.images), key.clone());
         let (cache, kept) = blocking(move || {
-            let cache = place.cache()?;
+            let cache = images.open()?;
             let kept = cache.kept(&looked_for)?;
             Ok((cache, kept))
         })

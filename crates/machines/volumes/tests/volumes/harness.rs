@@ -113,6 +113,7 @@ impl World {
             images: self.images(),
             allowed_hosts: AllowedHosts::parse("loopback").unwrap(),
             keep_disks: None,
+            is_control_plane: true,
             served: None,
         };
         let (end, shutdown) = Shutdown::new();

@@ -12,4 +12,6 @@ mod claims;
 mod clones;
 mod harness;
 mod imports;
+mod registries;
 mod server;
+mod sources;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use fairway_fabric::forward::{self, Target};
 use fairway_fabric::{Destination, Fabric};
-use tokio::net::TcpListener;
+use fairway_machines_frames::packet::UDP;
+use tokio::net::{TcpListener, UdpSocket};
 use tokio::task::JoinHandle;
 
 use crate::kinds::SERVICE;
@@ -52,7 +53,7 @@ impl Drop for Open {
 /// The ports that are open.
 #[derive(Default)]
 pub(super) struct Listeners {
-    open: BTreeMap<SocketAddr, Open>,
+    open: BTreeMap<(SocketAddr, u8), Open>,
 }
 
 /// What became of the ports that were wanted.
@@ -67,31 +68,23 @@ impl Listeners {
     /// closed are cut.
     pub(super) async fn set(&mut self, wanted: &[Door], fabric: &Arc<dyn Fabric>) -> Opened {
         // Another Service's connections must not go on under this one's name.
-        let stays = |at: &SocketAddr, open: &Open| {
+        let stays = |place: &(SocketAddr, u8), open: &Open| {
             let service = &open.way.0.load().service;
-            wanted
-                .iter()
-                .any(|door| door.at == *at && door.service == *service)
+            (wanted.iter()).any(|door| (door.at, door.protocol) == *place && door.service == *service)
         };
-        for (_, open) in self.open.extract_if(.., |at, open| !stays(at, open)) {
+        for (_, open) in self.open.extract_if(.., |place, open| !stays(place, open)) {
             open.close().await;
         }
         let mut opened = Opened::default();
         for door in wanted {
-            if let Some(open) = self.open.get(&door.at) {
+            if let Some(open) = self.open.get(&(door.at, door.protocol)) {
                 if **open.way.0.load() != *door {
                     open.way.0.store(Arc::new(door.clone()));
                 }
                 continue;
             }
-            match TcpListener::bind(door.at).await {
-                Ok(listener) => {
-                    let way = Arc::new(Way(ArcSwap::from_pointee(door.clone())));
-                    let serving =
-                        forward::serve(listener, Arc::clone(fabric), Arc::clone(&way) as Arc<dyn Target>);
-                    let task = tokio::spawn(serving);
-                    self.open.insert(door.at, Open { way, task });
-                }
+            match open(door, fabric).await {
+                Ok(open) => drop(self.open.insert((door.at, door.protocol), open)),
                 Err(error) => opened.remarks.push(Remark::about(
                     &SERVICE,
                     &door.service,
@@ -102,6 +95,20 @@ impl Listeners {
         }
         opened
     }
+}
+
+/// Opens a port.
+async fn open(door: &Door, fabric: &Arc<dyn Fabric>) -> io::Result<Open> {
+    let way = Arc::new(Way(ArcSwap::from_pointee(door.clone())));
+    let (fabric, target) = (Arc::clone(fabric), Arc::clone(&way) as Arc<dyn Target>);
+    let task = if door.protocol == UDP {
+        let socket = UdpSocket::bind(door.at).await?;
+        tokio::spawn(forward::serve_datagrams(socket, fabric, target))
+    } else {
+        let listener = TcpListener::bind(door.at).await?;
+        tokio::spawn(forward::serve(listener, fabric, target))
+    };
+    Ok(Open { way, task })
 }
 
 /// Why a port could not be opened, and what helps.
@@ -134,6 +141,7 @@ mod tests {
     fn door(at: SocketAddr, to: SocketAddr, service: &str) -> Door {
         Door {
             at,
+            protocol: fairway_machines_frames::packet::TCP,
             service: ObjectKey::new(&WorkspaceId::root(), "shop", service),
             to: Destination::new("root", to.ip(), to.port()),
             allowed: None,

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use fairway_controller::ObjectKey;
 use fairway_fabric::Destination;
 use fairway_machines_frames::address::Cidr;
-use fairway_machines_frames::packet::TCP;
+use fairway_machines_frames::packet::{TCP, UDP};
 
 use super::{Drawing, Remark, World, named};
 use crate::kinds::SERVICE;
@@ -16,6 +16,8 @@ use crate::view::{ServiceType, protocol_name};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Door {
     pub(crate) at: SocketAddr,
+    /// TCP or UDP.
+    pub(crate) protocol: u8,
     pub(crate) service: ObjectKey,
     pub(crate) to: Destination,
     /// Who may come; everybody if nobody is named.
@@ -36,18 +38,18 @@ impl Drawing<'_> {
             .filter(|(key, service)| is_here(key) && service.has_host_ports() && !service.is_deleting)
             .collect();
         services.sort_by(|(one, a), (other, b)| (&a.created, one).cmp(&(&b.created, other)));
-        let mut taken: HashMap<SocketAddr, &ObjectKey> = HashMap::new();
+        let mut taken: HashMap<(u8, SocketAddr), &ObjectKey> = HashMap::new();
         let mut doors = Vec::new();
         for (key, service) in services {
             let workspace = key.workspace.as_str();
             for port in &service.ports {
-                if port.protocol != TCP {
+                if !matches!(port.protocol, TCP | UDP) {
                     remarks.push(Remark::about(
                         &SERVICE,
                         key,
                         "PortNotForwarded",
                         format!(
-                            "Port {} is {}, which ports of the host do not carry; machines reach it at the Service's own address.",
+                            "Port {} is {}, which Services do not carry; machines reach each other directly.",
                             port.port,
                             protocol_name(port.protocol)
                         ),
@@ -79,7 +81,7 @@ impl Drawing<'_> {
                     }
                 }
                 for (at, to, allowed) in wanted {
-                    if let Some(other) = taken.get(&at) {
+                    if let Some(other) = taken.get(&(port.protocol, at)) {
                         remarks.push(Remark::about(
                             &SERVICE,
                             key,
@@ -91,9 +93,10 @@ impl Drawing<'_> {
                         ));
                         continue;
                     }
-                    taken.insert(at, key);
+                    taken.insert((port.protocol, at), key);
                     doors.push(Door {
                         at,
+                        protocol: port.protocol,
                         service: key.clone(),
                         to,
                         allowed,
@@ -101,7 +104,7 @@ impl Drawing<'_> {
                 }
             }
         }
-        doors.sort_by_key(|door| door.at);
+        doors.sort_by_key(|door| (door.at, door.protocol));
         doors
     }
 }

@@ -225,7 +225,8 @@ fn shown(picture: &Picture) -> String {
             Some(allowed) => format!(" only {allowed:?}"),
             None => String::new(),
         };
-        let _ = writeln!(text, "door {} -> {}{allowed}", door.at, door.to);
+        let protocol = crate::view::protocol_name(door.protocol);
+        let _ = writeln!(text, "door {}/{protocol} -> {}{allowed}", door.at, door.to);
     }
     for (workspace, names) in &picture.names {
         for service in &names.services {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fairway_controller::clients::Within;
+use fairway_controller::served::Served;
 use fairway_controller::{
     ClientFactory, Metrics, ObjectKey, Reach, Requests, Shutdown, ShutdownTrigger, WorkspaceId,
 };
@@ -30,6 +31,7 @@ pub(crate) struct World {
     kernel: Arc<Kernel>,
     pub(crate) factory: ClientFactory,
     running: Vec<(ShutdownTrigger, JoinHandle<()>)>,
+    served: Served,
     _controllers: ShutdownTrigger,
     _folder: tempfile::TempDir,
 }
@@ -67,12 +69,15 @@ impl World {
         let address = "192.0.2.7:6443".parse().unwrap();
         let options = fairway_kernel_controllers::Options::new(factory.clone(), "", service, address);
         let (controllers, shutdown) = Shutdown::new();
+        let (served, follow) = fairway_kernel_controllers::follow_served(&factory, shutdown.clone());
+        tokio::spawn(follow);
         tokio::spawn(fairway_kernel_controllers::run(options, Arc::default(), shutdown));
         make_workspace(&kernel, TEAM).await;
         let world = Self {
             kernel,
             factory,
             running: Vec::new(),
+            served,
             _controllers: controllers,
             _folder: folder,
         };
@@ -99,7 +104,7 @@ impl World {
     pub(crate) fn run(&mut self, settings: Settings) {
         let options = Options {
             clients: self.factory.clone(),
-            served: None,
+            served: Some(self.served.clone()),
             settings,
         };
         let (end, shutdown) = Shutdown::new();
@@ -112,7 +117,7 @@ impl World {
         let (end, shutdown) = Shutdown::new();
         let options = NodeOptions {
             clients: self.factory.clone(),
-            served: None,
+            served: Some(self.served.clone()),
             node: "n1".to_owned(),
             settings,
         };

@@ -132,9 +132,8 @@ async fn ports_that_cannot_be_opened_are_told() {
     let path = format!("{SERVICES}/web");
     let condition = |object: &Value| {
         let all = object["status"]["conditions"].as_array()?.iter();
-        let found = all
-            .cloned()
-            .find(|it| it["type"] == "fairway.dev/HostPortsOpen")?;
+        let mut all = all;
+        let found = all.find(|it| it["type"] == "fairway.dev/HostPortsOpen")?;
         Some((
             found["status"].clone(),
             found["message"].as_str().unwrap_or_default().to_owned(),
@@ -221,5 +220,60 @@ async fn services_that_want_the_same_port_have_addresses_of_their_own() {
             .any(|event| event.starts_with("c AllocationFailed: Failed to allocate IP for \"shop/c\""))
     })
     .await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn pools_of_the_operator_come_before_the_loopback() {
+    let mut world = World::start().await;
+    let (_wiring, _end) = world.node(Settings::default());
+    let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "ipaddresspools.metallb.io"},
+        "spec": {
+            "group": "metallb.io", "scope": "Namespaced",
+            "names": {"plural": "ipaddresspools", "singular": "ipaddresspool", "kind": "IPAddressPool", "listKind": "IPAddressPoolList"},
+            "versions": [{"name": "v1beta1", "served": true, "storage": true, "schema": {"openAPIV3Schema": any}}],
+        },
+    });
+    let pools = "/apis/metallb.io/v1beta1/namespaces/shop/ipaddresspools";
+    let pool = |range: &str| json!({"apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool", "metadata": {"name": "main"}, "spec": {"addresses": [range]}});
+    for workspace in BOTH {
+        world.create(workspace, crds, definition.clone()).await;
+        eventually("pools are served", || async {
+            world.admin(workspace).list(pools).await.is_ok()
+        })
+        .await;
+    }
+    // A tenant's pool is not the operator's.
+    world.create(TEAM, pools, pool("127.2.0.1-127.2.0.9")).await;
+    world.create("root", pools, pool("127.1.0.1-127.1.0.2")).await;
+    let port = free_port();
+    service(
+        &world,
+        TEAM,
+        "web",
+        json!({"type": "LoadBalancer", "ports": [{"port": port}]}),
+    )
+    .await;
+    let path = format!("{SERVICES}/web");
+    let until_at = async |address: &str| {
+        let what = format!("is at {address}");
+        world
+            .until(TEAM, &path, &what, |it| {
+                (it["status"]["loadBalancer"]["ingress"][0]["ip"] == address).then_some(())
+            })
+            .await;
+        eventually("the port is open there", || async {
+            TcpStream::connect((address, port)).await.is_ok()
+        })
+        .await;
+    };
+    until_at("127.1.0.1").await;
+    world.delete("root", &format!("{pools}/main")).await;
+    until_at("127.0.0.1").await;
+    assert!(TcpStream::connect(("127.1.0.1", port)).await.is_err());
     world.stop().await;
 }

@@ -12,7 +12,7 @@ use crate::validate::{self, Cause, CauseType};
 use crate::view::{self, InstanceSpec};
 
 /// What is wrong with a change.
-pub(super) fn check(old: &Value, new: &Value, by_us: bool, settings: &Settings) -> Vec<Cause> {
+pub(super) fn check(old: &Value, new: &Value, by_us: bool, settings: impl Fn() -> Settings) -> Vec<Cause> {
     let refused = |kind: CauseType, message: String| vec![cause(kind, "", message)];
     if !same(&old["spec"], &new["spec"]) {
         if !by_us {
@@ -25,7 +25,7 @@ pub(super) fn check(old: &Value, new: &Value, by_us: bool, settings: &Settings) 
             return refused(CauseType::Invalid, message);
         }
         if let Ok(spec) = view::read::<InstanceSpec>("VirtualMachineInstance", &new["spec"]) {
-            let causes = validate::spec("spec", &spec, settings);
+            let causes = validate::spec("spec", &spec, &settings());
             if !causes.is_empty() {
                 return causes;
             }

@@ -1,4 +1,5 @@
-//! Schedules as cron writes them: five fields, with names, ranges, steps and lists.
+//! Schedules as cron writes them: five fields, with names, ranges, steps and lists; and the next time that fits. Must not know what
+//! is scheduled, nor what time it is.
 
 use jiff::ToSpan;
 use jiff::civil::{Date, DateTime, Time};
@@ -52,6 +53,22 @@ impl std::str::FromStr for Schedule {
 }
 
 impl Schedule {
+    /// Reads a schedule that may also be one of the words that stand for common ones, as Kubernetes does: `@daily`.
+    pub fn standard(text: &str) -> Result<Self, BadSchedule> {
+        let fields = match text.trim() {
+            "@yearly" | "@annually" => "0 0 1 1 *",
+            "@monthly" => "0 0 1 * *",
+            "@weekly" => "0 0 * * 0",
+            "@daily" | "@midnight" => "0 0 * * *",
+            "@hourly" => "0 * * * *",
+            word if word.starts_with('@') => {
+                return Err(BadSchedule(format!("unrecognized descriptor: {word}")));
+            }
+            fields => fields,
+        };
+        fields.parse()
+    }
+
     /// The first time after another that fits; none if none does.
     pub fn next(&self, after: DateTime) -> Option<DateTime> {
         let mut date = after.date();
@@ -139,4 +156,40 @@ fn bits(field: &str, min: u32, max: u32, names: &[&str]) -> Result<u64, BadSched
         all |= values.fold(0, |bits, value| bits | 1 << value);
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_time_is_found() {
+        let at = |text: &str| text.parse::<DateTime>().unwrap();
+        for (schedule, after, expected) in [
+            ("*/15 * * * *", "2026-01-01T00:14:59", Some("2026-01-01T00:15:00")),
+            (
+                "0 2 * * mon-fri",
+                "2026-01-02T03:00:00",
+                Some("2026-01-05T02:00:00"),
+            ),
+            ("0 0 29 2 *", "2026-01-01T00:00:00", Some("2028-02-29T00:00:00")),
+            ("0 0 31 2 *", "2026-01-01T00:00:00", None),
+            ("@daily", "2026-01-01T00:00:00", Some("2026-01-02T00:00:00")),
+            ("@hourly", "2026-01-01T00:59:00", Some("2026-01-01T01:00:00")),
+        ] {
+            let found = Schedule::standard(schedule).unwrap().next(at(after));
+            assert_eq!(found, expected.map(at), "{schedule}");
+        }
+        for wrong in [
+            "",
+            "* * * *",
+            "60 * * * *",
+            "*/0 * * * *",
+            "@sometimes",
+            "@every 1h",
+            "a * * * *",
+        ] {
+            assert!(Schedule::standard(wrong).is_err(), "{wrong}");
+        }
+    }
 }
