@@ -197,7 +197,7 @@ class World:
                       ["get", "vm,vmi,dv", "-n", namespace, "-o", "yaml"]):
             done = place.run("kubectl", *words)
             print(f"--- kubectl {' '.join(words)}\n{(done.stdout + done.stderr)[-6000:]}", file=sys.stderr)
-        for console in sorted(self.data.glob("machines/run/*/console.log")) + sorted(self.data.glob("machines/run/*/*.log")):
+        for console in sorted(self.data.glob("machines/run/*/console.ring")) + sorted(self.data.glob("machines/run/*/*.log")):
             print(f"--- {console}\n{console.read_bytes()[-1500:].decode(errors='replace')}", file=sys.stderr)
         print(f"--- {self.log}\n{self.log.read_bytes()[-4000:].decode(errors='replace')}", file=sys.stderr)
 

@@ -77,8 +77,8 @@ def whole_life(bench):
 
     place.virtctl("restart", "web", "-n", namespace)
     eventually("it boots a third time", lambda: boot_time(key, ssh) != second)
-    volumes = list((bench.world.data / "machines" / "volumes").iterdir())
-    check(len(volumes) == 1, f"one volume: {volumes}")
+    disks = lambda: list((bench.world.data / "machines" / "volumes").rglob("disk.qcow2"))
+    check(len(disks()) == 1, f"one disk: {disks()}")
     place.kubectl("delete", "vm", "web", "-n", namespace, "--timeout=90s")
-    eventually("its disk is gone", lambda: not list((bench.world.data / "machines" / "volumes").iterdir()), 60)
+    eventually("its disk is gone", lambda: not disks(), 60)
     check(place.get("dv", "-n", namespace)["items"] == [], "the DataVolume went with the machine")

@@ -8,7 +8,7 @@ from world import check, eventually
 
 def reach(bench, ssh, address, port=8080):
     """What a guest is told by a web server; empty if it hears nothing."""
-    return bench.key.try_ssh(ssh, f"busybox wget -q -T 5 -O - http://{address}:{port}/", timeout=40).stdout
+    return bench.key.try_ssh(ssh, f"busybox timeout 8 busybox wget -q -O - http://{address}:{port}/", timeout=40).stdout
 
 
 @scenario()
@@ -64,7 +64,7 @@ def tenants(bench):
         name = f"web.{here}.svc.cluster.local"
         own_ip = bench.place.get("service", "web", "-n", here)["spec"]["clusterIP"]
         check(own_ip in bench.key.ssh(ssh, f"busybox nslookup {name} 2>/dev/null || true"), "a name means one's own")
-        done = bench.key.try_ssh(ssh, f"busybox wget -q -T 5 -O - https://10.88.0.1:{bench.world.port}/ 2>&1")
+        done = bench.key.try_ssh(ssh, f"busybox timeout 8 busybox wget -q -O - https://10.88.0.1:{bench.world.port}/ 2>&1")
         check(done.returncode != 0, "the host's API is not reached from a guest")
     finally:
         other.free(here)
