@@ -17,6 +17,7 @@ mod growing;
 mod leaving;
 mod reclaiming;
 mod telling;
+mod uploading;
 
 pub(crate) use telling::reference;
 
@@ -35,6 +36,7 @@ use crate::fill::Fills;
 use crate::names;
 use crate::origin::Origins;
 use crate::place::Place;
+use crate::uploads::Uploads;
 use crate::view::{self, Claim, DataVolume};
 use crate::world::SharedWorld;
 
@@ -52,6 +54,7 @@ pub(crate) struct Claims {
     pub(crate) world: SharedWorld,
     /// How long disks are kept that Git pruned, if nobody says otherwise.
     pub(crate) keep_disks: Option<Duration>,
+    pub(crate) uploads: Option<Uploads>,
 }
 
 /// What one look is about.

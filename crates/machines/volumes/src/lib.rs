@@ -18,6 +18,7 @@ mod names;
 mod origin;
 mod place;
 mod pull;
+mod uploads;
 mod uses;
 mod view;
 mod world;
@@ -44,6 +45,7 @@ use world::{Queues, World};
 
 pub use container_disks::{ContainerDisk, ContainerDiskError, ContainerDisks, PullPolicy};
 pub use place::volume_directory;
+pub use uploads::Uploads;
 
 /// Who the controllers of volumes are.
 pub const USER: &str = "system:serviceaccount:kube-system:fairway-machines-volumes";
@@ -80,6 +82,8 @@ pub struct Options {
     /// Whether this is the control plane, and not only one more node: it looks after DataSources and DataImportCrons, and publishes its
     /// images.
     pub is_control_plane: bool,
+    /// Takes what is uploaded.
+    pub uploads: Option<Uploads>,
     /// What is served here, if somebody follows it already.
     pub served: Option<Served>,
 }
@@ -114,6 +118,15 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
         options.allowed_hosts,
     ));
     let fills = Arc::new(Fills::new(queues.claims.clone()));
+    if let Some(uploads) = &options.uploads {
+        uploads.run_with(uploads::Inside {
+            clients: clients.clone(),
+            node: options.node.clone(),
+            place: Arc::clone(&place),
+            images: Arc::clone(&images),
+            queue: queues.claims.clone(),
+        });
+    }
     let claims = Claims {
         clients: clients.clone(),
         recorder: Recorder::new(clients.clone(), COMPONENT),
@@ -123,6 +136,7 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
         fills: Arc::clone(&fills),
         world: Arc::clone(&world),
         keep_disks: options.keep_disks,
+        uploads: options.uploads,
     };
     manager.spawn(follow_all(
         clients.every(),

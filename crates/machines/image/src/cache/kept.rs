@@ -61,6 +61,26 @@ impl Cache {
         Ok(Some(image))
     }
 
+    /// Forgets what is kept under a key. Its blob goes, too, if no other record stands for it; disks keep what they have.
+    pub fn forget(&self, key: &str) -> Result<(), ImageError> {
+        let record = self.kept_record(key)?;
+        let image = self.kept(key)?;
+        match fs::remove_file(&record) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(failed("removing", &record)(error));
+            }
+            _ => {}
+        }
+        let Some(image) = image else { return Ok(()) };
+        let named = self.images()?;
+        let kept = self.all_kept()?;
+        let mut others = named.iter().chain(kept.iter().map(|(_, image)| image));
+        if !others.any(|other| other.digest == image.digest) {
+            let _ = fs::remove_file(&image.path);
+        }
+        Ok(())
+    }
+
     /// Forgets what is kept and no disk lies over, to make room; how many bytes that gives back.
     pub fn forget_unused(&self) -> Result<u64, ImageError> {
         let mut freed = 0;

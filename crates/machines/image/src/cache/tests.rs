@@ -186,4 +186,10 @@ fn what_was_fetched_is_found_by_its_key() {
     }
     Cache::open(directory.path()).unwrap();
     assert!(!old.path.exists(), "nobody asked for it");
+    // What is forgotten goes at once, unless it has a name as well.
+    let named = publish(&cache, "named", b"content");
+    cache.keep("k4", image("", named.digest.clone(), 7)).unwrap();
+    cache.forget("k4").unwrap();
+    assert!(named.path.exists() && cache.kept("k4").unwrap().is_none());
+    cache.forget("k4").unwrap();
 }

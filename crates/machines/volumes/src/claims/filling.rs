@@ -175,7 +175,7 @@ impl Claims {
             Origin::Waits(told) => return Ok(came(Filling::Waits(told))),
             Origin::Asks(told) => return Ok(came(Filling::Waits(told)).after(ASK_AGAIN)),
             Origin::Refused(why) => return Ok(came(Filling::Failed(why))),
-            Origin::Upload => return Ok(came(Filling::Ready)),
+            Origin::Upload => return Ok(came(self.ready_for_upload(look).await?)),
             Origin::Here { .. } | Origin::Http(_) | Origin::Registry(_) => {}
         }
         let requested = claim.spec.resources.requests.bytes();

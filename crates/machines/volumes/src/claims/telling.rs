@@ -66,6 +66,9 @@ impl Claims {
             Some((_, volume)) => matches!(source::of(volume), Ok(source::Source::Upload)),
             None => true,
         };
+        if !is_upload && came.restarts == 0 {
+            return Ok(());
+        }
         let phase = match &came.filling {
             Filling::Done => "Succeeded",
             _ => "Running",

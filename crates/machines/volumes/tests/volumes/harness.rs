@@ -17,7 +17,7 @@ use fairway_kernel_store::value::{self, KeyRing};
 use fairway_kernel_store::{MemoryStore, Op, Txn};
 use fairway_machines_image::import::{self, Request};
 use fairway_machines_image::{Cache, Image};
-use fairway_machines_volumes::{Options, run, volume_directory};
+use fairway_machines_volumes::{Options, Uploads, run, volume_directory};
 use fairway_outbound::AllowedHosts;
 use kube::Client;
 use serde_json::{Value, json};
@@ -56,6 +56,7 @@ pub(crate) struct World {
     pub(crate) api: Requests,
     pub(crate) kernel: Arc<Kernel>,
     pub(crate) factory: ClientFactory,
+    pub(crate) uploads: Uploads,
     id: &'static str,
     running: Option<(ShutdownTrigger, JoinHandle<()>)>,
     _end: ShutdownTrigger,
@@ -77,6 +78,8 @@ impl World {
         })
         .await
         .unwrap();
+        let uploads = Uploads::new("https://uploads.example.com").unwrap();
+        kernel.serve_api(&uploads).unwrap();
         bootstrap::run(&kernel).await.unwrap();
         let for_users = Arc::clone(&kernel);
         let factory = ClientFactory::across_workspaces(move |user: &str| {
@@ -94,6 +97,7 @@ impl World {
             api: administrator(&kernel, id),
             kernel,
             factory,
+            uploads,
             id,
             running: None,
             _end: end,
@@ -114,6 +118,7 @@ impl World {
             allowed_hosts: AllowedHosts::parse("loopback").unwrap(),
             keep_disks: None,
             is_control_plane: true,
+            uploads: Some(self.uploads.clone()),
             served: None,
         };
         let (end, shutdown) = Shutdown::new();
@@ -165,6 +170,11 @@ impl World {
         let cache = Cache::open(&self.images()).unwrap();
         let content = vec![byte; megabytes << 20];
         import::stream(&cache, &content[..], &Request::new(name, "test"), |_| {}).unwrap()
+    }
+
+    /// An administrator's client.
+    pub(crate) fn client(&self) -> Client {
+        administrators_client(&self.kernel, self.id)
     }
 
     /// What an administrator of the root workspace sees.
@@ -422,11 +432,15 @@ async fn make_workspace(kernel: &Arc<Kernel>, id: &str) {
     .await;
 }
 
-fn administrator(kernel: &Arc<Kernel>, id: &str) -> Requests {
+fn administrators_client(kernel: &Arc<Kernel>, id: &str) -> Client {
     let admin = UserInfo::new("admin", ["system:masters", "system:authenticated"]);
     let reach = Reach::One(WorkspaceId::parse(id).unwrap());
     let service = Within::new(InProcess::new(Arc::clone(kernel), admin), &reach);
-    Requests::new(Client::new(service, "default"))
+    Client::new(service, "default")
+}
+
+fn administrator(kernel: &Arc<Kernel>, id: &str) -> Requests {
+    Requests::new(administrators_client(kernel, id))
 }
 
 /// A merge patch, applied.

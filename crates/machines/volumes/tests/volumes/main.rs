@@ -15,3 +15,4 @@ mod imports;
 mod registries;
 mod server;
 mod sources;
+mod uploads;

@@ -1,0 +1,165 @@
+//! A file that arrives becomes a disk: it is unpacked while it arrives, in another thread, and is there as a whole or not at all.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fairway_apiservice::Body;
+use fairway_controller::ObjectKey;
+use fairway_machines_image::import::{self, Kept};
+use fairway_machines_image::{Image, ImageError};
+use http::StatusCode;
+use http_body_util::BodyExt as _;
+use tokio::sync::mpsc;
+
+use super::token::Token;
+use super::{Inside, Refusal, Uploads};
+use crate::decide::volume;
+use crate::fill::{FillError, sentence};
+use crate::names;
+use crate::origin::{Origins, Target, blocking};
+use crate::place::Place;
+
+/// Pieces that wait to be unpacked; then the sender waits.
+const WAITING: usize = 8;
+
+impl Uploads {
+    pub(super) async fn receive(&self, token: &Token, body: Body) -> Result<(), Refusal> {
+        let Some(inside) = self.0.inside.get() else {
+            return Err(Refusal(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "nothing is uploaded here: this server has no volumes".to_owned(),
+            ));
+        };
+        // The second waits for the first, and then finds that there is nothing to send any more.
+        let _alone = self.0.alone.with(&token.uid).await;
+        let claim = self.claim(inside, token).await?;
+        let workspace = token.workspace()?;
+        let Some(size) = claim.spec.resources.requests.bytes() else {
+            return Err(Refusal(
+                StatusCode::BAD_REQUEST,
+                "the claim asks for no storage".to_owned(),
+            ));
+        };
+        let directory = inside.place.directory(&workspace, &volume::name(&token.uid));
+        let key = format!("upload{}", token.uid.replace('-', ""));
+        let image = unpack(inside, body, &key, &token.name, size)
+            .await
+            .map_err(|error| refusal(&error))?;
+        let made = Origins::make_from(
+            Target {
+                directory: directory.clone(),
+                size,
+                preallocation: claim.metadata.annotation(names::PREALLOCATION) == Some("true"),
+            },
+            image,
+        )
+        .await;
+        // The volume has a link to the content; the cache has no use for it.
+        let images = Arc::clone(&inside.images);
+        let _ = blocking(move || images.open()?.forget(&key)).await;
+        made.map_err(|FillError { message, is_final }| {
+            let status = match is_final {
+                true => StatusCode::BAD_REQUEST,
+                false => StatusCode::INTERNAL_SERVER_ERROR,
+            };
+            Refusal(status, message)
+        })?;
+        // It may have been deleted meanwhile.
+        if let Err(refusal) = self.claim(inside, token).await {
+            let _ = blocking(move || Place::remove(&directory)).await;
+            return Err(refusal);
+        }
+        inside
+            .queue
+            .add(ObjectKey::new(&workspace, &token.namespace, &token.name));
+        Ok(())
+    }
+}
+
+fn refusal(error: &ImageError) -> Refusal {
+    let status = match error {
+        ImageError::NoRoom { .. } => StatusCode::INSUFFICIENT_STORAGE,
+        ImageError::File { .. } | ImageError::Program { .. } | ImageError::Build(_) => {
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
+        _ => StatusCode::BAD_REQUEST,
+    };
+    Refusal(status, format!("Saving stream failed: {}", sentence(error)))
+}
+
+/// Makes an image of what arrives.
+async fn unpack(
+    inside: &Inside,
+    mut body: Body,
+    key: &str,
+    name: &str,
+    size: u64,
+) -> Result<Image, ImageError> {
+    let (sender, receiver) = mpsc::channel::<io::Result<Bytes>>(WAITING);
+    let images = Arc::clone(&inside.images);
+    let mut request = import::Request::keeping(
+        Kept {
+            key: key.to_owned(),
+            ..Kept::default()
+        },
+        &format!("the upload into {name}"),
+    );
+    request.max_size = size;
+    let unpacking = blocking(move || {
+        let pieces = Pieces {
+            receiver,
+            rest: Bytes::new(),
+            has_ended: false,
+        };
+        import::stream(&images.open()?, pieces, &request, |_| {})
+    });
+    let sending = async {
+        while let Some(frame) = body.frame().await {
+            let piece = match frame {
+                Ok(frame) => match frame.into_data() {
+                    Ok(data) => Ok(data),
+                    Err(_) => continue,
+                },
+                Err(error) => Err(io::Error::other(error)),
+            };
+            let is_last = piece.is_err();
+            // Nobody reads on: it was refused, and the answer says why.
+            if sender.send(piece).await.is_err() || is_last {
+                return;
+            }
+        }
+        // An empty piece says that this was all; a channel that closes without it, that something broke off.
+        let _ = sender.send(Ok(Bytes::new())).await;
+    };
+    let (image, ()) = tokio::join!(unpacking, sending);
+    image
+}
+
+/// Pieces that arrive, as a reader.
+struct Pieces {
+    receiver: mpsc::Receiver<io::Result<Bytes>>,
+    rest: Bytes,
+    has_ended: bool,
+}
+
+impl Read for Pieces {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.rest.is_empty() && !self.has_ended {
+            match self.receiver.blocking_recv() {
+                Some(Ok(piece)) if piece.is_empty() => self.has_ended = true,
+                Some(Ok(piece)) => self.rest = piece,
+                Some(Err(error)) => return Err(error),
+                None => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::UnexpectedEof,
+                        "the upload broke off",
+                    ));
+                }
+            }
+        }
+        let count = self.rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&self.rest.split_to(count));
+        Ok(count)
+    }
+}
