@@ -115,7 +115,9 @@ impl Bench {
         let found = machines.filter_map(|directory| {
             let text = std::fs::read_to_string(directory.join("qemu.pid")).ok()?;
             let pid = text.trim().parse().ok()?;
-            Path::new(&format!("/proc/{pid}")).exists().then_some((pid, directory))
+            Path::new(&format!("/proc/{pid}"))
+                .exists()
+                .then_some((pid, directory))
         });
         found.collect()
     }
@@ -158,7 +160,9 @@ fn uptime() -> Result<Duration> {
 /// When a process was started, since the computer was; in hundredths of a second.
 fn started_at(pid: u32) -> Result<Duration> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let (_, fields) = text.rsplit_once(')').context("/proc/PID/stat is of another form")?;
+    let (_, fields) = text
+        .rsplit_once(')')
+        .context("/proc/PID/stat is of another form")?;
     let ticks: u64 = fields
         .split_whitespace()
         .nth(19)
@@ -180,9 +184,7 @@ pub(super) fn others(directory: &Path, qemu: u32) -> Vec<u32> {
     let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
         .filter(|pid| *pid != qemu)
-        .filter(|pid| {
-            std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|place| place == directory)
-        })
+        .filter(|pid| std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|place| place == directory))
         .collect()
 }
 

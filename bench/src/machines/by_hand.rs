@@ -92,7 +92,10 @@ fn line(template: &Template, disk: &str, port: u16) -> Result<Vec<String>> {
 fn user_network(value: &str, port: u16) -> Option<String> {
     let id = match serde_json::from_str::<serde_json::Value>(value) {
         Ok(object) => object["id"].as_str()?.to_owned(),
-        Err(_) => value.split(',').find_map(|word| word.strip_prefix("id="))?.to_owned(),
+        Err(_) => value
+            .split(',')
+            .find_map(|word| word.strip_prefix("id="))?
+            .to_owned(),
     };
     Some(format!("user,id={id},hostfwd=tcp:127.0.0.1:{port}-:22"))
 }

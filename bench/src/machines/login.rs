@@ -33,7 +33,9 @@ impl Key {
         if !made.success() {
             bail!("ssh-keygen failed");
         }
-        let public = std::fs::read_to_string(path.with_extension("pub"))?.trim().to_owned();
+        let public = std::fs::read_to_string(path.with_extension("pub"))?
+            .trim()
+            .to_owned();
         Ok(Self { path, public })
     }
 
@@ -55,8 +57,22 @@ impl Key {
         let done = Command::new("ssh")
             .arg("-i")
             .arg(&self.path)
-            .args(["-F", "none", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no"])
-            .args(["-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=10"])
+            .args([
+                "-F",
+                "none",
+                "-o",
+                "BatchMode=yes",
+                "-o",
+                "StrictHostKeyChecking=no",
+            ])
+            .args([
+                "-o",
+                "UserKnownHostsFile=/dev/null",
+                "-o",
+                "LogLevel=ERROR",
+                "-o",
+                "ConnectTimeout=10",
+            ])
             .args(["-p", &port.to_string(), "root@127.0.0.1", "true"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -44,7 +44,12 @@ pub(super) async fn measure(bench: &Bench, count: usize) -> Result<Many> {
     let cpu = bench.server.cpu()?.saturating_sub(cpu);
     let memory = bench.server.resident()?.saturating_sub(memory);
     let began = Instant::now();
-    let list_bytes = bench.client.send(Call::get(objects::MACHINES)).await?.success()?.len();
+    let list_bytes = bench
+        .client
+        .send(Call::get(objects::MACHINES))
+        .await?
+        .success()?
+        .len();
     let listed = began.elapsed();
     let before = bench.server.cpu()?;
     let began = Instant::now();
@@ -72,7 +77,10 @@ async fn until(bench: &Bench, is_so: impl Fn(&[Value]) -> bool) -> Result<()> {
             return Ok(());
         }
         if began.elapsed() > PATIENCE {
-            bail!("machines did not settle within {PATIENCE:?}; the first: {:?}", items.first());
+            bail!(
+                "machines did not settle within {PATIENCE:?}; the first: {:?}",
+                items.first()
+            );
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

@@ -63,7 +63,10 @@ async fn with(bench: &Bench, from: usize, count: usize) -> Result<u64> {
     let began = Instant::now();
     while bench.running().len() < count {
         if began.elapsed() > PATIENCE {
-            bail!("{} of {count} machines run after {PATIENCE:?}", bench.running().len());
+            bail!(
+                "{} of {count} machines run after {PATIENCE:?}",
+                bench.running().len()
+            );
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

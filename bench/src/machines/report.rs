@@ -26,12 +26,20 @@ pub(super) fn write(measured: &Measured) -> String {
     text += "\n## Floors\n\n| floor | measured | held |\n|---|---|---|\n";
     for (what, at_most, value) in [
         ("ms from apply until QEMU was started", STARTED, ours.started),
-        ("ms that apply to login takes longer than by hand", LONGER, ours.login - hand.login),
+        (
+            "ms that apply to login takes longer than by hand",
+            LONGER,
+            ours.login - hand.login,
+        ),
         ("% of CPU time that a boot takes more than by hand", MORE, more),
         ("MiB of a running machine beside its QEMU", MEMORY, each),
     ] {
         let held = if value <= at_most { "yes" } else { "NO" };
-        let _ = writeln!(text, "| {what}: at most {at_most} | {} | {held} |", number(Some(value)));
+        let _ = writeln!(
+            text,
+            "| {what}: at most {at_most} | {} | {held} |",
+            number(Some(value))
+        );
     }
     text += "\n## From apply to login, `tiny`, the same QEMU arguments\n\n\
              | | until QEMU, ms | until login, ms (min–max) | CPU of QEMU, ms | CPU of others, ms |\n|---|---|---|---|---|\n";

@@ -9,6 +9,7 @@ use fairway_fabric::{Connection, Fabric};
 use fairway_kernel_apiserver::Kernel;
 use fairway_machines_guests::{Door, Guests, Order, Refusal};
 use fairway_machines_node::{Node, QEMU};
+use fairway_machines_plan::settings::NODES_PLUG;
 use fairway_machines_subresources::Service;
 use fairway_machines_volumes::ContainerDisks;
 use fairway_machines_wiring::frames::address::Cidr;
@@ -97,6 +98,7 @@ async fn cluster(common: Common) {
     let engine = fairway_machines_engine::Options {
         clients: common.clients.clone(),
         served: Some(common.served.clone()),
+        nodes_plug: NODES_PLUG,
     };
     let wiring = fairway_machines_wiring::Options {
         clients: common.clients,
@@ -155,6 +157,8 @@ impl Host {
             images: self.images.clone(),
             allowed_hosts: hosts.clone(),
             keep_disks: None,
+            is_control_plane: true,
+            uploads: None,
             served: Some(common.served),
         };
         let node = fairway_machines_node::Options {
@@ -186,6 +190,10 @@ impl Nobody {
 }
 
 impl Guests for Nobody {
+    fn can_plug(&self) -> bool {
+        false
+    }
+
     fn open<'a>(
         &'a self,
         node: &'a str,

@@ -53,6 +53,8 @@ pub struct Options {
     pub clients: ClientFactory,
     /// What is served here, if somebody follows it already.
     pub served: Option<Served>,
+    /// Whether nodes change machines that run; otherwise every change waits for a restart.
+    pub nodes_plug: bool,
 }
 
 /// Runs the engine until the end. Returns when what was under way is finished.
@@ -70,7 +72,7 @@ pub async fn run_with(options: Options, patience: Patience, metrics: Arc<Metrics
         served
     });
     let recorder = Recorder::new(clients.clone(), objects::COMPONENT);
-    let settings = Arc::new(SettingsOf::new(clients.clone()));
+    let settings = Arc::new(SettingsOf::new(clients.clone(), options.nodes_plug));
     let queues = Queues::default();
     let ground = Arc::new(Ground::new(
         Cache::new(&Reach::One(WorkspaceId::root())),

@@ -14,6 +14,7 @@ use crate::objects::everywhere;
 /// The settings of all workspaces, read when somebody asks and kept until they change.
 pub(crate) struct SettingsOf {
     clients: Clients,
+    nodes_plug: bool,
     known: Mutex<Known>,
 }
 
@@ -25,9 +26,10 @@ struct Known {
 }
 
 impl SettingsOf {
-    pub(crate) fn new(clients: Clients) -> Self {
+    pub(crate) fn new(clients: Clients, nodes_plug: bool) -> Self {
         Self {
             clients,
+            nodes_plug,
             known: Mutex::default(),
         }
     }
@@ -60,7 +62,8 @@ impl SettingsOf {
             true => None,
             false => Some(self.sources(workspace).await?),
         };
-        let said = Arc::new(Settings::in_force(&platform, own.as_ref()));
+        let said = Settings::in_force(&platform, own.as_ref()).as_nodes_can(self.nodes_plug);
+        let said = Arc::new(said);
         let mut known = self.known();
         if known.changes == changes {
             known.said.insert(workspace.clone(), Arc::clone(&said));

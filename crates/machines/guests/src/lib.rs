@@ -74,9 +74,7 @@ pub enum Refusal {
 /// The running machines of an installation.
 pub trait Guests: Send + Sync + 'static {
     /// Whether nodes plug disks into machines that run.
-    fn can_plug(&self) -> bool {
-        false
-    }
+    fn can_plug(&self) -> bool;
 
     /// Opens a stream. Who opens the console takes it over from whoever typed before.
     fn open<'a>(

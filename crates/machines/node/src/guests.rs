@@ -147,6 +147,10 @@ async fn thaw(reached: &Reached) -> Result<(), Refusal> {
 }
 
 impl Guests for Node {
+    fn can_plug(&self) -> bool {
+        false
+    }
+
     fn open<'a>(
         &'a self,
         node: &'a str,

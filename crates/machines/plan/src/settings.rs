@@ -21,6 +21,9 @@ pub enum DefaultBinding {
     Slirp,
 }
 
+/// Whether Fairway's nodes change machines that run: processors, memory, disks and cards.
+pub const NODES_PLUG: bool = false;
+
 /// Settings of all machines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -173,16 +176,7 @@ impl Settings {
     /// The settings in force in a workspace: the platform's, and from the workspace's own objects what concerns nobody else.
     ///
     /// Who rules a workspace must not open the host to its machines, nor let them take more of it than they were given.
-    ///
-    /// Whatever rollout strategy they name, a change waits for a restart: nodes do not plug into running machines yet.
     pub fn in_force(platform: &Sources, own: Option<&Sources>) -> Self {
-        Self {
-            live_update: false,
-            ..Self::said(platform, own)
-        }
-    }
-
-    fn said(platform: &Sources, own: Option<&Sources>) -> Self {
         let platform = Self::default().with(platform);
         let Some(own) = own else {
             return platform;
@@ -204,6 +198,16 @@ impl Settings {
             feature_gates,
             free_page_reporting,
             ..platform.with(own)
+        }
+    }
+
+    /// The same, as far as nodes can follow: where they do not plug into running machines, every change waits for a restart,
+    /// whatever the rollout strategy says.
+    #[must_use]
+    pub fn as_nodes_can(self, plug: bool) -> Self {
+        Self {
+            live_update: self.live_update && plug,
+            ..self
         }
     }
 

@@ -50,8 +50,14 @@ impl Hands {
             "guestosinfo" => self.ask(asked, Order::GuestOsInfo).await,
             "userlist" => self.ask(asked, Order::UserList).await,
             "filesystemlist" => self.ask(asked, Order::FilesystemList).await,
-            "addvolume" => volume(asked, &VolumeChange::add(options::value(body)?)?).await,
-            "removevolume" => volume(asked, &VolumeChange::remove(options::value(body)?)?).await,
+            "addvolume" => {
+                self.volume(asked, &VolumeChange::add(options::value(body)?)?)
+                    .await
+            }
+            "removevolume" => {
+                self.volume(asked, &VolumeChange::remove(options::value(body)?)?)
+                    .await
+            }
             "sev" => Err(decide::sev()),
             other => Err(Refusal::bad_request(format!(
                 "{other} is not done with instances"
@@ -129,13 +135,19 @@ impl Asked {
     }
 }
 
-/// Changes the disks of an instance.
-async fn volume(asked: &Asked, wanted: &VolumeChange) -> Result<Response<Body>, Refusal> {
-    let objects = &asked.objects;
-    let decide = async || decide::instance_volume(&objects.instance().await?, wanted);
-    let dry_run = wanted.dry_run();
-    objects
-        .change(About::Instance, dry_run.as_deref(), decide)
-        .await?;
-    Ok(answer::done(StatusCode::ACCEPTED))
+impl Hands {
+    /// Changes the disks of an instance.
+    async fn volume(&self, asked: &Asked, wanted: &VolumeChange) -> Result<Response<Body>, Refusal> {
+        if !self.guests.can_plug() {
+            let why = "disks do not come and go while a machine runs yet; change the VirtualMachine, and restart it";
+            return Err(Refusal::conflict(About::Instance, &asked.info.name, why));
+        }
+        let objects = &asked.objects;
+        let decide = async || decide::instance_volume(&objects.instance().await?, wanted);
+        let dry_run = wanted.dry_run();
+        objects
+            .change(About::Instance, dry_run.as_deref(), decide)
+            .await?;
+        Ok(answer::done(StatusCode::ACCEPTED))
+    }
 }

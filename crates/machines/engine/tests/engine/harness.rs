@@ -134,6 +134,7 @@ impl World {
         let options = Options {
             clients: self.factory.clone(),
             served: Some(served),
+            nodes_plug: true,
         };
         let engine = run_with(options, self.patience, Arc::clone(&self.metrics), shutdown);
         let task = tokio::spawn(async move {

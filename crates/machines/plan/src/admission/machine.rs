@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{INSTANCES, cause, is_leaving, is_ours, name, refusal, same, settings, verdict};
 use crate::plan::{Capabilities, Origin, plan};
+use crate::settings::NODES_PLUG;
 use crate::settings::Settings;
 use crate::unsupported::Effect;
 use crate::validate::{self, Cause, CauseType};
@@ -56,7 +57,7 @@ impl Admission for Machines {
     }
 
     fn impact(&self, request: &Request<'_>, vm: &Value) -> Option<Impact> {
-        let settings = settings(request.world);
+        let settings = settings(request.world).as_nodes_can(NODES_PLUG);
         let instance = request
             .world
             .get(Place::Here, INSTANCES, request.namespace, name(vm))

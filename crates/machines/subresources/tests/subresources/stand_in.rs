@@ -99,6 +99,10 @@ async fn behave(
 }
 
 impl Guests for StandIn {
+    fn can_plug(&self) -> bool {
+        true
+    }
+
     fn open<'a>(
         &'a self,
         node: &'a str,
