@@ -14,7 +14,7 @@ use std::sync::Arc;
 use fairway_machines_plan::argv::Accelerator;
 use fairway_machines_plan::plan::Capabilities;
 use fairway_machines_qemu::accel::Acceleration;
-use tokio::sync::OnceCell;
+use tokio::sync::{Notify, OnceCell};
 
 pub use firmware::{Files as FirmwareOfHost, Firmware};
 pub use isolation::Isolation;
@@ -80,6 +80,7 @@ pub struct Host {
     program: PathBuf,
     directory: PathBuf,
     facts: OnceCell<Arc<Facts>>,
+    found: Notify,
 }
 
 impl Host {
@@ -89,6 +90,7 @@ impl Host {
             program: program.into(),
             directory: directory.into(),
             facts: OnceCell::new(),
+            found: Notify::new(),
         }
     }
 
@@ -99,8 +101,22 @@ impl Host {
 
     /// What the host has. Whoever asks first waits for it; a failure is not kept, as somebody may install what is missing.
     pub async fn facts(&self) -> Result<Arc<Facts>, HostError> {
-        let found = self.facts.get_or_try_init(|| self.look());
+        let found = self.facts.get_or_try_init(|| async {
+            let facts = self.look().await?;
+            self.found.notify_one();
+            Ok(facts)
+        });
         found.await.cloned()
+    }
+
+    /// Waits until something is found out.
+    pub(crate) async fn news(&self) {
+        self.found.notified().await;
+    }
+
+    /// Whether there is a QEMU, which costs nothing to ask.
+    pub(crate) fn has_program(&self) -> bool {
+        self.program.is_file() || on_path(&self.program.display().to_string()).is_some()
     }
 
     /// What the host has, if somebody has asked before.

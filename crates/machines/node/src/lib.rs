@@ -9,22 +9,25 @@
 //! A machine outlives Fairway: at a start every task looks first whether its process is there already. Nothing is kept about machines
 //! that is not in the API or in the machine's own directory ([`instance::home`]).
 //!
-//! Tasks: one watch of instances over all workspaces; with the first machine one of claims; one task for each instance of
+//! Tasks: one that keeps the Node and its Lease; one watch of instances over all workspaces; with the first machine one of claims; one task for each instance of
 //! this node, with those that it starts beside itself. Channels: watches write to tasks of instances, each of which owns its machine.
 //!
 //! The crate must not place machines, nor act on those of other nodes.
 
 mod claims;
 mod context;
+mod guests;
 pub mod host;
 pub mod instance;
 mod instances;
 mod paths;
 pub mod ports;
+mod registration;
 mod registry;
 mod settings;
 
-use std::path::PathBuf;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fairway_controller::events::Recorder;
@@ -34,6 +37,7 @@ use context::Context;
 use host::Host;
 use instances::Instances;
 use ports::{Cables, Disks};
+use registration::Registration;
 use registry::Registry;
 
 /// Who a node is.
@@ -49,8 +53,8 @@ pub const QEMU: &str = "qemu-system-x86_64";
 pub struct Options {
     /// Makes the clients of users, and knows whether there are workspaces.
     pub clients: ClientFactory,
-    /// Where machines live: on the same file system as volumes and images.
-    pub directory: PathBuf,
+    /// Where this host is reached by others.
+    pub address: Option<IpAddr>,
     /// QEMU.
     pub program: PathBuf,
     /// Whoever connects network cards.
@@ -59,18 +63,21 @@ pub struct Options {
     pub disks: Arc<dyn Disks>,
 }
 
-/// A node of this process. It is there before it runs, for those who reach machines through it.
+/// A node of this process. It is there before it runs, for those who reach machines through it (`Guests`). Machines live in its directory,
+/// which is on the same file system as volumes and images.
 #[derive(Debug, Clone)]
 pub struct Node {
     name: Arc<str>,
+    directory: Arc<Path>,
     registry: Arc<Registry>,
 }
 
 impl Node {
-    /// A node with this name.
-    pub fn new(name: &str) -> Self {
+    /// A node with this name, whose machines live in this directory.
+    pub fn new(name: &str, directory: &Path) -> Self {
         Self {
             name: name.into(),
+            directory: directory.into(),
             registry: Arc::default(),
         }
     }
@@ -89,12 +96,14 @@ pub async fn run(node: Node, options: Options, metrics: Arc<Metrics>, shutdown: 
         recorder: Recorder::new(clients.clone(), COMPONENT),
         clients,
         node: node.name().to_owned(),
-        host: Host::new(options.program, &options.directory),
-        directory: options.directory,
+        host: Host::new(options.program, &*node.directory),
+        directory: node.directory.to_path_buf(),
         cables: options.cables,
         disks: options.disks,
         registry: Arc::clone(&node.registry),
     });
+    let registration = Registration::new(Arc::clone(&context), options.address);
+    manager.spawn(registration.run(shutdown.clone()));
     manager.spawn(Instances::new(context, shutdown).run());
     manager.run().await;
 }

@@ -5,14 +5,14 @@
 //! pieces, and is told so; nobody waits for anybody. QEMU itself writes no log of the console: that would grow for as long as a guest
 //! has something to say.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{broadcast, mpsc, watch};
 
 use crate::ring::Ring;
 use crate::{MachineError, failed, names, socket};
@@ -23,6 +23,8 @@ const SCROLLBACK: u64 = 256 << 10;
 const PIECES: usize = 256;
 /// How many pieces of typing wait for the guest.
 const TYPED: usize = 64;
+/// The number of nobody, when the console is gone.
+const GONE: u64 = u64::MAX;
 /// How long QEMU may take to be there again, after a connection was lost.
 const AGAIN: Duration = Duration::from_millis(200);
 
@@ -37,6 +39,8 @@ pub struct Console {
 struct Shared {
     state: Mutex<State>,
     typed: mpsc::Sender<(u64, Bytes)>,
+    /// The number of whoever may type.
+    current: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -57,11 +61,16 @@ impl State {
 }
 
 #[derive(Debug)]
-struct Task(tokio::task::JoinHandle<()>);
+struct Task {
+    serving: tokio::task::JoinHandle<()>,
+    shared: Arc<Shared>,
+}
 
 impl Drop for Task {
+    /// The console is gone: whoever still looks or types hears so.
     fn drop(&mut self) {
-        self.0.abort();
+        self.serving.abort();
+        self.shared.current.send_replace(GONE);
     }
 }
 
@@ -97,6 +106,13 @@ impl Writer {
     /// Types. False if somebody else has taken over, or the console is gone.
     pub async fn write(&self, bytes: Bytes) -> bool {
         self.is_current() && self.shared.typed.send((self.number, bytes)).await.is_ok()
+    }
+
+    /// Waits until somebody else takes over, or the console is gone.
+    pub async fn relieved(&self) {
+        let mut current = self.shared.current.subscribe();
+        // The sender is as old as this.
+        let _ = current.wait_for(|number| *number > self.number).await;
     }
 
     /// Whether nobody has taken over.
@@ -145,11 +161,15 @@ impl Console {
                 is_taken: false,
             }),
             typed,
+            current: watch::Sender::new(0),
         });
-        let task = tokio::spawn(serve(directory, Arc::clone(&shared), receiver));
+        let task = Task {
+            serving: tokio::spawn(serve(directory, Arc::clone(&shared), receiver)),
+            shared: Arc::clone(&shared),
+        };
         Self {
             shared,
-            _task: Arc::new(Task(task)),
+            _task: Arc::new(task),
         }
     }
 
@@ -170,6 +190,7 @@ impl Console {
         }
         state.is_taken = true;
         state.writer += 1;
+        self.shared.current.send_replace(state.writer);
         Some(Writer {
             shared: Arc::clone(&self.shared),
             number: state.writer,
@@ -180,6 +201,17 @@ impl Console {
     pub fn scrollback(&self) -> Vec<u8> {
         lock(&self.shared).scrollback()
     }
+}
+
+/// The end of what the console of a machine printed that may have ended by now; nothing if nothing was kept.
+pub fn kept(directory: &Path) -> Vec<u8> {
+    let path = directory.join(names::SCROLLBACK);
+    if !path.exists() {
+        return Vec::new();
+    }
+    Ring::open(&path, SCROLLBACK)
+        .and_then(|ring| ring.read())
+        .unwrap_or_default()
 }
 
 async fn serve(directory: PathBuf, shared: Arc<Shared>, mut typed: mpsc::Receiver<(u64, Bytes)>) {

@@ -233,6 +233,23 @@ pub(crate) fn all(directory: &Path) -> Vec<Found> {
     folders.map(|entry| Found { path: entry.path() }).collect()
 }
 
+/// The directory of the machine that an instance of this name has, or had last.
+pub(crate) fn of_key(directory: &Path, key: &ObjectKey) -> Option<PathBuf> {
+    let is_of = |owner: &Owner| {
+        owner.workspace == key.workspace.as_str()
+            && owner.namespace == key.namespace
+            && owner.name == key.name
+    };
+    let found = all(directory).into_iter().map(|it| it.path);
+    let of_key = found.filter(|path| read(path).is_some_and(|it| is_of(&it.owner)));
+    let changed = |path: &PathBuf| {
+        std::fs::metadata(path.join(RECORD))
+            .and_then(|it| it.modified())
+            .ok()
+    };
+    of_key.max_by_key(changed)
+}
+
 #[cfg(test)]
 mod tests {
     use fairway_controller::WorkspaceId;

@@ -385,8 +385,16 @@ impl Runner {
             | Event::Migration { .. }
             | Event::MemorySize { .. }
             | Event::Missed(_) => {
+                let before = std::mem::take(&mut running.state);
                 // One that does not answer is ending, which is heard of soon.
-                let _ = running.look().await;
+                if running.look().await.is_err() {
+                    running.state = before;
+                    return;
+                }
+                let told = happening(&before, &running.state, &event);
+                if let Some((severity, reason, message)) = told {
+                    self.tell(severity, reason, message).await;
+                }
             }
             _ => {}
         }
@@ -565,6 +573,29 @@ impl Runner {
     }
 }
 
+/// What there is to tell of a change of QEMU's state, in upstream's words.
+fn happening(before: &str, now: &str, event: &Event) -> Option<(Severity, &'static str, String)> {
+    if let Event::BlockIoError { device, action, .. } = event
+        && action == "stop"
+    {
+        let message = format!("VM Paused due to IO error at the volume: {device}");
+        return Some((Severity::Warning, "IOerror", message));
+    }
+    match (before, now) {
+        ("running", "paused") => Some((
+            Severity::Normal,
+            "Paused",
+            "VirtualMachineInstance paused".to_owned(),
+        )),
+        ("paused" | "prelaunch" | "io-error", "running") => Some((
+            Severity::Normal,
+            "Unpaused",
+            "VirtualMachineInstance unpaused".to_owned(),
+        )),
+        _ => None,
+    }
+}
+
 async fn sleep_until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,
@@ -627,6 +658,26 @@ pub(super) fn layout(plan: &MachinePlan) -> Result<Layout, Obstacle> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn people_hear_of_pauses() {
+        let io = |action: &str| Event::BlockIoError {
+            device: "ua-root".to_owned(),
+            action: action.to_owned(),
+            no_space: true,
+        };
+        for (before, now, event, expected) in [
+            ("running", "paused", Event::Stop, Some("Paused")),
+            ("paused", "running", Event::Resume, Some("Unpaused")),
+            ("running", "running", Event::Resume, None),
+            ("running", "io-error", io("stop"), Some("IOerror")),
+            ("running", "running", io("report"), None),
+            ("inmigrate", "running", Event::Resume, None),
+        ] {
+            let told = happening(before, now, &event).map(|it| it.1);
+            assert_eq!(told, expected, "{before} {now}");
+        }
+    }
 
     #[test]
     fn ends_are_judged() {

@@ -2,9 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use fairway_controller::{ObjectKey, WorkspaceId};
+use fairway_machines_guests::{Door, Guests as _, Order, Refusal};
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
 
-use super::world::{World, condition, eventually};
+use super::world::{NODE, PATIENCE, TEAM, World, condition, eventually};
 
 const USER_DATA: &str = "#cloud-config\nhostname: web-1\nruncmd:\n  - echo the seed was read >/dev/ttyS0\n";
 
@@ -72,6 +75,19 @@ async fn a_guest_lives() {
     assert_eq!(status["volumeStatus"][1]["target"], "vdb");
     assert_eq!(condition(&connected, "Ready").unwrap().0, "True");
     assert_eq!(condition(&connected, "LiveMigratable").unwrap().0, "True");
+    let node = world
+        .admin_of("root")
+        .get("/api/v1/nodes/here")
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(node["metadata"]["labels"]["kubevirt.io/schedulable"], "true");
+    assert_eq!(condition(&node, "Ready").unwrap().0, "True");
+    assert_ne!(condition(&node, "fairway.dev/Accelerated").unwrap().0, "Unknown");
+    let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/here";
+    let lease = world.admin_of("root").get(lease).await.unwrap().unwrap();
+    assert_eq!(lease["spec"]["holderIdentity"], "here");
+
     let events = world.events("web").await;
     assert_eq!(
         events,
@@ -80,6 +96,8 @@ async fn a_guest_lives() {
             "Started VirtualMachineInstance started."
         ]
     );
+
+    reached_through_the_node(&world).await;
 
     // The node ends and begins anew: the guest does not notice, and nothing is started twice.
     world.crash().await;
@@ -129,4 +147,70 @@ async fn a_guest_lives() {
     .await;
     assert!(world.plugs.0.lock().unwrap().is_empty());
     world.stop().await;
+}
+
+/// Console, screen, agent, and what people ask for.
+async fn reached_through_the_node(world: &World) {
+    let key = ObjectKey::new(&WorkspaceId::parse(TEAM).unwrap(), "shop", "web");
+    let order = |order: Order| world.node.order(NODE, &key, order);
+    let mut console = world.node.open(NODE, &key, Door::Console).await.unwrap();
+    let mut shown = String::new();
+    let mut buffer = [0; 4096];
+    while !shown.contains("the seed was read") {
+        let count = tokio::time::timeout(PATIENCE, console.read(&mut buffer)).await;
+        let count = count
+            .unwrap_or_else(|_| panic!("the console shows only: {shown}"))
+            .unwrap();
+        assert!(count > 0, "the console ends: {shown}");
+        shown += &String::from_utf8_lossy(&buffer[..count]);
+    }
+    let mut screen = world.node.open(NODE, &key, Door::Vnc).await.unwrap();
+    let mut greeting = [0; 12];
+    screen.read_exact(&mut greeting).await.unwrap();
+    assert_eq!(&greeting, b"RFB 003.008\n");
+    let picture = order(Order::Screenshot).await.unwrap();
+    assert!(picture["png"].as_str().unwrap().starts_with("iVBOR"), "{picture}");
+    let info = order(Order::GuestOsInfo).await.unwrap();
+    assert_eq!(info["os"]["id"], "tiny");
+    assert_eq!(info["hostname"], "web-1");
+    let disks = order(Order::FilesystemList).await.unwrap();
+    let mounted = disks["items"].as_array().unwrap();
+    assert!(mounted.iter().any(|it| it["mountPoint"] == "/"), "{disks}");
+    let tail = order(Order::ConsoleTail { bytes: 4096 }).await.unwrap();
+    assert!(tail["tail"].as_str().unwrap().contains("login:"), "{tail}");
+
+    order(Order::Pause).await.unwrap();
+    let paused = world
+        .until("web", "paused", |it| condition(it, "Paused").is_some())
+        .await;
+    assert_eq!(condition(&paused, "Paused").unwrap().1, "PausedByUser");
+    assert_eq!(condition(&paused, "Ready").unwrap().1, "GuestNotRunning");
+    order(Order::Unpause).await.unwrap();
+    world
+        .until("web", "running again", |it| condition(it, "Paused").is_none())
+        .await;
+    order(Order::Freeze {
+        unfreeze_seconds: Some(60),
+    })
+    .await
+    .unwrap();
+    world
+        .until("web", "frozen", |it| it["status"]["fsFreezeStatus"] == "frozen")
+        .await;
+    order(Order::Unfreeze).await.unwrap();
+    world
+        .until("web", "thawed", |it| it["status"].get("fsFreezeStatus").is_none())
+        .await;
+
+    let elsewhere = world.node.order("there", &key, Order::Pause).await;
+    assert!(
+        matches!(elsewhere, Err(Refusal::NodeLost { .. })),
+        "{elsewhere:?}"
+    );
+    let other = ObjectKey::new(&WorkspaceId::root(), "shop", "web");
+    let other = world.node.order(NODE, &other, Order::Pause).await;
+    assert!(
+        matches!(other, Err(Refusal::NotRunning(_))),
+        "another workspace's: {other:?}"
+    );
 }

@@ -162,7 +162,7 @@ impl World {
             kernel,
             factory,
             plugs: Arc::default(),
-            node: Node::new(NODE),
+            node: Node::new(NODE, &folder.path().join("machines")),
             running: None,
             _controllers: controllers,
             folder,
@@ -196,7 +196,7 @@ impl World {
     pub(crate) fn begin(&mut self) {
         let options = Options {
             clients: self.factory.clone(),
-            directory: self.directory(),
+            address: None,
             program: PathBuf::from(QEMU),
             cables: Arc::clone(&self.plugs) as Arc<dyn Cables>,
             disks: Arc::new(NoImages),

@@ -46,7 +46,10 @@ async fn everybody_sees_and_one_types() {
     let mut heard = [0; 3];
     guest.read_exact(&mut heard).await.unwrap();
     assert_eq!(&heard, b"one");
+    let relieved = tokio::time::timeout(Duration::from_millis(20), one.relieved()).await;
+    assert!(relieved.is_err(), "nobody has taken over yet");
     let other = console.writer(true).unwrap();
+    tokio::time::timeout(PATIENCE, one.relieved()).await.unwrap();
     assert!(!one.write("no more".into()).await);
     drop(one);
     assert!(other.write("two".into()).await);
@@ -72,4 +75,8 @@ async fn a_broken_connection_is_made_again() {
     drop(console);
     let again = Console::open(directory.path()).unwrap();
     assert_eq!(again.scrollback(), b"before after");
+    assert_eq!(kept(directory.path()), b"before after");
+    // One that keeps nothing has nothing, and leaves what is there alone.
+    assert_eq!(Console::open_forgetful(directory.path()).scrollback(), b"");
+    assert_eq!(kept(&directory.path().join("none")), b"");
 }

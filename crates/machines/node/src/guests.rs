@@ -1,0 +1,166 @@
+//! The machines of this node, for whoever serves the API: consoles, screens, and things to be done or asked that are not in an object.
+
+mod agent_views;
+mod console;
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use fairway_controller::ObjectKey;
+use fairway_fabric::Connection;
+use fairway_machines_guests::{Door, Guests, Order, Refusal};
+use fairway_machines_qemu::agent::AgentError;
+use fairway_machines_qemu::{MachineError, names};
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+
+use crate::Node;
+use crate::instance::home;
+use crate::instance::input::Input;
+use crate::registry::Reached;
+
+/// Upstream's words where there is no agent.
+const NO_AGENT: &str = "VMI does not have guest agent connected";
+/// The most that is told of what a console printed.
+const MAX_TAIL: usize = 256 << 10;
+
+impl Node {
+    fn reach(&self, node: &str, key: &ObjectKey) -> Result<Reached, Refusal> {
+        self.is_here(node, key)?;
+        self.registry
+            .get(key)
+            .ok_or_else(|| Refusal::NotRunning(key.clone()))
+    }
+
+    fn is_here(&self, node: &str, key: &ObjectKey) -> Result<(), Refusal> {
+        if node == self.name() {
+            return Ok(());
+        }
+        Err(Refusal::NodeLost {
+            key: key.clone(),
+            node: node.to_owned(),
+            why: format!("this is {}, and there is no way from here", self.name()),
+        })
+    }
+
+    async fn enter(&self, node: &str, key: &ObjectKey, door: Door) -> Result<Box<dyn Connection>, Refusal> {
+        let reached = self.reach(node, key)?;
+        match door {
+            Door::Console => {
+                let console = reached
+                    .console
+                    .ok_or_else(|| Refusal::Lacks("No serial consoles are present.".to_owned()))?;
+                Ok(Box::new(console::open(&console)))
+            }
+            Door::Vnc if reached.has_screen => {
+                let stream = reached.machine.dial(names::VNC).await.map_err(failed)?;
+                Ok(Box::new(stream))
+            }
+            Door::Vnc => Err(Refusal::Lacks("No graphics devices are present.".to_owned())),
+        }
+    }
+
+    async fn obey(&self, node: &str, key: &ObjectKey, order: Order) -> Result<Value, Refusal> {
+        if let Order::ConsoleTail { bytes } = order {
+            self.is_here(node, key)?;
+            return Ok(json!({"tail": self.tail(key, bytes)}));
+        }
+        let reached = self.reach(node, key)?;
+        let machine = &reached.machine;
+        match order {
+            Order::Pause => machine.pause().await.map_err(failed)?,
+            Order::Unpause => machine.resume().await.map_err(failed)?,
+            Order::Reset => machine.reset().await.map_err(failed)?,
+            Order::SoftReboot => soft_reboot(&reached).await?,
+            Order::Freeze { unfreeze_seconds } => freeze(&reached, unfreeze_seconds).await?,
+            Order::Unfreeze => thaw(&reached).await?,
+            Order::Screenshot => {
+                if !reached.has_screen {
+                    return Err(Refusal::Lacks("No graphics devices are present.".to_owned()));
+                }
+                let picture = machine.screendump().await.map_err(failed)?;
+                return Ok(json!({"png": STANDARD.encode(picture)}));
+            }
+            Order::GuestOsInfo => return agent_views::info(&reached.agent).await.map_err(silent),
+            Order::UserList => return agent_views::users(&reached.agent).await.map_err(silent),
+            Order::FilesystemList => return agent_views::filesystems(&reached.agent).await.map_err(silent),
+            Order::ConsoleTail { .. } => {}
+        }
+        Ok(Value::Null)
+    }
+
+    /// The end of what a console printed, also of a machine that has ended and whose instance is still there.
+    fn tail(&self, key: &ObjectKey, bytes: usize) -> String {
+        let printed = match self.registry.get(key).and_then(|it| it.console) {
+            Some(console) => console.scrollback(),
+            None => home::of_key(&self.directory, key)
+                .map(|path| fairway_machines_qemu::console::kept(&path))
+                .unwrap_or_default(),
+        };
+        let start = printed.len().saturating_sub(bytes.min(MAX_TAIL));
+        String::from_utf8_lossy(&printed[start..]).into_owned()
+    }
+}
+
+fn failed(error: MachineError) -> Refusal {
+    Refusal::Failed(error.to_string())
+}
+
+fn silent(error: AgentError) -> Refusal {
+    match error {
+        AgentError::Silent | AgentError::NoPort(_) => Refusal::Lacks(NO_AGENT.to_owned()),
+        other => Refusal::Failed(other.to_string()),
+    }
+}
+
+/// By the agent, or by the keys that every system knows.
+async fn soft_reboot(reached: &Reached) -> Result<(), Refusal> {
+    if reached.agent.ping().await.is_ok() && reached.agent.shutdown(true).await.is_ok() {
+        return Ok(());
+    }
+    let key = |name: &str| json!({"type": "qcode", "data": name});
+    let keys = json!({"keys": [key("ctrl"), key("alt"), key("delete")]});
+    let sent = reached.machine.qmp().execute("send-key", keys).await;
+    sent.map(drop).map_err(|error| Refusal::Failed(error.to_string()))
+}
+
+async fn freeze(reached: &Reached, seconds: Option<u64>) -> Result<(), Refusal> {
+    reached.agent.freeze().await.map_err(silent)?;
+    let _ = reached.notes.send(Input::Frozen(true)).await;
+    if let Some(seconds) = seconds.filter(|it| *it > 0) {
+        // Whoever asked may be gone by then; a guest that stands still for ever is worth less than a copy.
+        let reached = reached.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            let _ = thaw(&reached).await;
+        });
+    }
+    Ok(())
+}
+
+async fn thaw(reached: &Reached) -> Result<(), Refusal> {
+    reached.agent.thaw().await.map_err(silent)?;
+    let _ = reached.notes.send(Input::Frozen(false)).await;
+    Ok(())
+}
+
+impl Guests for Node {
+    fn open<'a>(
+        &'a self,
+        node: &'a str,
+        key: &'a ObjectKey,
+        door: Door,
+    ) -> BoxFuture<'a, Result<Box<dyn Connection>, Refusal>> {
+        Box::pin(self.enter(node, key, door))
+    }
+
+    fn order<'a>(
+        &'a self,
+        node: &'a str,
+        key: &'a ObjectKey,
+        order: Order,
+    ) -> BoxFuture<'a, Result<Value, Refusal>> {
+        Box::pin(self.obey(node, key, order))
+    }
+}
