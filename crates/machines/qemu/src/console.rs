@@ -23,6 +23,8 @@ const SCROLLBACK: u64 = 256 << 10;
 const PIECES: usize = 256;
 /// How many pieces of typing wait for the guest.
 const TYPED: usize = 64;
+/// The number of nobody, when the console is gone.
+const GONE: u64 = u64::MAX;
 /// How long QEMU may take to be there again, after a connection was lost.
 const AGAIN: Duration = Duration::from_millis(200);
 
@@ -59,11 +61,16 @@ impl State {
 }
 
 #[derive(Debug)]
-struct Task(tokio::task::JoinHandle<()>);
+struct Task {
+    serving: tokio::task::JoinHandle<()>,
+    shared: Arc<Shared>,
+}
 
 impl Drop for Task {
+    /// The console is gone: whoever still looks or types hears so.
     fn drop(&mut self) {
-        self.0.abort();
+        self.serving.abort();
+        self.shared.current.send_replace(GONE);
     }
 }
 
@@ -101,7 +108,7 @@ impl Writer {
         self.is_current() && self.shared.typed.send((self.number, bytes)).await.is_ok()
     }
 
-    /// Waits until somebody else takes over.
+    /// Waits until somebody else takes over, or the console is gone.
     pub async fn relieved(&self) {
         let mut current = self.shared.current.subscribe();
         // The sender is as old as this.
@@ -156,10 +163,13 @@ impl Console {
             typed,
             current: watch::Sender::new(0),
         });
-        let task = tokio::spawn(serve(directory, Arc::clone(&shared), receiver));
+        let task = Task {
+            serving: tokio::spawn(serve(directory, Arc::clone(&shared), receiver)),
+            shared: Arc::clone(&shared),
+        };
         Self {
             shared,
-            _task: Arc::new(Task(task)),
+            _task: Arc::new(task),
         }
     }
 

@@ -164,8 +164,7 @@ impl Preparing<'_> {
             DiskSource::Seed(_) | DiskSource::Files { .. } => {
                 let image = self.image_of_files(disk, objects)?;
                 let path = own("iso");
-                let size = image.len() as u64;
-                write(&path, &image).map_err(Obstacle::Seed)?;
+                let size = write(&path, &image).map_err(Obstacle::Seed)?;
                 (path, Format::Raw, size)
             }
         };
@@ -314,16 +313,26 @@ fn with_source(error: &dyn std::error::Error) -> String {
     }
 }
 
-/// Writes a file that only its owner can read: it may hold what is in a Secret.
-fn write(path: &Path, content: &[u8]) -> Result<(), String> {
+/// Disks of files are so large at least, as upstream's are. Programs that look for file systems give up on a disk that ends where
+/// one of them would have its mark: busybox does below 68 KiB.
+const LEAST: u64 = 1 << 20;
+
+/// Writes a disk of files that only its owner can read, as it may hold what is in a Secret; how large it is.
+fn write(path: &Path, content: &[u8]) -> Result<u64, String> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
+    let size = (content.len() as u64).next_multiple_of(LEAST);
     let made = std::fs::OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(true)
         .mode(0o600)
         .open(path);
-    made.and_then(|mut file| file.write_all(content))
+    let written = made.and_then(|mut file| {
+        file.write_all(content)?;
+        file.set_len(size)
+    });
+    written
+        .map(|()| size)
         .map_err(|error| format!("could not write {}: {error}", path.display()))
 }
