@@ -155,6 +155,7 @@ impl Host {
             images: self.images.clone(),
             allowed_hosts: hosts.clone(),
             keep_disks: None,
+            is_control_plane: true,
             served: Some(common.served),
         };
         let node = fairway_machines_node::Options {
