@@ -188,7 +188,7 @@ class World:
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        check(not left, f"these were left running, and had to be killed: {left}")
+        check(not left, f"these were left running, and had to be killed: { {pid: words[:120] for pid, words in left.items()} }")
 
     def tell(self, place, namespace):
         """What somebody who looks into a failure wants to see first."""

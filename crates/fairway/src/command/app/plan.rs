@@ -110,9 +110,8 @@ async fn address(session: &Session, repo: &str) -> anyhow::Result<String> {
     let found = found.with_context(|| format!("there is no repository {name} in {}", session.address()))?;
     match text(&found, "/status/cloneURL") {
         "" => bail!("the repository {repo} is not ready yet"),
-        url if text(&found, "/status/owner") == repo.split('/').next().unwrap_or_default() => {
-            Ok(url.to_owned())
-        }
+        // By its address, in which the owner is written as people write it.
+        url if url.ends_with(&format!("/{repo}.git")) => Ok(url.to_owned()),
         url => bail!(
             "the repository {name} of {} is {url}, not {repo}; choose its workspace with -w",
             session.address()
