@@ -163,7 +163,7 @@ impl Host {
         };
         let node = fairway_machines_node::Options {
             clients: common.clients,
-            address: self.config.addresses.first().copied().map(Into::into),
+            address: self.config.addresses.first().copied(),
             program: PathBuf::from(QEMU),
             cables: Arc::new(self.wiring),
             disks: Arc::new(ContainerDisks::new(self.images, hosts)),

@@ -1,5 +1,6 @@
 //! A machine as it is to be built: everything decided, nothing bound to a host yet. It can be written down, so that whoever finds
 //! a machine running knows what it was built as.
+// tidy: long: types without logic, read from top to bottom
 
 use serde::{Deserialize, Serialize};
 

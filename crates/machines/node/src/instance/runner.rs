@@ -9,6 +9,7 @@
 //! A step never waits for anything slow: preparing disks, starting and stopping run beside it and come back as inputs, so that an
 //! instance that is deleted while its image is fetched goes at once. There is one task for an instance, and one process: before
 //! anything is decided, the machine's directory is asked whether the process is there already.
+// tidy: long: one task owns the state of an instance, and what it does on each event is read together
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 //! Facts in, the chain as people see it out.
+// tidy: long: a table of machines and what is said of them
 
 use expect_test::{Expect, expect};
 use fairway_text_yaml as yaml;

@@ -1,4 +1,5 @@
 //! Every run strategy with every verb in every state, and every verb on an instance in every phase.
+// tidy: long: a table of every verb in every state
 
 use expect_test::{Expect, expect};
 use fairway_machines_plan::view::RunStrategy;
