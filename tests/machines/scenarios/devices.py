@@ -14,7 +14,7 @@ def sizes(bench, ssh):
     return [int(line) * 512 for line in bench.key.ssh(ssh, "cat /sys/block/*/size").split()]
 
 
-@scenario(quick=True)
+@scenario()
 def volumes(bench):
     """A volume is plugged into a running machine by virtctl, seen by the guest, and unplugged again."""
     place, namespace = bench.place, bench.namespace
