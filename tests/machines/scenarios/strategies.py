@@ -21,7 +21,7 @@ def phase(bench, name):
     return status(bench, "vmi", name).get("phase")
 
 
-@scenario(quick=True)
+@scenario()
 def each_strategy(bench):
     """Halted, Manual, Always, RerunOnFailure and Once, with virtctl's start and stop."""
     place, namespace, world = bench.place, bench.namespace, bench.world

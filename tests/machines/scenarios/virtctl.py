@@ -27,7 +27,7 @@ def doors(bench):
     options = [f"--local-ssh-opts={it}" for it in ("-oStrictHostKeyChecking=no", "-oUserKnownHostsFile=/dev/null", "-oLogLevel=ERROR")]
     said = place.virtctl("ssh", "demo@vmi/web", "-n", namespace, "-i", key.path, *options, "--command", "hostname")
     check(said.strip() == "web", f"virtctl ssh: {said!r}")
-    with forwarded(place, "virtctl", "port-forward", f"vmi/web/{namespace}", "8080", marker=r"127\.0\.0\.1:(\d+)") as port:
+    with forwarded(place, "virtctl", "port-forward", "vmi/web", "-n", namespace, "8080", marker=r"127\.0\.0\.1:(\d+)") as port:
         check("hello from web" in eventually("HTTP", lambda: http(port)), "HTTP through a forwarded port")
     with forwarded(place, "virtctl", "vnc", "web", "-n", namespace, "--proxy-only", marker=r'"port": ?(\d+)') as port:
         check(banner(port).startswith(b"RFB 003.00"), "the screen speaks RFB")
