@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fairway_controller::Json;
 use fairway_kernel_scalar::quantity::Quantity;
+use fairway_text_gotext::duration;
 use kube::Client;
 use kube::api::Api;
 use kube::core::ApiResource;
@@ -207,32 +208,12 @@ fn mirror(object: &Value) -> Option<Mirror> {
         let namespace = reference["namespace"].as_str().unwrap_or("argocd");
         Some((namespace.to_owned(), reference["name"].as_str()?.to_owned()))
     });
-    let interval = mirror["interval"].as_str().and_then(duration);
+    let interval = mirror["interval"].as_str().and_then(duration::span);
     Some(Mirror {
         url: mirror["url"].as_str()?.to_owned(),
         secret,
         interval: interval.unwrap_or(MIRROR_INTERVAL).max(SHORTEST_INTERVAL),
     })
-}
-
-/// A span such as `3m` or `1h30m`.
-fn duration(text: &str) -> Option<Duration> {
-    let (mut total, mut digits) = (0_u64, String::new());
-    for letter in text.chars() {
-        if letter.is_ascii_digit() {
-            digits.push(letter);
-            continue;
-        }
-        let unit = match letter {
-            'h' => 3600,
-            'm' => 60,
-            's' => 1,
-            _ => return None,
-        };
-        let number: u64 = std::mem::take(&mut digits).parse().ok()?;
-        total = total.checked_add(number.checked_mul(unit)?)?;
-    }
-    (digits.is_empty() && total > 0).then(|| Duration::from_secs(total))
 }
 
 #[cfg(test)]
@@ -286,16 +267,5 @@ mod tests {
             ("main", MAX_FILE)
         );
         assert_eq!(wanted.push_answers, PushAnswers::Full);
-        let cases = [
-            ("3m", Some(180)),
-            ("1h", Some(3600)),
-            ("3", None),
-            ("", None),
-            ("x", None),
-            ("0s", None),
-        ];
-        for (text, seconds) in cases {
-            assert_eq!(duration(text), seconds.map(Duration::from_secs), "{text}");
-        }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use fairway_text_gotext::duration;
+
 /// A repository and a directory in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepositorySpec {
@@ -26,27 +28,7 @@ impl RepositorySpec {
         if let Ok(seconds) = text.parse::<u32>() {
             return (seconds > 0).then(|| Duration::from_secs(seconds.into()));
         }
-        let mut total = 0.0;
-        let mut rest = text;
-        while !rest.is_empty() {
-            let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-            let number: f64 = rest[..digits].parse().ok()?;
-            let (unit, scale) = [
-                ("ns", 1e-9),
-                ("us", 1e-6),
-                ("ms", 1e-3),
-                ("s", 1.0),
-                ("m", 60.0),
-                ("h", 3600.0),
-            ]
-            .into_iter()
-            .find(|(unit, _)| rest[digits..].starts_with(unit))?;
-            total += number * scale;
-            rest = &rest[digits + unit.len()..];
-        }
-        Duration::try_from_secs_f64(total)
-            .ok()
-            .filter(|time| !time.is_zero())
+        duration::span(text).filter(|time| !time.is_zero())
     }
 }
 

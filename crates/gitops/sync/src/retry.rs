@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fairway_text_gotext::duration;
 use serde_json::Value;
 
 /// `spec.syncPolicy.retry` or that of an operation.
@@ -83,30 +84,7 @@ pub fn go_duration(text: &str) -> Option<Duration> {
     if let Ok(seconds) = text.parse::<u64>() {
         return Some(Duration::from_secs(seconds));
     }
-    let mut rest = text.strip_prefix('+').unwrap_or(text);
-    let mut total = 0.0;
-    if rest.is_empty() {
-        return None;
-    }
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let number: f64 = rest[..digits].parse().ok()?;
-        let unit_end = rest[digits..]
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .map_or(rest.len(), |length| digits + length);
-        let unit = match &rest[digits..unit_end] {
-            "ns" => 1e-9,
-            "us" | "µs" | "μs" => 1e-6,
-            "ms" => 1e-3,
-            "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3600.0,
-            _ => return None,
-        };
-        total += number * unit;
-        rest = &rest[unit_end..];
-    }
-    Duration::try_from_secs_f64(total).ok()
+    duration::span(text)
 }
 
 #[cfg(test)]

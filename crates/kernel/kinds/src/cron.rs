@@ -1,5 +1,7 @@
 //! Cron schedules: five fields or a name, as CronJobs write them.
 
+use fairway_text_gotext::duration;
+
 /// What is wrong with a schedule, in the words of the parser that Kubernetes uses.
 pub(crate) fn validate(schedule: &str) -> Result<(), String> {
     let mut rest = schedule;
@@ -60,36 +62,13 @@ fn validate_name(name: &str) -> Result<(), String> {
     match name {
         "yearly" | "annually" | "monthly" | "weekly" | "daily" | "midnight" | "hourly" => Ok(()),
         other => match other.strip_prefix("every ") {
-            Some(duration) if is_duration(duration) => Ok(()),
-            Some(duration) => Err(format!(
-                "failed to parse duration @{other}: time: invalid duration {duration:?}"
-            )),
+            Some(every) => match duration::parse(every) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(format!("failed to parse duration @{other}: {error}")),
+            },
             None => Err(format!("unrecognized descriptor: @{other}")),
         },
     }
-}
-
-/// Go's durations: numbers with units, such as `1h30m`.
-fn is_duration(text: &str) -> bool {
-    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let digits = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(rest.len());
-        if digits == 0 || rest[..digits].matches('.').count() > 1 {
-            return false;
-        }
-        rest = &rest[digits..];
-        let units = ["ns", "us", "µs", "ms", "s", "m", "h"];
-        let Some(unit) = units.iter().find(|u| rest.starts_with(**u)) else {
-            return false;
-        };
-        rest = &rest[unit.len()..];
-    }
-    true
 }
 
 struct Bounds {

@@ -103,7 +103,10 @@ impl Strategy for PersistentVolume {
             new.get("volumeMode"),
             old.get("volumeMode"),
         );
-        if has(old, "nodeAffinity") && !read::same(new.get("nodeAffinity"), old.get("nodeAffinity")) {
+        // As with upstream's MutablePVNodeAffinity, for volumes on a node: their content may move to another.
+        let moves = has(new, "local") && has(new, "nodeAffinity");
+        if has(old, "nodeAffinity") && !moves && !read::same(new.get("nodeAffinity"), old.get("nodeAffinity"))
+        {
             errs.invalid(
                 &At::new("nodeAffinity"),
                 part(new, "nodeAffinity").clone(),

@@ -1,6 +1,5 @@
 //! Points in time and durations, as Go formats and reads them.
 
-mod duration;
 mod layout;
 mod methods;
 
@@ -9,7 +8,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
 
-pub use duration::{parse_duration, round_duration, show_duration};
 pub use layout::parse as parse_layout;
 pub use methods::call_method;
 pub(crate) use methods::{DURATION_METHODS, TIME_METHODS};

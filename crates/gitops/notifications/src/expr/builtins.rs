@@ -10,7 +10,8 @@ use std::rc::Rc;
 
 use fairway_text_gotemplate::Value;
 use fairway_text_gotemplate::json_text::{self, Style};
-use fairway_text_gotemplate::time::{Time, Zone, parse_duration, parse_layout};
+use fairway_text_gotemplate::time::{Time, Zone, parse_layout};
+use fairway_text_gotext::duration;
 
 use super::eval::{Evaluator, size, weigh};
 use super::numbers::{Number, number};
@@ -195,7 +196,7 @@ fn plain(evaluator: &mut Evaluator<'_>, name: &'static str, values: &[Value]) ->
         "now" => Ok(Value::Time(Rc::new(Time::utc(evaluator.facts().now)))),
         "duration" => {
             let written = String::from_utf8_lossy(text(one, name)?);
-            parse_duration(&written).map(Value::Duration).map_err(ExprError)
+            duration::parse(&written).map(Value::Duration).map_err(ExprError)
         }
         "date" => date(values),
         _ => bits(name, values),

@@ -89,7 +89,7 @@ impl Printer {
         if matches!(verb, 'v' | 's' | 'x' | 'X' | 'q') && !flags.syntax(verb) {
             let shown = match value {
                 Value::Time(time) => Some(time.display()),
-                Value::Duration(nanos) => Some(crate::time::show_duration(*nanos)),
+                Value::Duration(nanos) => Some(fairway_text_gotext::duration::show(*nanos)),
                 Value::Struct(value) => value.ty.display.map(|display| display(value)),
                 _ => None,
             };

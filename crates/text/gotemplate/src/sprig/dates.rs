@@ -2,12 +2,14 @@
 
 use std::rc::Rc;
 
+use fairway_text_gotext::duration;
+
 use crate::arg;
 use crate::error::Fault;
 use crate::functions::{Func, Param};
 use crate::machine::Machine;
 use crate::text::lossy;
-use crate::time::{SECOND, Time, Zone, parse_duration, parse_layout, round_duration, show_duration};
+use crate::time::{SECOND, Time, Zone, parse_layout};
 use crate::value::Value;
 
 use Param::{Any, Str, Time as TimeParam};
@@ -21,7 +23,7 @@ pub(super) const TABLE: &[Func] = &[
             value @ (Value::Time(_) | Value::Int(..)) => moment(machine, value),
             _ => Time::utc(machine.now()),
         };
-        Ok(show_duration(round_duration(difference(machine, &then), SECOND)).into())
+        Ok(duration::show(duration::round(difference(machine, &then), SECOND)).into())
     }),
     Func::new("date", &[Str, Any], |machine, args| {
         Ok(in_zone(machine, &arg::text(args, 0), arg::any(args, 1), "Local"))
@@ -64,7 +66,7 @@ pub(super) const TABLE: &[Func] = &[
             Value::Int(crate::value::IntType::Int64, seconds) => *seconds,
             _ => 0,
         };
-        Ok(show_duration(i64::wrapping_mul(seconds, SECOND)).into())
+        Ok(duration::show(i64::wrapping_mul(seconds, SECOND)).into())
     }),
     Func::new("durationRound", &[Any], duration_round),
 ];
@@ -102,7 +104,7 @@ fn date_in_zone(machine: &mut Machine<'_>, args: &[Value]) -> Answer {
 }
 
 fn must_modify(_: &mut Machine<'_>, args: &[Value]) -> Answer {
-    let nanos = parse_duration(&arg::text(args, 0))?;
+    let nanos = duration::parse(&arg::text(args, 0))?;
     match arg::any(args, 1) {
         Value::Time(time) => Ok(time_value(time.add(nanos))),
         other => Ok(other.clone()),
@@ -115,7 +117,7 @@ fn modify(machine: &mut Machine<'_>, args: &[Value]) -> Answer {
 
 fn duration_round(machine: &mut Machine<'_>, args: &[Value]) -> Answer {
     let nanos = match arg::any(args, 0) {
-        Value::Str(text) => parse_duration(&lossy(text)).unwrap_or(0),
+        Value::Str(text) => duration::parse(&lossy(text)).unwrap_or(0),
         Value::Int(crate::value::IntType::Int64, nanos) => *nanos,
         Value::Time(time) => difference(machine, time),
         _ => 0,

@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
-use super::{SECOND, Time, Zone, show_duration};
+use fairway_text_gotext::duration;
+
+use super::{SECOND, Time, Zone};
 use crate::arg;
 use crate::error::Fault;
 use crate::functions::{Func, Functions, Param};
@@ -123,7 +125,7 @@ pub(crate) const TIME_METHODS: &[Func] = &[
 ];
 
 pub(crate) const DURATION_METHODS: &[Func] = &[
-    Func::new("String", &[], |_, args| Ok(show_duration(nanos(args)).into())),
+    Func::new("String", &[], |_, args| Ok(duration::show(nanos(args)).into())),
     Func::new("Seconds", &[], |_, args| {
         Ok(Value::Float(nanos(args) as f64 / SECOND as f64))
     }),

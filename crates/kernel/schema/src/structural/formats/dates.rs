@@ -1,5 +1,7 @@
 //! Dates, times of day and durations.
 
+use fairway_text_gotext::duration;
+
 /// `2006-01-02`, with a day that exists.
 pub(super) fn is_date(text: &str) -> bool {
     let b = text.as_bytes();
@@ -68,48 +70,7 @@ fn is_offset(text: &str) -> bool {
 
 /// Go's durations (`1h30m`), or words such as `3 days` anywhere in the text.
 pub(super) fn is_duration(text: &str) -> bool {
-    is_go_duration(text) || has_worded_duration(text).unwrap_or(false)
-}
-
-fn is_go_duration(text: &str) -> bool {
-    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if rest == "0" {
-        return true;
-    }
-    if rest.is_empty() {
-        return false;
-    }
-    let mut total = 0.0_f64;
-    while !rest.is_empty() {
-        let whole = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let mut end = whole;
-        let mut fraction = 0;
-        if rest[end..].starts_with('.') {
-            fraction = rest[end + 1..].bytes().take_while(u8::is_ascii_digit).count();
-            end += 1 + fraction;
-        }
-        if whole == 0 && fraction == 0 {
-            return false;
-        }
-        let value: f64 = rest[..end].parse().unwrap_or(f64::INFINITY);
-        rest = &rest[end..];
-        let length = rest
-            .find(|c: char| c == '.' || c.is_ascii_digit())
-            .unwrap_or(rest.len());
-        let nanoseconds = match &rest[..length] {
-            "ns" => 1.0,
-            "us" | "\u{b5}s" | "\u{3bc}s" => 1e3,
-            "ms" => 1e6,
-            "s" => 1e9,
-            "m" => 6e10,
-            "h" => 3.6e12,
-            _ => return false,
-        };
-        rest = &rest[length..];
-        total += value * nanoseconds;
-    }
-    // Go's durations are 64-bit counts of nanoseconds.
-    total <= 9_223_372_036_854_775_807.0
+    duration::parse(text).is_ok() || has_worded_duration(text).unwrap_or(false)
 }
 
 /// Units with their spellings; the last spelling also stands for anything that begins with it (`minutes`).

@@ -1,9 +1,13 @@
-//! Durations: `1h2m3.5s`.
+//! Durations as Go writes and reads them: `1h2m3.5s`. They are in everybody's settings, so one reader must do for all.
 
-use super::SECOND;
+use std::time::Duration;
+
+use crate::strings::quote;
+
+const SECOND: u64 = 1_000_000_000;
 
 /// Go's `Duration.String`.
-pub fn show_duration(nanos: i64) -> String {
+pub fn show(nanos: i64) -> String {
     let sign = if nanos < 0 { "-" } else { "" };
     let total = nanos.unsigned_abs();
     let fraction = |value: u64, unit: u64, name: &str| {
@@ -17,15 +21,14 @@ pub fn show_duration(nanos: i64) -> String {
         }
         text + name
     };
-    let second = SECOND.unsigned_abs();
     let body = match total {
         0 => "0s".to_owned(),
         1..1_000 => format!("{total}ns"),
         1_000..1_000_000 => fraction(total, 1_000, "µs"),
         1_000_000..1_000_000_000 => fraction(total, 1_000_000, "ms"),
         _ => {
-            let (seconds, minutes) = (total % (60 * second), total / (60 * second));
-            let tail = fraction(seconds, second, "s");
+            let (seconds, minutes) = (total % (60 * SECOND), total / (60 * SECOND));
+            let tail = fraction(seconds, SECOND, "s");
             match (minutes / 60, minutes % 60) {
                 (0, 0) => tail,
                 (0, minutes) => format!("{minutes}m{tail}"),
@@ -36,9 +39,9 @@ pub fn show_duration(nanos: i64) -> String {
     format!("{sign}{body}")
 }
 
-/// Go's `time.ParseDuration`.
-pub fn parse_duration(text: &str) -> Result<i64, String> {
-    let invalid = || format!("time: invalid duration {}", crate::text::quote(text.as_bytes()));
+/// Go's `time.ParseDuration`, in nanoseconds.
+pub fn parse(text: &str) -> Result<i64, String> {
+    let invalid = || format!("time: invalid duration {}", quote(text.as_bytes()));
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -63,7 +66,7 @@ pub fn parse_duration(text: &str) -> Result<i64, String> {
             .find(|c: char| c.is_ascii_digit() || c == '.')
             .unwrap_or(after.len());
         let (unit_name, after) = after.split_at(end);
-        let quoted = crate::text::quote(text.as_bytes());
+        let quoted = quote(text.as_bytes());
         let unit: u64 = match unit_name {
             "ns" => 1,
             "us" | "µs" | "μs" => 1_000,
@@ -73,7 +76,7 @@ pub fn parse_duration(text: &str) -> Result<i64, String> {
             "h" => 3_600_000_000_000,
             "" => return Err(format!("time: missing unit in duration {quoted}")),
             other => {
-                let other = crate::text::quote(other.as_bytes());
+                let other = quote(other.as_bytes());
                 return Err(format!("time: unknown unit {other} in duration {quoted}"));
             }
         };
@@ -99,8 +102,14 @@ pub fn parse_duration(text: &str) -> Result<i64, String> {
     }
 }
 
+/// The same, of what cannot be negative.
+pub fn span(text: &str) -> Option<Duration> {
+    let nanos = u64::try_from(parse(text).ok()?).ok()?;
+    Some(Duration::from_nanos(nanos))
+}
+
 /// Go's `Duration.Round`: to the nearest multiple, halves away from zero.
-pub fn round_duration(nanos: i64, unit: i64) -> i64 {
+pub fn round(nanos: i64, unit: i64) -> i64 {
     if unit <= 0 {
         return nanos;
     }
@@ -109,5 +118,36 @@ pub fn round_duration(nanos: i64, unit: i64) -> i64 {
     match rest.unsigned_abs() * 2 < unit.unsigned_abs() {
         true => down,
         false => down.saturating_add(unit * rest.signum()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn are_read_and_shown() {
+        for text in ["1h2m3.5s", "1.5µs", "-2m0s", "0s", "300ms", "2540400h10m10s"] {
+            assert_eq!(show(parse(text).unwrap()), text);
+        }
+        assert!(parse("1").unwrap_err().contains("missing unit"));
+        assert!(parse("1x").unwrap_err().contains("unknown unit"));
+    }
+
+    #[test]
+    fn spans_are_not_negative() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("+90s", Some(90_000)),
+            ("1h30m", Some(5_400_000)),
+            (".5s", Some(500)),
+            ("-1s", None),
+            ("", None),
+            ("5", None),
+            ("1.2.3s", None),
+            ("9999999999999999999h", None),
+        ] {
+            assert_eq!(span(text), expected.map(Duration::from_millis), "{text:?}");
+        }
     }
 }
