@@ -22,6 +22,8 @@ pub(crate) const KUBEVIRT: &str = "kubevirt.io/kubevirt@v1.5.2";
 pub(crate) const CDI: &str = "kubevirt.io/containerized-data-importer@v1.61.1";
 /// The Go module of Multus' networks, with its version.
 pub(crate) const MULTUS: &str = "github.com/k8snetworkplumbingwg/network-attachment-definition-client@v1.7.5";
+/// The Go module of Kubernetes' snapshots of volumes, with its version.
+pub(crate) const SNAPSHOTTER: &str = "github.com/kubernetes-csi/external-snapshotter/client/v8@v8.2.0";
 /// The crate that the descriptions are taken from.
 pub(crate) const K8S_OPENAPI: &str = "0.29.0";
 /// The module of that crate for [`KUBERNETES`].

@@ -161,6 +161,10 @@ impl Definition {
     /// The whole CustomResourceDefinition, every structure written out wherever it is used.
     pub fn crd(&self) -> Value {
         let mut whole = self.head();
+        if self.group() == kubevirt::VOLUME_SNAPSHOT_GROUP {
+            whole["metadata"]["annotations"] =
+                json!({"api-approved.kubernetes.io": kubevirt::APPROVED_SNAPSHOTS});
+        }
         let Ok(table) = Table::parse(self.source.facts) else {
             return whole;
         };

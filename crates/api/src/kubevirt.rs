@@ -15,6 +15,10 @@ pub const CLONE_GROUP: &str = "clone.kubevirt.io";
 pub const CDI_GROUP: &str = "cdi.kubevirt.io";
 /// Networks beside the one that everything has.
 pub const CNI_GROUP: &str = "k8s.cni.cncf.io";
+/// Snapshots of volumes.
+pub const VOLUME_SNAPSHOT_GROUP: &str = "snapshot.storage.k8s.io";
+/// Where that group, which is one of Kubernetes', was approved: definitions of such groups have to say so.
+pub(crate) const APPROVED_SNAPSHOTS: &str = "https://github.com/kubernetes-csi/external-snapshotter/pull/814";
 /// The operator's settings.
 pub const HCO_GROUP: &str = "hco.kubevirt.io";
 
@@ -84,7 +88,7 @@ pub const HYPER_CONVERGED: Kind = Kind {
 
 const WORDS: &str = include_str!("../data/machines.words");
 
-pub(crate) static SOURCES: [Source; 7] = [
+pub(crate) static SOURCES: [Source; 8] = [
     source(GROUP, include_str!("../data/kubevirt.facts")),
     source(
         INSTANCETYPE_GROUP,
@@ -95,6 +99,10 @@ pub(crate) static SOURCES: [Source; 7] = [
     source(CDI_GROUP, include_str!("../data/kubevirt_cdi.facts")),
     source(CNI_GROUP, include_str!("../data/multus.facts")),
     source(HCO_GROUP, include_str!("../data/kubevirt_hco.facts")),
+    source(
+        VOLUME_SNAPSHOT_GROUP,
+        include_str!("../data/volume_snapshot.facts"),
+    ),
 ];
 
 /// Facts of a group; all groups share their words.

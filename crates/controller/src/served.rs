@@ -104,6 +104,19 @@ impl Served {
         (served, task)
     }
 
+    /// The same without watches, for whoever may not look at definitions: what is new is seen at the next reading.
+    pub fn poll(clients: Clients, shutdown: Shutdown) -> (Self, impl Future<Output = ()> + Send) {
+        let (sender, every) = watch::channel(Arc::default());
+        let served = Self {
+            clients,
+            every,
+            near: Arc::default(),
+        };
+        let (_, nothing) = mpsc::unbounded_channel();
+        let task = read(served.clone(), sender, nothing, shutdown);
+        (served, task)
+    }
+
     /// The kinds of all workspaces, as they change.
     pub fn changes(&self) -> watch::Receiver<Arc<Kinds>> {
         self.every.clone()

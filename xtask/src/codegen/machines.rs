@@ -1,4 +1,5 @@
-//! The facts about the kinds of virtual machines, out of the Go modules of KubeVirt, its data importer, and Multus.
+//! The facts about the kinds of virtual machines, out of the Go modules of KubeVirt, its data importer, Multus, and
+//! Kubernetes' snapshots of volumes.
 //!
 //! KubeVirt keeps schemas as YAML in Go strings and the rest of its definitions as Go code; of the code exactly what is
 //! needed is read, and what is not found is an error. Descriptions are left out: they are upstream's sentences.
@@ -11,7 +12,7 @@ use fairway_api::machine_definitions;
 use serde_json::{Value, json};
 
 use super::crd_facts::{Writer, drop_descriptions};
-use crate::upstream::{self, CDI, KUBEVIRT, MULTUS};
+use crate::upstream::{self, CDI, KUBEVIRT, MULTUS, SNAPSHOTTER};
 
 const COMPONENTS: &str = "pkg/virt-operator/resource/generate/components";
 
@@ -115,6 +116,13 @@ const IMPORTER: [&str; 6] = [
     "cdiconfig",
 ];
 
+/// Kinds of Kubernetes' snapshots of volumes.
+const SNAPSHOTS: [&str; 3] = [
+    "volumesnapshots",
+    "volumesnapshotcontents",
+    "volumesnapshotclasses",
+];
+
 /// `cargo xtask codegen machines [--check]`.
 pub(super) fn run(check: bool) -> Result<()> {
     let targets = read()?;
@@ -170,6 +178,7 @@ fn read() -> Result<Vec<Target>> {
         target("kubevirt_clone", "clone.kubevirt.io", KUBEVIRT),
         target("kubevirt_cdi", "cdi.kubevirt.io", CDI),
         target("multus", "k8s.cni.cncf.io", MULTUS),
+        target("volume_snapshot", "snapshot.storage.k8s.io", SNAPSHOTTER),
     ];
     let module = upstream::go_module(KUBEVIRT)?;
     let schemas = strings(&fs::read_to_string(
@@ -218,6 +227,18 @@ fn read() -> Result<Vec<Target>> {
     let mut crd = yaml(&fs::read_to_string(module.join("artifacts/networks-crd.yaml"))?)?;
     crd["spec"]["names"]["listKind"] = json!("NetworkAttachmentDefinitionList");
     targets[5].kinds.push(cleaned(crd));
+    let module = upstream::go_module(SNAPSHOTTER)?;
+    for plural in SNAPSHOTS {
+        let file = format!("config/crd/snapshot.storage.k8s.io_{plural}.yaml");
+        let mut crd = yaml(&fs::read_to_string(module.join(file))?)?;
+        // Older versions are not served.
+        let versions = crd["spec"]["versions"].as_array().cloned().unwrap_or_default();
+        let kept: Vec<Value> = versions.into_iter().filter(|it| it["name"] == "v1").collect();
+        crd["spec"]["versions"] = json!(kept);
+        // Facts have no rules in CEL: who keeps snapshots says what he cannot do with one.
+        drop_rules(&mut crd);
+        targets[6].kinds.push(cleaned(crd));
+    }
     Ok(targets)
 }
 
@@ -236,6 +257,25 @@ fn yaml(text: &str) -> Result<Value> {
         text,
         fairway_text_yaml::Limits::default(),
     )?)
+}
+
+/// Takes rules away, wherever they are, and writes quantities as everybody else does.
+fn drop_rules(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.shift_remove("x-kubernetes-validations");
+            if fields.get("x-kubernetes-int-or-string") == Some(&json!(true)) {
+                fields.shift_remove("type");
+                fields.insert(
+                    "anyOf".to_owned(),
+                    json!([{"type": "integer"}, {"type": "string"}]),
+                );
+            }
+            fields.values_mut().for_each(drop_rules);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_rules),
+        _ => {}
+    }
 }
 
 fn cleaned(mut crd: Value) -> Value {

@@ -59,7 +59,7 @@ fn names_are_those_of_the_definitions() {
         );
     }
     let known: Vec<&str> = machine_definitions().iter().map(|it| it.kind().kind).collect();
-    assert_eq!(known.len(), 20, "{known:?}");
+    assert_eq!(known.len(), 23, "{known:?}");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn fingerprints_tell_files_apart_without_reading_them() {
         .collect();
     apart.sort_unstable();
     apart.dedup();
-    assert_eq!(apart.len(), 7);
+    assert_eq!(apart.len(), 8);
     for source in kubevirt::SOURCES
         .iter()
         .filter(|it| it.group != kubevirt::HCO_GROUP)

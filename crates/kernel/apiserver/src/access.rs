@@ -2,12 +2,12 @@
 //!
 //! The root workspace is open: its own roles decide. Any other is entered by whoever its parent lets in (`access` on the
 //! workspace, or on `workspaces/content`), by whoever its own roles let in (`access` on the path `/`), by its own
-//! service accounts, and by the platform itself. Who is not let in is told the same whether the workspace exists or not.
+//! service accounts, by nodes, and by the platform itself. Who is not let in is told the same whether the workspace exists or not.
 //! A workspace may require groups of whoever comes from outside, and may be taken offline.
 
 use std::borrow::Cow;
 
-use fairway_kernel_authz::{Attributes, PRIVILEGED_GROUP, ResourceAttributes, UserInfo};
+use fairway_kernel_authz::{Attributes, PRIVILEGED_GROUP, ResourceAttributes, UserInfo, node};
 
 use fairway_kernel_tenancy::ClusterId;
 use fairway_kernel_tenancy::logical_cluster::required_groups_met;
@@ -29,7 +29,9 @@ pub fn enter(kernel: &Kernel, peer: &Peer, user: &UserInfo, info: &RequestInfo) 
     if cluster == ROOT_CLUSTER {
         return Ok(());
     }
-    let privileged = peer.inside || user.in_group(PRIVILEGED_GROUP);
+    // Machines of every workspace run on nodes, whose authorizer judges by what is placed on them.
+    let is_node = node::name_of(user).is_some();
+    let privileged = peer.inside || user.in_group(PRIVILEGED_GROUP) || is_node;
     if cluster.is_empty() {
         // To everybody outside it is forbidden, as in kcp: its clients take that for "not there, or not for you".
         return Err(match peer.inside {

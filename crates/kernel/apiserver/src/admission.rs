@@ -15,6 +15,7 @@ pub mod account;
 pub mod certificates;
 mod domain;
 pub mod limits;
+pub mod node;
 pub mod policy;
 mod quota;
 pub mod rbac;
@@ -103,6 +104,7 @@ pub async fn validate(
         rbac::confirm(call, object, old)?;
         limits::confirm(call, operation, object, old)?;
         certificates::confirm(call, operation, object, old)?;
+        node::confirm(call, object, old)?;
     }
     policy::judge(call, operation, object, old)?;
     domain::judge(call, operation, object, old)

@@ -1,5 +1,7 @@
-//! Who is asking: client certificates, service-account tokens, tokens of OIDC issuers, in-process identities, and who they act as.
+//! Who is asking: client certificates, service-account tokens, tokens of OIDC issuers, bootstrap tokens, in-process identities, and who
+//! they act as.
 
+pub mod bootstrap;
 pub mod impersonate;
 pub mod oidc;
 mod proven;
@@ -107,7 +109,11 @@ pub async fn authenticate_token(
 ) -> Result<Verified, String> {
     let own = kernel.tokens.issuer();
     let is_for_others = !wanted.is_empty() && !wanted.iter().any(|audience| audience == own);
-    let found = match kernel.issuers.authenticate(token, kernel.clock.unix()).await {
+    let found = match bootstrap::authenticate(kernel, cluster, token) {
+        None => kernel.issuers.authenticate(token, kernel.clock.unix()).await,
+        found => found,
+    };
+    let found = match found {
         None => match kernel.guests.get() {
             Some(guests) => guests.authenticate(cluster, token).await,
             None => None,

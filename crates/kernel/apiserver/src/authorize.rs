@@ -1,11 +1,14 @@
-//! Whether a request may be carried out: RBAC on what the cache knows, kept current by watching it.
+//! Whether a request may be carried out: RBAC on what the cache knows, kept current by watching it; nodes are judged by what is
+//! placed on them first.
+
+pub(crate) mod nodes;
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use fairway_kernel_authz::{
     Attributes, Decision, Kind, Policy, RBAC_GROUP, ResourceAttributes, UserInfo, bootstrap,
-    forbidden_message,
+    forbidden_message, node,
 };
 
 use crate::cache::{Cache, Change, ChangeKind};
@@ -82,12 +85,31 @@ impl Authorizer {
 impl Kernel {
     /// The reason why something is allowed in a workspace, or 403.
     pub fn authorize(&self, cluster: &str, attributes: &Attributes<'_>) -> Result<String, ApiError> {
-        match self
-            .authorizer
-            .with(cluster, |policy| policy.authorize(attributes))
-        {
+        match self.decide(cluster, attributes) {
             Decision::Allow { reason } => Ok(reason.into_owned()),
             refused => Err(refusal(attributes, refused.reason())),
+        }
+    }
+
+    /// What all authorizers together say about a request in a workspace.
+    pub fn decide(&self, cluster: &str, attributes: &Attributes<'_>) -> Decision {
+        let by_roles = || {
+            self.authorizer
+                .with(cluster, |policy| policy.authorize(attributes))
+        };
+        let Some(name) = node::name_of(attributes.user) else {
+            return by_roles();
+        };
+        let seen = nodes::Seen {
+            kernel: self,
+            cluster,
+        };
+        match node::decide(name, cluster == ROOT_CLUSTER, attributes, &seen) {
+            allowed @ Decision::Allow { .. } => allowed,
+            other => match by_roles() {
+                Decision::NoOpinion { reason } if reason.is_empty() => other,
+                decided => decided,
+            },
         }
     }
 }

@@ -46,7 +46,13 @@ async fn other(kernel: &Arc<Kernel>, request: &Admitted<'_>) -> Answer {
         "/metrics" if request.info.cluster != ROOT_CLUSTER => Err(ApiError::not_implemented(
             "server-level endpoint not available at workspace scope",
         )),
-        "/metrics" => Ok(respond::text(200, metrics::render(kernel))),
+        "/metrics" => {
+            let mut all = metrics::render(kernel);
+            if let Some(ask) = kernel.asked_metrics.get() {
+                all += &ask().await;
+            }
+            Ok(respond::text(200, all))
+        }
         "/.well-known/openid-configuration" => Ok(respond::value(200, format, &kernel.tokens.discovery())),
         "/openid/v1/jwks" => Ok(respond::value(200, format, &kernel.tokens.jwks())),
         path if health::is_health(path) => health::answer(kernel, path, request.query),

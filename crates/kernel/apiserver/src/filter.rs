@@ -1,7 +1,9 @@
-//! Which objects of a kind a list or watch is about: label and field selectors, resolved against the kind.
+//! Which objects of a kind a list or watch is about: label and field selectors, resolved against the kind; and for a node what is its
+//! own.
 
 use std::sync::Arc;
 
+use fairway_kernel_authz::node;
 use serde_json::Value;
 
 use crate::cache::Sheet;
@@ -19,6 +21,8 @@ pub(crate) struct Filter {
     fields: FieldSelector,
     /// Whether a term needs more of the object than its name and namespace.
     needs_value: bool,
+    /// The node whose objects alone are shown.
+    node: Option<Box<str>>,
 }
 
 const META_FIELDS: [&str; 2] = ["metadata.name", "metadata.namespace"];
@@ -45,16 +49,18 @@ impl Filter {
             }
             needs_value |= !meta;
         }
+        let node = node::name_of(call.user).filter(|_| node::is_limited(&call.def.group, &call.def.resource));
         Ok(Self {
             labels,
             fields,
-            needs_value,
+            needs_value: needs_value || node.is_some(),
+            node: node.map(Into::into),
         })
     }
 
     /// Whether everything is selected.
     pub(crate) fn is_empty(&self) -> bool {
-        self.labels.is_empty() && self.fields.is_empty()
+        self.labels.is_empty() && self.fields.is_empty() && self.node.is_none()
     }
 
     /// The field selector.
@@ -102,10 +108,14 @@ impl Filter {
         if !self.labels_match(object) {
             return false;
         }
-        if self.fields.is_empty() {
+        if self.fields.is_empty() && self.node.is_none() {
             return true;
         }
         let Ok(value) = object.value() else { return false };
+        let is_shown = |node: &str| node::is_own(node, &def.group, &def.resource, &value);
+        if !self.node.as_deref().is_none_or(is_shown) {
+            return false;
+        }
         let fields = if self.needs_value {
             selectable_fields(def, &value)
         } else {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use fairway_kernel_store::Store;
 use fairway_kernel_store::value::KeyRing;
+use futures::future::BoxFuture;
 use tokio::sync::watch;
 
 use crate::admission::Limits;
@@ -61,6 +62,8 @@ pub struct Kernel {
     pub service_network: crate::admission::service::ServiceNetwork,
     /// Figures of what runs beside the kernel, in the same text form.
     pub more_metrics: std::sync::OnceLock<Box<dyn Fn() -> String + Send + Sync>>,
+    /// Figures that somebody has to be asked for when they are wanted, such as those of running machines.
+    pub asked_metrics: std::sync::OnceLock<Box<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>>,
     /// Compressed pieces of lists.
     pub gzip: crate::http::gzip::Pieces,
     /// Whether start-up has finished.
@@ -154,6 +157,7 @@ impl Kernel {
             policies,
             service_network: crate::admission::service::ServiceNetwork::default(),
             more_metrics: std::sync::OnceLock::new(),
+            asked_metrics: std::sync::OnceLock::new(),
             gzip: crate::http::gzip::Pieces::default(),
             ready: std::sync::atomic::AtomicBool::new(false),
         });

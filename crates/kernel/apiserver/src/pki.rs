@@ -98,6 +98,17 @@ fn authority_params(name: &str, now_unix: i64) -> CertificateParams {
     params
 }
 
+/// A request for a client certificate, and the new key that it is for; both in PEM.
+pub fn client_request(user: &str, group: &str) -> Result<(String, String), PkiError> {
+    let key = KeyPair::generate().map_err(failed(user))?;
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::OrganizationName, group);
+    params.distinguished_name.push(DnType::CommonName, user);
+    let request = params.serialize_request(&key).map_err(failed(user))?;
+    Ok((request.pem().map_err(failed(user))?, key.serialize_pem()))
+}
+
 /// A new CA.
 pub fn new_authority(now_unix: i64) -> Result<Pair, PkiError> {
     let what = "the certificate authority";

@@ -136,9 +136,7 @@ fn access(call: &Call<'_>, user: &UserInfo, spec: &Value) -> Value {
                 ..ResourceAttributes::default()
             }),
         };
-        call.kernel
-            .authorizer
-            .with(call.cluster, |policy| policy.authorize(&attributes))
+        call.kernel.decide(call.cluster, &attributes)
     } else {
         let (path, verb) = (text(other, "path"), text(other, "verb"));
         let attributes = Attributes {
@@ -147,9 +145,7 @@ fn access(call: &Call<'_>, user: &UserInfo, spec: &Value) -> Value {
             resource: None,
             path: &path,
         };
-        call.kernel
-            .authorizer
-            .with(call.cluster, |policy| policy.authorize(&attributes))
+        call.kernel.decide(call.cluster, &attributes)
     };
     status(&decision)
 }

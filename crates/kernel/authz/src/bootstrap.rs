@@ -12,6 +12,7 @@ mod gitops_roles;
 mod grants;
 mod machine_roles;
 mod namespaced;
+mod node_roles;
 mod reconcile;
 mod tenancy_roles;
 mod user_roles;
@@ -28,6 +29,7 @@ use gitops_roles::{GITOPS_GRANTS, GITOPS_ROLES};
 use grants::{CLUSTER_GRANTS, NAMESPACED_GRANTS};
 use machine_roles::{MACHINE_CONTROLLER_ROLES, MACHINE_GRANTS, MACHINE_ROLES};
 use namespaced::NAMESPACED_ROLES;
+use node_roles::{NODE_CONTROLLER_ROLES, NODE_GRANTS};
 pub use reconcile::{Reconciliation, reconcile};
 use tenancy_roles::{TENANCY_GRANTS, TENANCY_ROLES};
 use user_roles::USER_ROLES;
@@ -161,6 +163,7 @@ pub fn objects() -> Vec<BootstrapObject> {
         .chain(MACHINE_CONTROLLER_ROLES)
         .chain(MACHINE_ROLES)
         .chain(NAMESPACED_ROLES)
+        .chain(NODE_CONTROLLER_ROLES)
     {
         all.push(role.object());
     }
@@ -169,6 +172,7 @@ pub fn objects() -> Vec<BootstrapObject> {
         .chain(TENANCY_GRANTS)
         .chain(GITOPS_GRANTS)
         .chain(MACHINE_GRANTS)
+        .chain(NODE_GRANTS)
         .chain(NAMESPACED_GRANTS)
     {
         all.push(grant.object());
@@ -178,6 +182,7 @@ pub fn objects() -> Vec<BootstrapObject> {
             .iter()
             .chain(FAIRWAY_ROLES)
             .chain(MACHINE_CONTROLLER_ROLES)
+            .chain(NODE_CONTROLLER_ROLES)
             .map(controller_binding),
     );
     all

@@ -3,7 +3,7 @@
 //! A [`Policy`] is an index over one workspace's roles and bindings, kept up to date object by object. It answers
 //! [`Policy::authorize`] for every request, lists a user's rules for the rules review, refuses escalation when a
 //! role or binding is written, and says which aggregated cluster roles are out of date. [`bootstrap`] holds the
-//! roles and bindings that every Kubernetes 1.36 server starts with.
+//! roles and bindings that every Kubernetes 1.36 server starts with. Nodes are judged beside the policy, by [`node`].
 //!
 //! The crate must not know how objects are stored or how users are authenticated: it sees JSON objects and a
 //! [`UserInfo`], and everything in it is a function of those.
@@ -13,6 +13,7 @@ mod attributes;
 mod binding;
 pub mod bootstrap;
 mod escalation;
+pub mod node;
 mod policy;
 mod rule;
 mod sorted;

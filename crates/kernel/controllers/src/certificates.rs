@@ -10,6 +10,7 @@
 mod approve;
 mod clean;
 mod sign;
+mod tokens;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,6 +78,7 @@ pub(crate) fn register(manager: &mut Manager, setup: &Setup) {
     let approver = approve::Approver {
         client: clients.root(),
         api: Api::all(clients.root()),
+        tokens: Api::namespaced(manager.clients(users::NODE_JOINING).root(), "kube-system"),
         requests: Arc::clone(&requests),
     };
     let controller = Controller::new(approve::NAME, approving, approver).workers(WORKERS);

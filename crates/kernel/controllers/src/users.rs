@@ -14,6 +14,8 @@ pub(crate) const MIRRORING_CONTROLLER: &str =
 pub(crate) const DISRUPTION_CONTROLLER: &str = "system:serviceaccount:kube-system:disruption-controller";
 pub(crate) const JOB_CONTROLLER: &str = "system:serviceaccount:kube-system:job-controller";
 pub(crate) const CERTIFICATE_CONTROLLER: &str = "system:serviceaccount:kube-system:certificate-controller";
+/// Upstream's bootstrap tokens may be used many times; ours say if they may not.
+pub(crate) const NODE_JOINING: &str = "system:serviceaccount:kube-system:fairway-node-joining";
 /// Upstream finalizes CRDs inside the server, with the rights of `system:masters`.
 pub(crate) const DEFINITION_CONTROLLER: &str =
     "system:serviceaccount:kube-system:fairway-definition-controller";
@@ -74,6 +76,7 @@ pub const USERS: &[&str] = &[
     DISRUPTION_CONTROLLER,
     JOB_CONTROLLER,
     CERTIFICATE_CONTROLLER,
+    NODE_JOINING,
     DEFINITION_CONTROLLER,
     EVENT_TTL_CONTROLLER,
     SERVICE_PUBLISHER,

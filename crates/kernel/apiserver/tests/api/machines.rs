@@ -163,8 +163,7 @@ async fn a_dry_run_is_told_what_a_change_does() {
         )
         .await
         .expect(200);
-    // Nodes do not change machines that run.
-    assert_eq!(told["metadata"]["annotations"][IMPACT], "restart");
+    assert_eq!(told["metadata"]["annotations"][IMPACT], "live change");
     let told = admin.delete(&format!("{path}?{dry}")).await.expect(200);
     assert_eq!(told["kind"], "VirtualMachine");
     assert_eq!(told["metadata"]["annotations"][IMPACT], "re-creation");

@@ -47,6 +47,10 @@ pub(super) const MACHINE_CONTROLLER_ROLES: &[Role] = &[
             on(PATCH, KUBEVIRT, &["virtualmachineinstancemigrations/status"]),
             SETTINGS[0],
             SETTINGS[1],
+            // Says of what they would install that it is there.
+            on(PATCH, KUBEVIRT, &["kubevirts/status"]),
+            on(PATCH, &["hco.kubevirt.io"], &["hyperconvergeds/status"]),
+            on(&["get", "list", "patch", "watch"], CDI, &["cdis"]),
             on(READ, INSTANCETYPES, ALL_INSTANCETYPES),
             // What a machine's size was when it started.
             on(KEEP, &["apps"], &["controllerrevisions"]),
@@ -83,11 +87,62 @@ pub(super) const MACHINE_CONTROLLER_ROLES: &[Role] = &[
             on(PATCH, KUBEVIRT, &["virtualmachineinstancemigrations/status"]),
             SETTINGS[0],
             SETTINGS[1],
-            on(READ, CORE, &["persistentvolumeclaims", "persistentvolumes"]),
+            // A disk that moved along with its machine is another node's.
+            on(
+                &["get", "list", "patch", "watch"],
+                CORE,
+                &["persistentvolumeclaims", "persistentvolumes"],
+            ),
             on(READ, &["k8s.cni.cncf.io"], &["network-attachment-definitions"]),
             // Seeds, and disks that hold the content of objects.
             on(READ, CORE, &["configmaps", "secrets", "serviceaccounts"]),
             on(&["create"], CORE, &["serviceaccounts/token"]),
+            EVENTS,
+        ],
+        ..Role::NONE
+    },
+    // Keeps what machines are at a moment, and brings them back to it.
+    Role {
+        name: "system:controller:fairway-machines-snapshots",
+        rules: &[
+            on(KEEP, KUBEVIRT, &["virtualmachines"]),
+            on(PATCH, KUBEVIRT, &["virtualmachines/status"]),
+            on(READ, KUBEVIRT, &["virtualmachineinstances"]),
+            on(
+                KEEP,
+                &["snapshot.kubevirt.io"],
+                &[
+                    "virtualmachinerestores",
+                    "virtualmachinesnapshotcontents",
+                    "virtualmachinesnapshots",
+                ],
+            ),
+            on(
+                PATCH,
+                &["snapshot.kubevirt.io"],
+                &[
+                    "virtualmachinerestores/status",
+                    "virtualmachinesnapshotcontents/status",
+                    "virtualmachinesnapshots/status",
+                ],
+            ),
+            on(KEEP, &["clone.kubevirt.io"], &["virtualmachineclones"]),
+            on(PATCH, &["clone.kubevirt.io"], &["virtualmachineclones/status"]),
+            on(KEEP, &["snapshot.storage.k8s.io"], &["volumesnapshots"]),
+            on(KEEP, CDI, &["datavolumes"]),
+            on(KEEP, CORE, &["persistentvolumeclaims"]),
+            on(KEEP, &["apps"], &["controllerrevisions"]),
+            on(
+                UPDATE,
+                SUBRESOURCES,
+                &[
+                    "virtualmachineinstances/freeze",
+                    "virtualmachineinstances/pause",
+                    "virtualmachineinstances/unfreeze",
+                    "virtualmachineinstances/unpause",
+                    "virtualmachines/stop",
+                ],
+            ),
             EVENTS,
         ],
         ..Role::NONE
@@ -124,6 +179,20 @@ pub(super) const MACHINE_CONTROLLER_ROLES: &[Role] = &[
             on(&["create", "get", "list", "watch"], CORE, &["namespaces"]),
             // Passwords and certificates of servers that disks come from.
             on(GET, CORE, &["configmaps", "secrets"]),
+            on(
+                KEEP,
+                &["snapshot.storage.k8s.io"],
+                &[
+                    "volumesnapshotclasses",
+                    "volumesnapshotcontents",
+                    "volumesnapshots",
+                ],
+            ),
+            on(
+                PATCH,
+                &["snapshot.storage.k8s.io"],
+                &["volumesnapshotcontents/status", "volumesnapshots/status"],
+            ),
             // Disks of machines that Git pruned are kept as long as their tombstones.
             on(&["list"], &["fairway.dev"], &["tombstones"]),
             // A disk is copied from another namespace only for somebody who may read it there.
@@ -145,6 +214,8 @@ pub(super) const MACHINE_CONTROLLER_ROLES: &[Role] = &[
             SETTINGS[0],
             SETTINGS[1],
             on(READ, CORE, &["namespaces", "nodes", "services"]),
+            // Where the tunnel of a node is, and its key.
+            on(PATCH, CORE, &["nodes"]),
             on(PATCH, CORE, &["services/status"]),
             on(KEEP, CORE, &["endpoints"]),
             on(KEEP, &["discovery.k8s.io"], &["endpointslices"]),

@@ -218,9 +218,10 @@ fn names_are_unique() {
     }
     assert_eq!(
         seen.len(),
-        133 + 36 + 4 + 2 + 10 + 10 + 3,
-        "upstream's, eighteen roles of Fairway with their bindings, four of workspaces, two of GitOps, those of machines' five \
-         parts, ten roles for people with machines and three bindings of them"
+        133 + 36 + 4 + 2 + 12 + 10 + 3 + 2 + 3,
+        "upstream's, eighteen roles of Fairway with their bindings, four of workspaces, two of GitOps, those of machines' six \
+         parts, ten roles for people with machines and three bindings of them, one role of joining with its binding and three \
+         bindings of nodes"
     );
 }
 

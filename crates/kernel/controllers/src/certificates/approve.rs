@@ -1,14 +1,18 @@
 //! Client certificates of kubelets are approved, if whoever asks has the right to them.
 
+use std::time::Duration;
+
 use fairway_controller::{Attempt as _, Failure, ObjectKey, Outcome, Reconcile};
 use fairway_kernel_x509::Request;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use k8s_openapi::api::certificates::v1::{
     CertificateSigningRequest, CertificateSigningRequestCondition as Condition,
 };
+use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use kube::api::{Api, PostParams};
 
+use super::tokens::{self, Verdict};
 use super::{Requests, certificate, conditions, sign, written};
 
 pub(super) const NAME: &str = "certificate-approval";
@@ -16,8 +20,13 @@ pub(super) const NAME: &str = "certificate-approval";
 pub(super) struct Approver {
     pub(super) client: Client,
     pub(super) api: Api<CertificateSigningRequest>,
+    /// Where bootstrap tokens are.
+    pub(super) tokens: Api<Secret>,
     pub(super) requests: Requests,
 }
+
+/// How soon a token is looked at again that somebody else is at.
+const AGAIN: Duration = Duration::from_millis(200);
 
 /// A right that is enough for approval, and what is written then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,23 +107,51 @@ impl Reconcile<ObjectKey> for Approver {
             if !answer.status.is_some_and(|s| s.allowed) {
                 continue;
             }
-            let mut csr = CertificateSigningRequest::clone(&csr);
-            let status = csr.status.get_or_insert_default();
-            status.conditions.get_or_insert_default().push(Condition {
-                type_: "Approved".to_owned(),
-                status: "True".to_owned(),
-                reason: Some("AutoApproved".to_owned()),
-                message: Some(right.message.to_owned()),
-                ..Condition::default()
-            });
-            let answer: Result<CertificateSigningRequest, _> = self
-                .api
-                .replace_subresource("approval", &key.name, &PostParams::default(), &csr)
-                .await;
-            return written(answer, "approve a node's certificate request");
+            let Some(token) = tokens::of(csr.spec.username.as_deref().unwrap_or_default()) else {
+                return self
+                    .judge(&csr, key, ("Approved", "AutoApproved", right.message))
+                    .await;
+            };
+            let verdict = tokens::use_up(&self.tokens, token, &csr.spec.request.0).await?;
+            let outcome = match &verdict {
+                Verdict::Good => {
+                    self.judge(&csr, key, ("Approved", "AutoApproved", right.message))
+                        .await?
+                }
+                Verdict::Used(why) => self.judge(&csr, key, ("Denied", "TokenUsed", why)).await?,
+                Verdict::Again => Outcome::Again(AGAIN),
+            };
+            // Whoever joins shows that there are tokens: a good moment to look for old ones.
+            tokens::sweep(&self.tokens).await?;
+            return Ok(outcome);
         }
         // Rights may be given later, and no watch tells of that.
         Ok(Outcome::Poll)
+    }
+}
+
+impl Approver {
+    /// Writes what became of a request.
+    async fn judge(
+        &self,
+        csr: &CertificateSigningRequest,
+        key: &ObjectKey,
+        (kind, reason, message): (&str, &str, &str),
+    ) -> Result<Outcome, Failure> {
+        let mut csr = csr.clone();
+        let status = csr.status.get_or_insert_default();
+        status.conditions.get_or_insert_default().push(Condition {
+            type_: kind.to_owned(),
+            status: "True".to_owned(),
+            reason: Some(reason.to_owned()),
+            message: Some(message.to_owned()),
+            ..Condition::default()
+        });
+        let answer: Result<CertificateSigningRequest, _> = self
+            .api
+            .replace_subresource("approval", &key.name, &PostParams::default(), &csr)
+            .await;
+        written(answer, "judge a node's certificate request")
     }
 }
 

@@ -101,9 +101,14 @@ async fn a_node_gets_its_certificate_if_it_may_have_one() {
     };
     // The administrator may do everything, so this too.
     create(&api, body("by-admin")).await;
+    // The token by which the other one comes.
+    let tokens = cluster.api("v1", "Secret", "secrets", "kube-system");
+    let token =
+        json!({"metadata": {"name": "bootstrap-token-abcdef"}, "type": "bootstrap.kubernetes.io/token"});
+    create(&tokens, token).await;
     // The group has the right to ask, and not the right to have it approved.
     let stranger = cluster.as_user(
-        "system:bootstrap:x",
+        "system:bootstrap:abcdef",
         &["system:bootstrappers", "system:authenticated"],
     );
     let rbac = "rbac.authorization.k8s.io";
