@@ -3,6 +3,7 @@
 //! ```text
 //! whose port? ── none: drop
 //!   ├─ a segment's card: learn, forward or flood
+//!   ├─ another node's switch: whose machine? then as below, to a machine of this node only
 //!   └─ a guest: own MAC?
 //!        ├─ ARP: answered here      ├─ DHCP: answered here
 //!        └─ IPv4: own address? known connection? ── yes: its way, translated
@@ -15,6 +16,7 @@
 
 mod ipv4;
 mod node;
+mod peer;
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -37,6 +39,8 @@ pub enum Verdict {
     Forward(PortId),
     /// To every other port of the segment.
     Flood(SegmentId),
+    /// To every switch that this one is linked to: a machine has arrived here.
+    Announce,
     /// Another frame goes back to where it came from.
     Answer(Vec<u8>),
     /// A packet for the gateway's end of a connection.
@@ -113,6 +117,8 @@ pub enum Reason {
     NoService,
     /// A DHCP message that wants no answer.
     Dhcp,
+    /// From another node's switch, and for no machine of this one.
+    Transit,
 }
 
 /// The state of a switch: the picture of the world, and what was learnt.
@@ -121,7 +127,7 @@ pub struct Switch {
     topology: Arc<Topology>,
     tracker: Tracker,
     heard: Heard,
-    /// Of guests with more than one port, by their addresses: the newest that has spoken.
+    /// Of guests with more than one port, by their addresses: the latest in their order that has spoken.
     active: HashMap<Ipv4Addr, PortId>,
     /// The port that the node last spoke from.
     next_port: u16,
@@ -176,6 +182,7 @@ impl Switch {
                 Way::Nowhere => Verdict::Drop(Reason::NoPort),
                 Way::Spoofed => Verdict::Drop(Reason::SpoofedMac),
             },
+            Attachment::Peer => self.arrived(&topology, port, ethernet, frame, now),
             Attachment::Guest(index) => {
                 let Some(guest) = topology.guest(index) else {
                     return Verdict::Drop(Reason::Unattached);
@@ -195,6 +202,7 @@ impl Switch {
                 match ethernet.kind {
                     Kind::Ipv4 => self.ipv4(&sender, frame, now),
                     Kind::Arp => arp(&sender, frame),
+                    Kind::Rarp if guest.ports.len() > 1 => Verdict::Announce,
                     Kind::Rarp => Verdict::Drop(Reason::Announced),
                     Kind::Ipv6 => Verdict::Drop(Reason::Ipv6),
                     Kind::Other(_) => Verdict::Drop(Reason::Ethertype),
@@ -209,8 +217,11 @@ impl Switch {
         if guest.ports.len() < 2 {
             return true;
         }
+        let age = |port: PortId| guest.ports.iter().position(|known| *known == port);
         let active = self.active.entry(guest.address).or_insert(port);
-        *active = (*active).max(port);
+        if age(port) > age(*active) {
+            *active = port;
+        }
         *active == port
     }
 
@@ -224,7 +235,7 @@ impl Switch {
                 .get(&guest.address)
                 .copied()
                 .filter(|port| several.contains(port))
-                .or_else(|| several.iter().min().copied()),
+                .or_else(|| several.first().copied()),
         }
     }
 

@@ -14,8 +14,8 @@ use crate::packet::{SCTP, TCP, UDP};
 use crate::policy::{EndpointPolicy, Policies};
 use crate::service::{ServicePort, Services};
 
-/// A socket of a QEMU process that the switch is connected to. Never used again for another one, and counted upwards:
-/// of two ports with the same guest, the greater is the newer.
+/// A socket that the switch is connected to: of a QEMU process, or the link to another node's switch. Never used again for
+/// another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PortId(pub u32);
 
@@ -33,7 +33,7 @@ pub struct Guest {
     pub tenant: Tenant,
     pub mac: Mac,
     pub address: Ipv4Addr,
-    /// Two while a machine migrates within the node.
+    /// Where it is: at a card, or behind the link to another node. Two while a machine migrates, the one that it moves to last.
     pub ports: Vec<PortId>,
     pub hostname: String,
     /// Search domains for names, most specific first.
@@ -85,6 +85,8 @@ pub struct Plan {
     pub gateway: Gateway,
     pub guests: Vec<Guest>,
     pub cards: Vec<SegmentCard>,
+    /// Links to switches of other nodes, which carry packets between machines.
+    pub peers: Vec<PortId>,
     pub services: Vec<ServicePort>,
     pub policies: Policies,
     pub outside: Outside,
@@ -96,6 +98,8 @@ pub enum Attachment {
     /// The machines' network: an index of [`Topology::guests`].
     Guest(u32),
     Segment(SegmentId, Mac),
+    /// The switch of another node.
+    Peer,
 }
 
 /// Why a plan is no topology. The switch keeps the one that it has.
@@ -126,6 +130,9 @@ pub struct Topology {
     by_address: HashMap<Ipv4Addr, u32>,
     attachments: HashMap<PortId, Attachment>,
     members: HashMap<SegmentId, Vec<PortId>>,
+    peers: Vec<PortId>,
+    /// Machines that migrate, by their card.
+    moving: HashMap<Mac, Vec<u32>>,
     pub services: Services,
     pub outside: Outside,
 }
@@ -143,13 +150,25 @@ impl Topology {
             by_address: HashMap::new(),
             attachments: HashMap::new(),
             members: HashMap::new(),
+            peers: plan.peers,
+            moving: HashMap::new(),
             services: Services::new(plan.services),
             outside: plan.outside,
             gateway,
         };
+        topology.index_peers()?;
         topology.index_guests(&plan.policies)?;
         topology.index_cards(&plan.cards)?;
         Ok(topology)
+    }
+
+    fn index_peers(&mut self) -> Result<(), Contradiction> {
+        for port in &self.peers {
+            if self.attachments.insert(*port, Attachment::Peer).is_some() {
+                return Err(Contradiction::PortTwice(*port));
+            }
+        }
+        Ok(())
     }
 
     fn index_guests(&mut self, policies: &Policies) -> Result<(), Contradiction> {
@@ -169,7 +188,14 @@ impl Topology {
             if self.by_address.insert(address, index).is_some() {
                 return Err(Contradiction::AddressTwice(address));
             }
+            if guest.ports.len() > 1 {
+                self.moving.entry(guest.mac).or_default().push(index);
+            }
             for port in &guest.ports {
+                // Many machines may be behind one link.
+                if self.attachments.get(port) == Some(&Attachment::Peer) {
+                    continue;
+                }
                 if self.attachments.insert(*port, Attachment::Guest(index)).is_some() {
                     return Err(Contradiction::PortTwice(*port));
                 }
@@ -213,6 +239,20 @@ impl Topology {
     pub fn guest_at(&self, address: Ipv4Addr) -> Option<(u32, &Guest)> {
         let index = *self.by_address.get(&address)?;
         Some((index, self.guest(index)?))
+    }
+
+    /// Links to other switches.
+    pub fn peers(&self) -> &[PortId] {
+        &self.peers
+    }
+
+    pub fn is_peer(&self, port: PortId) -> bool {
+        self.attachments.get(&port) == Some(&Attachment::Peer)
+    }
+
+    /// Machines with this card that migrate.
+    pub fn moving(&self, mac: Mac) -> &[u32] {
+        self.moving.get(&mac).map_or(&[], Vec::as_slice)
     }
 
     /// Every port of a segment.

@@ -6,13 +6,16 @@
 //!
 //! The crate must not know QEMU, nodes or the API server.
 
+use std::path::PathBuf;
+
 use fairway_controller::ObjectKey;
-use fairway_fabric::Connection;
+use fairway_fabric::{Connection, Destination, DialError};
 use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A stream of bytes into a machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Door {
     /// The first serial port, with the end of what was printed before.
     Console,
@@ -21,7 +24,7 @@ pub enum Door {
 }
 
 /// Something to be done to a machine, or asked of it, that is not in its object.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Order {
     /// Let the processors stand still.
     Pause,
@@ -45,6 +48,15 @@ pub enum Order {
     FilesystemList,
     /// The end of what the serial port printed, as text: `{"tail": "..."}`.
     ConsoleTail { bytes: usize },
+    /// What the machine has used of its host: `{"cpuSeconds": 1.5, "residentBytes": 1}`.
+    Usage,
+    /// Begin to copy what was written to a disk, which is in this file of the node, to another, which is empty and lies over the same
+    /// image. The copy is of the moment at which the answer comes, whatever the guest writes then. To order it twice changes nothing.
+    BeginCopy { disk: PathBuf, to: PathBuf },
+    /// Whether that copy is whole by now: `{"done": true}`. A failure says that it is lost.
+    CopyDone { to: PathBuf },
+    /// Nobody wants that copy any more.
+    BreakCopyOff { to: PathBuf },
 }
 
 /// Why a machine was not reached.
@@ -83,6 +95,16 @@ pub trait Guests: Send + Sync + 'static {
         key: &'a ObjectKey,
         door: Door,
     ) -> BoxFuture<'a, Result<Box<dyn Connection>, Refusal>>;
+
+    /// Opens a connection to a port of a machine that is on another node; nothing if the network of this process leads there.
+    fn dial<'a>(
+        &'a self,
+        node: &'a str,
+        to: &'a Destination,
+    ) -> Option<BoxFuture<'a, Result<Box<dyn Connection>, DialError>>> {
+        let _ = (node, to);
+        None
+    }
 
     /// Does something, and returns what there is to tell; `null` if nothing.
     fn order<'a>(

@@ -130,6 +130,45 @@ pub fn copy(from: &Path, directory: &Path, name: &str) -> Result<u64, ImageError
     virtual_size(&disk)
 }
 
+/// Makes an empty `DIRECTORY/NAME.qcow2` of the size of `FROM/NAME.qcow2` and over the same image, for whoever copies the rest: a
+/// machine that runs, and writes to the one meanwhile.
+pub fn like(from: &Path, directory: &Path, name: &str) -> Result<u64, ImageError> {
+    let file = format!("{name}.base");
+    let (source, base) = (from.join(&file), directory.join(&file));
+    let size = virtual_size(&from.join(format!("{name}.qcow2")))?;
+    remove(&base)?;
+    let backing = match std::fs::hard_link(&source, &base) {
+        // A disk that stands alone.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(failed("linking", &source)(error)),
+        Ok(()) => Some(Backing {
+            file: &file,
+            format: format_of(&base)?.word(),
+        }),
+    };
+    write_empty(directory, name, size, backing)
+}
+
+/// The format of an image: that is judged by what it begins with when it is imported, too.
+fn format_of(image: &Path) -> Result<Format, ImageError> {
+    use std::io::Read as _;
+    let mut head = Vec::new();
+    let magic = fairway_machines_disk::qcow2::MAGIC;
+    File::open(image)
+        .and_then(|file| file.take(magic.len() as u64).read_to_end(&mut head))
+        .map_err(failed("reading", image))?;
+    Ok(match head == magic {
+        true => Format::Qcow2,
+        false => Format::Raw,
+    })
+}
+
+/// Brings a disk that somebody else wrote to disk.
+pub fn settle(disk: &Path) -> Result<(), ImageError> {
+    sync(disk)?;
+    sync(disk.parent().unwrap_or(disk))
+}
+
 fn draft(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!(".{name}.draft"))
 }

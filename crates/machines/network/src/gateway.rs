@@ -198,13 +198,17 @@ impl Core {
         self.switch.close(tuple);
     }
 
-    /// Ends the flows of guests that are gone.
+    /// Ends the flows of guests that are gone, or elsewhere.
     pub(crate) fn end_orphans(&mut self) {
         let topology = std::sync::Arc::clone(self.switch.topology());
+        let is_here = |address: Ipv4Addr| {
+            let guest = topology.guest_at(address);
+            guest.is_some_and(|(_, guest)| guest.ports.iter().any(|port| !topology.is_peer(*port)))
+        };
         let orphans: Vec<Tuple> = self
             .flows
             .iter()
-            .filter(|(_, flow)| topology.guest_at(flow.guest).is_none())
+            .filter(|(_, flow)| !is_here(flow.guest))
             .map(|(tuple, _)| *tuple)
             .collect();
         for tuple in orphans {

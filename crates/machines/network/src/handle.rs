@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,6 +56,7 @@ pub struct Applied {
 enum Command {
     Apply(Arc<Topology>, oneshot::Sender<()>),
     Attach(PortId, PathBuf),
+    Link(PortId, UnixStream),
     Detach(PortId),
     Dial {
         tenant: Tenant,
@@ -73,7 +75,6 @@ enum Command {
 
 /// A running switch. Dropping it ends its thread and disconnects every port; guests keep running, and the next switch
 /// connects to them.
-#[derive(Debug)]
 pub struct Network {
     /// Unbounded, because only the node's own controllers write to it, and each waits for what it asked.
     commands: mpsc::UnboundedSender<Command>,
@@ -83,6 +84,16 @@ pub struct Network {
     /// Ports by their socket, so that one socket is never connected twice: QEMU serves one connection at a time.
     ports: Mutex<HashMap<PathBuf, PortId>>,
     outside: Mutex<Outside>,
+    elsewhere: Mutex<Option<Arc<dyn Elsewhere>>>,
+}
+
+/// Opens connections to machines of other nodes, through their switches.
+pub trait Elsewhere: Send + Sync + 'static {
+    /// `via`: the link behind which the machine is.
+    fn dial(&self, via: PortId, to: Destination) -> BoxFuture<'_, Result<Box<dyn Connection>, DialError>>;
+
+    /// The same, for datagrams.
+    fn talk(&self, via: PortId, to: Destination) -> BoxFuture<'_, Result<Talk, DialError>>;
 }
 
 impl Network {
@@ -111,6 +122,7 @@ impl Network {
             generation: AtomicU64::new(0),
             ports: Mutex::default(),
             outside: Mutex::new(outside),
+            elsewhere: Mutex::new(None),
         })
     }
 
@@ -130,6 +142,26 @@ impl Network {
         ports.insert(socket.clone(), port);
         let _ = self.commands.send(Command::Attach(port, socket));
         port
+    }
+
+    /// Takes the link to another node's switch: a stream of frames as QEMU writes them. It is gone when the stream ends; the
+    /// port is to be detached then.
+    pub fn link(&self, stream: UnixStream) -> PortId {
+        let port = PortId(self.next_port.fetch_add(1, Ordering::Relaxed));
+        let _ = self.commands.send(Command::Link(port, stream));
+        port
+    }
+
+    /// Says who opens connections to machines of other nodes.
+    pub fn set_elsewhere(&self, elsewhere: Arc<dyn Elsewhere>) {
+        *self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner) = Some(elsewhere);
+    }
+
+    fn elsewhere(&self) -> Option<Arc<dyn Elsewhere>> {
+        self.elsewhere
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Disconnects a port for good.
@@ -179,7 +211,16 @@ impl Network {
         Ok((tenant, address, origin))
     }
 
-    async fn begin_talk(&self, to: Destination) -> Result<Talk, DialError> {
+    /// Begins to exchange datagrams with a machine of this node, for another node that asks.
+    pub async fn talk_here(&self, to: Destination) -> Result<Talk, DialError> {
+        self.begin_talk(to, None).await
+    }
+
+    async fn begin_talk(
+        &self,
+        to: Destination,
+        elsewhere: Option<Arc<dyn Elsewhere>>,
+    ) -> Result<Talk, DialError> {
         let (tenant, address, origin) = self.understood(&to)?;
         let (done, begun) = oneshot::channel();
         let command = Command::Talk {
@@ -190,14 +231,33 @@ impl Network {
         };
         let closed = || DialError::Closed { to: to.clone() };
         self.commands.send(command).map_err(|_| closed())?;
-        let begun = begun.await.map_err(|_| closed())?;
-        begun.map_err(|denied| DialError::Unreachable {
-            why: denied.to_string(),
-            to,
-        })
+        match (begun.await.map_err(|_| closed())?, elsewhere) {
+            (Ok(talk), _) => Ok(talk),
+            (Err(Denied::Elsewhere(address, port, via)), Some(elsewhere)) => {
+                let there = Destination {
+                    address: IpAddr::V4(address),
+                    port,
+                    ..to
+                };
+                elsewhere.talk(via, there).await
+            }
+            (Err(denied), _) => Err(DialError::Unreachable {
+                why: denied.to_string(),
+                to,
+            }),
+        }
     }
 
-    async fn connect(&self, to: Destination) -> Result<Box<dyn Connection>, DialError> {
+    /// Dials a machine of this node, for another node that asks: it is not passed on.
+    pub async fn dial_here(&self, to: Destination) -> Result<Box<dyn Connection>, DialError> {
+        self.connect(to, None).await
+    }
+
+    async fn connect(
+        &self,
+        to: Destination,
+        elsewhere: Option<Arc<dyn Elsewhere>>,
+    ) -> Result<Box<dyn Connection>, DialError> {
         let unreachable = |why: String| DialError::Unreachable { to: to.clone(), why };
         let (tenant, address, origin) = self.understood(&to)?;
         let (done, dialled) = oneshot::channel();
@@ -218,6 +278,17 @@ impl Network {
             Ok(stream) => Ok(Box::new(stream)),
             Err(DialFailed::Denied(Denied::Outside(address, port))) => {
                 self.connect_outside(&to, address, port).await
+            }
+            Err(DialFailed::Denied(Denied::Elsewhere(address, port, via))) => {
+                let Some(elsewhere) = elsewhere else {
+                    return Err(unreachable(Denied::Elsewhere(address, port, via).to_string()));
+                };
+                let there = Destination {
+                    address: IpAddr::V4(address),
+                    port,
+                    ..to
+                };
+                elsewhere.dial(via, there).await
             }
             Err(DialFailed::Denied(denied)) => Err(unreachable(denied.to_string())),
             Err(DialFailed::Refused) => Err(DialError::Refused { to: to.clone() }),
@@ -262,11 +333,11 @@ impl Network {
 
 impl Fabric for Network {
     fn dial(&self, to: Destination) -> BoxFuture<'_, Result<Box<dyn Connection>, DialError>> {
-        Box::pin(self.connect(to))
+        Box::pin(self.connect(to, self.elsewhere()))
     }
 
     fn talk(&self, to: Destination) -> BoxFuture<'_, Result<Talk, DialError>> {
-        Box::pin(self.begin_talk(to))
+        Box::pin(self.begin_talk(to, self.elsewhere()))
     }
 }
 
@@ -295,6 +366,11 @@ async fn run(core: Shared, mut commands: mpsc::UnboundedReceiver<Command>) {
             }
             Some(Command::Attach(port, path)) => {
                 let task = port::run(Shared::clone(&core), scratch.clone(), port, path);
+                let task = tokio::task::spawn_local(task).abort_handle();
+                core.borrow_mut().port_mut(port).task = Some(task);
+            }
+            Some(Command::Link(port, stream)) => {
+                let task = port::run_link(Shared::clone(&core), scratch.clone(), port, stream);
                 let task = tokio::task::spawn_local(task).abort_handle();
                 core.borrow_mut().port_mut(port).task = Some(task);
             }

@@ -26,5 +26,5 @@ mod state;
 mod tenants;
 
 pub use fairway_machines_frames as frames;
-pub use handle::{Applied, Network, Settings, StartError};
+pub use handle::{Applied, Elsewhere, Network, Settings, StartError};
 pub use state::Counters;

@@ -69,6 +69,26 @@ pub(crate) async fn run(core: Shared, scratch: SharedScratch, port: PortId, path
     }
 }
 
+/// Carries the frames of a link to another switch, for as long as it holds.
+pub(crate) async fn run_link(
+    core: Shared,
+    scratch: SharedScratch,
+    port: PortId,
+    link: std::os::unix::net::UnixStream,
+) {
+    let served = match link
+        .set_nonblocking(true)
+        .and_then(|()| UnixStream::from_std(link))
+    {
+        Ok(socket) => serve(&core, &scratch, port, socket).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = served {
+        tracing::debug!(port = port.0, %error, "lost the link to another node's switch");
+    }
+    core.borrow_mut().port_mut(port).reconnect(None);
+}
+
 /// The longest path of a socket that the kernel takes.
 const MAX_PATH: usize = 107;
 
@@ -177,6 +197,12 @@ fn batch(core: &mut Core, port: PortId, bytes: &mut [u8], runs: &mut Vec<Run>) -
             Verdict::Flood(segment) => {
                 let topology = std::sync::Arc::clone(core.switch.topology());
                 for &to in topology.members(segment).iter().filter(|&&to| to != port) {
+                    push(runs, to, start, end);
+                }
+            }
+            Verdict::Announce => {
+                let topology = std::sync::Arc::clone(core.switch.topology());
+                for &to in topology.peers() {
                     push(runs, to, start, end);
                 }
             }

@@ -23,6 +23,7 @@ mod migration;
 mod network;
 mod size;
 mod snapshot;
+mod volume_snapshot;
 
 pub use data_volume::{CLONE_SOURCE_ANNOTATION, IMAGES_NAMESPACE};
 pub use migration::{FINALIZER as MIGRATION_FINALIZER, SELECTOR_LABEL as MIGRATION_SELECTOR_LABEL};
@@ -33,6 +34,8 @@ pub const ADDRESS_ANNOTATION: &str = "fairway.dev/address";
 const CONTROL_PLANE: &str = "system:serviceaccount:kube-system:fairway-machines-";
 /// The user that gives addresses.
 const WIRING: &str = "system:serviceaccount:kube-system:fairway-machines-wiring";
+/// Names of hosts that joined begin so. What they may write is limited before it comes here.
+const NODES: &str = "system:node:";
 
 const KUBEVIRTS: Resource = Resource::new("kubevirt.io", "kubevirts");
 const MACHINES: Resource = Resource::new("kubevirt.io", "virtualmachines");
@@ -61,6 +64,9 @@ pub fn of(group: &str, plural: &str) -> Option<Arc<dyn Admission>> {
         ("kubevirt.io", "kubevirts") => Arc::new(infrastructure::KubeVirts),
         ("cdi.kubevirt.io", "cdis") => Arc::new(infrastructure::DataImporters),
         ("hco.kubevirt.io", "hyperconvergeds") => Arc::new(infrastructure::HyperConvergeds),
+        ("snapshot.storage.k8s.io", "volumesnapshots") => Arc::new(volume_snapshot::VolumeSnapshots),
+        ("snapshot.storage.k8s.io", "volumesnapshotcontents") => Arc::new(volume_snapshot::Contents),
+        ("snapshot.storage.k8s.io", "volumesnapshotclasses") => Arc::new(infrastructure::Passive),
         ("k8s.cni.cncf.io", "network-attachment-definitions") => Arc::new(network::Attachments),
         ("cdi.kubevirt.io", "datasources" | "storageprofiles" | "cdiconfigs") => {
             Arc::new(infrastructure::Passive)
@@ -79,9 +85,10 @@ fn settings(world: &dyn World) -> Settings {
     Settings::in_force(&platform, Some(&own).filter(|own| **own != platform))
 }
 
-/// Whether a part of the control plane asks.
+/// Whether a part of the control plane asks, or a node.
 fn is_ours(request: &Request<'_>) -> bool {
-    !request.is_local_user && request.user.starts_with(CONTROL_PLANE)
+    let is_part = |prefix: &str| request.user.starts_with(prefix);
+    !request.is_local_user && (is_part(CONTROL_PLANE) || is_part(NODES))
 }
 
 /// Whether an object is on its way out.

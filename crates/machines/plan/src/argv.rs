@@ -23,7 +23,7 @@ mod disks;
 mod layout;
 
 pub use cards::{card_backend, card_device, card_id};
-pub use disks::{disk_device, disk_id, disk_nodes, node_name};
+pub use disks::{disk_device, disk_id, disk_nodes, node_name, throttle_group, top_node};
 pub use layout::{Layout, LayoutError, Place};
 
 /// How guests run.

@@ -24,7 +24,7 @@ mod start_failure;
 mod status;
 mod strategy;
 
-pub use live_update::{LiveChange, Revision, Update};
+pub use live_update::{HOTPLUG_FAILED, LiveChange, Revision, Update};
 pub use start_failure::delay_seconds;
 
 /// Keeps a machine until its instance is gone.

@@ -123,6 +123,9 @@ pub struct MemoryPlan {
     pub guest: u64,
     /// How it can grow.
     pub growth: Option<Growth>,
+    /// Bytes that it has grown by, for a machine that goes on elsewhere.
+    #[serde(default)]
+    pub grown: u64,
     /// Size of pages, in bytes.
     pub hugepages: Option<u64>,
 }

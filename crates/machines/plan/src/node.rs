@@ -13,3 +13,7 @@ pub const FENCE_ANNOTATION: &str = "fairway.dev/fence-seconds";
 pub const LEASES: &str = "kube-node-lease";
 /// Taint of a node that is to be emptied, if the settings name no other.
 pub const DRAIN_TAINT: &str = "kubevirt.io/drain";
+/// Annotation of an instance that moves: the machine as its source has it, as JSON.
+pub const MIGRATION_SOURCE_ANNOTATION: &str = "fairway.dev/migration-source";
+/// Annotation of an instance that moves: where its target waits for it, as JSON.
+pub const MIGRATION_TARGET_ANNOTATION: &str = "fairway.dev/migration-target";

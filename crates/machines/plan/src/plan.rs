@@ -176,11 +176,48 @@ fn unserved(spec: &InstanceSpec, wishes: &mut Wishes) {
             ),
         );
     }
-    let has = |value: &Option<Value>| value.as_ref().is_some_and(|it| !it.is_null());
-    if has(&spec.dns_config) && spec.dns_policy != "None" {
+    if !spec.priority_class_name.is_empty() {
         wishes.ignored(
-            "dnsConfig",
-            "name servers are given to the guest by DHCP; use dnsPolicy None or cloud-init",
+            "priorityClassName",
+            "machines do not take each other's place; it counts for the claims of its disks",
+        );
+    }
+    for (at, volume) in spec.volumes.iter().enumerate() {
+        if volume.memory_dump.is_some() {
+            let reason = "memory is not dumped; take a VirtualMachineSnapshot, which keeps it";
+            wishes.ignored(format!("volumes[{at}].memoryDump"), reason);
+        }
+    }
+    let each = |value: &'_ Option<Value>| {
+        value
+            .as_ref()
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
+    };
+    for (at, toleration) in each(&spec.tolerations).iter().enumerate() {
+        if !toleration["tolerationSeconds"].is_null() {
+            let reason = "a machine that bears a taint bears it for good";
+            wishes.ignored(format!("tolerations[{at}].tolerationSeconds"), reason);
+        }
+    }
+    for (at, constraint) in each(&spec.topology_spread_constraints).iter().enumerate() {
+        if constraint["nodeTaintsPolicy"] == "Honor" {
+            let reason = "nodes count whatever their taints are";
+            wishes.ignored(
+                format!("topologySpreadConstraints[{at}].nodeTaintsPolicy"),
+                reason,
+            );
+        }
+    }
+    if spec
+        .dns_config
+        .as_ref()
+        .is_some_and(|it| it["options"].as_array().is_some_and(|it| !it.is_empty()))
+    {
+        wishes.ignored(
+            "dnsConfig.options",
+            "guests learn of name servers by DHCP, which has no such options; use cloud-init",
         );
     }
 }

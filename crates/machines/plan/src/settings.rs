@@ -22,7 +22,7 @@ pub enum DefaultBinding {
 }
 
 /// Whether Fairway's nodes change machines that run: processors, memory, disks and cards.
-pub const NODES_PLUG: bool = false;
+pub const NODES_PLUG: bool = true;
 
 /// Settings of all machines.
 #[derive(Clone, Debug, PartialEq)]

@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 
 use crate::{names, socket};
 
-pub use calls::{Executed, Filesystem, Interface, OsInfo, User};
+pub use calls::{Count, Executed, Filesystem, Interface, OsInfo, Traffic, User};
 
 /// How long a call may take if nobody says otherwise.
 pub const TIMEOUT: Duration = Duration::from_secs(10);

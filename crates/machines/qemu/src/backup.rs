@@ -4,12 +4,14 @@
 //! - A **layer** ([`Machine::add_layer`]): the disk goes on in a new file, and the old one does not change any more. It is the way to a
 //!   snapshot of disks that have bitmaps, and is undone by merging ([`Machine::merge_layer`]).
 //! - A **backup** ([`Machine::back_up`]): everything, or with a bitmap what has changed since, is copied to a file while the guest
-//!   runs; the copy is of the moment at which it began.
+//!   runs; the copy is of the moment at which it began. [`Machine::begin_copy`] does that to a layer over the same image, and does not
+//!   wait for the end.
 //! - A **saved state** ([`Machine::save_state`]): memory and disks within the qcow2 files. QEMU refuses to go back to one as
 //!   long as a disk has a bitmap.
 //!
 //! Whoever wants more than the disks' state at a power cut freezes the guest's file systems by the agent around the call.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -136,6 +138,100 @@ impl Machine {
             let _ = self.qmp().execute("block-job-cancel", arguments).await;
         }
         outcome
+    }
+
+    /// Begins to copy what was written to a disk to a qcow2 file of the same size, which is empty and lies over the same image. The
+    /// copy is of the moment at which this returns. The job stays until [`Machine::copied`] or [`Machine::break_copy_off`], also
+    /// if whoever began it is gone; to begin it twice changes nothing.
+    pub async fn begin_copy(&self, node: &str, file: &Path, job: &str) -> Result<(), MachineError> {
+        if self.job(job).await?.is_some() {
+            return Ok(());
+        }
+        // Half of an attempt: it was added, and nothing was begun.
+        let _ = self
+            .qmp()
+            .execute("blockdev-del", json!({"node-name": job}))
+            .await;
+        let layer = json!({
+            "driver": "qcow2", "node-name": job, "file": {"driver": "file", "filename": file},
+        });
+        self.qmp().execute("blockdev-add", layer).await?;
+        let arguments = json!({
+            "job-id": job, "device": node, "target": job, "sync": "top", "auto-dismiss": false,
+        });
+        let begun = self.qmp().execute("blockdev-backup", arguments).await;
+        if begun.is_err() {
+            let _ = self
+                .qmp()
+                .execute("blockdev-del", json!({"node-name": job}))
+                .await;
+        }
+        begun?;
+        Ok(())
+    }
+
+    /// Whether a copy that was begun is whole; then the file is closed and the job forgotten. An error says that it is lost.
+    pub async fn copied(&self, job: &str) -> Result<bool, MachineError> {
+        let Some(found) = self.job(job).await? else {
+            return Err(MachineError::Failed(
+                "copying a disk: nobody copies it any more".to_owned(),
+            ));
+        };
+        if found["status"] != "concluded" {
+            return Ok(false);
+        }
+        let error = found["error"].as_str().map(str::to_owned);
+        self.qmp().execute("job-dismiss", json!({"id": job})).await?;
+        self.qmp()
+            .execute("blockdev-del", json!({"node-name": job}))
+            .await?;
+        match error {
+            None => Ok(true),
+            Some(why) => Err(MachineError::Failed(format!("copying a disk: {why}"))),
+        }
+    }
+
+    /// Breaks a copy off that nobody wants any more.
+    pub async fn break_copy_off(&self, job: &str, timeout: Duration) -> Result<(), MachineError> {
+        if self.job(job).await?.is_none() {
+            return Ok(());
+        }
+        let _ = self.qmp().execute("job-cancel", json!({"id": job})).await;
+        let ending = async {
+            while let Some(found) = self.job(job).await? {
+                if found["status"] == "concluded" {
+                    let _ = self.copied(job).await;
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Ok(())
+        };
+        within(timeout, "breaking a copy off", ending).await
+    }
+
+    async fn job(&self, id: &str) -> Result<Option<Value>, MachineError> {
+        let jobs = self.qmp().execute("query-jobs", Value::Null).await?;
+        let jobs = jobs.as_array().map_or(&[][..], Vec::as_slice);
+        Ok(jobs.iter().find(|found| found["id"] == id).cloned())
+    }
+
+    /// The node of a qcow2 file that is open, however it is called here.
+    pub async fn node_of(&self, disk: &Path) -> Result<Option<String>, MachineError> {
+        let same = |file: &str| {
+            // QEMU runs in the machine's directory.
+            let found = self.directory().join(file).canonicalize();
+            found.is_ok_and(|found| disk.canonicalize().is_ok_and(|disk| found == disk))
+        };
+        let nodes = self
+            .qmp()
+            .execute("query-named-block-nodes", json!({"flat": true}))
+            .await?;
+        let nodes = nodes.as_array().map_or(&[][..], Vec::as_slice);
+        let found = nodes
+            .iter()
+            .find(|node| node["drv"] == "qcow2" && node["file"].as_str().is_some_and(same));
+        Ok(found.and_then(|node| node["node-name"].as_str().map(str::to_owned)))
     }
 
     /// Saves memory and disks within the disks' files; the memory goes to the file of the first node.

@@ -261,6 +261,11 @@ async fn occupant(directory: &Path) -> Option<u32> {
     if let Ok(stream) = socket::dial(directory, names::QMP).await {
         return owner(&stream).ok().map(|handle| handle.identity.pid);
     }
+    process_of(directory)
+}
+
+/// The process that is written down as the machine of a directory, if it is alive. Whether it answers is not asked.
+pub fn process_of(directory: &Path) -> Option<u32> {
     let known = [read_record(directory), read_pid_file(directory)];
     let alive = known.into_iter().flatten().find(Identity::is_alive);
     alive.map(|identity| identity.pid)

@@ -27,7 +27,9 @@ pub mod devices;
 pub mod event;
 pub mod launch;
 mod machine;
+pub mod meeting;
 pub mod migrate;
+pub mod mirror;
 mod process;
 pub mod qmp;
 mod ring;
@@ -36,7 +38,7 @@ mod socket;
 pub use agent::Agent;
 pub use console::Console;
 pub use event::Event;
-pub use launch::{Launch, adopt, start};
+pub use launch::{Launch, adopt, process_of, start};
 pub use machine::{Exit, Machine, Stopped};
 pub use qmp::{Qmp, QmpError};
 

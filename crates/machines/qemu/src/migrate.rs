@@ -6,14 +6,17 @@
 //! end, the source goes on and the destination is ended; once the destination runs, the source is ended.
 //!
 //! The order, which the two sides of a network have to keep by messages of their own: [`prepare`] at the destination,
-//! [`send`] at the source, [`finish`] at the destination, and only then the end of the source.
+//! [`send`] at the source, [`finish`] at the destination, and only then the end of the source. Disks that both sides do not
+//! share are copied along ([`crate::mirror`]).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::MachineError;
 use crate::machine::Machine;
+use crate::meeting::{TLS_NAME, TLS_OBJECT};
+use crate::mirror::Mirrors;
 
 /// How a migration is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,10 +27,12 @@ pub struct Options {
     pub max_downtime: Duration,
     /// Whether a guest that writes faster than memory can be sent is slowed down.
     pub auto_converge: bool,
-    /// The id of a `tls-creds-x509` object that both sides have, for an encrypted connection.
-    pub tls_credentials: Option<String>,
+    /// Encrypted; both sides are armed for that ([`crate::meeting::arm`]).
+    pub is_tls: bool,
     /// How long everything may take.
     pub timeout: Duration,
+    /// How long it may make no progress.
+    pub stuck: Duration,
 }
 
 impl Default for Options {
@@ -36,8 +41,9 @@ impl Default for Options {
             max_bandwidth: None,
             max_downtime: Duration::from_millis(300),
             auto_converge: true,
-            tls_credentials: None,
+            is_tls: false,
             timeout: Duration::from_secs(800),
+            stuck: Duration::from_secs(150),
         }
     }
 }
@@ -72,15 +78,59 @@ pub async fn send(
     source: &Machine,
     address: &str,
     options: &Options,
-    mut progress: impl FnMut(&Progress),
+    progress: impl FnMut(&Progress),
+) -> Result<Progress, MachineError> {
+    send_with(source, address, options, None, progress).await
+}
+
+/// Sends the machine with disks that are being copied: when its guest stands still, what is left of them is copied first.
+pub async fn send_with(
+    source: &Machine,
+    address: &str,
+    options: &Options,
+    mirrors: Option<&mut Mirrors>,
+    progress: impl FnMut(&Progress),
 ) -> Result<Progress, MachineError> {
     configure(source, options).await?;
+    let capabilities = json!({"capabilities": [
+        {"capability": "pause-before-switchover", "state": mirrors.is_some()},
+    ]});
+    source
+        .qmp()
+        .execute("migrate-set-capabilities", capabilities)
+        .await?;
     source.qmp().execute("migrate", json!({"uri": address})).await?;
+    follow(source, options, mirrors, progress).await
+}
+
+/// Follows a migration that is under way until its end.
+pub async fn follow(
+    source: &Machine,
+    options: &Options,
+    mut mirrors: Option<&mut Mirrors>,
+    mut progress: impl FnMut(&Progress),
+) -> Result<Progress, MachineError> {
     let sending = async {
+        let mut least = (u64::MAX, Instant::now());
         loop {
             let found = query(source).await?;
             progress(&found.0);
+            if found.0.remaining < least.0 {
+                least = (found.0.remaining, Instant::now());
+            } else if least.1.elapsed() > options.stuck && found.0.status == "active" {
+                let seconds = options.stuck.as_secs();
+                return Err(MachineError::Failed(format!(
+                    "Live migration stuck for {seconds} seconds and has been aborted"
+                )));
+            }
             match (found.0.status.as_str(), found.1) {
+                ("pre-switchover", _) => {
+                    if let Some(mirrors) = mirrors.as_deref_mut() {
+                        mirrors.settle(source).await?;
+                    }
+                    let arguments = json!({"state": "pre-switchover"});
+                    source.qmp().execute("migrate-continue", arguments).await?;
+                }
                 // QEMU says so a moment before it knows how long it took.
                 ("completed", _) if found.0.total_ms.unwrap_or(0) > 0 => return Ok(found.0),
                 ("completed", _) => tokio::time::sleep(Duration::from_millis(5)).await,
@@ -93,7 +143,12 @@ pub async fn send(
         }
     };
     match tokio::time::timeout(options.timeout, sending).await {
-        Ok(outcome) => outcome,
+        Ok(Ok(sent)) => Ok(sent),
+        Ok(Err(error)) => {
+            // One that waits for what failed would wait for ever.
+            let _ = cancel(source).await;
+            Err(error)
+        }
         Err(_) => {
             cancel(source).await?;
             Err(MachineError::Late {
@@ -143,16 +198,16 @@ async fn configure(machine: &Machine, options: &Options) -> Result<(), MachineEr
         .qmp()
         .execute("migrate-set-capabilities", capabilities)
         .await?;
-    let mut parameters = json!({
+    let parameters = json!({
         "downtime-limit": u64::try_from(options.max_downtime.as_millis()).unwrap_or(u64::MAX),
         // Zero is no limit; QEMU's own is 128 MiB/s.
         "max-bandwidth": options.max_bandwidth.unwrap_or(0),
         // The switch learns where the machine is now.
         "announce-initial": 50, "announce-max": 550, "announce-rounds": 5, "announce-step": 100,
+        // What an earlier attempt has left goes.
+        "tls-creds": if options.is_tls { TLS_OBJECT } else { "" },
+        "tls-hostname": if options.is_tls { TLS_NAME } else { "" },
     });
-    if let Some(credentials) = &options.tls_credentials {
-        parameters["tls-creds"] = credentials.as_str().into();
-    }
     machine
         .qmp()
         .execute("migrate-set-parameters", parameters)

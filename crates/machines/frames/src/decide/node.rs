@@ -38,6 +38,9 @@ pub enum Denied {
     ClosedPort(Ipv4Addr, u16),
     #[error("the machine is not attached to the switch: it is not running on this node, or just starting")]
     NoPort,
+    /// The machine is on another node, whose own switch has to open the connection.
+    #[error("the machine with the address {0} is on another node")]
+    Elsewhere(Ipv4Addr, u16, PortId),
     #[error("too many connections are open")]
     Full,
 }
@@ -97,6 +100,9 @@ impl Switch {
             _ => Denied::Policy(attempt.from, port),
         })?;
         let place = self.port_of(guest).ok_or(Denied::NoPort)?;
+        if topology.is_peer(place) {
+            return Err(Denied::Elsewhere(address, port, place));
+        }
         let tuple = self
             .free_tuple(gateway, address, port, protocol)
             .ok_or(Denied::Full)?;

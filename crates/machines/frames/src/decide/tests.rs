@@ -3,6 +3,7 @@
 mod closed_ports;
 mod connections;
 mod hostile;
+mod peers;
 
 use std::net::Ipv4Addr;
 
@@ -74,6 +75,7 @@ pub(super) fn plan() -> Plan {
         },
         guests: vec![guest(2, SHOP), guest(3, SHOP), guest(4, SHOP), guest(5, BANK)],
         cards: vec![],
+        peers: vec![],
         services: vec![
             service(80, &[(ip(3), 8080)]),
             service(81, &[]),

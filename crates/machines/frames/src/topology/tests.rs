@@ -30,6 +30,7 @@ fn plan(guests: Vec<Guest>) -> Plan {
         },
         guests,
         cards: vec![],
+        peers: vec![],
         services: vec![],
         policies: Policies::default(),
         outside: Outside::default(),

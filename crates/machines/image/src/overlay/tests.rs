@@ -107,6 +107,30 @@ fn a_layer_is_written_and_the_image_is_not() {
 }
 
 #[test]
+fn an_empty_one_lies_over_the_same_image() {
+    if !has_qemu_img() {
+        return;
+    }
+    let (directory, _cache, image) = cache();
+    let (one, other) = (made(&directory, "one"), made(&directory, "other"));
+    over(&image, &one, "disk", Some(8 << 20)).unwrap();
+    qemu_io(&one, "disk.qcow2", "write -P 9 1M 64k");
+    assert_eq!(like(&one, &other, "disk").unwrap(), 8 << 20);
+    qemu_io(&other, "disk.qcow2", "read -P 7 0 4M");
+    // Over nothing, if there is nothing; and over what is qcow2 itself.
+    let (alone, again) = (made(&directory, "alone"), made(&directory, "again"));
+    blank(&alone, "disk", 1 << 20).unwrap();
+    assert_eq!(like(&alone, &again, "disk").unwrap(), 1 << 20);
+    assert!(!again.join("disk.base").exists());
+    std::fs::hard_link(again.join("disk.qcow2"), one.join("layer.base")).unwrap();
+    std::fs::copy(one.join("disk.qcow2"), one.join("layer.qcow2")).unwrap();
+    like(&one, &other, "layer").unwrap();
+    let shown = qemu_img(&other, &["info", "--output=json", "layer.qcow2"]);
+    assert!(shown.contains(r#""backing-filename-format": "qcow2""#), "{shown}");
+    settle(&other.join("layer.qcow2")).unwrap();
+}
+
+#[test]
 fn a_copy_shares_what_lies_behind() {
     if !has_qemu_img() {
         return;

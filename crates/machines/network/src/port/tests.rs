@@ -63,6 +63,7 @@ fn core() -> (Shared, Ends) {
         },
         guests: [2, 3, 4].map(guest).into(),
         cards: [20, 21, 22].map(card).into(),
+        peers: vec![],
         services: vec![],
         policies: Policies::default(),
         outside: Outside::default(),
@@ -205,5 +206,29 @@ async fn a_socket_is_reached_however_deep_it_lies() {
         let short = format!("/proc/self/fd/{}/card.sock", opened.as_raw_fd());
         let _listening = tokio::net::UnixListener::bind(short).unwrap();
         connect(&directory.join("card.sock")).await.unwrap();
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn random_streams_are_cut_or_end(mut noise in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..400), lengths in proptest::collection::vec(0_u16..80, 0..6)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _within = runtime.enter();
+        let (core, _ends) = core();
+        // Noise, and noise behind lengths that fit.
+        let mut framed_noise: Vec<u8> = lengths
+            .iter()
+            .flat_map(|length| framed(&noise[..usize::from(*length).min(noise.len())]))
+            .collect();
+        for bytes in [&mut noise, &mut framed_noise] {
+            for number in [2, 20, 90] {
+                let length = bytes.len();
+                if let Ok(used) = batch(&mut core.borrow_mut(), port(number), bytes, &mut Vec::new()) {
+                    proptest::prop_assert!(used <= length);
+                }
+            }
+        }
     }
 }

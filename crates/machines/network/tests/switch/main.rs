@@ -3,6 +3,7 @@
 
 mod guest;
 mod lifecycle;
+mod links;
 mod real_qemu;
 mod world;
 

@@ -96,7 +96,7 @@ fn is_schedule(text: &str) -> bool {
     };
     if let Some(word) = text.strip_prefix('@') {
         let every = word.strip_prefix("every ");
-        return every.is_some_and(is_duration)
+        return every.is_some_and(|every| fairway_text_gotext::duration::span(every.trim()).is_some())
             || [
                 "yearly", "annually", "monthly", "weekly", "daily", "midnight", "hourly",
             ]
@@ -133,26 +133,6 @@ fn is_field(field: &str, least: u32, most: u32, names: &[&str]) -> bool {
         };
         is_range && step
     })
-}
-
-/// `1h30m`, as Go reads it, as far as schedules need it.
-fn is_duration(text: &str) -> bool {
-    let mut rest = text.trim();
-    let mut parts = 0;
-    while !rest.is_empty() {
-        let digits = rest
-            .find(|it: char| !it.is_ascii_digit() && it != '.')
-            .unwrap_or(rest.len());
-        let unit = ["ms", "us", "ns", "h", "m", "s"]
-            .iter()
-            .find(|unit| rest[digits..].starts_with(**unit));
-        let (Some(unit), true) = (unit, digits > 0) else {
-            return false;
-        };
-        rest = &rest[digits + unit.len()..];
-        parts += 1;
-    }
-    parts > 0
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{ADDRESS_ANNOTATION, WIRING, is_ours, machine, same, settings, verdict};
 use crate::edit::{append, set};
+use crate::node::{MIGRATION_SOURCE_ANNOTATION, MIGRATION_TARGET_ANNOTATION};
 use crate::phase;
 use crate::validate;
 use crate::view::{self, VirtualMachineInstance};
@@ -22,6 +23,7 @@ pub(super) struct Instances;
 impl Admission for Instances {
     fn complete(&self, request: &Request<'_>, vmi: &mut Value) -> Verdict {
         keep_address(request, vmi);
+        keep_migration(request, vmi);
         match request.operation {
             Operation::Create => begin(request, vmi)?,
             Operation::Update => keep_status(request, vmi),
@@ -110,6 +112,28 @@ fn keep_status(request: &Request<'_>, vmi: &mut Value) {
         Some(status) => fields.insert("status".to_owned(), status.clone()),
         None => fields.shift_remove("status"),
     };
+}
+
+/// What nodes tell each other about a machine that moves decides whom they believe; nobody else has a say.
+fn keep_migration(request: &Request<'_>, vmi: &mut Value) {
+    if is_ours(request) && request.operation != Operation::Create {
+        return;
+    }
+    for name in [MIGRATION_SOURCE_ANNOTATION, MIGRATION_TARGET_ANNOTATION] {
+        let kept = request
+            .old
+            .map(|old| old["metadata"]["annotations"][name].clone())
+            .filter(Value::is_string);
+        match kept {
+            Some(said) => set(vmi, &["metadata", "annotations", name], said),
+            None => {
+                let annotations = vmi.pointer_mut("/metadata/annotations");
+                if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+                    annotations.shift_remove(name);
+                }
+            }
+        }
+    }
 }
 
 /// An address that somebody writes himself could be another machine's. It may have come from a template, so it matters

@@ -97,7 +97,7 @@ pub(super) fn devices(
         let mut device = placed("virtio-mem-pci", "memory1", "memory1", layout)?;
         device["memdev"] = json!("vmem0");
         device["block-size"] = json!(growth.block);
-        device["requested-size"] = json!(0);
+        device["requested-size"] = json!(plan.memory.grown);
         arguments.device(&device);
     }
     if let Some(action) = devices.watchdog {

@@ -24,7 +24,7 @@ pub fn node_name(prefix: &str, name: &str) -> String {
 }
 
 /// Limits of a disk as an object.
-pub(super) fn throttle_group(disk: &DiskPlan) -> Option<Value> {
+pub fn throttle_group(disk: &DiskPlan) -> Option<Value> {
     let limits = &disk.limits;
     if !limits.any() {
         return None;
@@ -92,6 +92,12 @@ pub fn disk_nodes(disk: &DiskPlan, backing: &Backing) -> Vec<Value> {
     nodes
 }
 
+/// The node that a disk's device uses.
+pub fn top_node(disk: &DiskPlan) -> String {
+    let top = if disk.limits.any() { "t" } else { "d" };
+    node_name(top, &disk.name)
+}
+
 /// The name of a disk's device.
 pub fn disk_id(name: &str) -> String {
     format!("ua-{name}")
@@ -109,11 +115,10 @@ pub fn disk_device(plan: &MachinePlan, disk: &DiskPlan, layout: &Layout) -> Resu
         (DiskBus::Sata, true) => "ide-cd",
         (DiskBus::Usb, _) => "usb-storage",
     };
-    let top = if disk.limits.any() { "t" } else { "d" };
     let mut device = json!({
         "driver": driver,
         "id": disk_id(&disk.name),
-        "drive": node_name(top, &disk.name),
+        "drive": top_node(disk),
     });
     place(&mut device, disk, layout)?;
     let (write, read) = match disk.on_error {

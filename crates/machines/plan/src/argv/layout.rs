@@ -168,6 +168,11 @@ impl Layout {
         })
     }
 
+    /// Whether a machine that was started with that layout has a port for every device of this one.
+    pub fn fits_into(&self, started: &Self) -> bool {
+        self.ports <= started.ports
+    }
+
     /// Where a disk is.
     pub fn disk(&self, name: &str) -> Result<Place, LayoutError> {
         self.place(&disk_key(name))

@@ -374,6 +374,7 @@ fn devices_keep_their_places() {
     assert_eq!(layout.card("another"), Ok(Place::Port(7)));
     // And there was a port for it.
     assert_eq!(layout.ports(), before.ports());
+    assert!(layout.fits_into(&before) && !before.fits_into(&Layout::default()));
     layout.extend(&first).unwrap();
     assert_eq!(layout, before);
     let kept: Layout = serde_json::from_value(serde_json::to_value(&layout).unwrap()).unwrap();

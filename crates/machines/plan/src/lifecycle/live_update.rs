@@ -74,6 +74,9 @@ pub enum Update {
 }
 
 const TEMPLATE: &str = "a non-live-updatable field was changed in the template spec";
+/// Condition of an instance: a device cannot come or go before the machine starts anew. It is the node's word for what upstream's
+/// conditions about processors and memory do not say.
+pub const HOTPLUG_FAILED: &str = "fairway.dev/HotplugFailed";
 /// Fields of the spec that say where a machine may run.
 pub(crate) const PLACEMENT: [&str; 3] = ["nodeSelector", "affinity", "tolerations"];
 
@@ -92,6 +95,15 @@ pub(super) fn update(revision: &Revision<'_>, vmi: &VirtualMachineInstance, sett
     if !revision.is_unchanged() && fixed(revision, settings) != fixed_of(revision.current, revision, settings)
     {
         return Update::Restart(TEMPLATE.to_owned());
+    }
+    // The node could not make a change that reached the instance.
+    if let Some(failed) = vmi
+        .status
+        .conditions
+        .iter()
+        .find(|it| it.kind == HOTPLUG_FAILED && it.status == "True")
+    {
+        return Update::Restart(failed.message.clone());
     }
     // A change that was taken back may have reached the instance before, so that it is the instance that counts.
     if settings.live_update {
@@ -273,6 +285,18 @@ fn resources(revision: &Revision<'_>, vmi: &VirtualMachineInstance) -> Result<Ve
         return Ok(changes);
     };
     let restart = |why: &str| Err(Update::Restart(why.to_owned()));
+    let conditions = &vmi.status.conditions;
+    let failed = |kind: &str| {
+        conditions
+            .iter()
+            .find(|it| it.kind == kind && it.status == "False")
+    };
+    if let Some(failed) = failed("HotVCPUChange") {
+        return restart(&format!(
+            "CPU sockets updated in template spec. {}",
+            failed.message
+        ));
+    }
     let (new, now) = (
         wanted.domain.cpu.unwrap_or_default(),
         vmi.spec.domain.cpu.clone().unwrap_or_default(),
@@ -289,6 +313,10 @@ fn resources(revision: &Revision<'_>, vmi: &VirtualMachineInstance) -> Result<Ve
         }
         changes.push(LiveChange::Sockets(new.sockets));
     }
+    if failed("HotMemoryChange").is_some() {
+        let why = "memory updated in template spec. Memory-hotplug failed and is not available for this VM configuration";
+        return restart(why);
+    }
     let guest = wanted.domain.memory.as_ref().and_then(|it| it.guest);
     let memory = vmi.spec.domain.memory.clone().unwrap_or_default();
     let (Some(guest), Some(current)) = (guest, memory.guest) else {
@@ -296,14 +324,6 @@ fn resources(revision: &Revision<'_>, vmi: &VirtualMachineInstance) -> Result<Ve
     };
     if guest == current {
         return Ok(changes);
-    }
-    let conditions = &vmi.status.conditions;
-    if conditions
-        .iter()
-        .any(|it| it.kind == "HotMemoryChange" && it.status == "False")
-    {
-        let why = "memory updated in template spec. Memory-hotplug failed and is not available for this VM configuration";
-        return restart(why);
     }
     let Some(most) = memory.max_guest else {
         return restart(
@@ -394,3 +414,6 @@ fn placement(revision: &Revision<'_>, vmi: &VirtualMachineInstance) -> Vec<LiveC
     }
     changes
 }
+
+#[cfg(test)]
+mod tests;

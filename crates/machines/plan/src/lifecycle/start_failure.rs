@@ -9,6 +9,8 @@ use crate::view::{RunStrategy, StartFailure, VirtualMachineInstance};
 const LONGEST: u64 = 300;
 /// The shortest that the first one waits.
 const SHORTEST: u64 = 10;
+/// Seconds after which a guest that runs has started well.
+const STEADY: i64 = 30;
 
 /// Seconds that the start after so many failures waits: their square, times ten, and up to half of that by chance.
 pub fn delay_seconds(failures: i64, chance: u32) -> u64 {
@@ -27,14 +29,35 @@ pub(super) fn seconds_left(failure: Option<&StartFailure>, now: Timestamp) -> u6
     u64::try_from(left).unwrap_or(0)
 }
 
-fn ever_ran(vmi: &VirtualMachineInstance) -> bool {
-    vmi.status
-        .phase_transition_timestamps
-        .iter()
-        .any(|it| it.phase == "Running")
+/// When the guest of an instance began to run.
+fn ran_at(vmi: &VirtualMachineInstance) -> Option<Timestamp> {
+    let mut all = vmi.status.phase_transition_timestamps.iter();
+    let running = all.find(|it| it.phase == "Running")?;
+    running.phase_transition_timestamp.parse().ok()
+}
+
+/// Whether the guest of an instance has run.
+pub(super) fn has_run(vmi: &VirtualMachineInstance) -> bool {
+    ran_at(vmi).is_some()
+}
+
+/// Seconds until a guest that runs has started well.
+pub(super) fn until_steady(vmi: &VirtualMachineInstance, now: Timestamp) -> Option<u64> {
+    let ran_at = ran_at(vmi).filter(|_| !is_final(vmi))?;
+    let left = STEADY - (now.as_second() - ran_at.as_second());
+    u64::try_from(left).ok().filter(|it| *it > 0)
+}
+
+/// Whether a guest ended of itself, and so soon that it might do so for ever.
+fn fell_over(vmi: &VirtualMachineInstance, ran_at: Timestamp, now: Timestamp) -> bool {
+    let asked = vmi.metadata.deletion_timestamp.is_some();
+    vmi.status.phase == "Failed" && !asked && now.as_second() - ran_at.as_second() < STEADY
 }
 
 /// Starts that failed in a row, after an instance was seen.
+///
+/// Upstream counts guests that never ran. One that runs for a moment and then fails would be started again and again here, where
+/// nothing else takes time; so that counts too, but for the first time.
 pub(super) fn next(
     before: Option<&StartFailure>,
     vmi: Option<&VirtualMachineInstance>,
@@ -46,21 +69,33 @@ pub(super) fn next(
         strategy,
         RunStrategy::Always | RunStrategy::RerunOnFailure | RunStrategy::Once
     );
-    if !again || vmi.is_some_and(ever_ran) {
+    if !again {
         return None;
     }
-    let Some(failed) = vmi.filter(|it| is_final(it)) else {
+    let Some(vmi) = vmi else {
         return before.cloned();
     };
-    if before.is_some_and(|it| it.last_failed_vmi_uid == failed.metadata.uid) {
-        return before.cloned();
+    let counted = before.is_some_and(|it| it.last_failed_vmi_uid == vmi.metadata.uid);
+    let ran_at = ran_at(vmi);
+    let failed = match ran_at {
+        Some(ran_at) => fell_over(vmi, ran_at, now),
+        None => is_final(vmi),
+    };
+    if !failed || counted {
+        let well = ran_at.is_some() && !counted && until_steady(vmi, now).is_none();
+        return before.filter(|_| !well).cloned();
     }
     let count = before.map_or(0, |it| it.consecutive_fail_count) + 1;
-    let delay = SignedDuration::from_secs(i64::try_from(delay_seconds(count, chance)).unwrap_or(0));
+    let delay = match (ran_at, count) {
+        (Some(_), 1) => 0,
+        (Some(_), _) => delay_seconds(count - 1, chance),
+        (None, _) => delay_seconds(count, chance),
+    };
+    let delay = SignedDuration::from_secs(i64::try_from(delay).unwrap_or(0));
     let retry = now.checked_add(delay).ok();
     Some(StartFailure {
         consecutive_fail_count: count,
-        last_failed_vmi_uid: failed.metadata.uid.clone(),
+        last_failed_vmi_uid: vmi.metadata.uid.clone(),
         retry_after_timestamp: retry.map(|it| it.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
     })
 }

@@ -21,6 +21,10 @@ pub(super) fn write(observed: &Observed<'_>, mut course: Course) -> Decision {
         observed.now,
         observed.chance,
     );
+    let steady = vmi.and_then(|it| start_failure::until_steady(it, observed.now));
+    if let Some(left) = steady.filter(|_| failure.is_some()) {
+        course.look_again = Some(course.look_again.map_or(left, |it| it.min(left)));
+    }
     if let Some(ended) = vmi.filter(|it| is_final(it) && !it.metadata.finalizers.is_empty()) {
         course.actions.push(Action::ReleaseInstance {
             uid: ended.metadata.uid.clone(),
@@ -164,7 +168,7 @@ fn printable(
         ("Starting", vmi.is_some() && phase.is_empty()),
         (
             "CrashLoopBackOff",
-            (vmi.is_none() || ended) && !starting && again && failure.is_some(),
+            (vmi.is_none() || ended) && !starting && again && failure.is_some_and(|it| waits(it, vmi)),
         ),
         ("Stopped", ended || (vmi.is_none() && !starting)),
     ];
@@ -172,6 +176,11 @@ fn printable(
         .into_iter()
         .find(|(_, holds)| *holds)
         .map_or("Unknown", |(word, _)| word)
+}
+
+/// Whether a start waits because of those that failed: the first guest that ran for a moment does not let it.
+fn waits(failure: &StartFailure, vmi: Option<&VirtualMachineInstance>) -> bool {
+    failure.consecutive_fail_count > 1 || !vmi.is_some_and(start_failure::has_run)
 }
 
 pub(super) fn is_migrating(vmi: &VirtualMachineInstance) -> bool {

@@ -170,6 +170,88 @@ fn starts_that_fail_wait_longer_and_longer() {
               Starting Ready=False failed 2 times, not before 2026-01-01T00:00:50Z
             > phase Running
             > sync
+              Running Ready=True failed 2 times, not before 2026-01-01T00:00:50Z (again in 30 s)
+            > phase Failed
+            > sync
+              DeleteInstance { uid: "vmi-3" }
+              ReleaseInstance { uid: "vmi-3" }
+              event SuccessfulDelete: Stopped the virtual machine by deleting the virtual machine instance vmi-3
+              CrashLoopBackOff Ready=False failed 3 times, not before 2026-01-01T00:01:30Z
+            > sync
+              CrashLoopBackOff Ready=False failed 3 times, not before 2026-01-01T00:01:30Z (again in 40 s)
+        "#]],
+    );
+}
+
+#[test]
+fn guests_that_run_for_a_moment_only() {
+    play(
+        "
+        strategy Always
+        sync
+        phase Running
+        sync
+        phase Failed
+        sync
+        sync
+        phase Running
+        wait 5
+        sync
+        phase Failed
+        sync
+        sync
+        wait 10
+        sync
+        phase Running
+        sync
+        wait 30
+        sync
+        phase Failed
+        sync
+        sync
+        ",
+        &expect![[r#"
+            > strategy Always
+            > sync
+              AddFinalizer
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False
+            > phase Running
+            > sync
+              Running Ready=True
+            > phase Failed
+            > sync
+              DeleteInstance { uid: "vmi-1" }
+              ReleaseInstance { uid: "vmi-1" }
+              event SuccessfulDelete: Stopped the virtual machine by deleting the virtual machine instance vmi-1
+              Stopped Ready=False failed 1 times, not before 2026-01-01T00:00:00Z
+            > sync
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False failed 1 times, not before 2026-01-01T00:00:00Z
+            > phase Running
+            > wait 5
+            > sync
+              Running Ready=True failed 1 times, not before 2026-01-01T00:00:00Z (again in 25 s)
+            > phase Failed
+            > sync
+              DeleteInstance { uid: "vmi-2" }
+              ReleaseInstance { uid: "vmi-2" }
+              event SuccessfulDelete: Stopped the virtual machine by deleting the virtual machine instance vmi-2
+              CrashLoopBackOff Ready=False failed 2 times, not before 2026-01-01T00:00:15Z
+            > sync
+              CrashLoopBackOff Ready=False failed 2 times, not before 2026-01-01T00:00:15Z (again in 10 s)
+            > wait 10
+            > sync
+              CreateInstance { paused: false }
+              event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
+              Starting Ready=False failed 2 times, not before 2026-01-01T00:00:15Z
+            > phase Running
+            > sync
+              Running Ready=True failed 2 times, not before 2026-01-01T00:00:15Z (again in 30 s)
+            > wait 30
+            > sync
               Running Ready=True
             > phase Failed
             > sync
@@ -226,14 +308,14 @@ fn rerun_on_failure() {
               DeleteInstance { uid: "vmi-1" }
               ReleaseInstance { uid: "vmi-1" }
               event SuccessfulDelete: Stopped the virtual machine by deleting the virtual machine instance vmi-1
-              Stopped Ready=False <Start>
+              Stopped Ready=False <Start> failed 1 times, not before 2026-01-01T00:00:00Z
             > sync
               CreateInstance { paused: false }
               event SuccessfulCreate: Started the virtual machine by creating the new virtual machine instance web
-              Starting Ready=False <Start>
+              Starting Ready=False <Start> failed 1 times, not before 2026-01-01T00:00:00Z
             > phase Running
             > sync
-              Running Ready=True
+              Running Ready=True failed 1 times, not before 2026-01-01T00:00:00Z (again in 30 s)
             > phase Succeeded
             > sync
               DeleteInstance { uid: "vmi-2" }

@@ -39,6 +39,16 @@ pub(super) fn cards(
             );
             wishes.replaced(format!("networks[{}].pod.vmNetworkCIDR", network.name), reason);
         }
+        if network
+            .pod
+            .as_ref()
+            .is_some_and(|it| !it.vm_ipv6_network_cidr.is_empty())
+        {
+            wishes.ignored(
+                format!("networks[{}].pod.vmIPv6NetworkCIDR", network.name),
+                "the network of machines is IPv4 alone",
+            );
+        }
         let mac = if card.mac_address.is_empty() {
             mac_address(&CardOwner {
                 workspace: origin.workspace,

@@ -35,6 +35,12 @@ pub(super) fn board(domain: &Domain, host: &Capabilities, wishes: &mut Wishes) -
     if apic.is_some_and(|it| it["enabled"] == Value::Bool(false)) {
         wishes.ignored("domain.features.apic", "q35 always has an APIC");
     }
+    if apic.is_some_and(|it| it["endOfInterrupt"] == Value::Bool(true)) {
+        wishes.ignored(
+            "domain.features.apic.endOfInterrupt",
+            "how interrupts end is the hypervisor's own choice",
+        );
+    }
     let hpet = domain
         .clock
         .as_ref()
@@ -239,6 +245,7 @@ pub(super) fn memory(spec: &InstanceSpec, host: &Capabilities, wishes: &mut Wish
     MemoryPlan {
         guest,
         growth,
+        grown: 0,
         hugepages,
     }
 }

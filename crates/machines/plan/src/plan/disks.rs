@@ -218,6 +218,11 @@ fn source(field: &str, volume: &Volume, wishes: &mut Wishes) -> Option<DiskSourc
         return Some(DiskSource::Empty { capacity });
     }
     if let Some(disk) = &volume.host_disk {
+        if disk.shared == Some(true) {
+            let reason =
+                "a file of the host belongs to one machine at a time, unless its disk says shareable";
+            wishes.ignored(format!("{field}.hostDisk.shared"), reason);
+        }
         let capacity = disk.capacity.map(|it| it.bytes());
         return Some(DiskSource::HostFile {
             path: disk.path.clone(),
@@ -257,6 +262,17 @@ fn source(field: &str, volume: &Volume, wishes: &mut Wishes) -> Option<DiskSourc
         });
     }
     if let Some(facts) = &volume.downward_api {
+        for (at, fact) in facts.fields.iter().enumerate() {
+            let field = format!("{field}.downwardAPI.fields[{at}]");
+            if fact.resource_field_ref.is_some() {
+                let reason = "a machine is no container; the file is left out, use fieldRef";
+                wishes.ignored(format!("{field}.resourceFieldRef"), reason);
+            }
+            if fact.mode.is_some() {
+                let reason = "files of such a disk can be read by everybody in the guest";
+                wishes.ignored(format!("{field}.mode"), reason);
+            }
+        }
         let fields = facts.fields.iter().filter_map(|it| {
             let from = it.field_ref.as_ref()?.field_path.clone();
             Some((it.path.clone(), from))

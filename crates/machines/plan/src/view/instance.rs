@@ -82,6 +82,9 @@ pub struct PodNetwork {
     /// The guest's own addresses behind an address translation.
     #[serde(rename = "vmNetworkCIDR")]
     pub vm_network_cidr: String,
+    /// The same for IPv6.
+    #[serde(rename = "vmIPv6NetworkCIDR")]
+    pub vm_ipv6_network_cidr: String,
 }
 
 /// A network that a NetworkAttachmentDefinition describes.

@@ -1,6 +1,7 @@
 //! `spec.volumes`: where the content of disks comes from.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{Amount, Present};
 
@@ -89,6 +90,8 @@ pub struct HostDisk {
     pub kind: String,
     /// How large it is made.
     pub capacity: Option<Amount>,
+    /// Several machines have it.
+    pub shared: Option<bool>,
 }
 
 /// A claim.
@@ -229,6 +232,10 @@ pub struct DownwardApiField {
     pub path: String,
     /// The fact.
     pub field_ref: Option<FieldRef>,
+    /// A fact of its container, which it does not have.
+    pub resource_field_ref: Option<Value>,
+    /// Permissions of the file.
+    pub mode: Option<i64>,
 }
 
 /// A field of the object.

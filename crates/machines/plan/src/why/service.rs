@@ -74,12 +74,24 @@ pub(super) fn services(facts: &Facts) -> Link {
 /// Whether a Service selects the instance.
 fn selects(service: &Value, vmi: &Value) -> bool {
     let selector = service["spec"]["selector"].as_object();
-    selector.is_some_and(|all| {
-        !all.is_empty()
-            && all
-                .iter()
-                .all(|(key, value)| vmi["metadata"]["labels"][key] == *value)
-    })
+    selector.is_some_and(|all| !all.is_empty() && all.iter().all(|(key, value)| label(vmi, key) == *value))
+}
+
+/// A label of the instance, or one that KubeVirt gives to its pod: Services select by both.
+fn label<'v>(vmi: &'v Value, key: &str) -> &'v str {
+    match field_of(&vmi["metadata"]["labels"], key) {
+        "" => match key {
+            "kubevirt.io" => "virt-launcher",
+            "kubevirt.io/created-by" => field(vmi, "/metadata/uid"),
+            "vm.kubevirt.io/name" => name(vmi),
+            _ => "",
+        },
+        own => own,
+    }
+}
+
+fn field_of<'v>(object: &'v Value, key: &str) -> &'v str {
+    object.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Whether somebody seems to have meant it: a Service of the machine's name, or with a selector that speaks of it.

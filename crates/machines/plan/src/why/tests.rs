@@ -655,6 +655,29 @@ fn networks() {
               > labels of instances come from spec.template.metadata.labels of the machine
         "#]],
     );
+    // As `expose` makes it: by a label of the pod that KubeVirt would have made.
+    check(
+        &format!(
+            "{}{console}",
+            changed(
+                "selector: {app: web}",
+                "selector: {vm.kubevirt.io/name: web, kubevirt.io: virt-launcher}"
+            )
+        ),
+        &expect![[r#"
+            VirtualMachine  ok       Running, runStrategy Always
+            DataVolume      ok       web-root Succeeded
+            claim           ok       web-root Bound
+            image           ok       disks have their content
+            scheduling      ok       on node n1
+            QEMU            ok       running
+            boot            ok       it asks for a login
+            cloud-init      ok       finished
+            Service         ok       web to 10.88.0.7
+
+            vms/web: every link holds
+        "#]],
+    );
     check(
         &format!("{}{console}", changed("ipAddress: 10.88.0.7", "mac: x")),
         &expect![[r#"

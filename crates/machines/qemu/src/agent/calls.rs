@@ -49,6 +49,30 @@ pub struct Interface {
     pub addresses: Vec<(String, u8)>,
 }
 
+/// What has passed a network interface in one direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Bytes.
+    pub bytes: u64,
+    /// Packets.
+    pub packets: u64,
+    /// Packets that were damaged.
+    pub errors: u64,
+    /// Packets that were dropped.
+    pub dropped: u64,
+}
+
+/// What has passed a network interface of the guest, by its own account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Traffic {
+    /// The hardware address of the interface.
+    pub mac: String,
+    /// What came in.
+    pub received: Count,
+    /// What went out.
+    pub sent: Count,
+}
+
 /// Somebody who is logged in.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -131,6 +155,30 @@ impl Agent {
             })
         };
         Ok(list.iter().take(MAX_LIST).filter_map(interface).collect())
+    }
+
+    /// What has passed the guest's network interfaces.
+    pub async fn traffic(&self) -> Result<Vec<Traffic>, AgentError> {
+        let list = self.call("guest-network-get-interfaces", Value::Null).await?;
+        let list = list.as_array().map_or(&[][..], Vec::as_slice);
+        let traffic = |entry: &Value| {
+            let said = entry.get("statistics")?;
+            let count = |prefix: &str| {
+                let number = |word: &str| said[format!("{prefix}-{word}")].as_u64().unwrap_or_default();
+                Count {
+                    bytes: number("bytes"),
+                    packets: number("packets"),
+                    errors: number("errs"),
+                    dropped: number("dropped"),
+                }
+            };
+            Some(Traffic {
+                mac: entry["hardware-address"].as_str()?.to_owned(),
+                received: count("rx"),
+                sent: count("tx"),
+            })
+        };
+        Ok(list.iter().take(MAX_LIST).filter_map(traffic).collect())
     }
 
     /// Who is logged in.

@@ -173,4 +173,54 @@ async fn copies(machine: &Machine, agent: &Agent, bench: &Bench) {
     );
     machine.remove_bitmap("root-disk", "changes").await.unwrap();
     assert_eq!(content(agent, "/root/mark").await, "layered");
+    layer_of_one_moment(machine, agent, bench).await;
+}
+
+/// What was written to a disk until one moment, while the guest writes on.
+async fn layer_of_one_moment(machine: &Machine, agent: &Agent, bench: &Bench) {
+    let here = bench.path("here");
+    let node = machine.node_of(&here.join("root.qcow2")).await.unwrap();
+    assert_eq!(node.as_deref(), Some("root-disk"));
+    assert_eq!(machine.node_of(&bench.path("full.qcow2")).await.unwrap(), None);
+    let room = bench.path("copies");
+    std::fs::create_dir(&room).unwrap();
+    overlay::like(&here, &room, "root").unwrap();
+    let file = room.join("root.qcow2");
+    put(agent, "echo early-7d1f", "/root/early").await;
+    machine.begin_copy("root-disk", &file, "copy-1").await.unwrap();
+    machine.begin_copy("root-disk", &file, "copy-1").await.unwrap();
+    put(agent, "echo late-7d1f", "/root/late").await;
+    let begun = std::time::Instant::now();
+    while !machine.copied("copy-1").await.unwrap() {
+        assert!(begun.elapsed() < Duration::from_secs(120));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let gone = machine.copied("copy-1").await.unwrap_err().to_string();
+    assert!(gone.contains("any more"), "{gone}");
+    let flat = room.join("flat.raw");
+    let done = std::process::Command::new("qemu-img")
+        .args(["convert", "-O", "raw"])
+        .args([&file, &flat])
+        .status()
+        .unwrap();
+    assert!(done.success());
+    let has = |text: &str| {
+        let found = std::process::Command::new("grep")
+            .args(["-a", "-q", text])
+            .arg(&flat)
+            .status();
+        found.unwrap().success()
+    };
+    assert!(has("early-7d1f") && !has("late-7d1f"));
+    // One that nobody wants any more.
+    overlay::like(&here, &room, "root").unwrap();
+    machine.begin_copy("root-disk", &file, "copy-2").await.unwrap();
+    machine
+        .break_copy_off("copy-2", Duration::from_secs(20))
+        .await
+        .unwrap();
+    machine
+        .break_copy_off("copy-2", Duration::from_secs(20))
+        .await
+        .unwrap();
 }

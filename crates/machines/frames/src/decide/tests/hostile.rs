@@ -8,7 +8,7 @@ use super::*;
 fn stays_at_the_bank(verdict: &Verdict) -> bool {
     match verdict {
         Verdict::Forward(to) => *to == port(5),
-        Verdict::Flood(_) => false,
+        Verdict::Flood(_) | Verdict::Announce => false,
         Verdict::Answer(frame) | Verdict::Refuse(frame, _) => {
             frame[..6] == mac(5).0 || frame[..6] == [0xff; 6]
         }
@@ -48,8 +48,42 @@ fn frames() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![4 => mutated, 1 => noise]
 }
 
+/// What another node sends: mostly in the name of some machine, wherever that is.
+fn of_a_node() -> impl Strategy<Value = Vec<u8>> {
+    (2_u8..8, frames()).prop_map(|(from, mut frame)| {
+        if let Some(source) = frame.get_mut(26..30) {
+            source.copy_from_slice(&ip(from).octets());
+        }
+        frame
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn nothing_that_a_node_sends_is_in_the_name_of_others(sent in prop::collection::vec(of_a_node(), 1..40)) {
+        const LINK: u8 = 90;
+        let mut plan = plan();
+        plan.peers = vec![port(LINK)];
+        // Machines 4, of the shop, and 5, of the bank, are behind the link.
+        plan.guests[2].ports = vec![port(LINK)];
+        plan.guests[3].ports = vec![port(LINK)];
+        let bounds = Bounds { total: 16, per_guest: 8 };
+        let mut switch = Switch::new(Arc::new(Topology::new(1, plan).unwrap()), bounds);
+        for (step, mut frame) in (0..).zip(sent) {
+            let from = Ipv4::read(&frame).map(|packet| packet.src);
+            match switch.decide(port(LINK), &mut frame, step * 1000) {
+                Verdict::Drop(_) => {}
+                Verdict::Forward(to) => {
+                    prop_assert!(to == port(2) || to == port(3), "{:?}", to);
+                    prop_assert_eq!(from, Ok(ip(4)));
+                }
+                other => prop_assert!(false, "{:?}", other),
+            }
+            prop_assert!(switch.connections() <= 8);
+        }
+    }
 
     #[test]
     fn nothing_that_a_guest_sends_reaches_another_tenant(sent in prop::collection::vec(frames(), 1..40)) {

@@ -442,13 +442,13 @@ fn dry_runs_tell_what_a_change_does() {
     expect![[r#"
         {} running: none
         {metadata: {labels: {a: b}}} running: none
-        {spec: {template: {spec: {domain: {cpu: {sockets: 2}}}}}} running: restart: spec.template.spec.domain.cpu.sockets takes effect at the next start
-        {spec: {template: {spec: {domain: {cpu: {sockets: 8}}}}}} running: restart: spec.template.spec.domain.cpu.sockets takes effect at the next start
-        {spec: {template: {spec: {domain: {memory: {guest: 2Gi}}}}}} running: restart: spec.template.spec.domain.memory.guest takes effect at the next start
+        {spec: {template: {spec: {domain: {cpu: {sockets: 2}}}}}} running: live change: sockets grow from 1 to 2
+        {spec: {template: {spec: {domain: {cpu: {sockets: 8}}}}}} running: restart: there are more sockets than the machine can grow to
+        {spec: {template: {spec: {domain: {memory: {guest: 2Gi}}}}}} running: live change: memory grows from 1Gi to 2Gi
         {spec: {template: {spec: {domain: {cpu: {cores: 4}}}}}} running: restart: spec.template.spec.domain.cpu.cores takes effect at the next start
         {spec: {template: {spec: {domain: {cpu: {cores: 4}}}}}} stopped: none
         {spec: {runStrategy: Halted}} running: restart: the machine is stopped
-        {spec: {template: {spec: {nodeSelector: {a: b}}}}} running: restart: spec.template.spec.nodeSelector takes effect at the next start
+        {spec: {template: {spec: {nodeSelector: {a: b}}}}} running: migration: spec.template.spec.nodeSelector: the machine moves if its node does not suit
         {metadata: {annotations: {fairway.dev/restart: manual}}, spec: {template: {spec: {domain: {cpu: {cores: 4}}}}}} running: restart: spec.template.spec.domain.cpu.cores takes effect at the next start; fairway.dev/restart is manual, so the restart waits for a person
         deleted: re-creation: the machine is deleted
         made: none

@@ -121,6 +121,10 @@ fn snapshots_and_restores() {
           FieldValueInvalid spec.patches: patching is valid only for elements under /spec/ only:  "path": "/metadata/name"
           FieldValueInvalid spec.patches: patch format is not valid - one ":" expected in a single key-value json patch: "op"
     "#]].assert_eq(&(snapshots + &restores));
+    // A clone's restore: upstream's own validator does not read the colons of an address.
+    let address = r#"{target: {apiGroup: kubevirt.io, kind: VirtualMachine, name: web}, virtualMachineSnapshotName: s, patches: ['{"op": "replace", "path": "/spec/x", "value": "02:00:00:00:00:01"}']}"#;
+    let said = answers(RESTORES, &world, &[address]);
+    assert!(said.trim_end().ends_with(": yes"), "{said}");
     let old = json!({"spec": {"source": {"name": "a"}}});
     let new = json!({"spec": {"source": {"name": "b"}}});
     for kind in [SNAPSHOTS, RESTORES] {
@@ -251,4 +255,34 @@ fn networks() {
         {config: '{"type": "bridge", "vlan": 9999}'}: 400 net-attach-def-admission-controller-validating-config.k8s.io spec.config of NetworkAttachmentDefinition it: vlan must be between 0 and 4094, not 9999
         {}: yes spec.config: without it machines cannot be connected: there are no files of CNI here
     "#]].assert_eq(&told);
+}
+
+#[test]
+fn snapshots_of_volumes() {
+    const VOLUME_SNAPSHOTS: Resource = Resource::new("snapshot.storage.k8s.io", "volumesnapshots");
+    let world = Fake::default();
+    let said = answers(
+        VOLUME_SNAPSHOTS,
+        &world,
+        &[
+            "{source: {persistentVolumeClaimName: a}}",
+            "{source: {}}",
+            "{source: {persistentVolumeClaimName: a}, volumeSnapshotClassName: ''}",
+        ],
+    );
+    expect![[r#"
+        {source: {persistentVolumeClaimName: a}}: yes
+        {source: {}}: 422 validation-webhook.snapshot.storage.k8s.io exactly one of volumeSnapshotContentName and persistentVolumeClaimName must be set
+          FieldValueInvalid spec.source: exactly one of volumeSnapshotContentName and persistentVolumeClaimName must be set
+        {source: {persistentVolumeClaimName: a}, volumeSnapshotClassName: ''}: 422 validation-webhook.snapshot.storage.k8s.io volumeSnapshotClassName must not be the empty string when set
+          FieldValueInvalid spec.volumeSnapshotClassName: volumeSnapshotClassName must not be the empty string when set
+    "#]]
+    .assert_eq(&said);
+    let old = json!({"spec": {"source": {"persistentVolumeClaimName": "a"}}});
+    let new = json!({"spec": {"source": {"persistentVolumeClaimName": "b"}}});
+    let refusal = refused(VOLUME_SNAPSHOTS, &request(&world, Some(&old), PERSON), &new);
+    assert!(
+        refusal.contains("persistentVolumeClaimName is immutable"),
+        "{refusal}"
+    );
 }

@@ -102,7 +102,7 @@ status: {}
                     .as_array()
                     .cloned()
                     .unwrap_or_default();
-                all.push(json!({"phase": rest, "phaseTransitionTimestamp": "2026-01-01T00:00:00Z"}));
+                all.push(json!({"phase": rest, "phaseTransitionTimestamp": self.now.to_string()}));
                 vmi["status"]["phaseTransitionTimestamps"] = json!(all);
                 let ready = if rest == "Running" { "True" } else { "False" };
                 vmi["status"]["conditions"] = json!([{"type": "Ready", "status": ready}]);
