@@ -2,15 +2,17 @@
 //!
 //! - `machine`: VirtualMachines: their disks, sizes, instances, and what their status says.
 //! - `schedule`: instances without a node: a pure choice, and the controller that makes it.
+//! - `migrate`: machines that move, and those that have to leave their node.
 //! - `nodes`: nodes that are not heard of, and their machines.
+//! - `installed`: objects that ask for what is there already.
 //! - `settings`: what `KubeVirt` and `HyperConverged` objects say, for every workspace.
 //! - `wake`: what is followed, and who looks again when something happens.
 //!
-//! Tasks: one watch for machines and one for instances over all workspaces, which keep of each what wakes others or takes
-//! room, and one each for nodes and their leases, which are in the root; for the first machine or instance the watches of what they depend on
-//! (disks, claims, sizes, settings), metadata only. Each controller takes keys from its queue. Channels: every watch writes
-//! keys into queues. Objects are read when they are worked on, so that an installation without machines holds next to
-//! nothing.
+//! Tasks: one watch each for machines and instances over all workspaces, which keep of each what wakes others or takes room, those of
+//! settings (metadata only), and one each for nodes and their leases, which are in the root; for the first machine or instance the
+//! watches of what they depend on (disks, claims, sizes: metadata only) and of migrations. Each controller takes keys from its
+//! queue. Channels: every watch writes keys into queues. Objects are read when they are worked on, so that an installation
+//! without machines holds next to nothing.
 //!
 //! It sees clients only. Must not know QEMU, files or networks.
 #![cfg_attr(
@@ -19,7 +21,9 @@
 )]
 
 mod conditions;
+mod installed;
 mod machine;
+mod migrate;
 mod nodes;
 mod objects;
 mod schedule;
@@ -34,8 +38,10 @@ use fairway_controller::served::Served;
 use fairway_controller::{ClientFactory, Controller, Manager, Metrics, Reach, Shutdown, WorkspaceId};
 
 use machine::Machines;
+use migrate::evacuate::Evacuation;
 use nodes::{Heard, Keeper};
-use schedule::scheduler::{Ground, Scheduler};
+use schedule::ground::Ground;
+use schedule::scheduler::Scheduler;
 use settings::SettingsOf;
 use wake::{Queues, Wake};
 
@@ -91,13 +97,29 @@ pub async fn run_with(options: Options, patience: Patience, metrics: Arc<Metrics
     for task in wake.follow() {
         manager.spawn(task);
     }
-    let machines = Machines::new(clients.clone(), settings, recorder.clone());
+    let installations = installed::Installations::new(clients.clone());
+    let installations = Controller::new("machine-installations", queues.installations, installations);
+    manager.spawn(installations.run(manager.metrics(), shutdown.clone()));
+    let machines = Machines::new(clients.clone(), Arc::clone(&settings), recorder.clone());
     let machines = Controller::new("virtualmachine", queues.machines, machines).workers(WORKERS);
     manager.spawn(machines.run(manager.metrics(), shutdown.clone()));
     // One at a time, so that no room is given away twice.
-    let scheduler = Scheduler::new(clients.clone(), recorder, Arc::clone(&ground));
+    let scheduler = Scheduler::new(clients.clone(), recorder.clone(), Arc::clone(&ground));
     let scheduler = Controller::new("machine-scheduler", queues.unplaced, scheduler);
     manager.spawn(scheduler.run(manager.metrics(), shutdown.clone()));
+    let mover = migrate::Migrations::new(
+        clients.clone(),
+        recorder.clone(),
+        Arc::clone(&settings),
+        Arc::clone(&ground),
+        Arc::clone(&heard),
+        patience,
+    );
+    let mover = Controller::new("machine-migrations", queues.migrations, mover);
+    manager.spawn(mover.run(manager.metrics(), shutdown.clone()));
+    let leaving = Evacuation::new(clients.clone(), recorder, settings, Arc::clone(&ground));
+    let leaving = Controller::new("machine-evacuation", queues.left, leaving);
+    manager.spawn(leaving.run(manager.metrics(), shutdown.clone()));
     let recorder = Recorder::new(clients.clone(), "node-controller");
     let keeper = Keeper::new(clients, recorder, ground, heard, patience);
     let keeper = Controller::new("machine-nodes", queues.nodes, keeper);

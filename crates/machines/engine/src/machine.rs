@@ -128,7 +128,10 @@ impl Machines {
             return Err(conflict);
         }
         let more = More {
-            failure: trouble.as_ref().map(Trouble::condition),
+            failure: trouble
+                .as_ref()
+                .map(Trouble::condition)
+                .or_else(|| unmoved(&seen)),
             size: seen.sizes.as_ref().map(|it| it.size_reference.clone()),
             taste: seen.sizes.as_ref().map(|it| it.taste_reference.clone()),
             volume_requests: volume_requests::left(&seen.vm),
@@ -202,7 +205,8 @@ fn decide(seen: &Seen, settings: &fairway_machines_plan::settings::Settings, now
             started,
             current,
             labels: labels.is_object().then_some(labels),
-            migrate_volumes: seen.vm["spec"]["updateVolumesStrategy"] == "Migration",
+            // Content is not copied while guests run, which the status says.
+            migrate_volumes: false,
         }),
         _ => None,
     };
@@ -228,6 +232,16 @@ fn decide(seen: &Seen, settings: &fairway_machines_plan::settings::Settings, now
     }
     observed.volumes.missing.clone_from(&seen.volumes.missing);
     lifecycle::decide(&observed, settings)
+}
+
+/// Says that the content of volumes is not moved.
+fn unmoved(seen: &Seen) -> Option<Condition> {
+    let names = seen.to_be_moved.join(", ");
+    let message = format!(
+        "updateVolumesStrategy Migration is not available: the content of {names} is not copied, and the next start takes \
+         the new volumes as they are; copy it into them first, or take the change back"
+    );
+    (!names.is_empty()).then(|| Condition::holds("Failure", "VolumesUpdateError", message))
 }
 
 fn chance() -> u32 {

@@ -17,6 +17,7 @@ use std::time::Duration;
 use k8s_openapi::api::coordination::v1::Lease;
 use tokio::time::Instant;
 
+pub(crate) use decide::OUT_OF_SERVICE;
 pub(crate) use keeper::Keeper;
 
 /// How long nodes may be silent.
@@ -53,6 +54,20 @@ struct Sign {
     fence: Option<u64>,
     /// It counts as lost.
     lost: bool,
+    /// An operator says that nothing runs there any more.
+    told: bool,
+}
+
+impl Sign {
+    fn new(renewed: &str) -> Self {
+        Self {
+            renewed: renewed.to_owned(),
+            at: Instant::now(),
+            fence: None,
+            lost: false,
+            told: false,
+        }
+    }
 }
 
 impl Heard {
@@ -72,12 +87,7 @@ impl Heard {
 
     fn note(&self, name: &str, renewed: &str) -> bool {
         let mut signs = self.signs();
-        let sign = signs.entry(name.to_owned()).or_insert_with(|| Sign {
-            renewed: renewed.to_owned(),
-            at: Instant::now(),
-            fence: None,
-            lost: false,
-        });
+        let sign = signs.entry(name.to_owned()).or_insert_with(|| Sign::new(renewed));
         if sign.renewed == renewed {
             return false;
         }
@@ -89,21 +99,39 @@ impl Heard {
     /// How long a node has been silent. One that was never heard of is silent from now on.
     fn silence(&self, name: &str) -> Duration {
         let mut signs = self.signs();
-        let sign = signs.entry(name.to_owned()).or_insert_with(|| Sign {
-            renewed: String::new(),
-            at: Instant::now(),
-            fence: None,
-            lost: false,
-        });
+        let sign = signs.entry(name.to_owned()).or_insert_with(|| Sign::new(""));
         sign.at.elapsed()
     }
 
-    /// Remembers what a node promised, and whether it counts as lost.
-    fn remember(&self, name: &str, fence: Option<u64>, lost: bool) {
+    /// Whether a node counts as lost.
+    pub(crate) fn is_lost(&self, name: &str, patience: Patience) -> bool {
+        self.silence(name) >= patience.grace
+    }
+
+    /// Whether nothing of a node's machines can run any more.
+    pub(crate) fn has_ended(&self, name: &str, patience: Patience) -> bool {
+        let silence = self.silence(name);
+        let (promised, told) = {
+            let signs = self.signs();
+            let sign = signs.get(name);
+            (sign.and_then(|it| it.fence), sign.is_some_and(|it| it.told))
+        };
+        let promised = promised.map(|it| Duration::from_secs(it).max(patience.grace) + patience.margin);
+        silence >= patience.grace && (told || promised.is_some_and(|it| silence >= it))
+    }
+
+    /// Remembers what a node promised, whether it counts as lost, and whether an operator has given it up.
+    fn remember(&self, name: &str, fence: Option<u64>, lost: bool, told: bool) {
         if let Some(sign) = self.signs().get_mut(name) {
             sign.fence = fence;
             sign.lost = lost;
+            sign.told = told;
         }
+    }
+
+    /// Whether an operator had given a node up.
+    fn told(&self, name: &str) -> bool {
+        self.signs().get(name).is_some_and(|it| it.told)
     }
 
     /// What a node promised when there was one.
@@ -127,13 +155,23 @@ mod tests {
         tokio::time::advance(Duration::from_secs(30)).await;
         assert!(!heard.note("n1", "t0"), "the same again is no sign");
         assert_eq!(heard.silence("n1"), Duration::from_secs(30));
-        heard.remember("n1", Some(40), true);
+        heard.remember("n1", Some(40), true, false);
         assert!(heard.note("n1", "t1"), "a node that was lost is back");
         assert_eq!(heard.silence("n1"), Duration::ZERO);
         assert_eq!(heard.promised("n1"), Some(40));
         assert_eq!(heard.silence("n2"), Duration::ZERO);
         tokio::time::advance(Duration::from_secs(5)).await;
         assert_eq!(heard.silence("n2"), Duration::from_secs(5));
+        let patience = Patience::default();
+        tokio::time::advance(Duration::from_secs(49)).await;
+        assert!(heard.is_lost("n1", patience) && !heard.has_ended("n1", patience));
+        heard.remember("n1", None, true, true);
+        assert!(heard.has_ended("n1", patience), "an operator says so");
+        heard.remember("n1", Some(40), true, false);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(heard.has_ended("n1", patience));
+        heard.remember("n1", None, true, false);
+        assert!(!heard.has_ended("n1", patience), "nobody promised anything");
         heard.forget("n1");
         assert_eq!(heard.promised("n1"), None);
     }

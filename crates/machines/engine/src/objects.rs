@@ -1,7 +1,7 @@
 //! Where objects are in the API, and small looks into them.
 
 use fairway_api::Kind;
-use fairway_api::kubevirt::INSTANCETYPE_GROUP;
+use fairway_api::kubevirt::{CDI_GROUP, INSTANCETYPE_GROUP};
 use fairway_controller::{Failure, Requests};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -23,6 +23,13 @@ const fn sized(kind: &'static str, plural: &'static str) -> Kind {
     }
 }
 
+/// The data importer as a whole.
+pub(crate) const DATA_IMPORTER: Kind = Kind {
+    group: CDI_GROUP,
+    version: "v1beta1",
+    kind: "CDI",
+    plural: "cdis",
+};
 /// A size of a namespace.
 pub(crate) const INSTANCETYPE: Kind = sized("VirtualMachineInstancetype", "virtualmachineinstancetypes");
 /// A size for everybody.

@@ -1,5 +1,6 @@
 //! Where instances run.
 
+pub(crate) mod ground;
 pub(crate) mod instance;
 pub(crate) mod labels;
 pub(crate) mod needs;

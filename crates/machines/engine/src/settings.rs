@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fairway_api::Kind;
 use fairway_api::kubevirt::{HYPER_CONVERGED, KUBE_VIRT};
 use fairway_controller::{Clients, Failure, Requests, WorkspaceId};
-use fairway_machines_plan::settings::{Settings, Sources};
+use fairway_machines_plan::settings::{MigrationSettings, Settings, Sources};
 use serde_json::Value;
 
 use crate::objects::everywhere;
@@ -21,6 +21,7 @@ pub(crate) struct SettingsOf {
 #[derive(Default)]
 struct Known {
     said: HashMap<WorkspaceId, Arc<Settings>>,
+    migrations: Option<Arc<MigrationSettings>>,
     /// Counts changes, so that an answer that was overtaken is not kept.
     changes: u64,
 }
@@ -43,7 +44,10 @@ impl SettingsOf {
         let mut known = self.known();
         known.changes += 1;
         match workspace.is_root() {
-            true => known.said.clear(),
+            true => {
+                known.said.clear();
+                known.migrations = None;
+            }
             false => drop(known.said.remove(workspace)),
         }
     }
@@ -67,6 +71,23 @@ impl SettingsOf {
         let mut known = self.known();
         if known.changes == changes {
             known.said.insert(workspace.clone(), Arc::clone(&said));
+        }
+        Ok(said)
+    }
+
+    /// How machines are moved, in all workspaces.
+    pub(crate) async fn migrations(&self) -> Result<Arc<MigrationSettings>, Failure> {
+        let changes = {
+            let known = self.known();
+            if let Some(said) = &known.migrations {
+                return Ok(Arc::clone(said));
+            }
+            known.changes
+        };
+        let said = Arc::new(self.sources(&WorkspaceId::root()).await?.migrations());
+        let mut known = self.known();
+        if known.changes == changes {
+            known.migrations = Some(Arc::clone(&said));
         }
         Ok(said)
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fairway_api::Kind as Named;
 use fairway_api::kubevirt::{
-    DATA_VOLUME, HYPER_CONVERGED, KUBE_VIRT, VIRTUAL_MACHINE, VIRTUAL_MACHINE_INSTANCE,
+    DATA_VOLUME, VIRTUAL_MACHINE, VIRTUAL_MACHINE_INSTANCE, VIRTUAL_MACHINE_INSTANCE_MIGRATION,
 };
 use fairway_controller::cache::Cache;
 use fairway_controller::dynamic::{Change, follow_all};
@@ -23,10 +23,12 @@ use kube::api::{Api, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event};
 use tokio::sync::watch;
 
+use crate::installed::{Installation, Which};
+use crate::migrate::glimpse::Migration;
 use crate::nodes::Heard;
 use crate::objects::{CLUSTER_INSTANCETYPE, CLUSTER_PREFERENCE, INSTANCETYPE, PREFERENCE};
+use crate::schedule::ground::Ground;
 use crate::schedule::instance::Instance;
-use crate::schedule::scheduler::Ground;
 use crate::settings::SettingsOf;
 use glimpse::Machine;
 
@@ -39,17 +41,21 @@ pub(crate) struct Queues {
     pub(crate) unplaced: Queue<ObjectKey>,
     /// Nodes, by name.
     pub(crate) nodes: Queue<String>,
+    /// Migrations.
+    pub(crate) migrations: Queue<ObjectKey>,
+    /// Nodes that machines may have to leave, by name.
+    pub(crate) left: Queue<String>,
+    /// Objects that ask for an installation.
+    pub(crate) installations: Queue<Installation>,
 }
 
 /// Kinds that machines depend on, followed when there is a machine.
-const DEPENDED_ON: [Named; 7] = [
+const DEPENDED_ON: [Named; 5] = [
     DATA_VOLUME,
     INSTANCETYPE,
     CLUSTER_INSTANCETYPE,
     PREFERENCE,
     CLUSTER_PREFERENCE,
-    KUBE_VIRT,
-    HYPER_CONVERGED,
 ];
 
 /// A workspace whose own definition has taken the kind over has controllers of its own for it.
@@ -64,6 +70,7 @@ pub(crate) struct Wake {
     machines: Cache<Machine>,
     ground: Arc<Ground>,
     heard: Arc<Heard>,
+    migrations: Cache<Migration>,
     queues: Queues,
     settings: Arc<SettingsOf>,
     follows_more: AtomicBool,
@@ -82,6 +89,7 @@ impl Wake {
     ) -> Self {
         Self {
             machines: Cache::new(clients.reach()),
+            migrations: Cache::new(clients.reach()),
             clients,
             kinds,
             ground,
@@ -96,7 +104,7 @@ impl Wake {
     /// The watches that there are from the start.
     pub(crate) fn follow(self: &Arc<Self>) -> Vec<BoxFuture<'static, ()>> {
         let (machines, instances) = (Arc::clone(self), Arc::clone(self));
-        let (nodes, leases) = (Arc::clone(self), Arc::clone(self));
+        let (nodes, leases, installations) = (Arc::clone(self), Arc::clone(self), Arc::clone(self));
         let client = || self.clients.every();
         let end = || self.shutdown.clone();
         vec![
@@ -114,6 +122,14 @@ impl Wake {
                 |kind| is(kind, &VIRTUAL_MACHINE_INSTANCE),
                 end(),
                 move |change| instances.instance(change),
+            )
+            .boxed(),
+            follow_all(
+                client(),
+                self.kinds.clone(),
+                |kind| Which::ALL.iter().any(|it| is(kind, it.kind())),
+                end(),
+                move |change| installations.installation(change),
             )
             .boxed(),
             // Nodes are the platform's, whichever workspaces have machines on them.
@@ -159,6 +175,11 @@ impl Wake {
             }
             _ => None,
         };
+        if let Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) = &*event {
+            let key = ObjectKey::of(self.clients.reach(), &object.metadata);
+            self.ground
+                .seen(&key, object.metadata.resource_version.as_deref());
+        }
         let keys = instances.take(*event, |seen| seen.kept);
         if !keys.is_empty() {
             self.follow_more();
@@ -176,8 +197,45 @@ impl Wake {
             if let Some(node) = node.filter(|it| before.as_ref().is_none_or(|before| before.node != **it)) {
                 self.queues.nodes.add(node.to_string());
             }
+            self.wake_movers(&key, now.as_deref());
             // An instance has its machine's name.
             self.queues.machines.add(key);
+        }
+    }
+
+    /// Wakes those who move an instance, or may have to.
+    fn wake_movers(&self, key: &ObjectKey, instance: Option<&Instance>) {
+        for (migration, seen) in self.migrations.of_namespace(&key.workspace, &key.namespace) {
+            // Those that are over go with their instance.
+            if (!seen.over || instance.is_none()) && *seen.instance == *key.name {
+                self.queues.migrations.add(migration);
+            }
+        }
+        let Some(instance) = instance.filter(|it| !it.node.is_empty() && !it.ended) else {
+            return;
+        };
+        let node = self
+            .ground
+            .nodes
+            .get(&ObjectKey::new(WorkspaceId::root_ref(), "", &instance.node));
+        let drained = node.is_some_and(|it| it.cordoned || !it.taints.is_empty());
+        if drained || instance.wants.is_some() || !instance.evacuates.is_empty() {
+            self.queues.left.add(instance.node.to_string());
+        }
+    }
+
+    fn migration(&self, change: Change<Glimpse<Migration>>) {
+        let Change::Event(_, event) = change else {
+            return;
+        };
+        for key in self.migrations.take(*event, |seen| seen.kept) {
+            if let Some(seen) = self.migrations.get(&key).filter(|it| it.over) {
+                // Another may have its turn now.
+                let instance = ObjectKey::new(&key.workspace, &key.namespace, &seen.instance);
+                let node = self.ground.instances.get(&instance).map(|it| it.node.to_string());
+                node.into_iter().for_each(|it| self.queues.left.add(it));
+            }
+            self.queues.migrations.add(key);
         }
     }
 
@@ -191,6 +249,7 @@ impl Wake {
             // A node often tells what is of no account for placement.
             if before.is_none() || before != nodes.get(&key) {
                 self.wake_unplaced(|_| true);
+                self.queues.left.add(key.name.clone());
             }
             self.queues.nodes.add(key.name);
         }
@@ -216,7 +275,14 @@ impl Wake {
         if self.follows_more.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (depended, claims) = (Arc::clone(self), Arc::clone(self));
+        let (depended, claims, migrations) = (Arc::clone(self), Arc::clone(self), Arc::clone(self));
+        tokio::spawn(follow_all(
+            self.clients.every(),
+            self.kinds.clone(),
+            |kind| is(kind, &VIRTUAL_MACHINE_INSTANCE_MIGRATION),
+            self.shutdown.clone(),
+            move |change| migrations.migration(change),
+        ));
         let wanted = |kind: &Kind| DEPENDED_ON.iter().any(|named| is(kind, named));
         let (kinds, end) = (self.kinds.clone(), self.shutdown.clone());
         tokio::spawn(follow_all(
@@ -235,6 +301,26 @@ impl Wake {
         }));
     }
 
+    /// Settings have changed, or somebody waits for an installation.
+    fn installation(&self, change: Change<Metadata>) {
+        let Change::Event(kind, event) = change else {
+            return;
+        };
+        let (Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) = &*event else {
+            return;
+        };
+        let key = ObjectKey::of(self.clients.reach(), &object.metadata);
+        self.settings.forget(&key.workspace);
+        // What is listed at first is what the first pass finds anyway.
+        if !matches!(&*event, Event::InitApply(_)) {
+            self.wake(&key.workspace, key.workspace.is_root(), |_, _| true);
+        }
+        let which = Which::ALL.into_iter().find(|it| is(&kind, it.kind()));
+        if let Some(which) = which.filter(|_| !matches!(&*event, Event::Delete(_))) {
+            self.queues.installations.add(Installation { which, key });
+        }
+    }
+
     fn depended_on(&self, change: Change<Metadata>) {
         let Change::Event(kind, event) = change else {
             return;
@@ -245,10 +331,6 @@ impl Wake {
         let key = ObjectKey::of(self.clients.reach(), &object.metadata);
         match kind.resource.kind.as_str() {
             kind if kind == DATA_VOLUME.kind => self.disk(&key),
-            kind if kind == KUBE_VIRT.kind || kind == HYPER_CONVERGED.kind => {
-                self.settings.forget(&key.workspace);
-                self.wake(&key.workspace, key.workspace.is_root(), |_, _| true);
-            }
             _ => self.wake(&key.workspace, false, |it, machine| {
                 machine.is_sized && (key.namespace.is_empty() || key.namespace == it.namespace)
             }),

@@ -1,7 +1,9 @@
 //! What all machines of a host share.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use fairway_controller::events::{Happening, Recorder, Severity};
 use fairway_controller::{Clients, ObjectKey, Requests};
@@ -10,19 +12,27 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use crate::host::Host;
 use crate::ports::{Cables, Disks};
 use crate::registry::Registry;
+use crate::supervise::Fencing;
 
 /// What all machines of a host share.
 pub(crate) struct Context {
     pub(crate) clients: Clients,
     /// The name of the Node.
     pub(crate) node: String,
+    /// Where this host is reached.
+    pub(crate) address: Option<IpAddr>,
+    /// Which host this is: nodes that say the same see each other's files and sockets.
+    pub(crate) host_id: String,
     /// Where machines live.
     pub(crate) directory: PathBuf,
     pub(crate) host: Host,
     pub(crate) cables: Arc<dyn Cables>,
     pub(crate) disks: Arc<dyn Disks>,
+    pub(crate) fencing: Option<Fencing>,
     pub(crate) recorder: Recorder,
     pub(crate) registry: Arc<Registry>,
+    /// Migrations away from here that failed.
+    pub(crate) failed_migrations: Arc<AtomicU64>,
 }
 
 impl Context {

@@ -2,6 +2,8 @@
 
 mod agent_views;
 mod console;
+mod copies;
+mod usage;
 
 use std::time::Duration;
 
@@ -10,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use fairway_controller::ObjectKey;
 use fairway_fabric::Connection;
 use fairway_machines_guests::{Door, Guests, Order, Refusal};
+use fairway_machines_plan::settings::NODES_PLUG;
 use fairway_machines_qemu::agent::AgentError;
 use fairway_machines_qemu::{MachineError, names};
 use futures::future::BoxFuture;
@@ -85,6 +88,12 @@ impl Node {
             Order::GuestOsInfo => return agent_views::info(&reached.agent).await.map_err(silent),
             Order::UserList => return agent_views::users(&reached.agent).await.map_err(silent),
             Order::FilesystemList => return agent_views::filesystems(&reached.agent).await.map_err(silent),
+            Order::Usage => {
+                return usage::of(machine.pid()).map_err(|error| Refusal::Failed(error.to_string()));
+            }
+            Order::BeginCopy { disk, to } => copies::begin(machine, &disk, &to).await?,
+            Order::CopyDone { to } => return copies::done(machine, &to).await,
+            Order::BreakCopyOff { to } => copies::break_off(machine, &to).await?,
             Order::ConsoleTail { .. } => {}
         }
         Ok(Value::Null)
@@ -148,7 +157,7 @@ async fn thaw(reached: &Reached) -> Result<(), Refusal> {
 
 impl Guests for Node {
     fn can_plug(&self) -> bool {
-        false
+        NODES_PLUG
     }
 
     fn open<'a>(

@@ -34,6 +34,13 @@ pub enum HostError {
     },
 }
 
+/// Which start of which host this is, and which part of its files one sees here.
+pub fn identity() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let files = std::fs::read_link("/proc/self/ns/mnt").unwrap_or_default();
+    format!("{} {}", boot.trim(), files.display())
+}
+
 /// What the host has.
 #[derive(Debug, Clone)]
 pub struct Facts {

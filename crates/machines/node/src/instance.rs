@@ -1,14 +1,20 @@
 //! One machine of this host: its task ([`runner`]), what the task does ([`act`]) and says ([`report`], [`status`]), and what it is
 //! made of: directory and record ([`home`]), disks ([`disks`], [`seeds`]), firmware ([`firmware`]), process ([`launch`], [`running`]),
-//! and what the agent in the guest tells ([`guest`]).
+//! what the agent in the guest tells ([`guest`]), how well the guest is ([`probe`]), its keys ([`credentials`]), and what changes while it
+//! runs ([`live`], [`changing`]), its way to another node included ([`migration`]).
 
 mod act;
+mod changing;
+mod credentials;
 mod disks;
 mod firmware;
 mod guest;
 pub(crate) mod home;
 pub(crate) mod input;
 mod launch;
+mod live;
+pub(crate) mod migration;
+mod probe;
 mod report;
 pub(crate) mod runner;
 mod running;

@@ -23,6 +23,7 @@ use tokio::task::JoinSet;
 use crate::context::Context;
 use crate::instance::home::{self, Found, Owner};
 use crate::instance::input::Input;
+use crate::instance::migration::{Role, role};
 use crate::instance::runner::Runner;
 
 /// How many things may happen to a machine before its task has looked.
@@ -170,7 +171,7 @@ impl Instances {
             entry.object.send_replace(Some(Arc::new(object)));
             return;
         }
-        if !concerns(&object, &self.context.node) && !self.has_home(&key, uid) {
+        if role(&object, &self.context.node) == Role::None && !self.has_home(&key, uid) {
             return;
         }
         if !state.follows_claims {
@@ -252,14 +253,6 @@ impl Instances {
     }
 }
 
-/// Whether an instance is this node's business.
-pub(crate) fn concerns(object: &Value, node: &str) -> bool {
-    let migration = &object["status"]["migrationState"];
-    let under_way = !migration["completed"].as_bool().unwrap_or(false);
-    object["status"]["nodeName"] == node
-        || (under_way && (migration["targetNode"] == node || migration["sourceNode"] == node))
-}
-
 /// Ends a machine whose instance is gone, and removes its directory.
 async fn bury(found: Found, mut shutdown: Shutdown) {
     loop {
@@ -295,34 +288,4 @@ async fn ended(path: &Path) -> bool {
         tracing::warn!(directory = %path.display(), %error, "a machine whose instance is gone does not end; trying again");
     }
     outcome.is_ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn instances_of_this_node() {
-        for (status, expected) in [
-            (json!({}), false),
-            (json!({"nodeName": "a"}), true),
-            (json!({"nodeName": "b"}), false),
-            (
-                json!({"nodeName": "b", "migrationState": {"targetNode": "a"}}),
-                true,
-            ),
-            (
-                json!({"nodeName": "b", "migrationState": {"targetNode": "a", "completed": true}}),
-                false,
-            ),
-            (
-                json!({"nodeName": "b", "migrationState": {"sourceNode": "a"}}),
-                true,
-            ),
-        ] {
-            assert_eq!(concerns(&json!({ "status": status }), "a"), expected, "{status}");
-        }
-    }
 }

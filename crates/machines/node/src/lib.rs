@@ -20,15 +20,18 @@ mod guests;
 pub mod host;
 pub mod instance;
 mod instances;
+mod metrics;
 mod paths;
 pub mod ports;
 mod registration;
 mod registry;
 mod settings;
+pub mod supervise;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
 use fairway_controller::events::Recorder;
 use fairway_controller::{ClientFactory, Manager, Metrics, Shutdown};
@@ -39,6 +42,7 @@ use instances::Instances;
 use ports::{Cables, Disks};
 use registration::Registration;
 use registry::Registry;
+use supervise::Fencing;
 
 /// Who a node is.
 pub const USER: &str = "system:serviceaccount:kube-system:fairway-machines-node";
@@ -55,8 +59,13 @@ pub struct Options {
     pub clients: ClientFactory,
     /// Where this host is reached by others.
     pub address: Option<IpAddr>,
+    /// Which host this is, if it is not to be found out ([`host::identity`]): nodes that say the same see each other's files and sockets.
+    pub host: Option<String>,
     /// QEMU.
     pub program: PathBuf,
+    /// Machines end when this node is not heard of. Only for a node whose control plane is elsewhere: where both are one process, nobody
+    /// could start a machine twice, and guests must outlive its restart.
+    pub fencing: Option<Fencing>,
     /// Whoever connects network cards.
     pub cables: Arc<dyn Cables>,
     /// Whoever fetches disks out of container images.
@@ -65,11 +74,17 @@ pub struct Options {
 
 /// A node of this process. It is there before it runs, for those who reach machines through it (`Guests`). Machines live in its directory,
 /// which is on the same file system as volumes and images.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Node {
     name: Arc<str>,
     directory: Arc<Path>,
     registry: Arc<Registry>,
+    /// What it runs with, once it does.
+    context: Arc<OnceLock<Arc<Context>>>,
+    /// How often somebody has asked for figures.
+    asked: Arc<AtomicU64>,
+    /// Migrations away from here that failed.
+    failed_migrations: Arc<AtomicU64>,
 }
 
 impl Node {
@@ -79,6 +94,9 @@ impl Node {
             name: name.into(),
             directory: directory.into(),
             registry: Arc::default(),
+            context: Arc::default(),
+            asked: Arc::default(),
+            failed_migrations: Arc::default(),
         }
     }
 
@@ -96,13 +114,19 @@ pub async fn run(node: Node, options: Options, metrics: Arc<Metrics>, shutdown: 
         recorder: Recorder::new(clients.clone(), COMPONENT),
         clients,
         node: node.name().to_owned(),
+        address: options.address,
+        host_id: options.host.unwrap_or_else(host::identity),
         host: Host::new(options.program, &*node.directory),
         directory: node.directory.to_path_buf(),
         cables: options.cables,
         disks: options.disks,
+        fencing: options.fencing,
         registry: Arc::clone(&node.registry),
+        failed_migrations: Arc::clone(&node.failed_migrations),
     });
-    let registration = Registration::new(Arc::clone(&context), options.address);
+    // One that begins anew in the same process talks to the same API.
+    let _ = node.context.set(Arc::clone(&context));
+    let registration = Registration::new(Arc::clone(&context));
     manager.spawn(registration.run(shutdown.clone()));
     manager.spawn(Instances::new(context, shutdown).run());
     manager.run().await;

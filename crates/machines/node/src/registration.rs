@@ -5,7 +5,6 @@
 
 mod document;
 
-use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::host::Isolation;
+use crate::supervise;
 use document::{Facts, Machine};
 
 /// How often the Lease is renewed.
@@ -36,18 +36,13 @@ const NODES: &str = "/api/v1/nodes";
 /// Keeps the Node of this host.
 pub(crate) struct Registration {
     context: Arc<Context>,
-    address: Option<IpAddr>,
     api: Requests,
 }
 
 impl Registration {
-    pub(crate) fn new(context: Arc<Context>, address: Option<IpAddr>) -> Self {
+    pub(crate) fn new(context: Arc<Context>) -> Self {
         let api = Requests::new(context.clients.root());
-        Self {
-            context,
-            address,
-            api,
-        }
+        Self { context, api }
     }
 
     /// Until the end.
@@ -103,10 +98,11 @@ impl Registration {
         let known = self.context.host.known();
         Facts {
             name: self.context.node.clone(),
-            address: self.address,
+            address: self.context.address,
             has_qemu: self.context.host.has_program(),
             acceleration: known.map(|it| it.acceleration.clone()),
             isolation: Isolation::here(),
+            fence: supervise::promise(&self.context.directory, self.context.fencing.as_ref()),
             is_full: document::is_full(&self.context.directory),
             machine: Machine::here(),
         }
@@ -122,10 +118,8 @@ impl Registration {
                 node
             }
         };
-        if let Some(labels) = document::labels_to_change(&found, facts) {
-            self.api
-                .merge(path, &json!({"metadata": {"labels": labels}}))
-                .await?;
+        if let Some(change) = document::to_change(&found, facts) {
+            self.api.merge(path, &json!({"metadata": change})).await?;
         }
         let status = document::status(&found["status"], facts, &now);
         self.api
@@ -136,6 +130,7 @@ impl Registration {
 
     async fn renew(&self) -> Result<(), Failure> {
         let name = &self.context.node;
+        let asked = supervise::now();
         let spec = json!({
             "holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS,
             "renewTime": Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string(),
@@ -150,6 +145,11 @@ impl Registration {
                 "metadata": {"name": name, "namespace": "kube-node-lease"}, "spec": spec,
             });
             self.api.create(LEASES, &lease).await?;
+        }
+        if self.context.fencing.is_some()
+            && let Err(error) = supervise::renewed(&self.context.directory, asked)
+        {
+            tracing::warn!(directory = %self.context.directory.display(), %error, "it is not written down that the lease was renewed: machines end if that goes on");
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! The machines of this host that run, as others reach them.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fairway_controller::ObjectKey;
 use fairway_machines_qemu::{Agent, Console, Machine};
@@ -16,10 +17,19 @@ pub(crate) struct Reached {
     /// The serial port, if it has one.
     pub(crate) console: Option<Console>,
     pub(crate) agent: Agent,
+    /// The agent answers.
+    pub(crate) answers: Arc<AtomicBool>,
     /// It has a screen.
     pub(crate) has_screen: bool,
     /// Its task.
     pub(crate) notes: mpsc::Sender<Input>,
+}
+
+impl Reached {
+    /// Whether the guest has an agent that answers.
+    pub(crate) fn has_agent(&self) -> bool {
+        self.answers.load(Ordering::Relaxed)
+    }
 }
 
 /// The machines that run.
@@ -45,5 +55,13 @@ impl Registry {
 
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<Reached> {
         self.all().get(key).map(|(_, reached)| reached.clone())
+    }
+
+    /// All of them.
+    pub(crate) fn entries(&self) -> Vec<(ObjectKey, Reached)> {
+        let all = self.all();
+        all.iter()
+            .map(|(key, (_, reached))| (key.clone(), reached.clone()))
+            .collect()
     }
 }

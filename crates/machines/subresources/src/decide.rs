@@ -13,7 +13,9 @@ use serde_json::Value;
 pub use instance::{
     address, console, freeze, guest_data, pause, port, port_forward, reachable, reset_context,
 };
-pub use instance::{sev, soft_reboot, tail, tail_length, unfreeze, unpause, usb_redirection, vnc, vsock};
+pub use instance::{
+    sev, soft_reboot, tail, tail_length, unfreeze, unpause, usage, usb_redirection, vnc, vsock,
+};
 pub use power::{migrate, restart, start, stop};
 pub use volumes::{Change as VolumeChange, instance as instance_volume, machine as machine_volume};
 

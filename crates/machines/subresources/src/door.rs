@@ -41,7 +41,11 @@ impl Hands {
                 let port = decide::port(rest)?;
                 let accepted = accepted(handshake).await?;
                 let to = Destination::new(asked.workspace.as_str(), address, port.0);
-                let dialled = self.fabric.dial(to).await;
+                let node = vmi["status"]["nodeName"].as_str().unwrap_or_default();
+                let dialled = match self.guests.dial(node, &to) {
+                    Some(elsewhere) => elsewhere.await,
+                    None => self.fabric.dial(to.clone()).await,
+                };
                 let machine = dialled.map_err(|error| Refusal::internal(&format!("dialing VM: {error}")))?;
                 Ok(carry(accepted, machine, Manner::PORT))
             }

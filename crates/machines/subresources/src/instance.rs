@@ -47,6 +47,7 @@ impl Hands {
                 .await
                 .map(|()| done()),
             "reset" => self.reset(asked).await.map(|()| done()),
+            "guestosinfo" if asked.info.rest == "usage" => self.usage(asked).await,
             "guestosinfo" => self.ask(asked, Order::GuestOsInfo).await,
             "userlist" => self.ask(asked, Order::UserList).await,
             "filesystemlist" => self.ask(asked, Order::FilesystemList).await,
@@ -98,6 +99,14 @@ impl Hands {
         decide::guest_data(&vmi)?;
         let node = decide::reachable(&vmi).map_err(failed)?;
         let told = self.order(asked, node, order).await.map_err(failed)?;
+        Ok(answer::json(StatusCode::OK, &told))
+    }
+
+    /// What the machine has used of its host. Upstream has no such thing.
+    async fn usage(&self, asked: &Asked) -> Result<Response<Body>, Refusal> {
+        let vmi = asked.objects.instance().await?;
+        let node = decide::usage(&vmi)?;
+        let told = self.order(asked, node, Order::Usage).await?;
         Ok(answer::json(StatusCode::OK, &told))
     }
 

@@ -84,7 +84,7 @@ pub fn value(body: &[u8]) -> Result<Value, Refusal> {
 
 /// Whole seconds of a time as Go writes it: `1h5m0s`, `300ms`. Parts of a second count as one.
 pub fn seconds(text: &str) -> Result<u64, Refusal> {
-    let nanos = fairway_text_gotemplate::time::parse_duration(text);
+    let nanos = fairway_text_gotext::duration::parse(text);
     let nanos = nanos.map_err(|error| Refusal::malformed(&error))?;
     match u64::try_from(nanos) {
         Ok(nanos) => Ok(nanos.div_ceil(1_000_000_000)),

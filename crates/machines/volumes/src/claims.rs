@@ -10,6 +10,7 @@
 //! 5. what came of it is told ([`telling`]).
 
 mod binding;
+mod choosing;
 mod claiming;
 mod classes;
 mod filling;
@@ -34,10 +35,10 @@ use crate::decide::source::{self, Source};
 use crate::decide::status::{Filling, Told};
 use crate::fill::Fills;
 use crate::names;
-use crate::origin::Origins;
+use crate::origin::{Origins, Permit};
 use crate::place::Place;
 use crate::uploads::Uploads;
-use crate::view::{self, Claim, DataVolume};
+use crate::view::{self, Claim, DataVolume, Named};
 use crate::world::SharedWorld;
 
 /// How soon to look again for what nobody tells of: an image that is built, a right that is given.
@@ -54,6 +55,8 @@ pub(crate) struct Claims {
     pub(crate) world: SharedWorld,
     /// How long disks are kept that Git pruned, if nobody says otherwise.
     pub(crate) keep_disks: Option<Duration>,
+    /// Whether claims for which nobody chose a node are this one's.
+    pub(crate) chooses: bool,
     pub(crate) uploads: Option<Uploads>,
 }
 
@@ -77,9 +80,22 @@ impl Look<'_> {
         )
     }
 
-    /// What the DataVolume may be a copy of, as it was found when it was made.
-    pub(crate) fn noted(&self) -> Option<&str> {
-        self.wanted()?.metadata.annotation(CLONE_SOURCE_ANNOTATION)
+    /// Whether the disk may be a copy of one in another namespace.
+    pub(crate) fn permit(&self) -> Permit {
+        let Some(wanted) = self.wanted() else {
+            return Permit::default();
+        };
+        let noted = wanted.metadata.annotation(CLONE_SOURCE_ANNOTATION);
+        let noted = noted.and_then(|it| it.split_once('/'));
+        let owner = wanted.metadata.controller();
+        let machine = owner.filter(|it| it.kind == "VirtualMachine");
+        Permit {
+            noted: noted.map(|(namespace, name)| Named {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            }),
+            machine: machine.map(|it| it.name.clone()),
+        }
     }
 
     fn wanted(&self) -> Option<&DataVolume> {
@@ -191,6 +207,11 @@ async fn read_claim(look: &Look<'_>) -> Result<Option<Claim>, Failure> {
 }
 
 impl Claims {
+    /// Whether this is the node that somebody chose; where nobody did, the control plane's is.
+    fn is_chosen(&self, chosen: Option<&str>) -> bool {
+        chosen.map_or(self.chooses, |node| node == self.node)
+    }
+
     /// A DataVolume and its claim.
     async fn data_volume(&self, look: &Look<'_>, claim: Option<Claim>) -> Result<Step, Failure> {
         let Some(volume) = look.wanted() else {
@@ -201,12 +222,19 @@ impl Claims {
             // It says why, and stays so.
             return Ok(Step::NotOurs);
         }
-        if volume
-            .metadata
-            .annotation(names::SELECTED_NODE)
-            .is_some_and(|node| node != self.node)
-        {
+        let of_claim = claim
+            .as_ref()
+            .and_then(|it| it.metadata.annotation(names::SELECTED_NODE));
+        let of_volume = volume.metadata.annotation(names::SELECTED_NODE);
+        let chosen = of_claim.or(of_volume);
+        if !self.is_chosen(chosen) {
             return Ok(Step::NotOurs);
+        }
+        if chosen.is_none()
+            && claim.is_none()
+            && let Some(step) = self.choose(look, volume).await?
+        {
+            return Ok(step);
         }
         let source = match source::of(volume) {
             Ok(source) => source,

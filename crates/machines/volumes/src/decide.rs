@@ -7,6 +7,7 @@ pub(crate) mod fitting;
 pub(crate) mod import_cron;
 pub(crate) mod owner;
 pub(crate) mod reclaim;
+pub(crate) mod snapshot;
 pub(crate) mod source;
 pub(crate) mod status;
 pub(crate) mod volume;

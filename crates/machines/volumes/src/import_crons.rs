@@ -14,7 +14,7 @@ use crate::claims::reference;
 use crate::decide::import_cron::{self, Cron, Import};
 use crate::decide::source;
 use crate::names;
-use crate::origin::{Origin, Origins};
+use crate::origin::{Origin, Origins, Permit};
 use crate::view::{self, Metadata};
 
 /// How soon a registry is asked again that did not answer.
@@ -176,7 +176,7 @@ impl ImportCrons {
             &json!({"metadata": {"namespace": key.namespace}, "spec": cron.spec.template.get("spec")}),
         )?;
         let origin = match source::of(&template) {
-            Ok(source) => self.origins.look_up(key, &source, None).await?,
+            Ok(source) => self.origins.look_up(key, &source, &Permit::default()).await?,
             Err(why) => Origin::Refused(why),
         };
         let failed = match origin {

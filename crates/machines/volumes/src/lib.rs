@@ -1,10 +1,17 @@
 //! Disks of virtual machines as claims: DataVolumes and claims are filled, kept on this host and removed.
 //!
-//! For the node there is little to know. A bound claim names a directory of this host (`spec.local.path` of its volume), in
-//! which [`disk_path`] is the disk, whole and writable. Disks out of container images are fetched through
-//! [`ContainerDisks`].
+//! For the node there is little to know:
+//! - A claim that is `Bound` has a volume whose directory [`directory_of`] finds; in it [`disk_path`] is the disk, whole and writable.
+//!   The path in the volume must not be believed otherwise: tenants may write it.
+//! - While a machine has a claim and a node, the disk is the machine's: it is neither removed nor grown here. If a claim asks for
+//!   more, the capacity of its volume says how large the disk should be; the node grows it, and the file says when it is done.
+//! - Disks out of container images are fetched through [`ContainerDisks`].
 //!
-//! It must not know QEMU or machines that run.
+//! Tasks: one watch for each kind in [`world`] over all workspaces; controllers of claims (with the DataVolumes of their names), of
+//! DataSources and of DataImportCrons; one job for each disk that is being filled ([`fill`]); one task that publishes images.
+//! Channels: watches and jobs write keys into queues.
+//!
+//! It must not know QEMU; of machines that run it knows that they copy their disks on order.
 
 mod alone;
 mod claims;
@@ -18,6 +25,7 @@ mod names;
 mod origin;
 mod place;
 mod pull;
+mod snapshots;
 mod uploads;
 mod uses;
 mod view;
@@ -31,6 +39,7 @@ use fairway_controller::dynamic::follow_all;
 use fairway_controller::events::Recorder;
 use fairway_controller::served::Served;
 use fairway_controller::{ClientFactory, Controller, Manager, Metrics, Shutdown};
+use fairway_machines_guests::Guests;
 use fairway_outbound::AllowedHosts;
 use tokio::sync::Notify;
 
@@ -41,10 +50,11 @@ use images::Images;
 use import_crons::ImportCrons;
 use origin::Origins;
 use place::Place;
+use snapshots::Snapshots;
 use world::{Queues, World};
 
 pub use container_disks::{ContainerDisk, ContainerDiskError, ContainerDisks, PullPolicy};
-pub use place::volume_directory;
+pub use place::{directory_of, volume_directory};
 pub use uploads::Uploads;
 
 /// Who the controllers of volumes are.
@@ -79,11 +89,13 @@ pub struct Options {
     pub allowed_hosts: AllowedHosts,
     /// How long disks are kept of machines that Git pruned; if nobody says so, as long as their tombstones.
     pub keep_disks: Option<Duration>,
-    /// Whether this is the control plane, and not only one more node: it looks after DataSources and DataImportCrons, and publishes its
-    /// images.
+    /// Whether this is the control plane, and not only one more node: it looks after DataSources and DataImportCrons, publishes its
+    /// images, and takes on claims for which nobody chose a node.
     pub is_control_plane: bool,
     /// Takes what is uploaded.
     pub uploads: Option<Uploads>,
+    /// Machines that run, which copy their disks for snapshots; without them a snapshot waits until its machine has ended.
+    pub guests: Option<Arc<dyn Guests>>,
     /// What is served here, if somebody follows it already.
     pub served: Option<Served>,
 }
@@ -107,6 +119,7 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
             served
         }
     };
+    let is_control_plane = options.is_control_plane;
     let queues = Queues::default();
     let world = Arc::new(World::new(manager.reach(), queues.clone()));
     let place = Arc::new(Place::new(options.directory));
@@ -136,15 +149,25 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
         fills: Arc::clone(&fills),
         world: Arc::clone(&world),
         keep_disks: options.keep_disks,
+        chooses: options.is_control_plane,
         uploads: options.uploads,
     };
     manager.spawn(follow_all(
         clients.every(),
         served.changes(),
-        world::is_watched,
+        move |kind| world::is_watched(kind, is_control_plane),
         shutdown.clone(),
         move |change| world.take(change),
     ));
+    let snapshots = Snapshots {
+        clients: clients.clone(),
+        recorder: Recorder::new(clients.clone(), COMPONENT),
+        node: claims.node.clone(),
+        place: Arc::clone(&claims.place),
+        guests: options.guests,
+    };
+    let controller = Controller::new("volume-snapshots", queues.snapshots, snapshots).workers(4);
+    manager.spawn(controller.run(manager.metrics(), shutdown.clone()));
     let controller = Controller::new("volumes", queues.claims, claims).workers(WORKERS);
     manager.spawn(controller.run(manager.metrics(), shutdown.clone()));
     if options.is_control_plane {

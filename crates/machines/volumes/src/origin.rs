@@ -3,6 +3,7 @@
 mod claims;
 mod http;
 mod registry;
+mod snapshots;
 
 use std::sync::Arc;
 
@@ -63,6 +64,15 @@ impl Origin {
     }
 }
 
+/// What is known of whether a disk may be a copy of one in another namespace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Permit {
+    /// What may be copied, as it was found when the DataVolume was made.
+    pub(crate) noted: Option<Named>,
+    /// The machine that the disk is made for: its service account is asked.
+    pub(crate) machine: Option<String>,
+}
+
 /// Where a disk goes.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
@@ -102,22 +112,14 @@ impl Origins {
         }
     }
 
-    /// What a source stands for, seen from the claim that is to be filled. `noted` is what may be copied from another namespace, as
-    /// it was found when the DataVolume was made.
+    /// What a source stands for, seen from the claim that is to be filled.
     pub(crate) async fn look_up(
         &self,
         claim: &ObjectKey,
         source: &Source,
-        noted: Option<&str>,
+        permit: &Permit,
     ) -> Result<Origin, Failure> {
         let requests = Requests::new(self.clients.of(&claim.workspace));
-        let noted = noted
-            .and_then(|noted| noted.split_once('/'))
-            .map(|(namespace, name)| Named {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            });
-        let noted = noted.as_ref();
         match source {
             Source::Blank => Ok(Origin::Here {
                 content: Content::Blank,
@@ -126,9 +128,9 @@ impl Origins {
             Source::Upload => Ok(Origin::Upload),
             Source::Http(http) => self.http(&requests, claim, http).await,
             Source::Registry(registry) => self.registry(&requests, claim, registry).await,
-            Source::Claim(named) => self.claim(&requests, claim, named, noted).await,
-            Source::Snapshot(_) => Ok(Origin::Refused("snapshots are not supported".to_owned())),
-            Source::Reference(named) => self.data_source(&requests, claim, named, noted).await,
+            Source::Claim(named) => self.claim(&requests, claim, named, permit).await,
+            Source::Snapshot(named) => self.snapshot(&requests, claim, named, permit).await,
+            Source::Reference(named) => self.data_source(&requests, claim, named, permit).await,
         }
     }
 
@@ -137,7 +139,7 @@ impl Origins {
         requests: &Requests,
         claim: &ObjectKey,
         named: &Named,
-        noted: Option<&Named>,
+        permit: &Permit,
     ) -> Result<Origin, Failure> {
         let mut named = named.clone();
         // A DataSource may stand for another one, which stands for something itself.
@@ -156,10 +158,13 @@ impl Origins {
             let source = source.spec.source;
             if let Some(claimed) = &source.pvc {
                 let claimed = claimed.within(&named.namespace);
-                return self.claim(requests, claim, &claimed, noted).await;
+                return self.claim(requests, claim, &claimed, permit).await;
             }
             match (&source.snapshot, &source.data_source) {
-                (Some(_), _) => return Ok(Origin::Refused("snapshots are not supported".to_owned())),
+                (Some(kept), _) => {
+                    let kept = kept.within(&named.namespace);
+                    return self.snapshot(requests, claim, &kept, permit).await;
+                }
                 (None, Some(next)) => named = next.within(&named.namespace),
                 (None, None) if named.namespace == IMAGES_NAMESPACE && claim.workspace.is_root() => {
                     return self.image(&named).await;

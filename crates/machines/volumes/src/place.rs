@@ -4,6 +4,7 @@
 //! DIR/volumes/WORKSPACE/PV/disk.qcow2     the disk: whole, or not there
 //! DIR/volumes/WORKSPACE/PV/disk.base      what lies behind it, if anything does
 //! DIR/volumes/WORKSPACE/.PV.new/...       one that is being made
+//! DIR/snapshots/WORKSPACE/CONTENT/...     the same of a snapshot
 //! ```
 //!
 //! The workspace is part of the path because PersistentVolumes are objects that tenants may write: one that names another's
@@ -44,6 +45,34 @@ pub fn volume_directory(machines: &Path, workspace: &WorkspaceId, volume: &str) 
     machines.join("volumes").join(workspace.as_str()).join(volume)
 }
 
+/// The directory behind a volume and a claim of a workspace, as they were read; nothing if they do not belong together, or are none of
+/// this node's. Volumes are objects that the owners of workspaces may write: one that names a directory of somebody else, or of the
+/// host, must not become a disk.
+pub fn directory_of(
+    machines: &Path,
+    workspace: &WorkspaceId,
+    claim: &serde_json::Value,
+    volume: &serde_json::Value,
+) -> Option<PathBuf> {
+    let name = volume.pointer("/metadata/name")?.as_str()?;
+    let directory = volume_directory(machines, workspace, name);
+    let text = |object: &serde_json::Value, pointer: &str| {
+        let found = object.pointer(pointer).and_then(serde_json::Value::as_str);
+        found.unwrap_or_default().to_owned()
+    };
+    let same = |field: &str| {
+        let (held, own) = (format!("/spec/claimRef/{field}"), format!("/metadata/{field}"));
+        text(volume, &held) == text(claim, &own)
+    };
+    // A volume that was made for a claim before there was one names no UID.
+    let has_uid = !text(volume, "/spec/claimRef/uid").is_empty();
+    let is_its = same("name") && same("namespace") && (same("uid") || !has_uid);
+    let path = Path::new(volume.pointer("/spec/local/path")?.as_str()?);
+    // One that moved here says where it was made, on a node whose directory may be another; its name decides where it is.
+    let is_made = path.ends_with(volume_directory(Path::new(""), workspace, name));
+    (is_its && is_made && !name.contains('/')).then_some(directory)
+}
+
 impl Place {
     pub(crate) fn new(machines: PathBuf) -> Self {
         Self { machines }
@@ -52,6 +81,14 @@ impl Place {
     /// The directory of a volume.
     pub(crate) fn directory(&self, workspace: &WorkspaceId, volume: &str) -> PathBuf {
         volume_directory(&self.machines, workspace, volume)
+    }
+
+    /// The directory of a snapshot.
+    pub(crate) fn snapshot(&self, workspace: &WorkspaceId, content: &str) -> PathBuf {
+        self.machines
+            .join("snapshots")
+            .join(workspace.as_str())
+            .join(content)
     }
 
     /// Bytes of the disk in a directory; nothing if there is none.
@@ -73,7 +110,6 @@ impl Place {
         if let Some(size) = Self::size(directory)? {
             return Ok(size);
         }
-        let parent = directory.parent().unwrap_or(directory);
         let draft = draft(directory);
         let _ = fs::remove_dir_all(&draft);
         fs::create_dir_all(&draft).map_err(failed("making", &draft))?;
@@ -82,6 +118,37 @@ impl Place {
             let _ = fs::remove_dir_all(&draft);
         }
         let made = made?;
+        Self::name(&draft, directory)?;
+        Ok(made)
+    }
+
+    /// Makes an empty disk for whoever copies another one to it while it is written to; where. What was begun before is gone.
+    pub(crate) fn begin(directory: &Path, like: &Path) -> Result<PathBuf, ImageError> {
+        let draft = draft(directory);
+        let _ = fs::remove_dir_all(&draft);
+        fs::create_dir_all(&draft).map_err(failed("making", &draft))?;
+        overlay::like(like, &draft, DISK)?;
+        Ok(crate::disk_path(&draft))
+    }
+
+    /// Where such a disk is, if it was begun.
+    pub(crate) fn begun(directory: &Path) -> PathBuf {
+        crate::disk_path(&draft(directory))
+    }
+
+    /// Makes a disk that was begun one of ours: now it is whole. How many bytes it has.
+    pub(crate) fn finish(directory: &Path) -> Result<u64, ImageError> {
+        let draft = draft(directory);
+        let disk = crate::disk_path(&draft);
+        overlay::settle(&disk)?;
+        let size = overlay::virtual_size(&disk)?;
+        Self::name(&draft, directory)?;
+        Ok(size)
+    }
+
+    /// Gives a draft its name, for good.
+    fn name(draft: &Path, directory: &Path) -> Result<(), ImageError> {
+        let parent = directory.parent().unwrap_or(directory);
         // Half of one that was being removed.
         match fs::remove_dir_all(directory) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -89,11 +156,10 @@ impl Place {
             }
             _ => {}
         }
-        fs::rename(&draft, directory).map_err(failed("naming", directory))?;
+        fs::rename(draft, directory).map_err(failed("naming", directory))?;
         fs::File::open(parent)
             .and_then(|parent| parent.sync_all())
-            .map_err(failed("syncing", parent))?;
-        Ok(made)
+            .map_err(failed("syncing", parent))
     }
 
     fn fill(draft: &Path, content: &Content, size: u64, preallocation: bool) -> Result<u64, ImageError> {
@@ -160,6 +226,34 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> I
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_own_directory_is_a_disk() {
+        use serde_json::json;
+        let machines = Path::new("/data/machines");
+        let team = WorkspaceId::parse("2a8f0a9b1c3d4e5f").unwrap();
+        let claim = json!({"metadata": {"uid": "u1"}});
+        let volume = |path: &str, uid: &str| json!({"metadata": {"name": "pvc-u1"}, "spec": {"claimRef": {"uid": uid}, "local": {"path": path}}});
+        let own = "/data/machines/volumes/2a8f0a9b1c3d4e5f/pvc-u1";
+        assert_eq!(
+            directory_of(machines, &team, &claim, &volume(own, "u1")),
+            Some(own.into())
+        );
+        for (path, uid) in [
+            (own, "u2"),
+            ("/data/machines/volumes/root/pvc-u1", "u1"),
+            ("/data/machines/volumes/2a8f0a9b1c3d4e5f/pvc-u2", "u1"),
+            ("/data/machines/volumes/2a8f0a9b1c3d4e5f/../root/pvc-u1", "u1"),
+            ("/etc", "u1"),
+            ("", "u1"),
+        ] {
+            assert_eq!(
+                directory_of(machines, &team, &claim, &volume(path, uid)),
+                None,
+                "{path} {uid}"
+            );
+        }
+    }
 
     #[test]
     fn a_volume_is_whole_or_not_there() {

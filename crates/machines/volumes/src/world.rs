@@ -17,7 +17,7 @@ use crate::uses;
 use crate::view::{self, DataVolume, Named, Volume};
 
 /// Group and kind of what is watched.
-const WATCHED: [(&str, &str); 7] = [
+const WATCHED: [(&str, &str); 8] = [
     ("cdi.kubevirt.io", "DataVolume"),
     ("cdi.kubevirt.io", "DataSource"),
     ("cdi.kubevirt.io", "DataImportCron"),
@@ -25,12 +25,18 @@ const WATCHED: [(&str, &str); 7] = [
     ("", "PersistentVolume"),
     ("storage.k8s.io", "StorageClass"),
     ("kubevirt.io", "VirtualMachineInstance"),
+    ("snapshot.storage.k8s.io", "VolumeSnapshot"),
 ];
 
+/// What is looked after for the whole installation.
+const FOR_ALL: [&str; 3] = ["DataSource", "DataImportCron", "VolumeSnapshot"];
+
+/// Whether a kind is watched; what others than the control plane have no part in is not.
 /// A workspace whose own definition has taken a kind over has controllers of its own for it.
-pub(crate) fn is_watched(kind: &Kind) -> bool {
+pub(crate) fn is_watched(kind: &Kind, is_control_plane: bool) -> bool {
     let name = (kind.resource.group.as_str(), kind.resource.kind.as_str());
-    kind.is_common() && WATCHED.contains(&name)
+    let is_needed = is_control_plane || !FOR_ALL.contains(&name.1);
+    kind.is_common() && is_needed && WATCHED.contains(&name)
 }
 
 /// What a DataVolume that is not finished waits for.
@@ -38,12 +44,15 @@ pub(crate) fn is_watched(kind: &Kind) -> bool {
 struct Waiting {
     claim: Option<Named>,
     data_source: Option<Named>,
+    snapshot: Option<Named>,
 }
 
 /// What a claim is at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Pending {
     is_bound: bool,
+    /// The claim of which it is to be a copy.
+    from: Option<String>,
 }
 
 /// Who is woken.
@@ -53,6 +62,7 @@ pub(crate) struct Queues {
     pub(crate) claims: Queue<ObjectKey>,
     pub(crate) data_sources: Queue<ObjectKey>,
     pub(crate) import_crons: Queue<ObjectKey>,
+    pub(crate) snapshots: Queue<ObjectKey>,
 }
 
 /// What was seen.
@@ -65,6 +75,8 @@ pub(crate) struct World {
     instances: Cache<BTreeSet<String>>,
     data_sources: Cache<Option<Named>>,
     import_crons: Cache<()>,
+    /// The claims that snapshots are taken of, until they are.
+    snapshots: Cache<Option<String>>,
 }
 
 impl World {
@@ -78,6 +90,7 @@ impl World {
             instances: Cache::new(reach),
             data_sources: Cache::new(reach),
             import_crons: Cache::new(reach),
+            snapshots: Cache::new(reach),
         }
     }
 
@@ -107,6 +120,7 @@ impl World {
             "PersistentVolume" => self.volume(*event),
             "VirtualMachineInstance" => self.instance(*event),
             "StorageClass" => self.class(&event),
+            "VolumeSnapshot" => self.snapshot(*event),
             _ => {}
         }
     }
@@ -119,7 +133,7 @@ impl World {
         }
     }
 
-    /// DataSources that stand for a claim, or for the DataVolume of its name.
+    /// DataSources that stand for a claim, for the DataVolume of its name, or for a snapshot.
     fn wake_sources_of(&self, key: &ObjectKey) {
         for (source, held) in self.data_sources.of_workspace(&key.workspace) {
             if held.as_ref().as_ref().is_some_and(|held| is_named(held, key)) {
@@ -139,7 +153,8 @@ impl World {
         let stands_for = |object: Json| {
             let source: view::DataSource = view::glance(&object.value);
             let namespace = source.metadata.namespace.clone();
-            source.spec.source.pvc.map(|pvc| pvc.within(&namespace))
+            let own = source.spec.source;
+            own.pvc.or(own.snapshot).map(|it| it.within(&namespace))
         };
         for key in self.data_sources.take(event, stands_for) {
             self.wake_waiting(&key, |waiting| {
@@ -154,11 +169,19 @@ impl World {
     }
 
     fn claim(&self, event: Event<Json>) {
-        let pending = |object: Json| Pending {
-            is_bound: object.value["status"]["phase"] == "Bound",
+        let pending = |object: Json| {
+            let source = &object.value["spec"]["dataSource"];
+            let from = source["name"]
+                .as_str()
+                .filter(|_| source["kind"] == "PersistentVolumeClaim");
+            Pending {
+                is_bound: object.value["status"]["phase"] == "Bound",
+                from: from.map(str::to_owned),
+            }
         };
         for key in self.claims.take(event, pending) {
             self.wake_clones_of(&key);
+            self.wake_snapshots_of(&key);
             self.wake_cron_of(&key);
             self.wake_sources_of(&key);
             self.queues.claims.add(key);
@@ -201,7 +224,42 @@ impl World {
             for name in names {
                 let claim = ObjectKey::new(&key.workspace, &key.namespace, name);
                 self.wake_clones_of(&claim);
+                self.wake_snapshots_of(&claim);
                 self.queues.claims.add(claim);
+            }
+        }
+    }
+
+    fn snapshot(&self, event: Event<Json>) {
+        let of_claim = |object: Json| {
+            let source = &object.value["spec"]["source"]["persistentVolumeClaimName"];
+            let is_taken = object.value["status"]["readyToUse"] == true;
+            source.as_str().filter(|_| !is_taken).map(str::to_owned)
+        };
+        for key in self.snapshots.take(event, of_claim) {
+            self.wake_waiting(&key, |waiting| {
+                waiting
+                    .snapshot
+                    .as_ref()
+                    .is_some_and(|named| is_named(named, &key))
+                    || waiting.data_source.is_some()
+            });
+            self.wake_sources_of(&key);
+            // Claims may be made from snapshots without a DataVolume.
+            for (claim, pending) in self.claims.of_namespace(&key.workspace, &key.namespace) {
+                if !pending.is_bound {
+                    self.queues.claims.add(claim);
+                }
+            }
+            self.queues.snapshots.add(key);
+        }
+    }
+
+    /// Snapshots that wait for a claim, or for its machine.
+    fn wake_snapshots_of(&self, claim: &ObjectKey) {
+        for (key, source) in self.snapshots.of_namespace(&claim.workspace, &claim.namespace) {
+            if source.as_ref().as_ref() == Some(&claim.name) {
+                self.queues.snapshots.add(key);
             }
         }
     }
@@ -226,8 +284,13 @@ impl World {
         }
     }
 
-    /// Those that are copies of a claim.
+    /// Those that are to be copies of a claim.
     fn wake_clones_of(&self, claim: &ObjectKey) {
+        for (key, pending) in self.claims.of_namespace(&claim.workspace, &claim.namespace) {
+            if !pending.is_bound && pending.from.as_ref() == Some(&claim.name) {
+                self.queues.claims.add(key);
+            }
+        }
         self.wake_waiting(claim, |waiting| {
             waiting.claim.as_ref().is_some_and(|named| is_named(named, claim))
                 || waiting.data_source.is_some()
@@ -260,17 +323,14 @@ fn waiting(object: &Value) -> Waiting {
     if matches!(volume.status.phase.as_str(), "Succeeded" | "Failed") {
         return Waiting::default();
     }
+    let mut waiting = Waiting::default();
     match source::of(&volume) {
-        Ok(Source::Claim(named)) => Waiting {
-            claim: Some(named),
-            data_source: None,
-        },
-        Ok(Source::Reference(named)) => Waiting {
-            claim: None,
-            data_source: Some(named),
-        },
-        _ => Waiting::default(),
+        Ok(Source::Claim(named)) => waiting.claim = Some(named),
+        Ok(Source::Reference(named)) => waiting.data_source = Some(named),
+        Ok(Source::Snapshot(named)) => waiting.snapshot = Some(named),
+        _ => {}
     }
+    waiting
 }
 
 /// What was seen, shared.

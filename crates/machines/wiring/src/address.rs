@@ -23,9 +23,9 @@ use serde_json::{Value, json};
 
 use self::decide::{Observed, Range, Step, decide};
 use crate::kinds::{IP_ADDRESS, api_version, collection, path};
-use crate::reservation::{self, INSTANCE, Reservation};
+use crate::reservation::{self, INSTANCE, Reservation, SEEN};
 use crate::settings::Settings;
-use crate::view::Instance;
+use crate::view::{Instance, Seen};
 use crate::watches::{follow_in, workspace_of};
 use crate::{ADDRESS_ANNOTATION, USER};
 
@@ -226,6 +226,7 @@ impl Addresses {
                 let wanted = Reservation {
                     machine: scene.key.clone(),
                     instance: uid.unwrap_or_default(),
+                    seen: None,
                 };
                 let all = collection(&IP_ADDRESS, "");
                 let created = self.home().create(&all, &wanted.object(address)).await?;
@@ -287,6 +288,37 @@ impl Addresses {
         Ok(true)
     }
 
+    /// Writes on the machine's addresses what other nodes must know of it. Watches tell of what was written, so it is looked at again.
+    async fn publish(
+        &self,
+        key: &ObjectKey,
+        instance: Option<&Instance>,
+        own: impl Iterator<Item = &Ipv4Addr>,
+    ) -> Result<(), Failure> {
+        for address in own {
+            let told = instance.filter(|instance| instance.address == Some(*address));
+            let wanted = told.and_then(Seen::of);
+            if self.owner_of(*address).is_none_or(|held| held.seen == wanted) {
+                continue;
+            }
+            // The watch may be late; what is written names the version that was read.
+            let Some((held, object)) = self.read_own(key, *address).await? else {
+                continue;
+            };
+            if held.seen == wanted {
+                continue;
+            }
+            let text = wanted.as_ref().and_then(|seen| serde_json::to_string(seen).ok());
+            let patch = json!({"metadata": {
+                "resourceVersion": version(&object), "annotations": {SEEN: text},
+            }});
+            self.home()
+                .merge(&self.reservation_path(*address), &patch)
+                .await?;
+        }
+        Ok(())
+    }
+
     async fn tell_full(&self, key: &ObjectKey, uid: &str) {
         let about = about(key, uid);
         let happening = Happening {
@@ -327,6 +359,7 @@ impl Reconcile<ObjectKey> for Addresses {
         let has_machine = self.machines.get(key).is_some();
         let nobody = HashSet::new();
         if self.next(key, instance.as_deref(), has_machine, &known, &nobody) == Step::Done {
+            self.publish(key, instance.as_deref(), known.keys()).await?;
             return Ok(Outcome::Done);
         }
         let mut scene = self.observe(key, &known).await?;

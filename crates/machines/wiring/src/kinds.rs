@@ -5,6 +5,7 @@ use fairway_controller::ObjectKey;
 use kube::core::ApiResource;
 
 pub(crate) const SERVICE: Kind = core("Service", "services");
+pub(crate) const NODE: Kind = core("Node", "nodes");
 pub(crate) const NAMESPACE: Kind = core("Namespace", "namespaces");
 pub(crate) const ENDPOINT_SLICE: Kind = Kind {
     group: "discovery.k8s.io",

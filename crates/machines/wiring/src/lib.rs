@@ -13,6 +13,7 @@ mod cluster;
 mod endpoints;
 mod kinds;
 mod node;
+mod peers;
 mod picture;
 mod pools;
 mod reservation;
@@ -28,7 +29,7 @@ use fairway_machines_plan::machine::CardNetwork;
 
 pub use cluster::run;
 pub use fairway_machines_frames as frames;
-pub use settings::{NodeOptions, Options, Settings};
+pub use settings::{NodeOptions, Options, Settings, TUNNEL_PORT, Tunnel};
 pub use wiring::{Problem, Wiring};
 
 /// Who the controllers here are.

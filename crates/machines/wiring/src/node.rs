@@ -8,8 +8,9 @@
 mod caches;
 mod listeners;
 mod painter;
+mod place;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwapOption;
 use fairway_controller::events::Recorder;
@@ -22,6 +23,7 @@ pub(crate) use caches::Caches;
 use painter::Painter;
 
 use crate::USER;
+use crate::peers::Peers;
 use crate::pools::{self, Pools};
 use crate::settings::NodeOptions;
 use crate::watches::Needed;
@@ -38,19 +40,37 @@ pub(crate) struct Shared {
     pub(crate) needed: Needed,
     /// The addresses that load balancers may have.
     pub(crate) pools: Arc<Pools>,
+    /// Other nodes, if there may be any.
+    pub(crate) peers: Option<Arc<Peers>>,
+}
+
+/// The links to other nodes. Without a key there are none, and machines of this node reach each other all the same.
+fn peers(options: &NodeOptions, shared: &Weak<Shared>) -> Option<Arc<Peers>> {
+    match Peers::new(&options.node, options.tunnel?, shared) {
+        Ok(peers) => Some(Arc::new(peers)),
+        Err(error) => {
+            tracing::error!(%error, "this node has no link to others");
+            None
+        }
+    }
 }
 
 /// Starts the tasks, which end with `shutdown`.
 pub(crate) fn start(options: NodeOptions, shutdown: &Shutdown) -> Arc<Shared> {
     let clients: Clients = options.clients.clients(USER);
-    let shared = Arc::new(Shared {
+    let shared = Arc::new_cyclic(|shared| Shared {
         desk: Desk::default(),
         caches: Caches::new(clients.reach()),
         network: ArcSwapOption::empty(),
         wake: Notify::new(),
         needed: Needed::new(),
         pools: Arc::new(Pools::new(&options.settings)),
+        peers: peers(&options, shared),
     });
+    if let Some(peers) = &shared.peers {
+        let links = Arc::clone(peers).run(clients.clone(), shutdown.clone());
+        tokio::spawn(shared.needed.then(shutdown.clone(), links));
+    }
     if let Some(served) = options.served.clone() {
         let (pools, painter) = (Arc::clone(&shared.pools), Arc::clone(&shared));
         let follow = pools::follow(pools, clients.clone(), served, shutdown.clone(), move || {

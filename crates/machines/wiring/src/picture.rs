@@ -29,6 +29,7 @@ use crate::view::{Attachment, Bridge, Instance, Service, Slice};
 
 pub(crate) use doors::Door;
 pub(crate) use names::Names;
+pub(crate) use services::Backends;
 
 /// The gateway's card. No machine may have its address.
 pub(crate) const GATEWAY_MAC: Mac = Mac([0x02, 0, 0, 0, 0, 0x01]);
@@ -60,6 +61,8 @@ pub(crate) struct World {
     pub(crate) namespaces: Objects<Value>,
     /// NetworkAttachmentDefinitions.
     pub(crate) attachments: BTreeMap<ObjectKey, Arc<Attachment>>,
+    /// Links to other nodes, by their names.
+    pub(crate) links: BTreeMap<String, PortId>,
 }
 
 /// Numbers that stand for names, given out by whoever draws again and again: the same name has the same number each time.
@@ -120,7 +123,7 @@ impl Drawing<'_> {
         let mut remarks = Vec::new();
         let guests = self.guests(world, &is_here, &mut remarks);
         let cards = self.segments(world, &mut remarks);
-        let backends = services::Backends::new(world, &is_here);
+        let backends = Backends::new(&world.slices, &is_here);
         let services = self.services(world, &is_here, &backends, &guests);
         let (policies, ignored) = self.policies(world, &is_here);
         remarks.extend(ignored);
@@ -136,6 +139,7 @@ impl Drawing<'_> {
                 gateway: gateway(self.settings),
                 guests,
                 cards,
+                peers: world.links.values().copied().collect(),
                 services,
                 policies,
                 outside: self.settings.outside.clone(),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use fairway_controller::dynamic::{Change, follow_all};
-use fairway_controller::kinds::Kind;
+use fairway_controller::kinds::{GroupResource, Kind};
 use fairway_controller::served::Served;
 use fairway_controller::{Clients, Json, Reach, Shutdown, WorkspaceId};
 use fairway_machines_frames::address::Cidr;
@@ -86,10 +86,14 @@ fn range(text: &str) -> Option<Range> {
     Some((network.first(), network.broadcast()))
 }
 
+/// Pools by the watch that told of them, their namespace and name. Workspaces that define the kind themselves are watched one by one,
+/// and the list of one says nothing about another's.
+type Found = BTreeMap<(GroupResource, String), Pool>;
+
 /// The pools that there are.
 pub(crate) struct Pools {
     configured: Pool,
-    found: Mutex<BTreeMap<String, Pool>>,
+    found: Mutex<Found>,
     now: ArcSwap<Vec<Pool>>,
 }
 
@@ -108,7 +112,7 @@ impl Pools {
         self.now.load_full()
     }
 
-    fn set(&self, change: impl FnOnce(&mut BTreeMap<String, Pool>)) {
+    fn set(&self, change: impl FnOnce(&mut Found)) {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut found);
         let all: Vec<Pool> = match found.is_empty() {
@@ -133,27 +137,32 @@ pub(crate) async fn follow(
     };
     let take = move |change: Change<Json>| {
         let is_root = |object: &Json| reach.workspace_of(&object.metadata) == WorkspaceId::root();
-        let key = |object: &Json| {
+        let key = |kind: &Kind, object: &Json| {
             let (namespace, name) = (&object.metadata.namespace, &object.metadata.name);
-            format!(
+            let named = format!(
                 "{}/{}",
                 namespace.as_deref().unwrap_or_default(),
                 name.as_deref().unwrap_or_default()
-            )
+            );
+            (kind.name(), named)
+        };
+        let forget = |kind: &Kind| {
+            let watch = kind.name();
+            pools.set(|found| found.retain(|(of, _), _| *of != watch));
         };
         match change {
-            Change::Event(_, event) => match *event {
+            Change::Event(kind, event) => match *event {
                 Event::Apply(object) | Event::InitApply(object) if is_root(&object) => {
-                    pools.set(|found| drop(found.insert(key(&object), Pool::read(&object.value))));
+                    pools.set(|found| drop(found.insert(key(&kind, &object), Pool::read(&object.value))));
                 }
                 Event::Delete(object) if is_root(&object) => {
-                    pools.set(|found| drop(found.remove(&key(&object))));
+                    pools.set(|found| drop(found.remove(&key(&kind, &object))));
                 }
                 // What vanished while nobody watched is not among what the list brings.
-                Event::Init => pools.set(BTreeMap::clear),
+                Event::Init => forget(&kind),
                 _ => {}
             },
-            Change::Gone(_) => pools.set(BTreeMap::clear),
+            Change::Gone(kind) => forget(&kind),
         }
         changed();
     };
@@ -193,7 +202,8 @@ mod tests {
         let names = || -> Vec<String> { pools.all().iter().map(|pool| pool.name.clone()).collect() };
         assert_eq!(names(), [""]);
         let pool = Pool::read(&json!({"metadata": {"name": "p"}}));
-        pools.set(|found| drop(found.insert("m/p".into(), pool)));
+        let watch: GroupResource = (GROUP.into(), PLURAL.into());
+        pools.set(|found| drop(found.insert((watch, "m/p".into()), pool)));
         assert_eq!(names(), ["p"]);
         pools.set(BTreeMap::clear);
         assert_eq!(names(), [""]);

@@ -3,7 +3,7 @@
 //! An address is reserved by an IPAddress object that is named by it. Names are unique in a workspace, so all of them lie in one:
 //! the system's, or the only one that there is. So no two machines of whatever workspaces have the same address, with
 //! however many replicas. The object's `parentRef` names the machine, an annotation its workspace, another the instance that
-//! claimed it. What an instance says about its address itself counts only if a reservation says the same: its owner may write
+//! claimed it, and a third what nodes must know of a machine that runs on another: nodes see their own instances alone. What an instance says about its address itself counts only if a reservation says the same: its owner may write
 //! anything there.
 
 use std::net::Ipv4Addr;
@@ -15,7 +15,7 @@ use kube::runtime::watcher::Config;
 use serde_json::{Value, json};
 
 use crate::kinds::{IP_ADDRESS, api_version};
-use crate::view::text;
+use crate::view::{Seen, text};
 
 /// The workspace whose objects are the system's own.
 const SYSTEM: &str = "system:fairway";
@@ -27,6 +27,9 @@ const FAMILY: &str = "ipaddress.kubernetes.io/ip-family";
 const WORKSPACE: &str = "fairway.dev/workspace";
 /// The UID of the instance that has the address.
 pub(crate) const INSTANCE: &str = "fairway.dev/instance";
+
+/// What every node may know of the machine, while it runs.
+pub(crate) const SEEN: &str = "fairway.dev/machine";
 
 /// The workspace in which reservations are.
 pub(crate) fn home(reach: &Reach) -> WorkspaceId {
@@ -63,6 +66,8 @@ pub(crate) struct Reservation {
     pub(crate) machine: ObjectKey,
     /// Who claimed it.
     pub(crate) instance: String,
+    /// Where the machine runs, and what other nodes have to know of it.
+    pub(crate) seen: Option<Seen>,
 }
 
 impl Reservation {
@@ -71,7 +76,9 @@ impl Reservation {
         let workspace = WorkspaceId::parse(annotations.get(WORKSPACE)?.as_str()?).ok()?;
         let parent = |field: &str| text(object, &format!("/spec/parentRef/{field}"));
         let instance = annotations.get(INSTANCE).and_then(Value::as_str);
+        let seen = annotations.get(SEEN).and_then(Value::as_str);
         Some(Self {
+            seen: seen.and_then(|text| serde_json::from_str(text).ok()),
             machine: ObjectKey::new(&workspace, &parent("namespace"), &parent("name")),
             instance: instance.unwrap_or_default().to_owned(),
         })

@@ -25,8 +25,30 @@ pub struct NodeOptions {
     pub served: Option<Served>,
     /// The name of the Node.
     pub node: String,
+    /// How other nodes reach this one; nothing, if there shall be no others.
+    pub tunnel: Option<Tunnel>,
     /// The networks.
     pub settings: Settings,
+}
+
+/// Where nodes listen for each other, unless another port is configured.
+pub const TUNNEL_PORT: u16 = 10262;
+
+/// How nodes reach each other. What goes between them is encrypted. Where there is one Node alone, nobody listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tunnel {
+    /// The address of this node at which others reach it. The unspecified one means all, of which others are told the one that this
+    /// host's packets come from.
+    pub address: IpAddr,
+    /// Its port; if none is configured, [`TUNNEL_PORT`], or any other while that is taken.
+    pub port: Option<u16>,
+}
+
+impl Tunnel {
+    /// Where it listens if nobody else does.
+    pub fn usual(&self) -> SocketAddr {
+        SocketAddr::new(self.address, self.port.unwrap_or(TUNNEL_PORT))
+    }
 }
 
 /// The networks of an installation. Every node, and the cluster's side, must be told the same.

@@ -5,6 +5,7 @@
 
 mod attachment;
 mod instance;
+mod seen;
 mod service;
 mod slice;
 
@@ -15,6 +16,7 @@ pub(crate) use attachment::{Attachment, Bridge};
 pub(crate) use instance::Instance;
 #[cfg(test)]
 pub(crate) use instance::PodCard;
+pub(crate) use seen::Seen;
 pub(crate) use service::{HOST_PORTS, PortTarget, Service, ServicePort, ServiceType};
 pub(crate) use slice::{SERVICE_NAME, Slice};
 

@@ -4,14 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use fairway_api::kubevirt::VIRTUAL_MACHINE_INSTANCE;
-use fairway_controller::{ObjectKey, Shutdown};
+use fairway_controller::{ObjectKey, Shutdown, WorkspaceId};
 use fairway_fabric::{Connection, Destination, DialError, Fabric, Talk};
+use fairway_machines_frames::packet::{TCP, UDP};
+use fairway_machines_network::Network;
 use futures::future::BoxFuture;
+use tokio::time::Instant;
 
 use crate::Card;
 use crate::node::{self, Shared};
+use crate::peers::Peers;
 use crate::picture::{Plugged, Remark};
 use crate::settings::NodeOptions;
 
@@ -38,6 +43,11 @@ fn held<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Desk {
     pub(crate) fn plugged(&self) -> BTreeMap<ObjectKey, Plugged> {
         held(&self.plugged).clone()
+    }
+
+    /// Whether a machine of a workspace is plugged in.
+    pub(crate) fn has(&self, workspace: &WorkspaceId) -> bool {
+        held(&self.plugged).keys().any(|key| key.workspace == *workspace)
     }
 
     /// Keeps what is to be said about instances.
@@ -123,33 +133,60 @@ impl Wiring {
     }
 }
 
+/// A machine of a workspace that has nothing here.
+struct Afar<'w> {
+    peers: &'w Peers,
+    node: String,
+    to: Destination,
+}
+
+impl Wiring {
+    /// Where a machine is that this node's switch cannot know; nothing, if it is to be asked.
+    async fn afar(&self, to: &Destination, protocol: u8) -> Option<Afar<'_>> {
+        let (peers, caches) = (self.0.peers.as_ref()?, &self.0.caches);
+        self.0.needed.now();
+        let begun = Instant::now();
+        while !(caches.is_synced() && peers.is_synced()) && begun.elapsed() < LISTS {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let workspace = WorkspaceId::parse(&to.workspace).ok()?;
+        if self.0.desk.has(&workspace) || caches.has_host_ports(&workspace) {
+            return None;
+        }
+        let (node, to) = caches.place_of(to, protocol)?;
+        (!peers.is(&node)).then_some(Afar { peers, node, to })
+    }
+
+    fn switch(&self, to: &Destination) -> Result<Arc<Network>, DialError> {
+        let unreachable = || DialError::Unreachable {
+            to: to.clone(),
+            why: NO_SWITCH.into(),
+        };
+        self.0.network.load_full().ok_or_else(unreachable)
+    }
+}
+
 impl Fabric for Wiring {
     fn dial(&self, to: Destination) -> BoxFuture<'_, Result<Box<dyn Connection>, DialError>> {
-        let network = self.0.network.load_full();
         Box::pin(async move {
-            match network {
-                Some(network) => network.dial(to).await,
-                None => Err(DialError::Unreachable {
-                    to,
-                    why: NO_SWITCH.into(),
-                }),
+            match self.afar(&to, TCP).await {
+                Some(Afar { peers, node, to }) => peers.dial_at(&node, to).await,
+                None => self.switch(&to)?.dial(to).await,
             }
         })
     }
 
     fn talk(&self, to: Destination) -> BoxFuture<'_, Result<Talk, DialError>> {
-        let network = self.0.network.load_full();
         Box::pin(async move {
-            match network {
-                Some(network) => network.talk(to).await,
-                None => Err(DialError::Unreachable {
-                    to,
-                    why: NO_SWITCH.into(),
-                }),
+            match self.afar(&to, UDP).await {
+                Some(Afar { peers, node, to }) => peers.talk_at(&node, to).await,
+                None => self.switch(&to)?.talk(to).await,
             }
         })
     }
 }
 
+/// How long lists may take.
+const LISTS: Duration = Duration::from_secs(5);
 /// Why nothing is reached.
 const NO_SWITCH: &str = "no machine runs on this node";

@@ -257,7 +257,9 @@ impl Hands<'_> {
         vmi["status"] = json!({"virtualMachineRevisionName": record});
         let place = ours(&collection(&VIRTUAL_MACHINE_INSTANCE, &self.key.namespace));
         match self.requests.create(&place, &vmi).await {
-            Ok(true) => Ok(()),
+            Ok(true) => start::forget_earlier(&seen.sized, self.requests)
+                .await
+                .map_err(no_instance),
             // Somebody was quicker; it is seen in the next pass.
             Ok(false) => Err(no_instance(Failure::NotYet(format!(
                 "VirtualMachineInstance {} exists already",

@@ -42,6 +42,8 @@ pub(crate) struct Seen {
     pub(crate) current: Option<Value>,
     /// What differs between them came from Git.
     pub(crate) changed_by_git: bool,
+    /// Volumes that are to be others, with their content.
+    pub(crate) to_be_moved: Vec<String>,
     /// What stands in the way.
     pub(crate) trouble: Option<Trouble>,
 }
@@ -72,6 +74,7 @@ pub(crate) async fn world(
         started: None,
         current: None,
         changed_by_git: false,
+        to_be_moved: Vec::new(),
         trouble: foreign,
     };
     if is_leaving(&seen.vm) {
@@ -138,7 +141,9 @@ async fn compare(
         started = start::with_plugged(started, &current, vmi);
     }
     let vmi = seen.vmi.as_ref().unwrap_or(&Value::Null);
-    seen.changed_by_git = git::is_change_from_git(&seen.vm, &recorded, vmi);
+    seen.to_be_moved = start::to_be_moved(&seen.vm, &started);
+    // A restart would give the guest empty disks, which nobody asked for.
+    seen.changed_by_git = seen.to_be_moved.is_empty() && git::is_change_from_git(&seen.vm, &recorded, vmi);
     seen.started = Some(started);
     seen.current = Some(current);
     Ok(())

@@ -14,11 +14,11 @@ fn name(vm: &Value) -> String {
     format!("revision-start-vm-{}-{generation}", text(vm, "/metadata/uid"))
 }
 
-/// Records what an instance is about to be started from, in place of what was recorded before, and gives the record's
-/// name. `vm` names the copies of its size and taste.
+/// Records what an instance is about to be started from, and gives the record's name. `vm` names the copies of its size
+/// and taste.
 pub(crate) async fn record(vm: &Value, requests: &Requests) -> Result<String, Failure> {
     let (namespace, uid) = (text(vm, "/metadata/namespace"), text(vm, "/metadata/uid"));
-    let (all, name) = (revisions(namespace), name(vm));
+    let name = name(vm);
     let record = json!({
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
@@ -31,16 +31,22 @@ pub(crate) async fn record(vm: &Value, requests: &Requests) -> Result<String, Fa
         "data": {"spec": vm["spec"]},
         "revision": vm["metadata"]["generation"],
     });
-    requests.create(&ours(&all), &record).await?;
-    let earlier = requests
-        .list_selected(&all, &format!("{CREATED_BY}={uid}"))
-        .await?;
-    let is_earlier = |it: &&Value| it["metadata"]["name"] != record["metadata"]["name"];
-    for revision in earlier.iter().filter(is_earlier) {
+    requests.create(&ours(&revisions(namespace)), &record).await?;
+    Ok(name)
+}
+
+/// Removes the records of earlier starts.
+pub(crate) async fn forget_earlier(vm: &Value, requests: &Requests) -> Result<(), Failure> {
+    let uid = text(vm, "/metadata/uid");
+    let (all, name) = (revisions(text(vm, "/metadata/namespace")), name(vm));
+    let selector = format!("{CREATED_BY}={uid}");
+    let records = requests.list_selected(&all, &selector).await?;
+    let earlier = records.iter().filter(|it| text(it, "/metadata/name") != name);
+    for revision in earlier {
         let path = format!("{all}/{}", text(revision, "/metadata/name"));
         requests.delete_read(&path, revision).await?;
     }
-    Ok(name)
+    Ok(())
 }
 
 /// The machine's spec that an instance was started from; nothing if there is no record of it.
@@ -61,6 +67,23 @@ pub(crate) fn expanded(spec: &Value, sizes: &Sizes) -> Result<Value, Conflicts> 
     let mut template = spec["template"].clone();
     expand(&mut template, sizes.size.as_ref(), sizes.taste.as_ref())?;
     Ok(template["spec"].take())
+}
+
+/// Volumes that are to be others while their content is to move along, which only a copy while the guest runs could do.
+pub(crate) fn to_be_moved(vm: &Value, started: &Value) -> Vec<String> {
+    if vm["spec"]["updateVolumesStrategy"] != "Migration" {
+        return Vec::new();
+    }
+    let is_claim = |it: &Value| it["persistentVolumeClaim"].is_object() || it["dataVolume"].is_object();
+    let current = items(vm, "/spec/template/spec/volumes").filter(|it| is_claim(it));
+    let differs = |volume: &&Value| {
+        let before = items(started, "/volumes").find(|it| it["name"] == volume["name"]);
+        before.is_some_and(|it| it != *volume)
+    };
+    current
+        .filter(differs)
+        .map(|it| text(it, "/name").to_owned())
+        .collect()
 }
 
 /// Volumes that were plugged into machine and instance by a request need no restart, whatever the settings say: what an
@@ -120,12 +143,27 @@ mod tests {
         let vm = json!({
             "metadata": {"name": "web", "namespace": "vms", "uid": "u", "generation": 2}, "spec": {"template": {}},
         });
-        let name = record(&vm, &Requests::new(script.client())).await.unwrap();
+        let requests = Requests::new(script.client());
+        let name = record(&vm, &requests).await.unwrap();
         assert_eq!(name, "revision-start-vm-u-2");
+        forget_earlier(&vm, &requests).await.unwrap();
         let calls = script.finish();
         assert_eq!(calls[0].body["data"], json!({"spec": {"template": {}}}));
         assert_eq!(calls[0].body["revision"], 2);
         assert_eq!(calls[2].body["preconditions"]["uid"], "r-1");
+    }
+
+    #[test]
+    fn volumes_whose_content_is_to_move_are_known() {
+        let volumes = |claim: &str| {
+            json!({"volumes": [
+                {"name": "root", "persistentVolumeClaim": {"claimName": claim}}, {"name": "seed", "cloudInitNoCloud": {}},
+            ]})
+        };
+        let vm = |strategy: &str, claim: &str| json!({"spec": {"updateVolumesStrategy": strategy, "template": {"spec": volumes(claim)}}});
+        assert_eq!(to_be_moved(&vm("Migration", "new"), &volumes("old")), ["root"]);
+        assert!(to_be_moved(&vm("Migration", "old"), &volumes("old")).is_empty());
+        assert!(to_be_moved(&vm("Replacement", "new"), &volumes("old")).is_empty());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::Patience;
 use crate::schedule::node::{NOT_READY, UNREACHABLE};
 
 /// An operator says that nothing runs on a node any more.
-const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+pub(crate) const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 /// Effects of the taints of a node that is not well.
 const EFFECTS: [&str; 2] = ["NoSchedule", "NoExecute"];
 
@@ -17,6 +17,8 @@ const EFFECTS: [&str; 2] = ["NoSchedule", "NoExecute"];
 pub(super) struct Observed<'o> {
     /// Its condition `Ready`.
     pub(super) ready: Option<&'o NodeCondition>,
+    /// An operator says that nothing runs there any more.
+    pub(super) told: bool,
     /// What keeps machines away.
     pub(super) taints: &'o [Taint],
     /// After so many seconds without a renewed lease its machines have ended; nothing if it cannot promise that.
@@ -42,6 +44,11 @@ pub(super) struct Decision {
     pub(super) look_again: Option<Duration>,
 }
 
+/// Whether an operator says that nothing runs on a node any more.
+pub(super) fn is_given_up(taints: &[Taint]) -> bool {
+    taints.iter().any(|it| it.key == OUT_OF_SERVICE)
+}
+
 /// Decides about a node.
 pub(super) fn decide(observed: &Observed<'_>, patience: Patience) -> Decision {
     let silence = observed.silence;
@@ -54,11 +61,10 @@ pub(super) fn decide(observed: &Observed<'_>, patience: Patience) -> Decision {
         (false, Some("False")) => Some(NOT_READY),
         _ => None,
     };
-    let told = observed.taints.iter().any(|it| it.key == OUT_OF_SERVICE);
     let promised = observed
         .fence
         .map(|it| Duration::from_secs(it).max(patience.grace) + patience.margin);
-    let ended = lost && (told || promised.is_some_and(|it| silence >= it));
+    let ended = lost && (observed.told || promised.is_some_and(|it| silence >= it));
     let next = match (lost, promised) {
         (false, _) => Some(patience.grace - silence),
         (true, Some(promised)) if !ended => Some(promised - silence),
@@ -259,6 +265,7 @@ mod tests {
                 })
                 .collect();
             let observed = Observed {
+                told: is_given_up(&taints),
                 ready: ready.as_ref(),
                 taints: &taints,
                 fence,

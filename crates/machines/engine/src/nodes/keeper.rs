@@ -15,12 +15,12 @@ use k8s_openapi::api::core::v1::{Node, ObjectReference, Taint};
 use kube::api::Api;
 use serde_json::{Value, json};
 
-use super::decide::{Decision, Observed, decide};
+use super::decide::{Decision, OUT_OF_SERVICE, Observed, decide, is_given_up};
 use super::{Heard, Patience};
 use crate::conditions::written;
 use crate::objects::{about, items, locked, moment, ours, path, text};
+use crate::schedule::ground::Ground;
 use crate::schedule::node::{NOT_READY, UNREACHABLE};
-use crate::schedule::scheduler::Ground;
 
 /// Upstream's word for a node that is not heard of.
 const UNRESPONSIVE: &str = "NodeUnresponsive";
@@ -78,7 +78,16 @@ impl Keeper {
         }
         if decision.lost {
             for key in &machines {
-                self.lose(name, key, decision.release).await?;
+                self.lose(name, key, node.is_some(), decision.release).await?;
+            }
+            let left = |key: &&ObjectKey| {
+                self.ground
+                    .instances
+                    .get(key)
+                    .is_some_and(|it| !it.target.is_empty())
+            };
+            if decision.release && machines.iter().any(|key| left(&key)) {
+                return Ok(Outcome::Again(self.patience.margin));
             }
         }
         Ok(decision.look_again.map_or(Outcome::Done, Outcome::Again))
@@ -96,7 +105,12 @@ impl Keeper {
         };
         let conditions = node.and_then(|it| it.status.as_ref()?.conditions.as_ref());
         let taints = node.and_then(|it| it.spec.as_ref()?.taints.as_deref());
+        let told = match node {
+            Some(_) => is_given_up(taints.unwrap_or_default()),
+            None => self.heard.told(name),
+        };
         let observed = Observed {
+            told,
             ready: conditions.and_then(|it| it.iter().find(|it| it.type_ == "Ready")),
             taints: taints.unwrap_or_default(),
             fence,
@@ -104,7 +118,7 @@ impl Keeper {
             has_machines,
         };
         let decision = decide(&observed, self.patience);
-        self.heard.remember(name, fence, decision.lost);
+        self.heard.remember(name, fence, decision.lost, told);
         decision
     }
 
@@ -178,7 +192,7 @@ impl Keeper {
     }
 
     /// Says of an instance that its node is lost, or lets it go from there.
-    async fn lose(&self, node: &str, key: &ObjectKey, release: bool) -> Result<(), Failure> {
+    async fn lose(&self, node: &str, key: &ObjectKey, exists: bool, release: bool) -> Result<(), Failure> {
         let requests = Requests::new(self.clients.of(&key.workspace));
         let place = path(&VIRTUAL_MACHINE_INSTANCE, &key.namespace, &key.name);
         let Some(vmi) = requests.get(&place).await? else {
@@ -188,10 +202,16 @@ impl Keeper {
         if text(&vmi, "/status/nodeName") != node || ended {
             return Ok(());
         }
+        // The guest may have arrived where it was sent to: who is there knows, or must have ended as well.
+        let elsewhere = on_its_way(&vmi).filter(|it| !self.heard.has_ended(it, self.patience));
+        let release = release && elsewhere.is_none();
         let now = moment(Timestamp::now());
         let patch = match release {
             true => Some(released(&vmi, node, &now)),
-            false => unreachable(&vmi, node, &now),
+            false => {
+                let next = next_step(node, self.heard.promised(node).is_some(), exists);
+                unreachable(&vmi, next, &now)
+            }
         };
         let Some(patch) = patch else {
             return Ok(());
@@ -207,6 +227,14 @@ impl Keeper {
         }
         Ok(())
     }
+}
+
+/// The node to which an instance is being sent.
+fn on_its_way(vmi: &Value) -> Option<&str> {
+    let state = &vmi["status"]["migrationState"];
+    let sent = !state["startTimestamp"].is_null() && state["endTimestamp"].is_null();
+    let target = text(state, "/targetNode");
+    (sent && !target.is_empty()).then_some(target)
 }
 
 /// The taints of a node with other signs of how it is.
@@ -226,9 +254,25 @@ fn conditions(vmi: &Value, ready: &Condition, now: &str) -> Vec<Value> {
     others.cloned().chain([written(ready, &[vmi], now)]).collect()
 }
 
+/// What happens to an instance of a lost node, or what an operator has to do first.
+fn next_step(node: &str, promised: bool, exists: bool) -> String {
+    match (promised, exists) {
+        (true, _) => {
+            format!("node {node} is not heard of; the machine starts elsewhere when it has ended there")
+        }
+        (false, true) => format!(
+            "node {node} is not heard of, and the machine may still run there; when the host is off, taint the node \
+             {OUT_OF_SERVICE}=nodeshutdown:NoExecute"
+        ),
+        (false, false) => format!(
+            "node {node} is not heard of and not known any more, and the machine may still run there; when the host is off, create a \
+             Node of that name with the taint {OUT_OF_SERVICE}=nodeshutdown:NoExecute"
+        ),
+    }
+}
+
 /// Nobody knows how an instance is, so that nobody should be sent there. Nothing if it says so already.
-fn unreachable(vmi: &Value, node: &str, now: &str) -> Option<Value> {
-    let message = format!("node {node} is not heard of");
+fn unreachable(vmi: &Value, message: String, now: &str) -> Option<Value> {
     let ready = Condition::fails("Ready", "NodeUnreachable", message);
     let conditions = conditions(vmi, &ready, now);
     let says =

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use fairway_controller::glimpse::Kept;
-use k8s_openapi::api::core::v1::{Affinity, PodAffinityTerm};
+use k8s_openapi::api::core::v1::{Affinity, NodeSelector, PodAffinityTerm};
 use kube::api::ObjectMeta;
 use serde::Deserialize;
 
-use super::labels::Labels;
+use super::labels::{Labels, picks_node};
 use super::needs::{Amounts, Domain};
+use super::node::Node;
 use crate::wake::glimpse::{WireMeta, WireVolume, claims};
 
 /// What is kept of an instance.
@@ -34,6 +35,27 @@ pub(crate) struct Instance {
     pub(crate) avoids: Vec<PodAffinityTerm>,
     /// Its disks, by their claims.
     pub(crate) disks: Box<[Box<str>]>,
+    /// What it asks of the labels of its node; nothing if it does not care, as most.
+    pub(crate) wants: Option<Box<Wants>>,
+}
+
+/// What an instance asks of the labels of its node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Wants {
+    selector: Labels,
+    required: Option<NodeSelector>,
+}
+
+impl Wants {
+    /// Whether a node has that.
+    pub(crate) fn holds(&self, node: &Node) -> bool {
+        let has = |(key, value): (&String, &String)| node.labels.get(key) == Some(value);
+        let named = self.required.as_ref().is_none_or(|it| {
+            let mut terms = it.node_selector_terms.iter();
+            terms.any(|term| picks_node(term, &node.name, &node.labels))
+        });
+        self.selector.iter().all(has) && named
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -49,8 +71,10 @@ pub(crate) struct Wire<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
+#[serde(rename_all = "camelCase")]
 struct WireSpec<'a> {
     domain: Domain,
+    node_selector: Option<Labels>,
     affinity: Option<Affinity>,
     #[serde(borrow)]
     volumes: Option<Vec<WireVolume<'a>>>,
@@ -88,6 +112,11 @@ impl Kept for Instance {
             .as_ref()
             .and_then(|it| it.pod_anti_affinity.as_ref());
         let avoids = away.and_then(|it| it.required_during_scheduling_ignored_during_execution.clone());
+        let near = spec.affinity.as_ref().and_then(|it| it.node_affinity.as_ref());
+        let wants = Wants {
+            selector: spec.node_selector.clone().unwrap_or_default(),
+            required: near.and_then(|it| it.required_during_scheduling_ignored_during_execution.clone()),
+        };
         let moving = status
             .migration_state
             .as_ref()
@@ -103,6 +132,7 @@ impl Kept for Instance {
             amounts: spec.domain.amounts(),
             avoids: avoids.unwrap_or_default(),
             disks: claims(spec.volumes.iter().flatten()),
+            wants: (wants != Wants::default()).then(|| Box::new(wants)),
         };
         (wire.metadata.meta(), instance)
     }

@@ -105,8 +105,11 @@ fn refusals(needs: &Needs, node: &Node, world: &World<'_>, neighbourhood: &Neigh
             taint.key
         )];
     }
-    if needs.excluded.contains(&node.name) || !wants(needs, node) {
+    if !wants(needs, node) {
         return one("node(s) didn't match Pod's node affinity/selector");
+    }
+    if needs.excluded.contains(&node.name) {
+        return one("node(s) didn't match pod anti-affinity rules");
     }
     let short = needs
         .amounts

@@ -3,136 +3,25 @@
 //! One instance is placed at a time, so that no room is given away twice; what was placed counts before a watch has seen
 //! it. Who cannot be placed is looked at again when a node, another instance or one of its disks changes.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_api::kubevirt::{DATA_VOLUME, VIRTUAL_MACHINE_INSTANCE};
-use fairway_controller::cache::Cache;
 use fairway_controller::events::{Happening, Recorder, Severity};
 use fairway_controller::{Clients, Failure, ObjectKey, Outcome, Reconcile, Requests};
 use fairway_machines_plan::phase::Phase;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{NodeSelector, PodAffinityTerm};
+use k8s_openapi::api::core::v1::NodeSelector;
 use serde_json::Value;
 
-use super::instance::Instance;
-use super::labels::Labels;
-use super::needs::{Amounts, Needs};
-use super::neighbours::Neighbour;
-use super::node::Node;
-use super::place::{Placement, World, place};
+use super::ground::Ground;
+use super::needs::Needs;
+use super::place::Placement;
 use super::unplaced::{Disk, Standing, patch, standing};
 use crate::objects::{about, claim, is_leaving, items, moment, ours, path, read, text};
 
 /// How soon to look again while lists are not complete.
 const UNTIL_SYNCED: Duration = Duration::from_millis(20);
-
-/// What the scheduler knows of all workspaces.
-pub(crate) struct Ground {
-    /// Nodes.
-    pub(crate) nodes: Cache<Node>,
-    /// Instances.
-    pub(crate) instances: Cache<Instance>,
-    assumed: Mutex<HashMap<ObjectKey, Assumed>>,
-    waiting: Mutex<BTreeSet<ObjectKey>>,
-}
-
-/// A node that an instance was given, which the watch of instances may not have seen.
-struct Assumed {
-    uid: Box<str>,
-    node: String,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Ground {
-    pub(crate) fn new(nodes: Cache<Node>, instances: Cache<Instance>) -> Self {
-        Self {
-            nodes,
-            instances,
-            assumed: Mutex::default(),
-            waiting: Mutex::default(),
-        }
-    }
-
-    /// Instances that wait, of which `whom` are wanted.
-    pub(crate) fn waiting(&self, whom: impl Fn(&ObjectKey) -> bool) -> Vec<ObjectKey> {
-        lock(&self.waiting)
-            .iter()
-            .filter(|it| whom(it))
-            .cloned()
-            .collect()
-    }
-
-    fn is_synced(&self) -> bool {
-        self.nodes.is_synced() && self.instances.is_synced()
-    }
-
-    /// All instances and the nodes that they take something of.
-    fn placed(&self) -> Vec<(ObjectKey, Arc<Instance>, Vec<String>)> {
-        let mut assumed = lock(&self.assumed);
-        let mut placed = Vec::new();
-        for (key, instance) in self.instances.all() {
-            let mut nodes = Vec::new();
-            if !instance.node.is_empty() {
-                assumed.remove(&key);
-                nodes.push(instance.node.to_string());
-            } else if let Some(given) = assumed.get(&key).filter(|it| it.uid == instance.uid) {
-                nodes.push(given.node.clone());
-            }
-            if !instance.target.is_empty() && *instance.target != *instance.node {
-                nodes.push(instance.target.to_string());
-            }
-            if !instance.ended && !nodes.is_empty() {
-                placed.push((key, instance, nodes));
-            }
-        }
-        placed
-    }
-
-    /// Chooses a node for an instance.
-    pub(crate) fn choose(
-        &self,
-        key: &ObjectKey,
-        needs: &Needs,
-        namespaces: &BTreeMap<String, Labels>,
-    ) -> Placement {
-        let nodes: Vec<Arc<Node>> = self.nodes.all().into_iter().map(|(_, node)| node).collect();
-        let mut used: BTreeMap<String, Amounts> = BTreeMap::new();
-        let mut neighbours = Vec::new();
-        for (other, instance, places) in self.placed() {
-            // Who moves is no neighbour of itself, but what it has it has.
-            let is_itself = other == *key;
-            for node in places {
-                let used = used.entry(node.clone()).or_default();
-                for (resource, amount) in &instance.amounts {
-                    *used.entry(resource.clone()).or_default() += amount;
-                }
-                if other.workspace == key.workspace && !is_itself {
-                    neighbours.push(Neighbour {
-                        namespace: other.namespace.clone(),
-                        labels: instance.labels.clone(),
-                        node,
-                        leaving: instance.leaving,
-                        avoids: instance.avoids.clone(),
-                    });
-                }
-            }
-        }
-        place(
-            needs,
-            &World {
-                nodes: &nodes,
-                used: &used,
-                neighbours: &neighbours,
-                namespaces,
-            },
-        )
-    }
-}
 
 /// Places instances.
 pub(crate) struct Scheduler {
@@ -164,16 +53,10 @@ impl Scheduler {
             }
         }
         if let Standing::Placed(Placement::Node(node)) = &standing {
-            let uid = Box::from(text(vmi, "/metadata/uid"));
-            let node = node.clone();
-            lock(&self.ground.assumed).insert(key.clone(), Assumed { uid, node });
+            self.ground.assume(key, vmi, node);
         }
         let waits = !matches!(standing, Standing::Leaves | Standing::Placed(Placement::Node(_)));
-        let mut waiting = lock(&self.ground.waiting);
-        match waits {
-            true => waiting.insert(key.clone()),
-            false => waiting.remove(key),
-        };
+        self.ground.set_waiting(key, waits);
         Ok(Outcome::Done)
     }
 
@@ -191,30 +74,8 @@ impl Scheduler {
                 return Ok(Placement::None(why));
             }
         };
-        let namespaces = self.namespaces(key, &needs, requests).await?;
+        let namespaces = self.ground.namespaces(key, &needs, requests).await?;
         Ok(self.ground.choose(key, &needs, &namespaces))
-    }
-
-    /// The labels of namespaces, if anybody asks for them.
-    async fn namespaces(
-        &self,
-        key: &ObjectKey,
-        needs: &Needs,
-        requests: &Requests,
-    ) -> Result<BTreeMap<String, Labels>, Failure> {
-        let asks = |term: &PodAffinityTerm| term.namespace_selector.is_some();
-        let neighbours = self.ground.instances.of_workspace(&key.workspace);
-        let asked = needs.terms().any(asks) || neighbours.iter().any(|(_, it)| it.avoids.iter().any(asks));
-        if !asked {
-            return Ok(BTreeMap::new());
-        }
-        let all = requests.list("/api/v1/namespaces").await?;
-        let labels =
-            |it: &Value| serde_json::from_value(it["metadata"]["labels"].clone()).unwrap_or_default();
-        Ok(all
-            .iter()
-            .map(|it| (text(it, "/metadata/name").to_owned(), labels(it)))
-            .collect())
     }
 
     async fn tell(&self, key: &ObjectKey, vmi: &Value, standing: &Standing) {
@@ -251,7 +112,7 @@ impl Reconcile<ObjectKey> for Scheduler {
             text(it, "/status/nodeName").is_empty() && (!ended || is_leaving(it))
         });
         let Some(vmi) = unplaced else {
-            lock(&self.ground.waiting).remove(key);
+            self.ground.set_waiting(key, false);
             return Ok(Outcome::Done);
         };
         if !self.ground.is_synced() {
@@ -298,6 +159,29 @@ pub(crate) async fn disks(
         }
     }
     Ok((disks, volumes))
+}
+
+/// Where those volumes of an instance are that do not move along with it.
+pub(crate) async fn volumes_elsewhere(
+    vmi: &Value,
+    requests: &Requests,
+) -> Result<Vec<NodeSelector>, Failure> {
+    let namespace = text(vmi, "/metadata/namespace");
+    let mut found = Vec::new();
+    for volume in items(vmi, "/spec/volumes") {
+        let names = ["/dataVolume/name", "/persistentVolumeClaim/claimName"].map(|it| text(volume, it));
+        let Some(name) = names.into_iter().find(|it| !it.is_empty()) else {
+            continue;
+        };
+        let claim = read(requests, &claim(namespace, name)).await?.unwrap_or_default();
+        let bound = text(&claim, "/spec/volumeName");
+        let bound = read(requests, &format!("/api/v1/persistentvolumes/{bound}")).await?;
+        // A disk that is on the node itself is copied to where the machine goes.
+        let fixed = bound.filter(|it| !it["spec"]["local"].is_object());
+        let at = fixed.map(|it| it["spec"]["nodeAffinity"]["required"].clone());
+        found.extend(at.and_then(|it| serde_json::from_value(it).ok()));
+    }
+    Ok(found)
 }
 
 fn judge(name: &str, data_volume: Option<&Value>, claim: Option<&Value>) -> Disk {

@@ -112,9 +112,11 @@ pub(crate) fn patch(vmi: &Value, standing: &Standing, has_disks: bool, now: &str
     ));
     conditions.sort_by(|a, b| a.kind.cmp(&b.kind));
     let conditions: Vec<Value> = conditions.iter().map(|it| written(it, &[vmi], now)).collect();
+    // An instance goes forward only.
+    let phase = before.max(phase);
     let mut status = json!({
         "phase": phase.word(),
-        "phaseTransitionTimestamps": transitions(vmi, before.max(phase), now),
+        "phaseTransitionTimestamps": transitions(vmi, phase, now),
         "conditions": conditions,
     });
     let mut metadata = json!({});
@@ -279,6 +281,19 @@ mod tests {
             &expect![[
                 r#"Failed Ready=False(GuestNotRunning) by Pending,Failed finalizers ["kubevirt.io/virtualMachineControllerFinalize"]"#
             ]],
+        );
+    }
+
+    #[test]
+    fn an_instance_goes_forward_only() {
+        let scheduling = vmi(json!({"phase": "Scheduling", "phaseTransitionTimestamps": [
+            {"phase": "Pending", "phaseTransitionTimestamp": "t0"}, {"phase": "Scheduling", "phaseTransitionTimestamp": "t0"},
+        ]}));
+        check(
+            &scheduling,
+            &Standing::Waits,
+            false,
+            &expect!["Scheduling Ready=False(GuestNotRunning) by Pending,Scheduling"],
         );
     }
 

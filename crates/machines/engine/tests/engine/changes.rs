@@ -248,3 +248,32 @@ async fn a_rollout_strategy_may_keep_all_changes_for_the_next_start() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn volumes_whose_content_cannot_move_are_told_of() {
+    everywhere(|world| async move {
+        world.fill("old", "n1").await;
+        world.fill("new", "n1").await;
+        let on = |claim: &str| {
+            let mut change = template(json!({
+                "volumes": [{"name": "root", "persistentVolumeClaim": {"claimName": claim}}],
+            }));
+            change["spec"]["updateVolumesStrategy"] = json!("Migration");
+            change
+        };
+        world.machine("web", on("old")).await;
+        world.shows("web", "Running").await;
+        world.sync("web", on("new")).await;
+        let vm = world
+            .until("web", "told of", |it| condition(it, "Failure").is_some())
+            .await;
+        let (_, reason, message) = condition(&vm, "Failure").unwrap();
+        assert_eq!(reason, "VolumesUpdateError");
+        assert!(message.contains("the content of root is not copied"), "{message}");
+        assert!(condition(&vm, "RestartRequired").is_some());
+        a_while().await;
+        assert_eq!(world.host.starts("web"), 1, "nobody starts it with empty disks");
+        world.end().await;
+    })
+    .await;
+}

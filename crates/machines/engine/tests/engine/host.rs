@@ -134,6 +134,9 @@ async fn work(clients: Clients, state: Arc<Mutex<State>>) {
 /// What a node writes next.
 fn next(vmi: &Value, state: &mut State) -> Option<Value> {
     let node = vmi["status"]["nodeName"].as_str()?;
+    if let Some(step) = moved(vmi, node, state) {
+        return Some(step);
+    }
     if !state.nodes.contains(node) {
         return None;
     }
@@ -165,6 +168,46 @@ fn next(vmi: &Value, state: &mut State) -> Option<Value> {
         }
         ("Running", Manner::Crash) => Some(ended(vmi, "Failed", json!({}))),
         _ => None,
+    }
+}
+
+/// What the nodes write next while an instance moves.
+fn moved(vmi: &Value, source: &str, state: &State) -> Option<Value> {
+    let moving = &vmi["status"]["migrationState"];
+    let target = moving["targetNode"].as_str()?;
+    let said = |field: &str| !moving[field].is_null();
+    if said("endTimestamp") {
+        return None;
+    }
+    let manner = state.manners.get(vmi["metadata"]["name"].as_str()?).copied();
+    let version = vmi["metadata"]["resourceVersion"].clone();
+    let says = |change: Value| {
+        Some(json!({"metadata": {"resourceVersion": version}, "status": {"migrationState": change}}))
+    };
+    let time = "2026-01-01T00:00:01Z";
+    let (at_source, at_target) = (state.nodes.contains(source), state.nodes.contains(target));
+    // A target ends what nobody sends any more.
+    if (at_source || at_target) && moving["abortRequested"] == true {
+        return says(json!({
+            "failed": true, "completed": true, "endTimestamp": time, "abortStatus": "Succeeded",
+            "failureReason": "Live migration aborted",
+        }));
+    }
+    match () {
+        () if at_target && !said("targetNodeAddress") => says(json!({"targetNodeAddress": "192.0.2.1"})),
+        () if at_source && said("targetNodeAddress") && !said("startTimestamp") => {
+            says(json!({"startTimestamp": time}))
+        }
+        () if at_target && said("startTimestamp") && manner != Some(Manner::Hang) => Some(json!({
+            "metadata": {"resourceVersion": version, "labels": {"kubevirt.io/nodeName": target}},
+            "status": {
+                "nodeName": target,
+                "migrationState": {
+                    "completed": true, "endTimestamp": time, "targetNodeDomainReadyTimestamp": time,
+                },
+            },
+        })),
+        () => None,
     }
 }
 

@@ -8,10 +8,13 @@
 )]
 
 mod changes;
+mod cost;
 mod deletion;
 mod disks;
 mod harness;
 mod host;
+mod installations;
+mod migrations;
 mod nodes;
 mod placement;
 mod sizes;

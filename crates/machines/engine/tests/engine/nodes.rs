@@ -6,6 +6,7 @@ use fairway_machines_engine::Patience;
 use serde_json::{Value, json};
 
 use crate::harness::{At, World, a_while, condition, until};
+use crate::host::Manner;
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 
@@ -112,7 +113,12 @@ async fn without_a_promise_only_an_operator_lets_machines_go() {
         world.host.lose("n1");
         world.node("n1", "lost", |it| is_tainted(it, UNREACHABLE)).await;
         let unready = |it: &Value| condition(it, "Ready").is_some_and(|it| it.1 == "NodeUnreachable");
-        world.until_instance("web", "not ready", unready).await;
+        let vmi = world.until_instance("web", "not ready", unready).await;
+        let (_, _, next) = condition(&vmi, "Ready").unwrap();
+        assert!(
+            next.contains("taint the node node.kubernetes.io/out-of-service"),
+            "{next}"
+        );
         world
             .until("web", "not ready", |it| it["status"]["ready"] != true)
             .await;
@@ -158,4 +164,64 @@ async fn a_node_that_is_taken_away_keeps_its_promise() {
     let after = world.runs_anew("web", &before).await;
     assert_eq!(after["status"]["nodeName"], "n2");
     world.end().await;
+}
+
+const MIGRATIONS: &str = "/apis/kubevirt.io/v1/namespaces/vms/virtualmachineinstancemigrations";
+
+/// A machine on `n1` that is sent to `n2`, and never arrives.
+async fn on_its_way(at: At) -> World {
+    let world = world(at).await;
+    world.join_with_lease("n1", Some("1")).await;
+    world.machine("web", json!({})).await;
+    world.shows("web", "Running").await;
+    world.join_with_lease("n2", Some("1")).await;
+    world.host.manner("web", Manner::Hang);
+    let migration = json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstanceMigration", "metadata": {"name": "go"}, "spec": {"vmiName": "web"}});
+    world.create(MIGRATIONS, migration).await;
+    let path = format!("{MIGRATIONS}/go");
+    until(&world.api, &path, "on its way", |it| {
+        it["status"]["phase"] == "Running"
+    })
+    .await;
+    world
+}
+
+#[tokio::test]
+async fn a_target_that_is_lost_ends_the_migration_when_nothing_can_run_there() {
+    for at in [At::Root, At::Workspace] {
+        let world = on_its_way(at).await;
+        world.host.lose("n2");
+        let lost = until(&world.api, &format!("{MIGRATIONS}/go"), "failed", |it| {
+            it["status"]["migrationState"]["failed"] == true
+        })
+        .await;
+        assert_eq!(
+            lost["status"]["migrationState"]["failureReason"],
+            "Target node was lost during the migration"
+        );
+        let vmi = world.vmi("web").await;
+        assert_eq!(
+            vmi["status"]["nodeName"], "n1",
+            "what becomes of it its source knows"
+        );
+        assert_eq!(world.host.starts("web"), 1);
+        world.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_source_that_is_lost_lets_its_machine_go_when_the_target_has_ended_too() {
+    for at in [At::Root, At::Workspace] {
+        let world = on_its_way(at).await;
+        let before = world.vmi("web").await;
+        world.host.lose("n1");
+        // The target says that it has nothing; then it may start anew.
+        let given_up = |it: &Value| it["status"]["migrationState"]["failed"] == true;
+        world.until_instance("web", "given up", given_up).await;
+        world.host.manner("web", Manner::Well);
+        let after = world.runs_anew("web", &before).await;
+        assert_eq!(after["status"]["nodeName"], "n2");
+        assert_eq!(world.host.starts("web"), 2);
+        world.end().await;
+    }
 }

@@ -171,6 +171,7 @@ async fn a_guest_that_crashes_is_started_later_and_later() {
         world.host.manner("web", Manner::Well);
         world.patch_status("web", due).await;
         let vm = world.shows("web", "Running").await;
+        // Its host says that it has run since long ago.
         assert!(vm["status"]["startFailure"].is_null());
         world.end().await;
     })

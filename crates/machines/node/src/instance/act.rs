@@ -99,10 +99,13 @@ impl Runner {
             Err(obstacle) => return self.fail(obstacle),
         };
         let program = self.context.host.program();
-        let launch = match launch(program, self.home.path(), &self.plan, &host, &layout) {
+        let mut launch = match launch(program, self.home.path(), &self.plan, &host, &layout) {
             Ok(launch) => launch,
             Err(error) => return self.fail(Obstacle::Start(error.to_string())),
         };
+        if let Some(fencing) = &self.context.fencing {
+            launch.starter = fencing.starter(&self.context.directory);
+        }
         // Written down before there is a process: one that is found has a record beside it.
         self.home.record.ended = None;
         self.home.record.built = Some(Built {
@@ -110,6 +113,7 @@ impl Runner {
             layout,
             sockets: self.plan.cpu.sockets,
             started_memory: self.plan.memory.guest,
+            memory: self.plan.memory.guest,
             volumes: self.volumes.clone(),
         });
         if let Err(error) = self.home.save() {

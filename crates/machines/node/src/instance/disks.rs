@@ -74,6 +74,11 @@ pub(crate) struct Preparing<'a> {
 }
 
 impl Preparing<'_> {
+    /// What this node keeps of machines: the machine's directory is one of several in a directory of it.
+    pub(crate) fn machines(&self) -> &Path {
+        self.directory.ancestors().nth(2).unwrap_or(self.directory)
+    }
+
     /// Makes the disks of a machine ready.
     pub(crate) async fn all(&self) -> Result<Prepared, NotReady> {
         let mut prepared = Prepared::default();
@@ -103,8 +108,27 @@ impl Preparing<'_> {
         Ok(prepared)
     }
 
+    /// Makes one disk ready, which comes while the machine runs.
+    pub(crate) async fn single(&self, disk: &DiskPlan) -> Result<Prepared, NotReady> {
+        let mut prepared = Prepared::default();
+        let claim = match claim_of(&disk.source) {
+            None => None,
+            Some(name) => Some(self.claim(name).await?),
+        };
+        if let Some(claim) = claim.as_ref().filter(|it| it.place.is_none()) {
+            let name = claim.object["metadata"]["name"].as_str().unwrap_or_default();
+            return Err(NotReady::Unbound(vec![name.to_owned()]));
+        }
+        let objects = match is_files(&disk.source) {
+            true => self.objects().await?,
+            false => Objects::default(),
+        };
+        self.one(disk, claim, &objects, &mut prepared).await?;
+        Ok(prepared)
+    }
+
     async fn claim(&self, name: &str) -> Result<Claim, NotReady> {
-        match claims::find(self.api, self.key, name).await {
+        match claims::find(self.api, self.key, name, self.machines()).await {
             Ok(Some(claim)) => Ok(claim),
             Ok(None) => Err(Obstacle::NoClaim(name.to_owned()).into()),
             Err(error) => Err(Obstacle::Start(error.to_string()).into()),
@@ -256,6 +280,17 @@ impl Preparing<'_> {
         let files = files.map_err(|error| Obstacle::Seed(error.to_string()))?;
         let image = iso::write(&files.label, &files.files);
         image.map_err(|error| Obstacle::Seed(format!("volume {:?}: {error}", disk.name)).into())
+    }
+}
+
+/// What is in the way, in a sentence.
+pub(crate) fn sentence(obstacle: &Obstacle) -> String {
+    match obstacle {
+        Obstacle::NoClaim(name) => format!("PVC {name} does not exist; create it, or correct its name"),
+        Obstacle::ErrImagePull(why)
+        | Obstacle::ImagePullBackOff(why)
+        | Obstacle::Seed(why)
+        | Obstacle::Start(why) => why.clone(),
     }
 }
 

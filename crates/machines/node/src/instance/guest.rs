@@ -15,6 +15,8 @@ use super::input::Input;
 const SOON: Duration = Duration::from_secs(1);
 /// The longest time between two such attempts.
 const LATER: Duration = Duration::from_secs(15);
+/// How long a guest is left alone after its agent answered for the first time: it is still starting, and what it is asked it does instead.
+const SETTLE: Duration = Duration::from_secs(2);
 /// How often a guest that has just come up is asked: addresses come late.
 const YOUNG: Duration = Duration::from_secs(5);
 /// How many times that is.
@@ -33,11 +35,19 @@ pub(crate) struct Guest {
     pub(crate) version: String,
 }
 
-/// Asks the agent until nobody listens any more. It is told that the guest answers, and what.
-pub(crate) async fn follow(agent: Agent, listener: mpsc::Sender<Input>) {
+/// Asks the agent until nobody listens any more. It is told that the guest answers, and what. One that is starting is left to that for
+/// a moment.
+pub(crate) async fn follow(agent: Agent, listener: mpsc::Sender<Input>, mut is_starting: bool) {
     let mut pause = SOON;
     let mut rounds = 0;
     loop {
+        if is_starting && agent.ping().await.is_ok() {
+            is_starting = false;
+            if listener.send(Input::Guest(Box::default())).await.is_err() {
+                return;
+            }
+            tokio::time::sleep(SETTLE).await;
+        }
         match ask(&agent).await {
             Some(guest) => {
                 if listener.send(Input::Guest(Box::new(guest))).await.is_err() {

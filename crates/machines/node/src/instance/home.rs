@@ -83,8 +83,9 @@ pub(crate) struct Built {
     pub(crate) layout: Layout,
     /// Sockets that have processors in them.
     pub(crate) sockets: u32,
-    /// Bytes of memory that it was started with.
+    /// Bytes of memory that it was started with, and those that it was last told to have.
     pub(crate) started_memory: u64,
+    pub(crate) memory: u64,
     /// What was found about its disks.
     #[serde(default)]
     pub(crate) volumes: BTreeMap<String, VolumeFacts>,

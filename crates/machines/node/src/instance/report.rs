@@ -32,20 +32,32 @@ impl Runner {
         if patch.as_object().is_some_and(serde_json::Map::is_empty) {
             return;
         }
+        let is_leaving = lets_go && self.vmi.metadata.finalizers.len() == 1;
+        if self.write(patch).await {
+            self.is_gone |= is_leaving;
+            self.tell_of(before, decision).await;
+        }
+    }
+
+    /// Writes something about the instance, as it was last seen; whether it is written.
+    pub(crate) async fn write(&mut self, mut patch: Value) -> bool {
         patch["metadata"]["uid"] = self.uid.as_str().into();
         patch["metadata"]["resourceVersion"] = self.object["metadata"]["resourceVersion"].clone();
-        let api = self.context.api(&self.key);
         let path = format!("{}?fieldManager={}", paths::instance(&self.key), crate::COMPONENT);
-        match api.merge(&path, &patch).await {
+        match self.context.api(&self.key).merge(&path, &patch).await {
             Ok(Some(object)) => {
                 self.write_failures = 0;
-                let is_leaving = lets_go && self.vmi.metadata.finalizers.len() == 1;
                 self.take_written(object);
-                self.is_gone |= is_leaving;
-                self.tell_of(before, decision).await;
+                true
             }
-            Ok(None) => self.is_gone = true,
-            Err(failure) => self.not_written(&failure).await,
+            Ok(None) => {
+                self.is_gone = true;
+                false
+            }
+            Err(failure) => {
+                self.not_written(&failure).await;
+                false
+            }
         }
     }
 

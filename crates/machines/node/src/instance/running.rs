@@ -1,6 +1,8 @@
 //! A machine that runs, in the hands of its task: connections, and what was last seen of it.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use fairway_machines_plan::argv;
 use fairway_machines_plan::machine::MachinePlan;
@@ -29,6 +31,8 @@ pub(super) struct Running {
     pub(super) state: String,
     pub(super) live: Live,
     pub(super) guest: Option<Guest>,
+    /// The agent answers, for others who want to know.
+    pub(super) answers: Arc<AtomicBool>,
     /// Whoever asks the agent, while its port is open.
     asking: Option<AbortHandle>,
 }
@@ -80,6 +84,7 @@ impl Running {
                 ..Live::default()
             },
             guest: None,
+            answers: Arc::default(),
             asking: None,
             machine,
         };
@@ -89,7 +94,7 @@ impl Running {
             running.set_link(&card.name, false).await?;
         }
         if running.agent_is_open().await {
-            running.open_agent(inputs, tasks);
+            running.ask_agent(inputs, tasks, false);
         }
         Ok(running)
     }
@@ -143,10 +148,20 @@ impl Running {
 
     /// The guest has opened the agent's port.
     pub(super) fn open_agent(&mut self, inputs: &mpsc::Sender<Input>, tasks: &mut JoinSet<()>) {
+        self.ask_agent(inputs, tasks, true);
+    }
+
+    fn ask_agent(&mut self, inputs: &mpsc::Sender<Input>, tasks: &mut JoinSet<()>, is_starting: bool) {
         if self.asking.is_none() {
-            let asking = guest::follow(self.agent.clone(), inputs.clone());
+            let asking = guest::follow(self.agent.clone(), inputs.clone(), is_starting);
             self.asking = Some(tasks.spawn(asking));
         }
+    }
+
+    /// The agent has said something.
+    pub(super) fn heard_of(&mut self, guest: Guest) {
+        self.guest = Some(guest);
+        self.answers.store(true, Ordering::Relaxed);
     }
 
     /// The guest has closed it, or is gone.
@@ -155,6 +170,7 @@ impl Running {
             asking.abort();
         }
         self.guest = None;
+        self.answers.store(false, Ordering::Relaxed);
     }
 
     /// Why the guest does not run, if it does not.

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::guest::Guest;
 
-pub(crate) use volumes::{VolumeFacts, claim_info};
+pub(crate) use volumes::{Hotplug, VolumeFacts, claim_info};
 
 /// A machine as it runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -3,14 +3,13 @@
 use std::net::IpAddr;
 use std::path::Path;
 
+use fairway_machines_plan::node::{FENCE_ANNOTATION, SCHEDULABLE_LABEL};
 use fairway_machines_qemu::accel::Acceleration;
 use serde_json::{Map, Value, json};
 
 use super::{by_type, read};
 use crate::host::Isolation;
 
-/// Machines may be placed here.
-const SCHEDULABLE: &str = "kubevirt.io/schedulable";
 /// How guests run on the node.
 const ACCELERATED: &str = "fairway.dev/Accelerated";
 /// How far machines are kept apart.
@@ -77,6 +76,8 @@ pub(super) struct Facts {
     /// Nothing until the first machine needed to know.
     pub(super) acceleration: Option<Acceleration>,
     pub(super) isolation: Isolation,
+    /// After so many seconds without a renewed lease machines have ended.
+    pub(super) fence: Option<u64>,
     pub(super) is_full: bool,
     pub(super) machine: Machine,
 }
@@ -88,7 +89,7 @@ fn labels(facts: &Facts) -> Map<String, Value> {
         ("kubernetes.io/arch", architecture()),
         ("kubernetes.io/hostname", &facts.name),
         ("kubernetes.io/os", "linux"),
-        (SCHEDULABLE, if facts.has_qemu { "true" } else { "false" }),
+        (SCHEDULABLE_LABEL, if facts.has_qemu { "true" } else { "false" }),
     ];
     let labels = labels
         .into_iter()
@@ -106,18 +107,30 @@ fn architecture() -> &'static str {
 
 /// The Node as it is made.
 pub(super) fn node(facts: &Facts) -> Value {
-    json!({
+    let mut node = json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": {"name": facts.name, "labels": labels(facts)},
-    })
+    });
+    if let Some(seconds) = facts.fence {
+        node["metadata"]["annotations"] = json!({FENCE_ANNOTATION: seconds.to_string()});
+    }
+    node
 }
 
-/// Labels that are not as they should be. Those that people add stay.
-pub(super) fn labels_to_change(found: &Value, facts: &Facts) -> Option<Map<String, Value>> {
+/// Labels and annotations that are not as they should be. Those that people add stay.
+pub(super) fn to_change(found: &Value, facts: &Facts) -> Option<Value> {
     let present = &found["metadata"]["labels"];
-    let mut wanted = labels(facts);
-    wanted.retain(|key, value| present[key.as_str()] != *value);
-    (!wanted.is_empty()).then_some(wanted)
+    let mut labels = labels(facts);
+    labels.retain(|key, value| present[key.as_str()] != *value);
+    let mut change = json!({});
+    if !labels.is_empty() {
+        change["labels"] = labels.into();
+    }
+    let promise = facts.fence.map_or(Value::Null, |it| it.to_string().into());
+    if found["metadata"]["annotations"][FENCE_ANNOTATION] != promise {
+        change["annotations"] = json!({FENCE_ANNOTATION: promise});
+    }
+    (change != json!({})).then_some(change)
 }
 
 /// Whether the Node says otherwise than we would that it is ready.
@@ -266,6 +279,7 @@ mod tests {
             isolation: Isolation {
                 missing: vec!["no cgroup".to_owned()],
             },
+            fence: None,
             is_full: false,
             machine: Machine {
                 processors: 4,
@@ -312,14 +326,24 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_people_stay() {
+    fn what_people_write_stays() {
         let made = node(&facts());
-        assert_eq!(labels_to_change(&made, &facts()), None);
+        assert_eq!(to_change(&made, &facts()), None);
         let mut found = made;
         found["metadata"]["labels"]["zone"] = json!("a");
-        found["metadata"]["labels"][SCHEDULABLE] = json!("false");
-        let wanted = labels_to_change(&found, &facts()).unwrap();
-        assert_eq!(Value::Object(wanted), json!({SCHEDULABLE: "true"}));
+        found["metadata"]["labels"][SCHEDULABLE_LABEL] = json!("false");
+        let change = to_change(&found, &facts()).unwrap();
+        assert_eq!(change, json!({"labels": {SCHEDULABLE_LABEL: "true"}}));
+        let mut fenced = facts();
+        fenced.fence = Some(40);
+        let change = to_change(&node(&facts()), &fenced).unwrap();
+        assert_eq!(change, json!({"annotations": {FENCE_ANNOTATION: "40"}}));
+        let change = to_change(&node(&fenced), &facts()).unwrap();
+        assert_eq!(
+            change,
+            json!({"annotations": {FENCE_ANNOTATION: null}}),
+            "a promise that is not kept is taken back"
+        );
     }
 
     #[test]

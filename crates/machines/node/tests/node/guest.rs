@@ -98,6 +98,7 @@ async fn a_guest_lives() {
     );
 
     reached_through_the_node(&world).await;
+    figures(&world).await;
 
     // The node ends and begins anew: the guest does not notice, and nothing is started twice.
     world.crash().await;
@@ -147,6 +148,55 @@ async fn a_guest_lives() {
     .await;
     assert!(world.plugs.0.lock().unwrap().is_empty());
     world.stop().await;
+}
+
+/// Figures of the instance and of its machine.
+async fn figures(world: &World) {
+    let begun = Instant::now();
+    let mut written = world.node.figures().await;
+    // Guests say how they use their memory a moment after somebody asked.
+    while !written.contains("kubevirt_vmi_memory_usable_bytes{") {
+        assert!(begun.elapsed() < PATIENCE, "{written}");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        written = world.node.figures().await;
+    }
+    let value = |name: &str, with: &str| -> f64 {
+        let is_it = |line: &&str| line.starts_with(&format!("{name}{{")) && line.contains(with);
+        let line = written
+            .lines()
+            .find(is_it)
+            .unwrap_or_else(|| panic!("{name}: {written}"));
+        line.rsplit_once(' ').unwrap().1.parse().unwrap()
+    };
+    assert_eq!(value("kubevirt_vmi_info", "name=\"web\",phase=\"running\""), 1.0);
+    assert_eq!(value("kubevirt_vmi_phase_count", "phase=\"running\""), 1.0);
+    for (name, with, least) in [
+        ("kubevirt_vmi_cpu_usage_seconds_total", "node=\"here\"", 0.5),
+        (
+            "kubevirt_vmi_vcpu_seconds_total",
+            "id=\"0\",state=\"running\"",
+            0.5,
+        ),
+        ("kubevirt_vmi_memory_resident_bytes", "namespace=\"shop\"", 1e7),
+        ("kubevirt_vmi_memory_domain_bytes", "", 268_435_456.0),
+        ("kubevirt_vmi_memory_available_bytes", "", 1e8),
+        ("kubevirt_vm_memory_usage_bytes", "name=\"web\"", 1e6),
+        ("kubevirt_vm_memory_available_bytes", "name=\"web\"", 1e8),
+        (
+            "kubevirt_vmi_storage_read_traffic_bytes_total",
+            "drive=\"root\"",
+            1e6,
+        ),
+        ("kubevirt_vmi_storage_iops_read_total", "drive=\"root\"", 10.0),
+        (
+            "kubevirt_vmi_network_transmit_packets_total",
+            "interface=\"default\"",
+            0.0,
+        ),
+        ("kubevirt_vm_migration_failed_total", "", 0.0),
+    ] {
+        assert!(value(name, with) >= least, "{name}: {}", value(name, with));
+    }
 }
 
 /// Console, screen, agent, and what people ask for.

@@ -8,6 +8,9 @@
     reason = "a test that cannot go on has failed, and one that is skipped says so"
 )]
 
+mod changes;
 mod guest;
+mod moving;
+mod probes;
 mod trouble;
 mod world;

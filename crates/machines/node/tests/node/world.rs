@@ -41,7 +41,7 @@ pub(crate) const INSTANCES: &str = "/apis/kubevirt.io/v1/namespaces/shop/virtual
 /// Two guests at a time would take each other's processor.
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-/// Remembers what was plugged in, and connects nothing.
+/// Remembers what was plugged in, and connects nothing. What machines would serve is served by the test itself.
 #[derive(Debug, Default)]
 pub(crate) struct Plugs(pub(crate) Mutex<Vec<(String, Vec<Card>)>>);
 
@@ -60,7 +60,7 @@ impl Cables for Plugs {
     }
 
     fn address(&self, _: &ObjectKey) -> Option<Ipv4Addr> {
-        None
+        Some(Ipv4Addr::LOCALHOST)
     }
 
     fn fabric(&self) -> Arc<dyn Fabric> {
@@ -88,6 +88,43 @@ pub(crate) struct World {
     _controllers: ShutdownTrigger,
     pub(crate) folder: tempfile::TempDir,
     _turn: tokio::sync::MutexGuard<'static, ()>,
+}
+
+/// Another node.
+pub(crate) struct Neighbour {
+    pub(crate) node: Node,
+    pub(crate) directory: PathBuf,
+    pub(crate) plugs: Arc<Plugs>,
+    running: Option<(ShutdownTrigger, JoinHandle<()>)>,
+}
+
+impl Neighbour {
+    pub(crate) async fn stop(&mut self) {
+        let (end, task) = self.running.take().unwrap();
+        end.shut_down();
+        tokio::time::timeout(PATIENCE, task).await.unwrap().unwrap();
+    }
+
+    /// Processes of its machines.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        processes_below(&self.directory)
+    }
+}
+
+/// Processes that work in the directory of a machine.
+fn processes_below(directory: &Path) -> Vec<u32> {
+    let run = directory.join("run");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let works_in = std::fs::read_link(entry.path().join("cwd")).unwrap_or_default();
+        if let (true, Some(Ok(pid))) = (
+            works_in.starts_with(&run),
+            entry.file_name().to_str().map(str::parse),
+        ) {
+            found.push(pid);
+        }
+    }
+    found
 }
 
 fn has(program: &str) -> bool {
@@ -194,21 +231,46 @@ impl World {
 
     /// Starts the node.
     pub(crate) fn begin(&mut self) {
+        self.running = Some(self.run_node(&self.node, &self.plugs, None));
+    }
+
+    fn run_node(
+        &self,
+        node: &Node,
+        plugs: &Arc<Plugs>,
+        host: Option<&str>,
+    ) -> (ShutdownTrigger, JoinHandle<()>) {
         let options = Options {
             clients: self.factory.clone(),
-            address: None,
+            address: Some(Ipv4Addr::LOCALHOST.into()),
+            host: host.map(str::to_owned),
+            fencing: None,
             program: PathBuf::from(QEMU),
-            cables: Arc::clone(&self.plugs) as Arc<dyn Cables>,
+            cables: Arc::clone(plugs) as Arc<dyn Cables>,
             disks: Arc::new(NoImages),
         };
         let (end, shutdown) = Shutdown::new();
-        let task = tokio::spawn(run(
-            self.node.clone(),
-            options,
-            Arc::new(Metrics::default()),
-            shutdown,
-        ));
-        self.running = Some((end, task));
+        let task = tokio::spawn(run(node.clone(), options, Arc::new(Metrics::default()), shutdown));
+        (end, task)
+    }
+
+    /// Another node beside this one, with a directory of its own; `host` makes it look like one of another host.
+    pub(crate) fn neighbour(&self, name: &str, host: Option<&str>) -> Neighbour {
+        let directory = self.folder.path().join(name);
+        let (node, plugs) = (Node::new(name, &directory), Arc::default());
+        let running = self.run_node(&node, &plugs, host);
+        Neighbour {
+            node,
+            directory,
+            plugs,
+            running: Some(running),
+        }
+    }
+
+    /// Lets a neighbour begin anew.
+    pub(crate) async fn restart(&self, neighbour: &mut Neighbour, host: Option<&str>) {
+        neighbour.stop().await;
+        neighbour.running = Some(self.run_node(&neighbour.node, &neighbour.plugs, host));
     }
 
     /// Ends the node; it must do so by itself.
@@ -271,7 +333,9 @@ impl World {
     }
 
     fn volume(&self, name: &str, image: Option<&Image>) -> PathBuf {
-        let directory = self.directory().join("volumes").join(name);
+        let team = WorkspaceId::parse(TEAM).unwrap();
+        let directory =
+            fairway_machines_volumes::volume_directory(&self.directory(), &team, &format!("pv-{name}"));
         std::fs::create_dir_all(&directory).unwrap();
         match image {
             Some(image) => drop(overlay::over(image, &directory, "disk", Some(1 << 30)).unwrap()),
@@ -374,18 +438,7 @@ impl World {
 
     /// Processes that work in the directory of a machine.
     pub(crate) fn processes(&self) -> Vec<u32> {
-        let run = self.directory().join("run");
-        let mut found = Vec::new();
-        for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let works_in = std::fs::read_link(entry.path().join("cwd")).unwrap_or_default();
-            if let (true, Some(Ok(pid))) = (
-                works_in.starts_with(&run),
-                entry.file_name().to_str().map(str::parse),
-            ) {
-                found.push(pid);
-            }
-        }
-        found
+        processes_below(&self.directory())
     }
 
     /// Directories of machines.

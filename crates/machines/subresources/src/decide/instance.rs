@@ -111,6 +111,12 @@ pub fn guest_data(vmi: &Value) -> Allowed {
     }
 }
 
+/// The node that knows what a machine uses, which it does while it runs.
+pub fn usage(vmi: &Value) -> Result<&str, Refusal> {
+    running(vmi, VMI_NOT_RUNNING)?;
+    reachable(vmi)
+}
+
 pub fn console(vmi: &Value) -> Allowed {
     if is_declined(vmi, "autoattachSerialConsole") {
         return Err(Refusal::bad_request("No serial consoles are present."));

@@ -138,6 +138,7 @@ impl Guests for StandIn {
                     Order::GuestOsInfo => {
                         json!({"guestAgentVersion": "7.2", "hostname": "web", "os": {"id": "debian"}})
                     }
+                    Order::Usage => json!({"cpuSeconds": 1.5, "residentBytes": 4096}),
                     Order::UserList => json!({"items": [{"userName": "alice", "loginTime": 1.5}]}),
                     Order::FilesystemList => {
                         json!({"items": [{"diskName": "vda1", "mountPoint": "/", "fileSystemType": "ext4",

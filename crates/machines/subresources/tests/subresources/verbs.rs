@@ -209,6 +209,8 @@ async fn guests_tell_about_themselves() {
     everywhere(|world| async move {
         world.machine("vm", "Always").await;
         world.instance("vm", "Running").await;
+        let used = world.ask("GET", "virtualmachineinstances/vm/guestosinfo/usage", "").await;
+        assert_eq!((used.code, &used.json()["cpuSeconds"]), (200, &json!(1.5)));
         let silent = world.ask("GET", "virtualmachineinstances/vm/guestosinfo", "").await;
         assert_eq!(
             silent.line(),

@@ -56,7 +56,7 @@ impl Claims {
             Source::Claim(_) | Source::Snapshot(_) | Source::Reference(_)
         ) && !has_size
         {
-            let origin = self.origins.look_up(look.key, source, look.noted()).await?;
+            let origin = self.origins.look_up(look.key, source, &look.permit()).await?;
             match origin {
                 Origin::Waits(told) => return came(Came::new(Filling::NoClaim(Some(told)))),
                 Origin::Asks(told) => return came(Came::new(Filling::NoClaim(Some(told))).after(ASK_AGAIN)),

@@ -80,10 +80,10 @@ impl Claims {
     }
 
     /// Whether a claim is this node's: its class is one of ours, and the node was chosen or chooses itself. A claim belongs to the node
-    /// that writes its name on it first.
+    /// whose name is on it.
     async fn take_on(&self, look: &Look<'_>, claim: &Claim) -> Result<Option<(Claim, Class)>, Failure> {
         let chosen = claim.metadata.annotation(names::SELECTED_NODE);
-        if chosen.is_some_and(|node| node != self.node) {
+        if !self.is_chosen(chosen) {
             return Ok(None);
         }
         let name = match &claim.spec.storage_class_name {
@@ -170,7 +170,7 @@ impl Claims {
             }
             State::None | State::Failed(..) | State::Done => {}
         }
-        let origin = self.origins.look_up(look.key, source, look.noted()).await?;
+        let origin = self.origins.look_up(look.key, source, &look.permit()).await?;
         match origin {
             Origin::Waits(told) => return Ok(came(Filling::Waits(told))),
             Origin::Asks(told) => return Ok(came(Filling::Waits(told)).after(ASK_AGAIN)),

@@ -4,6 +4,7 @@
 //! large it should be, and the file itself says when it is done.
 
 use std::path::Path;
+use std::time::Duration;
 
 use fairway_controller::{Failure, Outcome};
 use serde_json::json;
@@ -14,6 +15,9 @@ use crate::origin::blocking;
 use crate::place::Place;
 use crate::uses;
 use crate::view::{Claim, Class, Volume};
+
+/// How often a disk is looked at that a machine's node is to make larger.
+const LOOK: Duration = Duration::from_secs(5);
 
 impl Claims {
     pub(super) async fn grow(
@@ -67,7 +71,8 @@ impl Claims {
                 "the machine {instance} has the disk open: it grows there, or when the machine stops"
             );
             self.say_pending(look, claim, &message).await?;
-            return Ok(Outcome::Done);
+            // Nobody else says when the file has grown.
+            return Ok(Outcome::Again(LOOK));
         }
         let place = directory.to_owned();
         match blocking(move || Place::grow(&place, asked)).await {

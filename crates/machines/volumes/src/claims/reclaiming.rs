@@ -27,12 +27,66 @@ impl Claims {
             };
             let held: Volume = view::read("persistentvolume", &found)?;
             let directory = self.place.directory(&look.key.workspace, &name);
+            let is_made = held.metadata.annotation(names::PROVISIONED_BY) == Some(crate::PROVISIONER);
+            let is_far = self.chooses && is_made && volume::node(&held).is_some_and(|node| node != self.node);
+            if is_far {
+                self.reclaim_far(look, claim, &held, &found).await?;
+                continue;
+            }
             if !volume::is_of(&held, &self.node, &directory) {
                 continue;
             }
             next = super::sooner(next, self.reclaim_one(look, claim, &held, &found).await?);
         }
         Ok(next)
+    }
+
+    /// A volume of another node, which does not see what Git pruned: it is told here whether the volume goes, and removes the files then.
+    async fn reclaim_far(
+        &self,
+        look: &Look<'_>,
+        claim: Option<&Claim>,
+        held: &Volume,
+        found: &Value,
+    ) -> Result<(), Failure> {
+        let uid = claim.map(|claim| claim.metadata.uid.as_str());
+        let now = Timestamp::now();
+        if !is_open(held) || !matches!(reclaim::decide(held, uid, None, now), Reclaim::Remove) {
+            return Ok(());
+        }
+        let name = held.metadata.name.as_str();
+        let until = self.kept_until(look, held).await?;
+        match reclaim::decide(held, uid, until, now) {
+            Reclaim::Trash(until) => self.put_in_trash(look, name, found, until).await,
+            _ => look.requests.delete(&path(name)).await,
+        }
+    }
+
+    /// Until when tombstones say that a disk is kept.
+    async fn kept_until(&self, look: &Look<'_>, held: &Volume) -> Result<Option<Timestamp>, Failure> {
+        let stones = look.requests.get(TOMBSTONES).await?.unwrap_or_default();
+        let stones = stones["items"].as_array().map_or(&[][..], Vec::as_slice);
+        Ok(reclaim::until(stones, held, self.keep_disks))
+    }
+
+    async fn put_in_trash(
+        &self,
+        look: &Look<'_>,
+        name: &str,
+        found: &Value,
+        until: Timestamp,
+    ) -> Result<(), Failure> {
+        let shown = until.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let patch = json!({"metadata": {
+            "resourceVersion": fairway_controller::requests::version(found),
+            "annotations": {names::TRASH_UNTIL: shown},
+        }});
+        look.requests.merge(&path(name), &patch).await?;
+        let message = format!(
+            "Git pruned what it was for: it is kept until {shown}, and used again by a claim of the same name; delete it to free \
+             its room now"
+        );
+        self.release(look, name, &message).await
     }
 
     async fn reclaim_one(
@@ -46,13 +100,9 @@ impl Claims {
         let now = Timestamp::now();
         // Tombstones are asked for only where they decide something.
         let until = match reclaim::decide(held, uid, None, now) {
-            Reclaim::Remove
-                if !held.metadata.is_deleting() && held.metadata.annotation(names::TRASH_UNTIL).is_none() =>
-            {
-                let stones = look.requests.get(TOMBSTONES).await?.unwrap_or_default();
-                let stones = stones["items"].as_array().map_or(&[][..], Vec::as_slice);
-                reclaim::until(stones, held, self.keep_disks)
-            }
+            // The control plane sees them, and says what becomes of the volume.
+            Reclaim::Remove if is_open(held) && !self.chooses => return Ok(Outcome::Done),
+            Reclaim::Remove if is_open(held) => self.kept_until(look, held).await?,
             _ => None,
         };
         let name = held.metadata.name.as_str();
@@ -63,17 +113,7 @@ impl Claims {
                 Ok(Outcome::Done)
             }
             Reclaim::Trash(until) => {
-                let shown = until.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-                let patch = json!({"metadata": {
-                    "resourceVersion": fairway_controller::requests::version(found),
-                    "annotations": {names::TRASH_UNTIL: shown},
-                }});
-                look.requests.merge(&path(name), &patch).await?;
-                let message = format!(
-                    "Git pruned what it was for: it is kept until {shown}, and used again by a claim of the same name; delete it \
-                     to free its room now"
-                );
-                self.release(look, name, &message).await?;
+                self.put_in_trash(look, name, found, until).await?;
                 Ok(Outcome::Again(from_now(now, until)))
             }
             Reclaim::Wait(until) => {
@@ -164,6 +204,11 @@ impl Claims {
         }
         Ok(None)
     }
+}
+
+/// Whether nobody has said yet what becomes of a volume.
+fn is_open(held: &Volume) -> bool {
+    !held.metadata.is_deleting() && held.metadata.annotation(names::TRASH_UNTIL).is_none()
 }
 
 fn path(name: &str) -> String {

@@ -109,7 +109,8 @@ pub(crate) fn node(volume: &Volume) -> Option<&str> {
 pub(crate) fn is_of(volume: &Volume, own_node: &str, directory: &Path) -> bool {
     let is_here = node(volume) == Some(own_node);
     let path = volume.spec.local.as_ref().map(|local| Path::new(&local.path));
-    is_here && path == Some(directory)
+    // One that moved here says where it was made: `volumes/WORKSPACE/NAME` of a node whose directory may be another.
+    is_here && path.is_some_and(|path| path.iter().rev().take(3).eq(directory.iter().rev().take(3)))
 }
 
 #[cfg(test)]
@@ -148,6 +149,7 @@ mod tests {
         assert_eq!(node(&volume), Some("n1"));
         for (node, path, expected) in [
             ("n1", "/d/volumes/root/pvc-u1", true),
+            ("n1", "/elsewhere/volumes/root/pvc-u1", true),
             ("n2", "/d/volumes/root/pvc-u1", false),
             ("n1", "/d/volumes/other/pvc-u1", false),
         ] {

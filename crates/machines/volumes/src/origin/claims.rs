@@ -3,8 +3,9 @@
 use fairway_controller::{Attempt as _, Failure, ObjectKey, Requests};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use kube::api::{Api, PostParams};
+use serde_json::Value;
 
-use super::{Origin, Origins, blocking};
+use super::{Origin, Origins, Permit, blocking};
 use crate::decide::volume;
 use crate::place::{Content, Place};
 use crate::uses;
@@ -17,18 +18,10 @@ impl Origins {
         requests: &Requests,
         target: &ObjectKey,
         named: &Named,
-        noted: Option<&Named>,
+        permit: &Permit,
     ) -> Result<Origin, Failure> {
-        let is_allowed = named.namespace == target.namespace || Some(named) == noted;
-        if !is_allowed && !self.may_clone(target, named).await? {
-            return Ok(Origin::asks(
-                "ErrUnableToClone",
-                format!(
-                    "{}/{} is not what could be cloned when this DataVolume was made, and system:serviceaccount:{}:default may \
-                     not clone it: bind it in the namespace {} to a role that may create datavolumes/source",
-                    named.namespace, named.name, target.namespace, named.namespace
-                ),
-            ));
+        if let Some(account) = self.lacks_right(requests, target, named, permit).await? {
+            return Ok(Self::forbidden(&account, named));
         }
         let path = format!(
             "/api/v1/namespaces/{}/persistentvolumeclaims/{}",
@@ -86,28 +79,74 @@ impl Origins {
         }
     }
 
-    /// CDI's rule for copies into another namespace, as KubeVirt applies it to machines: the service account of the namespace
-    /// that gets the copy has to be allowed to create `datavolumes/source` where the original is. It is asked here where nobody has
-    /// asked when the DataVolume was made.
-    async fn may_clone(&self, target: &ObjectKey, named: &Named) -> Result<bool, Failure> {
+    /// It may not be copied.
+    pub(super) fn forbidden(account: &str, named: &Named) -> Origin {
+        Origin::asks(
+            "ErrUnableToClone",
+            format!(
+                "{}/{} is not what could be cloned when this DataVolume was made, and {account} may not clone it: bind it in the \
+                 namespace {} to a role that may create datavolumes/source",
+                named.namespace, named.name, named.namespace
+            ),
+        )
+    }
+
+    /// CDI's rule for copies into another namespace, as KubeVirt applies it to machines: the service account of the machine, or that of
+    /// the namespace that gets the copy, has to be allowed to create `datavolumes/source` where the original is, or a pod, which
+    /// could read it. It is asked here where nobody has asked when the DataVolume was made. Returns who may not.
+    pub(super) async fn lacks_right(
+        &self,
+        requests: &Requests,
+        target: &ObjectKey,
+        named: &Named,
+        permit: &Permit,
+    ) -> Result<Option<String>, Failure> {
+        if named.namespace == target.namespace || permit.noted.as_ref() == Some(named) {
+            return Ok(None);
+        }
         let namespace = &target.namespace;
+        let mut account = "default".to_owned();
+        if let Some(machine) = &permit.machine {
+            let path = format!("/apis/kubevirt.io/v1/namespaces/{namespace}/virtualmachines/{machine}");
+            let machine = requests.get(&path).await?.unwrap_or_default();
+            if let Some(own) = account_of(&machine, &target.name) {
+                account = own;
+            }
+        }
+        let account = format!("system:serviceaccount:{namespace}:{account}");
+        for (group, resource, subresource) in [("cdi.kubevirt.io", "datavolumes", "source"), ("", "pods", "")]
+        {
+            let asked = ResourceAttributes {
+                namespace: Some(named.namespace.clone()),
+                verb: Some("create".to_owned()),
+                group: Some(group.to_owned()),
+                resource: Some(resource.to_owned()),
+                subresource: Some(subresource.to_owned()),
+                name: Some(named.name.clone()),
+                ..ResourceAttributes::default()
+            };
+            if self.may(target, &account, asked).await? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(account))
+    }
+
+    async fn may(
+        &self,
+        target: &ObjectKey,
+        account: &str,
+        asked: ResourceAttributes,
+    ) -> Result<bool, Failure> {
         let review = SubjectAccessReview {
             spec: SubjectAccessReviewSpec {
-                user: Some(format!("system:serviceaccount:{namespace}:default")),
+                user: Some(account.to_owned()),
                 groups: Some(vec![
                     "system:serviceaccounts".to_owned(),
-                    format!("system:serviceaccounts:{namespace}"),
+                    format!("system:serviceaccounts:{}", target.namespace),
                     "system:authenticated".to_owned(),
                 ]),
-                resource_attributes: Some(ResourceAttributes {
-                    namespace: Some(named.namespace.clone()),
-                    verb: Some("create".to_owned()),
-                    group: Some("cdi.kubevirt.io".to_owned()),
-                    resource: Some("datavolumes".to_owned()),
-                    subresource: Some("source".to_owned()),
-                    name: Some(named.name.clone()),
-                    ..ResourceAttributes::default()
-                }),
+                resource_attributes: Some(asked),
                 ..SubjectAccessReviewSpec::default()
             },
             ..SubjectAccessReview::default()
@@ -118,5 +157,43 @@ impl Origins {
             .await
             .attempting("ask who may clone")?;
         Ok(answer.status.is_some_and(|status| status.allowed))
+    }
+}
+
+/// The service account that a machine has as a disk, if it has one. Anybody may say that a disk is a machine's: the machine has to
+/// say so, too.
+fn account_of(machine: &Value, disk: &str) -> Option<String> {
+    let all = |pointer: &str| {
+        let found = machine.pointer(pointer).and_then(Value::as_array);
+        found.map(Vec::as_slice).unwrap_or_default()
+    };
+    let templates = all("/spec/dataVolumeTemplates");
+    if !templates.iter().any(|it| it["metadata"]["name"] == disk) {
+        return None;
+    }
+    let volumes = all("/spec/template/spec/volumes").iter();
+    let mut named = volumes.filter_map(|it| it.pointer("/serviceAccount/serviceAccountName")?.as_str());
+    named.find(|name| !name.is_empty()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_machine_has_the_account_of_its_volume() {
+        let with = |volume: Value| {
+            json!({"spec": {
+                "dataVolumeTemplates": [{"metadata": {"name": "root"}}],
+                "template": {"spec": {"volumes": [{"name": "a"}, volume]}},
+            }})
+        };
+        let named = with(json!({"name": "sa", "serviceAccount": {"serviceAccountName": "app"}}));
+        assert_eq!(account_of(&named, "root").as_deref(), Some("app"));
+        assert_eq!(account_of(&named, "other"), None);
+        assert_eq!(account_of(&with(json!({"name": "b"})), "root"), None);
+        assert_eq!(account_of(&Value::Null, "root"), None);
     }
 }

@@ -141,7 +141,38 @@ async fn other_namespaces_are_asked_first() {
             )
             .await
             .unwrap();
-        world.data_volume("moved", json!({}), "1Mi", by_name).await;
+        world.data_volume("moved", json!({}), "1Mi", by_name.clone()).await;
+        // One of a machine that has a service account of its own.
+        let machine = json!({
+            "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "vm", "namespace": "shop"},
+            "spec": {
+                "runStrategy": "Halted",
+                "dataVolumeTemplates": [{"metadata": {"name": "machines"}, "spec": {
+                    "sourceRef": {"kind": "DataSource", "name": "os"},
+                    "storage": {"resources": {"requests": {"storage": "1Mi"}}},
+                }}],
+                "template": {"spec": {
+                    "domain": {
+                        "memory": {"guest": "64Mi"},
+                        "devices": {"disks": [{"name": "root", "disk": {}}, {"name": "sa", "disk": {}}]},
+                    },
+                    "volumes": [
+                        {"name": "root", "dataVolume": {"name": "machines"}},
+                        {"name": "sa", "serviceAccount": {"serviceAccountName": "app"}},
+                    ],
+                }},
+            },
+        });
+        let machines = "/apis/kubevirt.io/v1/namespaces/shop/virtualmachines";
+        world.create(machines, machine).await;
+        let uid = world.get(&format!("{machines}/vm")).await["metadata"]["uid"].clone();
+        let mut of_machine = by_name;
+        of_machine["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "name": "vm", "uid": uid, "controller": true,
+        }]);
+        world
+            .data_volume("machines", json!({}), "1Mi", of_machine)
+            .await;
         world
             .until(&data_volume_path("moved"), "waiting", |it| {
                 condition(it, "Running").1 == "CloneSourceInUse"
@@ -167,12 +198,33 @@ async fn other_namespaces_are_asked_first() {
             {"apiGroups": ["cdi.kubevirt.io"], "resources": ["datavolumes/source"], "verbs": ["create"]},
         ]});
         world.create(&format!("{roles}/roles"), role).await;
-        let binding = json!({
-            "metadata": {"name": "clone"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "clone"},
-            "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "shop"}],
-        });
-        world.create(&format!("{roles}/rolebindings"), binding).await;
+        let binding = |account: &str| {
+            json!({
+                "metadata": {"name": account},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "clone"},
+                "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": "shop"}],
+            })
+        };
+        let asks = |account: &'static str| {
+            move |it: &Value| {
+                condition(it, "Running")
+                    .2
+                    .contains(&format!("system:serviceaccount:shop:{account} may not"))
+            }
+        };
+        world
+            .until(&data_volume_path("machines"), "refused", asks("app"))
+            .await;
+        world
+            .create(&format!("{roles}/rolebindings"), binding("app"))
+            .await;
+        world.phase("machines", "Succeeded").await;
+        world
+            .until(&data_volume_path("moved"), "refused", asks("default"))
+            .await;
+        world
+            .create(&format!("{roles}/rolebindings"), binding("default"))
+            .await;
         world.phase("moved", "Succeeded").await;
         world.end().await;
     })

@@ -14,5 +14,6 @@ mod harness;
 mod imports;
 mod registries;
 mod server;
+mod snapshots;
 mod sources;
 mod uploads;

@@ -8,6 +8,7 @@ use fairway_api::Kind;
 use fairway_api::kubevirt::{NETWORK_ATTACHMENT_DEFINITION, VIRTUAL_MACHINE_INSTANCE};
 use fairway_controller::cache::Cache;
 use fairway_controller::{Clients, Json, ObjectKey, Reach, Shutdown, WorkspaceId, watch};
+use fairway_machines_frames::topology::PortId;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kube::runtime::watcher::Config;
@@ -27,7 +28,7 @@ const WITH_HOST_PORTS: &str = "spec.type!=ClusterIP,spec.type!=ExternalName";
 pub(crate) struct Caches {
     pub(crate) instances: Arc<Cache<Instance>>,
     pub(crate) services: Arc<Cache<Service>>,
-    slices: Arc<Cache<Slice>>,
+    pub(crate) slices: Arc<Cache<Slice>>,
     policies: Arc<Cache<Value>>,
     namespaces: Arc<Cache<Value>>,
     attachments: Arc<Cache<Attachment>>,
@@ -67,8 +68,42 @@ impl Caches {
         reservation::is_of(&self.reservations, &self.home, address, key).then_some(address)
     }
 
+    /// Machines of other nodes whose instances this node does not see.
+    fn foreign(&self, here: &BTreeSet<WorkspaceId>) -> Objects<Instance> {
+        let all = self.reservations.all().into_iter();
+        let foreign = all.filter_map(|(key, held)| {
+            let held = held.as_ref().as_ref()?;
+            if !here.contains(&held.machine.workspace) || self.instances.get(&held.machine).is_some() {
+                return None;
+            }
+            let instance = held.seen.as_ref()?.instance(key.name.parse().ok()?);
+            Some((held.machine.clone(), Arc::new(instance)))
+        });
+        foreign.collect()
+    }
+
+    /// The node on which the machine with an address runs.
+    pub(super) fn node_at(&self, workspace: &WorkspaceId, address: Ipv4Addr) -> Option<String> {
+        let held = (self.reservations).get(&ObjectKey::new(&self.home, "", &address.to_string()))?;
+        let held = (held.as_ref().as_ref()).filter(|held| held.machine.workspace == *workspace)?;
+        let node = match self.instances.get(&held.machine) {
+            Some(instance) => (instance.address == Some(address)).then(|| instance.node.clone()),
+            None => held.seen.as_ref().map(|seen| seen.node().to_owned()),
+        };
+        node.filter(|node| !node.is_empty())
+    }
+
+    /// Whether a workspace has a Service with a port of the host.
+    pub(crate) fn has_host_ports(&self, workspace: &WorkspaceId) -> bool {
+        (self.services.of_workspace(workspace).iter()).any(|(_, service)| service.has_host_ports())
+    }
+
     /// Everything in the workspaces that have something here.
-    pub(crate) fn world(&self, plugged: BTreeMap<ObjectKey, Plugged>) -> World {
+    pub(crate) fn world(
+        &self,
+        plugged: BTreeMap<ObjectKey, Plugged>,
+        links: BTreeMap<String, PortId>,
+    ) -> World {
         let with_ports = self.services.keys_where(|_, service| service.has_host_ports());
         let here: BTreeSet<WorkspaceId> = (plugged.keys())
             .chain(&with_ports)
@@ -80,8 +115,11 @@ impl Caches {
                 Arc::make_mut(instance).address = None;
             }
         }
+        instances.extend(self.foreign(&here));
+        instances.sort_by(|(one, _), (other, _)| one.cmp(other));
         World {
             plugged,
+            links,
             instances,
             services: all_of(&self.services, &here),
             slices: all_of(&self.slices, &here),

@@ -12,7 +12,7 @@ use fairway_fabric::Fabric;
 use fairway_machines_frames::Tenant;
 use fairway_machines_frames::topology::{Plan, PortId, SegmentId};
 use fairway_machines_frames::track::Bounds;
-use fairway_machines_network::Network;
+use fairway_machines_network::{Elsewhere, Network};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::json;
@@ -131,7 +131,8 @@ impl Painter {
         let Some(network) = self.network() else {
             return false;
         };
-        let world = self.shared.caches.world(self.shared.desk.plugged());
+        let links = self.shared.peers.as_ref().map(|peers| peers.links());
+        let world = (self.shared.caches).world(self.shared.desk.plugged(), links.unwrap_or_default());
         let numbers = OfNetwork {
             network: &network,
             segments: &self.segments,
@@ -181,6 +182,7 @@ impl Painter {
                 gateway: crate::picture::gateway(&self.settings),
                 guests: Vec::new(),
                 cards: Vec::new(),
+                peers: Vec::new(),
                 services: Vec::new(),
                 policies: Default::default(),
                 outside: self.settings.outside.clone(),
@@ -190,6 +192,9 @@ impl Painter {
         match Network::start(settings, Arc::clone(&self.names)) {
             Ok(network) => {
                 let network = Arc::new(network);
+                if let Some(peers) = &self.shared.peers {
+                    network.set_elsewhere(Arc::clone(peers) as Arc<dyn Elsewhere>);
+                }
                 self.shared.network.store(Some(Arc::clone(&network)));
                 Some(network)
             }

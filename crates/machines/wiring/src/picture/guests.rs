@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use fairway_api::kubevirt::VIRTUAL_MACHINE_INSTANCE;
 use fairway_controller::ObjectKey;
-use fairway_machines_frames::topology::Guest;
+use fairway_machines_frames::topology::{Guest, PortId};
 use fairway_machines_plan::machine::CardNetwork;
 
 use super::{Drawing, GATEWAY_MAC, Plugged, Remark, World, named};
@@ -93,10 +93,7 @@ impl Drawing<'_> {
                 tenant: self.numbers.tenant(&key.workspace),
                 mac,
                 address,
-                ports: card
-                    .map(|card| self.numbers.port(&card.socket))
-                    .into_iter()
-                    .collect(),
+                ports: self.ports_of(world, instance, card),
                 hostname: plugged.map_or_else(|| instance.hostname.clone(), |it| it.hostname.clone()),
                 search: self.search(key, instance),
                 resolvers: self.resolvers(instance),
@@ -107,6 +104,22 @@ impl Drawing<'_> {
             });
         }
         guests
+    }
+
+    /// Where a machine is: at its card, or behind the link to its node; and where it moves to.
+    fn ports_of(&self, world: &World, instance: &Instance, card: Option<&Card>) -> Vec<PortId> {
+        let own = card.map(|card| self.numbers.port(&card.socket));
+        let at = |node: &str| match node == self.node {
+            true => own,
+            false => world.links.get(node).copied(),
+        };
+        let mut places: Vec<PortId> = at(&instance.node)
+            .into_iter()
+            .chain(instance.target.as_deref().and_then(at))
+            .collect();
+        // A card that is plugged in here is here, whatever has been written yet.
+        places.extend(own.filter(|own| !places.contains(own)));
+        places
     }
 
     /// Domains in which short names are looked for, as a pod of the namespace would have them, KubeVirt's first.

@@ -22,7 +22,7 @@ pub(crate) struct Names {
 impl Names {
     pub(super) fn of(world: &World, workspace: &WorkspaceId) -> Self {
         let is_here = |key: &ObjectKey| key.workspace == *workspace;
-        let backends = Backends::new(world, &is_here);
+        let backends = Backends::new(&world.slices, &is_here);
         let services = world.services.iter().filter(|(key, _)| is_here(key));
         let services = services.filter_map(|(key, service)| {
             Some(Named {

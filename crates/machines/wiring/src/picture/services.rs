@@ -9,16 +9,16 @@ use fairway_machines_frames::packet::{TCP, UDP};
 use fairway_machines_frames::service::{Backend, ServicePort};
 use fairway_machines_frames::topology::Guest;
 
-use super::{Drawing, World};
+use super::{Drawing, Objects, World};
 use crate::view::{self, Service, Slice};
 
 /// Slices by the key of their Service.
-pub(super) struct Backends<'w>(BTreeMap<ObjectKey, Vec<&'w Slice>>);
+pub(crate) struct Backends<'w>(BTreeMap<ObjectKey, Vec<&'w Slice>>);
 
 impl<'w> Backends<'w> {
-    pub(super) fn new(world: &'w World, is_here: &dyn Fn(&ObjectKey) -> bool) -> Self {
+    pub(crate) fn new(slices: &'w Objects<Slice>, is_here: &dyn Fn(&ObjectKey) -> bool) -> Self {
         let mut by_service: BTreeMap<ObjectKey, Vec<&Slice>> = BTreeMap::new();
-        for (key, slice) in &world.slices {
+        for (key, slice) in slices {
             if is_here(key) && !slice.service.is_empty() {
                 let service = ObjectKey::new(&key.workspace, &key.namespace, &slice.service);
                 by_service.entry(service).or_default().push(slice);
@@ -33,7 +33,12 @@ impl<'w> Backends<'w> {
 
     /// Where connections to a port may end: those who are ready, and if nobody is, those who are about to go but still serve. `local`: on
     /// this node alone.
-    fn behind(&self, service: &ObjectKey, port: &view::ServicePort, local: Option<&str>) -> Vec<Backend> {
+    pub(crate) fn behind(
+        &self,
+        service: &ObjectKey,
+        port: &view::ServicePort,
+        local: Option<&str>,
+    ) -> Vec<Backend> {
         let mut ready = Vec::new();
         let mut leaving = Vec::new();
         for slice in self.of(service) {

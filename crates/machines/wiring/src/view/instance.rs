@@ -26,6 +26,8 @@ pub(crate) struct Instance {
     /// Its card on the network that every machine has; none if it has no such card.
     pub(crate) card: Option<PodCard>,
     pub(crate) node: String,
+    /// The node that it moves to.
+    pub(crate) target: Option<String>,
     /// It has ended, and will not run again.
     pub(crate) is_final: bool,
     pub(crate) is_deleting: bool,
@@ -78,6 +80,10 @@ impl Instance {
                 .and_then(|text| text.parse().ok()),
             card,
             node: status.node_name.clone(),
+            target: status
+                .migration_state
+                .as_ref()
+                .and_then(|state| target(state, &status.node_name)),
             is_final: matches!(status.phase.as_str(), "Succeeded" | "Failed"),
             is_deleting: metadata.deletion_timestamp.is_some(),
             is_ready: status
@@ -92,6 +98,13 @@ impl Instance {
             hostname,
         }
     }
+}
+
+/// Where an instance moves to, if it does.
+fn target(state: &Value, node: &str) -> Option<String> {
+    let target = state.get("targetNode")?.as_str()?;
+    let has_failed = state.get("failed").and_then(Value::as_bool) == Some(true);
+    (!has_failed && !target.is_empty() && target != node).then(|| target.to_owned())
 }
 
 /// What a guest is called, as KubeVirt finds it.
@@ -226,8 +239,12 @@ mod tests {
                 ]}},
                 "networks": [{"name": "lan", "multus": {"networkName": "lan"}}, {"name": "default", "pod": {}}],
             },
-            "status": {"phase": "Running", "nodeName": "n1", "conditions": [{"type": "Ready", "status": "True"}]},
+            "status": {
+                "phase": "Running", "nodeName": "n1", "conditions": [{"type": "Ready", "status": "True"}],
+                "migrationState": {"targetNode": "n2"},
+            },
         }));
+        assert_eq!(found.target.as_deref(), Some("n2"));
         assert_eq!(
             (
                 found.hostname.as_str(),

@@ -16,7 +16,7 @@ use fairway_kernel_apiserver::{Kernel, KernelOptions, bootstrap, object};
 use fairway_kernel_authz::UserInfo;
 use fairway_kernel_store::value::{self, KeyRing};
 use fairway_kernel_store::{MemoryStore, Op, Txn};
-use fairway_machines_wiring::{NodeOptions, Options, Settings, Wiring, run};
+use fairway_machines_wiring::{NodeOptions, Options, Settings, Tunnel, Wiring, run};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -114,11 +114,34 @@ impl World {
 
     /// Starts a node's side. It ends when the trigger is dropped.
     pub(crate) fn node(&self, settings: Settings) -> (Wiring, ShutdownTrigger) {
+        self.one_of_nodes("n1", None, settings)
+    }
+
+    /// The same, for one of several nodes.
+    pub(crate) fn one_of_nodes(
+        &self,
+        name: &str,
+        tunnel: Option<Tunnel>,
+        settings: Settings,
+    ) -> (Wiring, ShutdownTrigger) {
         let (end, shutdown) = Shutdown::new();
+        // A host that joined speaks as itself, whoever asks.
+        let kernel = Arc::clone(&self.kernel);
+        let user = UserInfo::new(
+            format!("system:node:{name}"),
+            ["system:nodes", "system:authenticated"],
+        );
+        let joined =
+            ClientFactory::across_workspaces(move |_| InProcess::new(Arc::clone(&kernel), user.clone()));
         let options = NodeOptions {
-            clients: self.factory.clone(),
+            clients: if tunnel.is_some() {
+                joined
+            } else {
+                self.factory.clone()
+            },
             served: Some(self.served.clone()),
-            node: "n1".to_owned(),
+            node: name.to_owned(),
+            tunnel,
             settings,
         };
         (Wiring::start(options, &shutdown), end)

@@ -266,7 +266,7 @@ async fn pools_of_the_operator_come_before_the_loopback() {
                 (it["status"]["loadBalancer"]["ingress"][0]["ip"] == address).then_some(())
             })
             .await;
-        eventually("the port is open there", || async {
+        eventually(&format!("port {port} is open at {address}"), || async {
             TcpStream::connect((address, port)).await.is_ok()
         })
         .await;

@@ -9,3 +9,4 @@ mod guest;
 mod harness;
 mod host_ports;
 mod network;
+mod nodes;

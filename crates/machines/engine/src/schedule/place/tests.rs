@@ -397,6 +397,6 @@ fn volumes_that_are_somewhere() {
     needs.excluded = vec!["n2".to_owned()];
     assert_eq!(
         placed(&needs, &nodes("n2"), &[]),
-        "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+        "0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules."
     );
 }

@@ -19,7 +19,11 @@ const OURS: [&str; 11] = [
 ];
 
 fn is_ours(kind: &str) -> bool {
-    OURS.contains(&kind) || kind == fairway_machines_plan::unsupported::CONDITION
+    let more = [
+        fairway_machines_plan::unsupported::CONDITION,
+        fairway_machines_plan::lifecycle::HOTPLUG_FAILED,
+    ];
+    OURS.contains(&kind) || more.contains(&kind)
 }
 
 /// All conditions, sorted. The time of a transition moves only when the status does.

@@ -7,7 +7,6 @@ use fairway_machines_plan::settings::Settings;
 use fairway_machines_plan::view;
 use fairway_machines_qemu::agent::{Interface, OsInfo};
 
-use super::volumes::Hotplug;
 use super::*;
 
 fn instance(phase: &str) -> VirtualMachineInstance {

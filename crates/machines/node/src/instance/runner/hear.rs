@@ -1,0 +1,287 @@
+//! What the task hears: outcomes of what it began, words of QEMU, and changes of claims.
+
+use std::time::Duration;
+
+use fairway_controller::events::Severity;
+use fairway_machines_plan::phase::Obstacle;
+use fairway_machines_qemu::{Event, Exit};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{Disks, Life, Runner, read};
+use crate::instance::disks::{NotReady, Prepared};
+use crate::instance::home::Ended;
+use crate::instance::input::Input;
+use crate::instance::running::AGENT_PORT;
+use crate::instance::status::{Hotplug, VolumeFacts, claim_info};
+
+/// How long after a failure the first attempt is made again.
+const RETRY: Duration = Duration::from_secs(1);
+
+impl Runner {
+    /// Takes in what happened.
+    pub(super) async fn take(&mut self, input: Input) {
+        match input {
+            Input::Claim(name) => self.claim_changed(&name),
+            Input::Prepared(outcome) => self.prepared(*outcome),
+            Input::Started(outcome) => match *outcome {
+                Ok(machine) => {
+                    self.failures = 0;
+                    self.hold(machine).await;
+                }
+                Err(error) => {
+                    self.life = Life::None;
+                    self.fail(Obstacle::Start(error.to_string()));
+                }
+            },
+            Input::Qemu(event) => self.hear(event).await,
+            Input::Ended(exit) => self.ended(&exit),
+            Input::Probed { purpose, verdict } => self.probed(purpose, verdict).await,
+            Input::Unaskable { purpose, why } => {
+                let message = format!("{} probe cannot be asked: {why}", purpose.word());
+                self.tell(Severity::Warning, "Unhealthy", message).await;
+            }
+            Input::Credentials(outcome) => self.credentials_set(outcome).await,
+            Input::Changed(outcome) => self.changed(*outcome).await,
+            Input::Sent(uid, outcome) => self.sent(&uid, outcome).await,
+            Input::Listening(outcome) => self.listening(*outcome).await,
+            Input::Awake(outcome) => self.awake(outcome).await,
+            Input::Volume(name, facts) => self.volume_changed(&name, *facts),
+            Input::Guest(guest) => {
+                if let Life::Running(running) = &mut self.life {
+                    running.heard_of(*guest);
+                }
+            }
+            Input::Frozen(is_frozen) => {
+                if let Life::Running(running) = &mut self.life {
+                    running.live.is_frozen = is_frozen;
+                }
+            }
+        }
+    }
+
+    pub(super) fn see(&mut self, object: &Value) {
+        if object["metadata"]["uid"] != self.uid.as_str() {
+            // Another of the same name: ours is gone.
+            self.is_gone = true;
+            return;
+        }
+        self.object = object.clone();
+        self.vmi = read(object);
+        if matches!(self.life, Life::None) && matches!(self.disks, Disks::Blocked(_)) {
+            // Whoever changed it may have corrected what was wrong.
+            self.retry_at = None;
+        }
+    }
+
+    fn claim_changed(&mut self, name: &str) {
+        if let Life::Running(_) = self.life {
+            return self.claim_of_running_changed(name);
+        }
+        let concerned = match &self.disks {
+            Disks::Waiting(names) => names.iter().any(|it| it == name),
+            Disks::Blocked(Obstacle::NoClaim(missing)) => missing == name,
+            _ => false,
+        };
+        if concerned {
+            self.disks = Disks::Untouched;
+            self.retry_at = None;
+        }
+    }
+
+    fn prepared(&mut self, outcome: Result<Prepared, NotReady>) {
+        match outcome {
+            Ok(prepared) => {
+                for disk in &self.plan.disks {
+                    let facts = VolumeFacts {
+                        size: prepared.sizes.get(&disk.name).copied(),
+                        claim: prepared.claims.get(&disk.name).map(claim_info),
+                        hotplug: disk.hotpluggable.then_some(Hotplug::Ready),
+                    };
+                    self.volumes.insert(disk.name.clone(), facts);
+                }
+                self.disks = Disks::Ready(Box::new(prepared));
+            }
+            Err(NotReady::Unbound(claims)) => self.disks = Disks::Waiting(claims),
+            Err(NotReady::Obstacle(obstacle)) => self.fail(obstacle),
+        }
+    }
+
+    /// Something is in the way: told, and tried again later, each time after a longer while.
+    pub(in crate::instance) fn fail(&mut self, obstacle: Obstacle) {
+        // The longest time between two attempts: looking for an object costs little, asking a registry more.
+        let most = match obstacle {
+            Obstacle::NoClaim(_) | Obstacle::Seed(_) => 5,
+            Obstacle::Start(_) => 60,
+            Obstacle::ErrImagePull(_) | Obstacle::ImagePullBackOff(_) => 300,
+        };
+        let wait = RETRY.saturating_mul(1 << self.failures.min(10));
+        let wait = wait.min(Duration::from_secs(most));
+        self.failures = self.failures.saturating_add(1);
+        self.retry_at = Some(Instant::now() + wait);
+        let obstacle = match obstacle {
+            Obstacle::ErrImagePull(why) if self.failures > 1 => Obstacle::ImagePullBackOff(why),
+            other => other,
+        };
+        self.disks = Disks::Blocked(obstacle);
+    }
+
+    async fn hear(&mut self, event: Event) {
+        let Life::Running(running) = &mut self.life else {
+            return;
+        };
+        match event {
+            Event::Port { id, is_open } if id == AGENT_PORT => match is_open {
+                true => running.open_agent(&self.sender, &mut self.tasks),
+                false => running.close_agent(),
+            },
+            Event::Stop
+            | Event::Resume
+            | Event::Suspend
+            | Event::Wakeup
+            | Event::BlockIoError { .. }
+            | Event::GuestPanicked { .. }
+            | Event::Migration { .. }
+            | Event::MemorySize { .. }
+            | Event::Missed(_) => {
+                let has_come = matches!(&event, Event::Migration { status } if status == "completed");
+                let before = std::mem::take(&mut running.state);
+                // One that does not answer is ending, which is heard of soon.
+                if running.look().await.is_err() {
+                    running.state = before;
+                    return;
+                }
+                let told = happening(&before, &running.state, &event);
+                if has_come {
+                    self.arrived();
+                }
+                if let Event::MemorySize { .. } = event {
+                    self.memory_changed();
+                }
+                if let Some((severity, reason, message)) = told {
+                    self.tell(severity, reason, message).await;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn ended(&mut self, exit: &Exit) {
+        let ended = judged(exit, self.killing.take());
+        self.context.registry.remove(&self.key, &self.uid);
+        self.context.cables.unplug(&self.key);
+        self.home.record.ended = Some(ended.clone());
+        if let Err(error) = self.home.save() {
+            tracing::warn!(key = %self.key, %error, "the end of a machine is not written down");
+        }
+        self.life = Life::Ended(ended);
+    }
+}
+
+/// What there is to tell of a change of QEMU's state, in upstream's words.
+fn happening(before: &str, now: &str, event: &Event) -> Option<(Severity, &'static str, String)> {
+    if let Event::BlockIoError { device, action, .. } = event
+        && action == "stop"
+    {
+        let message = format!("VM Paused due to IO error at the volume: {device}");
+        return Some((Severity::Warning, "IOerror", message));
+    }
+    match (before, now) {
+        ("running", "paused") => Some((
+            Severity::Normal,
+            "Paused",
+            "VirtualMachineInstance paused".to_owned(),
+        )),
+        ("paused" | "prelaunch" | "io-error", "running") => Some((
+            Severity::Normal,
+            "Unpaused",
+            "VirtualMachineInstance unpaused".to_owned(),
+        )),
+        _ => None,
+    }
+}
+
+/// How an end is judged: `killing` is why we ended it, if it was us and not because it was asked to stop.
+fn judged(exit: &Exit, killing: Option<String>) -> Ended {
+    if let Some(message) = killing {
+        return Ended { well: false, message };
+    }
+    match exit.reason.as_deref() {
+        None => {
+            let status = exit.status.map(|it| it.to_string()).unwrap_or_default();
+            let message = [status.as_str(), exit.log.as_str()];
+            let message: Vec<&str> = message.into_iter().filter(|it| !it.is_empty()).collect();
+            Ended {
+                well: false,
+                message: format!("QEMU ended unexpectedly: {}", message.join(": ")),
+            }
+        }
+        Some("guest-panic") => Ended {
+            well: false,
+            message: "the guest's kernel has given up".to_owned(),
+        },
+        Some(reason) => Ended {
+            well: true,
+            message: reason.to_owned(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_hear_of_pauses() {
+        let io = |action: &str| Event::BlockIoError {
+            device: "ua-root".to_owned(),
+            action: action.to_owned(),
+            no_space: true,
+        };
+        for (before, now, event, expected) in [
+            ("running", "paused", Event::Stop, Some("Paused")),
+            ("paused", "running", Event::Resume, Some("Unpaused")),
+            ("running", "running", Event::Resume, None),
+            ("running", "io-error", io("stop"), Some("IOerror")),
+            ("running", "running", io("report"), None),
+            ("inmigrate", "running", Event::Resume, None),
+        ] {
+            let told = happening(before, now, &event).map(|it| it.1);
+            assert_eq!(told, expected, "{before} {now}");
+        }
+    }
+
+    #[test]
+    fn ends_are_judged() {
+        let exit = |reason: Option<&str>| Exit {
+            reason: reason.map(str::to_owned),
+            by_guest: false,
+            status: None,
+            log: "bad disk".to_owned(),
+        };
+        for (exit_reason, killing, well, message) in [
+            (Some("guest-shutdown"), None, true, "guest-shutdown"),
+            (Some("host-qmp-quit"), None, true, "host-qmp-quit"),
+            (
+                Some("host-qmp-quit"),
+                Some("the liveness probe failed"),
+                false,
+                "the liveness probe failed",
+            ),
+            (
+                Some("guest-panic"),
+                None,
+                false,
+                "the guest's kernel has given up",
+            ),
+            (None, None, false, "QEMU ended unexpectedly: bad disk"),
+        ] {
+            let ended = judged(&exit(exit_reason), killing.map(str::to_owned));
+            assert_eq!(
+                (ended.well, ended.message.as_str()),
+                (well, message),
+                "{exit_reason:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Figures of machines, under KubeVirt's names and labels: taken when somebody asks for them, and never otherwise.
+//!
+//! What is known of instances comes from their objects ([`objects`]), what is known of running machines from QEMU, the host and the guest's agent
+//! ([`sample`]). One that does not answer in time is left out.
+
+mod objects;
+mod sample;
+mod text;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fairway_controller::{ObjectKey, Requests};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use crate::Node;
+use crate::context::Context;
+use text::Page;
+
+/// How long all machines together may take to answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Guests go on saying how they use their memory for so long after somebody asked.
+const INTERESTED: Duration = Duration::from_secs(300);
+/// All instances.
+const INSTANCES: &str = "/apis/kubevirt.io/v1/virtualmachineinstances";
+
+impl Node {
+    /// Figures of all instances, and of the machines that run here, as Prometheus reads them. Nothing before the node runs.
+    pub async fn figures(&self) -> String {
+        let Some(context) = self.context.get() else {
+            return String::new();
+        };
+        let mut page = Page::default();
+        let instances = instances(context).await;
+        objects::add(&instances, &mut page);
+        let samples = self.samples().await;
+        for (key, sample) in &samples {
+            sample.add(self.name(), key, instances.get(key), &mut page);
+        }
+        let failed = self.failed_migrations.load(std::sync::atomic::Ordering::Relaxed);
+        page.counter(
+            "kubevirt_vm_migration_failed_total",
+            "Migrations away from this node that failed.",
+        )
+        .put(&[("node", self.name())], failed);
+        self.lose_interest();
+        page.write()
+    }
+
+    /// Asks all machines that run here, at once.
+    async fn samples(&self) -> BTreeMap<ObjectKey, sample::Sample> {
+        let mut asking = JoinSet::new();
+        for (key, reached) in self.registry.entries() {
+            asking.spawn(async move { (key, sample::take(&reached).await) });
+        }
+        let mut found = BTreeMap::new();
+        let gathering = async {
+            while let Some(answer) = asking.join_next().await {
+                if let Ok((key, Some(sample))) = answer {
+                    found.insert(key, sample);
+                }
+            }
+        };
+        let _ = tokio::time::timeout(PATIENCE, gathering).await;
+        found
+    }
+
+    /// Guests are asked to say how they use their memory as long as somebody reads it: when nobody has for a while, they stop.
+    fn lose_interest(&self) {
+        use std::sync::atomic::Ordering;
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let node = self.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(INTERESTED).await;
+            if node.asked.load(Ordering::Relaxed) == asked {
+                for (_, reached) in node.registry.entries() {
+                    sample::follow_memory(&reached.machine, Duration::ZERO).await;
+                }
+            }
+        });
+    }
+}
+
+/// All instances of all workspaces, as far as they can be read.
+async fn instances(context: &Context) -> BTreeMap<ObjectKey, Value> {
+    let every = Requests::new(context.clients.every());
+    let all = every.list(INSTANCES).await.unwrap_or_default();
+    let reach = context.clients.reach();
+    let keyed = |object: Value| {
+        let metadata: ObjectMeta = serde_json::from_value(object["metadata"].clone()).ok()?;
+        Some((ObjectKey::of(reach, &metadata), object))
+    };
+    all.into_iter().filter_map(keyed).collect()
+}
