@@ -8,11 +8,13 @@ pub(crate) mod gitops;
 pub(crate) mod image;
 pub(crate) mod keys;
 pub(crate) mod machines;
+pub(crate) mod node;
 pub(crate) mod oidc;
 pub(crate) mod render;
 pub(crate) mod repo;
 pub(crate) mod syncagent;
 pub(crate) mod undelete;
+pub(crate) mod vm;
 pub(crate) mod workspace;
 
 use std::net::{IpAddr, SocketAddr};
@@ -68,8 +70,12 @@ pub(crate) enum Command {
     Undelete(undelete::Undelete),
     /// Make, list, clone, mirror and delete Git repositories.
     Repo(repo::Repo),
+    /// Start, stop, reach and examine virtual machines.
+    Vm(Box<vm::Vm>),
     /// Build, list, import and forget disk images.
     Image(image::Image),
+    /// Run the machines of this host for a Fairway elsewhere.
+    Node(Box<node::Node>),
     /// Publish kinds of a service cluster into workspaces, and keep their objects in step.
     Syncagent(Box<syncagent::Syncagent>),
     /// Show versions.

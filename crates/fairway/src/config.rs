@@ -105,10 +105,16 @@ impl Config {
         let allowed_hosts = AllowedHosts::parse(hosts.as_deref().unwrap_or_default())
             .map_err(anyhow::Error::msg)
             .context("webhookAllowedHosts is wrong")?;
+        let listen = flags.listen.or(file.listen).unwrap_or(DEFAULT_LISTEN);
+        let mut machines = MachinesConfig::merge(file.machines, &flags.machines)?;
+        if let Some(machines) = &mut machines {
+            // Nodes that reach the server reach its machines there, too.
+            machines.set_seen_at(listen.ip());
+        }
         Ok(Self {
             allowed_hosts,
             cert_duration,
-            listen: flags.listen.or(file.listen).unwrap_or(DEFAULT_LISTEN),
+            listen,
             web_listen: flags.web_listen.or(file.web_listen),
             config_management_plugins: flags
                 .config_management_plugins
@@ -119,7 +125,7 @@ impl Config {
             tls,
             tls_san,
             audit: AuditConfig::merge(file.audit, &flags.audit)?,
-            machines: MachinesConfig::merge(file.machines, &flags.machines)?,
+            machines,
             oidc: oidc(&flags.oidc, file.authentication_config),
             log: flags
                 .log
@@ -134,7 +140,7 @@ impl Config {
 const SHORTEST_LIFE: i64 = 10;
 
 /// A span such as `720h`, `1h30m` or `45s`, in seconds.
-fn duration(text: &str) -> anyhow::Result<i64> {
+pub(crate) fn duration(text: &str) -> anyhow::Result<i64> {
     let mut seconds: i64 = 0;
     let mut digits = String::new();
     for letter in text.chars() {

@@ -55,6 +55,16 @@ impl DataDir {
         self.0.join("store")
     }
 
+    /// How a node reaches its server.
+    pub(crate) fn node_kubeconfig(&self) -> PathBuf {
+        self.0.join("node.kubeconfig")
+    }
+
+    /// Held by the node that runs here.
+    pub(crate) fn node_lock(&self) -> PathBuf {
+        self.0.join("node.lock")
+    }
+
     /// Disk images.
     pub(crate) fn images(&self) -> PathBuf {
         self.0.join("images")

@@ -25,6 +25,11 @@ use clap::Parser;
 use cli::{Cli, Command};
 
 fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    // Not for people: one of these runs beside each machine, and is to need as little as possible.
+    if words.next().as_deref() == Some("supervise") {
+        return fairway_machines_node::supervise::supervise(words);
+    }
     let cli = Cli::parse();
     let outcome = match &cli.command {
         Command::Up(options) => command::up::run(options),
@@ -42,7 +47,9 @@ fn main() -> ExitCode {
         Command::Render(options) => command::render::run(options),
         Command::Undelete(options) => command::undelete::run(options),
         Command::Repo(options) => command::repo::run(options),
+        Command::Vm(options) => command::vm::run(options),
         Command::Image(options) => command::image::run(options),
+        Command::Node(options) => command::node::run(options),
         Command::Syncagent(options) => command::syncagent::run(options),
         Command::Version(options) => command::version::run(options),
         Command::Completion(options) => {

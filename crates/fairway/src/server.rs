@@ -6,7 +6,7 @@ mod gitops;
 mod identity;
 pub(crate) mod keys;
 mod kinds;
-mod machines;
+pub(crate) mod machines;
 mod oidc;
 mod rest;
 mod rotation;
@@ -156,7 +156,8 @@ pub(crate) async fn run(
     info!(%listen, "the Kubernetes API is ready");
     on_ready(&running);
     // Last: nobody waits for them before there is a machine.
-    let machines = machines::start(&kernel, data, config, shared, served, shutdown);
+    let disks = (served, web.uploads.clone());
+    let machines = machines::start(&kernel, data, config, shared, disks, shutdown);
     let rest = tokio::spawn(rest::run());
 
     tokio::select! {

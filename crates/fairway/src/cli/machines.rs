@@ -10,6 +10,14 @@ pub(crate) struct MachineFlags {
     /// Run no virtual machines here. Their objects are served all the same.
     #[arg(long, env = "FAIRWAY_NO_MACHINES")]
     pub no_machines: bool,
+    /// This host.
+    #[command(flatten)]
+    pub host: HostFlags,
+}
+
+/// A host that runs machines.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct HostFlags {
     /// Name of this host as a Node [default: its host name].
     #[arg(long, value_name = "NAME", env = "FAIRWAY_NODE_NAME")]
     pub node_name: Option<String>,
@@ -21,6 +29,25 @@ pub(crate) struct MachineFlags {
         value_delimiter = ','
     )]
     pub node_addresses: Vec<IpAddr>,
+    /// Port on the first of these addresses at which other nodes bring packets of their machines, encrypted. It is open while
+    /// there are other nodes [default: 10262, or any other while that is taken].
+    #[arg(long, value_name = "PORT", env = "FAIRWAY_TUNNEL_PORT")]
+    pub tunnel_port: Option<u16>,
+    /// Addresses or networks, with a port if only one is meant, that machines may reach although they are this host's own, denied or
+    /// closed, separated by commas.
+    #[arg(
+        long,
+        value_name = "ADDR[:PORT]",
+        env = "FAIRWAY_EGRESS_ALLOW",
+        value_delimiter = ','
+    )]
+    pub egress_allow: Vec<String>,
+    /// Networks that machines must not reach, beside this host, loopback and link-local addresses, separated by commas.
+    #[arg(long, value_name = "NET", env = "FAIRWAY_EGRESS_DENY", value_delimiter = ',')]
+    pub egress_deny: Vec<String>,
+    /// Let machines reach nothing beyond their workspace but what --egress-allow names.
+    #[arg(long, env = "FAIRWAY_EGRESS_CLOSED")]
+    pub egress_closed: bool,
     /// Hosts that disk images may be fetched from, as for --webhook-allowed-hosts [default: external].
     #[arg(long, value_name = "HOSTS", env = "FAIRWAY_IMAGE_ALLOWED_HOSTS")]
     pub image_allowed_hosts: Option<String>,

@@ -1,13 +1,17 @@
 //! Settings of the machines that this process runs.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::fmt::Display;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 use std::path::Path;
+use std::str::FromStr;
 
 use anyhow::{Context, bail};
+use fairway_machines_wiring::Tunnel;
+use fairway_machines_wiring::frames::outside::Outside;
 use fairway_outbound::AllowedHosts;
 use serde::Deserialize;
 
-use crate::cli::machines::MachineFlags;
+use crate::cli::machines::{HostFlags, MachineFlags};
 
 /// The port of name servers.
 const DNS: u16 = 53;
@@ -23,6 +27,12 @@ pub(crate) struct MachinesFile {
     #[serde(default)]
     node_addresses: Vec<IpAddr>,
     image_allowed_hosts: Option<String>,
+    tunnel_port: Option<u16>,
+    #[serde(default)]
+    egress_allow: Vec<String>,
+    #[serde(default)]
+    egress_deny: Vec<String>,
+    egress_closed: Option<bool>,
 }
 
 /// How machines run here.
@@ -34,6 +44,12 @@ pub(crate) struct MachinesConfig {
     pub addresses: Vec<IpAddr>,
     /// Where disk images may come from.
     pub image_hosts: AllowedHosts,
+    /// Where other nodes reach this one, if its addresses were not configured and more is known of it than its loopback.
+    pub seen_at: Option<IpAddr>,
+    /// Where machines of other nodes come in; if nothing is said, the usual port.
+    pub tunnel_port: Option<u16>,
+    /// What machines may reach beyond their workspace.
+    pub egress: Outside,
 }
 
 impl MachinesConfig {
@@ -42,25 +58,85 @@ impl MachinesConfig {
         if flags.no_machines || file.enabled == Some(false) {
             return Ok(None);
         }
+        Self::of_host(file, &flags.host).map(Some)
+    }
+
+    /// The same for a host that is there to run machines.
+    pub(crate) fn of_host(file: MachinesFile, flags: &HostFlags) -> anyhow::Result<Self> {
         let node = match flags.node_name.clone().or(file.node_name) {
             Some(name) => checked(name)?,
             None => host_name(),
         };
-        let addresses = match (flags.node_addresses.clone(), file.node_addresses) {
-            (flags, _) if !flags.is_empty() => flags,
-            (_, file) if !file.is_empty() => file,
-            _ => vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
+        let mut addresses = match flags.node_addresses.clone() {
+            flags if !flags.is_empty() => flags,
+            _ => file.node_addresses,
         };
+        let seen_at = addresses.first().copied();
+        if addresses.is_empty() {
+            addresses.push(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        }
         let hosts = flags.image_allowed_hosts.clone().or(file.image_allowed_hosts);
         let image_hosts = AllowedHosts::parse(hosts.as_deref().unwrap_or_default())
             .map_err(anyhow::Error::msg)
             .context("imageAllowedHosts is wrong")?;
-        Ok(Some(Self {
+        Ok(Self {
             node,
             addresses,
             image_hosts,
-        }))
+            seen_at,
+            tunnel_port: flags.tunnel_port.or(file.tunnel_port),
+            egress: Outside {
+                allowed: destinations("egressAllow", &flags.egress_allow, &file.egress_allow)?,
+                denied: destinations("egressDeny", &flags.egress_deny, &file.egress_deny)?,
+                closed: flags.egress_closed || file.egress_closed == Some(true),
+            },
+        })
     }
+
+    /// Says where other nodes reach this one, unless that was configured.
+    pub(crate) fn set_seen_at(&mut self, address: IpAddr) {
+        self.seen_at.get_or_insert(address);
+    }
+
+    /// How other nodes reach this one.
+    pub(crate) fn tunnel(&self) -> Option<Tunnel> {
+        let address = self.seen_at.or(self.addresses.first().copied())?;
+        Some(Tunnel {
+            address,
+            port: self.tunnel_port,
+        })
+    }
+}
+
+/// The address of this host that another sees when this one calls it. Nothing is sent.
+pub(crate) fn towards(url: &str) -> Option<IpAddr> {
+    let uri: http::Uri = url.parse().ok()?;
+    let host = uri.host()?.trim_matches(['[', ']']);
+    let far = (host, uri.port_u16().unwrap_or(443))
+        .to_socket_addrs()
+        .ok()?
+        .next()?;
+    let any: IpAddr = match far {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect(far).ok()?;
+    socket.local_addr().ok().map(|own| own.ip())
+}
+
+/// Destinations of the flags, or else of the file.
+fn destinations<T: FromStr<Err: Display>>(
+    what: &str,
+    flags: &[String],
+    file: &[String],
+) -> anyhow::Result<Vec<T>> {
+    let texts = if flags.is_empty() { file } else { flags };
+    let read = |text: &String| {
+        let wrong = |error| anyhow::anyhow!("{what} is wrong: {error}");
+        text.trim().parse().map_err(wrong)
+    };
+    texts.iter().map(read).collect()
 }
 
 fn is_name(name: &str) -> bool {
@@ -116,12 +192,17 @@ mod tests {
 
     #[test]
     fn flags_go_before_the_file() {
-        let file = r#"{"nodeName": "a", "nodeAddresses": ["10.0.0.1"]}"#;
+        let file = r#"{"nodeName": "a", "nodeAddresses": ["10.0.0.1"], "tunnelPort": 7}"#;
         let by_file = merged(file, &MachineFlags::default()).unwrap().unwrap();
+        let tunnel = by_file.tunnel().unwrap().usual();
+        assert_eq!(tunnel.to_string(), "10.0.0.1:7");
         assert_eq!((by_file.node.as_str(), by_file.addresses.len()), ("a", 1));
         let flags = MachineFlags {
-            node_name: Some("b.example".to_owned()),
-            node_addresses: vec!["0.0.0.0".parse().unwrap(), "::".parse().unwrap()],
+            host: HostFlags {
+                node_name: Some("b.example".to_owned()),
+                node_addresses: vec!["0.0.0.0".parse().unwrap(), "::".parse().unwrap()],
+                ..HostFlags::default()
+            },
             ..MachineFlags::default()
         };
         let by_flags = merged(file, &flags).unwrap().unwrap();
@@ -137,17 +218,56 @@ mod tests {
         let plain = merged("{}", &MachineFlags::default()).unwrap().unwrap();
         assert!(is_name(&plain.node));
         assert_eq!(plain.addresses, [IpAddr::V4(Ipv4Addr::LOCALHOST)]);
+        let tunnel = |mut config: MachinesConfig| {
+            config.set_seen_at("192.0.2.9".parse().unwrap());
+            config.tunnel().unwrap().usual().to_string()
+        };
+        assert_eq!(
+            tunnel(plain),
+            "192.0.2.9:10262",
+            "what is known where nothing is said"
+        );
+        assert_eq!(tunnel(by_file), "10.0.0.1:7", "what is said");
+        let local = towards("https://127.0.0.1:6443");
+        assert_eq!(local, Some(IpAddr::V4(Ipv4Addr::LOCALHOST)));
     }
 
     #[test]
     fn wrong_names_are_told() {
         for name in ["", "A", "a_b", "-a", "a..b"] {
             let flags = MachineFlags {
-                node_name: Some(name.to_owned()),
+                host: HostFlags {
+                    node_name: Some(name.to_owned()),
+                    ..HostFlags::default()
+                },
                 ..MachineFlags::default()
             };
             let error = merged("{}", &flags).unwrap_err().to_string();
             assert!(error.contains("--node-name"), "{error}");
+        }
+    }
+
+    #[test]
+    fn ways_out_are_read() {
+        let file =
+            r#"{"egressAllow": ["192.0.2.7:443"], "egressDeny": ["10.0.0.0/8"], "egressClosed": true}"#;
+        let found = merged(file, &MachineFlags::default()).unwrap().unwrap().egress;
+        assert!(found.closed);
+        assert_eq!((found.allowed[0].port, found.denied.len()), (Some(443), 1));
+        let flags = MachineFlags {
+            host: HostFlags {
+                egress_allow: vec!["127.0.0.1".to_owned(), "10.0.0.0/8".to_owned()],
+                ..HostFlags::default()
+            },
+            ..MachineFlags::default()
+        };
+        assert_eq!(merged(file, &flags).unwrap().unwrap().egress.allowed.len(), 2);
+        for wrong in [
+            r#"{"egressAllow": ["here"]}"#,
+            r#"{"egressDeny": ["10.0.0.0/80"]}"#,
+        ] {
+            let error = merged(wrong, &MachineFlags::default()).unwrap_err().to_string();
+            assert!(error.contains("is wrong"), "{error}");
         }
     }
 

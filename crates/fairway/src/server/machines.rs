@@ -1,22 +1,24 @@
 //! The parts of machines, wired to the API of this process: controllers that need no host, and the host that this is.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fairway_controller::served::Served;
-use fairway_controller::{ClientFactory, Metrics, ObjectKey, Shutdown};
-use fairway_fabric::{Connection, Fabric};
+use fairway_controller::{ClientFactory, Metrics, Shutdown};
+use fairway_fabric::Fabric;
 use fairway_kernel_apiserver::Kernel;
-use fairway_machines_guests::{Door, Guests, Order, Refusal};
+use fairway_kernel_apiserver::admission::service::ServiceNetwork;
+use fairway_machines_guests::Guests;
+use fairway_machines_link::{Answers, Links};
+use fairway_machines_node::supervise::Fencing;
 use fairway_machines_node::{Node, QEMU};
 use fairway_machines_plan::settings::NODES_PLUG;
 use fairway_machines_subresources::Service;
-use fairway_machines_volumes::ContainerDisks;
+use fairway_machines_volumes::{ContainerDisks, Uploads};
 use fairway_machines_wiring::frames::address::Cidr;
 use fairway_machines_wiring::{NodeOptions, Settings, Wiring};
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
-use serde_json::Value;
 use tokio::task::JoinHandle;
 use tracing::error;
 
@@ -29,12 +31,12 @@ const RESOLVERS: &str = "/etc/resolv.conf";
 
 /// What every part is told.
 #[derive(Clone)]
-struct Common {
-    clients: ClientFactory,
-    served: Served,
-    metrics: Arc<Metrics>,
-    shutdown: Shutdown,
-    settings: Settings,
+pub(crate) struct Common {
+    pub(crate) clients: ClientFactory,
+    pub(crate) served: Served,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) shutdown: Shutdown,
+    pub(crate) settings: Settings,
 }
 
 /// Starts them; the task ends when `shutdown` has been given and everything under way is finished. Guests run on: the next start finds
@@ -44,7 +46,7 @@ pub(super) fn start(
     data: &DataDir,
     config: &Config,
     (clients, metrics): (ClientFactory, Arc<Metrics>),
-    served: Served,
+    (served, uploads): (Served, Option<Uploads>),
     shutdown: Shutdown,
 ) -> JoinHandle<()> {
     let common = Common {
@@ -52,21 +54,35 @@ pub(super) fn start(
         served,
         metrics,
         shutdown,
-        settings: settings(kernel, config.machines.as_ref()),
+        settings: settings(
+            &kernel.service_network,
+            std::iter::once(config.listen).chain(config.web_listen).collect(),
+            config.machines.as_ref(),
+        ),
     };
     let cluster = cluster(common.clone());
     let host = match &config.machines {
         Some(config) => {
-            let host = Host::start(&common, config, data);
-            let (guests, fabric) = (Arc::new(host.node.clone()), host.wiring.fabric());
-            serve(kernel, &common.clients, guests, fabric);
+            if let Some(Err(problem)) = uploads.as_ref().map(|uploads| kernel.serve_api(uploads)) {
+                error!(%problem, "tokens for uploads are not served");
+            }
+            let host = Host::start(&common, config, data, Role::ControlPlane(uploads));
+            let here: Arc<dyn Guests> = Arc::new(host.node.clone());
+            let here = (config.node.clone(), here);
+            serve(kernel, &common.clients, Some(here), host.wiring.fabric());
+            // Set once: there is one host in a process.
+            let node = host.node.clone();
+            let _ = kernel.asked_metrics.set(Box::new(move || {
+                let node = node.clone();
+                async move { node.figures().await }.boxed()
+            }));
             host.run(common).boxed()
         }
         None => {
             serve(
                 kernel,
                 &common.clients,
-                Arc::new(Nobody),
+                None,
                 Arc::new(fairway_fabric::PlainTcp::default()),
             );
             futures::future::ready(()).boxed()
@@ -78,8 +94,11 @@ pub(super) fn start(
 }
 
 /// The networks: those of the API server, and addresses of this host.
-fn settings(kernel: &Kernel, config: Option<&MachinesConfig>) -> Settings {
-    let services = &kernel.service_network;
+pub(crate) fn settings(
+    services: &ServiceNetwork,
+    listeners: Vec<SocketAddr>,
+    config: Option<&MachinesConfig>,
+) -> Settings {
     // A prefix has at most 32 bits.
     let bits = u8::try_from(services.bits).unwrap_or(32);
     let mut settings = Settings {
@@ -87,8 +106,14 @@ fn settings(kernel: &Kernel, config: Option<&MachinesConfig>) -> Settings {
         resolvers: resolvers(Path::new(RESOLVERS)),
         ..Settings::default()
     };
+    // A load balancer must not want the ports of this server.
+    settings.listeners = listeners;
     if let Some(config) = config {
+        settings
+            .listeners
+            .extend(config.tunnel().map(|tunnel| tunnel.usual()));
         settings.addresses = config.addresses.clone();
+        settings.outside = config.egress.clone();
     }
     settings
 }
@@ -100,6 +125,10 @@ async fn cluster(common: Common) {
         served: Some(common.served.clone()),
         nodes_plug: NODES_PLUG,
     };
+    let snapshots = fairway_machines_snapshots::Options {
+        clients: common.clients.clone(),
+        served: Some(common.served.clone()),
+    };
     let wiring = fairway_machines_wiring::Options {
         clients: common.clients,
         served: Some(common.served),
@@ -108,23 +137,42 @@ async fn cluster(common: Common) {
     let (metrics, shutdown) = (common.metrics, common.shutdown);
     tokio::join!(
         fairway_machines_engine::run(engine, Arc::clone(&metrics), shutdown.clone()),
+        fairway_machines_snapshots::run(snapshots, Arc::clone(&metrics), shutdown.clone()),
         fairway_machines_wiring::run(wiring, metrics, shutdown),
     );
 }
 
-/// What virtctl and consoles ask for.
-fn serve(kernel: &Kernel, clients: &ClientFactory, guests: Arc<dyn Guests>, fabric: Arc<dyn Fabric>) {
-    for service in Service::versions(clients, guests, fabric) {
+/// What virtctl and consoles ask for, of machines here and on nodes that are connected.
+fn serve(
+    kernel: &Kernel,
+    clients: &ClientFactory,
+    here: Option<(String, Arc<dyn Guests>)>,
+    fabric: Arc<dyn Fabric>,
+) {
+    let links = Links::new(here, NODES_PLUG);
+    for service in Service::versions(clients, Arc::new(links.clone()), fabric) {
         if let Err(problem) = kernel.serve_api(&service) {
             error!(%problem, "consoles and commands of machines are not served");
         }
     }
+    if let Err(problem) = kernel.serve_api(&fairway_machines_link::Service::new(links)) {
+        error!(%problem, "nodes cannot connect");
+    }
+}
+
+/// What else a host is.
+pub(crate) enum Role {
+    /// The API is served here, and what is uploaded through it arrives here.
+    ControlPlane(Option<Uploads>),
+    /// One more host for machines, which end when it is not heard of.
+    Node(Option<Fencing>),
 }
 
 /// This host.
-struct Host {
+pub(crate) struct Host {
     node: Node,
     wiring: Wiring,
+    role: Role,
     /// Disks and running machines.
     directory: PathBuf,
     images: PathBuf,
@@ -132,24 +180,39 @@ struct Host {
 }
 
 impl Host {
-    fn start(common: &Common, config: &MachinesConfig, data: &DataDir) -> Self {
+    pub(crate) fn start(common: &Common, config: &MachinesConfig, data: &DataDir, role: Role) -> Self {
         let network = NodeOptions {
             clients: common.clients.clone(),
             served: Some(common.served.clone()),
             node: config.node.clone(),
+            tunnel: config.tunnel(),
             settings: common.settings.clone(),
         };
         Self {
             node: Node::new(&config.node, &data.machines()),
             wiring: Wiring::start(network, &common.shutdown),
+            role,
             directory: data.machines(),
             images: data.images(),
             config: config.clone(),
         }
     }
 
-    async fn run(self, common: Common) {
+    /// Who answers for this host on its stream to the server.
+    pub(crate) fn answers(&self) -> Answers {
+        Answers {
+            node: self.config.node.clone(),
+            guests: Arc::new(self.node.clone()),
+            fabric: self.wiring.fabric(),
+        }
+    }
+
+    pub(crate) async fn run(self, common: Common) {
         let hosts = self.config.image_hosts;
+        let uploads = match &self.role {
+            Role::ControlPlane(uploads) => uploads.clone(),
+            Role::Node(_) => None,
+        };
         let volumes = fairway_machines_volumes::Options {
             clients: common.clients.clone(),
             node: self.config.node,
@@ -157,14 +220,21 @@ impl Host {
             images: self.images.clone(),
             allowed_hosts: hosts.clone(),
             keep_disks: None,
-            is_control_plane: true,
-            uploads: None,
+            is_control_plane: matches!(self.role, Role::ControlPlane(_)),
+            uploads,
+            guests: Some(Arc::new(self.node.clone())),
             served: Some(common.served),
         };
         let node = fairway_machines_node::Options {
             clients: common.clients,
             address: self.config.addresses.first().copied(),
+            host: None,
             program: PathBuf::from(QEMU),
+            fencing: match self.role {
+                // Both are one process: nobody could start a machine twice, and guests outlive its restart.
+                Role::ControlPlane(_) => None,
+                Role::Node(fencing) => fencing,
+            },
             cables: Arc::new(self.wiring),
             disks: Arc::new(ContainerDisks::new(self.images, hosts)),
         };
@@ -173,42 +243,5 @@ impl Host {
             fairway_machines_volumes::run(volumes, Arc::clone(&metrics), shutdown.clone()),
             fairway_machines_node::run(self.node, node, metrics, shutdown),
         );
-    }
-}
-
-/// Machines of a process that runs none.
-struct Nobody;
-
-impl Nobody {
-    fn lost(node: &str, key: &ObjectKey) -> Refusal {
-        Refusal::NodeLost {
-            key: key.clone(),
-            node: node.to_owned(),
-            why: "this Fairway was started with --no-machines".to_owned(),
-        }
-    }
-}
-
-impl Guests for Nobody {
-    fn can_plug(&self) -> bool {
-        false
-    }
-
-    fn open<'a>(
-        &'a self,
-        node: &'a str,
-        key: &'a ObjectKey,
-        _: Door,
-    ) -> BoxFuture<'a, Result<Box<dyn Connection>, Refusal>> {
-        Box::pin(async move { Err(Self::lost(node, key)) })
-    }
-
-    fn order<'a>(
-        &'a self,
-        node: &'a str,
-        key: &'a ObjectKey,
-        _: Order,
-    ) -> BoxFuture<'a, Result<Value, Refusal>> {
-        Box::pin(async move { Err(Self::lost(node, key)) })
     }
 }

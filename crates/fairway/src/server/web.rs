@@ -1,4 +1,4 @@
-//! The web listener: one port for everything that is not the Kubernetes API, by host name.
+//! The web listener: one port for everything that is not the Kubernetes API, by host name; disks are sent to it by number, too.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use fairway_kernel_apiserver::Kernel;
 use fairway_kernel_apiserver::authn::UserInfo;
 use fairway_kernel_apiserver::client::InProcess;
 use fairway_kernel_apiserver::http::accept::{self, Bounds, Site};
+use fairway_machines_volumes::Uploads;
 use http::header::HOST;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
@@ -61,6 +62,8 @@ pub(super) struct Web {
     pub listen: SocketAddr,
     /// The repositories.
     pub host: Arc<Host>,
+    /// Disks that are sent, where machines run.
+    pub uploads: Option<Uploads>,
     serving: JoinHandle<()>,
     keeping: JoinHandle<()>,
 }
@@ -111,8 +114,14 @@ pub(super) fn start(
         metrics,
         shutdown.clone(),
     ));
+    // By number: who sends a disk may know no name of this host.
+    let uploads = config
+        .machines
+        .as_ref()
+        .and_then(|_| Uploads::new(&format!("https://{listen}")));
     let sites = Sites {
         host: Arc::clone(&host),
+        uploads: uploads.clone(),
         live: live.clone(),
     };
     let end = async move { shutdown.wait().await };
@@ -120,6 +129,7 @@ pub(super) fn start(
     Ok(Web {
         listen,
         host,
+        uploads,
         serving,
         keeping,
     })
@@ -128,6 +138,7 @@ pub(super) fn start(
 /// What is served, by host name.
 struct Sites {
     host: Arc<Host>,
+    uploads: Option<Uploads>,
     live: Live,
 }
 
@@ -143,17 +154,17 @@ impl Site for Sites {
     fn peer((): (), _: &TlsStream<TcpStream>, _: SocketAddr) {}
 
     async fn answer(self: Arc<Self>, request: Request<Incoming>, _: Arc<()>) -> Response<Body> {
-        answer(&self.host, request).await
+        answer(&self, request).await
     }
 }
 
-async fn answer(host: &Arc<Host>, request: Request<Incoming>) -> Response<Body> {
+async fn answer(sites: &Sites, request: Request<Incoming>) -> Response<Body> {
     let name = name_of(&request);
-    match name.as_str() {
-        GIT => {
-            let request = request.map(|body: Incoming| body.map_err(Into::into).boxed_unsync());
-            host.serve(request).await
-        }
+    let boxed = |request: Request<Incoming>| request.map(|body| body.map_err(Into::into).boxed_unsync());
+    match (name.as_str(), &sites.uploads) {
+        (GIT, _) => sites.host.serve(boxed(request)).await,
+        // Whatever the host is called: the paths are those of CDI's proxy, and nobody else's.
+        (_, Some(uploads)) if Uploads::serves(request.uri().path()) => uploads.serve(boxed(request)).await,
         _ => {
             let why = format!(
                 "No site is called {name:?} here. Git repositories are at https://{GIT}; the Kubernetes API is at another port."

@@ -1,0 +1,273 @@
+//! `fairway vm` beside the real virtctl: the same lines on the same machines, so the same words and the same exit codes.
+//!
+//! No guest runs here: machines are made, and nobody is there to run them. What needs a guest is in `tests/machines`.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+
+#[allow(dead_code, reason = "other tests use the rest of it")]
+#[path = "faults/process.rs"]
+mod process;
+#[allow(dead_code, reason = "other tests use the rest of it")]
+#[path = "certs/server.rs"]
+mod server;
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use fairway_controller::Requests;
+use serde_json::{Value, json};
+use server::{Server, eventually};
+
+/// What a command came to.
+#[derive(Debug, PartialEq, Eq)]
+struct Said {
+    code: i32,
+    out: String,
+    complaint: String,
+}
+
+/// A namespace of a server, and a program that acts in it.
+struct Place<'a> {
+    server: &'a Server,
+    requests: &'a Requests,
+    namespace: &'static str,
+    program: Vec<&'static str>,
+}
+
+impl Place<'_> {
+    async fn run(&self, line: &str) -> Said {
+        let mut command = Command::new(self.program[0]);
+        command
+            .args(&self.program[1..])
+            .args(line.split(' '))
+            .args(["-n", self.namespace])
+            .env("KUBECONFIG", self.server.path("kubeconfig"))
+            .env("HOME", "/nonexistent/home")
+            .stdin(Stdio::null());
+        let done = tokio::task::spawn_blocking(move || command.output().unwrap())
+            .await
+            .unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        let complaint = text(done.stderr);
+        // Its log, which Fairway does not keep.
+        let told = complaint.lines().filter(|it| !it.starts_with("{\"component\""));
+        let told: Vec<&str> = told
+            .map(|it| it.strip_prefix("fairway: ").unwrap_or(it))
+            .collect();
+        Said {
+            code: done.status.code().unwrap(),
+            out: text(done.stdout),
+            complaint: told.join("\n"),
+        }
+    }
+
+    fn path(&self, plural: &str, name: &str) -> String {
+        let namespace = self.namespace;
+        format!("/apis/kubevirt.io/v1/namespaces/{namespace}/{plural}/{name}")
+    }
+
+    async fn create(&self, path: &str, object: &Value) {
+        assert!(self.requests.create(path, object).await.unwrap(), "{object}");
+    }
+
+    /// A machine that waits for a node in vain, once it is started.
+    async fn machine(&self, name: &str, strategy: &str) {
+        let object = json!({
+            "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": name},
+            "spec": {
+                "runStrategy": strategy,
+                "template": {"spec": {
+                    "domain": {
+                        "memory": {"guest": "64Mi"},
+                        "devices": {"interfaces": [{"name": "default", "masquerade": {}, "ports": [{"port": 22}]}]},
+                    },
+                    "networks": [{"name": "default", "pod": {}}],
+                }},
+            },
+        });
+        let path = format!(
+            "/apis/kubevirt.io/v1/namespaces/{}/virtualmachines",
+            self.namespace
+        );
+        self.create(&path, &object).await;
+    }
+
+    /// Waits until the instance of a machine is there, or gone.
+    async fn instance(&self, name: &str, is_there: bool) {
+        let path = self.path("virtualmachineinstances", name);
+        eventually(Duration::from_secs(60), &path, async || {
+            let found = self.requests.get(&path).await.unwrap();
+            match found {
+                Some(vmi) => is_there && vmi["status"]["phase"].as_str().is_some_and(|it| !it.is_empty()),
+                None => !is_there,
+            }
+        })
+        .await;
+    }
+}
+
+/// What is typed, and what waits for it to be seen before the next.
+const LINES: &[(&str, Option<bool>)] = &[
+    ("start nope", None),
+    ("start web --dry-run", None),
+    ("stop web", None),
+    ("restart web", None),
+    ("pause vm web", None),
+    ("migrate web", None),
+    ("start web", Some(true)),
+    ("start web", None),
+    ("start once", None),
+    ("stop web --force", None),
+    ("stop web --grace-period=0", None),
+    ("restart web --force --grace-period=5", None),
+    ("restart once", None),
+    ("pause vm web", None),
+    ("pause vmi web --dry-run", None),
+    ("pause vm nope", None),
+    ("pause vmi nope", None),
+    ("unpause vm web", None),
+    ("unpause vm nope", None),
+    ("unpause vmi nope", None),
+    ("soft-reboot web", None),
+    ("soft-reboot nope", None),
+    ("migrate web", None),
+    ("migrate nope", None),
+    ("migrate-cancel web", None),
+    ("console nope", None),
+    ("console web --timeout=0", None),
+    ("vnc web", None),
+    ("vnc nope", None),
+    ("vnc screenshot web -f -", None),
+    ("port-forward --stdio vmi/nope 22", None),
+    ("port-forward --stdio vm/nope 22", None),
+    ("port-forward --stdio vmi/web 22", None),
+    ("port-forward --stdio vm/web 22 23", None),
+    ("port-forward vm/a/b 22", None),
+    ("port-forward vm/ 22", None),
+    ("port-forward vm/.ns 22", None),
+    ("port-forward vm/web. 22", None),
+    ("port-forward vm/web sctp/22", None),
+    ("port-forward vm/web :", None),
+    ("ssh @vm/web", None),
+    ("ssh demo@", None),
+    ("scp a b", None),
+    ("scp vm/a:b vm/c:d", None),
+    ("addvolume web --volume-name=nope", None),
+    ("addvolume web --volume-name=more --disk-type=floppy", None),
+    ("addvolume web --volume-name=more --cache=all", None),
+    ("addvolume nope --volume-name=more --persist", None),
+    ("removevolume web --volume-name=nope --persist", None),
+    ("removevolume nope --volume-name=more", None),
+    ("expose vm web --name=web", None),
+    ("expose vm web --name=web", None),
+    (
+        "expose VMI web --name=web-http --port=80 --target-port=8080 --type=nodeport",
+        None,
+    ),
+    ("expose vmi nope --name=x --port=80", None),
+    ("expose vm nope --name=x --port=80", None),
+    ("expose vm web --name=x --port=80 --type=external", None),
+    ("expose pod web --name=x --port=80", None),
+    ("expose vm bare --name=x", None),
+    ("image-upload dv mine", None),
+    ("image-upload mine --image-path=/etc/hostname", None),
+    ("image-upload dv mine --image-path=/etc/hostname", None),
+    (
+        "image-upload pvc mine --image-path=/etc/hostname --no-create",
+        None,
+    ),
+    ("image-upload dv more --image-path=/etc/hostname", None),
+    ("image-upload pvc more --image-path=/etc/hostname", None),
+    (
+        "image-upload dv mine --image-path=/etc/hostname --size=1Gi --storage-class=nope",
+        None,
+    ),
+    ("stop web", Some(false)),
+    ("stop web", None),
+    ("stop nope", None),
+    ("restart nope", None),
+];
+
+async fn prepare(place: &Place<'_>) {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace}});
+    place.create("/api/v1/namespaces", &namespace).await;
+    place.machine("web", "Halted").await;
+    place.machine("once", "Once").await;
+    let bare = json!({
+        "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "bare"},
+        "spec": {"runStrategy": "Manual", "template": {"spec": {"domain": {
+            "memory": {"guest": "64Mi"}, "devices": {"autoattachPodInterface": false},
+        }}}},
+    });
+    let machines = format!(
+        "/apis/kubevirt.io/v1/namespaces/{}/virtualmachines",
+        place.namespace
+    );
+    place.create(&machines, &bare).await;
+    let claim = json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "more"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    });
+    let claims = format!("/api/v1/namespaces/{}/persistentvolumeclaims", place.namespace);
+    place.create(&claims, &claim).await;
+    place.instance("once", true).await;
+}
+
+/// What each line comes to.
+async fn play(place: &Place<'_>) -> Vec<Said> {
+    prepare(place).await;
+    let mut all = Vec::new();
+    for (line, waits_for) in LINES {
+        all.push(place.run(line).await);
+        if let Some(is_there) = waits_for {
+            place.instance("web", *is_there).await;
+        }
+    }
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_words_as_virtctl() {
+    let server = Server::start(&["--no-machines"]);
+    let requests = Requests::new(server.client().await);
+    let place = |namespace, program| Place {
+        server: &server,
+        requests: &requests,
+        namespace,
+        program,
+    };
+    let ours = play(&place("machines", vec![env!("CARGO_BIN_EXE_fairway"), "vm"])).await;
+    for ((line, _), said) in LINES.iter().zip(&ours) {
+        println!("{line}\n  {} {:?} {:?}", said.code, said.out, said.complaint);
+    }
+    if Command::new("virtctl").arg("options").output().is_err() {
+        println!("SKIPPED: there is no virtctl here to compare with");
+        return;
+    }
+    let theirs = play(&place("originals", vec!["virtctl"])).await;
+    let mut different = Vec::new();
+    for ((line, _), (ours, theirs)) in LINES.iter().zip(ours.iter().zip(&theirs)) {
+        // The one name that must differ.
+        let theirs = Said {
+            code: theirs.code,
+            out: theirs.out.replace("originals", "machines"),
+            complaint: theirs.complaint.replace("originals", "machines"),
+        };
+        if *ours != theirs {
+            different.push(format!("{line}\n  fairway {ours:?}\n  virtctl {theirs:?}"));
+        }
+    }
+    assert!(different.is_empty(), "{}", different.join("\n"));
+    // Here virtctl wraps what it is told, as it does not know the answer of its own server.
+    for line in ["guestosinfo web", "fslist web", "userlist nope"] {
+        let ours = place("machines", vec![env!("CARGO_BIN_EXE_fairway"), "vm"])
+            .run(line)
+            .await;
+        let theirs = place("originals", vec!["virtctl"]).run(line).await;
+        assert_eq!((ours.code, theirs.code), (1, 1), "{line}");
+        let (what, why) = ours.complaint.split_once(", ").unwrap();
+        assert!(theirs.complaint.starts_with(what), "{line}: {theirs:?}");
+        let why = why.replace('"', "\\\"");
+        assert!(theirs.complaint.contains(&why), "{line}: {why}: {theirs:?}");
+    }
+}
