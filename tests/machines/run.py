@@ -44,8 +44,9 @@ def scenarios():
 
 def run(chosen, binary, scratch, target):
     wanted = sorted({image for it in chosen.values() for image in it.images})
-    # Tests fetch images from this host.
+    # Tests fetch images from this host, and one port of it is allowed to machines.
     world = World(binary, scratch, images(binary, target, wanted), ["--image-allowed-hosts", "loopback"])
+    world.allow_port()
     failed = []
     try:
         print(f"fairway up: ready after {world.start():.1f} s", flush=True)

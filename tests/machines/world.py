@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -111,11 +112,20 @@ class World:
         self.options = list(options)
         self.port = servers.free_port()
         self.process = None
+        self.allowed = None
         self.places = {}
         self.data.mkdir(mode=0o700)
         if images:
             # Hard links: an image is never changed.
             shutil.copytree(images, self.data / "images", copy_function=os.link, symlinks=True)
+
+    def allow_port(self):
+        """Lets machines reach one port of this host, at the address that its packets come from, if it has one."""
+        with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            # Nothing is sent.
+            probe.connect(("192.0.2.254", 9))
+            self.allowed = (probe.getsockname()[0], servers.free_port())
+            self.options += ["--egress-allow", f"{self.allowed[0]}:{self.allowed[1]}"]
 
     def start(self):
         """Starts the server and waits until it is ready. Seconds that it took."""
@@ -176,6 +186,12 @@ class World:
     def qemus(self):
         """Numbers of the QEMU processes among them."""
         return [pid for pid, words in self.machines().items() if "qemu-system" in words.split(" ")[0]]
+
+    def disk(self, place, namespace, claim):
+        """The file behind a claim that is bound."""
+        place.wait(f"pvc/{claim}", "jsonpath={.status.phase}=Bound", namespace)
+        volume = place.get("pvc", claim, "-n", namespace)["spec"]["volumeName"]
+        return next(self.data.glob(f"machines/volumes/*/{volume}/disk.qcow2"))
 
     def end(self):
         """Ends everything. What should have been gone is told, and ended all the same."""

@@ -140,6 +140,7 @@ async fn network(paths: &[PathBuf; 2]) -> Result<Network> {
         },
         guests: vec![],
         cards: vec![],
+        peers: vec![],
         services: vec![],
         policies: Policies::default(),
         outside: Outside::default(),

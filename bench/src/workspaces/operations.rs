@@ -25,6 +25,9 @@ pub(super) struct Compared {
     pub(super) operation: &'static str,
     pub(super) in_one: f64,
     pub(super) in_many: f64,
+    /// The median of the turns' ratios. The two of a turn run in the same minute, so what else the machine does in it
+    /// weighs on both, which it does not in two medians that may come from different turns.
+    pub(super) ratio: f64,
     /// Whether each was in another workspace.
     pub(super) is_spread: bool,
 }
@@ -62,11 +65,13 @@ pub(super) async fn compare(single: &Server, many: &Server, count: usize) -> Res
                 }
             }
         }
+        let ratios = cpu[0].iter().zip(&cpu[1]).map(|(one, many)| many / one).collect();
         let [in_one, in_many] = cpu.map(median);
         compared.push(Compared {
             operation,
             in_one,
             in_many,
+            ratio: median(ratios),
             is_spread: operation == SPREAD,
         });
     }

@@ -59,7 +59,7 @@ pub(super) fn write(measured: &Measured) -> String {
     }
     for it in measured.operations.iter().filter(|it| !it.is_spread) {
         let what = format!("{} in one of {}, against one of 1", it.operation, measured.count);
-        floor(&what, OPERATION, it.in_many / it.in_one);
+        floor(&what, OPERATION, it.ratio);
     }
     for it in &measured.fairness {
         let what = format!(
@@ -112,7 +112,7 @@ fn figures(text: &mut String, measured: &Measured) {
     row("CPU ms of each such CRD", Some(own_kinds.cpu_ms));
     row("KB of each such CRD", Some(own_kinds.kilobytes_each));
     row("watches for each such CRD", own_kinds.watches_each);
-    *text += "\n| CPU ms per operation | one of 1 | one of many | ratio |\n|---|---|---|---|\n";
+    *text += "\n| CPU ms per operation, medians | one of 1 | one of many | ratio |\n|---|---|---|---|\n";
     for it in &measured.operations {
         let _ = writeln!(
             text,
@@ -120,7 +120,7 @@ fn figures(text: &mut String, measured: &Measured) {
             it.operation,
             number(Some(it.in_one)),
             number(Some(it.in_many)),
-            number(Some(it.in_many / it.in_one))
+            number(Some(it.ratio))
         );
     }
     *text += "\nA quiet workspace while 128 clients flood its neighbour (GET: beside lists of 100; create: beside creates).\n\n\

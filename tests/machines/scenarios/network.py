@@ -1,14 +1,135 @@
-"""Machines among themselves: names, Services, policies, tenants."""
+"""Machines among themselves and with the world: names, Services, policies, tenants, the way out, more cards."""
 
-from guest import http
+import contextlib
+import http.server
+import json
+import threading
+
+from guest import http as ask
+from manifests import machine, secret, service, user_data
 from scenario import scenario
-from scenarios.life import ready, web
+from scenarios.joining import NAME, node
+from scenarios.life import ready, status, web
 from world import check, eventually
 
 
 def reach(bench, ssh, address, port=8080):
     """What a guest is told by a web server; empty if it hears nothing."""
     return bench.key.try_ssh(ssh, f"busybox timeout 8 busybox wget -q -O - http://{address}:{port}/", timeout=40).stdout
+
+
+def lookup(bench, ssh, name):
+    """What a guest's resolver says of a name."""
+    return bench.key.try_ssh(ssh, f"busybox nslookup {name} 2>&1", timeout=40).stdout
+
+
+def balancer(name, namespace, app):
+    """A Service with an address of its own, and other ports than the machine's."""
+    made = service(name, namespace, {"app": app}, kind="LoadBalancer")
+    made["spec"]["ports"] = [{"name": "ssh", "port": 2022, "targetPort": 22}, {"name": "http", "port": 2080, "targetPort": 8080}]
+    return made
+
+
+@contextlib.contextmanager
+def server(address, port=0):
+    """A web server of this host; its port."""
+    class Hello(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"hello from the host")
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer((address, port), Hello) as it:
+        thread = threading.Thread(target=it.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield it.server_address[1]
+        finally:
+            it.shutdown()
+            thread.join()
+
+
+@scenario()
+def doors(bench):
+    """One machine behind every kind of Service, its names, and what it reaches of the host: what the operator allows, and nothing else."""
+    place, namespace, key = bench.place, bench.namespace, bench.key
+    headless = service("lan", namespace, {"app": "one"}, kind="ClusterIP", http=8080)
+    headless["spec"]["clusterIP"] = "None"
+    place.apply(balancer("one-lb", namespace, "one"), headless)
+    one, port = web(bench, "one", instance={"hostname": "first", "subdomain": "lan"})
+    ready(bench, "one")
+    key.login(one)
+    check("hello from one" in eventually("HTTP through the node port", lambda: ask(port)), "HTTP through the node port")
+
+    told = eventually("an address of the load balancer",
+                      lambda: place.get("service", "one-lb", "-n", namespace)["status"]["loadBalancer"].get("ingress"))
+    at = told[0]["ip"]
+    check("hello from one" in eventually("HTTP through the load balancer", lambda: ask(2080, host=at)), "HTTP through the load balancer")
+    check(key.ssh(2022, "hostname", host=at) == "one", "SSH through the load balancer")
+
+    own = status(bench, "vmi", "one")["interfaces"][0]["ipAddress"]
+    cluster_ip = place.get("service", "one", "-n", namespace)["spec"]["clusterIP"]
+    names = {f"first.lan.{namespace}": own, f"lan.{namespace}": own, f"one.{namespace}": cluster_ip}
+    for name, address in names.items():
+        check(address in lookup(bench, one, f"{name}.svc.cluster.local"), f"{name} is {address}")
+    check("hello from one" in reach(bench, one, "one"), "short names are looked for in the machine's own namespace")
+    check(cluster_ip not in lookup(bench, one, "one.elsewhere.svc.cluster.local"), "a name of another namespace is another name")
+    check("hello from one" in reach(bench, one, cluster_ip), "a machine reaches itself through its Service")
+    said = key.ssh(one, f"busybox timeout 5 busybox nc {cluster_ip} 22 </dev/null | busybox head -c 4", timeout=40)
+    check(said == "SSH-", f"SSH through the ClusterIP: {said!r}")
+
+    world = bench.world
+    check(not reach(bench, one, "10.88.0.1", world.port), "the API is not at the gateway")
+    with server("127.0.0.1") as loopback:
+        check(not reach(bench, one, "10.88.0.1", loopback), "the host's loopback is not at the gateway")
+    if not world.allowed:
+        return print("        this host has no address of its own, so the way out is not tried", flush=True)
+    address, allowed = world.allowed
+    with server(address, allowed), server(address) as other:
+        check("hello from the host" in ask(other, host=address), "the host's own server answers")
+        check(not reach(bench, one, address, other), "a machine does not reach its host")
+        check("hello from the host" in reach(bench, one, address, allowed), "it reaches what the operator allows")
+        place.apply({
+            "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "in", "namespace": namespace},
+            "spec": {"podSelector": {}, "policyTypes": ["Egress"], "egress": [{"to": [{"podSelector": {}}]}]},
+        })
+        eventually("unless a policy forbids it", lambda: not reach(bench, one, address, allowed))
+
+
+@scenario()
+def cards(bench):
+    """Two machines with cards on two VLANs of a bridge: on the same one they meet, on different ones they do not."""
+    place, namespace, key = bench.place, bench.namespace, bench.key
+
+    def definition(name, vlan):
+        config = json.dumps({"cniVersion": "0.3.1", "type": "bridge", "bridge": "br1", "vlan": vlan})
+        return {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
+                "metadata": {"name": name, "namespace": namespace}, "spec": {"config": config}}
+
+    place.apply(definition("seven", 7), definition("eight", 8), definition("nine", 9))
+    ports = {}
+    for number, (name, other) in enumerate((("one", "eight"), ("two", "nine")), 1):
+        seed = user_data(name) + "".join(
+            f"- ip addr add 192.168.{lan}.{number}/24 dev eth{card}\n- ip link set eth{card} up\n" for card, lan in ((1, 7), (2, 8)))
+        made = machine(name, namespace, secret=f"{name}-seed", keys=f"{name}-ssh")
+        template = made["spec"]["template"]["spec"]
+        for card in ("seven", other):
+            template["domain"]["devices"]["interfaces"].append({"name": card, "bridge": {}})
+            template["networks"].append({"name": card, "multus": {"networkName": card}})
+        place.apply(secret(f"{name}-seed", namespace, userdata=seed), secret(f"{name}-ssh", namespace, key=key.public),
+                    service(name, namespace, {"app": name}, ssh=22), made)
+        found = place.get("service", name, "-n", namespace)
+        ports[name] = found["spec"]["ports"][0]["nodePort"]
+    for name, port in ports.items():
+        ready(bench, name)
+        key.login(port)
+    eventually("the other answers on the VLAN that both are on", lambda: "hello from two" in reach(bench, ports["one"], "192.168.7.2"))
+    check(not reach(bench, ports["one"], "192.168.8.2"), "and not where they are on different ones")
+    cards = {it["name"]: it for it in status(bench, "vmi", "one")["interfaces"]}
+    check(set(cards) >= {"default", "seven", "eight"}, f"the instance tells of every card: {cards}")
 
 
 @scenario()
@@ -34,7 +155,7 @@ def policy(bench):
     })
     eventually("a policy keeps it out", lambda: not reach(bench, one, address))
     check(not reach(bench, one, cluster_ip), "also through the Service")
-    check("hello from two" in eventually("the host", lambda: http(two_http)), "whom the policy allows still comes in")
+    check("hello from two" in eventually("the host", lambda: ask(two_http)), "whom the policy allows still comes in")
     place.kubectl("delete", "networkpolicy", "none", "-n", namespace)
     eventually("without the policy it comes in again", lambda: "hello from two" in reach(bench, one, address))
 
@@ -47,7 +168,7 @@ def tenants(bench):
     ssh, port = web(bench)
     ready(bench)
     bench.key.login(ssh)
-    check("hello from web" in eventually("HTTP", lambda: http(port)), "a machine of a workspace is served through its Service")
+    check("hello from web" in eventually("HTTP", lambda: ask(port)), "a machine of a workspace is served through its Service")
     theirs = type(bench)(bench.world, other, here, bench.key)
     other.namespace(here)
     try:
@@ -64,7 +185,36 @@ def tenants(bench):
         name = f"web.{here}.svc.cluster.local"
         own_ip = bench.place.get("service", "web", "-n", here)["spec"]["clusterIP"]
         check(own_ip in bench.key.ssh(ssh, f"busybox nslookup {name} 2>/dev/null || true"), "a name means one's own")
-        done = bench.key.try_ssh(ssh, f"busybox timeout 8 busybox wget -q -O - https://10.88.0.1:{bench.world.port}/ 2>&1")
-        check(done.returncode != 0, "the host's API is not reached from a guest")
+        other.apply(service("only-theirs", here, {"app": "web"}, kind="ClusterIP", http=8080))
+        only = f"only-theirs.{here}.svc.cluster.local"
+        their_ip = other.get("service", "only-theirs", "-n", here)["spec"]["clusterIP"]
+        eventually("they find a name of theirs", lambda: their_ip in lookup(theirs, their_ssh, only))
+        check(their_ip not in lookup(bench, ssh, only), "which means nothing here")
     finally:
         other.free(here)
+
+
+@scenario(workspace="acme/dev")
+def hosts(bench):
+    """Machines of two hosts are on one network: addresses, names and Services lead from one to the other, and policies hold."""
+    place, namespace, key = bench.place, bench.namespace, bench.key
+    with node(bench):
+        far, far_http = web(bench, "far", instance={"nodeSelector": {"kubernetes.io/hostname": NAME}})
+        near, _ = web(bench, "near")
+        for name, port in (("far", far), ("near", near)):
+            ready(bench, name)
+            key.login(port)
+        check(status(bench, "vmi", "far")["nodeName"] == NAME != status(bench, "vmi", "near")["nodeName"], "they are on two hosts")
+        check("hello from far" in eventually("a node port of this host", lambda: ask(far_http)), "leads to the other")
+        address = status(bench, "vmi", "far")["interfaces"][0]["ipAddress"]
+        own = status(bench, "vmi", "near")["interfaces"][0]["ipAddress"]
+        eventually("the other is reached", lambda: "hello from far" in reach(bench, near, address))
+        check("hello from far" in reach(bench, near, f"far.{namespace}.svc.cluster.local"), "by its Service's name, too")
+        check("hello from near" in reach(bench, far, own), "and the other way round")
+        place.apply({
+            "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "none", "namespace": namespace},
+            "spec": {"podSelector": {"matchLabels": {"app": "far"}}, "policyTypes": ["Ingress"], "ingress": [
+                {"from": [{"ipBlock": {"cidr": "127.0.0.1/32"}}]}]},
+        })
+        eventually("a policy keeps it out", lambda: not reach(bench, near, address))
+        place.kubectl("delete", "vm", "far", "near", "-n", namespace, "--timeout=120s")

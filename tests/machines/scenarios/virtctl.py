@@ -49,10 +49,20 @@ def image_upload(bench):
     blob = bench.world.data / "images" / "blobs" / tiny["digest"]
     packed = bench.world.scratch / "disk.qcow2"
     subprocess.run(["qemu-img", "convert", "-O", "qcow2", "-c", str(blob), str(packed)], check=True)
-    proxy = f"https://upload.fairway.localhost:{bench.world.port + 1000}"
-    place.virtctl("image-upload", "dv", "mine", "-n", namespace, "--size=512Mi", f"--image-path={packed}",
-                  f"--uploadproxy-url={proxy}", "--insecure", "--force-bind")
+    # Where to send it is asked of the CDIConfig, and can be said.
+    send = ["image-upload", "-n", namespace, "--size=512Mi", f"--image-path={packed}", "--insecure"]
+    place.virtctl(*send, "dv", "mine")
     place.wait("dv/mine", "jsonpath={.status.phase}=Succeeded", namespace)
+    config = place.get("cdiconfig/config")
+    place.virtctl(*send, "pvc", "plain", f"--uploadproxy-url={config['status']['uploadProxyURL']}")
+    for name in ("mine", "plain"):
+        disk = bench.world.disk(place, namespace, name)
+        subprocess.run(["qemu-img", "compare", "-q", str(blob), str(disk)], check=True)
+    # Nobody sends into a disk that is there, nor anything that is none.
+    for name, path in (("mine", packed), ("other", __file__)):
+        refused = [it if not it.startswith("--image-path") else f"--image-path={path}" for it in send]
+        said = place.run("virtctl", *refused, "dv", name)
+        check(said.returncode != 0, f"{name}: {said.stdout} {said.stderr}")
     volume = {"name": "root", "dataVolume": {"name": "mine"}}
     disk = {"name": "root", "disk": {"bus": "virtio"}}
     place.apply(machine("own", namespace, disk=None, volumes=[volume], disks=[disk], memory="160Mi"))

@@ -1,0 +1,100 @@
+"""Live migration: a machine moves to a second node, with its disk, and whoever talks to it does not notice."""
+
+import subprocess
+import time
+
+from scenario import scenario
+from scenarios.joining import NAME, node, node_of
+from scenarios.life import condition, ready, status, web
+from guest import boot_time
+from world import check, eventually
+
+# Counts for whoever connects.
+COUNT = "setsid sh -c '(i=0; while true; do i=$((i+1)); echo $i; sleep 0.2; done) | nc -l -p 7777' > /dev/null 2>&1 < /dev/null &"
+
+# A layer over an image that both nodes have, and no claim.
+IMAGE = {"disk": None, "volumes": [{"name": "root", "containerDisk": {"image": "fairway-images/tiny"}}],
+         "disks": [{"name": "root", "bootOrder": 1, "disk": {"bus": "virtio"}}]}
+
+
+class Session:
+    """A connection from one guest to the other that stays open, and what comes through it."""
+
+    def __init__(self, key, port, address):
+        words = ["ssh", *key.options(), "-p", str(port), "demo@127.0.0.1", f"nc {address} 7777"]
+        # The end of its input would be the end of the connection.
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def next(self):
+        line = self.process.stdout.readline()
+        check(line, f"the session has ended with {self.process.poll()}")
+        return int(line)
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@scenario()
+def there_and_back(bench):
+    """A machine moves to another node and back while a session to it stays open; its disk goes with it, its address stays."""
+    place, namespace, key = bench.place, bench.namespace, bench.key
+    ssh, _ = web(bench)
+    other, _ = web(bench, "other", **IMAGE)
+    for name, port in (("web", ssh), ("other", other)):
+        ready(bench, name)
+        key.login(port)
+    first, boot, address = node_of(bench, "web"), boot_time(key, ssh), status(bench, "vmi")["interfaces"][0]["ipAddress"]
+    key.ssh(ssh, "echo kept > /home/demo/note && sync")
+    with node(bench) as second:
+        eventually("it can move", lambda: condition(status(bench, "vmi"), "LiveMigratable").get("status") == "True")
+        key.ssh(ssh, COUNT)
+        session = Session(key, other, address)
+        try:
+            for where in (NAME, first):
+                before = session.next()
+                began = time.monotonic()
+                place.virtctl("migrate", "web", "-n", namespace)
+                eventually(f"it is on {where}", lambda: node_of(bench, "web") == where)
+                took = time.monotonic() - began
+                state = eventually("it is over", lambda: (lambda it: it if it.get("completed") else None)(
+                    status(bench, "vmi").get("migrationState", {})))
+                check(not state.get("failed"), f"it succeeded: {state}")
+                after = [session.next() for _ in range(int(took * 5) + 10)]
+                check(after == list(range(before + 1, before + 1 + len(after))), f"nothing is lost: {before}, then {after[:5]}…")
+                check((len(second.qemus()), len(bench.world.qemus())) == ((1, 1) if where == NAME else (0, 2)), "it runs once")
+                check(boot_time(key, ssh) == boot, "it has not booted")
+                here, there = (len(list(data.glob("machines/volumes/*/pvc-*/disk.qcow2"))) for data in (bench.world.data, second.data))
+                check((here, there) == ((0, 1) if where == NAME else (1, 0)), f"its disk is where it is: {here} here, {there} there")
+                check(key.ssh(ssh, "cat /home/demo/note") == "kept", "its disk is there")
+                check(status(bench, "vmi")["interfaces"][0]["ipAddress"] == address, "its address is the same")
+        finally:
+            session.end()
+        place.kubectl("delete", "vm", "web", "other", "-n", namespace, "--timeout=120s")
+        eventually("its disk is gone", lambda: not list(bench.world.data.glob("machines/volumes/*/pvc-*")))
+
+
+@scenario()
+def emptied(bench):
+    """A node that is cordoned is emptied: what may move moves without a boot; what may not stays and runs."""
+    place, namespace, key = bench.place, bench.namespace, bench.key
+    ssh, _ = web(bench, instance={"evictionStrategy": "LiveMigrate"}, **IMAGE)
+    web(bench, "stays", instance={"evictionStrategy": "None"}, **IMAGE)
+    for name in ("web", "stays"):
+        ready(bench, name)
+    key.login(ssh)
+    first, boot = node_of(bench, "web"), boot_time(key, ssh)
+    with node(bench) as second:
+        eventually("it can move", lambda: condition(status(bench, "vmi"), "LiveMigratable").get("status") == "True")
+        place.kubectl("cordon", first)
+        try:
+            eventually("it is on the other node", lambda: node_of(bench, "web") == NAME)
+            eventually("it answers there", lambda: boot_time(key, ssh) == boot)
+            check(node_of(bench, "stays") == first, "the other one was not to move")
+            check((len(second.qemus()), len(bench.world.qemus())) == (1, 1), "each runs once")
+            (migration,) = place.get("vmim", "-n", namespace)["items"]
+            check(migration["status"]["phase"] == "Succeeded", f"the migration: {migration['status']}")
+        finally:
+            place.kubectl("uncordon", first)
+        place.kubectl("delete", "vm", "web", "stays", "-n", namespace, "--timeout=120s")
+        eventually("nothing runs there", lambda: not second.qemus())

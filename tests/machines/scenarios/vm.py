@@ -1,0 +1,153 @@
+"""`fairway vm`, beside the real virtctl where both can be asked."""
+
+import json
+
+from guest import Terminal, banner, boot_time, forwarded, http
+from manifests import machine, service
+from scenario import scenario
+from scenarios.life import ready, web
+from world import Failed, check, eventually
+
+SSH = ("-oStrictHostKeyChecking=no", "-oUserKnownHostsFile=/dev/null", "-oLogLevel=ERROR")
+
+
+@scenario(quick=True)
+def verbs(bench):
+    """console, ssh, scp, port-forward, vnc, screenshot, pause, soft-reboot, stop and start of `fairway vm`; what the agent
+    tells is what virtctl shows."""
+    place, namespace, key = bench.place, bench.namespace, bench.key
+    ssh, _ = web(bench)
+    # The kubeconfig of the place, whatever else this host has.
+    here = ("--kubeconfig", place.kubeconfig)
+
+    def vm(*words, **options):
+        return place.fairway("vm", *here, *words, **options)
+
+    # From here on the console waits by itself.
+    eventually("there is an instance", lambda: place.get("vmi", "web", "-n", namespace))
+    console = Terminal(place, bench.world.binary, "vm", *here, "console", f"{namespace}/web")
+    try:
+        console.expect("Successfully connected to web console")
+        console.expect("web login:", nudge="\n")
+        console.type("\x1d")
+        check(console.end() == 0, "the console is left by ctrl-]")
+    finally:
+        console.close()
+    ready(bench)
+    key.login(ssh)
+    options = [f"--local-ssh-opts={it}" for it in SSH]
+    said = vm("ssh", "demo@vm/web", "-n", namespace, "-i", key.path, *options, "--command", "hostname; cat /etc/hostname")
+    check(said.split() == ["web", "web"], f"fairway vm ssh: {said!r}")
+    done = place.run(bench.world.binary, "vm", *here, "ssh", f"demo@{namespace}/web", "-i", key.path, *options, "-c", "exit 7")
+    check(done.returncode == 7, f"the exit code of the command is that of fairway vm ssh: {done}")
+    # The guest has no scp: that it says so shows that scp got there, and what it asked for.
+    done = place.run(bench.world.binary, "vm", *here, "scp", key.path, f"demo@vmi/web.{namespace}:/tmp/key", "-i", key.path,
+                     "-t", "-O", *options)
+    check(done.returncode == 1 and "scp: not found" in done.stderr, f"fairway vm scp: {done}")
+    with forwarded(place, bench.world.binary, "vm", *here, "port-forward", f"{namespace}/web", "0:8080",
+                   marker=r"forwarding tcp 127\.0\.0\.1:(\d+) to 8080") as port:
+        check("hello from web" in eventually("HTTP", lambda: http(port)), "HTTP through a forwarded port")
+    done = place.run(bench.world.binary, "vm", *here, "port-forward", "--stdio", f"vm/web.{namespace}", "8080",
+                     stdin="GET / HTTP/1.0\r\n\r\n")
+    check("hello from web" in done.stdout, f"what is said after the end of the input is heard: {done}")
+    with forwarded(place, bench.world.binary, "vm", *here, "vnc", "web", "-n", namespace, "--proxy-only",
+                   marker=r'"port": ?(\d+)') as port:
+        check(banner(port).startswith(b"RFB 003.00"), "the screen speaks RFB")
+    picture = bench.world.scratch / "screen.png"
+    vm("vnc", "screenshot", "web", "-n", namespace, "-f", picture)
+    check(picture.read_bytes().startswith(b"\x89PNG\r\n"), "a picture of the screen")
+
+    for verb in ("guestosinfo", "fslist", "userlist"):
+        told = eventually("the agent answers", lambda verb=verb: json.loads(vm(verb, f"{namespace}/web")))
+        virtctl = json.loads(place.virtctl(verb, "web", "-n", namespace))
+        if verb == "guestosinfo":
+            check(told.get("hostname") == virtctl.get("hostname") == "web", f"{verb}: {told} {virtctl}")
+        else:
+            check(len(told.get("items") or []) == len(virtctl.get("items") or []), f"{verb}: {told} {virtctl}")
+
+    def paused():
+        found = place.get("vmi", "web", "-n", namespace)
+        return any(it["type"] == "Paused" and it["status"] == "True" for it in found["status"]["conditions"])
+
+    check(vm("pause", "vm", "web", "-n", namespace) == "VMI web was scheduled to pause\n", "pause")
+    eventually("it is paused", paused)
+    for program in (("virtctl",), (bench.world.binary, "vm", *here)):
+        again = place.run(*program, "pause", "vm", "web", "-n", namespace)
+        check(again.returncode == 1 and "VMI is already paused" in again.stderr, f"{program} pause of a paused one: {again}")
+    vm("unpause", "web", "-n", namespace)
+    eventually("it goes on", lambda: not paused())
+    for program in (("virtctl",), (bench.world.binary, "vm", *here)):
+        again = place.run(*program, "unpause", "vm", "web", "-n", namespace)
+        check(again.returncode == 1 and "VMI is not paused" in again.stderr, f"{program} unpause of one that runs: {again}")
+    first = boot_time(key, ssh)
+    vm("soft-reboot", f"{namespace}/web")
+    eventually("it boots again", lambda: boot_time(key, ssh) != first)
+    vm("stop", f"{namespace}/web")
+    place.kubectl("wait", "vmi/web", "-n", namespace, "--for=delete", "--timeout=120s")
+    vm("start", f"{namespace}/web")
+    ready(bench)
+
+
+@scenario(quick=True)
+def why(bench):
+    """`fairway vm why` names the first broken link: no such image, not enough memory, a cloud-init that failed, a Service
+    that selects others; and says when all is well. `list`, `top` and `events` show the same machines."""
+    place, namespace = bench.place, bench.namespace
+    here = ("--kubeconfig", place.kubeconfig, "-n", namespace)
+
+    def ask(name):
+        done = place.run(bench.world.binary, "vm", *here, "why", name, "-o", "json")
+        told = json.loads(done.stdout)
+        return done.returncode, told["links"][-1], told
+
+    def broken(name, link, words, evidence=None):
+        """Waits until this link is the one that is broken."""
+        def look():
+            code, last, told = ask(name)
+            is_it = (code, last["link"], last["state"]) == (1, link, "broken") and words in last["finding"]
+            shown = evidence is None or any(evidence in line for line in last["evidence"])
+            if not (is_it and shown):
+                raise Failed(f"{told}")
+            return last
+        return eventually(f"{name}: {link} is broken: {words}", look)
+
+    code, last, _ = ask("nobody")
+    check(code == 1 and last["link"] == "VirtualMachine", f"a machine that does not exist: {last}")
+
+    lost = machine("lost", namespace)
+    lost["spec"]["dataVolumeTemplates"][0]["spec"]["sourceRef"]["name"] = "no-such-image"
+    place.apply(lost, machine("giant", namespace, disk=None, memory="4Ti"))
+    broken("lost", "image", "the DataSource fairway-images/no-such-image, which does not exist")
+    broken("giant", "scheduling", "no node takes it")
+
+    place.apply(machine("seeded", namespace, user_data="#cloud-config\npackages: [nginx]\n"))
+    found = broken("seeded", "cloud-init", "packages", evidence="console: ")
+    check(found["advice"], f"there is something to do: {found}")
+    place.fairway("vm", *here, "stop", "seeded", "--force", "--grace-period=0")
+
+    web(bench)
+    ready(bench)
+
+    def well():
+        code, last, told = ask("web")
+        return code == 0 and last["link"] == "Service" and told["verdict"] == "every link holds"
+    eventually("all is well", well)
+    place.apply(service("web", namespace, {"app": "wep"}, ssh=22, http=8080))
+    broken("web", "Service", "the Service web selects other labels", evidence="selector app=wep")
+    text = place.run(bench.world.binary, "vm", *here, "why", "web").stdout
+    check("the first broken link is Service" in text, f"the same for people: {text}")
+
+    listed = place.fairway("vm", *here, "list", "-o", "wide")
+    line = next(it.split() for it in listed.splitlines() if it.startswith("web "))
+    check(line[1:3] == ["Running", "True"] and line[3].startswith("10."), f"fairway vm list: {listed}")
+    used = json.loads(place.fairway("vm", *here, "top", "-o", "json"))
+    check([it["name"] for it in used if it["memoryBytes"] > 32 << 20 and it["cpuMillicores"] >= 0] == ["web"],
+          f"fairway vm top: {used}")
+    events = place.fairway("vm", *here, "events", "web")
+    check("virtualmachine/web" in events and "virtualmachine/giant" not in events, f"fairway vm events: {events}")
+    place.fairway("vm", *here, "stop", "web", "--force", "--grace-period=0")
+
+    def off():
+        code, last, told = ask("web")
+        return code == 0 and last["state"] == "off" and "nothing is broken" in told["verdict"]
+    eventually("one that is stopped is not broken", off)
