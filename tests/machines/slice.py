@@ -186,7 +186,7 @@ class Slice:
         self.show.step("the machine goes from Git: that waits for a person")
         (self.tree / "manifests" / "machine.yaml").unlink()
         self.push("No machine")
-        waits = lambda: "approv" in json.dumps(self.place.get("application", "user-vms", "-n", "argocd")["status"])
+        waits = lambda: "approv" in json.dumps(self.place.get("application", "user-vms", "-n", "argocd").get("status"))
         eventually("the sync waits for approval", waits)
         check(self.place.get("vm", "web", "-n", NAMESPACE), "the machine is still there")
         self.run(self.world.binary, "app", "approve", "user-vms")

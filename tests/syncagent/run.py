@@ -87,7 +87,9 @@ def eventually(what, holds):
 def workspace(place, name, kind=None):
     spec = {"type": {"name": kind, "path": "root"}} if kind else {}
     place.create({"apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "Workspace", "metadata": {"name": name}, "spec": spec})
-    eventually(f"workspace {name} is ready", lambda: place.get("workspace", name)["status"].get("phase") == "Ready")
+    # There is no status before the first controller has looked at it.
+    phase = lambda: place.get("workspace", name).get("status", {}).get("phase")
+    eventually(f"workspace {name} is ready", lambda: phase() == "Ready")
 
 
 def machine(name, **spec):

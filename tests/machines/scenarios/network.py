@@ -65,7 +65,7 @@ def doors(bench):
     check("hello from one" in eventually("HTTP through the node port", lambda: ask(port)), "HTTP through the node port")
 
     told = eventually("an address of the load balancer",
-                      lambda: place.get("service", "one-lb", "-n", namespace)["status"]["loadBalancer"].get("ingress"))
+                      lambda: place.get("service", "one-lb", "-n", namespace).get("status", {}).get("loadBalancer", {}).get("ingress"))
     at = told[0]["ip"]
     check("hello from one" in eventually("HTTP through the load balancer", lambda: ask(2080, host=at)), "HTTP through the load balancer")
     check(key.ssh(2022, "hostname", host=at) == "one", "SSH through the load balancer")
