@@ -1,10 +1,9 @@
 //! Selectors of patches and replacements: regular expressions for the parts of an id, and label selectors.
 
-mod labels;
+use std::borrow::Cow;
 
+use fairway_text_selector::LabelSelector;
 use regex::{Regex, RegexBuilder};
-
-pub(crate) use labels::LabelSelector;
 
 use crate::decode::Fields;
 use crate::error::{Error, ErrorKind, Result};
@@ -62,8 +61,8 @@ impl CompiledSelector {
             kind: compile(&selector.id.gvk.kind)?,
             name: compile(&selector.id.name)?,
             namespace: compile(&selector.id.namespace)?,
-            labels: LabelSelector::parse(&selector.labels)?,
-            annotations: LabelSelector::parse(&selector.annotations)?,
+            labels: labels(&selector.labels)?,
+            annotations: labels(&selector.annotations)?,
         })
     }
 
@@ -86,8 +85,8 @@ impl CompiledSelector {
 
     /// Whether labels and annotations are those that are meant.
     pub(crate) fn selects_metadata(&self, resource: &Resource) -> bool {
-        self.annotations.matches(&resource.string_map("annotations"))
-            && self.labels.matches(&resource.string_map("labels"))
+        picks(&self.annotations, &resource.string_map("annotations"))
+            && picks(&self.labels, &resource.string_map("labels"))
     }
 
     /// Whether a replacement with this selector is for a resource with this id.
@@ -96,6 +95,18 @@ impl CompiledSelector {
             && fits(&self.name, &id.name)
             && fits(&self.namespace, &id.namespace)
     }
+}
+
+fn labels(text: &str) -> Result<LabelSelector> {
+    LabelSelector::parse(text)
+        .map_err(|why| Error::new(format!("unable to parse requirement in selector {text:?}: {why}")))
+}
+
+fn picks(selector: &LabelSelector, entries: &[(&str, Cow<'_, str>)]) -> bool {
+    selector.matches(|wanted| {
+        let found = entries.iter().find(|(key, _)| *key == wanted);
+        found.map(|(_, value)| value.as_ref())
+    })
 }
 
 fn fits(pattern: &Option<Regex>, text: &str) -> bool {

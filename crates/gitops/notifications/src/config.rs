@@ -9,11 +9,11 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use fairway_text_selector::LabelSelector;
 use serde_json::Value;
 
 use crate::expr::Expr;
 use crate::message::Template;
-use crate::selector::Selector;
 use crate::subscription::Destination;
 pub use service::Service;
 
@@ -44,7 +44,7 @@ pub struct Subscription {
     pub recipients: Vec<Destination>,
     /// Of what; of the default triggers if there are none.
     pub triggers: Vec<String>,
-    pub(crate) selector: Selector,
+    pub(crate) selector: LabelSelector,
 }
 
 /// The configuration of a control plane.
@@ -203,8 +203,12 @@ fn subscriptions(list: &Value) -> Result<Vec<Subscription>, String> {
                 .map(|text| Destination::parse(text))
                 .collect(),
             triggers: texts(&one["triggers"]),
-            selector: Selector::parse(one["selector"].as_str().unwrap_or(""))?,
+            selector: selector(one["selector"].as_str().unwrap_or(""))?,
         });
     }
     Ok(found)
+}
+
+fn selector(text: &str) -> Result<LabelSelector, String> {
+    LabelSelector::parse(text).map_err(|why| format!("the selector {text:?} cannot be read: {why}"))
 }

@@ -15,7 +15,6 @@ mod functions;
 mod git_url;
 pub mod message;
 pub mod record;
-mod selector;
 pub mod subscription;
 
 pub use config::Config;

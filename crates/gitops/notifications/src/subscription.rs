@@ -59,7 +59,7 @@ impl Destinations {
         for subscription in config
             .subscriptions
             .iter()
-            .filter(|one| one.selector.matches(labels))
+            .filter(|one| one.selector.matches(|key| labels?.get(key)?.as_str()))
         {
             let triggers = match subscription.triggers.is_empty() {
                 true => &config.default_triggers,

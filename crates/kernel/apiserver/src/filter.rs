@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use fairway_kernel_authz::node;
+use fairway_text_selector::LabelSelector;
 use serde_json::Value;
 
 use crate::cache::Sheet;
@@ -11,7 +12,7 @@ use crate::key::split_suffix;
 use crate::object::Object;
 use crate::registry::ResourceDef;
 use crate::rest::call::Call;
-use crate::selector::{FieldSelector, LabelSelector};
+use crate::selector::FieldSelector;
 use crate::status::ApiError;
 
 /// Both selectors of a request.
@@ -30,7 +31,8 @@ const META_FIELDS: [&str; 2] = ["metadata.name", "metadata.namespace"];
 impl Filter {
     /// Parses the selectors, and refuses fields that the kind does not offer.
     pub(crate) fn read(call: &Call<'_>, labels: &str, fields: &str) -> Result<Self, ApiError> {
-        let mut labels = LabelSelector::parse(labels)?;
+        let mut labels =
+            LabelSelector::parse(labels).map_err(|why| ApiError::bad_request(why.to_string()))?;
         for (key, value) in call.visit.into_iter().flat_map(|visit| &visit.labels) {
             labels.require(key, value);
         }

@@ -1,5 +1,6 @@
 //! Job and CronJob: generated selectors, a template that never changes, and how a Job fails where nothing runs pods.
 
+use fairway_text_cron::Schedule;
 use serde_json::{Value, json};
 
 use crate::at::{At, Errors};
@@ -7,7 +8,7 @@ use crate::networking::domain_prefixed_path;
 use crate::pod::{self, defaults, validate};
 use crate::read::{self, flag, has, int, list, part, part_mut, text};
 use crate::strategy::{Profile, Strategy, WriteContext, prepare_new};
-use crate::{cron, meta, selector, validation};
+use crate::{meta, selector, validation};
 
 mod policy;
 mod status;
@@ -423,8 +424,8 @@ fn validate_cron_spec(errs: &mut Errors, spec: &Value, old: Option<&Value>) {
     if schedule.is_empty() {
         errs.required(&schedule_at, "");
     } else {
-        if let Err(why) = cron::validate(schedule) {
-            errs.invalid(&schedule_at, schedule, why);
+        if let Err(why) = Schedule::check(schedule) {
+            errs.invalid(&schedule_at, schedule, why.to_string());
         }
         let had_zone = old.is_some_and(|old| text(old, "schedule").contains("TZ"));
         if schedule.contains("TZ") {

@@ -33,7 +33,6 @@ mod apiregistration;
 mod conditions;
 mod configmap;
 mod coordination;
-mod cron;
 mod daemonset;
 mod deployment;
 mod devices;

@@ -1,6 +1,7 @@
 //! Schedules as cron writes them: five fields, with names, ranges, steps and lists; and the next time that fits. Must not know what
 //! is scheduled, nor what time it is.
 
+use fairway_text_gotext::duration;
 use jiff::ToSpan;
 use jiff::civil::{Date, DateTime, Time};
 
@@ -36,8 +37,9 @@ impl std::str::FromStr for Schedule {
         let fields: Vec<&str> = text.split_whitespace().collect();
         let [minutes, hours, days, months, weekdays] = fields.as_slice() else {
             return Err(BadSchedule(format!(
-                "expected exactly 5 fields, found {}: [{text}]",
-                fields.len()
+                "expected exactly 5 fields, found {}: [{}]",
+                fields.len(),
+                fields.join(" ")
             )));
         };
         let is_star = |field: &str| field.starts_with('*') || field.starts_with('?');
@@ -67,6 +69,23 @@ impl Schedule {
             fields => fields,
         };
         fields.parse()
+    }
+
+    /// Whether a text is a schedule as CronJobs write it: with a time zone before it, or a period (`@every 1h`), too. These two
+    /// are accepted where upstream accepts them; whoever acts on one has to say so if it cannot.
+    pub fn check(text: &str) -> Result<(), BadSchedule> {
+        let zoned = ["TZ=", "CRON_TZ="].iter().any(|prefix| text.starts_with(prefix));
+        let text = match zoned {
+            true => text.split_once(' ').map_or("", |(_, rest)| rest).trim(),
+            false => text,
+        };
+        match text.strip_prefix("@every ") {
+            Some(every) => match duration::parse(every) {
+                Ok(_) => Ok(()),
+                Err(why) => Err(BadSchedule(format!("failed to parse duration {text}: {why}"))),
+            },
+            None => Self::standard(text).map(drop),
+        }
     }
 
     /// The first time after another that fits; none if none does.
@@ -117,45 +136,62 @@ fn has(bits: u64, value: i64) -> bool {
     bits & (1 << value) != 0
 }
 
-/// A field: a list of ranges with steps.
+/// A field: a list of ranges with steps. What is wrong is said in the words of the parser that Kubernetes uses.
 fn bits(field: &str, min: u32, max: u32, names: &[&str]) -> Result<u64, BadSchedule> {
-    let mut all = 0;
-    for part in field.split(',') {
-        let bad = |why: &str| BadSchedule(format!("{why}: {part}"));
-        let (range, step) = part
-            .split_once('/')
-            .map_or((part, None), |(range, step)| (range, Some(step)));
-        let number = |text: &str| {
-            let named = names.iter().position(|name| text.eq_ignore_ascii_case(name));
-            let named = named
-                .and_then(|index| u32::try_from(index).ok())
-                .map(|index| index + min);
-            named
-                .or_else(|| text.parse().ok())
-                .ok_or_else(|| bad("failed to parse number"))
-        };
-        let (low, high) = match range {
-            "*" | "?" => (min, max),
-            range => match range.split_once('-') {
-                Some((low, high)) => (number(low)?, number(high)?),
-                None if step.is_some() => (number(range)?, max),
-                None => (number(range)?, number(range)?),
-            },
-        };
-        let step = match step {
-            None => 1,
-            Some(step) => step.parse::<u32>().map_err(|_| bad("failed to parse number"))?,
-        };
-        if low < min || high > max || low > high {
-            return Err(bad("out of range"));
+    let parts = field.split(',').filter(|part| !part.is_empty());
+    parts
+        .map(|part| range(part, min, max, names).map_err(BadSchedule))
+        .try_fold(0, |all, bits| Ok(all | bits?))
+}
+
+/// `*`, `a` or `a-b`, each with `/step` or without.
+fn range(part: &str, min: u32, max: u32, names: &[&str]) -> Result<u64, String> {
+    let number = |text: &str| {
+        let named = names.iter().position(|name| text.eq_ignore_ascii_case(name));
+        match named.and_then(|index| u32::try_from(index).ok()) {
+            Some(index) => Ok(index + min),
+            None => integer(text),
         }
-        if step == 0 {
-            return Err(bad("step of range should be a positive number"));
-        }
-        let values = (low..=high).step_by(usize::try_from(step).unwrap_or(usize::MAX));
-        all |= values.fold(0, |bits, value| bits | 1 << value);
+    };
+    let (range, step) = match part.split_once('/') {
+        Some((_, step)) if step.contains('/') => return Err(format!("too many slashes: {part}")),
+        Some((range, step)) => (range, Some(step)),
+        None => (part, None),
+    };
+    let (low, high) = match range {
+        "*" | "?" => (min, max),
+        range => match range.split_once('-') {
+            Some((_, high)) if high.contains('-') => return Err(format!("too many hyphens: {part}")),
+            Some((low, high)) => (number(low)?, number(high)?),
+            None if step.is_some() => (number(range)?, max),
+            None => (number(range)?, number(range)?),
+        },
+    };
+    let step = step.map_or(Ok(1), integer)?;
+    if step == 0 {
+        return Err(format!("step of range should be a positive number: {part}"));
     }
-    Ok(all)
+    if low < min {
+        return Err(format!(
+            "beginning of range ({low}) below minimum ({min}): {part}"
+        ));
+    }
+    if high > max {
+        return Err(format!("end of range ({high}) above maximum ({max}): {part}"));
+    }
+    if low > high {
+        return Err(format!(
+            "beginning of range ({low}) beyond end of range ({high}): {part}"
+        ));
+    }
+    let values = (low..=high).step_by(usize::try_from(step).unwrap_or(usize::MAX));
+    Ok(values.fold(0, |bits, value| bits | 1 << value))
+}
+
+fn integer(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| {
+        format!("failed to parse int from {text}: strconv.Atoi: parsing {text:?}: invalid syntax")
+    })
 }
 
 #[cfg(test)]
@@ -190,6 +226,43 @@ mod tests {
             "a * * * *",
         ] {
             assert!(Schedule::standard(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn wrong_ones_are_told_in_upstreams_words() {
+        for good in [
+            "* * * * *",
+            "*/5 0-6 1,15 jan-mar MON",
+            "0 0 ? * 0",
+            "@hourly",
+            "@every 1h30m",
+            "TZ=UTC * * * * *",
+            "10/20 * * * *",
+        ] {
+            assert_eq!(Schedule::check(good), Ok(()), "{good}");
+        }
+        for (bad, why) in [
+            ("error", "expected exactly 5 fields, found 1: [error]"),
+            ("* * * *", "expected exactly 5 fields, found 4: [* * * *]"),
+            ("60 * * * *", "end of range (60) above maximum (59): 60"),
+            ("* * 0 * *", "beginning of range (0) below minimum (1): 0"),
+            (
+                "5-1 * * * *",
+                "beginning of range (5) beyond end of range (1): 5-1",
+            ),
+            ("*/0 * * * *", "step of range should be a positive number: */0"),
+            (
+                "x * * * *",
+                "failed to parse int from x: strconv.Atoi: parsing \"x\": invalid syntax",
+            ),
+            ("@never", "unrecognized descriptor: @never"),
+            (
+                "@every soon",
+                "failed to parse duration @every soon: time: invalid duration \"soon\"",
+            ),
+        ] {
+            assert_eq!(Schedule::check(bad), Err(BadSchedule(why.to_owned())), "{bad}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! DataImportCrons: images that are fetched again and again.
 
 use fairway_admission::{Admission, Impact, Operation, Request, Verdict};
+use fairway_text_cron::Schedule;
 use serde_json::Value;
 
 use super::data_volume::spec::{faults as volume_faults, name_length};
@@ -65,7 +66,7 @@ fn faults(spec: &Value) -> Vec<Cause> {
         return causes;
     }
     let schedule = text(spec, "/schedule");
-    if !schedule.is_empty() && !is_schedule(schedule) {
+    if !schedule.is_empty() && Schedule::check(schedule).is_err() {
         return wrong("Schedule", "Illegal cron schedule");
     }
     if spec["importsToKeep"].as_i64().is_some_and(|it| it < 0) {
@@ -80,84 +81,4 @@ fn faults(spec: &Value) -> Vec<Cause> {
         return wrong("ManagedDataSource", "Illegal ManagedDataSource value");
     }
     name_length(managed, MAX_LABEL).into_iter().collect()
-}
-
-const MONTHS: [&str; 12] = [
-    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
-];
-const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
-
-/// Whether a text is a schedule: five fields, or a word for one.
-fn is_schedule(text: &str) -> bool {
-    let text = text.trim();
-    let text = match text.split_once(' ') {
-        Some((zone, rest)) if zone.starts_with("TZ=") || zone.starts_with("CRON_TZ=") => rest.trim(),
-        _ => text,
-    };
-    if let Some(word) = text.strip_prefix('@') {
-        let every = word.strip_prefix("every ");
-        return every.is_some_and(|every| fairway_text_gotext::duration::span(every.trim()).is_some())
-            || [
-                "yearly", "annually", "monthly", "weekly", "daily", "midnight", "hourly",
-            ]
-            .contains(&word);
-    }
-    let fields: Vec<&str> = text.split_whitespace().collect();
-    let [minute, hour, day, month, weekday] = fields.as_slice() else {
-        return false;
-    };
-    is_field(minute, 0, 59, &[])
-        && is_field(hour, 0, 23, &[])
-        && is_field(day, 1, 31, &[])
-        && is_field(month, 1, 12, &MONTHS)
-        && is_field(weekday, 0, 6, &DAYS)
-}
-
-fn is_field(field: &str, least: u32, most: u32, names: &[&str]) -> bool {
-    let number = |text: &str| -> Option<u32> {
-        let named = names.iter().position(|it| it.eq_ignore_ascii_case(text));
-        let named = named.and_then(|at| u32::try_from(at).ok()).map(|at| at + least);
-        let digits = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
-        named
-            .or_else(|| text.parse().ok().filter(|_| digits))
-            .filter(|it| (least..=most).contains(it))
-    };
-    field.split(',').all(|part| {
-        let (range, step) = match part.split_once('/') {
-            Some((range, step)) => (range, step.parse::<u32>().is_ok_and(|it| it > 0)),
-            None => (part, true),
-        };
-        let is_range = match range.split_once('-') {
-            Some((from, to)) => matches!((number(from), number(to)), (Some(from), Some(to)) if from <= to),
-            None => ["*", "?"].contains(&range) || number(range).is_some(),
-        };
-        is_range && step
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_schedule;
-
-    #[test]
-    fn schedules() {
-        for (text, expected) in [
-            ("0 2 * * *", true),
-            ("*/5 0-6/2 1,15 jan-mar MON", true),
-            ("@daily", true),
-            ("@every 1h30m", true),
-            ("CRON_TZ=Europe/Berlin 0 6 * * ?", true),
-            ("0 2 * *", false),
-            ("60 * * * *", false),
-            ("* * * * 7", false),
-            ("*/0 * * * *", false),
-            ("5-1 * * * *", false),
-            ("@sometimes", false),
-            ("@every", false),
-            ("@every soon", false),
-            ("", false),
-        ] {
-            assert_eq!(is_schedule(text), expected, "{text:?}");
-        }
-    }
 }
