@@ -10,7 +10,7 @@
 
 use std::fs::{DirBuilder, File, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, chown, fchown};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, chown, fchown, lchown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, open};
@@ -81,6 +81,18 @@ impl Confinement {
         std::fs::set_permissions(directory, Permissions::from_mode(0o710))?;
         chown(&live, Some(user.id), Some(user.id))?;
         std::fs::set_permissions(&live, Permissions::from_mode(0o700))
+    }
+
+    /// Makes a directory for the machine's user within the one that QEMU may write to.
+    pub fn make_within(&self, directory: &Path) -> io::Result<()> {
+        match DirBuilder::new().mode(0o700).create(directory) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        match &self.user {
+            Some(user) => lchown(directory, Some(user.id), Some(user.id)),
+            None => Ok(()),
+        }
     }
 
     /// Gives a file to the machine's user, and to nobody else: QEMU may read and write it.
@@ -257,14 +269,16 @@ mod tests {
             .unwrap();
         let said = String::from_utf8_lossy(&done.stdout);
         assert_eq!(
-            said,
-            "1900000123\n1900000123 1900000124\nownbaseCapEff:\t0000000000000000\nNoNewPrivs:\t1\n",
+            said, "1900000123\n1900000123 1900000124\nownbaseCapEff:\t0000000000000000\nNoNewPrivs:\t1\n",
             "{done:?}"
         );
         let refused = String::from_utf8_lossy(&done.stderr);
         assert_eq!(refused.matches("ermission denied").count(), 5, "{refused}");
         assert_eq!(std::fs::read_to_string(home.join("base")).unwrap(), "base");
-        assert_eq!(std::fs::metadata(home.join("live/made")).unwrap().uid(), 1_900_000_123);
+        assert_eq!(
+            std::fs::metadata(home.join("live/made")).unwrap().uid(),
+            1_900_000_123
+        );
         // What is not what it seems is not given away.
         symlink("/etc/passwd", home.join("link")).unwrap();
         assert!(confinement.give(&home.join("link")).is_err());

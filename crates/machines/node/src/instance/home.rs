@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! DIR/run/<hash of the instance>/instance.json   whose machine it is, as what it was built, how it ended
-//!                                qmp.sock, ...   its sockets, while it runs
+//!                                live/           its sockets, and what else QEMU writes to, while it runs
 //!                                *.qcow2, *.iso  disks that live as long as the instance
 //!                                qemu.log, console.ring
 //! ```

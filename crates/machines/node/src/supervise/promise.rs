@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(promise(directory.path(), None), None);
         assert_eq!(promise(directory.path(), Some(&fencing)), Some(40));
         let home = directory.path().join(RUN).join("abc");
-        std::fs::create_dir_all(&home).unwrap();
+        std::fs::create_dir_all(home.join("live")).unwrap();
         // As QEMU is known: by its directory, and by what it was told.
         let mut process = std::process::Command::new("sh")
             .args(["-c", "read line", "-pidfile"])
@@ -96,7 +96,7 @@ mod tests {
             .current_dir(&home)
             .spawn()
             .unwrap();
-        std::fs::write(home.join("qemu.pid"), process.id().to_string()).unwrap();
+        std::fs::write(home.join("live/qemu.pid"), process.id().to_string()).unwrap();
         let without = promise(directory.path(), Some(&fencing));
         process.kill().unwrap();
         process.wait().unwrap();

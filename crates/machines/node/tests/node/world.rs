@@ -245,6 +245,7 @@ impl World {
             address: Some(Ipv4Addr::LOCALHOST.into()),
             host: host.map(str::to_owned),
             fencing: None,
+            users: Some(fairway_machines_plan::confinement::users::Range::default()),
             program: PathBuf::from(QEMU),
             cables: Arc::clone(plugs) as Arc<dyn Cables>,
             disks: Arc::new(NoImages),

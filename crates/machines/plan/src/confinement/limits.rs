@@ -88,7 +88,9 @@ pub fn overhead(plan: &MachinePlan, accelerator: Accelerator, guest: u64) -> u64
 pub fn limits(plan: &MachinePlan, resources: &Resources, accelerator: Accelerator, guest: u64) -> Limits {
     let limit = resources.limits.get("memory").map_or(0, |it| it.bytes());
     let quota = resources.limits.get("cpu").map(|it| it.milli());
-    let quota = quota.filter(|it| *it > 0).map(|it| (it.saturating_mul(PERIOD) / 1000).max(LEAST_QUOTA));
+    let quota = quota
+        .filter(|it| *it > 0)
+        .map(|it| (it.saturating_mul(PERIOD) / 1000).max(LEAST_QUOTA));
     // Large pages are not counted among the memory of a group.
     let counted = match plan.memory.hugepages {
         Some(_) => 0,
@@ -186,12 +188,32 @@ mod tests {
     fn processors_are_shared_as_asked() {
         for (resources, quota, weight, reason) in [
             (json!({}), None, 1, "nothing asked: what nobody else wants"),
-            (json!({"requests": {"cpu": "1"}}), None, 39, "kubelet's share of one"),
+            (
+                json!({"requests": {"cpu": "1"}}),
+                None,
+                39,
+                "kubelet's share of one",
+            ),
             (json!({"requests": {"cpu": "100m"}}), None, 4, "a tenth"),
-            (json!({"requests": {"cpu": "1000"}}), None, 10_000, "there is no more"),
+            (
+                json!({"requests": {"cpu": "1000"}}),
+                None,
+                10_000,
+                "there is no more",
+            ),
             (json!({"limits": {"cpu": "2"}}), Some(200_000), 1, "two at most"),
-            (json!({"limits": {"cpu": "1500m"}}), Some(150_000), 1, "one and a half"),
-            (json!({"limits": {"cpu": "1m"}}), Some(1000), 1, "the kernel takes no less"),
+            (
+                json!({"limits": {"cpu": "1500m"}}),
+                Some(150_000),
+                1,
+                "one and a half",
+            ),
+            (
+                json!({"limits": {"cpu": "1m"}}),
+                Some(1000),
+                1,
+                "the kernel takes no less",
+            ),
         ] {
             let domain = json!({"resources": resources, "devices": {}});
             let found = limited(&domain, Accelerator::Kvm);
@@ -222,7 +244,10 @@ mod tests {
                 "pids pids.max=200",
             ]
         );
-        let free = Limits { quota: None, ..limits };
+        let free = Limits {
+            quota: None,
+            ..limits
+        };
         assert_eq!(free.files()[2].2, "max 100000");
     }
 }

@@ -31,13 +31,20 @@ pub enum NoUsers {
         "all machines run as the node's user: run the node as root, and each machine gets an unprivileged user of its own"
     )]
     NotRoot,
+    /// This root is one of a user namespace that does not have them.
+    #[error(
+        "machines run as root of the node's user namespace, which has no users {0}: map them, or choose a range that it has (--machine-users FIRST:COUNT)"
+    )]
+    NotMapped(Range),
     /// A program is missing.
     #[error(
         "machines run as root: setpriv is missing, which gives each a user of its own; install util-linux on this node"
     )]
     NoProgram,
     /// All users are given away.
-    #[error("machines run as root: every user of {0} that was tried is somebody else's; choose another range (--machine-users FIRST:COUNT)")]
+    #[error(
+        "machines run as root: every user of {0} that was tried is somebody else's; choose another range (--machine-users FIRST:COUNT)"
+    )]
     None(Range),
     /// Whoever looks after the node wants it so.
     #[error("machines run as the node's user, because the node was told so (--machine-users none)")]

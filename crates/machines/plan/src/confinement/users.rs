@@ -65,10 +65,28 @@ impl FromStr for Range {
 }
 
 impl Range {
+    /// Whether a user namespace has all of them, by its `/proc/self/uid_map` or `gid_map`. Where there is no such file there are no namespaces.
+    pub fn is_mapped(self, map: &str) -> bool {
+        let parts = map.lines().filter_map(|line| {
+            let mut words = line.split_ascii_whitespace().map(str::parse::<u64>);
+            let (first, _, count) = (words.next()?.ok()?, words.next()?, words.next()?.ok()?);
+            Some((first, count))
+        });
+        let (first, end) = (
+            u64::from(self.first),
+            u64::from(self.first) + u64::from(self.count),
+        );
+        let mut parts = parts.peekable();
+        parts.peek().is_none() || parts.any(|(from, count)| from <= first && end <= from + count)
+    }
+
     /// The numbers for the machine of this name, the best first. Each is in the range, and none comes twice.
     pub fn candidates(self, name: &str) -> impl Iterator<Item = u32> {
         let digest = Sha256::digest(name.as_bytes());
-        let hash = digest.iter().take(4).fold(0, |sum, byte| sum << 8 | u32::from(*byte));
+        let hash = digest
+            .iter()
+            .take(4)
+            .fold(0, |sum, byte| sum << 8 | u32::from(*byte));
         let (first, count) = (u64::from(self.first), u64::from(self.count.max(1)));
         (0..ATTEMPTS.min(self.count)).filter_map(move |attempt| {
             let place = (u64::from(hash) + u64::from(attempt)) % count;
@@ -128,7 +146,11 @@ mod tests {
             assert_eq!(found, expected, "{text}: {reason}");
         }
         let usual = Range::default();
-        assert_eq!(usual.to_string().parse(), Ok(usual), "what is usual can be written");
+        assert_eq!(
+            usual.to_string().parse(),
+            Ok(usual),
+            "what is usual can be written"
+        );
     }
 
     #[test]
@@ -150,6 +172,24 @@ mod tests {
         let large = Range::default();
         assert_eq!(large.candidates("a").count(), 64, "and then somebody is told");
         assert_ne!(large.candidates("a").next(), large.candidates("b").next());
+    }
+
+    #[test]
+    fn namespaces_may_lack_them() {
+        let range = Range {
+            first: 100_000,
+            count: 1000,
+        };
+        for (map, expected, reason) in [
+            ("         0          0 4294967295\n", true, "the host itself"),
+            ("0 1000 1\n", false, "a user that is root of its own"),
+            ("0 1000 1\n1 100000 65536\n", false, "with the usual subordinates"),
+            ("0 0 65536\n100000 500000 1000\n", true, "a second part has them"),
+            ("0 0 100500\n", false, "half of them"),
+            ("", true, "no namespaces"),
+        ] {
+            assert_eq!(range.is_mapped(map), expected, "{reason}");
+        }
     }
 
     #[test]
