@@ -19,6 +19,11 @@ use crate::{MachineError, failed, names, socket};
 const START: Duration = Duration::from_secs(60);
 /// How long an answer to the first word may take.
 const GREETING: Duration = Duration::from_secs(10);
+/// Writes its own number down and becomes what follows. QEMU could do that itself, but asks for the way from the top of all directories to the file,
+/// part of which is closed to a user of its own.
+const NOTE: &str = r#"echo $$ > "$0" && exec "$@""#;
+/// What every QEMU of ours is told.
+const MONITOR: &str = "chardev=fairway-qmp,mode=control";
 /// A log that is larger than this begins anew when the machine starts.
 const MAX_LOG: u64 = 1 << 20;
 /// The longest number of a process, with what follows it.
@@ -64,7 +69,9 @@ impl Launch {
 
     /// The whole command line: that of the machine, and what this crate needs to keep hold of it.
     pub fn command(&self) -> Vec<String> {
-        let mut command = self.confinement.around(&self.starter, self.bound);
+        let mut starter = self.starter.clone();
+        starter.extend(["sh", "-c", NOTE, names::PID].map(str::to_owned));
+        let mut command = self.confinement.around(&starter, self.bound);
         command.push(self.program.display().to_string());
         command.extend(self.arguments.iter().cloned());
         let socket = format!("socket,id=fairway-qmp,path={},server=on,wait=off", names::QMP);
@@ -74,9 +81,7 @@ impl Launch {
             "-chardev",
             &socket,
             "-mon",
-            "chardev=fairway-qmp,mode=control",
-            "-pidfile",
-            names::PID,
+            MONITOR,
             "-msg",
             "timestamp=on",
         ] {
@@ -331,7 +336,7 @@ fn read_record(directory: &Path) -> Option<Identity> {
     serde_json::from_slice(&text).ok()
 }
 
-/// What QEMU wrote down itself. A number alone proves nothing, so the process has to be QEMU in this directory.
+/// What the process wrote down itself. A number alone proves nothing, so the process has to be QEMU in this directory.
 fn read_pid_file(directory: &Path) -> Option<Identity> {
     let text = read_made(&directory.join(names::PID), MAX_NUMBER).ok()?;
     let pid: u32 = std::str::from_utf8(&text).ok()?.trim().parse().ok()?;
@@ -339,7 +344,9 @@ fn read_pid_file(directory: &Path) -> Option<Identity> {
     let works_in = std::fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let is_ours = works_in == std::fs::canonicalize(directory).ok()?
-        && line.split(|byte| *byte == 0).any(|word| word == b"-pidfile");
+        && line
+            .split(|byte| *byte == 0)
+            .any(|word| word == MONITOR.as_bytes());
     // The number may have been given away in between.
     (is_ours && Identity::of(pid).ok()? == identity).then_some(identity)
 }
@@ -353,7 +360,8 @@ mod tests {
         let launch = Launch::new("qemu", "/d", vec!["-m".to_owned(), "64".to_owned()]);
         let line = launch.command().join(" ");
         assert!(
-            line.starts_with("setsid qemu -m 64 -no-user-config -nodefaults"),
+            line.starts_with("setsid sh -c ")
+                && line.contains(" qemu.pid qemu -m 64 -no-user-config -nodefaults"),
             "{line}"
         );
         assert!(line.contains("path=live/qmp.sock,server=on,wait=off"), "{line}");

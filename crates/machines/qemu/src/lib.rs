@@ -86,8 +86,8 @@ pub mod names {
     pub const SCROLLBACK: &str = "console.ring";
     /// Which process it is; written by this crate.
     pub(crate) const RECORD: &str = "machine.json";
-    /// Which process it is; written by QEMU.
-    pub(crate) const PID: &str = "live/qemu.pid";
+    /// Which process it is; written by the process before it becomes QEMU.
+    pub(crate) const PID: &str = "qemu.pid";
 }
 
 /// Why something could not be done with a machine.

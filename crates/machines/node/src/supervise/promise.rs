@@ -88,15 +88,15 @@ mod tests {
         assert_eq!(promise(directory.path(), None), None);
         assert_eq!(promise(directory.path(), Some(&fencing)), Some(40));
         let home = directory.path().join(RUN).join("abc");
-        std::fs::create_dir_all(home.join("live")).unwrap();
+        std::fs::create_dir_all(&home).unwrap();
         // As QEMU is known: by its directory, and by what it was told.
         let mut process = std::process::Command::new("sh")
-            .args(["-c", "read line", "-pidfile"])
+            .args(["-c", "read line", "chardev=fairway-qmp,mode=control"])
             .stdin(std::process::Stdio::piped())
             .current_dir(&home)
             .spawn()
             .unwrap();
-        std::fs::write(home.join("live/qemu.pid"), process.id().to_string()).unwrap();
+        std::fs::write(home.join("qemu.pid"), process.id().to_string()).unwrap();
         let without = promise(directory.path(), Some(&fencing));
         process.kill().unwrap();
         process.wait().unwrap();

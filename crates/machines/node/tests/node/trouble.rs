@@ -166,7 +166,7 @@ async fn pid_of(world: &World, name: &str) -> u32 {
         let record = std::fs::read_to_string(home.join("instance.json")).unwrap_or_default();
         let record: Value = serde_json::from_str(&record).unwrap_or_default();
         if record["owner"]["name"] == name {
-            let text = std::fs::read_to_string(home.join("live/qemu.pid")).unwrap();
+            let text = std::fs::read_to_string(home.join("qemu.pid")).unwrap();
             return text.trim().parse().unwrap();
         }
     }
