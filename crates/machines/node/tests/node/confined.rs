@@ -103,8 +103,6 @@ async fn a_machine_has_what_is_its_own_and_no_more() {
     let Some(image) = world.tiny(test) else {
         return;
     };
-    // As the data directory is.
-    std::fs::set_permissions(world.folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
     world.claim("root", Some(&image)).await;
     world.claim("below", Some(&image)).await;
     world.instance("one", machine()).await;
