@@ -48,6 +48,10 @@ pub(crate) struct HostFlags {
     /// Let machines reach nothing beyond their workspace but what --egress-allow names.
     #[arg(long, env = "FAIRWAY_EGRESS_CLOSED")]
     pub egress_closed: bool,
+    /// Numbers of users that belong to machines, each of which runs as one of its own if this process runs as root; `none` lets machines
+    /// run as the user of this process [default: 1900000000:1000000].
+    #[arg(long, value_name = "FIRST:COUNT", env = "FAIRWAY_MACHINE_USERS")]
+    pub machine_users: Option<String>,
     /// Hosts that disk images may be fetched from, as for --webhook-allowed-hosts [default: external].
     #[arg(long, value_name = "HOSTS", env = "FAIRWAY_IMAGE_ALLOWED_HOSTS")]
     pub image_allowed_hosts: Option<String>,

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use anyhow::{Context, bail};
+use fairway_machines_plan::confinement::users::Range;
 use fairway_machines_wiring::Tunnel;
 use fairway_machines_wiring::frames::outside::Outside;
 use fairway_outbound::AllowedHosts;
@@ -26,6 +27,7 @@ pub(crate) struct MachinesFile {
     node_name: Option<String>,
     #[serde(default)]
     node_addresses: Vec<IpAddr>,
+    machine_users: Option<String>,
     image_allowed_hosts: Option<String>,
     tunnel_port: Option<u16>,
     #[serde(default)]
@@ -42,6 +44,8 @@ pub(crate) struct MachinesConfig {
     pub node: String,
     /// Where node ports are opened.
     pub addresses: Vec<IpAddr>,
+    /// Users of machines; nothing: they run as the user of this process.
+    pub users: Option<Range>,
     /// Where disk images may come from.
     pub image_hosts: AllowedHosts,
     /// Where other nodes reach this one, if its addresses were not configured and more is known of it than its loopback.
@@ -82,6 +86,7 @@ impl MachinesConfig {
         Ok(Self {
             node,
             addresses,
+            users: users(flags.machine_users.as_deref().or(file.machine_users.as_deref()))?,
             image_hosts,
             seen_at,
             tunnel_port: flags.tunnel_port.or(file.tunnel_port),
@@ -105,6 +110,15 @@ impl MachinesConfig {
             address,
             port: self.tunnel_port,
         })
+    }
+}
+
+/// Users of machines, as somebody wrote them.
+fn users(text: Option<&str>) -> anyhow::Result<Option<Range>> {
+    match text {
+        None => Ok(Some(Range::default())),
+        Some("none") => Ok(None),
+        Some(text) => Ok(Some(text.parse().context("machineUsers is wrong")?)),
     }
 }
 
@@ -188,6 +202,23 @@ mod tests {
 
     fn merged(text: &str, flags: &MachineFlags) -> anyhow::Result<Option<MachinesConfig>> {
         MachinesConfig::merge(serde_json::from_str(text).unwrap(), flags)
+    }
+
+    #[test]
+    fn users_of_machines_are_a_range() {
+        for (file, flag, expected) in [
+            ("{}", None, Some(Some("1900000000:1000000"))),
+            (r#"{"machineUsers": "2000000:5"}"#, None, Some(Some("2000000:5"))),
+            (r#"{"machineUsers": "2000000:5"}"#, Some("none"), Some(None)),
+            ("{}", Some("0:5"), None),
+        ] {
+            let mut flags = MachineFlags::default();
+            flags.host.machine_users = flag.map(str::to_owned);
+            let found = merged(file, &flags).ok().flatten();
+            let found = found.map(|it| it.users.map(|it| it.to_string()));
+            let expected = expected.map(|it| it.map(str::to_owned));
+            assert_eq!(found, expected, "{file} {flag:?}");
+        }
     }
 
     #[test]

@@ -235,6 +235,7 @@ impl Host {
                 Role::ControlPlane(_) => None,
                 Role::Node(fencing) => fencing,
             },
+            users: self.config.users,
             cables: Arc::new(self.wiring),
             disks: Arc::new(ContainerDisks::new(self.images, hosts)),
         };

@@ -43,6 +43,7 @@ const READABLE: &[(&str, &str)] = &[
     ("networking.k8s.io", "ipaddresses"),
     ("networking.k8s.io", "networkpolicies"),
     ("storage.k8s.io", "storageclasses"),
+    ("storage.k8s.io", "volumeattributesclasses"),
 ];
 
 /// The objects of an installation, as they are now.

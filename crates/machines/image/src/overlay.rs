@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -52,12 +52,32 @@ pub fn above(disk: &Path, directory: &Path, name: &str) -> Result<u64, ImageErro
     let mut create = Command::new("qemu-img");
     create
         .args(["create", "-q", "-f", "qcow2", "-F", "qcow2", "-b"])
-        .arg(disk)
+        // Read from where the layer is.
+        .arg(from(directory, disk))
         .arg(&draft)
         .arg(size.to_string());
     command::run(&mut create, QUICK)?;
     std::fs::rename(&draft, &layer).map_err(failed("naming", &layer))?;
     Ok(size)
+}
+
+/// The way to a file from a directory, if they have more in common than the root of all; else the whole path. Whoever is in the directory needs no
+/// right to pass through what is above both.
+pub fn from(directory: &Path, file: &Path) -> PathBuf {
+    let mut parts = (directory.components().peekable(), file.components().peekable());
+    let mut common = 0;
+    while let (Some(one), Some(other)) = (parts.0.peek(), parts.1.peek())
+        && one == other
+    {
+        common += 1;
+        parts.0.next();
+        parts.1.next();
+    }
+    if common < 2 {
+        return file.to_owned();
+    }
+    let up = parts.0.map(|_| Component::ParentDir);
+    up.chain(parts.1).collect()
 }
 
 /// Makes an empty disk, `DIRECTORY/NAME.qcow2`. What was there stays.

@@ -1,7 +1,6 @@
 //! One port: the connection to a QEMU process, its frames, and connecting again.
 
 use std::cell::RefCell;
-use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
@@ -9,6 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use fairway_machines_frames::{PortId, Verdict};
+use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat};
 use tokio::net::UnixStream;
 
 use crate::state::{Core, FRAME, PREFIX, Shared};
@@ -89,20 +89,21 @@ pub(crate) async fn run_link(
     core.borrow_mut().port_mut(port).reconnect(None);
 }
 
-/// The longest path of a socket that the kernel takes.
-const MAX_PATH: usize = 107;
-
-/// Connects to a socket, also to one that lies deeper than a socket's path can say: then through its directory.
+/// Connects to a socket, also to one that lies deeper than a socket's path can say. QEMU can write to the directory, so that what is there
+/// is opened and looked at first: frames of a guest are for a socket of its machine, and for no other that a link leads to.
 async fn connect(path: &Path) -> io::Result<UnixStream> {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    if path.as_os_str().len() <= MAX_PATH {
-        return UnixStream::connect(path).await;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = open(directory, flags | OFlags::DIRECTORY, Mode::empty())?;
+    let socket = openat(&directory, name, flags, Mode::empty())?;
+    let (found, owner) = (fstat(&socket)?, fstat(&directory)?.st_uid);
+    if FileType::from_raw_mode(found.st_mode) != FileType::Socket || found.st_uid != owner {
+        let why = "it is not a socket of its machine";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     }
-    let directory = File::open(directory)?;
-    let short = Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string());
-    UnixStream::connect(short.join(name)).await
+    UnixStream::connect(format!("/proc/self/fd/{}", socket.as_raw_fd())).await
 }
 
 /// A machine that is not running has no socket, which is no news.

@@ -6,6 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use fairway_controller::{Failure, ObjectKey, Requests};
+use fairway_machines_plan::machine::DiskLimits;
+use fairway_machines_plan::plan::DISK_LIMITS;
 use fairway_machines_plan::view::Amount;
 use serde_json::{Value, json};
 
@@ -36,6 +38,8 @@ pub(crate) struct Place {
     pub(crate) volume: String,
     /// Nodes from which it is reached.
     pub(crate) nodes: Vec<String>,
+    /// How much may be read and written in a second, by the claim's VolumeAttributesClass.
+    pub(crate) limits: DiskLimits,
 }
 
 impl Place {
@@ -82,6 +86,13 @@ fn nodes(volume: &Value) -> Vec<String> {
         .filter(|it| it["key"] == HOSTNAME && it["operator"] == "In");
     let names = hosts.filter_map(|it| it["values"].as_array()).flatten();
     names.filter_map(|it| it.as_str().map(str::to_owned)).collect()
+}
+
+/// The limits of a volume.
+fn limits(volume: &Value) -> DiskLimits {
+    let text = volume["metadata"]["annotations"][DISK_LIMITS].as_str();
+    text.and_then(|it| serde_json::from_str(it).ok())
+        .unwrap_or_default()
 }
 
 /// Says that a volume has moved to a node, and its claim with it.
@@ -135,6 +146,7 @@ pub(crate) async fn find(
                 capacity: capacity(&found),
                 volume: volume.to_owned(),
                 nodes: nodes(&found),
+                limits: limits(&found),
             };
             Ok(Some(Claim {
                 object,
@@ -162,5 +174,8 @@ mod tests {
         ]}}}});
         assert_eq!(nodes(&volume), ["a", "b"]);
         assert!(nodes(&json!({})).is_empty());
+        let limited = json!({"metadata": {"annotations": {DISK_LIMITS: "{\"iops\": 500}"}}});
+        assert_eq!(limits(&limited).iops, 500);
+        assert!(!limits(&volume).any());
     }
 }

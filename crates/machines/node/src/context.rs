@@ -9,7 +9,7 @@ use fairway_controller::events::{Happening, Recorder, Severity};
 use fairway_controller::{Clients, ObjectKey, Requests};
 use k8s_openapi::api::core::v1::ObjectReference;
 
-use crate::host::Host;
+use crate::host::{Host, Isolation};
 use crate::ports::{Cables, Disks};
 use crate::registry::Registry;
 use crate::supervise::Fencing;
@@ -29,6 +29,8 @@ pub(crate) struct Context {
     pub(crate) cables: Arc<dyn Cables>,
     pub(crate) disks: Arc<dyn Disks>,
     pub(crate) fencing: Option<Fencing>,
+    /// What keeps machines in.
+    pub(crate) isolation: Isolation,
     pub(crate) recorder: Recorder,
     pub(crate) registry: Arc<Registry>,
     /// Migrations away from here that failed.

@@ -14,13 +14,13 @@ use fairway_fabric::Connection;
 use fairway_machines_guests::{Door, Guests, Order, Refusal};
 use fairway_machines_plan::settings::NODES_PLUG;
 use fairway_machines_qemu::agent::AgentError;
-use fairway_machines_qemu::{MachineError, names};
+use fairway_machines_qemu::{Confinement, Machine, MachineError, names};
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use crate::Node;
-use crate::instance::home;
 use crate::instance::input::Input;
+use crate::instance::{confining, home};
 use crate::registry::Reached;
 
 /// Upstream's words where there is no agent.
@@ -91,12 +91,22 @@ impl Node {
             Order::Usage => {
                 return usage::of(machine.pid()).map_err(|error| Refusal::Failed(error.to_string()));
             }
-            Order::BeginCopy { disk, to } => copies::begin(machine, &disk, &to).await?,
+            Order::BeginCopy { disk, to } => {
+                let confinement = self.confinement(machine);
+                copies::begin(machine, &confinement, &disk, &to).await?;
+            }
             Order::CopyDone { to } => return copies::done(machine, &to).await,
             Order::BreakCopyOff { to } => copies::break_off(machine, &to).await?,
             Order::ConsoleTail { .. } => {}
         }
         Ok(Value::Null)
+    }
+
+    /// What keeps a machine in.
+    fn confinement(&self, machine: &Machine) -> Confinement {
+        let name = confining::name(machine.directory());
+        let context = self.context.get();
+        context.map(|it| it.isolation.of(&name)).unwrap_or_default()
     }
 
     /// The end of what a console printed, also of a machine that has ended and whose instance is still there.

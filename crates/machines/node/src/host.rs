@@ -4,8 +4,10 @@
 //! KVM is broken; what was found is kept in a file and holds until QEMU or the host is another.
 
 mod acceleration;
+mod cgroups;
 mod firmware;
 mod isolation;
+mod users;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,7 +19,7 @@ use fairway_machines_qemu::accel::Acceleration;
 use tokio::sync::{Notify, OnceCell};
 
 pub use firmware::{Files as FirmwareOfHost, Firmware};
-pub use isolation::Isolation;
+pub(crate) use isolation::Isolation;
 
 /// Why no machine can run here.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -1,10 +1,11 @@
 //! One machine of this host: its task ([`runner`]), what the task does ([`act`]) and says ([`report`], [`status`]), and what it is
-//! made of: directory and record ([`home`]), disks ([`disks`], [`seeds`]), firmware ([`firmware`]), process ([`launch`], [`running`]),
+//! made of: directory and record ([`home`]), disks ([`disks`], [`seeds`]), firmware ([`firmware`]), what it may touch ([`confining`]), process ([`launch`], [`running`]),
 //! what the agent in the guest tells ([`guest`]), how well the guest is ([`probe`]), its keys ([`credentials`]), and what changes while it
 //! runs ([`live`], [`changing`]), its way to another node included ([`migration`]).
 
 mod act;
 mod changing;
+pub(crate) mod confining;
 mod credentials;
 mod disks;
 mod firmware;

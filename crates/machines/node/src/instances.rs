@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, watch as latest};
 use tokio::task::JoinSet;
 
 use crate::context::Context;
+use crate::instance::confining;
 use crate::instance::home::{self, Found, Owner};
 use crate::instance::input::Input;
 use crate::instance::migration::{Role, role};
@@ -145,7 +146,8 @@ impl Instances {
                     .file_name()
                     .is_some_and(|name| expected.contains(&*name.to_string_lossy()))
                 {
-                    state.tasks.spawn(bury(found, self.shutdown.clone()));
+                    let context = Arc::clone(&self.context);
+                    state.tasks.spawn(bury(found, context, self.shutdown.clone()));
                 }
             }
         }
@@ -254,11 +256,11 @@ impl Instances {
 }
 
 /// Ends a machine whose instance is gone, and removes its directory.
-async fn bury(found: Found, mut shutdown: Shutdown) {
+async fn bury(found: Found, context: Arc<Context>, mut shutdown: Shutdown) {
     loop {
         if ended(&found.path).await {
             match found.remove() {
-                Ok(()) => return,
+                Ok(()) => return context.isolation.gone(&confining::name(&found.path)),
                 Err(error) => {
                     tracing::warn!(%error, "the directory of a machine whose instance is gone is not removed");
                 }

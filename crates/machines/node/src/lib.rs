@@ -35,9 +35,10 @@ use std::sync::{Arc, OnceLock};
 
 use fairway_controller::events::Recorder;
 use fairway_controller::{ClientFactory, Manager, Metrics, Shutdown};
+use fairway_machines_plan::confinement::users::Range;
 
 use context::Context;
-use host::Host;
+use host::{Host, Isolation};
 use instances::Instances;
 use ports::{Cables, Disks};
 use registration::Registration;
@@ -66,6 +67,8 @@ pub struct Options {
     /// Machines end when this node is not heard of. Only for a node whose control plane is elsewhere: where both are one process, nobody
     /// could start a machine twice, and guests must outlive its restart.
     pub fencing: Option<Fencing>,
+    /// Numbers that are users of machines, each of one; nothing: machines run as the node's user.
+    pub users: Option<Range>,
     /// Whoever connects network cards.
     pub cables: Arc<dyn Cables>,
     /// Whoever fetches disks out of container images.
@@ -121,6 +124,7 @@ pub async fn run(node: Node, options: Options, metrics: Arc<Metrics>, shutdown: 
         cables: options.cables,
         disks: options.disks,
         fencing: options.fencing,
+        isolation: Isolation::new(&node.directory, options.users),
         registry: Arc::clone(&node.registry),
         failed_migrations: Arc::clone(&node.failed_migrations),
     });

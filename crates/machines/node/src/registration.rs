@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::context::Context;
-use crate::host::Isolation;
 use crate::supervise;
 use document::{Facts, Machine};
 
@@ -101,7 +100,7 @@ impl Registration {
             address: self.context.address,
             has_qemu: self.context.host.has_program(),
             acceleration: known.map(|it| it.acceleration.clone()),
-            isolation: Isolation::here(),
+            missing: self.context.isolation.missing(),
             fence: supervise::promise(&self.context.directory, self.context.fencing.as_ref()),
             is_full: document::is_full(&self.context.directory),
             machine: Machine::here(),

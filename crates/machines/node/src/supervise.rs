@@ -40,15 +40,14 @@ pub struct Fencing {
 }
 
 impl Fencing {
-    /// What starts QEMU.
+    /// What starts QEMU; that ends with it, however it comes to its end (`Launch::bound`). It keeps the rights of the node, so that a QEMU that
+    /// was taken over cannot end it.
     pub(crate) fn starter(&self, directory: &Path) -> Vec<String> {
         let mut line = vec!["setsid".to_owned()];
         line.extend(self.supervisor.iter().cloned());
         let seconds = self.after.as_secs().to_string();
         let lease = lease(directory).display().to_string();
         line.extend(["--lease", &lease, "--seconds", &seconds, "--"].map(str::to_owned));
-        // What the supervisor starts ends with it, however that comes to its end.
-        line.extend(["setpriv", "--pdeathsig", "KILL"].map(str::to_owned));
         line
     }
 }
@@ -296,7 +295,7 @@ mod tests {
         };
         assert_eq!(
             fencing.starter(Path::new("/d")).join(" "),
-            "setsid /usr/bin/fairway supervise --lease /d/alive --seconds 40 -- setpriv --pdeathsig KILL"
+            "setsid /usr/bin/fairway supervise --lease /d/alive --seconds 40 --"
         );
     }
 }

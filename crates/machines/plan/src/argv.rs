@@ -140,9 +140,12 @@ pub struct Sockets {
     pub tpm: String,
 }
 
+/// What QEMU itself may write to, in the machine's directory: its sockets are there.
+pub const LIVE: &str = "live";
+
 /// The socket of a network card in the machine's directory, to which the switch connects.
 pub fn card_socket(card: &str) -> String {
-    format!("{}.sock", node_name("net", card))
+    format!("{LIVE}/{}.sock", node_name("net", card))
 }
 
 /// Arguments, as they come together.

@@ -98,6 +98,11 @@ impl Amount {
         u64::try_from(self.0.value()).unwrap_or(0)
     }
 
+    /// Thousandths, rounded up: what is below zero is none.
+    pub fn milli(self) -> u64 {
+        u64::try_from(self.0.milli_value()).unwrap_or(0)
+    }
+
     /// As the API shows it.
     pub fn text(self) -> String {
         self.0.canonical()

@@ -214,20 +214,43 @@ impl Machine {
         Ok(())
     }
 
-    /// Limits what the guest can do with a disk; zero is no limit.
-    pub async fn limit_disk(
-        &self,
-        device: &str,
-        bytes_per_second: u64,
-        operations_per_second: u64,
-    ) -> Result<(), MachineError> {
+    /// Limits what the guest can do with a disk in a second.
+    pub async fn limit_disk(&self, device: &str, limits: &Throttle) -> Result<(), MachineError> {
+        // What has the disk may be a part of the device, which has no name but its place.
+        let all = self.qmp().execute("query-block", Value::Null).await?;
+        let places = all.as_array().map_or(&[][..], Vec::as_slice);
+        let mut places = places.iter().filter_map(|it| it["qdev"].as_str());
+        let device = places
+            .find(|it| it.split('/').any(|part| part == device))
+            .unwrap_or(device);
+        let (bytes, operations) = (&limits.bytes, &limits.operations);
         let arguments = json!({
-            "id": device, "bps": bytes_per_second, "bps_rd": 0, "bps_wr": 0,
-            "iops": operations_per_second, "iops_rd": 0, "iops_wr": 0,
+            "id": device, "bps": bytes.both, "bps_rd": bytes.reads, "bps_wr": bytes.writes,
+            "iops": operations.both, "iops_rd": operations.reads, "iops_wr": operations.writes,
         });
         self.qmp().execute("block_set_io_throttle", arguments).await?;
         Ok(())
     }
+}
+
+/// How much of something there may be in a second; zero is no limit. QEMU takes one for both, or one for each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rate {
+    /// Reads and writes together.
+    pub both: u64,
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+}
+
+/// How much a guest may do with a disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Throttle {
+    /// Bytes.
+    pub bytes: Rate,
+    /// Operations.
+    pub operations: Rate,
 }
 
 fn is_unknown(error: &QmpError) -> bool {

@@ -1,7 +1,7 @@
 //! How a machine's process comes to be, and how it is found again.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
+use crate::confine::{Confinement, read_made};
 use crate::machine::Machine;
 use crate::process::{Handle, Identity};
 use crate::qmp::{Qmp, QmpError};
@@ -18,8 +19,15 @@ use crate::{MachineError, failed, names, socket};
 const START: Duration = Duration::from_secs(60);
 /// How long an answer to the first word may take.
 const GREETING: Duration = Duration::from_secs(10);
+/// Writes its own number down and becomes what follows. QEMU could do that itself, but asks for the way from the top of all directories to the file,
+/// part of which is closed to a user of its own.
+const NOTE: &str = r#"echo $$ > "$0" && exec "$@""#;
+/// What every QEMU of ours is told.
+const MONITOR: &str = "chardev=fairway-qmp,mode=control";
 /// A log that is larger than this begins anew when the machine starts.
 const MAX_LOG: u64 = 1 << 20;
+/// The longest number of a process, with what follows it.
+const MAX_NUMBER: u64 = 32;
 /// How much of the log is shown when something went wrong.
 const LOG_TAIL: usize = 2048;
 
@@ -39,6 +47,10 @@ pub struct Launch {
     /// signal for Fairway's terminal reaches it. A supervisor that fences the machine goes here: it may stay, as the
     /// process of the machine is the one that listens on the QMP socket, whoever started it.
     pub starter: Vec<String>,
+    /// Whether QEMU ends when that does, however it comes to its end.
+    pub bound: bool,
+    /// The user and the control group that it runs in.
+    pub confinement: Confinement,
 }
 
 impl Launch {
@@ -50,12 +62,16 @@ impl Launch {
             directory: directory.into(),
             sandbox: true,
             starter: vec!["setsid".to_owned()],
+            bound: false,
+            confinement: Confinement::default(),
         }
     }
 
     /// The whole command line: that of the machine, and what this crate needs to keep hold of it.
     pub fn command(&self) -> Vec<String> {
-        let mut command = self.starter.clone();
+        let mut starter = self.starter.clone();
+        starter.extend(["sh", "-c", NOTE, names::PID].map(str::to_owned));
+        let mut command = self.confinement.around(&starter, self.bound);
         command.push(self.program.display().to_string());
         command.extend(self.arguments.iter().cloned());
         let socket = format!("socket,id=fairway-qmp,path={},server=on,wait=off", names::QMP);
@@ -65,9 +81,7 @@ impl Launch {
             "-chardev",
             &socket,
             "-mon",
-            "chardev=fairway-qmp,mode=control",
-            "-pidfile",
-            names::PID,
+            MONITOR,
             "-msg",
             "timestamp=on",
         ] {
@@ -133,7 +147,7 @@ pub async fn start(launch: &Launch) -> Result<Machine, MachineError> {
             directory.display()
         )));
     }
-    prepare(directory)?;
+    prepare(launch)?;
     let log = open_log(directory)?;
     let second = log.try_clone().map_err(failed("opening", directory))?;
     let line = launch.command();
@@ -272,13 +286,10 @@ pub fn process_of(directory: &Path) -> Option<u32> {
 }
 
 /// Makes the directory, for its owner alone, without what an earlier process has left.
-fn prepare(directory: &Path) -> Result<(), MachineError> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)
-        .and_then(|()| std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o700)))
-        .map_err(failed("making", directory))?;
+fn prepare(launch: &Launch) -> Result<(), MachineError> {
+    let directory = &launch.directory;
+    let made = launch.confinement.make(directory);
+    made.map_err(failed("making", directory))?;
     for name in [names::QMP, names::PID, names::RECORD] {
         let path = directory.join(name);
         match std::fs::remove_file(&path) {
@@ -325,15 +336,17 @@ fn read_record(directory: &Path) -> Option<Identity> {
     serde_json::from_slice(&text).ok()
 }
 
-/// What QEMU wrote down itself. A number alone proves nothing, so the process has to be QEMU in this directory.
+/// What the process wrote down itself. A number alone proves nothing, so the process has to be QEMU in this directory.
 fn read_pid_file(directory: &Path) -> Option<Identity> {
-    let text = std::fs::read_to_string(directory.join(names::PID)).ok()?;
-    let pid: u32 = text.trim().parse().ok()?;
+    let text = read_made(&directory.join(names::PID), MAX_NUMBER).ok()?;
+    let pid: u32 = std::str::from_utf8(&text).ok()?.trim().parse().ok()?;
     let identity = Identity::of(pid).ok()?;
     let works_in = std::fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let is_ours = works_in == std::fs::canonicalize(directory).ok()?
-        && line.split(|byte| *byte == 0).any(|word| word == b"-pidfile");
+        && line
+            .split(|byte| *byte == 0)
+            .any(|word| word == MONITOR.as_bytes());
     // The number may have been given away in between.
     (is_ours && Identity::of(pid).ok()? == identity).then_some(identity)
 }
@@ -347,10 +360,11 @@ mod tests {
         let launch = Launch::new("qemu", "/d", vec!["-m".to_owned(), "64".to_owned()]);
         let line = launch.command().join(" ");
         assert!(
-            line.starts_with("setsid qemu -m 64 -no-user-config -nodefaults"),
+            line.starts_with("setsid sh -c ")
+                && line.contains(" qemu.pid qemu -m 64 -no-user-config -nodefaults"),
             "{line}"
         );
-        assert!(line.contains("path=qmp.sock,server=on,wait=off"), "{line}");
+        assert!(line.contains("path=live/qmp.sock,server=on,wait=off"), "{line}");
         assert!(line.contains("-sandbox on,"), "{line}");
     }
 
@@ -374,6 +388,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path();
         assert!(matches!(adopt(path).await.unwrap(), Adopted::Gone));
+        std::fs::create_dir(path.join(names::LIVE)).unwrap();
         // The number of this very process, as a leftover file would have it.
         std::fs::write(path.join(names::PID), std::process::id().to_string()).unwrap();
         let mut identity = Identity::of(std::process::id()).unwrap();

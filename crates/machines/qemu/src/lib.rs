@@ -22,6 +22,7 @@
 pub mod accel;
 pub mod agent;
 pub mod backup;
+pub mod confine;
 pub mod console;
 pub mod devices;
 pub mod event;
@@ -36,6 +37,7 @@ mod ring;
 mod socket;
 
 pub use agent::Agent;
+pub use confine::{Confinement, User};
 pub use console::Console;
 pub use event::Event;
 pub use launch::{Launch, adopt, process_of, start};
@@ -66,23 +68,25 @@ impl Format {
 /// Names of sockets in a machine's directory. Whoever writes a machine's arguments uses them; QEMU runs in the directory,
 /// so the names alone are enough, however deep the directory lies (a socket's path has at most 107 bytes).
 pub mod names {
+    /// The directory within it that QEMU may write to: sockets are there, and what it is told to make.
+    pub const LIVE: &str = "live";
     /// QMP; added by this crate.
-    pub const QMP: &str = "qmp.sock";
+    pub const QMP: &str = "live/qmp.sock";
     /// The guest agent's port.
-    pub const AGENT: &str = "agent.sock";
+    pub const AGENT: &str = "live/agent.sock";
     /// The first serial port.
-    pub const SERIAL: &str = "serial.sock";
+    pub const SERIAL: &str = "live/serial.sock";
     /// VNC.
-    pub const VNC: &str = "vnc.sock";
+    pub const VNC: &str = "live/vnc.sock";
     /// The emulator of a TPM listens there, and QEMU connects.
-    pub const TPM: &str = "tpm.sock";
+    pub const TPM: &str = "live/tpm.sock";
     /// What QEMU says.
     pub const LOG: &str = "qemu.log";
     /// The scrollback of the serial port.
     pub const SCROLLBACK: &str = "console.ring";
     /// Which process it is; written by this crate.
     pub(crate) const RECORD: &str = "machine.json";
-    /// Which process it is; written by QEMU.
+    /// Which process it is; written by the process before it becomes QEMU.
     pub(crate) const PID: &str = "qemu.pid";
 }
 

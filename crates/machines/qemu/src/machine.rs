@@ -10,6 +10,7 @@ use tokio::net::UnixStream;
 use tokio::process::Child;
 use tokio::sync::watch;
 
+use crate::confine::read_made;
 use crate::event::Event;
 use crate::process::Handle;
 use crate::qmp::{Qmp, QmpError};
@@ -221,19 +222,18 @@ impl Machine {
 
     /// A picture of the screen, as PNG. The machine needs a graphics device.
     pub async fn screendump(&self) -> Result<Vec<u8>, MachineError> {
-        use tokio::io::AsyncReadExt as _;
-        let name = "screen.png";
-        let path = self.inner.directory.join(name);
+        let name = format!("{}/screen.png", names::LIVE);
+        let path = self.inner.directory.join(&name);
         let arguments = json!({"filename": name, "format": "png"});
         self.inner.qmp.execute("screendump", arguments).await?;
-        let mut picture = Vec::new();
-        let file = tokio::fs::File::open(&path)
-            .await
-            .map_err(failed("reading", &path))?;
-        let read = file.take(MAX_PICTURE).read_to_end(&mut picture).await;
-        read.map_err(failed("reading", &path))?;
-        let _ = tokio::fs::remove_file(&path).await;
-        Ok(picture)
+        let file = path.clone();
+        let reading = tokio::task::spawn_blocking(move || {
+            let picture = read_made(&file, MAX_PICTURE);
+            let _ = std::fs::remove_file(&file);
+            picture
+        });
+        let picture = reading.await.unwrap_or_else(|error| Err(error.into()));
+        picture.map_err(failed("reading", &path))
     }
 
     /// Waits until QEMU's state is this one.

@@ -16,6 +16,7 @@ mod classes;
 mod filling;
 mod growing;
 mod leaving;
+mod modifying;
 mod reclaiming;
 mod telling;
 mod uploading;

@@ -39,6 +39,8 @@ pub(crate) const FILES_FINALIZER: &str = "fairway.dev/volume-files";
 pub(crate) const MACHINE: &str = "fairway.dev/machine";
 /// On a PersistentVolume whose claim is gone: until when its files are kept.
 pub(crate) const TRASH_UNTIL: &str = "fairway.dev/trash-until";
+/// On a PersistentVolume: how much may be read and written in a second, as JSON.
+pub(crate) const DISK_LIMITS: &str = fairway_machines_plan::plan::DISK_LIMITS;
 /// On a machine, a DataVolume or a claim: how long disks are kept after Git pruned it.
 pub(crate) const KEEP_DISKS: &str = "fairway.dev/keep-disks";
 

@@ -114,6 +114,7 @@ pub(crate) struct ClaimSpec {
     pub(crate) volume_name: String,
     pub(crate) selector: Option<Value>,
     pub(crate) data_source_ref: Option<TypedReference>,
+    pub(crate) volume_attributes_class_name: Option<String>,
 }
 
 /// An object of any kind, in the namespace of who refers to it.
@@ -155,11 +156,13 @@ fn quantity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Quantit
 
 /// What became of a claim.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub(crate) struct ClaimStatus {
     pub(crate) phase: String,
     pub(crate) capacity: Storage,
     pub(crate) conditions: Vec<Value>,
+    pub(crate) current_volume_attributes_class_name: Option<String>,
+    pub(crate) modify_volume_status: Option<Value>,
 }
 
 /// A PersistentVolume.
@@ -207,6 +210,14 @@ pub(crate) struct ClaimReference {
 pub(crate) struct VolumeStatus {
     pub(crate) phase: String,
     pub(crate) message: String,
+}
+
+/// A VolumeAttributesClass.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct AttributesClass {
+    pub(crate) driver_name: String,
+    pub(crate) parameters: BTreeMap<String, String>,
 }
 
 /// A StorageClass.

@@ -158,6 +158,7 @@ pub(super) const MACHINE_CONTROLLER_ROLES: &[Role] = &[
                 &["persistentvolumeclaims/status", "persistentvolumes/status"],
             ),
             on(KEEP, &["storage.k8s.io"], &["storageclasses"]),
+            on(READ, &["storage.k8s.io"], &["volumeattributesclasses"]),
             on(
                 KEEP,
                 CDI,

@@ -68,6 +68,7 @@ mod tests {
     #[tokio::test]
     async fn the_last_to_come_types() {
         let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join(names::LIVE)).unwrap();
         let listener = UnixListener::bind(directory.path().join(names::SERIAL)).unwrap();
         let console = Console::open(directory.path()).unwrap();
         let (mut guest, _) = listener.accept().await.unwrap();

@@ -4,11 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use fairway_machines_guests::Refusal;
-use fairway_machines_qemu::Machine;
+use fairway_machines_image::overlay;
+use fairway_machines_qemu::{Confinement, Machine};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::failed;
+use crate::instance::confining;
 
 /// How long QEMU may take to break a copy off.
 const BREAKING_OFF: Duration = Duration::from_secs(10);
@@ -20,12 +22,20 @@ fn job(to: &Path) -> String {
     format!("copy-{name}")
 }
 
-pub(super) async fn begin(machine: &Machine, disk: &Path, to: &Path) -> Result<(), Refusal> {
+pub(super) async fn begin(
+    machine: &Machine,
+    confinement: &Confinement,
+    disk: &Path,
+    to: &Path,
+) -> Result<(), Refusal> {
     let Some(node) = machine.node_of(disk).await.map_err(failed)? else {
         let why = format!("{} is no disk of the machine", disk.display());
         return Err(Refusal::Lacks(why));
     };
-    machine.begin_copy(&node, to, &job(to)).await.map_err(failed)
+    confining::copy(confinement, machine.directory(), to).map_err(Refusal::Failed)?;
+    // QEMU runs in the machine's directory, and what is above the node's may be closed to it.
+    let way = overlay::from(machine.directory(), to);
+    machine.begin_copy(&node, &way, &job(to)).await.map_err(failed)
 }
 
 pub(super) async fn done(machine: &Machine, to: &Path) -> Result<Value, Refusal> {

@@ -1,84 +1,95 @@
 //! How far machines are kept apart from the host and from each other, and what is missing for more.
 
+use std::io;
 use std::path::Path;
 
-/// What keeps a machine's process in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Isolation {
-    /// What is missing, each with what to do about it.
-    pub missing: Vec<String>,
-}
+use fairway_machines_plan::confinement::limits::Limits;
+use fairway_machines_plan::confinement::missing::{Confined, NoGroups, NoUsers, missing};
+use fairway_machines_plan::confinement::users::Range;
+use fairway_machines_qemu::{Confinement, User};
 
-/// What a process here may do, as far as it matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Rights {
-    is_root: bool,
-    /// Groups of processes can be made and limited.
-    has_groups: bool,
+use super::cgroups::Groups;
+use super::users::{Users, device_groups};
+
+/// What keeps the processes of a node's machines in.
+#[derive(Debug)]
+pub(crate) struct Isolation {
+    users: Result<Users, NoUsers>,
+    groups: Result<Groups, NoGroups>,
 }
 
 impl Isolation {
-    /// How it is on this host.
-    pub fn here() -> Self {
-        let rights = Rights {
-            is_root: rustix::process::geteuid().is_root(),
-            has_groups: may_make_groups(Path::new("/sys/fs/cgroup"), Path::new("/proc/self/cgroup")),
-        };
+    /// What there is for the machines in a directory.
+    pub(crate) fn new(directory: &Path, users: Option<Range>) -> Self {
         Self {
-            missing: missing(rights),
+            users: Users::new(directory, users),
+            groups: Groups::new(directory),
+        }
+    }
+
+    /// What is missing, each with what to do about it.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        missing(&Confined {
+            users: self.users.as_ref().map(drop).map_err(Clone::clone),
+            groups: self
+                .groups
+                .as_ref()
+                .map(|it| it.controllers.clone())
+                .map_err(Clone::clone),
+        })
+    }
+
+    /// What keeps a machine in that is about to start; its directory is there.
+    pub(crate) fn admit(&self, machine: &str, limits: &Limits) -> io::Result<Confinement> {
+        let user = match &self.users {
+            Ok(users) => Some(user(users.claim(machine)?)),
+            Err(_) => None,
+        };
+        let group = match &self.groups {
+            Ok(groups) => Some(groups.make(machine, limits)?),
+            Err(_) => None,
+        };
+        Ok(Confinement { user, group })
+    }
+
+    /// What keeps a machine in that runs. One that an earlier version of Fairway started has no user.
+    pub(crate) fn of(&self, machine: &str) -> Confinement {
+        let id = self.users.as_ref().ok().and_then(|it| it.find(machine));
+        let group = self.groups.as_ref().ok().map(|it| it.of(machine));
+        Confinement {
+            user: id.map(user),
+            group: group.filter(|it| it.exists()),
+        }
+    }
+
+    /// Gives a machine that runs other limits.
+    pub(crate) fn limit(&self, machine: &str, limits: &Limits) -> io::Result<()> {
+        match &self.groups {
+            Ok(groups) if groups.of(machine).exists() => groups.limit(machine, limits),
+            _ => Ok(()),
+        }
+    }
+
+    /// A machine has ended: nothing of it is left in its group, nor the group.
+    pub(crate) fn ended(&self, machine: &str) {
+        if let Ok(groups) = &self.groups {
+            let (groups, machine) = (groups.clone(), machine.to_owned());
+            tokio::task::spawn_blocking(move || groups.remove(&machine));
+        }
+    }
+
+    /// A machine's directory is gone: its user is free.
+    pub(crate) fn gone(&self, machine: &str) {
+        self.ended(machine);
+        if let Ok(users) = &self.users {
+            users.release(machine);
         }
     }
 }
 
-/// Every machine has a sandbox of system calls and a private directory. What it has not is named.
-fn missing(rights: Rights) -> Vec<String> {
-    let mut missing = Vec::new();
-    if rights.is_root {
-        missing.push(
-            "machines run as root: run the node as a user of its own that may open /dev/kvm".to_owned(),
-        );
-    } else {
-        missing.push(
-            "all machines run as the node's user and are kept apart by seccomp and directories alone"
-                .to_owned(),
-        );
-    }
-    if !rights.has_groups {
-        missing.push(
-            "machines have no cgroup of their own: delegate one to the node (systemd: Delegate=yes)"
-                .to_owned(),
-        );
-    } else {
-        missing.push("machines have no limits of processor and memory beside their own size".to_owned());
-    }
-    missing
-}
-
-fn may_make_groups(root: &Path, own: &Path) -> bool {
-    // `0::/path`: the one hierarchy of version 2.
-    let own = std::fs::read_to_string(own).unwrap_or_default();
-    let Some(path) = own.lines().find_map(|line| line.strip_prefix("0::/")) else {
-        return false;
-    };
-    let group = root.join(path.trim());
-    rustix::fs::access(&group, rustix::fs::Access::WRITE_OK).is_ok()
-        && rustix::fs::access(group.join("cgroup.procs"), rustix::fs::Access::WRITE_OK).is_ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_missing_says_what_to_do() {
-        let root = missing(Rights {
-            is_root: true,
-            has_groups: false,
-        });
-        assert!(
-            root[0].contains("user of its own") && root[1].contains("Delegate=yes"),
-            "{root:?}"
-        );
-        assert!(!may_make_groups(Path::new("/nowhere"), Path::new("/nowhere")));
+fn user(id: u32) -> User {
+    User {
+        id,
+        groups: device_groups(),
     }
 }

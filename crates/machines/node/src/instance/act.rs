@@ -10,11 +10,11 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::disks::{NotReady, Preparing};
-use super::firmware;
 use super::home::Built;
 use super::input::Input;
-use super::launch::{launch, sockets};
+use super::launch::{launch, sockets, supervised};
 use super::runner::{Disks, Life, Runner, layout};
+use super::{confining, firmware};
 
 /// A guest that is busy booting does not see the power button: it is pressed again so often.
 const PRESS_AGAIN: Duration = Duration::from_secs(10);
@@ -103,9 +103,24 @@ impl Runner {
             Ok(launch) => launch,
             Err(error) => return self.fail(Obstacle::Start(error.to_string())),
         };
-        if let Some(fencing) = &self.context.fencing {
-            launch.starter = fencing.starter(&self.context.directory);
-        }
+        supervised(
+            &mut launch,
+            self.context.fencing.as_ref(),
+            &self.context.directory,
+        );
+        let name = confining::name(self.home.path());
+        let limits = confining::limits(&self.plan, &self.vmi, facts, self.plan.memory.guest);
+        let admitted = self.context.isolation.admit(&name, &limits);
+        let admitted = admitted
+            .map_err(|error| error.to_string())
+            .and_then(|confinement| {
+                confining::admit(&confinement, self.home.path(), &self.plan, prepared)?;
+                Ok(confinement)
+            });
+        launch.confinement = match admitted {
+            Ok(confinement) => confinement,
+            Err(why) => return self.fail(Obstacle::Start(why)),
+        };
         // Written down before there is a process: one that is found has a record beside it.
         self.home.record.ended = None;
         self.home.record.built = Some(Built {
@@ -121,7 +136,7 @@ impl Runner {
         }
         self.life = Life::Starting;
         let listener = self.sender.clone();
-        let tpm = firmware::Tpm::of(&self.plan, facts, self.home.path());
+        let tpm = firmware::Tpm::of(&self.plan, facts, self.home.path(), &launch.confinement);
         self.tasks.spawn(async move {
             let outcome = async {
                 if let Some(tpm) = tpm {

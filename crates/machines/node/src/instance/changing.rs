@@ -8,9 +8,12 @@ use std::time::Duration;
 use fairway_controller::events::Severity;
 use fairway_machines_plan::argv;
 use fairway_machines_plan::lifecycle::HOTPLUG_FAILED;
+use fairway_machines_plan::machine::{DiskLimits, DiskPlan};
 use fairway_machines_plan::view::Condition;
+use fairway_machines_qemu::devices::{Rate, Throttle};
 use tokio::time::Instant;
 
+use super::confining;
 use super::disks::{NotReady, Preparing, claim_of};
 use super::input::Input;
 use super::live::{Applied, Change, NotApplied, Present, apply, changes};
@@ -127,6 +130,12 @@ impl Runner {
         self.say(&change, None);
         self.changing = Some(change.clone());
         let (key, vmi, directory) = (self.key.clone(), self.vmi.clone(), self.home.path().to_owned());
+        let name = confining::name(&directory);
+        let confinement = context.isolation.of(&name);
+        // Room is made before it is used, and taken back when it is not any more.
+        if let Change::Memory(bytes) = &change {
+            self.limit_memory((*bytes).max(built.memory));
+        }
         self.tasks.spawn(async move {
             let mut backing = None;
             let mut facts = None;
@@ -145,10 +154,20 @@ impl Runner {
                 match preparing.single(disk).await {
                     Ok(mut prepared) => {
                         backing = prepared.backings.remove(&disk.name);
+                        let below = prepared.below.get(&disk.name);
+                        let given = backing
+                            .as_ref()
+                            .map(|it| confining::disk_of(&confinement, &directory, disk, it, below));
+                        if let Some(Err(why)) = given {
+                            let outcome = Outcome::Failed(NotApplied::NotNow(why));
+                            let _ = listener.send(Input::Changed(Box::new(outcome))).await;
+                            return;
+                        }
                         facts = Some(VolumeFacts {
                             size: prepared.sizes.get(&disk.name).copied(),
                             claim: prepared.claims.get(&disk.name).map(claim_info),
                             hotplug: Some(Hotplug::Ready),
+                            limits: DiskLimits::default(),
                         });
                     }
                     Err(not_ready) => {
@@ -231,6 +250,9 @@ impl Runner {
                 self.volumes.insert(disk.name.clone(), facts.unwrap_or_default());
                 let message = format!("Successfully attach hotplugged volume {} to VM", disk.name);
                 self.tell(Severity::Normal, "VolumeReady", message).await;
+                if let Some(claim) = claim_of(&disk.source) {
+                    self.claim_of_running_changed(claim);
+                }
             }
             Change::UnplugDisk(name) => {
                 self.volumes.remove(name);
@@ -259,8 +281,23 @@ impl Runner {
         if let Err(error) = self.home.save() {
             tracing::warn!(key = %self.key, %error, "a change of a machine is not written down");
         }
-        if let Change::Memory(_) = change {
+        if let Change::Memory(bytes) = change {
+            // Less memory is a wish: the guest may keep what it has.
+            self.limit_memory(*bytes);
             self.memory_changed();
+        }
+    }
+
+    /// Lets the machine's processes have what a guest of so much memory needs.
+    fn limit_memory(&self, guest: u64) {
+        let (Some(facts), Life::Running(running)) = (&self.facts, &self.life) else {
+            return;
+        };
+        let guest = guest.max(running.live.memory);
+        let limits = confining::limits(&self.plan, &self.vmi, facts, guest);
+        let name = confining::name(self.home.path());
+        if let Err(error) = self.context.isolation.limit(&name, &limits) {
+            tracing::warn!(key = %self.key, %error, "the limits of a machine cannot be changed");
         }
     }
 
@@ -367,15 +404,14 @@ impl Runner {
         let Life::Running(running) = &self.life else {
             return;
         };
-        let grows = |disk: &&fairway_machines_plan::machine::DiskPlan| {
-            claim_of(&disk.source) == Some(name) && !disk.source.is_ephemeral() && !disk.read_only
-        };
-        for disk in self.plan.disks.iter().filter(grows) {
+        let concerned = |disk: &&DiskPlan| claim_of(&disk.source) == Some(name);
+        for disk in self.plan.disks.iter().filter(concerned) {
+            let grows = !disk.source.is_ephemeral() && !disk.read_only;
             let (machine, context, listener) =
                 (running.machine.clone(), self.context.clone(), self.sender.clone());
             let (key, uid) = (self.key.clone(), self.uid.clone());
             let (claim, disk) = (name.to_owned(), disk.clone());
-            let known = self.volumes.get(&disk.name).and_then(|it| it.size).unwrap_or(0);
+            let known = self.volumes.get(&disk.name).cloned().unwrap_or_default();
             self.tasks.spawn(async move {
                 let Ok(Some(found)) =
                     claims::find(&context.api(&key), &key, &claim, &context.directory).await
@@ -383,8 +419,8 @@ impl Runner {
                     return;
                 };
                 let capacity = found.place.as_ref().and_then(|it| it.capacity).unwrap_or(0);
-                let mut size = known;
-                if capacity > known {
+                let mut size = known.size.unwrap_or(0);
+                if grows && capacity > size {
                     match machine.grow_disk(&argv::top_node(&disk), capacity).await {
                         Ok(()) => size = capacity,
                         Err(error) => {
@@ -398,10 +434,24 @@ impl Runner {
                         }
                     }
                 }
+                let mut limits = found.place.as_ref().map(|it| it.limits).unwrap_or_default();
+                // Those that it has had may be no more; those that it has may be of a QEMU on another node.
+                if (limits.any() || known.limits.any())
+                    && let Err(error) = machine
+                        .limit_disk(&argv::disk_id(&disk.name), &throttle(&limits))
+                        .await
+                {
+                    let message = format!("the disk {} cannot be limited: {error}", disk.name);
+                    context
+                        .tell(&key, &uid, Severity::Warning, "VolumeModifyFailed", message)
+                        .await;
+                    limits = known.limits;
+                }
                 let facts = VolumeFacts {
-                    size: Some(size),
+                    size: Some(size).filter(|it| *it > 0),
                     claim: Some(claim_info(&found.object)),
                     hotplug: None,
+                    limits,
                 };
                 let _ = listener
                     .send(Input::Volume(disk.name.clone(), Box::new(facts)))
@@ -424,5 +474,21 @@ impl Runner {
                 tracing::warn!(key = %self.key, %error, "what is known of a disk is not written down");
             }
         }
+    }
+}
+
+/// Limits as QEMU takes them.
+fn throttle(limits: &DiskLimits) -> Throttle {
+    Throttle {
+        bytes: Rate {
+            both: limits.bytes_per_second,
+            reads: limits.read_bytes_per_second,
+            writes: limits.write_bytes_per_second,
+        },
+        operations: Rate {
+            both: limits.iops,
+            reads: limits.iops_read,
+            writes: limits.iops_write,
+        },
     }
 }

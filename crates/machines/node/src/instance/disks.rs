@@ -38,6 +38,8 @@ pub(crate) struct Prepared {
     pub(crate) sizes: BTreeMap<String, u64>,
     /// Claims, by the disks' names.
     pub(crate) claims: BTreeMap<String, Value>,
+    /// Disks of claims that others lie over, by the names of those.
+    pub(crate) below: BTreeMap<String, PathBuf>,
     /// UEFI firmware.
     pub(crate) firmware: Option<FirmwareFiles>,
     /// A kernel from outside of the disks.
@@ -167,6 +169,7 @@ impl Preparing<'_> {
             }
             DiskSource::Ephemeral { .. } => {
                 let below = place.map(|it| it.disk()).unwrap_or_default();
+                prepared.below.insert(disk.name.clone(), below.clone());
                 let (directory, name) = (self.directory.to_owned(), file.clone());
                 let size = blocking(move || overlay::above(&below, &directory, &name)).await?;
                 (own("qcow2"), Format::Qcow2, size)
@@ -194,8 +197,8 @@ impl Preparing<'_> {
         };
         let backing = Backing {
             direct: takes_direct(&path),
-            // QEMU runs in the machine's directory.
-            file: relative(&path, self.directory),
+            // QEMU runs in the machine's directory, and what is above the node's is closed to it.
+            file: overlay::from(self.directory, &path).display().to_string(),
             format,
             block_device: false,
         };
@@ -312,11 +315,6 @@ fn is_files(source: &DiskSource) -> bool {
 pub(crate) fn file_name(disk: &str) -> String {
     // Names of disks are labels, and the prefix keeps them apart from everything else there.
     format!("disk-{disk}")
-}
-
-/// Paths in the machine's directory are written from there.
-fn relative(path: &Path, directory: &Path) -> String {
-    path.strip_prefix(directory).unwrap_or(path).display().to_string()
 }
 
 /// Whether a file can be read and written past the host's memory, which not every file system lets one do.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fairway_machines_plan::argv::FirmwareFiles;
 use fairway_machines_plan::machine::{Loader, MachinePlan};
-use fairway_machines_qemu::{MachineError, names};
+use fairway_machines_qemu::{Confinement, MachineError, names};
 use tokio::process::Command;
 
 use crate::host::Facts;
@@ -14,7 +14,7 @@ use crate::host::Facts;
 /// The machine's own variables.
 const VARIABLES: &str = "vars.fd";
 /// What the TPM holds.
-const TPM_STATE: &str = "tpm";
+const TPM_STATE: &str = "live/tpm";
 /// How long the emulator may take to listen.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -58,15 +58,22 @@ pub(crate) fn prepare(
 pub(super) struct Tpm {
     program: PathBuf,
     directory: PathBuf,
+    confinement: Confinement,
 }
 
 impl Tpm {
     /// The TPM of a machine, if it has one.
-    pub(super) fn of(plan: &MachinePlan, facts: &Facts, directory: &Path) -> Option<Self> {
+    pub(super) fn of(
+        plan: &MachinePlan,
+        facts: &Facts,
+        directory: &Path,
+        confinement: &Confinement,
+    ) -> Option<Self> {
         plan.devices.tpm?;
         Some(Self {
             program: facts.swtpm.clone()?,
             directory: directory.to_owned(),
+            confinement: confinement.clone(),
         })
     }
 
@@ -74,10 +81,14 @@ impl Tpm {
     pub(super) async fn start(&self) -> Result<(), MachineError> {
         let failed = |why: String| MachineError::Start(format!("the TPM's emulator: {why}"));
         let state = self.directory.join(TPM_STATE);
-        std::fs::create_dir_all(&state).map_err(|error| failed(error.to_string()))?;
+        let made = self.confinement.make(&self.directory);
+        let made = made.and_then(|()| self.confinement.make_within(&state));
+        made.map_err(|error| failed(error.to_string()))?;
         let socket = self.directory.join(names::TPM);
         let _ = std::fs::remove_file(&socket);
-        let mut child = Command::new("setsid")
+        let line = self.confinement.around(&["setsid".to_owned()], false);
+        let mut child = Command::new(&line[0])
+            .args(&line[1..])
             .arg(&self.program)
             .args(["socket", "--tpm2", "--tpmstate"])
             .arg(format!("dir={TPM_STATE}"))
@@ -182,7 +193,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let facts = facts(folder.path());
         let plan = planned(&serde_json::json!({"domain": {"devices": {"tpm": {}}}}));
-        let tpm = Tpm::of(&plan, &facts, folder.path()).unwrap();
+        let tpm = Tpm::of(&plan, &facts, folder.path(), &Confinement::default()).unwrap();
         let program = |script: &str| {
             let path = folder.path().join("swtpm");
             std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -191,9 +202,9 @@ mod tests {
         program("exit 3");
         let error = tpm.start().await.unwrap_err().to_string();
         assert!(error.contains("exit status: 3"), "{error}");
-        program("touch tpm.sock");
+        program("touch live/tpm.sock");
         tpm.start().await.unwrap();
         let none = planned(&serde_json::json!({"domain": {"devices": {}}}));
-        assert!(Tpm::of(&none, &facts, folder.path()).is_none());
+        assert!(Tpm::of(&none, &facts, folder.path(), &Confinement::default()).is_none());
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! DIR/run/<hash of the instance>/instance.json   whose machine it is, as what it was built, how it ended
-//!                                qmp.sock, ...   its sockets, while it runs
+//!                                live/           its sockets, and what else QEMU writes to, while it runs
 //!                                *.qcow2, *.iso  disks that live as long as the instance
 //!                                qemu.log, console.ring
 //! ```
@@ -11,9 +11,9 @@
 //! which instance it belongs to. The name is a short hash, so that the paths of sockets stay short.
 
 use std::collections::BTreeMap;
-use std::fs::DirBuilder;
-use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use fairway_controller::ObjectKey;
@@ -166,7 +166,12 @@ impl Home {
         let path = self.path.join(RECORD);
         let draft = self.path.join(format!(".{RECORD}"));
         let text = serde_json::to_vec(&self.record).unwrap_or_default();
-        std::fs::write(&draft, text)
+        // The machine's user passes through here, and has no business with it.
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        options
+            .open(&draft)
+            .and_then(|mut file| file.write_all(&text))
             .and_then(|()| std::fs::rename(&draft, &path))
             .map_err(failed("write", &path))
     }

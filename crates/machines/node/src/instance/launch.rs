@@ -10,6 +10,8 @@ use fairway_machines_plan::argv::{self, ArgvError, Host, Layout, Sockets};
 use fairway_machines_plan::machine::MachinePlan;
 use fairway_machines_qemu::{Launch, names};
 
+use crate::supervise::Fencing;
+
 /// Where a machine is reached, by the names that the driver of QEMU knows.
 pub(crate) fn sockets() -> Sockets {
     Sockets {
@@ -30,6 +32,14 @@ pub(crate) fn launch(
 ) -> Result<Launch, ArgvError> {
     let arguments = argv::argv(plan, host, layout)?;
     Ok(Launch::new(program, directory, arguments))
+}
+
+/// Puts a machine under supervision, if there is any on this node.
+pub(crate) fn supervised(launch: &mut Launch, fencing: Option<&Fencing>, node: &Path) {
+    if let Some(fencing) = fencing {
+        launch.starter = fencing.starter(node);
+        launch.bound = true;
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@
 //! Until the last step but one the guest runs at the source, whatever fails; from then on at the target. Whoever fails says so
 //! (`failed`, `failureReason`), and the other one cleans up.
 //!
-//! Two nodes of one host meet by sockets; others by TCP, encrypted with keys of that one migration ([`secrecy`]). A disk that both see
+//! Two nodes of one host meet by sockets, if neither machine has a user of its own, as one user does not get into the other's directory; others by TCP, encrypted with keys of that one migration ([`secrecy`]). A disk that both see
 //! is shared: the source leaves a mark beside it, and the target looks for it. Any other is copied, and its volume then belongs to the
 //! target's node.
 
@@ -55,6 +55,9 @@ pub(crate) struct FromSource {
     pub(crate) is_paused: bool,
     /// Which host it is on.
     pub(crate) host: String,
+    /// The user that the machine runs as, if it has one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) user: Option<u32>,
     /// The authority of its certificate.
     pub(crate) authority: String,
 }
@@ -179,15 +182,21 @@ enum Way {
 }
 
 impl Way {
-    /// The way from a source's host to this one.
-    fn of(source: &str, own: &str, address: Option<IpAddr>, wants_tls: bool) -> Result<Self, String> {
+    /// The way from a source's host to this one. A machine that has a user of its own does not get into the directory of another.
+    fn of(
+        source: &str,
+        own: &str,
+        is_confined: bool,
+        address: Option<IpAddr>,
+        wants_tls: bool,
+    ) -> Result<Self, String> {
         match address {
-            _ if source == own => Ok(Self::Here),
+            _ if source == own && !is_confined => Ok(Self::Here),
             Some(address) => Ok(Self::Network {
                 address,
                 is_tls: wants_tls,
             }),
-            None => Err("the target node has no address at which another host reaches it".to_owned()),
+            None => Err("the target node has no address at which others reach it; give it one (--node-addresses ADDR)".to_owned()),
         }
     }
 }
@@ -276,15 +285,31 @@ mod tests {
     fn ways_between_nodes() {
         let address: IpAddr = "192.0.2.7".parse().unwrap();
         let network = |is_tls| Ok(Way::Network { address, is_tls });
-        for (source, at, tls, expected) in [
-            ("a", None, true, Ok(Way::Here)),
-            ("a", Some(address), true, Ok(Way::Here)),
-            ("b", Some(address), true, network(true)),
-            ("b", Some(address), false, network(false)),
+        for (source, confined, at, tls, expected, reason) in [
+            ("a", false, None, true, Ok(Way::Here), "one host"),
+            (
+                "a",
+                false,
+                Some(address),
+                true,
+                Ok(Way::Here),
+                "although it has an address",
+            ),
+            (
+                "a",
+                true,
+                Some(address),
+                true,
+                network(true),
+                "one host, two users",
+            ),
+            ("b", false, Some(address), true, network(true), "two hosts"),
+            ("b", false, Some(address), false, network(false), "as it was told"),
         ] {
-            assert_eq!(Way::of(source, "a", at, tls), expected, "{source} {at:?}");
+            assert_eq!(Way::of(source, "a", confined, at, tls), expected, "{reason}");
         }
-        assert!(Way::of("b", "a", None, true).is_err());
+        assert!(Way::of("b", "a", false, None, true).is_err());
+        assert!(Way::of("a", "a", true, None, true).is_err());
     }
 
     #[test]

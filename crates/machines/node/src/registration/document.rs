@@ -8,7 +8,6 @@ use fairway_machines_qemu::accel::Acceleration;
 use serde_json::{Map, Value, json};
 
 use super::{by_type, read};
-use crate::host::Isolation;
 
 /// How guests run on the node.
 const ACCELERATED: &str = "fairway.dev/Accelerated";
@@ -75,7 +74,8 @@ pub(super) struct Facts {
     pub(super) has_qemu: bool,
     /// Nothing until the first machine needed to know.
     pub(super) acceleration: Option<Acceleration>,
-    pub(super) isolation: Isolation,
+    /// What machines lack to be kept in.
+    pub(super) missing: Vec<String>,
     /// After so many seconds without a renewed lease machines have ended.
     pub(super) fence: Option<u64>,
     pub(super) is_full: bool,
@@ -236,18 +236,22 @@ fn conditions(before: &Value, facts: &Facts, now: &str) -> Vec<Value> {
             format!("guests are emulated: {why}"),
         ),
     }
-    match facts.isolation.missing.as_slice() {
+    match facts.missing.as_slice() {
         [] => say(
             ISOLATED,
             "True",
             "Complete",
-            "machines have a sandbox, a user and a group of processes of their own".to_owned(),
+            "each machine has a seccomp filter, a directory, a user and a control group of its own"
+                .to_owned(),
         ),
         missing => say(
             ISOLATED,
             "False",
             "Incomplete",
-            format!("machines are sandboxed; {}", missing.join("; ")),
+            format!(
+                "machines have a seccomp filter and a directory of their own; {}",
+                missing.join("; ")
+            ),
         ),
     }
     let others = before.as_array().into_iter().flatten();
@@ -276,9 +280,7 @@ mod tests {
             address: Some("192.0.2.1".parse().unwrap()),
             has_qemu: true,
             acceleration: Some(Acceleration::Emulated("no KVM".to_owned())),
-            isolation: Isolation {
-                missing: vec!["no cgroup".to_owned()],
-            },
+            missing: vec!["no cgroup".to_owned()],
             fence: None,
             is_full: false,
             machine: Machine {
@@ -310,7 +312,10 @@ mod tests {
             "others' conditions stay"
         );
         let isolated = by_type(&status["conditions"], ISOLATED).unwrap();
-        assert_eq!(isolated["message"], "machines are sandboxed; no cgroup");
+        assert_eq!(
+            isolated["message"],
+            "machines have a seccomp filter and a directory of their own; no cgroup"
+        );
         let object = json!({ "status": status });
         assert!(!is_doubted(&object, &facts()));
         let mut without = facts();

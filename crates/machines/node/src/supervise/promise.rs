@@ -91,7 +91,7 @@ mod tests {
         std::fs::create_dir_all(&home).unwrap();
         // As QEMU is known: by its directory, and by what it was told.
         let mut process = std::process::Command::new("sh")
-            .args(["-c", "read line", "-pidfile"])
+            .args(["-c", "read line", "chardev=fairway-qmp,mode=control"])
             .stdin(std::process::Stdio::piped())
             .current_dir(&home)
             .spawn()

@@ -9,6 +9,7 @@
 )]
 
 mod changes;
+mod confined;
 mod guest;
 mod moving;
 mod probes;

@@ -113,6 +113,9 @@ async fn a_guest_moves_and_comes_back() {
     let mut there = world.neighbour(THERE, Some("another host"));
     let place = own(&there.directory, "pv-shared");
     std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+    // The way to it leads through the directory above both nodes', which their machines have to pass.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o711);
+    std::fs::set_permissions(world.folder.path(), open).unwrap();
     std::os::unix::fs::symlink(own(&world.directory(), "pv-shared"), place).unwrap();
     world.instance("web", machine()).await;
     world.until_running("web").await;

@@ -1,6 +1,7 @@
 //! A world: an API with its controllers, a node on it, disks for its machines, and an administrator's view of a workspace.
 
 use std::net::Ipv4Addr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -165,6 +166,8 @@ impl World {
         let turn = TURN.lock().await;
         // On the same file system as the image, as disks are linked to it.
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        // As data directories are.
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
         let keys = KeyRing::load_or_create(&folder.path().join("keys")).unwrap();
         let kernel = Kernel::start(KernelOptions {
             store: Arc::new(MemoryStore::new()),
@@ -245,6 +248,7 @@ impl World {
             address: Some(Ipv4Addr::LOCALHOST.into()),
             host: host.map(str::to_owned),
             fencing: None,
+            users: Some(fairway_machines_plan::confinement::users::Range::default()),
             program: PathBuf::from(QEMU),
             cables: Arc::clone(plugs) as Arc<dyn Cables>,
             disks: Arc::new(NoImages),

@@ -173,7 +173,7 @@ fn a_plain_machine() {
         -blockdev {"driver":"file","node-name":"f-seed","filename":"/run/vm/disks/seed","aio":"threads","cache":{"direct":false,"no-flush":false},"read-only":true,"discard":"unmap","locking":"off"}
         -blockdev {"driver":"raw","node-name":"d-seed","file":"f-seed","cache":{"direct":false,"no-flush":false},"read-only":true,"discard":"unmap"}
         -device {"driver":"virtio-blk-pci","id":"ua-seed","drive":"d-seed","bus":"rp5","addr":"0x0","werror":"stop","rerror":"stop"}
-        -netdev {"type":"stream","id":"net-default","server":true,"addr":{"type":"unix","path":"net-default.sock"}}
+        -netdev {"type":"stream","id":"net-default","server":true,"addr":{"type":"unix","path":"live/net-default.sock"}}
         -device {"driver":"virtio-net-pci","id":"card-default","netdev":"net-default","mac":"02:86:67:83:56:69","bus":"rp1","addr":"0x0","romfile":""}
         -chardev socket,id=charserial0,path=serial.sock,server=on,wait=off
         -device {"driver":"isa-serial","id":"serial0","chardev":"charserial0","index":0}
@@ -253,11 +253,11 @@ fn a_rich_machine() {
         -blockdev {"driver":"file","node-name":"f-a-name-that-is-far-3320997716","filename":"/run/vm/disks/a-name-that-is-far-longer-than-what-block-nodes-can-have","aio":"threads","cache":{"direct":false,"no-flush":false},"read-only":true,"discard":"unmap","locking":"off"}
         -blockdev {"driver":"qcow2","node-name":"d-a-name-that-is-far-3320997716","file":"f-a-name-that-is-far-3320997716","cache":{"direct":false,"no-flush":false},"read-only":true,"discard":"unmap"}
         -device {"driver":"virtio-blk-pci","id":"ua-a-name-that-is-far-longer-than-what-block-nodes-can-have","drive":"d-a-name-that-is-far-3320997716","bus":"rp6","addr":"0x0","werror":"stop","rerror":"stop","iothread":"iothread0","num-queues":2}
-        -netdev {"type":"stream","id":"net-default","server":true,"addr":{"type":"unix","path":"net-default.sock"}}
+        -netdev {"type":"stream","id":"net-default","server":true,"addr":{"type":"unix","path":"live/net-default.sock"}}
         -device {"driver":"e1000e","id":"card-default","netdev":"net-default","mac":"de:ad:00:00:be:ef","bus":"rp1","addr":"0x0","bootindex":3}
-        -netdev {"type":"stream","id":"net-lan","server":true,"addr":{"type":"unix","path":"net-lan.sock"}}
+        -netdev {"type":"stream","id":"net-lan","server":true,"addr":{"type":"unix","path":"live/net-lan.sock"}}
         -device {"driver":"rtl8139","id":"card-lan","netdev":"net-lan","mac":"02:dd:dd:d4:3f:ff","bus":"pcie.0","addr":"0x10","romfile":"","acpi-index":101}
-        -netdev {"type":"stream","id":"net-third","server":true,"addr":{"type":"unix","path":"net-third.sock"}}
+        -netdev {"type":"stream","id":"net-third","server":true,"addr":{"type":"unix","path":"live/net-third.sock"}}
         -device {"driver":"virtio-net-pci","id":"card-third","netdev":"net-third","mac":"02:9c:3f:fc:fe:5b","bus":"rp9","addr":"0x0","romfile":""}
         -chardev socket,id=charserial0,path=serial.sock,server=on,wait=off
         -device {"driver":"isa-serial","id":"serial0","chardev":"charserial0","index":0}
@@ -482,6 +482,7 @@ fn run_qemu(name: &str, spec: &str) {
         }
     }
     let arguments = argv(&plan, &host, &layout).unwrap();
+    std::fs::create_dir(format!("{path}/{LIVE}")).unwrap();
     // What whoever starts QEMU adds, as far as it matters here.
     let held = "-no-user-config -nodefaults -qmp unix:qmp.sock,server=on,wait=off";
     let mut child = Command::new("qemu-system-x86_64")

@@ -29,6 +29,7 @@ async fn until(reader: &mut Reader, wanted: &str) -> String {
 #[tokio::test]
 async fn everybody_sees_and_one_types() {
     let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join(names::LIVE)).unwrap();
     let listener = UnixListener::bind(directory.path().join(names::SERIAL)).unwrap();
     let console = Console::open(directory.path()).unwrap();
     let mut guest = accepted(&listener).await;
@@ -62,6 +63,7 @@ async fn everybody_sees_and_one_types() {
 #[tokio::test]
 async fn a_broken_connection_is_made_again() {
     let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join(names::LIVE)).unwrap();
     let listener = UnixListener::bind(directory.path().join(names::SERIAL)).unwrap();
     let console = Console::open(directory.path()).unwrap();
     let mut guest = accepted(&listener).await;

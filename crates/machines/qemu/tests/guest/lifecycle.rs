@@ -13,7 +13,7 @@ async fn a_guest_boots_from_its_disk_and_switches_itself_off() {
         return;
     };
     let directory = bench.machine("vm");
-    let screen = words("-device VGA -vnc unix:vnc.sock");
+    let screen = words("-device VGA -vnc unix:live/vnc.sock");
     let line = bench.arguments(&Boot::Disk, &directory.join("root.qcow2"), None, &screen);
     let machine = start(&Launch::new(QEMU, &directory, line)).await.unwrap();
     let console = Console::open(&directory).unwrap();

@@ -141,6 +141,7 @@ impl Claims {
             return came(Filling::Lost, &claim.status.phase);
         }
         let next = self.grow(look, claim, class, &held, &directory).await?;
+        let next = super::sooner(next, self.modify(look, claim, &held).await?);
         if held.status.phase != "Bound" {
             let path = format!("{VOLUMES}/{name}/status");
             look.requests

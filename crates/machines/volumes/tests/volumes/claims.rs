@@ -56,6 +56,71 @@ async fn a_claim_gets_an_empty_disk() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_has_the_limits_of_the_class_that_it_names() {
+    everywhere(|world: World| async move {
+        let classes = "/apis/storage.k8s.io/v1/volumeattributesclasses";
+        let class = |name: &str, driver: &str| {
+            json!({
+                "metadata": {"name": name}, "driverName": driver, "parameters": {"iops": "500"},
+            })
+        };
+        world.create(classes, class("modest", "fairway.dev/local")).await;
+        world.create(classes, class("foreign", "example.com/disks")).await;
+        world
+            .claim(
+                "data",
+                "1Mi",
+                json!({"spec": {"volumeAttributesClassName": "modest"}}),
+            )
+            .await;
+        let has =
+            |name: &'static str| move |it: &Value| it["status"]["currentVolumeAttributesClassName"] == name;
+        let claim = world.until(&claim_path("data"), "limited", has("modest")).await;
+        let volume = format!(
+            "/api/v1/persistentvolumes/{}",
+            claim["spec"]["volumeName"].as_str().unwrap()
+        );
+        let limits = |volume: &Value| {
+            let text = volume["metadata"]["annotations"]["fairway.dev/disk-limits"]
+                .as_str()
+                .unwrap();
+            serde_json::from_str::<Value>(text).unwrap()["iops"].clone()
+        };
+        assert_eq!(limits(&world.get(&volume).await), 500);
+
+        let name = |class: &str| json!({"spec": {"volumeAttributesClassName": class}});
+        for (wanted, status) in [("foreign", "Infeasible"), ("later", "Pending")] {
+            world.api.merge(&claim_path("data"), &name(wanted)).await.unwrap();
+            let claim = world
+                .until(&claim_path("data"), status, |it| {
+                    it["status"]["modifyVolumeStatus"]["status"] == status
+                })
+                .await;
+            assert_eq!(
+                claim["status"]["modifyVolumeStatus"]["targetVolumeAttributesClassName"],
+                wanted
+            );
+            assert_eq!(
+                claim["status"]["currentVolumeAttributesClassName"], "modest",
+                "as long as it has no other"
+            );
+        }
+        let said = world.events("PersistentVolumeClaim", "data").await;
+        assert!(said.iter().any(|it| it.contains("its driver is")), "{said:?}");
+        let mut later = class("later", "fairway.dev/local");
+        later["parameters"]["iops"] = json!("900");
+        world.create(classes, later).await;
+        let claim = world
+            .until(&claim_path("data"), "limited anew", has("later"))
+            .await;
+        assert!(claim["status"]["modifyVolumeStatus"].is_null());
+        assert_eq!(limits(&world.get(&volume).await), 900);
+        world.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn classes_say_what_becomes_of_volumes() {
     everywhere(|world: World| async move {
         let classes = "/apis/storage.k8s.io/v1/storageclasses";

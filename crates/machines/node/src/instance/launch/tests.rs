@@ -91,6 +91,33 @@ async fn sockets_answer(machine: &Machine, plan: &MachinePlan) {
     }
 }
 
+/// What QEMU itself says of the limits of a disk.
+async fn limits_hold(machine: &Machine) {
+    use fairway_machines_qemu::devices::{Rate, Throttle};
+    let limits = Throttle {
+        bytes: Rate {
+            reads: 4 << 20,
+            ..Rate::default()
+        },
+        operations: Rate {
+            both: 500,
+            ..Rate::default()
+        },
+    };
+    for (limits, expected) in [(limits, [500, 0, 4 << 20]), (Throttle::default(), [0, 0, 0])] {
+        machine.limit_disk(&argv::disk_id("root"), &limits).await.unwrap();
+        let all = machine.qmp().execute("query-block", Value::Null).await.unwrap();
+        let device = argv::disk_id("root");
+        let is_root = |it: &&Value| {
+            let place = it["qdev"].as_str().unwrap_or_default();
+            place.split('/').any(|part| part == device)
+        };
+        let found = &all.as_array().unwrap().iter().find(is_root).unwrap()["inserted"];
+        let found = ["iops", "bps", "bps_rd"].map(|it| found[it].as_u64().unwrap());
+        assert_eq!(found, expected);
+    }
+}
+
 #[tokio::test]
 async fn a_planned_machine_starts_however_deep_its_directory_lies() {
     if std::process::Command::new(QEMU)
@@ -119,6 +146,7 @@ async fn a_planned_machine_starts_however_deep_its_directory_lies() {
     let machine = start(&launch).await.unwrap();
     assert_eq!(machine.state().await.unwrap(), "prelaunch");
     sockets_answer(&machine, &plan).await;
+    limits_hold(&machine).await;
     drop(machine);
     let Adopted::Running(machine) = adopt(&directory).await.unwrap() else {
         panic!("the machine is not found again");

@@ -4,6 +4,7 @@
 use std::io;
 use std::path::Path;
 
+use fairway_machines_qemu::Confinement;
 use fairway_machines_qemu::meeting::{Side, TLS_DIRECTORY, TLS_NAME};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
@@ -14,7 +15,7 @@ use rcgen::{
 const TRUSTED: &str = "ca-cert.pem";
 
 /// Makes keys and certificates in a machine's directory, and returns what the other side has to trust.
-pub(super) fn make(directory: &Path, side: Side) -> Result<String, String> {
+pub(super) fn make(directory: &Path, side: Side, confinement: &Confinement) -> Result<String, String> {
     let failed = |error: rcgen::Error| format!("making keys for the migration: {error}");
     let authority_key = KeyPair::generate().map_err(failed)?;
     let mut authority = named(&format!("fairway-migration-{}", side.word()));
@@ -37,18 +38,25 @@ pub(super) fn make(directory: &Path, side: Side) -> Result<String, String> {
     let leaf = params.signed_by(&key, &issuer).map_err(failed)?;
     let place = directory.join(TLS_DIRECTORY);
     let word = side.word();
+    let write = |name: &str, content: &str| write(&place.join(name), content, confinement);
     let written = std::fs::create_dir_all(&place)
-        .and_then(|()| write(&place.join(format!("{word}-cert.pem")), &leaf.pem()))
-        .and_then(|()| write(&place.join(format!("{word}-key.pem")), &key.serialize_pem()))
-        .and_then(|()| write(&place.join(TRUSTED), &trusted));
+        .and_then(|()| confinement.open_way(&place))
+        .and_then(|()| write(&format!("{word}-cert.pem"), &leaf.pem()))
+        .and_then(|()| write(&format!("{word}-key.pem"), &key.serialize_pem()))
+        .and_then(|()| write(TRUSTED, &trusted));
     written.map_err(|error| format!("keys for the migration cannot be written: {error}"))?;
     Ok(trusted)
 }
 
 /// Trusts the other side, beside the own one, by which QEMU checks its own certificate.
-pub(super) fn trust(directory: &Path, own: &str, other: &str) -> Result<(), String> {
+pub(super) fn trust(
+    directory: &Path,
+    own: &str,
+    other: &str,
+    confinement: &Confinement,
+) -> Result<(), String> {
     let path = directory.join(TLS_DIRECTORY).join(TRUSTED);
-    write(&path, &format!("{own}{other}"))
+    write(&path, &format!("{own}{other}"), confinement)
         .map_err(|error| format!("{} cannot be written: {error}", path.display()))
 }
 
@@ -64,8 +72,8 @@ fn named(name: &str) -> CertificateParams {
     params
 }
 
-/// Writes a file that only its owner can read.
-fn write(path: &Path, content: &str) -> io::Result<()> {
+/// Writes a file that only the machine can read.
+fn write(path: &Path, content: &str, confinement: &Confinement) -> io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
     let mut options = std::fs::OpenOptions::new();
@@ -75,7 +83,8 @@ fn write(path: &Path, content: &str) -> io::Result<()> {
         .truncate(true)
         .mode(0o600)
         .open(path)?;
-    file.write_all(content.as_bytes())
+    file.write_all(content.as_bytes())?;
+    confinement.give(path)
 }
 
 #[cfg(test)]
@@ -85,10 +94,10 @@ mod tests {
     #[test]
     fn each_side_trusts_itself_and_the_other() {
         let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let client = make(here.path(), Side::Client).unwrap();
-        let server = make(there.path(), Side::Server).unwrap();
+        let client = make(here.path(), Side::Client, &Confinement::default()).unwrap();
+        let server = make(there.path(), Side::Server, &Confinement::default()).unwrap();
         assert_ne!(client, server);
-        trust(here.path(), &client, &server).unwrap();
+        trust(here.path(), &client, &server, &Confinement::default()).unwrap();
         let trusted = std::fs::read_to_string(here.path().join(TLS_DIRECTORY).join(TRUSTED)).unwrap();
         assert_eq!(trusted, format!("{client}{server}"));
         for (place, file) in [(&here, "client-key.pem"), (&there, "server-cert.pem")] {

@@ -8,7 +8,7 @@ use fairway_controller::events::Severity;
 use fairway_machines_plan::argv;
 use fairway_machines_qemu::meeting::{self, Side};
 use fairway_machines_qemu::mirror::{Copying, Mirror, Mirrors};
-use fairway_machines_qemu::{Machine, migrate};
+use fairway_machines_qemu::{Confinement, Machine, migrate};
 use jiff::Timestamp;
 use serde_json::json;
 use tokio::task::AbortHandle;
@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::{FromSource, FromTarget, SOURCE, State, TARGET, mark, secrecy, timeout};
 use crate::claims;
+use crate::instance::confining;
 use crate::instance::disks::claim_of;
 use crate::instance::input::Input;
 use crate::instance::runner::{Life, Runner};
@@ -77,7 +78,8 @@ impl Runner {
         }
         if let Some(other) = &target.authority {
             let own = state.from_source.as_ref().map_or("", |it| &it.authority);
-            if let Err(why) = secrecy::trust(self.home.path(), own, other) {
+            let confinement = self.confinement();
+            if let Err(why) = secrecy::trust(self.home.path(), own, other, &confinement) {
                 return self.migration_failed(&why, false).await;
             }
         }
@@ -96,13 +98,19 @@ impl Runner {
         self.begin_sending(state, &target);
     }
 
+    /// What keeps the machine in.
+    pub(crate) fn confinement(&self) -> Confinement {
+        self.context.isolation.of(&confining::name(self.home.path()))
+    }
+
     /// Says what the machine is built like.
     async fn describe(&mut self, state: &State) {
         if self.changing.is_some() {
             // It is described when that is done.
             return;
         }
-        let authority = match secrecy::make(self.home.path(), Side::Client) {
+        let confinement = self.confinement();
+        let authority = match secrecy::make(self.home.path(), Side::Client, &confinement) {
             Ok(authority) => authority,
             Err(why) => return self.migration_failed(&why, false).await,
         };
@@ -123,6 +131,7 @@ impl Runner {
             machine_type: running.live.machine_type.clone(),
             is_paused: running.state == "paused",
             host: self.context.host_id.clone(),
+            user: confinement.user.map(|it| it.id),
             authority,
         };
         let text = serde_json::to_string(&said).unwrap_or_default();

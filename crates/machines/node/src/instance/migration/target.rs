@@ -9,7 +9,7 @@ use fairway_machines_plan::argv::{self, Backing, Format, Host};
 use fairway_machines_plan::machine::{DiskPlan, DiskSource};
 use fairway_machines_plan::node::NODE_LABEL;
 use fairway_machines_qemu::meeting::{self, Meeting, Side};
-use fairway_machines_qemu::{Machine, migrate, mirror, start};
+use fairway_machines_qemu::{Confinement, Machine, migrate, mirror, start};
 use jiff::Timestamp;
 use serde_json::json;
 use tokio::time::Instant;
@@ -18,17 +18,17 @@ use super::source::now;
 use super::{FromSource, FromTarget, SOURCE, State, TARGET, Way, mark, secrecy};
 use crate::claims::{self, Place};
 use crate::instance::disks::{NotReady, Prepared, Preparing, claim_of, file_name, sentence};
-use crate::instance::firmware;
 use crate::instance::home::Built;
 use crate::instance::input::Input;
-use crate::instance::launch::{launch, sockets};
+use crate::instance::launch::{launch, sockets, supervised};
 use crate::instance::runner::{Life, Runner};
 use crate::instance::running;
 use crate::instance::status::quantity;
+use crate::instance::{confining, firmware};
 
 /// Sockets in the machine's directory.
-const MEMORY_SOCKET: &str = "migration.sock";
-const DISKS_SOCKET: &str = "disks.sock";
+const MEMORY_SOCKET: &str = "live/migration.sock";
+const DISKS_SOCKET: &str = "live/disks.sock";
 /// The longest path of a socket.
 const MAX_PATH: usize = 107;
 /// How long a source may take to end a migration that is cancelled.
@@ -93,14 +93,32 @@ impl Runner {
 
     async fn prepare_target(&mut self, from: FromSource, wants_tls: bool) {
         let context = &self.context;
-        let way = match Way::of(&from.host, &context.host_id, context.address, wants_tls) {
-            Ok(way) => way,
-            Err(why) => return self.migration_failed(&why, false).await,
-        };
+        // The disks of a machine that comes are made with the rights of this node, and then given to it.
+        if let Err(error) = self.home.make() {
+            return self.migration_failed(&error.to_string(), false).await;
+        }
         let Ok(facts) = self.context.host.facts().await else {
             return self
                 .migration_failed("the target cannot run machines", false)
                 .await;
+        };
+        let name = confining::name(self.home.path());
+        let memory = from.built.memory.max(from.built.started_memory);
+        let limits = confining::limits(&from.built.plan, &self.vmi, &facts, memory);
+        let confinement = match context.isolation.admit(&name, &limits) {
+            Ok(confinement) => confinement,
+            Err(error) => return self.migration_failed(&error.to_string(), false).await,
+        };
+        let is_confined = confinement.user.is_some() || from.user.is_some();
+        let way = match Way::of(
+            &from.host,
+            &context.host_id,
+            is_confined,
+            context.address,
+            wants_tls,
+        ) {
+            Ok(way) => way,
+            Err(why) => return self.migration_failed(&why, false).await,
         };
         self.arriving = Some(Arriving::Preparing);
         self.life = Life::Starting;
@@ -150,10 +168,10 @@ impl Runner {
                 };
                 let mut launch = launch(&program, &directory, &built.plan, &host, &built.layout)
                     .map_err(|error| error.to_string())?;
-                if let Some(fencing) = &fencing {
-                    launch.starter = fencing.starter(&context.directory);
-                }
-                if let Some(tpm) = firmware::Tpm::of(&built.plan, &facts, &directory) {
+                supervised(&mut launch, fencing.as_ref(), &context.directory);
+                confining::admit(&confinement, &directory, &built.plan, &prepared)?;
+                launch.confinement = confinement.clone();
+                if let Some(tpm) = firmware::Tpm::of(&built.plan, &facts, &directory, &confinement) {
                     tpm.start().await.map_err(|error| error.to_string())?;
                 }
                 let machine = start(&launch).await.map_err(|error| error.to_string())?;
@@ -163,7 +181,7 @@ impl Runner {
                     let _ = machine.stop(Duration::ZERO).await;
                     return Err(error.to_string());
                 }
-                let said = match listen(&machine, &from, way, copied).await {
+                let said = match listen(&machine, &from, way, copied, &confinement).await {
                     Ok(said) => said,
                     Err(why) => {
                         let _ = machine.stop(Duration::ZERO).await;
@@ -345,6 +363,7 @@ async fn disks(
                 }
                 let single = preparing.single(disk).await.map_err(|it| why(&it))?;
                 prepared.backings.extend(single.backings);
+                prepared.below.extend(single.below);
             }
             _ if disk.read_only || matches!(disk.source, DiskSource::Seed(_) | DiskSource::Files { .. }) => {
                 let single = preparing.single(disk).await.map_err(|it| why(&it))?;
@@ -420,12 +439,13 @@ async fn listen(
     from: &FromSource,
     way: Way,
     copied: Vec<String>,
+    confinement: &Confinement,
 ) -> Result<FromTarget, String> {
     let failed = |error: fairway_machines_qemu::MachineError| error.to_string();
     let mut authority = None;
     if let Way::Network { is_tls: true, .. } = way {
-        let own = secrecy::make(machine.directory(), Side::Server)?;
-        secrecy::trust(machine.directory(), &own, &from.authority)?;
+        let own = secrecy::make(machine.directory(), Side::Server, confinement)?;
+        secrecy::trust(machine.directory(), &own, &from.authority, confinement)?;
         meeting::arm(machine, Side::Server).await.map_err(failed)?;
         authority = Some(own);
     }

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use fairway_controller::events::Severity;
+use fairway_machines_plan::machine::DiskLimits;
 use fairway_machines_plan::phase::Obstacle;
 use fairway_machines_qemu::{Event, Exit};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{Disks, Life, Runner, read};
+use crate::instance::confining;
 use crate::instance::disks::{NotReady, Prepared};
 use crate::instance::home::Ended;
 use crate::instance::input::Input;
@@ -97,6 +99,8 @@ impl Runner {
                         size: prepared.sizes.get(&disk.name).copied(),
                         claim: prepared.claims.get(&disk.name).map(claim_info),
                         hotplug: disk.hotpluggable.then_some(Hotplug::Ready),
+                        // The machine is told when it runs.
+                        limits: DiskLimits::default(),
                     };
                     self.volumes.insert(disk.name.clone(), facts);
                 }
@@ -170,6 +174,7 @@ impl Runner {
         let ended = judged(exit, self.killing.take());
         self.context.registry.remove(&self.key, &self.uid);
         self.context.cables.unplug(&self.key);
+        self.context.isolation.ended(&confining::name(self.home.path()));
         self.home.record.ended = Some(ended.clone());
         if let Err(error) = self.home.save() {
             tracing::warn!(key = %self.key, %error, "the end of a machine is not written down");

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::{Disks, Life, Next, Runner, planned};
+use crate::instance::confining;
 use crate::instance::migration::{Role, role};
 
 /// A process that does not talk is tried again so often.
@@ -216,8 +217,11 @@ impl Runner {
         self.context.registry.remove(&self.key, &self.uid);
         self.tasks.abort_all();
         self.discard_copied().await;
-        if let Err(error) = self.home.remove() {
-            tracing::warn!(key = %self.key, %error, "the directory of a machine is not removed");
+        match self.home.remove() {
+            Ok(()) => self.context.isolation.gone(&confining::name(self.home.path())),
+            Err(error) => {
+                tracing::warn!(key = %self.key, %error, "the directory of a machine is not removed");
+            }
         }
         Next::End
     }

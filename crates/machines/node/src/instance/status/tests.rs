@@ -65,6 +65,7 @@ fn shown(before: &Value, phase: &str, process: Process, runs: Option<(&Live, &Gu
                 size: Some(1 << 30),
                 claim: Some(json!({"claimName": "root"})),
                 hotplug: None,
+                ..VolumeFacts::default()
             },
         ),
         (

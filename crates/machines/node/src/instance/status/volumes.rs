@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fairway_machines_plan::machine::{DiskBus, DiskPlan};
+use fairway_machines_plan::machine::{DiskBus, DiskLimits, DiskPlan};
 use fairway_machines_plan::view::Volume;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -19,6 +19,8 @@ pub(crate) struct VolumeFacts {
     pub(crate) claim: Option<Value>,
     /// How far it is, if it comes or goes while the guest runs.
     pub(crate) hotplug: Option<Hotplug>,
+    /// How much may be read and written in a second, by its claim's class; the machine has been told.
+    pub(crate) limits: DiskLimits,
 }
 
 /// How far a volume is that comes or goes while the guest runs.
@@ -98,6 +100,15 @@ fn status(volume: &Volume, target: Option<String>, facts: &VolumeFacts) -> Value
         status.insert("message".to_owned(), message.into());
         status.insert("hotplugVolume".to_owned(), json!({}));
     }
+    if facts.limits.any() && is_there {
+        let limited = format!(
+            "limited by its VolumeAttributesClass to {}",
+            sentence(&facts.limits)
+        );
+        let said = status.get("message").and_then(Value::as_str);
+        let message = said.map_or_else(|| limited.clone(), |it| format!("{it}; {limited}"));
+        status.insert("message".to_owned(), message.into());
+    }
     if let Some(claim) = &facts.claim {
         status.insert("persistentVolumeClaimInfo".to_owned(), claim.clone());
     }
@@ -107,6 +118,23 @@ fn status(volume: &Volume, target: Option<String>, facts: &VolumeFacts) -> Value
         status.insert("size".to_owned(), size.into());
     }
     Value::Object(status)
+}
+
+/// Limits in words.
+fn sentence(limits: &DiskLimits) -> String {
+    let all = [
+        (limits.iops, "operations"),
+        (limits.iops_read, "reads"),
+        (limits.iops_write, "writes"),
+        (limits.bytes_per_second, "bytes"),
+        (limits.read_bytes_per_second, "bytes read"),
+        (limits.write_bytes_per_second, "bytes written"),
+    ];
+    let there = all.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = there
+        .map(|(count, what)| format!("{count} {what} per second"))
+        .collect();
+    parts.join(", ")
 }
 
 /// What a status says about a claim.
@@ -153,6 +181,29 @@ fn letters(index: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_are_told() {
+        let volume = Volume {
+            name: "root".to_owned(),
+            ..Volume::default()
+        };
+        let facts = VolumeFacts {
+            limits: DiskLimits {
+                iops: 500,
+                write_bytes_per_second: 1 << 20,
+                ..DiskLimits::default()
+            },
+            ..VolumeFacts::default()
+        };
+        let told = status(&volume, None, &facts);
+        assert_eq!(
+            told["message"],
+            "limited by its VolumeAttributesClass to 500 operations per second, 1048576 bytes written per second"
+        );
+        let free = status(&volume, None, &VolumeFacts::default());
+        assert_eq!(free.get("message"), None);
+    }
 
     #[test]
     fn letters_go_on_after_z() {
