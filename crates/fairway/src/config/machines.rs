@@ -75,10 +75,7 @@ impl MachinesConfig {
         if addresses.is_empty() {
             addresses.push(IpAddr::V4(Ipv4Addr::LOCALHOST));
         }
-        let hosts = flags.image_allowed_hosts.clone().or(file.image_allowed_hosts);
-        let image_hosts = AllowedHosts::parse(hosts.as_deref().unwrap_or_default())
-            .map_err(anyhow::Error::msg)
-            .context("imageAllowedHosts is wrong")?;
+        let image_hosts = image_hosts(&file, flags)?;
         Ok(Self {
             node,
             addresses,
@@ -106,6 +103,17 @@ impl MachinesConfig {
             port: self.tunnel_port,
         })
     }
+}
+
+/// Where disk images may come from.
+pub(super) fn image_hosts(file: &MachinesFile, flags: &HostFlags) -> anyhow::Result<AllowedHosts> {
+    let hosts = flags
+        .image_allowed_hosts
+        .as_deref()
+        .or(file.image_allowed_hosts.as_deref());
+    AllowedHosts::parse(hosts.unwrap_or_default())
+        .map_err(anyhow::Error::msg)
+        .context("imageAllowedHosts is wrong")
 }
 
 /// The address of this host that another sees when this one calls it. Nothing is sent.
