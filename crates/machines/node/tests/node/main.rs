@@ -8,8 +8,10 @@
     reason = "a test that cannot go on has failed, and one that is skipped says so"
 )]
 
+mod backups;
 mod changes;
 mod guest;
+mod lost;
 mod moving;
 mod probes;
 mod trouble;
