@@ -241,6 +241,10 @@ impl Host {
             guests: Some(Arc::new(self.node.clone())),
             served: Some(common.served),
         };
+        let mut disks = ContainerDisks::new(self.images, hosts);
+        if matches!(self.role, Role::Node(_)) {
+            disks = disks.with_server(&common.clients);
+        }
         let node = fairway_machines_node::Options {
             clients: common.clients,
             address: self.config.addresses.first().copied(),
@@ -252,7 +256,7 @@ impl Host {
                 Role::Node(fencing) => fencing,
             },
             cables: Arc::new(self.wiring),
-            disks: Arc::new(ContainerDisks::new(self.images, hosts)),
+            disks: Arc::new(disks),
         };
         let (metrics, shutdown) = (common.metrics, common.shutdown);
         tokio::join!(
