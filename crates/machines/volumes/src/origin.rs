@@ -4,7 +4,7 @@ mod claims;
 mod http;
 mod place;
 mod registry;
-mod server;
+pub(crate) mod server;
 mod snapshots;
 
 use std::sync::Arc;

@@ -74,7 +74,15 @@ fn choose(nodes: &[Value], wanted: Wanted<'_>, own: &str) -> Choice {
         };
     }
     let is_ready = |node: &Value| {
-        node["metadata"]["labels"][SCHEDULABLE] == "true" && node["spec"]["unschedulable"] != true
+        let conditions = node["status"]["conditions"].as_array();
+        let mut ready = conditions
+            .into_iter()
+            .flatten()
+            .filter(|it| it["type"] == "Ready");
+        node["metadata"]["labels"][SCHEDULABLE] == "true"
+            && node["spec"]["unschedulable"] != true
+            // One that is not heard of would not fill it.
+            && ready.all(|it| it["status"] == "True")
     };
     let fitting = nodes.iter().filter(|node| is_ready(node) && is_allowed(node));
     let mut fitting: Vec<String> = fitting.map(name).collect();
@@ -237,6 +245,10 @@ mod tests {
             node("b", "b", true),
             node("a", "b", false),
             node("own", "a", true),
+            json!({
+                "metadata": {"name": "0", "labels": {"zone": "b", SCHEDULABLE: "true"}}, "spec": {},
+                "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]},
+            }),
         ];
         let there = |name: &str| Choice::There(name.to_owned());
         for (selector, own, original, beside, turn, expected, why) in [

@@ -14,8 +14,10 @@ use serde_json::Value;
 
 use super::http::made_room;
 use super::{Origin, Origins, blocking};
+use crate::alone::Alone;
 use crate::fill::{FillError, Progress};
 use crate::image_service::{blob_path, image_path, upload_path};
+use crate::images::Images;
 use crate::place::Content;
 
 /// How long the server may take to answer, and how long nothing may arrive.
@@ -48,13 +50,10 @@ fn read(found: &Value) -> Result<Image, Failure> {
 impl Origins {
     /// An image of the control plane; nothing if it has none of the name. What is here already is not fetched again.
     pub(super) async fn image_of_server(&self, name: &str) -> Result<Option<Origin>, Failure> {
-        let client = self.clients.root();
-        let Some(found) = Requests::new(client.clone()).get(&image_path(name)).await? else {
-            return Ok(None);
-        };
-        let record = read(&found)?;
-        let path = blob_path(&record.digest);
-        self.here_or(Remote { client, path, record }).await.map(Some)
+        match find(self.clients.root(), name).await? {
+            Some(remote) => self.here_or(remote).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// What was sent for a claim of this node; nothing if nothing was.
@@ -89,28 +88,54 @@ impl Origins {
         size: u64,
         progress: &Progress,
     ) -> Result<Image, FillError> {
-        let record = &remote.record;
-        // The second waits for the first, and finds what it fetched.
-        let _alone = self.alone.with(&record.digest).await;
-        let (images, wanted) = (Arc::clone(&self.images), record.clone());
-        let begun = blocking(move || {
-            let cache = images.open()?;
-            match cache.by_digest(&wanted.digest)? {
-                Some(image) => Ok((cache, Err(image))),
-                None => cache.receive(&wanted, size).map(|it| (cache, Ok(it))),
-            }
-        });
-        let (cache, receiving) = match begun.await? {
-            (_, Err(image)) => return Ok(image),
-            (cache, Ok(receiving)) => (cache, receiving),
-        };
-        let received = match fetch(remote, receiving, progress).await {
-            Ok(received) => blocking(move || received.finish()).await,
-            Err(error) => Err(error),
-        };
+        let received = receive(&self.images, &self.alone, remote, size, progress).await;
         match received {
             Ok(image) => Ok(image),
-            Err(error) => Err(made_room(&cache, error).await),
+            Err(error) => {
+                let images = Arc::clone(&self.images);
+                match blocking(move || images.open()).await {
+                    Ok(cache) => Err(made_room(&cache, error).await),
+                    Err(_) => Err(FillError::from(error)),
+                }
+            }
+        }
+    }
+}
+
+/// What a name stands for at the control plane; nothing if it knows none of the name.
+pub(crate) async fn find(client: Client, name: &str) -> Result<Option<Remote>, Failure> {
+    let Some(found) = Requests::new(client.clone()).get(&image_path(name)).await? else {
+        return Ok(None);
+    };
+    let record = read(&found)?;
+    let path = blob_path(&record.digest);
+    Ok(Some(Remote { client, path, record }))
+}
+
+/// Fetches something into a cache, unless it is there, for a disk of at most so many bytes.
+pub(crate) async fn receive(
+    images: &Arc<Images>,
+    alone: &Alone,
+    remote: &Remote,
+    size: u64,
+    progress: &Progress,
+) -> Result<Image, ImageError> {
+    let record = &remote.record;
+    // The second waits for the first, and finds what it fetched.
+    let _alone = alone.with(&record.digest).await;
+    let (images, wanted) = (Arc::clone(images), record.clone());
+    let begun = blocking(move || {
+        let cache = images.open()?;
+        match cache.by_digest(&wanted.digest)? {
+            Some(image) => Ok(Err(image)),
+            None => cache.receive(&wanted, size).map(Ok),
+        }
+    });
+    match begun.await? {
+        Err(image) => Ok(image),
+        Ok(receiving) => {
+            let received = fetch(remote, receiving, progress).await?;
+            blocking(move || received.finish()).await
         }
     }
 }

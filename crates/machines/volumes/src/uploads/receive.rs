@@ -100,7 +100,9 @@ impl Uploads {
             token.namespace, token.name
         );
         let unavailable = |failure: Failure| Refusal(StatusCode::SERVICE_UNAVAILABLE, failure.sentence());
-        let patch = json!({"metadata": {"uid": token.uid, "annotations": {names::UPLOADED: "true"}}});
+        // Another word each time, so that the node looks again also after an attempt that failed.
+        let now = jiff::Timestamp::now().to_string();
+        let patch = json!({"metadata": {"uid": token.uid, "annotations": {names::UPLOADED: now}}});
         requests.merge(&path, &patch).await.map_err(unavailable)?;
         let give_up = Instant::now() + HANDING_OVER;
         while Instant::now() < give_up {

@@ -127,6 +127,7 @@ pub(crate) struct World {
 
 /// A host that joined.
 pub(crate) struct Joined {
+    pub(crate) clients: ClientFactory,
     folder: PathBuf,
     workspace: WorkspaceId,
     _running: (ShutdownTrigger, JoinHandle<()>),
@@ -241,7 +242,7 @@ impl World {
         });
         let folder = self.folder.path().join(name);
         let options = Options {
-            clients,
+            clients: clients.clone(),
             node: Some(name.to_owned()),
             directory: folder.join("machines"),
             images: folder.join("images"),
@@ -255,6 +256,7 @@ impl World {
         let (end, shutdown) = Shutdown::new();
         let task = tokio::spawn(run(options, Arc::new(Metrics::default()), shutdown));
         Joined {
+            clients,
             folder,
             workspace: self.workspace(),
             _running: (end, task),

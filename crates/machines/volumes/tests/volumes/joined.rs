@@ -2,6 +2,8 @@
 
 use fairway_apiservice::full;
 use fairway_machines_image::Cache;
+use fairway_machines_volumes::{ContainerDisk, ContainerDisks};
+use fairway_outbound::AllowedHosts;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -57,6 +59,20 @@ async fn a_node_fetches_the_image_of_a_disk_once() {
             .data_volume("three", json!({}), "8Mi", image_on("base", Some(FAR)))
             .await;
         qemu_io(&far.directory_of(&world.bound("three").await), "read -P 9 0 4M");
+
+        // A machine without a volume starts from it, too.
+        let disks =
+            ContainerDisks::new(far.images(), AllowedHosts::parse("").unwrap()).with_server(&far.clients);
+        let wanted = ContainerDisk {
+            image: "fairway-images/base",
+            ..ContainerDisk::default()
+        };
+        assert_eq!(disks.fetch(&wanted).await.unwrap().virtual_size, 4 << 20);
+        let wanted = ContainerDisk {
+            image: "fairway-images/nothing",
+            ..wanted
+        };
+        assert!(disks.fetch(&wanted).await.is_err());
 
         // A disk that is too small is refused, as on any node.
         world
