@@ -63,6 +63,7 @@ impl MachinesConfig {
 
     /// The same for a host that is there to run machines.
     pub(crate) fn of_host(file: MachinesFile, flags: &HostFlags) -> anyhow::Result<Self> {
+        let image_hosts = image_hosts(&file, flags)?;
         let node = match flags.node_name.clone().or(file.node_name) {
             Some(name) => checked(name)?,
             None => host_name(),
@@ -75,7 +76,6 @@ impl MachinesConfig {
         if addresses.is_empty() {
             addresses.push(IpAddr::V4(Ipv4Addr::LOCALHOST));
         }
-        let image_hosts = image_hosts(&file, flags)?;
         Ok(Self {
             node,
             addresses,

@@ -47,7 +47,15 @@ struct Bench<'a> {
     files: PathBuf,
 }
 
-impl Bench<'_> {
+impl<'a> Bench<'a> {
+    fn new(world: &'a World, files: &Path) -> Self {
+        Self {
+            world,
+            key: ObjectKey::new(&WorkspaceId::parse(TEAM).unwrap(), "shop", "web"),
+            files: files.to_owned(),
+        }
+    }
+
     async fn order(&self, order: Order) -> Result<Value, Refusal> {
         self.world.node.order(NODE, &self.key, order).await
     }
@@ -137,14 +145,8 @@ async fn a_guest_is_backed_up() {
     let connected = |it: &Value| condition(it, "AgentConnected").is_some_and(|it| it.0 == "True");
     world.until("web", "connected to its agent", connected).await;
     let files = tempfile::tempdir().unwrap();
-    let key = ObjectKey::new(&WorkspaceId::parse(TEAM).unwrap(), "shop", "web");
-    let bench = |world| Bench {
-        world,
-        key: key.clone(),
-        files: files.path().to_owned(),
-    };
 
-    let now = bench(&world);
+    let now = Bench::new(&world, files.path());
     assert!(matches!(
         now.order(Order::BackupStatus).await,
         Err(Refusal::Lacks(_))
@@ -162,7 +164,7 @@ async fn a_guest_is_backed_up() {
     world
         .until("web", "connected to its agent again", connected)
         .await;
-    let now = bench(&world);
+    let now = Bench::new(&world, files.path());
     let full = now.fetch(&now.done().await).await;
     now.order(Order::EndBackup {
         keep: true,

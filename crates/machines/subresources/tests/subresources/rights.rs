@@ -37,11 +37,6 @@ async fn who_may_look_may_not_touch() {
             // A backup is everything that is on the disks.
             ("GET", "virtualmachineinstances/vm/backup", [false, true, false]),
             ("PUT", "virtualmachineinstances/vm/backup", [false, true, false]),
-            (
-                "GET",
-                "virtualmachineinstances/vm/backup/disks/root",
-                [false, true, false],
-            ),
             ("PUT", "virtualmachines/vm/migrate", [false, false, true]),
             ("PUT", "virtualmachines/vm/stop", [false, true, false]),
         ] {
