@@ -56,8 +56,17 @@ impl<'a> Bench<'a> {
         }
     }
 
+    /// A node that has just begun finds its machines in a moment.
     async fn order(&self, order: Order) -> Result<Value, Refusal> {
-        self.world.node.order(NODE, &self.key, order).await
+        let give_up = std::time::Instant::now() + PATIENCE;
+        loop {
+            match self.world.node.order(NODE, &self.key, order.clone()).await {
+                Err(Refusal::NotRunning(_)) if std::time::Instant::now() < give_up => {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+                answer => return answer,
+            }
+        }
     }
 
     async fn begin(&self, checkpoint: &str, since: Option<&str>) -> Result<Value, Refusal> {
@@ -74,9 +83,10 @@ impl<'a> Bench<'a> {
     async fn done(&self) -> Value {
         let waiting = async {
             loop {
-                let status = self.order(Order::BackupStatus).await.unwrap();
-                if status["done"] == true {
-                    return status;
+                match self.order(Order::BackupStatus).await {
+                    Ok(status) if status["done"] == true => return status,
+                    Ok(_) => {}
+                    Err(refusal) => panic!("{refusal}"),
                 }
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
