@@ -238,7 +238,7 @@ mod tests {
             (
                 Image {
                     size: 1 << 40,
-                    ..record.clone()
+                    ..record
                 },
                 1 << 20,
                 vec![],
