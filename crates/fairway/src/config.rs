@@ -64,6 +64,8 @@ pub(crate) struct Config {
     pub audit: Option<AuditConfig>,
     /// How machines run here, if they do.
     pub machines: Option<MachinesConfig>,
+    /// Where disk images may come from, also if machines run elsewhere only.
+    pub image_hosts: AllowedHosts,
     /// Which OIDC issuers are trusted.
     pub oidc: OidcFlags,
     /// What is logged.
@@ -106,6 +108,7 @@ impl Config {
             .map_err(anyhow::Error::msg)
             .context("webhookAllowedHosts is wrong")?;
         let listen = flags.listen.or(file.listen).unwrap_or(DEFAULT_LISTEN);
+        let image_hosts = machines::image_hosts(&file.machines, &flags.machines.host)?;
         let mut machines = MachinesConfig::merge(file.machines, &flags.machines)?;
         if let Some(machines) = &mut machines {
             // Nodes that reach the server reach its machines there, too.
@@ -126,6 +129,7 @@ impl Config {
             tls_san,
             audit: AuditConfig::merge(file.audit, &flags.audit)?,
             machines,
+            image_hosts,
             oidc: oidc(&flags.oidc, file.authentication_config),
             log: flags
                 .log

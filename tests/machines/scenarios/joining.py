@@ -4,7 +4,6 @@ import contextlib
 import os
 import pathlib
 import shlex
-import shutil
 import signal
 import subprocess
 
@@ -26,8 +25,6 @@ class Node:
         self.options = list(options)
         self.data = self.world.scratch / name
         self.data.mkdir(mode=0o700, exist_ok=True)
-        if not (self.data / "images").exists():
-            shutil.copytree(self.world.data / "images", self.data / "images", copy_function=os.link, symlinks=True)
         self.log = self.world.scratch / f"{name}.log"
         self.process = None
         self.words = []

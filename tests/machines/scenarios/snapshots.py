@@ -1,5 +1,8 @@
 """Machines that come back as they were, and machines like others."""
 
+import os
+import signal
+
 from scenario import scenario
 from scenarios.life import condition, printable, ready, status, web
 from world import check, eventually
@@ -97,3 +100,43 @@ def back_in_time(bench):
     place.kubectl("delete", "vmsnapshot", "first", "second", "-n", namespace, "--timeout=60s")
     kept = lambda: list((bench.world.data / "machines" / "snapshots").rglob("disk.qcow2"))
     eventually("no copy is left", lambda: not kept(), 60)
+
+
+@scenario()
+def backed_up(bench):
+    """A machine that runs is backed up, first as a whole and then by what has changed; the files, made one, are its disk, and it boots again."""
+    place, namespace, key = bench.place, bench.namespace, bench.key
+    ssh, _ = web(bench, seed=SEED)
+    ready(bench)
+    key.login(ssh)
+    agent(bench)
+    to = bench.world.scratch / "backup"
+    backup = lambda *more: place.fairway("vm", "backup", f"{namespace}/web", "--to", to, *more, "--kubeconfig", place.kubeconfig)
+    said = backup()
+    check("root: everything" in said and "agent did not answer" not in said, f"the first is whole: {said}")
+    key.ssh(ssh, "echo changed > mark; sync")
+    # Nobody writes any more, so that the two can be compared.
+    place.virtctl("pause", "vm", "web", "-n", namespace)
+    said = backup()
+    check("of changes over root." in said, f"the second is what has changed: {said}")
+    first, second = sorted(to.glob("root.*.qcow2"))
+    check(second.stat().st_size < first.stat().st_size / 2, f"{second.stat().st_size} of {first.stat().st_size} bytes")
+    whole = bench.world.scratch / "restored.qcow2"
+    place.must("qemu-img", "convert", "-O", "qcow2", second, whole)
+    volume = place.get("pvc", "web-root", "-n", namespace)["spec"]["volumeName"]
+    disk = bench.world.data / "machines" / "volumes" / "root" / volume / "disk.qcow2"
+    place.must("qemu-img", "compare", "-U", whole, disk)
+    left = lambda: [it for it in (bench.world.data / "machines" / "backups").glob("*")]
+    check(not left(), f"nothing is left on the node: {left()}")
+    place.virtctl("unpause", "vm", "web", "-n", namespace)
+
+    # Killed: the record of changes is lost, which is told, and everything is copied.
+    for pid in bench.world.qemus():
+        os.kill(pid, signal.SIGKILL)
+    eventually("it runs again", lambda: place.run("kubectl", "get", "vmi", "web", "-n", namespace).returncode == 0 and bench.world.qemus())
+    ready(bench)
+    agent(bench)
+    said = backup()
+    check("root: everything" in said and "QEMU was killed" in said, f"it says why: {said}")
+    wrong = place.run(bench.world.binary, "vm", "backup", f"{namespace}/other", "--to", to, "--kubeconfig", place.kubeconfig)
+    check(wrong.returncode != 0 and "holds backups of" in wrong.stderr, f"a directory is one machine's: {wrong.stderr}")

@@ -60,6 +60,8 @@ pub(crate) enum VmCommand {
     Addvolume(storage::AddVolume),
     /// Remove a volume from a running virtual machine.
     Removevolume(storage::RemoveVolume),
+    /// Back up the disks of a running virtual machine; into the same directory again, only what has changed.
+    Backup(storage::Backup),
     /// Show what the guest agent says of the operating system.
     Guestosinfo(power::Named),
     /// List the file systems of the guest, by its agent.

@@ -3,6 +3,7 @@
 //! Everything goes through the API, most of it through KubeVirt's subresources; so it works for whoever may use those, and also
 //! on a KubeVirt. Where virtctl prints a sentence, this prints the same one.
 
+mod backup;
 mod console;
 mod events;
 mod expose;
@@ -60,6 +61,7 @@ async fn perform(options: &Vm) -> anyhow::Result<ExitCode> {
         VmCommand::ImageUpload(it) => upload::run(&session, it).await,
         VmCommand::Addvolume(it) => volume::add(&session, it).await,
         VmCommand::Removevolume(it) => volume::remove(&session, it).await,
+        VmCommand::Backup(it) => backup::run(&session, it).await,
         VmCommand::Guestosinfo(it) => guest::os_info(&session, it).await,
         VmCommand::Fslist(it) => guest::file_systems(&session, it).await,
         VmCommand::Userlist(it) => guest::users(&session, it).await,

@@ -67,6 +67,7 @@ impl MachinesConfig {
 
     /// The same for a host that is there to run machines.
     pub(crate) fn of_host(file: MachinesFile, flags: &HostFlags) -> anyhow::Result<Self> {
+        let image_hosts = image_hosts(&file, flags)?;
         let node = match flags.node_name.clone().or(file.node_name) {
             Some(name) => checked(name)?,
             None => host_name(),
@@ -79,10 +80,6 @@ impl MachinesConfig {
         if addresses.is_empty() {
             addresses.push(IpAddr::V4(Ipv4Addr::LOCALHOST));
         }
-        let hosts = flags.image_allowed_hosts.clone().or(file.image_allowed_hosts);
-        let image_hosts = AllowedHosts::parse(hosts.as_deref().unwrap_or_default())
-            .map_err(anyhow::Error::msg)
-            .context("imageAllowedHosts is wrong")?;
         Ok(Self {
             node,
             addresses,
@@ -120,6 +117,17 @@ fn users(text: Option<&str>) -> anyhow::Result<Option<Range>> {
         Some("none") => Ok(None),
         Some(text) => Ok(Some(text.parse().context("machineUsers is wrong")?)),
     }
+}
+
+/// Where disk images may come from.
+pub(super) fn image_hosts(file: &MachinesFile, flags: &HostFlags) -> anyhow::Result<AllowedHosts> {
+    let hosts = flags
+        .image_allowed_hosts
+        .as_deref()
+        .or(file.image_allowed_hosts.as_deref());
+    AllowedHosts::parse(hosts.unwrap_or_default())
+        .map_err(anyhow::Error::msg)
+        .context("imageAllowedHosts is wrong")
 }
 
 /// The address of this host that another sees when this one calls it. Nothing is sent.

@@ -15,7 +15,7 @@ use fairway_machines_node::supervise::Fencing;
 use fairway_machines_node::{Node, QEMU};
 use fairway_machines_plan::settings::NODES_PLUG;
 use fairway_machines_subresources::Service;
-use fairway_machines_volumes::{ContainerDisks, Uploads};
+use fairway_machines_volumes::{ContainerDisks, ImageService, Uploads};
 use fairway_machines_wiring::frames::address::Cidr;
 use fairway_machines_wiring::{NodeOptions, Settings, Wiring};
 use futures::FutureExt as _;
@@ -61,11 +61,15 @@ pub(super) fn start(
         ),
     };
     let cluster = cluster(common.clone());
+    if let Some(Err(problem)) = uploads.as_ref().map(|uploads| kernel.serve_api(uploads)) {
+        error!(%problem, "tokens for uploads are not served");
+    }
+    let images = ImageService::new(&common.clients, data.images());
+    if let Err(problem) = kernel.serve_api(&images) {
+        error!(%problem, "joined nodes cannot fetch images");
+    }
     let host = match &config.machines {
         Some(config) => {
-            if let Some(Err(problem)) = uploads.as_ref().map(|uploads| kernel.serve_api(uploads)) {
-                error!(%problem, "tokens for uploads are not served");
-            }
             let host = Host::start(&common, config, data, Role::ControlPlane(uploads));
             let here: Arc<dyn Guests> = Arc::new(host.node.clone());
             let here = (config.node.clone(), here);
@@ -85,7 +89,19 @@ pub(super) fn start(
                 None,
                 Arc::new(fairway_fabric::PlainTcp::default()),
             );
-            futures::future::ready(()).boxed()
+            let volumes = fairway_machines_volumes::Options {
+                clients: common.clients,
+                node: None,
+                directory: data.machines(),
+                images: data.images(),
+                allowed_hosts: config.image_hosts.clone(),
+                keep_disks: None,
+                is_control_plane: true,
+                uploads,
+                guests: None,
+                served: Some(common.served),
+            };
+            fairway_machines_volumes::run(volumes, common.metrics, common.shutdown).boxed()
         }
     };
     tokio::spawn(async move {
@@ -215,7 +231,7 @@ impl Host {
         };
         let volumes = fairway_machines_volumes::Options {
             clients: common.clients.clone(),
-            node: self.config.node,
+            node: Some(self.config.node),
             directory: self.directory,
             images: self.images.clone(),
             allowed_hosts: hosts.clone(),
@@ -225,6 +241,10 @@ impl Host {
             guests: Some(Arc::new(self.node.clone())),
             served: Some(common.served),
         };
+        let mut disks = ContainerDisks::new(self.images, hosts);
+        if matches!(self.role, Role::Node(_)) {
+            disks = disks.with_server(&common.clients);
+        }
         let node = fairway_machines_node::Options {
             clients: common.clients,
             address: self.config.addresses.first().copied(),
@@ -237,7 +257,7 @@ impl Host {
             },
             users: self.config.users,
             cables: Arc::new(self.wiring),
-            disks: Arc::new(ContainerDisks::new(self.images, hosts)),
+            disks: Arc::new(disks),
         };
         let (metrics, shutdown) = (common.metrics, common.shutdown);
         tokio::join!(

@@ -62,7 +62,7 @@ pub(super) struct Web {
     pub listen: SocketAddr,
     /// The repositories.
     pub host: Arc<Host>,
-    /// Disks that are sent, where machines run.
+    /// Disks that are sent, also for machines on other nodes.
     pub uploads: Option<Uploads>,
     serving: JoinHandle<()>,
     keeping: JoinHandle<()>,
@@ -115,10 +115,7 @@ pub(super) fn start(
         shutdown.clone(),
     ));
     // By number: who sends a disk may know no name of this host.
-    let uploads = config
-        .machines
-        .as_ref()
-        .and_then(|_| Uploads::new(&format!("https://{listen}")));
+    let uploads = Uploads::new(&format!("https://{listen}"));
     let sites = Sites {
         host: Arc::clone(&host),
         uploads: uploads.clone(),

@@ -26,6 +26,10 @@ const USER: &str = "system:node:";
 const GROUP: &str = "system:nodes";
 /// On claims and DataVolumes: on which node the disk is, or shall be.
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+/// On contents of snapshots: the node whose files they stand for.
+const FILES_NODE: &str = "fairway.dev/node";
+/// Kinds of snapshots of disks.
+const SNAPSHOTS: &str = "snapshot.storage.k8s.io";
 /// Where Leases of nodes are.
 const LEASES: &str = "kube-node-lease";
 
@@ -42,6 +46,7 @@ const READABLE: &[(&str, &str)] = &[
     ("metallb.io", "ipaddresspools"),
     ("networking.k8s.io", "ipaddresses"),
     ("networking.k8s.io", "networkpolicies"),
+    ("snapshot.storage.k8s.io", "volumesnapshotclasses"),
     ("storage.k8s.io", "storageclasses"),
     ("storage.k8s.io", "volumeattributesclasses"),
 ];
@@ -92,6 +97,11 @@ pub fn decide(node: &str, is_root: bool, attributes: &Attributes<'_>, objects: &
         ("", "nodes", "") if is_root => reads || verb == "create" || (writes && is_own_name),
         ("", "nodes", "status") if is_root => writes && is_own_name,
         ("machines.fairway.dev", "nodes", "link") if is_root => verb == "get" && is_own_name,
+        // Images that everybody may start from, and what was sent for a disk of the node.
+        ("machines.fairway.dev", "images" | "blobs", "") if is_root => verb == "get",
+        ("machines.fairway.dev", "uploads", "" | "content") => {
+            verb == "get" && names::is_claim_of(node, target.namespace, target.name, objects)
+        }
         ("coordination.k8s.io", "leases", "") if is_root && target.namespace == LEASES => {
             verb == "create" || ((writes || verb == "get") && is_own_name)
         }
@@ -106,6 +116,10 @@ pub fn decide(node: &str, is_root: bool, attributes: &Attributes<'_>, objects: &
         }
         // What a DataVolume starts from; where there is nothing secret.
         ("cdi.kubevirt.io", "datasources", "") => verb == "get",
+        // Whose account is asked whether a disk may be a copy is said by the machine that it is made for.
+        ("kubevirt.io", "virtualmachines", "") => {
+            verb == "get" && names::has_disk_of(node, target.namespace, target.name, objects)
+        }
         ("kubevirt.io", "virtualmachineinstances", "") => looks || ((writes || verb == "get") && owner()),
         ("kubevirt.io", "virtualmachineinstances", "status") => writes && owner(),
         ("", "persistentvolumeclaims" | "persistentvolumes", "") | ("cdi.kubevirt.io", "datavolumes", "") => {
@@ -116,6 +130,13 @@ pub fn decide(node: &str, is_root: bool, attributes: &Attributes<'_>, objects: &
         }
         ("", "persistentvolumeclaims" | "persistentvolumes", "status")
         | ("cdi.kubevirt.io", "datavolumes", "status") => (writes || verb == "get") && owner(),
+        (SNAPSHOTS, "volumesnapshots", "") => looks || ((writes || verb == "get") && owner()),
+        (SNAPSHOTS, "volumesnapshotcontents", "") => {
+            verb == "create" || ((writes || matches!(verb, "get" | "delete")) && owner())
+        }
+        (SNAPSHOTS, "volumesnapshots" | "volumesnapshotcontents", "status") => writes && owner(),
+        // It tells whether ports of its host are open, and nothing else: see what it may write.
+        ("", "services", "status") => verb == "patch",
         ("", "secrets" | "configmaps" | "serviceaccounts", "") => {
             verb == "get" && !target.name.is_empty() && owner()
         }
@@ -181,6 +202,7 @@ pub fn is_limited(group: &str, resource: &str) -> bool {
         ("kubevirt.io", "virtualmachineinstances")
             | ("", "persistentvolumeclaims" | "persistentvolumes")
             | ("cdi.kubevirt.io", "datavolumes")
+            | (SNAPSHOTS, "volumesnapshots")
     )
 }
 
@@ -188,7 +210,10 @@ pub fn is_limited(group: &str, resource: &str) -> bool {
 pub fn is_own(node: &str, group: &str, resource: &str, object: &Value) -> bool {
     match (group, resource) {
         ("kubevirt.io", "virtualmachineinstances") => is_bound(object, node),
-        ("", "persistentvolumeclaims") | ("cdi.kubevirt.io", "datavolumes") => is_selected(object, node),
+        ("", "persistentvolumeclaims")
+        | ("cdi.kubevirt.io", "datavolumes")
+        | (SNAPSHOTS, "volumesnapshots") => is_selected(object, node),
+        (SNAPSHOTS, "volumesnapshotcontents") => has_files(object, node),
         ("", "persistentvolumes") => is_local(object, node),
         _ => false,
     }
@@ -205,6 +230,11 @@ fn is_bound(instance: &Value, node: &str) -> bool {
 
 fn is_selected(object: &Value, node: &str) -> bool {
     object["metadata"]["annotations"][SELECTED_NODE] == node
+}
+
+/// Whether what a snapshot kept is on a node.
+fn has_files(content: &Value, node: &str) -> bool {
+    content["metadata"]["annotations"][FILES_NODE] == node
 }
 
 /// Whether a volume is on a node, and nowhere else.

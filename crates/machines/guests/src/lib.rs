@@ -6,6 +6,7 @@
 //!
 //! The crate must not know QEMU, nodes or the API server.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use fairway_controller::ObjectKey;
@@ -15,12 +16,26 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A stream of bytes into a machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Door {
     /// The first serial port, with the end of what was printed before.
     Console,
     /// The screen: RFB.
     Vnc,
+    /// What was backed up of a disk, from this byte on: a qcow2 file. How long it is is told by [`Order::BackupStatus`].
+    Backup { disk: String, offset: u64 },
+}
+
+/// A backup of all disks of a machine, of one moment. A checkpoint of that moment is made, since which the next one may be.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct Backup {
+    /// The name of the checkpoint: a few lower-case letters, digits and dashes. Names that come later sort later.
+    pub checkpoint: String,
+    /// Only what has changed since this checkpoint is copied. Of a disk that does not have it everything is.
+    pub since: Option<String>,
+    /// What a copy of changes lies over, by the name of the disk: the file with everything before, as it is called where both are kept.
+    pub behind: BTreeMap<String, String>,
 }
 
 /// Something to be done to a machine, or asked of it, that is not in its object.
@@ -57,6 +72,14 @@ pub enum Order {
     CopyDone { to: PathBuf },
     /// Nobody wants that copy any more.
     BreakCopyOff { to: PathBuf },
+    /// Begin a backup. The guest's file systems stand still for that moment, if its agent answers:
+    /// `{"frozen": true, "disks": [{"name": "root", "size": 1, "since": "one", "why": ""}]}`; `why` says why a disk is copied as a whole.
+    /// What was copied stays on the node until [`Order::EndBackup`]; there is one backup of a machine at a time.
+    BeginBackup(Backup),
+    /// How far it is: `{"checkpoint": "two", "done": true, "disks": [{"name": "root", "bytes": 1}]}`. A failure says that it is lost.
+    BackupStatus,
+    /// What was copied is removed. Its checkpoint is kept only if whoever ordered it has everything; then an older one may be forgotten.
+    EndBackup { keep: bool, forget: Option<String> },
 }
 
 /// Why a machine was not reached.

@@ -211,14 +211,19 @@ impl Cache {
 
     /// Gives a whole file its name, which is its digest. The staged name is of no use after that.
     pub fn put(&self, stage: &Stage) -> Result<String, ImageError> {
+        self.put_file(&stage.path)
+    }
+
+    /// The same of any file on the same file system.
+    pub(crate) fn put_file(&self, path: &Path) -> Result<String, ImageError> {
         // Programs may have written a new file under the old name.
-        let file = File::open(&stage.path).map_err(failed("reading", &stage.path))?;
-        let digest = digest(&file).map_err(failed("reading", &stage.path))?;
+        let file = File::open(path).map_err(failed("reading", path))?;
+        let digest = digest(&file).map_err(failed("reading", path))?;
         file.set_permissions(fs::Permissions::from_mode(0o444))
             .and_then(|()| file.sync_all())
-            .map_err(failed("writing", &stage.path))?;
+            .map_err(failed("writing", path))?;
         let blob = self.blob(&digest);
-        match fs::hard_link(&stage.path, &blob) {
+        match fs::hard_link(path, &blob) {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
                 return Err(failed("naming", &blob)(error));
             }
@@ -345,6 +350,12 @@ pub(crate) fn digest(mut file: &File) -> std::io::Result<String> {
             count => context.update(&buffer[..count]),
         }
     }
+}
+
+/// Whether a text is such a digest: it becomes the name of a file.
+pub(crate) fn hex_digest(text: &str) -> bool {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    text.len() == 64 && text.bytes().all(is_digit)
 }
 
 /// Bytes in hexadecimal.

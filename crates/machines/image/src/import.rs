@@ -150,7 +150,7 @@ fn write_unpacked(
 }
 
 /// Format and size of a staged disk, if a machine may have it.
-fn judge(path: &Path, request: &Request) -> Result<(Format, u64), ImageError> {
+pub(crate) fn judge(path: &Path, request: &Request) -> Result<(Format, u64), ImageError> {
     let refuse = |why: String| ImageError::Unusable {
         what: request.source.clone(),
         why,

@@ -4,6 +4,7 @@
 //!   and appears in one step. A machine's disk is an overlay that starts empty ([`overlay`]).
 //! - [`import`]: a file from anywhere becomes an image: unpacked within limits, judged, hashed, published.
 //! - [`download`]: fetches a file from the web, and goes on where it was interrupted.
+//! - [`Receiving`]: content out of another cache, by its digest.
 //! - [`oci`]: finds the disk in a container image that lies on disk.
 //! - [`build`]: makes the guest `tiny` from packages of Debian.
 //!
@@ -19,10 +20,12 @@ mod format;
 pub mod import;
 pub mod oci;
 pub mod overlay;
+mod receive;
 mod unpack;
 
 pub use cache::{Cache, DirectBoot, Image, Stage};
 pub use format::Format;
+pub use receive::Receiving;
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,7 @@
 //! The machines of this node, for whoever serves the API: consoles, screens, and things to be done or asked that are not in an object.
 
 mod agent_views;
+mod backups;
 mod console;
 mod copies;
 mod usage;
@@ -48,8 +49,13 @@ impl Node {
     }
 
     async fn enter(&self, node: &str, key: &ObjectKey, door: Door) -> Result<Box<dyn Connection>, Refusal> {
+        if let Door::Backup { disk, offset } = &door {
+            self.is_here(node, key)?;
+            return backups::open(&self.directory, key, disk, *offset).await;
+        }
         let reached = self.reach(node, key)?;
         match door {
+            Door::Backup { .. } => Err(Refusal::NotRunning(key.clone())),
             Door::Console => {
                 let console = reached
                     .console
@@ -97,6 +103,18 @@ impl Node {
             }
             Order::CopyDone { to } => return copies::done(machine, &to).await,
             Order::BreakCopyOff { to } => copies::break_off(machine, &to).await?,
+            Order::BeginBackup(backup) => {
+                let _alone = self.backups.lock().await;
+                return backups::begin(&reached, &self.directory, key, &backup).await;
+            }
+            Order::BackupStatus => {
+                let _alone = self.backups.lock().await;
+                return backups::status(machine, &self.directory, key).await;
+            }
+            Order::EndBackup { keep, forget } => {
+                let _alone = self.backups.lock().await;
+                backups::end(machine, &self.directory, key, keep, forget.as_deref()).await?;
+            }
             Order::ConsoleTail { .. } => {}
         }
         Ok(Value::Null)

@@ -88,6 +88,8 @@ pub struct Node {
     asked: Arc<AtomicU64>,
     /// Migrations away from here that failed.
     failed_migrations: Arc<AtomicU64>,
+    /// Backups are begun and ended one after the other.
+    backups: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Node {
@@ -100,6 +102,7 @@ impl Node {
             context: Arc::default(),
             asked: Arc::default(),
             failed_migrations: Arc::default(),
+            backups: Arc::default(),
         }
     }
 

@@ -22,6 +22,7 @@
 pub mod accel;
 pub mod agent;
 pub mod backup;
+pub mod checkpoint;
 pub mod confine;
 pub mod console;
 pub mod devices;

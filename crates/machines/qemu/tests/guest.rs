@@ -12,6 +12,8 @@
 
 #[path = "guest/bench.rs"]
 mod bench;
+#[path = "guest/checkpoints.rs"]
+mod checkpoints;
 #[path = "guest/lifecycle.rs"]
 mod lifecycle;
 #[path = "guest/migration.rs"]

@@ -13,6 +13,7 @@ use serde_json::Value;
 pub use instance::{
     address, console, freeze, guest_data, pause, port, port_forward, reachable, reset_context,
 };
+pub use instance::{backup, offset};
 pub use instance::{
     sev, soft_reboot, tail, tail_length, unfreeze, unpause, usage, usb_redirection, vnc, vsock,
 };

@@ -18,6 +18,7 @@
 //! Reaches machines through those two traits only: it must not know QEMU, nodes or the network.
 
 mod answer;
+mod backup;
 pub mod decide;
 mod door;
 mod instance;

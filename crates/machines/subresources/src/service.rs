@@ -84,6 +84,9 @@ impl ApiService for Service {
             stream("virtualmachineinstances/portforward"),
             stream("virtualmachineinstances/usbredir"),
             stream("virtualmachineinstances/vsock"),
+            Resource::new("virtualmachineinstances/backup", "Backup")
+                .verbs(&["get", "update"])
+                .long_running(),
             put("virtualmachineinstances/pause", "PauseOptions"),
             put("virtualmachineinstances/unpause", "UnpauseOptions"),
             put("virtualmachineinstances/freeze", "FreezeUnfreezeTimeout"),
@@ -150,6 +153,7 @@ impl Hands {
                 let body = json!({"guestfs": {"status": "failed", "error": why}});
                 Ok(answer::json(StatusCode::INTERNAL_SERVER_ERROR, &body))
             }
+            ("virtualmachineinstances", "backup") => self.backup(&asked, request).await,
             (_, "console" | "vnc" | "portforward" | "usbredir" | "vsock") => {
                 let handshake = handshake(&request);
                 let query = request.uri().query().unwrap_or_default().to_owned();

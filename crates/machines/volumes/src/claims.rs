@@ -210,7 +210,7 @@ async fn read_claim(look: &Look<'_>) -> Result<Option<Claim>, Failure> {
 impl Claims {
     /// Whether this is the node that somebody chose; where nobody did, the control plane's is.
     fn is_chosen(&self, chosen: Option<&str>) -> bool {
-        chosen.map_or(self.chooses, |node| node == self.node)
+        chosen.map_or(self.chooses, |node| node == self.node && !node.is_empty())
     }
 
     /// A DataVolume and its claim.
@@ -228,19 +228,23 @@ impl Claims {
             .and_then(|it| it.metadata.annotation(names::SELECTED_NODE));
         let of_volume = volume.metadata.annotation(names::SELECTED_NODE);
         let chosen = of_claim.or(of_volume);
+        let source = source::of(volume);
         if !self.is_chosen(chosen) {
+            if matches!(source, Ok(Source::Upload)) {
+                self.tell_of_uploads(look).await?;
+            }
             return Ok(Step::NotOurs);
         }
-        if chosen.is_none()
-            && claim.is_none()
-            && let Some(step) = self.choose(look, volume).await?
-        {
-            return Ok(step);
-        }
-        let source = match source::of(volume) {
+        let source = match source {
             Ok(source) => source,
             Err(why) => return Ok(Step::Came(Came::new(Filling::Failed(why)))),
         };
+        if chosen.is_none()
+            && claim.is_none()
+            && let Some(step) = self.choose(look, volume, &source).await?
+        {
+            return Ok(step);
+        }
         let claim = match claim {
             Some(claim) => claim,
             None => match self.make_claim(look, volume, &source).await? {
@@ -290,6 +294,16 @@ impl Claims {
             Ok(source) => source,
             Err(why) => return Ok(Step::Came(Came::new(Filling::Failed(why)).of_claim(&claim))),
         };
+        let chosen = claim.metadata.annotation(names::SELECTED_NODE);
+        if source == Source::Upload && !self.is_chosen(chosen) {
+            self.tell_of_uploads(look).await?;
+        }
+        if chosen.is_none()
+            && self.chooses
+            && let Some(step) = self.choose_for_claim(look, &claim, &source).await?
+        {
+            return Ok(step);
+        }
         self.provision(look, &claim, &source).await
     }
 }

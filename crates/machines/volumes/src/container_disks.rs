@@ -5,17 +5,19 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use fairway_controller::{ClientFactory, Clients};
 use fairway_machines_image::import::DEFAULT_MAX_SIZE;
-use fairway_machines_image::{Image, ImageError};
+use fairway_machines_image::{Cache, Image, ImageError};
 use fairway_outbound::{AllowedHosts, Outbound};
 use fairway_registry::{Credentials, Digest, Reference};
 
 use crate::alone::Alone;
+use crate::fill::Progress;
 use crate::images::Images;
-use crate::origin::blocking;
+use crate::origin::{blocking, server};
 use crate::pull::{Pull, PullError};
 
-/// What images of this host begin with.
+/// What images of the installation begin with.
 const LOCAL: &str = "fairway-images/";
 
 /// When a registry is asked.
@@ -113,12 +115,13 @@ impl ContainerDiskError {
 }
 
 /// Fetches disks out of container images. Making one costs nothing: the cache is opened when the first disk is asked for.
-#[derive(Debug)]
 pub struct ContainerDisks {
     images: Arc<Images>,
     outbound: Arc<Outbound>,
     /// Who fetches an image lets others wait.
     alone: Alone,
+    /// Where images of the installation are, if not here.
+    server: Option<Clients>,
 }
 
 impl ContainerDisks {
@@ -128,12 +131,45 @@ impl ContainerDisks {
             images: Arc::new(Images::new(images)),
             outbound: Arc::new(Outbound::new(allowed_hosts)),
             alone: Alone::default(),
+            server: None,
         }
+    }
+
+    /// Fetches images of the installation from the control plane, which is another host.
+    #[must_use]
+    pub fn with_server(mut self, clients: &ClientFactory) -> Self {
+        self.server = Some(clients.clients(crate::USER));
+        self
+    }
+
+    /// An image of the installation.
+    async fn named(&self, cache: &Cache, name: &str) -> Result<Image, ContainerDiskError> {
+        let image = || format!("{LOCAL}{name}");
+        let remote = match &self.server {
+            Some(server) => server::find(server.root(), name).await,
+            None => Ok(None),
+        };
+        let remote = remote.map_err(|failure| ContainerDiskError::Pull {
+            image: image(),
+            why: failure.sentence(),
+            is_final: false,
+        })?;
+        let found = match remote {
+            Some(remote) => {
+                let progress = Progress::default();
+                server::receive(&self.images, &self.alone, &remote, DEFAULT_MAX_SIZE, &progress).await
+            }
+            None => cache.get(name),
+        };
+        found.map_err(|source| ContainerDiskError::Disk {
+            image: image(),
+            source,
+        })
     }
 
     /// The disk, as an image over which machines have layers of their own (`fairway_machines_image::overlay::over`).
     ///
-    /// `fairway-images/NAME` is an image of this host by its name, and no registry is asked. For others the policy says when the
+    /// `fairway-images/NAME` is an image of the installation by its name, and no registry is asked. For others the policy says when the
     /// registry is asked. What was fetched with other credentials is not there for who asks without asking: the registry decides who
     /// may have it.
     pub async fn fetch(&self, wanted: &ContainerDisk<'_>) -> Result<Image, ContainerDiskError> {
@@ -147,7 +183,7 @@ impl ContainerDisks {
         let cache = blocking(move || images.open()).await.map_err(unusable)?;
         if let Some(name) = text.strip_prefix(LOCAL) {
             let name = name.split(':').next().unwrap_or(name);
-            return cache.get(name).map_err(unusable);
+            return self.named(&cache, name).await;
         }
         let wrong = |why: String| ContainerDiskError::Reference {
             image: image.clone(),

@@ -197,7 +197,7 @@ impl ImportCrons {
             },
             Origin::Waits(told) | Origin::Asks(told) => told.message,
             Origin::Refused(why) => why,
-            Origin::Here { .. } | Origin::Http(_) | Origin::Upload => {
+            Origin::Here { .. } | Origin::Http(_) | Origin::Server(_) | Origin::Upload => {
                 "only images of registries are looked for by a schedule".to_owned()
             }
         };

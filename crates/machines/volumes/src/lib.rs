@@ -19,6 +19,7 @@ mod container_disks;
 mod data_sources;
 mod decide;
 mod fill;
+mod image_service;
 mod images;
 mod import_crons;
 mod names;
@@ -54,6 +55,7 @@ use snapshots::Snapshots;
 use world::{Queues, World};
 
 pub use container_disks::{ContainerDisk, ContainerDiskError, ContainerDisks, PullPolicy};
+pub use image_service::ImageService;
 pub use place::{directory_of, volume_directory};
 pub use uploads::Uploads;
 
@@ -79,8 +81,8 @@ pub fn disk_path(volume: &Path) -> PathBuf {
 pub struct Options {
     /// Makes clients.
     pub clients: ClientFactory,
-    /// The node on which volumes are made: this one.
-    pub node: String,
+    /// The node on which volumes are made: this one. Nothing where no machines run: then it only chooses nodes for disks.
+    pub node: Option<String>,
     /// Where volumes are kept, in a directory `volumes`.
     pub directory: PathBuf,
     /// The cache of images, on the same file system.
@@ -90,7 +92,7 @@ pub struct Options {
     /// How long disks are kept of machines that Git pruned; if nobody says so, as long as their tombstones.
     pub keep_disks: Option<Duration>,
     /// Whether this is the control plane, and not only one more node: it looks after DataSources and DataImportCrons, publishes its
-    /// images, and takes on claims for which nobody chose a node.
+    /// images, and takes on claims for which nobody chose a node, or chooses one. Other nodes fetch images from it ([`ImageService`]).
     pub is_control_plane: bool,
     /// Takes what is uploaded.
     pub uploads: Option<Uploads>,
@@ -120,6 +122,7 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
         }
     };
     let is_control_plane = options.is_control_plane;
+    let node = options.node.unwrap_or_default();
     let queues = Queues::default();
     let world = Arc::new(World::new(manager.reach(), queues.clone()));
     let place = Arc::new(Place::new(options.directory));
@@ -127,14 +130,14 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
     let origins = Arc::new(Origins::new(
         clients.clone(),
         (Arc::clone(&place), Arc::clone(&images)),
-        options.node.clone(),
+        (node.clone(), !is_control_plane),
         options.allowed_hosts,
     ));
     let fills = Arc::new(Fills::new(queues.claims.clone()));
     if let Some(uploads) = &options.uploads {
         uploads.run_with(uploads::Inside {
             clients: clients.clone(),
-            node: options.node.clone(),
+            node: node.clone(),
             place: Arc::clone(&place),
             images: Arc::clone(&images),
             queue: queues.claims.clone(),
@@ -143,7 +146,7 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
     let claims = Claims {
         clients: clients.clone(),
         recorder: Recorder::new(clients.clone(), COMPONENT),
-        node: options.node,
+        node,
         place,
         origins: Arc::clone(&origins),
         fills: Arc::clone(&fills),
@@ -163,6 +166,7 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
         clients: clients.clone(),
         recorder: Recorder::new(clients.clone(), COMPONENT),
         node: claims.node.clone(),
+        chooses: is_control_plane,
         place: Arc::clone(&claims.place),
         guests: options.guests,
     };

@@ -35,6 +35,8 @@ pub(crate) const PV_PROTECTION: &str = "kubernetes.io/pv-protection";
 /// Files go before their PersistentVolume does.
 pub(crate) const FILES_FINALIZER: &str = "fairway.dev/volume-files";
 
+/// On a claim whose disk is made on another host: since when the control plane has what was sent for it.
+pub(crate) const UPLOADED: &str = "fairway.dev/uploaded";
 /// On a PersistentVolume: the machine for which the volume was made.
 pub(crate) const MACHINE: &str = "fairway.dev/machine";
 /// On a PersistentVolume whose claim is gone: until when its files are kept.

@@ -2,7 +2,9 @@
 
 mod claims;
 mod http;
+mod place;
 mod registry;
+pub(crate) mod server;
 mod snapshots;
 
 use std::sync::Arc;
@@ -23,6 +25,7 @@ use crate::pull::Pull;
 use crate::view::{self, Named};
 
 pub(crate) use http::Fetch;
+pub(crate) use server::Remote;
 
 /// How a DataSource is looked up.
 const DATA_SOURCES: &str = "/apis/cdi.kubevirt.io/v1beta1/namespaces";
@@ -36,6 +39,8 @@ pub(crate) enum Origin {
     Http(Fetch),
     /// A disk in a container image.
     Registry(Box<Pull>),
+    /// Something in the cache of the control plane.
+    Server(Box<Remote>),
     /// Whatever is sent.
     Upload,
     /// Something is missing, which may come.
@@ -59,6 +64,7 @@ impl Origin {
     pub(crate) fn size(&self) -> Option<u64> {
         match self {
             Self::Here { size, .. } => *size,
+            Self::Server(remote) => Some(remote.record.virtual_size),
             _ => None,
         }
     }
@@ -88,6 +94,8 @@ pub(crate) struct Origins {
     pub(crate) place: Arc<Place>,
     pub(crate) images: Arc<Images>,
     node: String,
+    /// Whether the images that everybody may start from are the control plane's, and this is another host.
+    pub(crate) has_server: bool,
     allowed_hosts: AllowedHosts,
     outbound: Arc<Outbound>,
     /// Who fetches something lets others wait.
@@ -98,7 +106,7 @@ impl Origins {
     pub(crate) fn new(
         clients: Clients,
         (place, images): (Arc<Place>, Arc<Images>),
-        node: String,
+        (node, has_server): (String, bool),
         allowed_hosts: AllowedHosts,
     ) -> Self {
         Self {
@@ -106,6 +114,7 @@ impl Origins {
             place,
             images,
             node,
+            has_server,
             outbound: Arc::new(Outbound::new(allowed_hosts.clone())),
             allowed_hosts,
             alone: Alone::default(),
@@ -187,6 +196,12 @@ impl Origins {
 
     /// An image that everybody may start from.
     async fn image(&self, named: &Named) -> Result<Origin, Failure> {
+        // A name stands for the same on every host, if the control plane knows it.
+        if self.has_server
+            && let Some(origin) = self.image_of_server(&named.name).await?
+        {
+            return Ok(origin);
+        }
         let (images, name) = (Arc::clone(&self.images), named.name.clone());
         let found = blocking(move || images.open()?.find(&name)).await;
         match found {
@@ -228,6 +243,10 @@ impl Origins {
             }
             Origin::Registry(pull) => {
                 let image = self.pull(&pull, target.size, &progress).await?;
+                Self::make_from(target, image).await
+            }
+            Origin::Server(remote) => {
+                let image = self.receive(&remote, target.size, &progress).await?;
                 Self::make_from(target, image).await
             }
             Origin::Upload => Err(FillError::passing("nothing was sent yet")),

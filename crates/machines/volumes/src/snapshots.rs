@@ -31,6 +31,8 @@ pub(crate) struct Snapshots {
     pub(crate) clients: Clients,
     pub(crate) recorder: Recorder,
     pub(crate) node: String,
+    /// Whether snapshots of disks on other nodes are handed to those.
+    pub(crate) chooses: bool,
     pub(crate) place: Arc<Place>,
     /// Machines that run.
     pub(crate) guests: Option<Arc<dyn Guests>>,
@@ -59,8 +61,8 @@ fn content_path(name: &str) -> String {
 enum Source {
     /// The claim, and the directory of its disk.
     Here(Box<Claim>, PathBuf),
-    /// Another node's.
-    Elsewhere,
+    /// Another node's, if it is known whose.
+    Elsewhere(Option<String>),
     /// Not now.
     NotYet(String),
 }
@@ -92,7 +94,7 @@ impl Reconcile<ObjectKey> for Snapshots {
         };
         let (claim, directory) = match self.source(&look.requests, key, name).await? {
             Source::Here(claim, directory) => (claim, directory),
-            Source::Elsewhere => return Ok(Outcome::Done),
+            Source::Elsewhere(node) => return self.hand_over(&look, node.as_deref()).await,
             Source::NotYet(why) => return self.wait(&look, &why).await,
         };
         let wanted = look.snapshot.spec.volume_snapshot_class_name.as_deref();
@@ -192,12 +194,9 @@ impl Snapshots {
             return Ok(Source::NotYet(format!("the claim {name} does not exist")));
         };
         let claim: Claim = view::read("persistentvolumeclaim", &found)?;
-        if claim
-            .metadata
-            .annotation(names::SELECTED_NODE)
-            .is_some_and(|node| node != self.node)
-        {
-            return Ok(Source::Elsewhere);
+        let chosen = claim.metadata.annotation(names::SELECTED_NODE);
+        if let Some(node) = chosen.filter(|node| *node != self.node) {
+            return Ok(Source::Elsewhere(Some(node.to_owned())));
         }
         if claim.status.phase != "Bound" {
             return Ok(Source::NotYet(format!("the claim {name} is not bound yet")));
@@ -215,8 +214,28 @@ impl Snapshots {
             .is_some_and(|it| it.uid == claim.metadata.uid);
         match is_its && volume::is_of(&held, &self.node, &directory) {
             true => Ok(Source::Here(Box::new(claim), directory)),
-            false => Ok(Source::Elsewhere),
+            false => Ok(Source::Elsewhere(None)),
         }
+    }
+
+    /// The disk is on another node, which sees the snapshot as soon as it is named on it. The class is made by whoever may.
+    async fn hand_over(&self, look: &Look<'_>, node: Option<&str>) -> Result<Outcome, Failure> {
+        let metadata = &look.snapshot.metadata;
+        let Some(node) = node.filter(|_| self.chooses) else {
+            return Ok(Outcome::Done);
+        };
+        let wanted = look.snapshot.spec.volume_snapshot_class_name.as_deref();
+        if let Err(why) = self.class(&look.requests, wanted).await? {
+            return self.wait(look, &why).await;
+        }
+        if metadata.annotation(names::SELECTED_NODE) != Some(node) {
+            let patch = json!({"metadata": {
+                "uid": metadata.uid, "annotations": {names::SELECTED_NODE: node},
+            }});
+            let path = path(&look.key.namespace, &look.key.name);
+            look.requests.merge(&path, &patch).await?;
+        }
+        Ok(Outcome::Done)
     }
 
     /// The class of a snapshot and what becomes of its files; else what is wrong with it.

@@ -3,7 +3,8 @@
 //! 1. Somebody makes a DataVolume or a claim that waits for an upload, and waits until it says that it is ready.
 //! 2. He asks the API for a token (`UploadTokenRequest`), which the kernel allows those who may create such requests.
 //! 3. He sends the file with the token to [`Uploads::serve`], which is reached beside the API (`CDIConfig` says where). It is unpacked,
-//!    judged and made a disk while it arrives; what breaks off leaves nothing.
+//!    judged and made a disk while it arrives; what breaks off leaves nothing. If the disk is to be on another node, that one fetches what
+//!    was sent, and the answer comes when it has it.
 //!
 //! Tokens are signed with a key that lives as long as the process: they are good for some minutes only.
 
@@ -36,6 +37,11 @@ const PATHS: [&str; 4] = [
     "/v1alpha1/upload-async",
 ];
 
+/// Under which key a file is kept that was sent for the claim with this UID.
+pub(crate) fn kept_key(uid: &str) -> String {
+    format!("upload{}", uid.replace('-', ""))
+}
+
 /// Takes uploads. Clones share it.
 #[derive(Clone)]
 pub struct Uploads(Arc<Shared>);
@@ -50,6 +56,7 @@ struct Shared {
 /// What is known once the controllers run.
 pub(crate) struct Inside {
     pub(crate) clients: Clients,
+    /// The node of this process; empty if no machines run here.
     pub(crate) node: String,
     pub(crate) place: Arc<Place>,
     pub(crate) images: Arc<Images>,
@@ -152,12 +159,10 @@ impl Uploads {
             ));
         }
         let is_ready = claim.metadata.annotation(names::POD_READY) == Some("true");
-        let is_here = claim.metadata.annotation(names::SELECTED_NODE) == Some(&inside.node);
-        match is_ready && is_here {
+        let has_node = claim.metadata.annotation(names::SELECTED_NODE).is_some();
+        match is_ready && has_node {
             true => Ok(claim),
-            false => Err(unavailable(format!(
-                "PVC {name} does not wait for an upload here"
-            ))),
+            false => Err(unavailable(format!("PVC {name} does not wait for an upload"))),
         }
     }
 

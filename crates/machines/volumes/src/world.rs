@@ -29,7 +29,7 @@ const WATCHED: [(&str, &str); 8] = [
 ];
 
 /// What is looked after for the whole installation.
-const FOR_ALL: [&str; 3] = ["DataSource", "DataImportCron", "VolumeSnapshot"];
+const FOR_ALL: [&str; 2] = ["DataSource", "DataImportCron"];
 
 /// Whether a kind is watched; what others than the control plane have no part in is not.
 /// A workspace whose own definition has taken a kind over has controllers of its own for it.

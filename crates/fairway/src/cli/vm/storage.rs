@@ -54,6 +54,20 @@ pub(crate) struct RemoveVolume {
     pub dry_run: DryRun,
 }
 
+/// Options of `vm backup`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Backup {
+    /// Of which.
+    #[command(flatten)]
+    pub named: Named,
+    /// The directory for the files: qcow2, each over the one before.
+    #[arg(long, value_name = "DIR")]
+    pub to: PathBuf,
+    /// Copy everything, also if less would do.
+    #[arg(long)]
+    pub full: bool,
+}
+
 /// Options of `vm image-upload`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ImageUpload {

@@ -289,6 +289,12 @@ const INSTANCE_ACT: Rule = on(
         "virtualmachineinstances/unpause",
     ],
 );
+/// Who gets a backup gets everything that is on the disks. Fairway's own.
+const INSTANCE_BACKUP: Rule = on(
+    &["get", "update"],
+    SUBRESOURCES,
+    &["virtualmachineinstances/backup"],
+);
 const MACHINE_READ: Rule = on(
     GET,
     SUBRESOURCES,
@@ -421,6 +427,7 @@ pub(super) const MACHINE_ROLES: &[Role] = &[
         rules: &[
             INSTANCE_READ,
             INSTANCE_ACT,
+            INSTANCE_BACKUP,
             MACHINE_READ,
             MACHINE_ACT,
             EXPAND,
@@ -449,6 +456,7 @@ pub(super) const MACHINE_ROLES: &[Role] = &[
         rules: &[
             INSTANCE_READ,
             INSTANCE_ACT,
+            INSTANCE_BACKUP,
             MACHINE_READ,
             MACHINE_ACT,
             EXPAND,

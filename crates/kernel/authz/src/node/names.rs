@@ -105,6 +105,22 @@ pub(super) fn of_volumes(
     })
 }
 
+/// Whether a claim is to be on a node. What does not exist is nobody's.
+pub(super) fn is_claim_of(node: &str, namespace: &str, name: &str, objects: &dyn Objects) -> bool {
+    let claim = objects.get("", CLAIMS, namespace, name);
+    claim.is_some_and(|claim| is_selected(&claim, node))
+}
+
+/// Whether a machine has a DataVolume that is to be on a node.
+pub(super) fn has_disk_of(node: &str, namespace: &str, machine: &str, objects: &dyn Objects) -> bool {
+    objects.data_volumes(namespace).iter().any(|volume| {
+        let is_its = list(volume, "/metadata/ownerReferences").any(|owner| {
+            owner["kind"] == "VirtualMachine" && owner["controller"] == true && owner["name"] == machine
+        });
+        is_its && has_node(node, namespace, volume, objects)
+    })
+}
+
 fn has_node(node: &str, namespace: &str, volume: &Value, objects: &dyn Objects) -> bool {
     let name = volume["metadata"]["name"].as_str().unwrap_or_default();
     let claim = objects.get("", "persistentvolumeclaims", namespace, name);

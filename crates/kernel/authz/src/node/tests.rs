@@ -1,5 +1,7 @@
 //! The decision as a table.
 
+mod services;
+
 use serde_json::{Value, json};
 
 use super::{Objects, check_write, decide, is_limited, is_own, name_of};
@@ -49,6 +51,19 @@ fn claimed(name: &str, node: &str, claim: &str) -> Value {
     let mut volume = volume(name, node);
     volume["spec"]["claimRef"] = json!({"namespace": "ns", "name": claim});
     volume
+}
+
+fn snapshot(name: &str, node: &str, uid: &str) -> Value {
+    let mut metadata = meta(name, node);
+    metadata["uid"] = json!(uid);
+    json!({"metadata": metadata, "spec": {"source": {"persistentVolumeClaimName": "mine-disk"}}})
+}
+
+fn content(name: &str, node: &str, of: &str, uid: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "annotations": {"fairway.dev/node": node}},
+        "spec": {"driver": "fairway.dev/local", "volumeSnapshotRef": {"namespace": "ns", "name": of, "uid": uid}},
+    })
 }
 
 fn world() -> World {
@@ -113,6 +128,21 @@ fn world() -> World {
             "persistentvolumeclaims",
             json!({"metadata": meta("coming-disk", "n2"), "spec": {"volumeName": "pv3"}}),
         ),
+        (
+            "datavolumes",
+            json!({"metadata": {
+                "name": "copy", "namespace": "ns", "annotations": {"volume.kubernetes.io/selected-node": "n1"},
+                "ownerReferences": [{"kind": "VirtualMachine", "name": "copier", "controller": true}],
+            }}),
+        ),
+        (
+            "virtualmachines",
+            json!({"metadata": {"name": "copier", "namespace": "ns"}}),
+        ),
+        ("volumesnapshots", snapshot("kept", "n1", "s1")),
+        ("volumesnapshots", snapshot("their-kept", "n2", "s2")),
+        ("volumesnapshotcontents", content("c1", "n1", "kept", "s1")),
+        ("volumesnapshotcontents", content("c2", "n2", "their-kept", "s2")),
         ("persistentvolumes", volume("pv1", "n1")),
         // It says that it belongs to a claim which says otherwise.
         ("persistentvolumes", claimed("pv2", "n2", "mine-disk")),
@@ -127,6 +157,8 @@ fn a_node_touches_what_is_its_own_and_reads_what_that_names() {
     let vmis = "virtualmachineinstances.kubevirt.io";
     let dvs = "datavolumes.cdi.kubevirt.io";
     let claims = "persistentvolumeclaims";
+    let snapshots = "volumesnapshots.snapshot.storage.k8s.io";
+    let contents = "volumesnapshotcontents.snapshot.storage.k8s.io";
     for (verb, resource, namespace, name, expected) in [
         // Itself.
         ("create", "nodes", "", "", true),
@@ -213,9 +245,80 @@ fn a_node_touches_what_is_its_own_and_reads_what_that_names() {
         ("get", "persistentvolumes", "", "pv3", true),
         ("patch", "persistentvolumes", "", "pv3", true),
         ("delete", "persistentvolumes", "", "pv3", false),
+        // What their disks start from.
+        ("get", "images.machines.fairway.dev", "", "tiny", true),
+        ("list", "images.machines.fairway.dev", "", "", false),
+        ("get", "blobs.machines.fairway.dev", "", "abc", true),
+        ("get", "uploads.machines.fairway.dev", "ns", "mine-disk", true),
+        (
+            "get",
+            "uploads/content.machines.fairway.dev",
+            "ns",
+            "mine-disk",
+            true,
+        ),
+        (
+            "get",
+            "uploads/content.machines.fairway.dev",
+            "ns",
+            "their-disk",
+            false,
+        ),
+        (
+            "get",
+            "uploads/content.machines.fairway.dev",
+            "ns",
+            "nothing",
+            false,
+        ),
+        ("create", "uploads.machines.fairway.dev", "ns", "mine-disk", false),
+        ("get", "virtualmachines.kubevirt.io", "ns", "copier", true),
+        ("get", "virtualmachines.kubevirt.io", "ns", "mine", false),
+        ("patch", "virtualmachines.kubevirt.io", "ns", "copier", false),
+        // Snapshots of them.
+        ("watch", snapshots, "", "", true),
+        ("patch", snapshots, "ns", "kept", true),
+        (
+            "patch",
+            "volumesnapshots/status.snapshot.storage.k8s.io",
+            "ns",
+            "kept",
+            true,
+        ),
+        ("get", snapshots, "ns", "their-kept", false),
+        (
+            "patch",
+            "volumesnapshots/status.snapshot.storage.k8s.io",
+            "ns",
+            "their-kept",
+            false,
+        ),
+        ("delete", snapshots, "ns", "kept", false),
+        ("create", snapshots, "ns", "", false),
+        ("create", contents, "", "", true),
+        ("get", contents, "", "c1", true),
+        ("delete", contents, "", "c1", true),
+        ("get", contents, "", "c2", false),
+        ("list", contents, "", "", false),
+        (
+            "get",
+            "volumesnapshotclasses.snapshot.storage.k8s.io",
+            "",
+            "local",
+            true,
+        ),
+        (
+            "create",
+            "volumesnapshotclasses.snapshot.storage.k8s.io",
+            "",
+            "",
+            false,
+        ),
         // The rest.
         ("watch", "services", "", "", true),
         ("patch", "services", "ns", "web", false),
+        ("patch", "services/status", "ns", "web", true),
+        ("update", "services/status", "ns", "web", false),
         ("create", "events", "ns", "", true),
         ("get", "pods", "ns", "x", false),
         ("list", "tombstones.fairway.dev", "", "", false),
@@ -314,6 +417,18 @@ fn lists_show_a_node_what_is_its_own() {
             false,
         ),
         ("persistentvolumes", "", volume("a", "n1"), true),
+        (
+            "volumesnapshots",
+            "snapshot.storage.k8s.io",
+            snapshot("a", "n1", "s"),
+            true,
+        ),
+        (
+            "volumesnapshots",
+            "snapshot.storage.k8s.io",
+            snapshot("a", "n2", "s"),
+            false,
+        ),
         ("persistentvolumes", "", json!({"metadata": {"name": "a"}}), false),
     ] {
         assert!(is_limited(group, resource), "{resource}");
@@ -334,6 +449,8 @@ fn a_node_cannot_make_more_its_own() {
     let nodes = ("", "nodes");
     let claims = ("", "persistentvolumeclaims");
     let volumes = ("", "persistentvolumes");
+    let kept = ("snapshot.storage.k8s.io", "volumesnapshots");
+    let stands = ("snapshot.storage.k8s.io", "volumesnapshotcontents");
     let (dvs, vmis) = (
         ("cdi.kubevirt.io", "datavolumes"),
         ("kubevirt.io", "virtualmachineinstances"),
@@ -365,6 +482,13 @@ fn a_node_cannot_make_more_its_own() {
         ),
         (("storage.k8s.io", "storageclasses"), class("else"), false),
         (("", "events"), named("x"), true),
+        (kept, snapshot("new", "n1", "s3"), false),
+        (stands, content("c3", "n1", "kept", "s1"), true),
+        // The files of others, a snapshot of others, one that has gone and come again.
+        (stands, content("c3", "n2", "kept", "s1"), false),
+        (stands, content("c3", "n1", "their-kept", "s2"), false),
+        (stands, content("c3", "n1", "kept", "s0"), false),
+        (("", "services"), named("web"), false),
     ] {
         let checked = check_write("n1", kind, &object, None, &world);
         assert_eq!(checked.is_ok(), expected, "{kind:?} {object}: {checked:?}");

@@ -4,13 +4,15 @@
 
 use serde_json::Value;
 
-use super::{Objects, SELECTED_NODE, is_local, is_selected, names};
+use super::{Objects, SELECTED_NODE, SNAPSHOTS, has_files, is_local, is_selected, names};
 
 /// The class that nodes bring along, and who fills its claims.
 const CLASS: &str = "local";
 const PROVISIONER: &str = "fairway.dev/local";
 /// Labels of a Node by which administrators keep machines apart; upstream's.
 const RESTRICTED: &str = "node-restriction.kubernetes.io/";
+/// The condition of a Service by which a node tells whether ports of its host are open; the name of the node follows.
+const HOST_PORTS: &str = "fairway.dev/HostPortsOpen.";
 /// Labels of an instance that say how it is.
 const OWN_LABELS: &str = "kubevirt.io/";
 
@@ -75,6 +77,27 @@ pub fn check_write(
             _ if is_of_claim(node, object, objects) => Ok(()),
             _ => refused("the claim of the volume is not on it"),
         },
+        (SNAPSHOTS, "volumesnapshots") => match old {
+            None => refused("snapshots are not made by nodes"),
+            Some(old) if old["spec"] != object["spec"] || chosen(old) != chosen(object) => {
+                refused("it tells how a snapshot is, and not of what or where it shall be")
+            }
+            Some(_) => Ok(()),
+        },
+        (SNAPSHOTS, "volumesnapshotcontents") => match old {
+            _ if !has_files(object, node) => refused("what it stands for is not on it"),
+            None if !is_of_snapshot(node, object, objects) => {
+                refused("it stands for no snapshot of a disk that is on it")
+            }
+            Some(old) if old["spec"] != object["spec"] || !has_files(old, node) => {
+                refused("it does not change what a snapshot kept")
+            }
+            _ => Ok(()),
+        },
+        ("", "services") => match old {
+            Some(old) if told_alone(node, old) == told_alone(node, object) => Ok(()),
+            _ => refused("it tells whether ports of its host are open, and nothing else"),
+        },
         ("storage.k8s.io", "storageclasses")
             if name != CLASS || object["provisioner"].as_str() != Some(PROVISIONER) =>
         {
@@ -89,6 +112,37 @@ pub fn check_write(
 
 fn chosen(object: &Value) -> &Value {
     &object["metadata"]["annotations"][SELECTED_NODE]
+}
+
+/// A Service without what a node may say of it, and what changes with every write.
+fn told_alone(node: &str, service: &Value) -> Value {
+    let own = format!("{HOST_PORTS}{node}");
+    let mut rest = service.clone();
+    if let Some(metadata) = rest["metadata"].as_object_mut() {
+        metadata.remove("managedFields");
+        metadata.remove("resourceVersion");
+    }
+    if let Some(status) = rest["status"].as_object_mut() {
+        if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+            conditions.retain(|condition| condition["type"] != own.as_str());
+        }
+        if status
+            .get("conditions")
+            .is_some_and(|it| *it == Value::Array(Vec::new()))
+        {
+            status.remove("conditions");
+        }
+    }
+    rest
+}
+
+/// Whether a content stands for a snapshot that was placed on a node.
+fn is_of_snapshot(node: &str, content: &Value, objects: &dyn Objects) -> bool {
+    let named = &content["spec"]["volumeSnapshotRef"];
+    let text = |field: &str| named[field].as_str().unwrap_or_default();
+    let found = objects.get(SNAPSHOTS, "volumesnapshots", text("namespace"), text("name"));
+    content["spec"]["driver"] == PROVISIONER
+        && found.is_some_and(|it| is_selected(&it, node) && it["metadata"]["uid"] == named["uid"])
 }
 
 fn owners(object: &Value) -> &Value {

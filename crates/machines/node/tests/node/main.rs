@@ -8,9 +8,11 @@
     reason = "a test that cannot go on has failed, and one that is skipped says so"
 )]
 
+mod backups;
 mod changes;
 mod confined;
 mod guest;
+mod lost;
 mod moving;
 mod probes;
 mod trouble;

@@ -12,14 +12,14 @@ use tokio::io::AsyncReadExt as _;
 
 use super::world::{NODE, Neighbour, PATIENCE, TEAM, World, condition, eventually};
 
-const THERE: &str = "there";
+pub(crate) const THERE: &str = "there";
 /// The guest counts, and checks each of its disks each time.
 const USER_DATA: &str = "#cloud-config
 runcmd:
   - (n=0; while true; do n=$((n+1)); echo $n | dd of=/dev/vdb conv=fsync 2>/dev/null; echo $n | dd of=/dev/vdc conv=fsync 2>/dev/null; echo $n >/root/count; sync; echo count=$n b=$(head -n1 /dev/vdb) c=$(head -n1 /dev/vdc) r=$(cat /root/count); sleep 0.5; done) >/dev/ttyS0 2>&1 </dev/null &
 ";
 
-fn machine() -> Value {
+pub(crate) fn machine() -> Value {
     json!({
         "domain": {
             "cpu": {"sockets": 1, "cores": 1, "threads": 1, "maxSockets": 2},
@@ -46,7 +46,7 @@ fn machine() -> Value {
 }
 
 /// The next number that the guest counts to; every disk has what was written to it.
-async fn count(console: &mut Box<dyn Connection>) -> u32 {
+pub(crate) async fn count(console: &mut Box<dyn Connection>) -> u32 {
     let mut shown = String::new();
     let mut buffer = [0; 4096];
     let reading = async {
@@ -74,18 +74,18 @@ async fn count(console: &mut Box<dyn Connection>) -> u32 {
     }
 }
 
-async fn console(node: &Node, name: &str) -> Box<dyn Connection> {
+pub(crate) async fn console(node: &Node, name: &str) -> Box<dyn Connection> {
     let key = ObjectKey::new(&WorkspaceId::parse(TEAM).unwrap(), "shop", "web");
     node.open(name, &key, Door::Console).await.unwrap()
 }
 
 /// Where a node has a volume.
-fn own(directory: &Path, volume: &str) -> PathBuf {
+pub(crate) fn own(directory: &Path, volume: &str) -> PathBuf {
     directory.join("volumes").join(TEAM).join(volume)
 }
 
 /// Lays down a migration, as the engine does.
-async fn lay_down(world: &World, uid: &str, from: &str, to: &str, configuration: Value) {
+pub(crate) async fn lay_down(world: &World, uid: &str, from: &str, to: &str, configuration: Value) {
     let cleared = json!({"status": {"migrationState": null}});
     world.patch("web", cleared).await;
     let state = json!({"status": {"migrationState": {
@@ -94,7 +94,7 @@ async fn lay_down(world: &World, uid: &str, from: &str, to: &str, configuration:
     world.patch("web", state).await;
 }
 
-fn is_over(object: &Value) -> bool {
+pub(crate) fn is_over(object: &Value) -> bool {
     object["status"]["migrationState"]["completed"] == true
 }
 

@@ -69,6 +69,29 @@ pub fn unpause(vmi: &Value) -> Allowed {
     }
 }
 
+/// Where a machine that can be backed up is. One that moves has its disks at two places.
+pub fn backup(vmi: &Value) -> Result<&str, Refusal> {
+    running(vmi, VMI_NOT_RUNNING)?;
+    let moves = &vmi["status"]["migrationState"];
+    if moves.is_object() && moves["completed"] != true && moves["failed"] != true {
+        return Err(conflict(
+            vmi,
+            "VMI is being migrated; back it up when it has arrived",
+        ));
+    }
+    reachable(vmi)
+}
+
+/// From which byte on a file is read: `offset=N`.
+pub fn offset(query: &str) -> Result<u64, Refusal> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    match pairs.find(|(name, _)| *name == "offset") {
+        None => Ok(0),
+        Some((_, text)) => (text.parse())
+            .map_err(|_| Refusal::bad_request(format!("offset {text:?} is not a number of bytes"))),
+    }
+}
+
 pub fn freeze(vmi: &Value) -> Allowed {
     running(vmi, VM_NOT_RUNNING)
 }
@@ -236,4 +259,42 @@ pub fn vsock(vmi: &Value) -> Allowed {
 /// Attestation: upstream's words for a cluster that does not have it.
 pub fn sev() -> Refusal {
     Refusal::bad_request("'WorkloadEncryptionSEV' feature gate is not enabled")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_machine_is_backed_up_where_it_runs() {
+        let vmi = |phase: &str, moves: Value| json!({"metadata": {"name": "vm"}, "status": {"phase": phase, "nodeName": "n1", "migrationState": moves}});
+        for (vmi, expected, why) in [
+            (vmi("Running", Value::Null), Some("n1"), "it runs"),
+            (vmi("Scheduled", Value::Null), None, "it does not run yet"),
+            (vmi("Succeeded", Value::Null), None, "it has ended"),
+            (vmi("Running", json!({"targetNode": "n2"})), None, "it moves"),
+            (
+                vmi("Running", json!({"targetNode": "n1", "completed": true})),
+                Some("n1"),
+                "it has arrived",
+            ),
+        ] {
+            assert_eq!(backup(&vmi).ok(), expected, "{why}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_from_a_place_on() {
+        for (query, expected) in [
+            ("", Some(0)),
+            ("offset=0", Some(0)),
+            ("a=b&offset=1048576", Some(1 << 20)),
+            ("offset=-1", None),
+            ("offset=x", None),
+        ] {
+            assert_eq!(offset(query).ok(), expected, "{query}");
+        }
+    }
 }

@@ -34,6 +34,9 @@ async fn who_may_look_may_not_touch() {
                 [false, true, false],
             ),
             ("PUT", "virtualmachineinstances/vm/pause", [false, true, false]),
+            // A backup is everything that is on the disks.
+            ("GET", "virtualmachineinstances/vm/backup", [false, true, false]),
+            ("PUT", "virtualmachineinstances/vm/backup", [false, true, false]),
             ("PUT", "virtualmachines/vm/migrate", [false, false, true]),
             ("PUT", "virtualmachines/vm/stop", [false, true, false]),
         ] {

@@ -117,6 +117,7 @@ impl Guests for StandIn {
             Ok(self.machine(match door {
                 Door::Console => b"login: ",
                 Door::Vnc => b"RFB 003.008\n",
+                Door::Backup { .. } => b"QFI\xfb",
             }))
         })
     }

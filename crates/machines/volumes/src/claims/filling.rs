@@ -170,13 +170,20 @@ impl Claims {
             }
             State::None | State::Failed(..) | State::Done => {}
         }
-        let origin = self.origins.look_up(look.key, source, &look.permit()).await?;
+        let mut origin = self.origins.look_up(look.key, source, &look.permit()).await?;
+        if matches!(origin, Origin::Upload)
+            && self.origins.has_server
+            && claim.metadata.annotation(names::UPLOADED).is_some()
+            && let Some(sent) = self.origins.uploaded(look.key).await?
+        {
+            origin = sent;
+        }
         match origin {
             Origin::Waits(told) => return Ok(came(Filling::Waits(told))),
             Origin::Asks(told) => return Ok(came(Filling::Waits(told)).after(ASK_AGAIN)),
             Origin::Refused(why) => return Ok(came(Filling::Failed(why))),
             Origin::Upload => return Ok(came(self.ready_for_upload(look).await?)),
-            Origin::Here { .. } | Origin::Http(_) | Origin::Registry(_) => {}
+            Origin::Here { .. } | Origin::Http(_) | Origin::Registry(_) | Origin::Server(_) => {}
         }
         let requested = claim.spec.resources.requests.bytes();
         let Some(size) = requested else {

@@ -13,11 +13,24 @@ const NAME: &str = "config";
 impl Claims {
     /// Whether files are taken; then the workspace is told where they are sent.
     pub(super) async fn ready_for_upload(&self, look: &Look<'_>) -> Result<Filling, Failure> {
-        let Some(uploads) = &self.uploads else {
+        // Files are sent to the control plane, which tells where; this node fetches them from there.
+        if self.origins.has_server {
+            return Ok(Filling::Ready);
+        }
+        if self.uploads.is_none() {
             return Ok(Filling::Waits(Told {
                 reason: "UploadUnavailable",
                 message: "this server takes no uploads; import the image from the web, or with `fairway image import`".to_owned(),
             }));
+        }
+        self.tell_of_uploads(look).await?;
+        Ok(Filling::Ready)
+    }
+
+    /// Tells the workspace where files are sent, if they are sent here.
+    pub(super) async fn tell_of_uploads(&self, look: &Look<'_>) -> Result<(), Failure> {
+        let Some(uploads) = &self.uploads else {
+            return Ok(());
         };
         let path = format!("{CONFIGS}/{NAME}");
         let status = json!({"uploadProxyURL": uploads.url(), "filesystemOverhead": {"global": "0"}});
@@ -34,6 +47,6 @@ impl Claims {
                 look.requests.create(CONFIGS, &config).await?;
             }
         }
-        Ok(Filling::Ready)
+        Ok(())
     }
 }

@@ -2,18 +2,20 @@
 
 use std::io::{self, Read};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fairway_apiservice::Body;
-use fairway_controller::ObjectKey;
+use fairway_controller::{Failure, ObjectKey, Requests};
 use fairway_machines_image::import::{self, Kept};
 use fairway_machines_image::{Image, ImageError};
 use http::StatusCode;
 use http_body_util::BodyExt as _;
+use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::token::Token;
-use super::{Inside, Refusal, Uploads};
+use super::{Inside, Refusal, Uploads, kept_key};
 use crate::decide::volume;
 use crate::fill::{FillError, sentence};
 use crate::names;
@@ -22,6 +24,9 @@ use crate::place::Place;
 
 /// Pieces that wait to be unpacked; then the sender waits.
 const WAITING: usize = 8;
+/// How long the node of a disk may take to fetch it, and how often it is looked whether it has.
+const HANDING_OVER: Duration = Duration::from_secs(1800);
+const LOOK: Duration = Duration::from_millis(200);
 
 impl Uploads {
     pub(super) async fn receive(&self, token: &Token, body: Body) -> Result<(), Refusal> {
@@ -42,10 +47,19 @@ impl Uploads {
             ));
         };
         let directory = inside.place.directory(&workspace, &volume::name(&token.uid));
-        let key = format!("upload{}", token.uid.replace('-', ""));
+        let key = kept_key(&token.uid);
         let image = unpack(inside, body, &key, &token.name, size)
             .await
             .map_err(|error| refusal(&error))?;
+        if claim.metadata.annotation(names::SELECTED_NODE) != Some(&inside.node) {
+            let handed = self.hand_over(inside, token).await;
+            let images = Arc::clone(&inside.images);
+            // Who is late still finds it; the cache forgets by itself what nobody asks for.
+            if !matches!(handed, Err(Refusal(StatusCode::GATEWAY_TIMEOUT, _))) {
+                let _ = blocking(move || images.open()?.forget(&key)).await;
+            }
+            return handed;
+        }
         let made = Origins::make_from(
             Target {
                 directory: directory.clone(),
@@ -74,6 +88,44 @@ impl Uploads {
             .queue
             .add(ObjectKey::new(&workspace, &token.namespace, &token.name));
         Ok(())
+    }
+}
+
+impl Uploads {
+    /// Lets the node on which the disk is made fetch what was sent, and waits until it has.
+    async fn hand_over(&self, inside: &Inside, token: &Token) -> Result<(), Refusal> {
+        let requests = Requests::new(inside.clients.of(&token.workspace()?));
+        let path = format!(
+            "/api/v1/namespaces/{}/persistentvolumeclaims/{}",
+            token.namespace, token.name
+        );
+        let unavailable = |failure: Failure| Refusal(StatusCode::SERVICE_UNAVAILABLE, failure.sentence());
+        // Another word each time, so that the node looks again also after an attempt that failed.
+        let now = jiff::Timestamp::now().to_string();
+        let patch = json!({"metadata": {"uid": token.uid, "annotations": {names::UPLOADED: now}}});
+        requests.merge(&path, &patch).await.map_err(unavailable)?;
+        let give_up = Instant::now() + HANDING_OVER;
+        while Instant::now() < give_up {
+            let found = requests
+                .get(&path)
+                .await
+                .map_err(unavailable)?
+                .unwrap_or_default();
+            if found["metadata"]["uid"] != token.uid.as_str() {
+                let why = format!("PVC {} was deleted while it was uploaded", token.name);
+                return Err(Refusal(StatusCode::CONFLICT, why));
+            }
+            if found["status"]["phase"] == "Bound" {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        let why = format!(
+            "the node of PVC {} has not fetched what was sent within {} s; it goes on as soon as it is there",
+            token.name,
+            HANDING_OVER.as_secs()
+        );
+        Err(Refusal(StatusCode::GATEWAY_TIMEOUT, why))
     }
 }
 

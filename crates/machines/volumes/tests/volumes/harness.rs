@@ -21,7 +21,7 @@ use fairway_kernel_store::{MemoryStore, Op, Txn};
 use fairway_machines_guests::{Door, Guests, Order, Refusal};
 use fairway_machines_image::import::{self, Request};
 use fairway_machines_image::{Cache, Image};
-use fairway_machines_volumes::{Options, Uploads, run, volume_directory};
+use fairway_machines_volumes::{ImageService, Options, Uploads, run, volume_directory};
 use fairway_outbound::AllowedHosts;
 use futures::future::BoxFuture;
 use kube::Client;
@@ -32,6 +32,8 @@ use tokio::task::JoinHandle;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The node of all scenarios.
 pub(crate) const NODE: &str = "harbour";
+/// A node that joins.
+pub(crate) const FAR: &str = "island";
 
 /// Where a scenario runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,10 +117,40 @@ pub(crate) struct World {
     pub(crate) factory: ClientFactory,
     pub(crate) uploads: Uploads,
     pub(crate) guests: Arc<Copying>,
+    /// Whether machines run beside the control plane.
+    has_machines: bool,
     id: &'static str,
     running: Option<(ShutdownTrigger, JoinHandle<()>)>,
     _end: ShutdownTrigger,
     folder: tempfile::TempDir,
+}
+
+/// A host that joined.
+pub(crate) struct Joined {
+    pub(crate) clients: ClientFactory,
+    folder: PathBuf,
+    workspace: WorkspaceId,
+    _running: (ShutdownTrigger, JoinHandle<()>),
+}
+
+impl Joined {
+    pub(crate) fn images(&self) -> PathBuf {
+        self.folder.join("images")
+    }
+
+    /// The directory of the volume of a claim, which must be there.
+    pub(crate) fn directory_of(&self, claim: &Value) -> PathBuf {
+        let volume = claim["spec"]["volumeName"].as_str().unwrap();
+        let directory = volume_directory(&self.folder.join("machines"), &self.workspace, volume);
+        assert!(directory.exists(), "{}", directory.display());
+        directory
+    }
+
+    /// What a snapshot kept.
+    pub(crate) fn snapshot(&self, content: &str) -> PathBuf {
+        let all = self.folder.join("machines/snapshots");
+        all.join(self.workspace.as_str()).join(content)
+    }
 }
 
 impl World {
@@ -146,6 +178,9 @@ impl World {
                 .chain(["system:authenticated"]);
             InProcess::new(Arc::clone(&for_users), UserInfo::new(user, groups))
         });
+        kernel
+            .serve_api(&ImageService::new(&factory, folder.path().join("images")))
+            .unwrap();
         let end = start_controllers(factory.clone());
         let id = at.id();
         if at == At::Workspace {
@@ -157,6 +192,7 @@ impl World {
             factory,
             uploads,
             guests: Arc::default(),
+            has_machines: true,
             id,
             running: None,
             _end: end,
@@ -171,7 +207,7 @@ impl World {
     pub(crate) fn begin(&mut self) {
         let options = Options {
             clients: self.factory.clone(),
-            node: NODE.to_owned(),
+            node: self.has_machines.then(|| NODE.to_owned()),
             directory: self.machines(),
             images: self.images(),
             allowed_hosts: AllowedHosts::parse("loopback").unwrap(),
@@ -184,6 +220,47 @@ impl World {
         let (end, shutdown) = Shutdown::new();
         let task = tokio::spawn(run(options, Arc::new(Metrics::default()), shutdown));
         self.running = Some((end, task));
+    }
+
+    /// Goes on as a control plane on whose host no machines run.
+    pub(crate) async fn without_machines(&mut self) {
+        self.stop().await;
+        self.has_machines = false;
+        self.begin();
+    }
+
+    /// Lets a host join: its volumes, with nothing but the rights of a node.
+    pub(crate) async fn join(&self, name: &str) -> Joined {
+        let node = json!({
+            "metadata": {"name": name, "labels": {"kubevirt.io/schedulable": "true", "kubernetes.io/hostname": name}},
+        });
+        assert!(self.root().create("/api/v1/nodes", &node).await.unwrap());
+        let (kernel, user) = (Arc::clone(&self.kernel), format!("system:node:{name}"));
+        let clients = ClientFactory::across_workspaces(move |_: &str| {
+            let user = UserInfo::new(&user, ["system:nodes", "system:authenticated"]);
+            InProcess::new(Arc::clone(&kernel), user)
+        });
+        let folder = self.folder.path().join(name);
+        let options = Options {
+            clients: clients.clone(),
+            node: Some(name.to_owned()),
+            directory: folder.join("machines"),
+            images: folder.join("images"),
+            allowed_hosts: AllowedHosts::parse("loopback").unwrap(),
+            keep_disks: None,
+            is_control_plane: false,
+            uploads: None,
+            guests: None,
+            served: None,
+        };
+        let (end, shutdown) = Shutdown::new();
+        let task = tokio::spawn(run(options, Arc::new(Metrics::default()), shutdown));
+        Joined {
+            clients,
+            folder,
+            workspace: self.workspace(),
+            _running: (end, task),
+        }
     }
 
     /// Ends the controllers at once, as a crash does.

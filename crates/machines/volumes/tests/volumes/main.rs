@@ -12,6 +12,7 @@ mod claims;
 mod clones;
 mod harness;
 mod imports;
+mod joined;
 mod registries;
 mod server;
 mod snapshots;

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use crate::harness::{World, condition, data_volume_path, eventually, everywhere, qemu_io};
 
-const SNAPSHOTS: &str = "/apis/snapshot.storage.k8s.io/v1/namespaces/shop/volumesnapshots";
+pub(crate) const SNAPSHOTS: &str = "/apis/snapshot.storage.k8s.io/v1/namespaces/shop/volumesnapshots";
 
 impl World {
-    async fn snapshot(&self, name: &str, claim: &str) {
+    pub(crate) async fn snapshot(&self, name: &str, claim: &str) {
         let snapshot = json!({
             "apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot", "metadata": {"name": name},
             "spec": {"source": {"persistentVolumeClaimName": claim}},
@@ -16,7 +16,7 @@ impl World {
         self.create(SNAPSHOTS, snapshot).await;
     }
 
-    async fn taken(&self, name: &str) -> Value {
+    pub(crate) async fn taken(&self, name: &str) -> Value {
         let path = format!("{SNAPSHOTS}/{name}");
         self.until(&path, "ready", |it| it["status"]["readyToUse"] == true)
             .await

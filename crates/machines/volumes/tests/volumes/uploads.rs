@@ -11,7 +11,7 @@ const TOKENS: &str = "/apis/upload.cdi.kubevirt.io/v1beta1/namespaces/shop/uploa
 
 impl World {
     /// Asks for a token as virtctl does.
-    async fn token(&self, claim: &str) -> Result<String, String> {
+    pub(crate) async fn token(&self, claim: &str) -> Result<String, String> {
         let asked = json!({
             "apiVersion": "upload.cdi.kubevirt.io/v1beta1", "kind": "UploadTokenRequest",
             "metadata": {"name": "token-for-virtctl", "namespace": "shop"}, "spec": {"pvcName": claim},
@@ -27,7 +27,7 @@ impl World {
         }
     }
 
-    async fn send(&self, method: Method, token: &str, body: Body) -> (StatusCode, String) {
+    pub(crate) async fn send(&self, method: Method, token: &str, body: Body) -> (StatusCode, String) {
         let request = Request::builder()
             .method(method)
             .uri("/v1beta1/upload-async")

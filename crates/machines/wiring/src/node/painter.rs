@@ -258,7 +258,7 @@ impl Painter {
                 .caches
                 .services
                 .get(key)
-                .and_then(|it| it.ports_are_open);
+                .and_then(|it| it.ports_are_open.get(&self.node).copied());
             let is_open = remarks.is_empty();
             // Who never had a problem needs no condition.
             if said == Some(is_open) || (said.is_none() && is_open) {
@@ -266,7 +266,7 @@ impl Painter {
             }
             let messages: Vec<&str> = remarks.iter().map(|remark| remark.message.as_str()).collect();
             let condition = json!({
-                "type": HOST_PORTS, "status": if is_open { "True" } else { "False" },
+                "type": format!("{HOST_PORTS}{}", self.node), "status": if is_open { "True" } else { "False" },
                 "reason": remarks.first().map_or("PortsOpen", |remark| remark.reason),
                 "message": messages.join(" "),
                 "lastTransitionTime": Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
@@ -278,12 +278,10 @@ impl Painter {
             });
             let requests = Requests::new(self.clients.of(&key.workspace));
             let path = format!("{}/status", path(&SERVICE, key));
+            let manager = manager(&self.node);
             tokio::spawn(async move {
-                if let Err(failure) = requests
-                    .apply(&path, &object, "fairway-machines-wiring", true)
-                    .await
-                {
-                    tracing::debug!(
+                if let Err(failure) = requests.apply(&path, &object, &manager, true).await {
+                    tracing::warn!(
                         reason = failure.sentence(),
                         "the condition of a Service was not written"
                     );
@@ -291,6 +289,13 @@ impl Painter {
             });
         }
     }
+}
+
+/// As who a node applies: one that applied under another's name would take away what that said. Names of managers are shorter than those of
+/// nodes may be.
+fn manager(node: &str) -> String {
+    let short: String = node.chars().take(100).collect();
+    format!("fairway-machines-wiring-{short}")
 }
 
 /// The object of a remark, for an event about it.

@@ -42,12 +42,13 @@ pub(crate) struct Service {
     /// `internalTrafficPolicy: Local`.
     pub(crate) internal_is_local: bool,
     pub(crate) balancer: Balancer,
-    /// What its condition says about ports of the host.
-    pub(crate) ports_are_open: Option<bool>,
+    /// What its conditions say about ports of hosts, by the name of the node.
+    pub(crate) ports_are_open: BTreeMap<String, bool>,
 }
 
-/// The condition that tells whether ports of the host are open.
-pub(crate) const HOST_PORTS: &str = "fairway.dev/HostPortsOpen";
+/// The condition that tells whether ports of a host are open; the name of the node follows. Every node has one of its own, so that they do
+/// not contradict each other, and may write no other.
+pub(crate) const HOST_PORTS: &str = "fairway.dev/HostPortsOpen.";
 
 /// What a Service says about its load balancer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -135,8 +136,11 @@ impl Service {
             internal_is_local: text(object, "/spec/internalTrafficPolicy") == "Local",
             ports_are_open: list(object, "/status/conditions")
                 .iter()
-                .find(|condition| condition["type"] == HOST_PORTS)
-                .map(|condition| condition["status"] == "True"),
+                .filter_map(|condition| {
+                    let node = condition["type"].as_str()?.strip_prefix(HOST_PORTS)?;
+                    Some((node.to_owned(), condition["status"] == "True"))
+                })
+                .collect(),
             balancer: Balancer {
                 class: object
                     .pointer("/spec/loadBalancerClass")

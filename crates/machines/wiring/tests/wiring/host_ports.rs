@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use fairway_machines_plan::machine::CardNetwork;
 use fairway_machines_wiring::frames::Mac;
-use fairway_machines_wiring::{Card, Settings};
+use fairway_machines_wiring::{Card, Settings, Tunnel};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -133,7 +133,7 @@ async fn ports_that_cannot_be_opened_are_told() {
     let condition = |object: &Value| {
         let all = object["status"]["conditions"].as_array()?.iter();
         let mut all = all;
-        let found = all.find(|it| it["type"] == "fairway.dev/HostPortsOpen")?;
+        let found = all.find(|it| it["type"] == "fairway.dev/HostPortsOpen.n1")?;
         Some((
             found["status"].clone(),
             found["message"].as_str().unwrap_or_default().to_owned(),
@@ -164,6 +164,42 @@ async fn ports_that_cannot_be_opened_are_told() {
             (condition(object)?.0 == "True").then_some(())
         })
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn each_node_tells_of_its_own_ports() {
+    let world = World::start().await;
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    // Both want the port on the same host, as themselves: neither overwrites what the other says.
+    let tunnel = Tunnel {
+        address: Ipv4Addr::LOCALHOST.into(),
+        port: Some(free_port()),
+    };
+    let (_one, _end_one) = world.one_of_nodes("n1", Some(tunnel), Settings::default());
+    let tunnel = Tunnel {
+        port: Some(free_port()),
+        ..tunnel
+    };
+    let (_two, _end_two) = world.one_of_nodes("n2", Some(tunnel), Settings::default());
+    let spec = json!({"type": "LoadBalancer", "loadBalancerIP": "127.0.0.1", "ports": [{"port": port}]});
+    service(&world, TEAM, "web", spec).await;
+    let path = format!("{SERVICES}/web");
+    let said = |object: &Value, node: &str| {
+        let name = format!("fairway.dev/HostPortsOpen.{node}");
+        let all = object["status"]["conditions"].as_array().into_iter().flatten();
+        let mut own = all.filter(|it| it["type"] == name.as_str());
+        own.next().map(|it| it["status"].clone())
+    };
+    world
+        .until(TEAM, &path, "both say that the port is not open", |object| {
+            let is_closed = |node| said(object, node) == Some(json!("False"));
+            (is_closed("n1") && is_closed("n2")).then_some(())
+        })
+        .await;
+    // What the balancer said is still there.
+    let object = world.get(TEAM, &path).await.unwrap();
+    assert_eq!(object["status"]["loadBalancer"]["ingress"][0]["ip"], "127.0.0.1");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]

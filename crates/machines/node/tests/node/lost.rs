@@ -1,0 +1,154 @@
+//! Migrations of real guests that come to nothing: there are never two that run, and no disk is lost.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::moving::{THERE, console, count, is_over, lay_down, machine, own};
+use super::world::{NODE, Neighbour, World, eventually};
+
+/// Kills a machine's process, as a host that fails does.
+fn kill(pid: u32) {
+    let killed = Command::new("kill").args(["-9", &pid.to_string()]).status();
+    assert!(killed.unwrap().success());
+}
+
+async fn until_on_its_way(world: &World) {
+    world
+        .until("web", "on its way", |it| {
+            it["status"]["migrationState"]["startTimestamp"].is_string()
+        })
+        .await;
+}
+
+/// The volume is still the source's, and so is the disk.
+async fn disk_is_at_the_source(world: &World) {
+    let volume = world
+        .admin
+        .get("/api/v1/persistentvolumes/pv-root")
+        .await
+        .unwrap()
+        .unwrap();
+    let node =
+        &volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]["matchExpressions"][0]["values"];
+    assert_eq!(*node, json!([NODE]));
+    assert!(own(&world.directory(), "pv-root").join("disk.qcow2").exists());
+}
+
+async fn begin(test: &str) -> Option<(World, Neighbour)> {
+    let world = World::start(test).await?;
+    let image = world.tiny(test)?;
+    world.claim("root", Some(&image)).await;
+    world.claim("shared", None).await;
+    let there = world.neighbour(THERE, Some("another host"));
+    let place = own(&there.directory, "pv-shared");
+    std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(own(&world.directory(), "pv-shared"), place).unwrap();
+    world.instance("web", machine()).await;
+    world.until_running("web").await;
+    let mut screen = console(&world.node, NODE).await;
+    count(&mut screen).await;
+    Some((world, there))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_target_is_lost() {
+    let Some((mut world, mut there)) = begin("a_target_is_lost").await else {
+        return;
+    };
+    // In the middle: the guest goes on where it was.
+    lay_down(
+        &world,
+        "m-1",
+        NODE,
+        THERE,
+        json!({"bandwidthPerMigration": "1Mi"}),
+    )
+    .await;
+    until_on_its_way(&world).await;
+    kill(there.processes()[0]);
+    let failed = world.until("web", "over", is_over).await;
+    let state = &failed["status"]["migrationState"];
+    assert_eq!(state["failed"], true, "{state}");
+    assert!(
+        state["failureReason"].as_str().is_some_and(|it| !it.is_empty()),
+        "{state}"
+    );
+    assert_eq!(
+        (&failed["status"]["nodeName"], &failed["status"]["phase"]),
+        (&json!(NODE), &json!("Running"))
+    );
+    let mut screen = console(&world.node, NODE).await;
+    count(&mut screen).await;
+    assert_eq!(world.processes().len(), 1);
+    eventually("nothing runs at the target", || there.processes().is_empty()).await;
+    disk_is_at_the_source(&world).await;
+
+    // When everything was sent, and its Fairway could not say any more whether the guest runs: the source must not let it run either.
+    lay_down(
+        &world,
+        "m-2",
+        NODE,
+        THERE,
+        json!({"bandwidthPerMigration": "32Mi", "completionTimeoutPerGiB": 600}),
+    )
+    .await;
+    until_on_its_way(&world).await;
+    there.crash().await;
+    eventually("everything was sent", || world.plugs.0.lock().unwrap().is_empty()).await;
+    let waiting = world.get("web").await.unwrap();
+    assert_eq!(waiting["status"]["nodeName"], NODE);
+    assert_eq!(waiting["status"]["migrationState"]["completed"], Value::Null);
+    assert_eq!(world.processes().len(), 1, "it stands still, and is kept");
+    disk_is_at_the_source(&world).await;
+    // Somebody makes sure that nothing runs there, and the engine says so.
+    for pid in there.processes() {
+        kill(pid);
+    }
+    let ended = json!({"status": {"migrationState": {"failed": true, "completed": true}}});
+    world.patch("web", ended).await;
+    let lost = world
+        .until("web", "given up", |it| it["status"]["phase"] == "Failed")
+        .await;
+    assert_eq!(lost["status"]["nodeName"], NODE);
+    eventually("nothing runs any more", || {
+        world.processes().is_empty() && there.processes().is_empty()
+    })
+    .await;
+    // The disk is as it was when the guest stood still: whoever starts the machine again starts it from there.
+    disk_is_at_the_source(&world).await;
+    world.delete("web").await;
+    world.until_gone("web").await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_source_is_lost() {
+    let Some((mut world, mut there)) = begin("a_source_is_lost").await else {
+        return;
+    };
+    lay_down(
+        &world,
+        "m-1",
+        NODE,
+        THERE,
+        json!({"bandwidthPerMigration": "1Mi"}),
+    )
+    .await;
+    until_on_its_way(&world).await;
+    kill(world.processes()[0]);
+    let failed = world
+        .until("web", "failed", |it| it["status"]["phase"] == "Failed")
+        .await;
+    // Half of a guest is none: it never runs at the target.
+    assert_eq!(failed["status"]["nodeName"], NODE);
+    eventually("nothing runs any more", || {
+        world.processes().is_empty() && there.processes().is_empty()
+    })
+    .await;
+    disk_is_at_the_source(&world).await;
+    world.delete("web").await;
+    world.until_gone("web").await;
+    there.stop().await;
+    world.stop().await;
+}
