@@ -105,7 +105,8 @@ impl Node {
             Order::BreakCopyOff { to } => copies::break_off(machine, &to).await?,
             Order::BeginBackup(backup) => {
                 let _alone = self.backups.lock().await;
-                return backups::begin(&reached, &self.directory, key, &backup).await;
+                let confinement = self.confinement(machine);
+                return backups::begin(&reached, &confinement, &self.directory, key, &backup).await;
             }
             Order::BackupStatus => {
                 let _alone = self.backups.lock().await;

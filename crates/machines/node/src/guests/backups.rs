@@ -18,14 +18,16 @@ use fairway_controller::ObjectKey;
 use fairway_fabric::Connection;
 use fairway_machines_disk::qcow2::{Backing, empty};
 use fairway_machines_guests::{Backup, Refusal};
-use fairway_machines_qemu::Machine;
+use fairway_machines_image::overlay;
 use fairway_machines_qemu::checkpoint::{Copy, Disk};
+use fairway_machines_qemu::{Confinement, Machine};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncSeekExt as _;
 
 use super::{failed, freeze, thaw};
+use crate::instance::confining;
 use crate::registry::Reached;
 use decide::Extent;
 
@@ -95,6 +97,7 @@ async fn disks(machine: &Machine, directory: &Path) -> Result<BTreeMap<String, D
 
 pub(super) async fn begin(
     reached: &Reached,
+    confinement: &Confinement,
     directory: &Path,
     key: &ObjectKey,
     backup: &Backup,
@@ -122,7 +125,7 @@ pub(super) async fn begin(
         return Err(Refusal::Lacks(why));
     }
     std::fs::create_dir_all(&place).map_err(|error| broken("making", &place, &error))?;
-    let begun = copy(reached, &place, &disks, backup).await;
+    let begun = copy(reached, confinement, &place, &disks, backup).await;
     if begun.is_err() {
         let _ = std::fs::remove_dir_all(&place);
     }
@@ -131,6 +134,7 @@ pub(super) async fn begin(
 
 async fn copy(
     reached: &Reached,
+    confinement: &Confinement,
     place: &Path,
     disks: &BTreeMap<String, Disk>,
     backup: &Backup,
@@ -153,12 +157,15 @@ async fn copy(
         };
         let content = empty(disk.size, backing).map_err(|error| Refusal::Failed(error.to_string()))?;
         std::fs::write(&file, content).map_err(|error| broken("writing", &file, &error))?;
+        confining::copy(confinement, machine.directory(), &file).map_err(Refusal::Failed)?;
         let (since, why) = match &extent {
             Extent::Since { checkpoint, .. } => (Some(checkpoint.clone()), ""),
             Extent::Whole(why) => (None, why.as_str()),
         };
         told.push(json!({"name": name, "size": disk.size, "since": since, "why": why}));
-        jobs.push((disk.node.as_str(), job(&file), file, since));
+        // QEMU runs in the machine's directory, and what is above the node's may be closed to it.
+        let way = overlay::from(machine.directory(), &file);
+        jobs.push((disk.node.as_str(), job(&file), way, since));
     }
     let record = Record {
         checkpoint: backup.checkpoint.clone(),
