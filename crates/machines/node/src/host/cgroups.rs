@@ -146,7 +146,7 @@ fn given(group: &Path) -> Given {
         rustix::fs::getxattr(group, *mark, &mut value).is_ok() && value == *b"1"
     };
     Given {
-        is_delegated: MARKS.iter().any(|it| is_marked(&it)) || (!user.is_root() && is_own()),
+        is_delegated: MARKS.iter().any(is_marked) || (!user.is_root() && is_own()),
         is_writable: may_write(group) && may_write(&group.join("cgroup.procs")),
     }
 }

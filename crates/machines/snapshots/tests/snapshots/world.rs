@@ -197,7 +197,7 @@ impl World {
         let kernel = fairway_kernel_controllers::Options::new(self.factory.clone(), "", service, address);
         let volumes = fairway_machines_volumes::Options {
             clients: self.factory.clone(),
-            node: NODE.to_owned(),
+            node: Some(NODE.to_owned()),
             directory: self.folder.path().join("machines"),
             images: self.folder.path().join("images"),
             allowed_hosts: AllowedHosts::parse("loopback").unwrap(),
