@@ -232,6 +232,7 @@ codegen: ## write the generated files again from the Kubernetes Go module
 	cargo xtask codegen merge-keys
 	cargo xtask codegen argoproj
 	cargo xtask codegen machines
+	cargo xtask codegen gateway
 	cargo xtask tidy --lock
 
 .PHONY: clean

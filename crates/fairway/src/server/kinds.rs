@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use fairway_api::{Definition, definitions, machine_definitions};
+use fairway_api::{Definition, definitions, gateway_definitions, machine_definitions};
 use fairway_kernel_apiserver::custom::ProvidedKind;
 
 /// All of them.
 pub(super) fn provided() -> Vec<ProvidedKind> {
-    let all = definitions().into_iter().chain(machine_definitions());
+    let all = definitions()
+        .into_iter()
+        .chain(machine_definitions())
+        .chain(gateway_definitions());
     all.map(served).collect()
 }
 
