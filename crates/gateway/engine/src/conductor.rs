@@ -1,0 +1,161 @@
+//! The conductor: whenever something has changed, builds what is to be served, hands it to the data plane, and tells what
+//! became of it.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairway_controller::Shutdown;
+use fairway_gateway_routes as routes;
+use fairway_gateway_routes::settings::{Addresses, Router};
+use fairway_gateway_routes::table::Table;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::addresses::Pool;
+use crate::bindings::{self, Bindings};
+use crate::classes;
+use crate::keeper::Wanted;
+use crate::plane::{DataPlane, Guards};
+use crate::services;
+use crate::settings::Settings;
+use crate::statuses::Told;
+use crate::world::World;
+
+/// A burst of changes is one table.
+const SETTLE: Duration = Duration::from_millis(2);
+/// How soon to try again what the host refused, such as a port that somebody else has.
+const RETRY: Duration = Duration::from_secs(5);
+/// A port that needs a privilege leads to another one, which may be taken.
+const ROUNDS: usize = 3;
+
+pub(crate) struct Conductor {
+    world: Arc<World>,
+    plane: Arc<dyn DataPlane>,
+    settings: Settings,
+    pool: Option<Pool>,
+    told: watch::Sender<Told>,
+    wanted: watch::Sender<Wanted>,
+    bindings: Bindings,
+    /// What the data plane serves.
+    served: Arc<Table>,
+}
+
+impl Conductor {
+    pub(crate) fn new(
+        world: Arc<World>,
+        plane: Arc<dyn DataPlane>,
+        settings: Settings,
+        pool: Option<Pool>,
+        told: watch::Sender<Told>,
+        wanted: watch::Sender<Wanted>,
+    ) -> Self {
+        Self {
+            world,
+            plane,
+            settings,
+            pool,
+            told,
+            wanted,
+            bindings: Bindings::new(),
+            served: Arc::default(),
+        }
+    }
+
+    /// Conducts until the end.
+    pub(crate) async fn run(mut self, mut shutdown: Shutdown) {
+        let mut retry: Option<Instant> = None;
+        loop {
+            let later = async {
+                match retry {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = shutdown.wait() => return,
+                () = self.world.changed.notified() => {}
+                () = later => {
+                    bindings::retry(&mut self.bindings);
+                }
+            }
+            tokio::select! {
+                () = shutdown.wait() => return,
+                () = tokio::time::sleep(SETTLE) => {}
+            }
+            if !self.world.is_synced() {
+                continue;
+            }
+            let all_open = self.conduct().await;
+            retry = (!all_open).then(|| {
+                retry
+                    .filter(|at| *at > Instant::now())
+                    .unwrap_or(Instant::now() + RETRY)
+            });
+        }
+    }
+
+    /// One change. `false`: the host refused something, which may be otherwise later.
+    async fn conduct(&mut self) -> bool {
+        let addresses = match &mut self.pool {
+            None => Addresses::Shared(self.settings.address),
+            Some(pool) => {
+                let gateways = self.world.seen().gateways();
+                Addresses::Each(pool.assign(gateways).await)
+            }
+        };
+        let mut built = routes::Built::default();
+        for _ in 0..ROUNDS {
+            let settings = self.route_settings(addresses.clone());
+            built = routes::build(&self.world.seen().observed, &settings);
+            let table = Arc::new(std::mem::take(&mut built.table));
+            let doors: BTreeSet<SocketAddr> = table.doors.keys().copied().collect();
+            let guards = Guards::new();
+            if *table != *self.served {
+                let answer = self.plane.serve(Arc::clone(&table), guards).await;
+                let found = bindings::after(&self.bindings, &doors, &answer);
+                self.served = table;
+                if found == self.bindings {
+                    break;
+                }
+                self.bindings = found;
+            } else {
+                break;
+            }
+        }
+        let wanted = Wanted {
+            classes: classes::missing(&self.world.seen().observed),
+            services: Arc::new(services::wanted(
+                &self.world.seen(),
+                &built.statuses,
+                &self.bindings,
+                &self.settings,
+            )),
+        };
+        // Nobody listens any more at the end only.
+        let _ = self.told.send(Arc::new(built.statuses));
+        let _ = self.wanted.send(wanted);
+        !(self.bindings.values()).any(|it| matches!(it, routes::settings::Binding::Failed(_)))
+    }
+
+    fn route_settings(&self, addresses: Addresses) -> routes::Settings {
+        routes::Settings {
+            controllers: classes::CONTROLLERS.iter().map(|&name| name.to_owned()).collect(),
+            classes: classes::known(),
+            addresses,
+            bindings: self.bindings.clone(),
+            router: Router {
+                name: "default".to_owned(),
+                address: self.settings.address,
+                http: self.settings.http,
+                https: self.settings.https,
+                domain: self.settings.domain.clone(),
+                certificate: None,
+                wildcards: false,
+            },
+            ..routes::Settings::default()
+        }
+    }
+}
