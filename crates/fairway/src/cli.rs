@@ -4,6 +4,7 @@ pub(crate) mod app;
 pub(crate) mod appset;
 pub(crate) mod audit;
 pub(crate) mod backup;
+pub(crate) mod gateway;
 pub(crate) mod gitops;
 pub(crate) mod image;
 pub(crate) mod keys;
@@ -24,6 +25,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use audit::AuditFlags;
+use gateway::GatewayFlags;
 use machines::MachineFlags;
 use oidc::OidcFlags;
 
@@ -147,6 +149,9 @@ pub(crate) struct Up {
     /// Machines.
     #[command(flatten)]
     pub machines: MachineFlags,
+    /// Gateways.
+    #[command(flatten)]
+    pub gateway: GatewayFlags,
     /// OIDC issuers.
     #[command(flatten)]
     pub oidc: OidcFlags,

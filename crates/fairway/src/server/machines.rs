@@ -40,7 +40,7 @@ pub(crate) struct Common {
 }
 
 /// Starts them; the task ends when `shutdown` has been given and everything under way is finished. Guests run on: the next start finds
-/// them.
+/// them. Others reach them through what is returned.
 pub(super) fn start(
     kernel: &Arc<Kernel>,
     data: &DataDir,
@@ -48,7 +48,7 @@ pub(super) fn start(
     (clients, metrics): (ClientFactory, Arc<Metrics>),
     (served, uploads): (Served, Option<Uploads>),
     shutdown: Shutdown,
-) -> JoinHandle<()> {
+) -> (JoinHandle<()>, Reachable) {
     let common = Common {
         clients,
         served,
@@ -61,6 +61,10 @@ pub(super) fn start(
         ),
     };
     let cluster = cluster(common.clone());
+    let mut reachable = Reachable {
+        networks: vec![common.settings.machines, common.settings.services],
+        fabric: None,
+    };
     let host = match &config.machines {
         Some(config) => {
             if let Some(Err(problem)) = uploads.as_ref().map(|uploads| kernel.serve_api(uploads)) {
@@ -70,6 +74,7 @@ pub(super) fn start(
             let here: Arc<dyn Guests> = Arc::new(host.node.clone());
             let here = (config.node.clone(), here);
             serve(kernel, &common.clients, Some(here), host.wiring.fabric());
+            reachable.fabric = Some(host.wiring.fabric());
             // Set once: there is one host in a process.
             let node = host.node.clone();
             let _ = kernel.asked_metrics.set(Box::new(move || {
@@ -88,9 +93,16 @@ pub(super) fn start(
             futures::future::ready(()).boxed()
         }
     };
-    tokio::spawn(async move {
+    let running = tokio::spawn(async move {
         tokio::join!(cluster, host);
-    })
+    });
+    (running, reachable)
+}
+
+/// Which addresses are machines' and Services', and the way to them, if machines run here.
+pub(super) struct Reachable {
+    pub(super) networks: Vec<Cidr>,
+    pub(super) fabric: Option<Arc<dyn Fabric>>,
 }
 
 /// The networks: those of the API server, and addresses of this host.

@@ -1,0 +1,26 @@
+//! Flags of what publishes services.
+
+use std::net::{IpAddr, SocketAddr};
+
+use clap::Args;
+
+/// Whether Gateways are served here, and where.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct GatewayFlags {
+    /// Serve no Gateways and Routes here. Their objects are kept all the same.
+    #[arg(long, env = "FAIRWAY_NO_GATEWAY")]
+    pub no_gateway: bool,
+    /// Address at which Gateways without an address of their own and Routes are served [default: 127.0.0.1].
+    #[arg(long, value_name = "ADDR", env = "FAIRWAY_GATEWAY_ADDRESS")]
+    pub gateway_address: Option<IpAddr>,
+    /// Network out of which every Gateway gets an address of its own, such as 192.0.2.0/27; this host must have the addresses
+    /// [default: none, Gateways share --gateway-address].
+    #[arg(long, value_name = "NET", env = "FAIRWAY_GATEWAY_POOL")]
+    pub gateway_pool: Option<String>,
+    /// What host names of Routes end with that name none themselves [default: apps.fairway.localhost].
+    #[arg(long, value_name = "NAME", env = "FAIRWAY_GATEWAY_DOMAIN")]
+    pub gateway_domain: Option<String>,
+    /// Address of the name server for published host names, while there are any [default: 127.0.0.1:10053].
+    #[arg(long, value_name = "ADDR:PORT", env = "FAIRWAY_DNS_LISTEN")]
+    pub dns_listen: Option<SocketAddr>,
+}

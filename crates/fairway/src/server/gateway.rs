@@ -1,0 +1,219 @@
+//! What publishes services, wired to the API of this process and to its network: the controllers of gateways, and the proxy
+//! that serves what they decide.
+//!
+//! The proxy starts with the first Gateway or Route. Before that there is neither a thread nor a socket of it.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fairway_controller::{ClientFactory, Metrics, Shutdown};
+use fairway_fabric::{Connection, Destination, DialError, Fabric, PlainTcp, Talk};
+use fairway_gateway_engine::{Acknowledged, DataPlane, Guards, NotBound, Options, Protection};
+use fairway_gateway_proxy as proxy;
+use fairway_gateway_proxy::Proxy;
+use fairway_gateway_routes::table::Table;
+use fairway_kernel_apiserver::Kernel;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tokio::task::JoinHandle;
+use tracing::{error, warn};
+
+use super::machines::Reachable;
+use crate::config::gateway::GatewayConfig;
+
+/// How long requests under way may take when the process ends.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Starts them; the task ends when `shutdown` has been given and requests under way are finished.
+pub(super) fn start(
+    kernel: &Arc<Kernel>,
+    config: &GatewayConfig,
+    (clients, metrics): (ClientFactory, Arc<Metrics>),
+    reachable: Reachable,
+    shutdown: Shutdown,
+) -> JoinHandle<()> {
+    let plane = Arc::new(Plane {
+        fabric: Arc::new(Backends::new(reachable)),
+        proxy: Mutex::default(),
+    });
+    let shown = Arc::clone(&plane);
+    kernel
+        .more_metrics
+        .add(move || shown.running().map(|proxy| proxy.metrics()).unwrap_or_default());
+    let options = Options {
+        clients,
+        plane: Arc::clone(&plane) as Arc<dyn DataPlane>,
+        settings: config.settings.clone(),
+    };
+    tokio::spawn(async move {
+        fairway_gateway_engine::run(options, metrics, shutdown).await;
+        plane.end().await;
+    })
+}
+
+/// The proxy, once there is something to serve.
+struct Plane {
+    fabric: Arc<dyn Fabric>,
+    proxy: Mutex<Option<Arc<Proxy>>>,
+}
+
+impl Plane {
+    fn running(&self) -> Option<Arc<Proxy>> {
+        self.proxy.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn started(&self) -> Result<Arc<Proxy>, proxy::StartError> {
+        let mut running = self.proxy.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(proxy) = &*running {
+            return Ok(Arc::clone(proxy));
+        }
+        let started = Proxy::start(proxy::Options::default(), Arc::clone(&self.fabric))?;
+        Ok(Arc::clone(running.insert(Arc::new(started))))
+    }
+
+    async fn end(&self) {
+        let running = self.proxy.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Nobody else holds it when the controllers have ended, but for a look at its figures.
+        if let Some(proxy) = running.and_then(Arc::into_inner) {
+            proxy.shutdown(DRAIN).await;
+        }
+    }
+
+    fn apply(&self, table: Arc<Table>, guards: Guards) -> Acknowledged {
+        if table.doors.is_empty() && self.running().is_none() {
+            return Acknowledged::default();
+        }
+        let proxy = match self.started() {
+            Ok(proxy) => proxy,
+            Err(problem) => {
+                error!(%problem, "Gateways cannot be served");
+                let closed = table.doors.keys().map(|door| (*door, not_bound(problem.to_string())));
+                return Acknowledged {
+                    closed: closed.collect(),
+                };
+            }
+        };
+        let mut asked = proxy::Guards::default();
+        for (rule, protection) in guards {
+            match protection {
+                Protection::Guarded(guard) => asked.insert(rule, guard),
+                Protection::Missing(why) => asked.insert_missing(rule, why),
+            }
+        }
+        let applied = proxy.serve(table, &asked);
+        for problem in &applied.problems {
+            warn!(%problem, "a part of what Gateways ask for cannot be served");
+        }
+        let closed: BTreeMap<SocketAddr, NotBound> = (applied.doors.into_iter())
+            .filter_map(|(door, outcome)| {
+                let why = outcome.err()?;
+                let needs_privilege = needs_privilege(door);
+                Some((door, NotBound { needs_privilege, why }))
+            })
+            .collect();
+        Acknowledged { closed }
+    }
+}
+
+impl DataPlane for Plane {
+    fn serve(&self, table: Arc<Table>, guards: Guards) -> BoxFuture<'_, Acknowledged> {
+        futures::future::ready(self.apply(table, guards)).boxed()
+    }
+}
+
+fn not_bound(why: String) -> NotBound {
+    NotBound {
+        needs_privilege: false,
+        why,
+    }
+}
+
+/// Whether this process may not have a port, whoever else has it.
+fn needs_privilege(door: SocketAddr) -> bool {
+    TcpListener::bind(door).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
+}
+
+/// The way to backends: machines and Services through the switch, everything else by the host's own network.
+struct Backends {
+    reachable: Reachable,
+    plain: PlainTcp,
+}
+
+impl Backends {
+    fn new(reachable: Reachable) -> Self {
+        Self {
+            reachable,
+            plain: PlainTcp::default(),
+        }
+    }
+
+    /// Which way leads to a destination; the API lets nobody write endpoints of these sorts, and nothing here depends on that.
+    fn way(&self, to: &Destination) -> Result<&dyn Fabric, DialError> {
+        let is_own = match to.address {
+            IpAddr::V4(address) => self.reachable.networks.iter().any(|net| net.contains(address)),
+            IpAddr::V6(_) => false,
+        };
+        let unreachable = |why: &str| DialError::Unreachable {
+            to: to.clone(),
+            why: why.to_owned(),
+        };
+        if is_own {
+            let fabric = self.reachable.fabric.as_deref();
+            return fabric.ok_or_else(|| unreachable("no machines run in this process (--no-machines)"));
+        }
+        let is_special = match to.address {
+            IpAddr::V4(ip) => ip.is_loopback() || ip.is_link_local() || ip.is_multicast() || ip.is_unspecified(),
+            IpAddr::V6(ip) => {
+                ip.is_loopback() || ip.is_unicast_link_local() || ip.is_multicast() || ip.is_unspecified()
+            }
+        };
+        match is_special {
+            true => Err(unreachable("such an address is never a backend's")),
+            false => Ok(&self.plain),
+        }
+    }
+}
+
+impl Fabric for Backends {
+    fn dial(&self, to: Destination) -> BoxFuture<'_, Result<Box<dyn Connection>, DialError>> {
+        match self.way(&to) {
+            Ok(way) => way.dial(to),
+            Err(problem) => futures::future::ready(Err(problem)).boxed(),
+        }
+    }
+
+    fn talk(&self, to: Destination) -> BoxFuture<'_, Result<Talk, DialError>> {
+        match self.way(&to) {
+            Ok(way) => way.talk(to),
+            Err(problem) => futures::future::ready(Err(problem)).boxed(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fairway_machines_wiring::frames::address::Cidr;
+
+    use super::*;
+
+    #[test]
+    fn backends_are_reached_by_their_own_way() {
+        let backends = Backends::new(Reachable {
+            networks: vec![Cidr::of([10, 88, 0, 0].into(), 16)],
+            fabric: None,
+        });
+        for (address, is_reached, reason) in [
+            ("192.0.2.7", true, "the host's network"),
+            ("10.88.3.4", false, "no machines run here"),
+            ("127.0.0.1", false, "what listens on the host's loopback is not for tenants"),
+            ("169.254.169.254", false, "nor are keys of the cloud"),
+            ("::1", false, "the same in IPv6"),
+        ] {
+            let to = Destination::new("root", address.parse::<IpAddr>().unwrap(), 80);
+            assert_eq!(backends.way(&to).is_ok(), is_reached, "{reason}");
+        }
+    }
+}
