@@ -60,7 +60,7 @@ impl Matcher {
             matcher.entries += entries.len();
             matcher
                 .hosts
-                .insert(pattern.clone(), Host::new(pattern, entries, offset));
+                .insert(pattern.clone(), Host::new(pattern, &entries, offset));
         }
         matcher
     }
@@ -87,14 +87,14 @@ impl Matcher {
 }
 
 impl Host {
-    fn new(pattern: HostPattern, entries: Arc<Vec<Entry>>, offset: usize) -> Self {
+    fn new(pattern: HostPattern, entries: &Arc<Vec<Entry>>, offset: usize) -> Self {
         let mut host = Self {
             pattern,
             offset,
             exact: HashMap::new(),
             prefixes: Tree::default(),
             expressions: Vec::new(),
-            entries: Arc::clone(&entries),
+            entries: Arc::clone(entries),
         };
         // More entries than that do not fit into a store; if they did, those behind would not be found.
         for (entry, at) in entries.iter().zip(0..u32::MAX) {

@@ -148,12 +148,12 @@ fn read<M: IntoMatch>(object: &Value, namespace: &str) -> Result<HttpRoute, Unre
         _ => {
             return Err(Unread {
                 why: "spec.rules is not a list".to_owned(),
-                rest: Some(HttpRoute {
+                rest: Some(Box::new(HttpRoute {
                     parents,
                     hostnames,
                     rules: Vec::new(),
                     faults,
-                }),
+                })),
             });
         }
     };
