@@ -13,36 +13,25 @@ pub(crate) type Bindings = BTreeMap<SocketAddr, Binding>;
 /// Ports that need a privilege, and those that stand in for them.
 const INSTEAD: [(u16, u16); 2] = [(80, 8080), (443, 8443)];
 
-/// What is known of the doors of a table after the data plane has answered. Doors that are no longer wanted are forgotten.
-pub(crate) fn after(before: &Bindings, doors: &BTreeSet<SocketAddr>, answer: &Acknowledged) -> Bindings {
-    let mut found = Bindings::new();
-    for door in doors {
-        // A door may stand in for another one, and be asked for itself.
-        let asked = before.iter().filter_map(|(asked, binding)| match binding {
-            Binding::Port(port) if SocketAddr::new(asked.ip(), *port) == *door => Some(*asked),
-            _ => None,
-        });
-        for asked in asked.chain([*door]) {
-            if asked == *door && stands_in(before, *door) && !before.contains_key(door) {
-                continue;
-            }
-            found.insert(asked, outcome(asked, *door, answer.closed.get(door)));
-        }
-    }
-    // What failed is not among the doors of the next table, and is told until it is tried again.
-    for (asked, binding) in before {
-        if matches!(binding, Binding::Failed(_)) {
-            found.entry(*asked).or_insert_with(|| binding.clone());
-        }
-    }
-    found
-}
-
-/// Whether a door is there because another one needs a privilege.
-fn stands_in(bindings: &Bindings, door: SocketAddr) -> bool {
-    bindings.iter().any(|(asked, binding)| {
-        matches!(binding, Binding::Port(port) if SocketAddr::new(asked.ip(), *port) == door && *asked != door)
-    })
+/// What is known of each address and port that is `wanted`, after the data plane has answered about the `doors` of a table.
+/// What is no longer wanted is forgotten.
+pub(crate) fn after(
+    before: &Bindings,
+    wanted: &BTreeSet<SocketAddr>,
+    doors: &BTreeSet<SocketAddr>,
+    answer: &Acknowledged,
+) -> Bindings {
+    let known = |asked: &SocketAddr| {
+        let port = match before.get(asked) {
+            // What failed is told until it is tried again.
+            Some(failed @ Binding::Failed(_)) if !doors.contains(asked) => return failed.clone(),
+            Some(Binding::Port(port)) => *port,
+            Some(Binding::Failed(_)) | None => asked.port(),
+        };
+        let door = SocketAddr::new(asked.ip(), port);
+        outcome(*asked, door, answer.closed.get(&door))
+    };
+    wanted.iter().map(|asked| (*asked, known(asked))).collect()
 }
 
 fn outcome(asked: SocketAddr, door: SocketAddr, closed: Option<&NotBound>) -> Binding {
@@ -82,78 +71,71 @@ mod tests {
     fn what_follows_from_an_answer() {
         type Case<'c> = (
             &'c str,
-            &'c [(u16, Binding)],
+            Option<Binding>,
+            u16,
             &'c [u16],
             &'c [(u16, bool)],
-            &'c [(u16, Binding)],
+            Binding,
         );
         let failed = || Binding::Failed("no".to_owned());
+        let port = Binding::Port;
         let cases: &[Case<'_>] = &[
-            ("it listens", &[], &[80], &[], &[(80, Binding::Port(80))]),
+            ("it listens", None, 80, &[80], &[], port(80)),
             (
                 "a privilege is missing: the other port is tried",
-                &[],
+                None,
+                80,
                 &[80],
                 &[(80, true)],
-                &[(80, Binding::Port(8080))],
+                port(8080),
             ),
-            (
-                "the other port listens, and nobody asked for it itself",
-                &[(80, Binding::Port(8080))],
-                &[8080],
-                &[],
-                &[(80, Binding::Port(8080))],
-            ),
+            ("the other port listens", Some(port(8080)), 80, &[8080], &[], port(8080)),
             (
                 "the other port is taken",
-                &[(80, Binding::Port(8080))],
+                Some(port(8080)),
+                80,
                 &[8080],
                 &[(8080, false)],
-                &[(80, failed())],
+                failed(),
             ),
             (
                 "there is no other port for 81",
-                &[],
+                None,
+                81,
                 &[81],
                 &[(81, true)],
-                &[(81, failed())],
+                failed(),
             ),
             (
                 "taken by somebody else: another port would surprise",
-                &[],
+                None,
+                80,
                 &[80],
                 &[(80, false)],
-                &[(80, failed())],
+                failed(),
             ),
             (
                 "what failed is told until it is tried again",
-                &[(80, failed())],
+                Some(failed()),
+                80,
                 &[],
                 &[],
-                &[(80, failed())],
+                failed(),
             ),
-            (
-                "what is not wanted any more is forgotten",
-                &[(80, Binding::Port(80))],
-                &[],
-                &[],
-                &[],
-            ),
+            ("it was tried again", Some(failed()), 80, &[80], &[], port(80)),
         ];
-        for (reason, before, doors, closed, expected) in cases {
-            let before = before.iter().map(|(port, it)| (at(*port), it.clone())).collect();
+        for (reason, before, asked, doors, closed, expected) in cases {
+            let before: Bindings = before.iter().map(|it| (at(*asked), it.clone())).collect();
             let doors = doors.iter().map(|port| at(*port)).collect();
-            let closed = closed
-                .iter()
-                .map(|(port, privilege)| (at(*port), refused(*privilege)));
+            let closed = closed.iter().map(|(port, privilege)| (at(*port), refused(*privilege)));
             let answer = Acknowledged {
                 closed: closed.collect(),
             };
-            let expected: Bindings = expected
-                .iter()
-                .map(|(port, it)| (at(*port), it.clone()))
-                .collect();
-            assert_eq!(after(&before, &doors, &answer), expected, "{reason}");
+            let found = after(&before, &[at(*asked)].into(), &doors, &answer);
+            assert_eq!(found, [(at(*asked), expected.clone())].into(), "{reason}");
         }
+        let before = [(at(80), Binding::Port(80))].into();
+        let found = after(&before, &BTreeSet::new(), &BTreeSet::new(), &Acknowledged::default());
+        assert!(found.is_empty(), "what is not wanted any more is forgotten");
     }
 }

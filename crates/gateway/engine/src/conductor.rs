@@ -115,7 +115,7 @@ impl Conductor {
             let guards = Guards::new();
             if *table != *self.served {
                 let answer = self.plane.serve(Arc::clone(&table), guards).await;
-                let found = bindings::after(&self.bindings, &doors, &answer);
+                let found = bindings::after(&self.bindings, &built.wanted, &doors, &answer);
                 self.served = table;
                 if found == self.bindings {
                     break;
