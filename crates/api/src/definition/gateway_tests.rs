@@ -1,7 +1,7 @@
 //! The definitions of what publishes services: valid, and with the rules that upstream's have.
 
 use fairway_kernel_schema::crd;
-use fairway_kernel_schema::structural::Structural;
+use fairway_kernel_schema::structural::{Budget, Structural};
 
 use super::*;
 use crate::Kind;
@@ -76,6 +76,35 @@ fn names_are_those_of_the_definitions() {
             (group, version, plural)
         );
     }
+}
+
+#[test]
+fn rules_see_through_what_is_written_once() {
+    let structural = Structural::load_shared(&of("HTTPRoute").schema()).unwrap();
+    let verdict = |rule: Value| -> Vec<String> {
+        let mut object = json!({
+            "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "a"},
+            "spec": {"parentRefs": [{"name": "g"}], "rules": [rule]},
+        });
+        structural.default(&mut object);
+        let errors = structural.validate(&object, None, &mut Budget::default());
+        errors.iter().map(ToString::to_string).collect()
+    };
+    let backend = json!({"name": "b", "port": 80});
+    let redirect = json!({"type": "RequestRedirect", "requestRedirect": {"statusCode": 302}});
+    assert_eq!(verdict(json!({"backendRefs": [backend]})), [""; 0]);
+    assert_eq!(verdict(json!({"filters": [redirect]})), [""; 0]);
+    let both = verdict(json!({"backendRefs": [backend], "filters": [redirect]}));
+    assert!(
+        both.len() == 1
+            && both[0].contains("RequestRedirect filter must not be used together with backendRefs"),
+        "{both:?}"
+    );
+    let no_port = verdict(json!({"backendRefs": [{"name": "b"}]}));
+    assert!(
+        no_port.len() == 1 && no_port[0].contains("Must have port for Service reference"),
+        "{no_port:?}"
+    );
 }
 
 #[test]

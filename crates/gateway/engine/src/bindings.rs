@@ -89,7 +89,14 @@ mod tests {
                 &[(80, true)],
                 port(8080),
             ),
-            ("the other port listens", Some(port(8080)), 80, &[8080], &[], port(8080)),
+            (
+                "the other port listens",
+                Some(port(8080)),
+                80,
+                &[8080],
+                &[],
+                port(8080),
+            ),
             (
                 "the other port is taken",
                 Some(port(8080)),
@@ -127,7 +134,9 @@ mod tests {
         for (reason, before, asked, doors, closed, expected) in cases {
             let before: Bindings = before.iter().map(|it| (at(*asked), it.clone())).collect();
             let doors = doors.iter().map(|port| at(*port)).collect();
-            let closed = closed.iter().map(|(port, privilege)| (at(*port), refused(*privilege)));
+            let closed = closed
+                .iter()
+                .map(|(port, privilege)| (at(*port), refused(*privilege)));
             let answer = Acknowledged {
                 closed: closed.collect(),
             };
@@ -135,7 +144,12 @@ mod tests {
             assert_eq!(found, [(at(*asked), expected.clone())].into(), "{reason}");
         }
         let before = [(at(80), Binding::Port(80))].into();
-        let found = after(&before, &BTreeSet::new(), &BTreeSet::new(), &Acknowledged::default());
+        let found = after(
+            &before,
+            &BTreeSet::new(),
+            &BTreeSet::new(),
+            &Acknowledged::default(),
+        );
         assert!(found.is_empty(), "what is not wanted any more is forgotten");
     }
 }

@@ -12,10 +12,7 @@ use serde_json::{Value, json};
 /// Names, and what people are told about them.
 const CLASSES: [(&str, &str); 2] = [
     ("fairway", "Served by Fairway's own data plane."),
-    (
-        "istio",
-        "Served by Fairway's own data plane, for manifests that name Istio's class.",
-    ),
+    ("istio", "Served by Fairway, for manifests that name this class."),
 ];
 
 /// Controllers' names that are served here. Classes with a name of Istio's or OpenShift's come with manifests that were written
@@ -72,6 +69,13 @@ mod tests {
     use fairway_gateway_routes::observed::Kind;
 
     use super::*;
+
+    #[test]
+    fn what_is_said_fits() {
+        for (class, words) in CLASSES {
+            assert!(words.len() <= 64, "{class}: upstream's limit");
+        }
+    }
 
     #[test]
     fn classes_are_made_where_they_are_named() {

@@ -125,14 +125,13 @@ impl Conductor {
                 break;
             }
         }
-        let wanted = Wanted {
-            classes: classes::missing(&self.world.seen().observed),
-            services: Arc::new(services::wanted(
-                &self.world.seen(),
-                &built.statuses,
-                &self.bindings,
-                &self.settings,
-            )),
+        let wanted = {
+            let seen = self.world.seen();
+            let services = services::wanted(&seen, &built.statuses, &self.bindings, &self.settings);
+            Wanted {
+                classes: classes::missing(&seen.observed),
+                services: Arc::new(services),
+            }
         };
         // Nobody listens any more at the end only.
         let _ = self.told.send(Arc::new(built.statuses));
