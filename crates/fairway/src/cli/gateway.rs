@@ -20,6 +20,9 @@ pub(crate) struct GatewayFlags {
     /// What host names of Routes end with that name none themselves [default: apps.fairway.localhost].
     #[arg(long, value_name = "NAME", env = "FAIRWAY_GATEWAY_DOMAIN")]
     pub gateway_domain: Option<String>,
+    /// Hosts that policies may call for keys, metadata and the like, as for --webhook-allowed-hosts [default: external].
+    #[arg(long, value_name = "HOSTS", env = "FAIRWAY_GATEWAY_ALLOWED_HOSTS")]
+    pub gateway_allowed_hosts: Option<String>,
     /// Address of the name server for published host names, while there are any [default: 127.0.0.1:10053].
     #[arg(long, value_name = "ADDR:PORT", env = "FAIRWAY_DNS_LISTEN")]
     pub dns_listen: Option<SocketAddr>,

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, bail};
 use fairway_gateway_engine::Settings;
+use fairway_outbound::AllowedHosts;
 use serde::Deserialize;
 
 use crate::cli::gateway::GatewayFlags;
@@ -22,14 +23,17 @@ pub(crate) struct GatewayFile {
     pool: Option<String>,
     domain: Option<String>,
     dns_listen: Option<SocketAddr>,
+    allowed_hosts: Option<String>,
 }
 
 /// How services are published here.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct GatewayConfig {
     pub settings: Settings,
     /// Where published names are answered.
     pub dns: SocketAddr,
+    /// Where policies may ask for keys, metadata and the like.
+    pub allowed_hosts: AllowedHosts,
 }
 
 impl GatewayConfig {
@@ -48,8 +52,13 @@ impl GatewayConfig {
         if let Some(name) = flags.gateway_domain.clone().or(file.domain) {
             settings.domain = domain(&name)?;
         }
+        let hosts = flags.gateway_allowed_hosts.clone().or(file.allowed_hosts);
+        let allowed_hosts = AllowedHosts::parse(hosts.as_deref().unwrap_or_default())
+            .map_err(anyhow::Error::msg)
+            .context("the allowed hosts of policies are wrong")?;
         Ok(Some(Self {
             settings,
+            allowed_hosts,
             dns: flags.dns_listen.or(file.dns_listen).unwrap_or(DNS),
         }))
     }
@@ -71,7 +80,9 @@ fn network(text: &str) -> anyhow::Result<(Ipv4Addr, u8)> {
 fn domain(name: &str) -> anyhow::Result<String> {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
-            && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+            && label
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
@@ -130,6 +141,6 @@ mod tests {
             no_gateway: true,
             ..flags
         };
-        assert_eq!(GatewayConfig::merge(file, &off).unwrap(), None);
+        assert!(GatewayConfig::merge(file, &off).unwrap().is_none());
     }
 }

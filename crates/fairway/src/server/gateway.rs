@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use fairway_controller::{ClientFactory, Metrics, Shutdown};
 use fairway_fabric::{Connection, Destination, DialError, Fabric, PlainTcp, Talk};
-use fairway_gateway_engine::{Acknowledged, DataPlane, Guards, NotBound, Options, Protection};
+use fairway_gateway_engine::{Acknowledged, DataPlane, Guards, NotBound, Options, Probe, Protection};
 use fairway_gateway_proxy as proxy;
 use fairway_gateway_proxy::Proxy;
-use fairway_gateway_routes::table::Table;
+use fairway_gateway_routes::table::{ListenerKey, RuleKey, Table};
 use fairway_kernel_apiserver::Kernel;
+use fairway_outbound::Outbound;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::task::JoinHandle;
@@ -46,6 +47,7 @@ pub(super) fn start(
     let options = Options {
         clients,
         plane: Arc::clone(&plane) as Arc<dyn DataPlane>,
+        outbound: Arc::new(Outbound::new(config.allowed_hosts.clone())),
         settings: config.settings.clone(),
     };
     tokio::spawn(async move {
@@ -90,7 +92,10 @@ impl Plane {
             Ok(proxy) => proxy,
             Err(problem) => {
                 error!(%problem, "Gateways cannot be served");
-                let closed = table.doors.keys().map(|door| (*door, not_bound(problem.to_string())));
+                let closed = table
+                    .doors
+                    .keys()
+                    .map(|door| (*door, not_bound(problem.to_string())));
                 return Acknowledged {
                     closed: closed.collect(),
                 };
@@ -121,6 +126,27 @@ impl Plane {
 impl DataPlane for Plane {
     fn serve(&self, table: Arc<Table>, guards: Guards) -> BoxFuture<'_, Acknowledged> {
         futures::future::ready(self.apply(table, guards)).boxed()
+    }
+
+    fn probe<'p>(
+        &'p self,
+        listener: &'p ListenerKey,
+        request: Probe,
+    ) -> BoxFuture<'p, Option<(RuleKey, bool)>> {
+        async move {
+            let request = proxy::ProbeRequest {
+                method: request.method,
+                uri: request.uri,
+                headers: request.headers,
+                client: None,
+            };
+            match self.running()?.probe(listener, &request).await {
+                proxy::Probe::Denied { rule, .. } => Some((rule, true)),
+                proxy::Probe::Allowed { rule, .. } => Some((rule, false)),
+                proxy::Probe::NoListener | proxy::Probe::Malformed(_) | proxy::Probe::NoRoute => None,
+            }
+        }
+        .boxed()
     }
 }
 
@@ -165,7 +191,9 @@ impl Backends {
             return fabric.ok_or_else(|| unreachable("no machines run in this process (--no-machines)"));
         }
         let is_special = match to.address {
-            IpAddr::V4(ip) => ip.is_loopback() || ip.is_link_local() || ip.is_multicast() || ip.is_unspecified(),
+            IpAddr::V4(ip) => {
+                ip.is_loopback() || ip.is_link_local() || ip.is_multicast() || ip.is_unspecified()
+            }
             IpAddr::V6(ip) => {
                 ip.is_loopback() || ip.is_unicast_link_local() || ip.is_multicast() || ip.is_unspecified()
             }
@@ -208,7 +236,11 @@ mod tests {
         for (address, is_reached, reason) in [
             ("192.0.2.7", true, "the host's network"),
             ("10.88.3.4", false, "no machines run here"),
-            ("127.0.0.1", false, "what listens on the host's loopback is not for tenants"),
+            (
+                "127.0.0.1",
+                false,
+                "what listens on the host's loopback is not for tenants",
+            ),
             ("169.254.169.254", false, "nor are keys of the cloud"),
             ("::1", false, "the same in IPv6"),
         ] {

@@ -1,7 +1,7 @@
 //! The conductor: whenever something has changed, builds what is to be served, hands it to the data plane, and tells what
 //! became of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use fairway_controller::Shutdown;
 use fairway_gateway_routes as routes;
 use fairway_gateway_routes::settings::{Addresses, Router};
-use fairway_gateway_routes::table::Table;
+use fairway_gateway_routes::table::{RuleKey, Table};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -17,10 +17,12 @@ use crate::addresses::Pool;
 use crate::bindings::{self, Bindings};
 use crate::classes;
 use crate::keeper::Wanted;
-use crate::plane::{DataPlane, Guards};
+use crate::plane::DataPlane;
+use crate::policies::decide::{self, Decision, Way};
+use crate::policies::{Enforcer, Held, told};
 use crate::services;
 use crate::settings::Settings;
-use crate::statuses::Told;
+use crate::statuses::{PoliciesTold, Told};
 use crate::world::World;
 
 /// A burst of changes is one table.
@@ -35,11 +37,19 @@ pub(crate) struct Conductor {
     plane: Arc<dyn DataPlane>,
     settings: Settings,
     pool: Option<Pool>,
-    told: watch::Sender<Told>,
-    wanted: watch::Sender<Wanted>,
+    held: Arc<Held>,
+    enforcer: Enforcer,
+    told: Outlets,
     bindings: Bindings,
     /// What the data plane serves.
     served: Arc<Table>,
+}
+
+/// Who carries on what the conductor has found.
+pub(crate) struct Outlets {
+    pub(crate) statuses: watch::Sender<Told>,
+    pub(crate) policies: watch::Sender<PoliciesTold>,
+    pub(crate) wanted: watch::Sender<Wanted>,
 }
 
 impl Conductor {
@@ -48,16 +58,17 @@ impl Conductor {
         plane: Arc<dyn DataPlane>,
         settings: Settings,
         pool: Option<Pool>,
-        told: watch::Sender<Told>,
-        wanted: watch::Sender<Wanted>,
+        (held, enforcer): (Arc<Held>, Enforcer),
+        told: Outlets,
     ) -> Self {
         Self {
             world,
             plane,
             settings,
             pool,
+            held,
+            enforcer,
             told,
-            wanted,
             bindings: Bindings::new(),
             served: Arc::default(),
         }
@@ -85,7 +96,7 @@ impl Conductor {
                 () = shutdown.wait() => return,
                 () = tokio::time::sleep(SETTLE) => {}
             }
-            if !self.world.is_synced() {
+            if !self.world.is_synced() || !self.held.is_synced() {
                 continue;
             }
             let all_open = self.conduct().await;
@@ -106,24 +117,28 @@ impl Conductor {
                 Addresses::Each(pool.assign(gateways).await)
             }
         };
+        self.enforcer.take_secrets(&self.held);
         let mut built = routes::Built::default();
+        let mut decision = Decision::default();
+        let mut ways = BTreeMap::new();
         for _ in 0..ROUNDS {
             let settings = self.route_settings(addresses.clone());
             built = routes::build(&self.world.seen().observed, &settings);
             let table = Arc::new(std::mem::take(&mut built.table));
-            let doors: BTreeSet<SocketAddr> = table.doors.keys().copied().collect();
-            let guards = Guards::new();
-            if *table != *self.served {
-                let answer = self.plane.serve(Arc::clone(&table), guards).await;
-                let found = bindings::after(&self.bindings, &built.wanted, &doors, &answer);
-                self.served = table;
-                if found == self.bindings {
-                    break;
-                }
-                self.bindings = found;
-            } else {
+            ways = decide::ways(&table);
+            decision = self.decide(&ways);
+            let guards_changed = self.enforcer.take(&mut decision);
+            if *table == *self.served && !guards_changed {
                 break;
             }
+            let doors: BTreeSet<SocketAddr> = table.doors.keys().copied().collect();
+            let answer = self.plane.serve(Arc::clone(&table), self.enforcer.guards()).await;
+            let found = bindings::after(&self.bindings, &built.wanted, &doors, &answer);
+            self.served = table;
+            if found == self.bindings {
+                break;
+            }
+            self.bindings = found;
         }
         let wanted = {
             let seen = self.world.seen();
@@ -134,9 +149,23 @@ impl Conductor {
             }
         };
         // Nobody listens any more at the end only.
-        let _ = self.told.send(Arc::new(built.statuses));
-        let _ = self.wanted.send(wanted);
+        let _ = self.told.statuses.send(Arc::new(built.statuses));
+        let _ = self.told.wanted.send(wanted);
+        // Last: routes must not wait for probes.
+        let mut conditions = told::conditions_of(&*self.plane, &decision, &self.enforcer, &ways).await;
+        let of_plans = told::of_plans(&self.held.seen(), &conditions);
+        conditions.extend(of_plans);
+        let _ = self.told.policies.send(Arc::new(conditions));
         !(self.bindings.values()).any(|it| matches!(it, routes::settings::Binding::Failed(_)))
+    }
+
+    fn decide(&self, ways: &BTreeMap<RuleKey, Way>) -> Decision {
+        let held = self.held.seen();
+        let policies: Vec<_> = held.policies.values().map(|one| &one.policy).collect();
+        match policies.is_empty() {
+            true => Decision::default(),
+            false => decide::decide(&policies, &self.world.seen().observed, ways),
+        }
     }
 
     fn route_settings(&self, addresses: Addresses) -> routes::Settings {

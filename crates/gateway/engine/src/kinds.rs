@@ -2,6 +2,7 @@
 
 use fairway_api::{Kind, gateway};
 use fairway_controller::ObjectKey;
+use fairway_gateway_policy::object::Kind as Policy;
 use fairway_gateway_routes::observed::Kind as Seen;
 use kube::core::ApiResource;
 
@@ -15,6 +16,13 @@ const fn core(kind: &'static str, plural: &'static str) -> Kind {
 }
 
 pub(crate) const SERVICE: Kind = core("Service", "services");
+/// Not served here.
+const TOKEN_RATE_LIMIT_POLICY: Kind = Kind {
+    group: gateway::KUADRANT_GROUP,
+    version: "v1alpha1",
+    kind: "TokenRateLimitPolicy",
+    plural: "tokenratelimitpolicies",
+};
 pub(crate) const ENDPOINT_SLICE: Kind = Kind {
     group: "discovery.k8s.io",
     version: "v1",
@@ -45,6 +53,18 @@ pub(crate) fn served(kind: Seen) -> Kind {
         Seen::Secret => core("Secret", "secrets"),
         Seen::ConfigMap => core("ConfigMap", "configmaps"),
         Seen::Namespace => core("Namespace", "namespaces"),
+    }
+}
+
+/// Which kind of the API a policy's kind is.
+pub(crate) fn policy(kind: Policy) -> Kind {
+    match kind {
+        Policy::AuthPolicy => gateway::AUTH_POLICY,
+        Policy::RateLimitPolicy => gateway::RATE_LIMIT_POLICY,
+        Policy::TokenRateLimitPolicy => TOKEN_RATE_LIMIT_POLICY,
+        Policy::TlsPolicy => gateway::TLS_POLICY,
+        Policy::DnsPolicy => gateway::DNS_POLICY,
+        Policy::PlanPolicy => gateway::PLAN_POLICY,
     }
 }
 

@@ -20,6 +20,7 @@ mod keeper;
 mod kinds;
 mod observe;
 mod plane;
+mod policies;
 mod services;
 mod settings;
 mod statuses;
@@ -30,10 +31,13 @@ use std::sync::Arc;
 use fairway_controller::{Manager, Metrics, Shutdown};
 
 use addresses::Pool;
-use conductor::Conductor;
+use conductor::{Conductor, Outlets};
+use policies::{Enforcer, Held};
+use tokio::sync::watch;
 use world::World;
 
-pub use plane::{Acknowledged, DataPlane, Guards, NotBound, Protection};
+pub use plane::{Acknowledged, DataPlane, Guards, NotBound, Probe, Protection};
+pub use policies::USER as POLICIES_USER;
 pub use settings::{Options, Settings};
 
 /// Who serves Gateways and routes, in the API.
@@ -42,28 +46,51 @@ pub const USER: &str = "system:serviceaccount:kube-system:fairway-gateway-routes
 /// Serves until the end.
 pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
     let mut manager = Manager::new(options.clients.clone(), metrics, shutdown);
-    let clients = manager.clients(USER);
+    let (clients, of_policies) = (manager.clients(USER), manager.clients(policies::USER));
     let world = Arc::new(World::new(clients.reach()));
+    let held = Arc::new(Held::new());
     observe::start(&mut manager, &clients, &world);
-    let (told, statuses) = tokio::sync::watch::channel(statuses::Told::default());
-    let (wanted, kept) = tokio::sync::watch::channel(keeper::Wanted::default());
+    policies::start(&mut manager, &of_policies, &world, &held);
+    let (statuses, statuses_told) = watch::channel(statuses::Told::default());
+    let (of_each, policies_told) = watch::channel(statuses::PoliciesTold::default());
+    let (wanted, kept) = watch::channel(keeper::Wanted::default());
+    let ending = manager.shutdown();
     manager.spawn(statuses::write(
         clients.clone(),
         Arc::clone(&world),
-        statuses,
-        manager.shutdown(),
+        statuses_told,
+        ending.clone(),
+    ));
+    manager.spawn(statuses::write_policies(
+        of_policies.clone(),
+        Arc::clone(&held),
+        policies_told,
+        ending.clone(),
     ));
     manager.spawn(keeper::keep(
         clients.clone(),
         Arc::clone(&world),
         kept,
-        manager.shutdown(),
+        ending.clone(),
     ));
     let pool = options
         .settings
         .pool
         .map(|range| Pool::new(clients.clone(), range));
-    let conductor = Conductor::new(world, options.plane, options.settings, pool, told, wanted);
-    manager.spawn(conductor.run(manager.shutdown()));
+    let enforcer = Enforcer::new(of_policies, options.outbound);
+    let outlets = Outlets {
+        statuses,
+        policies: of_each,
+        wanted,
+    };
+    let conductor = Conductor::new(
+        world,
+        options.plane,
+        options.settings,
+        pool,
+        (held, enforcer),
+        outlets,
+    );
+    manager.spawn(conductor.run(ending));
     manager.run().await;
 }

@@ -6,13 +6,31 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use fairway_gateway_guard::Guard;
-use fairway_gateway_routes::table::{RuleKey, Table};
+use fairway_gateway_routes::table::{ListenerKey, RuleKey, Table};
 use futures::future::BoxFuture;
+use http::{HeaderMap, Method, Uri};
 
 /// Moves bytes as a table says.
 pub trait DataPlane: Send + Sync + 'static {
     /// Serves this from now on. The answer comes when no new request is served by an earlier table.
     fn serve(&self, table: Arc<Table>, guards: Guards) -> BoxFuture<'_, Acknowledged>;
+
+    /// What would become of a request at a listener: the rule that it belongs to, and whether its policies refuse it. Nothing
+    /// is forwarded, and nothing counted. Nothing: it belongs to no rule.
+    fn probe<'p>(
+        &'p self,
+        listener: &'p ListenerKey,
+        request: Probe,
+    ) -> BoxFuture<'p, Option<(RuleKey, bool)>>;
+}
+
+/// A request that is not sent.
+#[derive(Debug, Clone)]
+pub struct Probe {
+    pub method: Method,
+    /// With scheme and host.
+    pub uri: Uri,
+    pub headers: HeaderMap,
 }
 
 /// What became of a table.

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use fairway_controller::ClientFactory;
+use fairway_outbound::Outbound;
 
 use crate::DataPlane;
 
@@ -13,6 +14,8 @@ pub struct Options {
     pub clients: ClientFactory,
     /// Who serves.
     pub plane: Arc<dyn DataPlane>,
+    /// How policies reach key servers and the like, whose addresses tenants name.
+    pub outbound: Arc<Outbound>,
     pub settings: Settings,
 }
 

@@ -1,11 +1,13 @@
 //! Writes what is said of objects, where it is not what they say already.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_controller::commit::difference;
 use fairway_controller::{Clients, Failure, ObjectKey, Requests, Shutdown, WorkspaceId};
+use fairway_gateway_policy::object::PolicyKey;
+use fairway_gateway_policy::status::Condition;
 use fairway_gateway_routes::status::Status;
 use futures::StreamExt as _;
 use jiff::{Timestamp, Unit};
@@ -14,7 +16,8 @@ use tokio::sync::watch;
 use tracing::{debug, warn};
 
 use crate::classes::CONTROLLERS;
-use crate::kinds::{path, served};
+use crate::kinds::{path, policy, served};
+use crate::policies::{self, Held};
 use crate::world::{Current, World};
 
 /// In whose name fields are written.
@@ -32,12 +35,61 @@ const RETRY: [Duration; 4] = [
 /// What the latest table means for objects.
 pub(crate) type Told = Arc<Vec<Status>>;
 
-/// Writes until the end.
+/// What the latest guards mean for policies.
+pub(crate) type PoliciesTold = Arc<BTreeMap<PolicyKey, Vec<Condition>>>;
+
+/// A patch, the path that it goes to, and whose it is.
+type Write = (String, ObjectKey, Value);
+
+/// Writes statuses of Gateways and routes until the end.
 pub(crate) async fn write(
     clients: Clients,
     world: Arc<World>,
-    mut told: watch::Receiver<Told>,
+    told: watch::Receiver<Told>,
+    shutdown: Shutdown,
+) {
+    let patches = move |statuses: &Told, now: &str| {
+        let seen = world.seen();
+        let patches = statuses.iter().filter_map(|status| {
+            let key = ObjectKey::new(
+                &WorkspaceId::parse(&status.workspace).ok()?,
+                &status.name.namespace,
+                &status.name.name,
+            );
+            let current = seen.current.get(&(status.kind, key.clone()))?;
+            let patch = patch(status, current, now)?;
+            Some((path(&served(status.kind), &key), key, patch))
+        });
+        patches.collect()
+    };
+    follow(clients, told, shutdown, patches).await;
+}
+
+/// Writes statuses of policies until the end.
+pub(crate) async fn write_policies(
+    clients: Clients,
+    held: Arc<Held>,
+    told: watch::Receiver<PoliciesTold>,
+    shutdown: Shutdown,
+) {
+    let patches = move |conditions: &PoliciesTold, now: &str| {
+        let seen = held.seen();
+        let patches = conditions.iter().filter_map(|(key, conditions)| {
+            let one = seen.policies.get(key)?;
+            let patch = policies::told::patch(one, conditions, now)?;
+            Some((path(&policy(key.kind), &one.key), one.key.clone(), patch))
+        });
+        patches.collect()
+    };
+    follow(clients, told, shutdown, patches).await;
+}
+
+/// Writes what follows from the latest that was told; again, if somebody else was quicker.
+async fn follow<T: Clone>(
+    clients: Clients,
+    mut told: watch::Receiver<T>,
     mut shutdown: Shutdown,
+    patches: impl Fn(&T, &str) -> Vec<Write>,
 ) {
     let mut failures = 0;
     loop {
@@ -53,23 +105,8 @@ pub(crate) async fn write(
             changed = told.changed() => if changed.is_err() { return },
             () = later => {}
         }
-        let statuses = Arc::clone(&told.borrow_and_update());
-        let now = now();
-        let patches = {
-            let seen = world.seen();
-            let patches = statuses.iter().filter_map(|status| {
-                let key = ObjectKey::new(
-                    &WorkspaceId::parse(&status.workspace).ok()?,
-                    &status.name.namespace,
-                    &status.name.name,
-                );
-                let current = seen.current.get(&(status.kind, key.clone()))?;
-                let patch = patch(status, current, &now)?;
-                Some((format!("{}/status", path(&served(status.kind), &key)), key, patch))
-            });
-            patches.collect::<Vec<_>>()
-        };
-        let writes = patches.into_iter().map(|(path, key, patch)| {
+        let latest = told.borrow_and_update().clone();
+        let writes = patches(&latest, &now()).into_iter().map(|(path, key, patch)| {
             let requests = Requests::new(clients.of(&key.workspace));
             async move { (send(&requests, &path, &patch).await, path, key) }
         });
@@ -90,7 +127,7 @@ pub(crate) async fn write(
 }
 
 async fn send(requests: &Requests, path: &str, patch: &Value) -> Result<(), Failure> {
-    let path = format!("{path}?fieldManager={MANAGER}");
+    let path = format!("{path}/status?fieldManager={MANAGER}");
     requests.merge(&path, patch).await.map(drop)
 }
 
@@ -111,7 +148,7 @@ fn patch(status: &Status, current: &Current, now: &str) -> Option<Value> {
 }
 
 /// As conditions write it.
-fn now() -> String {
+pub(crate) fn now() -> String {
     let now = Timestamp::now();
     now.round(Unit::Second).unwrap_or(now).to_string()
 }

@@ -50,6 +50,13 @@ pub(crate) struct Current {
     print: u64,
 }
 
+impl Current {
+    /// Whether nothing but the status has changed.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.print == other.print && self.uid == other.uid
+    }
+}
+
 impl World {
     pub(crate) fn new(reach: &Reach) -> Self {
         Self {
@@ -131,7 +138,7 @@ impl Seen {
         if has_status(kind) {
             let current = current(object);
             let before = self.current.get(&id);
-            is_news = before.is_none_or(|before| before.print != current.print || before.uid != current.uid);
+            is_news = before.is_none_or(|before| !before.is_same(&current));
             self.current.insert(id.clone(), current);
         }
         if matches!(kind, Kind::Service | Kind::EndpointSlice) {
@@ -164,7 +171,7 @@ impl Seen {
 }
 
 /// Takes the status out of an object, and what changes with every write.
-fn current(object: &mut Value) -> Current {
+pub(crate) fn current(object: &mut Value) -> Current {
     let text = |pointer: &str| {
         let text = object.pointer(pointer).and_then(Value::as_str);
         text.unwrap_or_default().to_owned()

@@ -77,6 +77,12 @@ pub(super) const GATEWAY_CONTROLLER_ROLES: &[Role] = &[
         name: "system:controller:fairway-gateway-policies",
         rules: &[
             on(READ, KUADRANT, POLICIES),
+            // A PlanPolicy is a RateLimitPolicy, too.
+            on(
+                &["create", "delete", "patch"],
+                &["kuadrant.io"],
+                &["ratelimitpolicies"],
+            ),
             on(
                 PATCH,
                 KUADRANT,
