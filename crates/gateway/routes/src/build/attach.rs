@@ -162,7 +162,13 @@ type Place = (usize, usize);
 #[derive(Default)]
 pub(super) struct Hung<'a> {
     http: BTreeMap<Place, BTreeMap<HostPattern, Vec<(Rank<'a>, Entry)>>>,
-    streams: BTreeMap<Place, Vec<(&'a Meta, HostPattern, Arc<Forward>)>>,
+    streams: BTreeMap<Place, Vec<Stream<'a>>>,
+}
+
+struct Stream<'a> {
+    meta: &'a Meta,
+    host: HostPattern,
+    forward: Arc<Forward>,
 }
 
 impl<'a> Hung<'a> {
@@ -176,7 +182,10 @@ impl<'a> Hung<'a> {
     }
 
     pub(super) fn stream(&mut self, place: Place, host: HostPattern, meta: &'a Meta, forward: Arc<Forward>) {
-        self.streams.entry(place).or_default().push((meta, host, forward));
+        self.streams
+            .entry(place)
+            .or_default()
+            .push(Stream { meta, host, forward });
     }
 
     pub(super) fn onto(self, plans: &mut [Plan<'_>], settings: &Settings) {
@@ -201,11 +210,9 @@ impl<'a> Hung<'a> {
                 continue;
             };
             // Of two routes with one name the older is served.
-            streams.sort_by(|one, two| one.0.age().cmp(&two.0.age()));
-            for (_, host, forward) in streams {
-                if listener.streams.iter().all(|(known, _)| *known != host) {
-                    listener.streams.push((host, forward));
-                }
+            streams.sort_by(|one, two| one.meta.age().cmp(&two.meta.age()));
+            for Stream { host, forward, .. } in streams {
+                listener.streams.entry(host).or_insert(forward);
             }
         }
     }

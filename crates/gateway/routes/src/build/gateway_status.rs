@@ -61,7 +61,7 @@ fn open(listener: &ListenerPlan<'_>, observed: &Observed, table: &mut Table) {
                 }
             }
             Class::Tcp => {
-                let forward = listener.streams.first().map(|(_, forward)| Arc::clone(forward));
+                let forward = listener.streams.values().next().map(Arc::clone);
                 let forward = forward.unwrap_or_else(|| Arc::new(nowhere(listener)));
                 table.doors.insert(*door, Door::Tcp(forward));
             }

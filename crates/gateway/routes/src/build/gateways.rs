@@ -96,7 +96,7 @@ pub(super) struct ListenerPlan<'a> {
     pub(super) doors: Vec<SocketAddr>,
     pub(super) attached: usize,
     pub(super) http: Names<Arc<Vec<Entry>>>,
-    pub(super) streams: Vec<(HostPattern, Arc<Forward>)>,
+    pub(super) streams: BTreeMap<HostPattern, Arc<Forward>>,
 }
 
 impl ListenerPlan<'_> {
@@ -217,7 +217,7 @@ fn addresses(
                 fault = Some(Fault::new(
                     "AddressNotAssigned",
                     "no address is free for this Gateway; give it one in spec.addresses",
-                ))
+                ));
             }
         }
     }
@@ -248,7 +248,7 @@ fn addresses(
                 fault = Some(Fault::new(
                     "AddressNotUsable",
                     format!("spec.addresses: {value:?} {why}"),
-                ))
+                ));
             }
         }
     }
@@ -276,7 +276,7 @@ fn listener<'a>(scope: Scope<'a>, meta: &Meta, gateway: &'a Gateway, spec: &'a L
         doors: Vec::new(),
         attached: 0,
         http: Names::default(),
-        streams: Vec::new(),
+        streams: BTreeMap::new(),
     };
     kinds(&mut plan);
     if plan.fault.is_none() && spec.protocol == Protocol::Https {

@@ -86,7 +86,7 @@ fn plan<'a>(scope: Scope<'a>, object: &'a Object<Route>, settings: &Settings) ->
     match hostname::read(&plan.shown) {
         Ok(HostPattern::Exact(host)) if spec.wildcard => match host.split_once('.') {
             Some((_, suffix)) if settings.router.wildcards => {
-                plan.host = HostPattern::Wildcard(suffix.to_owned())
+                plan.host = HostPattern::Wildcard(suffix.to_owned());
             }
             Some(_) => plan.refused = Some(Fault::new("RouteNotAdmitted", "wildcard routes are not allowed")),
             None => plan.refused = invalid(format!("spec.host: {host:?} has no subdomain")),
@@ -96,7 +96,7 @@ fn plan<'a>(scope: Scope<'a>, object: &'a Object<Route>, settings: &Settings) ->
             plan.refused = invalid(format!(
                 "spec.host: {:?} has a wildcard; that is what wildcardPolicy is for",
                 plan.shown
-            ))
+            ));
         }
         Err(why) => plan.refused = invalid(format!("spec.host: {why}")),
     }

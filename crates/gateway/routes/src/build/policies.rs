@@ -55,7 +55,7 @@ impl Policies {
                 let about = policies.about.entry(target.to.name.clone()).or_default();
                 match about.iter().find(|(section, _)| *section == target.section) {
                     Some((_, older)) if older != name => {
-                        lost = Some(format!("{older}, which is older, has Service {}", target.to.name))
+                        lost = Some(format!("{older}, which is older, has Service {}", target.to.name));
                     }
                     _ => won = true,
                 }
@@ -173,15 +173,15 @@ fn authorities(scope: Scope<'_>, spec: &BackendTlsPolicy, judged: &mut Judged) -
         (true, Some(other)) => {
             judged.accepted = invalid(format!(
                 "validation.wellKnownCACertificates: {other:?} is not known"
-            ))
+            ));
         }
         (true, None) => {
             judged.accepted =
-                invalid("validation needs caCertificateRefs or wellKnownCACertificates".to_owned())
+                invalid("validation needs caCertificateRefs or wellKnownCACertificates".to_owned());
         }
         (false, Some(_)) => {
             judged.accepted =
-                invalid("validation has both caCertificateRefs and wellKnownCACertificates".to_owned())
+                invalid("validation has both caCertificateRefs and wellKnownCACertificates".to_owned());
         }
         (false, None) => {}
     }
