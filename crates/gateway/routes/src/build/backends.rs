@@ -74,7 +74,7 @@ impl<'a> Clusters<'a> {
         let to = &backend.to;
         if !to.is(Kind::Service) {
             let message = format!(
-                "backend {} is a {}; only Services are supported",
+                "backend {} is of kind {}; only Services are supported",
                 to.name,
                 to.full_kind()
             );

@@ -259,7 +259,7 @@ fn hang<'a>(
         listener: name.to_owned(),
     };
     let matches = matches(spec);
-    let rank = || Rank::new(&matches, route.meta, 0, 0);
+    let rank = || Rank::new(Kind::Route, &matches, route.meta, 0, 0);
     let passthrough = passes_through(spec);
     let backends = backends(route.meta, spec, clusters);
     if let Some(door) = route.https {
@@ -329,7 +329,10 @@ fn backends(meta: &Meta, spec: &Route, clusters: &mut Clusters<'_>) -> Vec<Backe
             if backend.kind != Kind::Service.name() {
                 return Err(Fault::new(
                     "",
-                    format!("{} is a {}; only Services are supported", name, backend.kind),
+                    format!(
+                        "{} is of kind {}; only Services are supported",
+                        name, backend.kind
+                    ),
                 ));
             }
             let service = clusters.service(&name)?;

@@ -45,7 +45,7 @@ impl Policies {
             for target in object.spec.iter().flat_map(|spec| &spec.targets) {
                 if !target.to.is(Kind::Service) {
                     let message = format!(
-                        "targetRefs: {} is a {}; only Services are supported",
+                        "targetRefs: {} is of kind {}; only Services are supported",
                         target.to.name,
                         target.to.full_kind()
                     );
@@ -189,7 +189,9 @@ fn authorities(scope: Scope<'_>, spec: &BackendTlsPolicy, judged: &mut Judged) -
     for to in &spec.authorities {
         match authority(scope, to) {
             Ok(text) => texts.push(text),
-            Err(fault) => judged.unresolved = Some(fault),
+            Err(fault) => {
+                judged.unresolved.get_or_insert(fault);
+            }
         }
     }
     if texts.is_empty() && judged.accepted.is_none() {
@@ -206,7 +208,7 @@ fn authorities(scope: Scope<'_>, spec: &BackendTlsPolicy, judged: &mut Judged) -
 fn authority<'a>(scope: Scope<'a>, to: &ObjectRef) -> Result<&'a str, Fault> {
     if !to.is(Kind::ConfigMap) {
         let message = format!(
-            "caCertificateRefs: {} is a {}; only ConfigMaps are supported",
+            "caCertificateRefs: {} is of kind {}; only ConfigMaps are supported",
             to.name.name,
             to.full_kind()
         );
