@@ -50,7 +50,7 @@ impl<T> Names<T> {
     }
 
     /// All that fit `host` (in lower case, without port), the most specific first.
-    pub fn candidates<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a T> {
+    pub fn candidates<'a, 'h>(&'a self, host: &'h str) -> impl Iterator<Item = &'a T> + use<'a, 'h, T> {
         let suffixes = host.match_indices('.').map(|(at, _)| &host[at + 1..]);
         self.exact
             .get(host)
