@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::gateways::{Index, ListenerPlan, Plan};
+use super::mixed::Mixed;
 use super::precedence::Rank;
 use super::{Fault, Scope};
 use crate::hostname;
@@ -156,11 +157,12 @@ fn common(listener: &HostPattern, route: &[HostPattern]) -> Vec<HostPattern> {
 }
 
 /// A listener by its Gateway's and its own place.
-type Place = (usize, usize);
+pub(super) type Place = (usize, usize);
 
 /// What hangs on listeners, until all of it is there and can be put in order.
 #[derive(Default)]
 pub(super) struct Hung<'a> {
+    pub(super) mixed: Mixed,
     http: BTreeMap<Place, BTreeMap<HostPattern, Vec<(Rank<'a>, Entry)>>>,
     streams: BTreeMap<Place, Vec<Stream<'a>>>,
 }

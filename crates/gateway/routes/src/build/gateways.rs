@@ -110,20 +110,21 @@ impl ListenerPlan<'_> {
     }
 }
 
-/// Gateways by name.
-pub(super) struct Index(HashMap<(String, Name), usize>);
+/// Gateways by workspace and name.
+pub(super) struct Index(HashMap<String, HashMap<Name, usize>>);
 
 impl Index {
     pub(super) fn of(plans: &[Plan<'_>]) -> Self {
-        let named = plans
-            .iter()
-            .enumerate()
-            .map(|(at, plan)| ((plan.workspace.to_owned(), plan.meta.name.clone()), at));
-        Self(named.collect())
+        let mut index: HashMap<String, HashMap<Name, usize>> = HashMap::new();
+        for (at, plan) in plans.iter().enumerate() {
+            let own = index.entry(plan.workspace.to_owned()).or_default();
+            own.insert(plan.meta.name.clone(), at);
+        }
+        Self(index)
     }
 
     pub(super) fn get(&self, scope: Scope<'_>, name: &Name) -> Option<usize> {
-        self.0.get(&(scope.id.to_owned(), name.clone())).copied()
+        self.0.get(scope.id)?.get(name).copied()
     }
 }
 

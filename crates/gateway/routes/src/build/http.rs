@@ -29,11 +29,30 @@ pub(super) fn route<'a>(
         return Vec::new();
     };
     let meta = &object.meta;
-    let outcomes = attach(scope, kind, meta, &spec.parents, &spec.hostnames, plans, index);
+    let mut outcomes = attach(scope, kind, meta, &spec.parents, &spec.hostnames, plans, index);
     if outcomes.is_empty() {
         return Vec::new();
     }
     let refused = refused(object, spec);
+    for outcome in outcomes
+        .iter_mut()
+        .filter(|outcome| outcome.fault.is_none() && refused.is_none())
+    {
+        let gateway = outcome.gateway;
+        outcome
+            .listeners
+            .retain(|(at, hosts)| hung.mixed.admit(kind, (gateway, *at), hosts));
+        if outcome.listeners.is_empty() {
+            let other = if kind == Kind::GrpcRoute {
+                "an HTTPRoute"
+            } else {
+                "a GRPCRoute"
+            };
+            let message =
+                format!("{other}, which is older, has a host name of this route on the same listener");
+            outcome.fault = Some(Fault::new("HostnameConflict", message));
+        }
+    }
     let mut unresolved = None;
     let mut rules: Vec<(usize, &HttpRule, Rule)> = Vec::new();
     for (at, rule) in spec.rules.iter().enumerate() {

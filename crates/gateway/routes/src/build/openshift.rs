@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::backends::{Clusters, Way};
-use super::gateways::{Index, Plan};
+use super::gateways::Plan;
 use super::policies::Policies;
 use super::precedence::Rank;
 use super::{Built, Fault, Scope};
@@ -215,14 +215,13 @@ pub(super) fn serve(
     observed: &Observed,
     routes: &[RoutePlan<'_>],
     plans: &[Plan<'_>],
-    index: &Index,
     settings: &Settings,
     built: &mut Built,
 ) {
     for (id, held) in &observed.workspaces {
         let scope = Scope { id, held };
         let policies = Policies::of(scope);
-        let mut clusters = Clusters::new(scope, &policies, plans, index);
+        let mut clusters = Clusters::new(scope, &policies, plans);
         let mut hosts: BTreeMap<(SocketAddr, HostPattern), (ListenerKey, Host<'_>)> = BTreeMap::new();
         for route in routes.iter().filter(|route| route.workspace == id) {
             if route.refused.is_none()
