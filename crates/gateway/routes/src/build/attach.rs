@@ -20,6 +20,8 @@ pub(super) struct Outcome<'a> {
     pub(super) listeners: Vec<(usize, Vec<HostPattern>)>,
     /// Why there is none.
     pub(super) fault: Option<Fault>,
+    /// What is not as it was asked for, although there are some.
+    pub(super) remark: String,
 }
 
 /// A parent that is no Gateway, is not there or belongs to somebody else gets no outcome: it is not ours to judge.
@@ -105,6 +107,7 @@ fn judge<'a>(
         parent,
         gateway,
         fault: listeners.is_empty().then_some(fault),
+        remark: String::new(),
         listeners,
     }
 }

@@ -39,18 +39,23 @@ pub(super) fn route<'a>(
         .filter(|outcome| outcome.fault.is_none() && refused.is_none())
     {
         let gateway = outcome.gateway;
+        let before = outcome.listeners.len();
         outcome
             .listeners
             .retain(|(at, hosts)| hung.mixed.admit(kind, (gateway, *at), hosts));
+        if outcome.listeners.len() == before {
+            continue;
+        }
+        let other = if kind == Kind::GrpcRoute {
+            "an HTTPRoute"
+        } else {
+            "a GRPCRoute"
+        };
+        let message = format!("{other}, which is older, has a host name of this route on the same listener");
         if outcome.listeners.is_empty() {
-            let other = if kind == Kind::GrpcRoute {
-                "an HTTPRoute"
-            } else {
-                "a GRPCRoute"
-            };
-            let message =
-                format!("{other}, which is older, has a host name of this route on the same listener");
             outcome.fault = Some(Fault::new("HostnameConflict", message));
+        } else {
+            outcome.remark = format!("not on all listeners: {message}");
         }
     }
     let mut unresolved = None;
@@ -97,7 +102,16 @@ pub(super) fn route<'a>(
     let says = |outcome: &super::attach::Outcome<'_>| {
         let fault = outcome.fault.as_ref().or(refused.as_ref());
         let mut conditions: Vec<Condition> = vec![
-            condition("Accepted", fault, meta.generation),
+            match fault {
+                None => Condition::new(
+                    "Accepted",
+                    true,
+                    "Accepted",
+                    outcome.remark.clone(),
+                    meta.generation,
+                ),
+                fault => condition("Accepted", fault, meta.generation),
+            },
             condition("ResolvedRefs", unresolved.as_ref(), meta.generation),
         ];
         if let (None, Some(partial)) = (fault, &partial) {

@@ -2,6 +2,7 @@
 //!
 //! `UPDATE_EXPECT=1 cargo test -p fairway-gateway-routes` writes the second anew; read the difference before you keep it.
 
+mod hostile;
 mod limits;
 mod precedence;
 mod show;
