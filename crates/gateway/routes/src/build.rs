@@ -15,6 +15,7 @@ mod features;
 mod gateway_status;
 mod gateways;
 mod http;
+mod mixed;
 mod openshift;
 mod policies;
 mod precedence;
@@ -67,12 +68,9 @@ pub fn build(observed: &Observed, settings: &Settings) -> Built {
         let scope = Scope { id, held };
         workspace(scope, settings, &mut plans, &index, &mut built);
     }
-    openshift::serve(observed, &routes, &plans, &index, settings, &mut built);
+    openshift::serve(observed, &routes, &plans, settings, &mut built);
     gateway_status::finish(&plans, observed, settings, &mut built);
-    built.statuses.sort_by(|one, two| {
-        let key = |status: &Status| (status.workspace.clone(), status.kind, status.name.clone());
-        key(one).cmp(&key(two))
-    });
+    built.statuses.sort_by(|one, two| place(one).cmp(&place(two)));
     built
 }
 
@@ -85,18 +83,26 @@ fn workspace(
     built: &mut Built,
 ) {
     let policies = policies::Policies::of(scope);
-    let mut clusters = backends::Clusters::new(scope, &policies, plans, index);
+    let mut clusters = backends::Clusters::new(scope, &policies, plans);
     let mut hung = attach::Hung::default();
-    for (kind, routes) in [
-        (Kind::HttpRoute, &scope.held.http_routes),
-        (Kind::GrpcRoute, &scope.held.grpc_routes),
-    ] {
-        for route in routes.values() {
-            let parents = http::route(scope, kind, route, plans, index, &mut clusters, &mut hung);
-            built
-                .statuses
-                .push(route_status(scope, kind, &route.meta.name, parents));
-        }
+    let http = scope
+        .held
+        .http_routes
+        .values()
+        .map(|route| (Kind::HttpRoute, route));
+    let grpc = scope
+        .held
+        .grpc_routes
+        .values()
+        .map(|route| (Kind::GrpcRoute, route));
+    let mut both: Vec<_> = http.chain(grpc).collect();
+    // The older has the host name.
+    both.sort_by(|one, two| (one.1.meta.age(), one.0).cmp(&(two.1.meta.age(), two.0)));
+    for (kind, route) in both {
+        let parents = http::route(scope, kind, route, plans, index, &mut clusters, &mut hung);
+        built
+            .statuses
+            .push(route_status(scope, kind, &route.meta.name, parents));
     }
     for (kind, routes) in [
         (Kind::TlsRoute, &scope.held.tls_routes),
@@ -113,6 +119,10 @@ fn workspace(
     built.table.clusters.extend(served);
     built.statuses.extend(policies.statuses(scope, plans, &used));
     hung.onto(plans, settings);
+}
+
+fn place(status: &Status) -> (&str, Kind, &Name) {
+    (&status.workspace, status.kind, &status.name)
 }
 
 fn route_status(scope: Scope<'_>, kind: Kind, name: &Name, parents: Vec<ParentSays>) -> Status {

@@ -66,7 +66,7 @@ impl Matcher {
     }
 
     /// `host` is in lower case and without port. Of the host names that fit, the most specific that has a fitting entry.
-    pub fn find<'a>(&'a self, host: &'a str, request: &Request<'_>) -> Option<Found<'a>> {
+    pub fn find(&self, host: &str, request: &Request<'_>) -> Option<Found<'_>> {
         self.hosts.candidates(host).find_map(|host| host.find(request))
     }
 

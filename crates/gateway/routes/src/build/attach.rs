@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::gateways::{Index, ListenerPlan, Plan};
+use super::mixed::Mixed;
 use super::precedence::Rank;
 use super::{Fault, Scope};
 use crate::hostname;
@@ -19,6 +20,8 @@ pub(super) struct Outcome<'a> {
     pub(super) listeners: Vec<(usize, Vec<HostPattern>)>,
     /// Why there is none.
     pub(super) fault: Option<Fault>,
+    /// What is not as it was asked for, although there are some.
+    pub(super) remark: String,
 }
 
 /// A parent that is no Gateway, is not there or belongs to somebody else gets no outcome: it is not ours to judge.
@@ -104,6 +107,7 @@ fn judge<'a>(
         parent,
         gateway,
         fault: listeners.is_empty().then_some(fault),
+        remark: String::new(),
         listeners,
     }
 }
@@ -156,13 +160,20 @@ fn common(listener: &HostPattern, route: &[HostPattern]) -> Vec<HostPattern> {
 }
 
 /// A listener by its Gateway's and its own place.
-type Place = (usize, usize);
+pub(super) type Place = (usize, usize);
 
 /// What hangs on listeners, until all of it is there and can be put in order.
 #[derive(Default)]
 pub(super) struct Hung<'a> {
+    pub(super) mixed: Mixed,
     http: BTreeMap<Place, BTreeMap<HostPattern, Vec<(Rank<'a>, Entry)>>>,
-    streams: BTreeMap<Place, Vec<(&'a Meta, HostPattern, Arc<Forward>)>>,
+    streams: BTreeMap<Place, Vec<Stream<'a>>>,
+}
+
+struct Stream<'a> {
+    meta: &'a Meta,
+    host: HostPattern,
+    forward: Arc<Forward>,
 }
 
 impl<'a> Hung<'a> {
@@ -176,7 +187,10 @@ impl<'a> Hung<'a> {
     }
 
     pub(super) fn stream(&mut self, place: Place, host: HostPattern, meta: &'a Meta, forward: Arc<Forward>) {
-        self.streams.entry(place).or_default().push((meta, host, forward));
+        self.streams
+            .entry(place)
+            .or_default()
+            .push(Stream { meta, host, forward });
     }
 
     pub(super) fn onto(self, plans: &mut [Plan<'_>], settings: &Settings) {
@@ -201,11 +215,9 @@ impl<'a> Hung<'a> {
                 continue;
             };
             // Of two routes with one name the older is served.
-            streams.sort_by(|one, two| one.0.age().cmp(&two.0.age()));
-            for (_, host, forward) in streams {
-                if listener.streams.iter().all(|(known, _)| *known != host) {
-                    listener.streams.push((host, forward));
-                }
+            streams.sort_by(|one, two| one.meta.age().cmp(&two.meta.age()));
+            for Stream { host, forward, .. } in streams {
+                listener.streams.entry(host).or_insert(forward);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::gateways::{Index, Plan};
+use super::gateways::Plan;
 use super::policies::Policies;
 use super::{ByName, Fault, Scope, permitted};
 use crate::observed::{BackendRef, Kind, Name, Service, ServicePort};
@@ -41,7 +41,7 @@ pub(super) enum Way {
 }
 
 impl<'a> Clusters<'a> {
-    pub(super) fn new(scope: Scope<'a>, policies: &'a Policies, plans: &[Plan<'_>], _index: &Index) -> Self {
+    pub(super) fn new(scope: Scope<'a>, policies: &'a Policies, plans: &[Plan<'_>]) -> Self {
         let mut own: HashMap<(Name, u16), Vec<ListenerKey>> = HashMap::new();
         for plan in plans
             .iter()
@@ -74,7 +74,7 @@ impl<'a> Clusters<'a> {
         let to = &backend.to;
         if !to.is(Kind::Service) {
             let message = format!(
-                "backend {} is a {}; only Services are supported",
+                "backend {} is of kind {}; only Services are supported",
                 to.name,
                 to.full_kind()
             );

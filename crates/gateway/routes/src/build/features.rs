@@ -19,7 +19,6 @@ pub const FEATURES: &[&str] = &[
     "HTTPRouteBackendRequestHeaderModification",
     "HTTPRouteBackendTimeout",
     "HTTPRouteCORS",
-    "HTTPRouteDestinationPortMatching",
     "HTTPRouteHostRewrite",
     "HTTPRouteMethodMatching",
     "HTTPRouteNamedRouteRule",
@@ -37,3 +36,11 @@ pub const FEATURES: &[&str] = &[
     "ReferenceGrant",
     "TLSRoute",
 ];
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn features_are_sorted_and_told_once() {
+        assert!(super::FEATURES.is_sorted_by(|one, two| one < two));
+    }
+}

@@ -1,7 +1,7 @@
 //! The last step: listeners with all that hangs on them go to their doors, and Gateways are told how it went.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use super::gateways::{Class, ListenerPlan, Plan, class};
@@ -61,7 +61,7 @@ fn open(listener: &ListenerPlan<'_>, observed: &Observed, table: &mut Table) {
                 }
             }
             Class::Tcp => {
-                let forward = listener.streams.first().map(|(_, forward)| Arc::clone(forward));
+                let forward = listener.streams.values().next().map(Arc::clone);
                 let forward = forward.unwrap_or_else(|| Arc::new(nowhere(listener)));
                 table.doors.insert(*door, Door::Tcp(forward));
             }
@@ -206,10 +206,14 @@ fn status(plan: &Plan<'_>, settings: &Settings) -> Status {
             None => Fault::new("Invalid", "no listener can be served; their conditions say why"),
         }),
     };
-    let addresses = if refused.is_some() {
-        &[]
-    } else {
-        plan.addresses.as_slice()
+    // Of the addresses that were named, those that are listened on; the platform's own is there in any case.
+    let serves = |ip: &&IpAddr| {
+        let mut doors = plan.listeners.iter().flat_map(|listener| &listener.doors);
+        !plan.named || plan.address_fault.is_none() || doors.any(|door| door.ip() == **ip)
+    };
+    let addresses: Vec<&IpAddr> = match refused {
+        Some(_) => Vec::new(),
+        None => plan.addresses.iter().filter(serves).collect(),
     };
     Status {
         workspace: plan.workspace.to_owned(),

@@ -96,7 +96,7 @@ pub(super) struct ListenerPlan<'a> {
     pub(super) doors: Vec<SocketAddr>,
     pub(super) attached: usize,
     pub(super) http: Names<Arc<Vec<Entry>>>,
-    pub(super) streams: Vec<(HostPattern, Arc<Forward>)>,
+    pub(super) streams: BTreeMap<HostPattern, Arc<Forward>>,
 }
 
 impl ListenerPlan<'_> {
@@ -110,20 +110,21 @@ impl ListenerPlan<'_> {
     }
 }
 
-/// Gateways by name.
-pub(super) struct Index(HashMap<(String, Name), usize>);
+/// Gateways by workspace and name.
+pub(super) struct Index(HashMap<String, HashMap<Name, usize>>);
 
 impl Index {
     pub(super) fn of(plans: &[Plan<'_>]) -> Self {
-        let named = plans
-            .iter()
-            .enumerate()
-            .map(|(at, plan)| ((plan.workspace.to_owned(), plan.meta.name.clone()), at));
-        Self(named.collect())
+        let mut index: HashMap<String, HashMap<Name, usize>> = HashMap::new();
+        for (at, plan) in plans.iter().enumerate() {
+            let own = index.entry(plan.workspace.to_owned()).or_default();
+            own.insert(plan.meta.name.clone(), at);
+        }
+        Self(index)
     }
 
     pub(super) fn get(&self, scope: Scope<'_>, name: &Name) -> Option<usize> {
-        self.0.get(&(scope.id.to_owned(), name.clone())).copied()
+        self.0.get(scope.id)?.get(name).copied()
     }
 }
 
@@ -217,7 +218,7 @@ fn addresses(
                 fault = Some(Fault::new(
                     "AddressNotAssigned",
                     "no address is free for this Gateway; give it one in spec.addresses",
-                ))
+                ));
             }
         }
     }
@@ -248,7 +249,7 @@ fn addresses(
                 fault = Some(Fault::new(
                     "AddressNotUsable",
                     format!("spec.addresses: {value:?} {why}"),
-                ))
+                ));
             }
         }
     }
@@ -276,7 +277,7 @@ fn listener<'a>(scope: Scope<'a>, meta: &Meta, gateway: &'a Gateway, spec: &'a L
         doors: Vec::new(),
         attached: 0,
         http: Names::default(),
-        streams: Vec::new(),
+        streams: BTreeMap::new(),
     };
     kinds(&mut plan);
     if plan.fault.is_none() && spec.protocol == Protocol::Https {

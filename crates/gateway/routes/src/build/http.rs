@@ -29,21 +29,45 @@ pub(super) fn route<'a>(
         return Vec::new();
     };
     let meta = &object.meta;
-    let outcomes = attach(scope, kind, meta, &spec.parents, &spec.hostnames, plans, index);
+    let mut outcomes = attach(scope, kind, meta, &spec.parents, &spec.hostnames, plans, index);
     if outcomes.is_empty() {
         return Vec::new();
     }
     let refused = refused(object, spec);
+    for outcome in outcomes
+        .iter_mut()
+        .filter(|outcome| outcome.fault.is_none() && refused.is_none())
+    {
+        let gateway = outcome.gateway;
+        let before = outcome.listeners.len();
+        outcome
+            .listeners
+            .retain(|(at, hosts)| hung.mixed.admit(kind, (gateway, *at), hosts));
+        if outcome.listeners.len() == before {
+            continue;
+        }
+        let other = if kind == Kind::GrpcRoute {
+            "an HTTPRoute"
+        } else {
+            "a GRPCRoute"
+        };
+        let message = format!("{other}, which is older, has a host name of this route on the same listener");
+        if outcome.listeners.is_empty() {
+            outcome.fault = Some(Fault::new("HostnameConflict", message));
+        } else {
+            outcome.remark = format!("not on all listeners: {message}");
+        }
+    }
     let mut unresolved = None;
     let mut rules: Vec<(usize, &HttpRule, Rule)> = Vec::new();
     for (at, rule) in spec.rules.iter().enumerate() {
-        if rule.fault.is_none() {
-            rules.push((
-                at,
-                rule,
-                self::rule(kind, meta, at, rule, clusters, &mut unresolved),
-            ));
+        let mut made = self::rule(kind, meta, at, rule, clusters, &mut unresolved);
+        if let Some((_, why)) = &rule.fault {
+            // Another rule might answer its requests without what this one was to do first.
+            made.filters = Vec::new();
+            made.action = answer_500(why.clone());
         }
+        rules.push((at, rule, made));
     }
     let mut gateways = BTreeSet::new();
     for outcome in outcomes.iter().filter(|_| refused.is_none()) {
@@ -67,7 +91,7 @@ pub(super) fn route<'a>(
                             matches: one.clone(),
                             rule: Arc::clone(&made),
                         };
-                        hung.http(place, host, Rank::new(one, meta, *at, match_at), entry);
+                        hung.http(place, host, Rank::new(kind, one, meta, *at, match_at), entry);
                     }
                 }
             }
@@ -78,7 +102,16 @@ pub(super) fn route<'a>(
     let says = |outcome: &super::attach::Outcome<'_>| {
         let fault = outcome.fault.as_ref().or(refused.as_ref());
         let mut conditions: Vec<Condition> = vec![
-            condition("Accepted", fault, meta.generation),
+            match fault {
+                None => Condition::new(
+                    "Accepted",
+                    true,
+                    "Accepted",
+                    outcome.remark.clone(),
+                    meta.generation,
+                ),
+                fault => condition("Accepted", fault, meta.generation),
+            },
             condition("ResolvedRefs", unresolved.as_ref(), meta.generation),
         ];
         if let (None, Some(partial)) = (fault, &partial) {
@@ -91,7 +124,7 @@ pub(super) fn route<'a>(
             ));
         }
         ParentSays {
-            reference: outcome.parent.raw.clone(),
+            reference: outcome.parent.shown(),
             controller: plans
                 .get(outcome.gateway)
                 .map(|plan| plan.controller.clone())
@@ -128,10 +161,16 @@ fn partial(spec: &HttpRoute) -> Option<Fault> {
         .filter_map(|(at, rule)| Some((at, rule.fault.as_ref()?)))
         .collect();
     let (_, (reason, _)) = dropped.first()?;
-    let told: Vec<String> = dropped
-        .iter()
-        .map(|(at, (_, why))| format!("Dropped Rule {at}: {why}"))
-        .collect();
+    let tell = |(at, (_, why)): &(usize, &(&'static str, String))| {
+        let readable = spec.rules.get(*at).is_some_and(|rule| !rule.matches.is_empty());
+        let answer = if readable {
+            " (its requests are answered with 500)"
+        } else {
+            ""
+        };
+        format!("Dropped Rule {at}: {why}{answer}")
+    };
+    let told: Vec<String> = dropped.iter().map(tell).collect();
     Some(Fault::new(reason, told.join("; ")))
 }
 
@@ -197,11 +236,7 @@ fn rule(
     let redirects = filters.iter().any(|filter| matches!(filter, Filter::Redirect(_)));
     let action = match broken {
         // A filter that is not known must not be passed by.
-        Some(why) => Action::Forward(vec![Backend {
-            weight: 1,
-            target: Target::Broken(why),
-            filters: Vec::new(),
-        }]),
+        Some(why) => answer_500(why),
         None if redirects => Action::Answered,
         None => Action::Forward(backends),
     };
@@ -229,6 +264,14 @@ fn rule(
         retry: rule.retry.clone(),
         affinity: rule.affinity.clone(),
     }
+}
+
+fn answer_500(why: String) -> Action {
+    Action::Forward(vec![Backend {
+        weight: 1,
+        target: Target::Broken(why),
+        filters: Vec::new(),
+    }])
 }
 
 fn extension(what: &str, unresolved: &mut Option<Fault>) -> String {

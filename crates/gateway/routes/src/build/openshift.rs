@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::backends::{Clusters, Way};
-use super::gateways::{Index, Plan};
+use super::gateways::Plan;
 use super::policies::Policies;
 use super::precedence::Rank;
 use super::{Built, Fault, Scope};
@@ -86,7 +86,7 @@ fn plan<'a>(scope: Scope<'a>, object: &'a Object<Route>, settings: &Settings) ->
     match hostname::read(&plan.shown) {
         Ok(HostPattern::Exact(host)) if spec.wildcard => match host.split_once('.') {
             Some((_, suffix)) if settings.router.wildcards => {
-                plan.host = HostPattern::Wildcard(suffix.to_owned())
+                plan.host = HostPattern::Wildcard(suffix.to_owned());
             }
             Some(_) => plan.refused = Some(Fault::new("RouteNotAdmitted", "wildcard routes are not allowed")),
             None => plan.refused = invalid(format!("spec.host: {host:?} has no subdomain")),
@@ -96,7 +96,7 @@ fn plan<'a>(scope: Scope<'a>, object: &'a Object<Route>, settings: &Settings) ->
             plan.refused = invalid(format!(
                 "spec.host: {:?} has a wildcard; that is what wildcardPolicy is for",
                 plan.shown
-            ))
+            ));
         }
         Err(why) => plan.refused = invalid(format!("spec.host: {why}")),
     }
@@ -215,14 +215,13 @@ pub(super) fn serve(
     observed: &Observed,
     routes: &[RoutePlan<'_>],
     plans: &[Plan<'_>],
-    index: &Index,
     settings: &Settings,
     built: &mut Built,
 ) {
     for (id, held) in &observed.workspaces {
         let scope = Scope { id, held };
         let policies = Policies::of(scope);
-        let mut clusters = Clusters::new(scope, &policies, plans, index);
+        let mut clusters = Clusters::new(scope, &policies, plans);
         let mut hosts: BTreeMap<(SocketAddr, HostPattern), (ListenerKey, Host<'_>)> = BTreeMap::new();
         for route in routes.iter().filter(|route| route.workspace == id) {
             if route.refused.is_none()
@@ -259,7 +258,7 @@ fn hang<'a>(
         listener: name.to_owned(),
     };
     let matches = matches(spec);
-    let rank = || Rank::new(&matches, route.meta, 0, 0);
+    let rank = || Rank::new(Kind::Route, &matches, route.meta, 0, 0);
     let passthrough = passes_through(spec);
     let backends = backends(route.meta, spec, clusters);
     if let Some(door) = route.https {
@@ -329,7 +328,10 @@ fn backends(meta: &Meta, spec: &Route, clusters: &mut Clusters<'_>) -> Vec<Backe
             if backend.kind != Kind::Service.name() {
                 return Err(Fault::new(
                     "",
-                    format!("{} is a {}; only Services are supported", name, backend.kind),
+                    format!(
+                        "{} is of kind {}; only Services are supported",
+                        name, backend.kind
+                    ),
                 ));
             }
             let service = clusters.service(&name)?;

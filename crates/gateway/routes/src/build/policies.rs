@@ -45,7 +45,7 @@ impl Policies {
             for target in object.spec.iter().flat_map(|spec| &spec.targets) {
                 if !target.to.is(Kind::Service) {
                     let message = format!(
-                        "targetRefs: {} is a {}; only Services are supported",
+                        "targetRefs: {} is of kind {}; only Services are supported",
                         target.to.name,
                         target.to.full_kind()
                     );
@@ -55,7 +55,7 @@ impl Policies {
                 let about = policies.about.entry(target.to.name.clone()).or_default();
                 match about.iter().find(|(section, _)| *section == target.section) {
                     Some((_, older)) if older != name => {
-                        lost = Some(format!("{older}, which is older, has Service {}", target.to.name))
+                        lost = Some(format!("{older}, which is older, has Service {}", target.to.name));
                     }
                     _ => won = true,
                 }
@@ -173,15 +173,15 @@ fn authorities(scope: Scope<'_>, spec: &BackendTlsPolicy, judged: &mut Judged) -
         (true, Some(other)) => {
             judged.accepted = invalid(format!(
                 "validation.wellKnownCACertificates: {other:?} is not known"
-            ))
+            ));
         }
         (true, None) => {
             judged.accepted =
-                invalid("validation needs caCertificateRefs or wellKnownCACertificates".to_owned())
+                invalid("validation needs caCertificateRefs or wellKnownCACertificates".to_owned());
         }
         (false, Some(_)) => {
             judged.accepted =
-                invalid("validation has both caCertificateRefs and wellKnownCACertificates".to_owned())
+                invalid("validation has both caCertificateRefs and wellKnownCACertificates".to_owned());
         }
         (false, None) => {}
     }
@@ -189,7 +189,9 @@ fn authorities(scope: Scope<'_>, spec: &BackendTlsPolicy, judged: &mut Judged) -
     for to in &spec.authorities {
         match authority(scope, to) {
             Ok(text) => texts.push(text),
-            Err(fault) => judged.unresolved = Some(fault),
+            Err(fault) => {
+                judged.unresolved.get_or_insert(fault);
+            }
         }
     }
     if texts.is_empty() && judged.accepted.is_none() {
@@ -206,7 +208,7 @@ fn authorities(scope: Scope<'_>, spec: &BackendTlsPolicy, judged: &mut Judged) -
 fn authority<'a>(scope: Scope<'a>, to: &ObjectRef) -> Result<&'a str, Fault> {
     if !to.is(Kind::ConfigMap) {
         let message = format!(
-            "caCertificateRefs: {} is a {}; only ConfigMaps are supported",
+            "caCertificateRefs: {} is of kind {}; only ConfigMaps are supported",
             to.name.name,
             to.full_kind()
         );

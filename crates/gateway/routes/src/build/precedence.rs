@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::observed::{Meta, Name};
+use crate::observed::{Kind, Meta, Name};
 use crate::table::{Match, PathMatch};
 
 /// Less comes first. The fields are in the order of the specification: the kind of the path and its length, a method, the number
@@ -19,10 +19,14 @@ pub(super) struct Rank<'a> {
 }
 
 impl<'a> Rank<'a> {
-    pub(super) fn new(matches: &Match, meta: &'a Meta, rule: usize, at: usize) -> Self {
+    pub(super) fn new(kind: Kind, matches: &Match, meta: &'a Meta, rule: usize, at: usize) -> Self {
         // The specification leaves expressions to implementations: most put them between the two.
         let path = match &matches.path {
             PathMatch::Exact(path) => (0, Reverse(path.len())),
+            // A GRPCRoute's method alone is one too, and comes after its services.
+            PathMatch::Regex(expression) if kind == Kind::GrpcRoute => {
+                (3, Reverse(expression.as_str().len()))
+            }
             PathMatch::Regex(expression) => (1, Reverse(expression.as_str().len())),
             PathMatch::Prefix(prefix) => (2, Reverse(prefix.len())),
         };

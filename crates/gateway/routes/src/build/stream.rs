@@ -107,7 +107,7 @@ pub(super) fn route<'a>(
             ));
         }
         ParentSays {
-            reference: outcome.parent.raw.clone(),
+            reference: outcome.parent.shown(),
             controller: plans
                 .get(outcome.gateway)
                 .map(|plan| plan.controller.clone())
