@@ -79,7 +79,8 @@ pub enum TlsListener {
     Passthrough(Arc<Forward>),
 }
 
-/// Bytes that go on as they are.
+/// Bytes that go on as they are, whatever protocol or TLS the cluster has. Without backends a connection is refused: the name
+/// belongs to a listener that has no route for it, and nobody else may take it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forward {
     pub key: RuleKey,
@@ -142,6 +143,8 @@ pub struct ClusterKey {
     pub namespace: String,
     pub service: String,
     pub port: u16,
+    /// Empty, or why this one is spoken to in a way of its own: `grpc`, or the Route that encrypts again.
+    pub via: String,
 }
 
 /// What is behind a [`ClusterKey`].
@@ -159,7 +162,8 @@ pub enum Endpoint {
     /// Through the fabric, in the cluster's workspace.
     Address(SocketAddr),
     /// One of our own listeners: the request goes there without a connection between, so a Route that leads to a Gateway on the
-    /// same port cannot run in circles.
+    /// same port cannot run in circles. A cluster may have several, then the one whose host name fits best is meant, as at a
+    /// door.
     Listener(ListenerKey),
 }
 

@@ -1,0 +1,89 @@
+//! From JSON to views: what all kinds have in common.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{Meta, Name, Unread};
+
+pub(super) fn meta(object: &Value) -> Meta {
+    let meta = &object["metadata"];
+    let text = |field: &str| meta[field].as_str().unwrap_or_default().to_owned();
+    Meta {
+        name: Name::new(text("namespace"), text("name")),
+        generation: meta["generation"].as_i64().unwrap_or_default(),
+        created: text("creationTimestamp"),
+        labels: strings(&meta["labels"]),
+        annotations: strings(&meta["annotations"]),
+    }
+}
+
+/// Values that are not strings are left out: the API server lets none through.
+pub(super) fn strings(map: &Value) -> BTreeMap<String, String> {
+    map.as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect()
+}
+
+/// A part of an object as a type.
+pub(super) fn part<T: DeserializeOwned>(value: &Value, at: &str) -> Result<T, String> {
+    T::deserialize(value).map_err(|error| format!("{at}: {error}"))
+}
+
+pub(super) fn unread<T>(why: String) -> Unread<T> {
+    Unread { why, rest: None }
+}
+
+/// A label selector.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Selector {
+    match_labels: BTreeMap<String, String>,
+    match_expressions: Vec<Requirement>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct Requirement {
+    key: String,
+    operator: String,
+    values: Vec<String>,
+}
+
+impl Selector {
+    /// Why it cannot be used, if so.
+    pub fn fault(&self) -> Option<String> {
+        self.match_expressions
+            .iter()
+            .find_map(|one| match one.operator.as_str() {
+                "In" | "NotIn" if one.values.is_empty() => Some(format!(
+                    "operator {} of key {:?} needs values",
+                    one.operator, one.key
+                )),
+                "In" | "NotIn" | "Exists" | "DoesNotExist" => None,
+                other => Some(format!("operator {other:?} of key {:?} is not known", one.key)),
+            })
+    }
+
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        let equal = self
+            .match_labels
+            .iter()
+            .all(|(key, value)| labels.get(key) == Some(value));
+        equal
+            && self.match_expressions.iter().all(|one| {
+                let value = labels.get(&one.key);
+                match one.operator.as_str() {
+                    "In" => value.is_some_and(|value| one.values.contains(value)),
+                    "NotIn" => !value.is_some_and(|value| one.values.contains(value)),
+                    "Exists" => value.is_some(),
+                    "DoesNotExist" => value.is_none(),
+                    _ => false,
+                }
+            })
+    }
+}
