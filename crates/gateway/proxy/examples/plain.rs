@@ -5,8 +5,8 @@ use std::sync::Arc;
 use fairway_fabric::PlainTcp;
 use fairway_gateway_proxy::{Guards, Options, Proxy};
 use fairway_gateway_routes::table::{
-    Action, Backend, BackendProtocol, Cluster, ClusterKey, Door, Endpoint, Entry, HostPattern, Listener, ListenerKey,
-    Match, Names, PathMatch, Rule, RuleKey, Table, Target, Timeouts,
+    Action, Backend, BackendProtocol, Cluster, ClusterKey, Door, Endpoint, Entry, HostPattern, Listener,
+    ListenerKey, Match, Names, PathMatch, Rule, RuleKey, Table, Target, Timeouts,
 };
 
 type Failure = Box<dyn std::error::Error>;
@@ -39,6 +39,7 @@ fn table(door: std::net::SocketAddr, backend: std::net::SocketAddr, routes: usiz
         namespace: "bench".into(),
         service: "backend".into(),
         port: backend.port(),
+        via: String::new(),
     };
     let listener = ListenerKey {
         workspace: "root".into(),
@@ -74,7 +75,7 @@ fn table(door: std::net::SocketAddr, backend: std::net::SocketAddr, routes: usiz
         }),
     };
     let mut entries: Vec<Entry> = (1..routes).map(|at| entry(at, format!("/route/{at}"))).collect();
-    entries.push(entry(0, String::new()));
+    entries.push(entry(0, "/".into()));
     let mut by_host = Names::default();
     by_host.insert(HostPattern::Any, Arc::new(entries));
     let mut listeners = Names::default();
