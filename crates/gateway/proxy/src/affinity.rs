@@ -102,6 +102,7 @@ mod tests {
             namespace: "a".into(),
             service: "b".into(),
             port: 1,
+            via: String::new(),
         };
         let at = |port: u16| Endpoint::Address(([10, 0, 0, 1], port).into());
         let (one, other) = (Marks::new(&[1; 32]), Marks::new(&[2; 32]));

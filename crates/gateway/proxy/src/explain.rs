@@ -14,7 +14,6 @@ use crate::filters::cors;
 use crate::forwarded;
 use crate::guards;
 use crate::intake;
-use crate::matcher::Sought;
 use crate::peer::Peer;
 use crate::pipeline::{self, Arrived, Context};
 use crate::plan::{DoorPlan, Found, ListenerPlan, Plan, RulePlan, TargetPlan, TlsPlan};
@@ -118,15 +117,6 @@ fn peer_of(request: &ProbeRequest, door: SocketAddr, secure: bool) -> Peer {
     )
 }
 
-fn sought(parts: &Parts) -> Sought<'_> {
-    Sought {
-        method: &parts.method,
-        path: parts.uri.path(),
-        query: parts.uri.query(),
-        headers: &parts.headers,
-    }
-}
-
 /// The door behind which a listener is.
 fn door_of(plan: &Plan, key: &ListenerKey) -> Option<SocketAddr> {
     let has = |door: &DoorPlan| match door {
@@ -152,7 +142,7 @@ pub(crate) async fn probe(shared: &Arc<Shared>, key: &ListenerKey, request: &Pro
         Ok(host) => host,
         Err(bad) => return Probe::Malformed(bad.why),
     };
-    let Some(Found { rule, .. }) = listener.find(&host.0, &sought(&parts)) else {
+    let Some(Found { rule, .. }) = listener.find(&host.0, &pipeline::sought(&parts)) else {
         return Probe::NoRoute;
     };
     let key_of_rule = rule.rule.key.clone();
@@ -321,7 +311,7 @@ async fn walk(
     arrived: &Arrived<'_>,
     told: &mut Explanation,
 ) {
-    let Some(Found { rule, entry }) = listener.find(&arrived.host.0, &sought(parts)) else {
+    let Some(Found { rule, entry }) = listener.find(&arrived.host.0, &pipeline::sought(parts)) else {
         told.status = Some(404);
         let seen = format!("no route of the listener fits {} {}", parts.method, parts.uri);
         return told.add(StageKind::Route, "none", seen, Some(false));

@@ -118,10 +118,11 @@ async fn attempts(
             record.why("the backend has no endpoints");
             return plain(StatusCode::SERVICE_UNAVAILABLE).into();
         };
-        if let table::Endpoint::Listener(key) = &endpoint.at {
-            let Some(listener) = context.plan.listeners.get(key) else {
-                record.why("the backend is a listener that is not served");
-                return plain(StatusCode::SERVICE_UNAVAILABLE).into();
+        if let table::Endpoint::Listener(_) = &endpoint.at {
+            let names = context.plan.inner.get(&cluster.key);
+            let Some(listener) = names.and_then(|names| names.candidates(&arrived.host.0).next()) else {
+                record.why("the backend is a listener that is not meant for this host");
+                return plain(StatusCode::NOT_FOUND).into();
             };
             request.body = body;
             let mut answer = dispatch_again(context, listener, request, arrived, depth + 1, record).await;

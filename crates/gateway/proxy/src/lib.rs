@@ -29,7 +29,6 @@ mod h2;
 mod health_check;
 mod hops;
 mod intake;
-mod matcher;
 mod metrics;
 mod mirror;
 mod options;

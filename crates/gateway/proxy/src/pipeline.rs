@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use fairway_fabric::Connection;
 use fairway_gateway_guard::{Asked, Passage, Refusal, Verdict};
+use fairway_gateway_routes::lookup::Request as Sought;
 use fairway_gateway_routes::table::{Action, Cors, Filter};
 use futures::future::BoxFuture;
 use http::header::{CONTENT_TYPE, ORIGIN};
@@ -19,7 +20,6 @@ use crate::forwarded::{self, Writes};
 use crate::guards;
 use crate::h1::head::Bad;
 use crate::intake::{self, Host};
-use crate::matcher::Sought;
 use crate::metrics;
 use crate::mirror;
 use crate::peer::Peer;
@@ -100,6 +100,11 @@ pub(crate) async fn serve(context: &Context, mut request: Request, record: &mut 
     answer
 }
 
+/// What of a request decides about its route.
+pub(crate) fn sought(parts: &Parts) -> Sought<'_> {
+    Sought::new(&parts.method, parts.uri.path(), parts.uri.query(), &parts.headers)
+}
+
 /// Refuses what was not even a request.
 pub(crate) fn refuse(shared: &Shared, bad: Bad, record: &mut Record) -> Answer {
     metrics::add(&shared.metrics.totals.bad_requests);
@@ -142,13 +147,7 @@ async fn dispatch(
 ) -> Answer {
     let found = {
         let parts = &request.parts;
-        let sought = Sought {
-            method: &parts.method,
-            path: parts.uri.path(),
-            query: parts.uri.query(),
-            headers: &parts.headers,
-        };
-        listener.find(&arrived.host.0, &sought)
+        listener.find(&arrived.host.0, &sought(parts))
     };
     let Some(found) = found else {
         metrics::add(&context.shared.metrics.totals.unrouted_requests);

@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use fairway_gateway_routes::lookup::{Matcher, Request};
 use fairway_gateway_routes::table::{self, ClusterKey, HostPattern, ListenerKey, Names, RuleKey, Table};
 
 pub(crate) use compile::{Sources, compile};
 
 use crate::guards::Protection;
-use crate::matcher::{Matcher, Sought};
 use crate::metrics::RuleMetrics;
 use crate::tls::Termination;
 use crate::upstream::cluster::Cluster;
@@ -24,6 +24,8 @@ pub(crate) struct Plan {
     pub(crate) doors: HashMap<SocketAddr, Arc<DoorPlan>>,
     pub(crate) listeners: HashMap<ListenerKey, Arc<ListenerPlan>>,
     pub(crate) clusters: HashMap<ClusterKey, Arc<Cluster>>,
+    /// Backends that are listeners of ours, by host name as at a door.
+    pub(crate) inner: HashMap<ClusterKey, Names<Arc<ListenerPlan>>>,
 }
 
 pub(crate) enum DoorPlan {
@@ -36,7 +38,9 @@ pub(crate) struct ListenerPlan {
     pub(crate) key: ListenerKey,
     /// Behind TLS.
     pub(crate) secure: bool,
-    routes: Names<Arc<Matcher<RulePlan>>>,
+    matcher: Matcher,
+    /// By the position of their entries.
+    rules: Vec<Arc<RulePlan>>,
 }
 
 pub(crate) enum TlsPlan {
@@ -86,11 +90,12 @@ pub(crate) struct Found<'a> {
 }
 
 impl ListenerPlan {
-    pub(crate) fn find(&self, host: &str, sought: &Sought<'_>) -> Option<Found<'_>> {
-        self.routes
-            .candidates(host)
-            .find_map(|matcher| matcher.find(sought))
-            .map(|(entry, rule)| Found { entry, rule })
+    pub(crate) fn find<'a>(&'a self, host: &'a str, request: &Request<'_>) -> Option<Found<'a>> {
+        let found = self.matcher.find(host, request)?;
+        Some(Found {
+            entry: found.entry,
+            rule: self.rules.get(found.position)?,
+        })
     }
 }
 

@@ -71,12 +71,12 @@ pub(crate) fn read(
     }
     let Some(end) = end_of_head(buffer, scanned)? else {
         if buffer.len() >= longest {
-            return Err(too_long(buffer));
+            return Err(too_long(buffer, longest));
         }
         return Ok(Read::Partial);
     };
     if end > longest {
-        return Err(too_long(&buffer[..end]));
+        return Err(too_long(buffer, longest));
     }
     *scanned = 0;
     if buffer.starts_with(PREFACE) {
@@ -101,8 +101,9 @@ fn end_of_head(buffer: &[u8], scanned: &mut usize) -> Result<Option<usize>, Bad>
     Ok(None)
 }
 
-fn too_long(head: &[u8]) -> Bad {
-    if memchr::memchr(b'\n', head).is_none() {
+fn too_long(head: &[u8], longest: usize) -> Bad {
+    let line = &head[..longest.min(head.len())];
+    if memchr::memchr(b'\n', line).is_none() {
         Bad {
             status: StatusCode::URI_TOO_LONG,
             why: "the request line is too long",

@@ -1,8 +1,10 @@
 //! From a table to a plan.
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use fairway_gateway_routes::lookup::Matcher;
 use fairway_gateway_routes::table::{
     self, Action, CertificateKey, ClusterKey, Door, Filter, Listener, Names, Rule, Table, Target, TlsListener,
 };
@@ -14,7 +16,6 @@ use super::{
 use crate::affinity::Marks;
 use crate::applied::Problem;
 use crate::guards::Guards;
-use crate::matcher::Matcher;
 use crate::metrics::Metrics;
 use crate::options::Breaker;
 use crate::tls;
@@ -43,12 +44,13 @@ pub(crate) fn compile(table: Arc<Table>, before: &Plan, sources: &Sources<'_>) -
         listeners: HashMap::new(),
         problems,
     };
-    let doors = table
+    let doors: HashMap<SocketAddr, Arc<DoorPlan>> = table
         .doors
         .iter()
         .map(|(address, door)| (*address, Arc::new(compiler.door(door))))
         .collect();
     let (listeners, problems) = (compiler.listeners, compiler.problems);
+    let inner = inner(&clusters, &doors);
     let listeners = listeners
         .into_values()
         .map(|listener| (listener.key.clone(), listener))
@@ -60,8 +62,55 @@ pub(crate) fn compile(table: Arc<Table>, before: &Plan, sources: &Sources<'_>) -
         doors,
         listeners,
         clusters,
+        inner,
     };
     (plan, problems)
+}
+
+/// Where requests go whose backend is a listener of ours: of several, the one whose host name fits best.
+fn inner(
+    clusters: &HashMap<ClusterKey, Arc<Cluster>>,
+    doors: &HashMap<SocketAddr, Arc<DoorPlan>>,
+) -> HashMap<ClusterKey, Names<Arc<ListenerPlan>>> {
+    let mut inner = HashMap::new();
+    for (key, cluster) in clusters {
+        let meant = |listener: &ListenerPlan| {
+            let ours =
+                |at: &table::Endpoint| matches!(at, table::Endpoint::Listener(key) if *key == listener.key);
+            cluster.spec.endpoints.iter().any(ours)
+        };
+        if !cluster
+            .spec
+            .endpoints
+            .iter()
+            .any(|at| matches!(at, table::Endpoint::Listener(_)))
+        {
+            continue;
+        }
+        let mut names = Names::default();
+        for door in doors.values() {
+            match &**door {
+                DoorPlan::Http(listeners) => {
+                    for (pattern, listener) in listeners.iter().filter(|(_, listener)| meant(listener)) {
+                        names.insert(pattern, Arc::clone(listener));
+                    }
+                }
+                DoorPlan::Tls(listeners) => {
+                    for (pattern, listener) in listeners.iter() {
+                        match &**listener {
+                            TlsPlan::Terminate { http, .. } if meant(http) => {
+                                names.insert(pattern, Arc::clone(http));
+                            }
+                            TlsPlan::Terminate { .. } | TlsPlan::Passthrough(_) => {}
+                        }
+                    }
+                }
+                DoorPlan::Tcp(_) => {}
+            }
+        }
+        inner.insert(key.clone(), names);
+    }
+    inner
 }
 
 fn clusters(
@@ -200,14 +249,13 @@ impl Compiler<'_> {
         if let Some(known) = self.listeners.get(&Arc::as_ptr(listener)) {
             return Arc::clone(known);
         }
-        let routes = map(&listener.routes, |entries| {
-            let rules = entries.iter().map(|entry| self.rule(&entry.rule)).collect();
-            Arc::new(Matcher::new(Arc::clone(entries), rules))
-        });
+        let matcher = Matcher::new(listener);
+        let rules = matcher.entries().map(|entry| self.rule(&entry.rule)).collect();
         let plan = Arc::new(ListenerPlan {
             key: listener.key.clone(),
             secure,
-            routes,
+            matcher,
+            rules,
         });
         self.listeners.insert(Arc::as_ptr(listener), Arc::clone(&plan));
         plan

@@ -95,6 +95,7 @@ mod tests {
             namespace: "team".into(),
             service: "web".into(),
             port: 80,
+            via: String::new(),
         };
         let at = |port| table::Endpoint::Address(([127, 0, 0, 1], port).into());
         let spec = table::Cluster {
