@@ -92,7 +92,7 @@ impl RuleGuard {
     async fn judged(&self, run: &mut Run<'_>) -> Result<Passage, Refusal> {
         if let Some((by, why)) = &self.broken {
             run.note(Some(false), || (by.to_string(), why.clone()));
-            return Err(broken(by, why.clone()));
+            return Err(broken(by.clone(), why.clone()));
         }
         let asked = run.facts.asked();
         let only = match asked.probe {
@@ -130,7 +130,7 @@ impl RuleGuard {
                     run.note(None, || (what(), why.clone()));
                     match self.shared.settings.rate_limit_failure {
                         FailureMode::Allow => continue,
-                        FailureMode::Deny => return Err(broken(&limits.by, why)),
+                        FailureMode::Deny => return Err(broken(limits.by.clone(), why)),
                     }
                 }
             };

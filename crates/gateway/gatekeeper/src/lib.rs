@@ -20,6 +20,8 @@ mod outside;
 mod pipeline;
 mod rego;
 mod settings;
+#[cfg(test)]
+mod testing;
 mod tokens;
 
 use std::collections::HashMap;

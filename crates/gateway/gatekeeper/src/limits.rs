@@ -19,9 +19,12 @@ const SHARDS: usize = 64;
 /// Of how many counters the least used one goes.
 const SAMPLE: usize = 16;
 
+/// Counters by key.
+type Shard = HashMap<Box<str>, Counter>;
+
 /// All counters.
 pub struct Limiter {
-    shards: Box<[Mutex<HashMap<Box<str>, Counter>>]>,
+    shards: Box<[Mutex<Shard>]>,
     hasher: RandomState,
     max: usize,
     dropped: AtomicBool,
@@ -83,7 +86,7 @@ impl Limiter {
         let mut order = places.clone();
         order.sort_unstable();
         order.dedup();
-        let mut locked: Vec<(usize, MutexGuard<'_, HashMap<Box<str>, Counter>>)> = order
+        let mut locked: Vec<(usize, MutexGuard<'_, Shard>)> = order
             .into_iter()
             .map(|place| (place, lock(&self.shards[place])))
             .collect();
@@ -114,7 +117,7 @@ impl Limiter {
         readings
     }
 
-    fn count(&self, shard: &mut HashMap<Box<str>, Counter>, hit: &Hit, now: u128) {
+    fn count(&self, shard: &mut Shard, hit: &Hit, now: u128) {
         let fresh = Counter {
             count: 1,
             expires: now.saturating_add(hit.rate.window.as_nanos()),

@@ -38,7 +38,7 @@ pub(crate) struct Auth {
     /// In the order of the plan's rules.
     ways: Vec<Way>,
     modules: Vec<Option<Module>>,
-    /// Of each rule, by which its answers are remembered: metadata, then authorization.
+    /// What refusals, logs and steps call it.
     pub(crate) by: Cow<'static, str>,
 }
 
@@ -193,7 +193,7 @@ impl<'a> Run<'a> {
                 }
                 return Ok(());
             }
-            Err(error) => return Err(broken(&auth.by, error.to_string())),
+            Err(error) => return Err(broken(auth.by.clone(), error.to_string())),
         }
         if let Err(failure) = self.authenticate(auth, passage).await {
             self.callbacks(plan);
@@ -257,12 +257,12 @@ enum Remembered {
 }
 
 /// The answer where a policy cannot be enforced.
-pub(crate) fn broken(by: &Cow<'static, str>, why: String) -> Refusal {
+pub(crate) fn broken(by: Cow<'static, str>, why: String) -> Refusal {
     Refusal {
         status: http::StatusCode::INTERNAL_SERVER_ERROR,
         headers: Vec::new(),
         body: bytes::Bytes::from_static(b"Internal Server Error.\n"),
-        by: by.clone(),
+        by,
         why,
     }
 }

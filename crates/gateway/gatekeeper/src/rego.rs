@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use regorus::utils::limits::ExecutionTimerConfig;
 use regorus::{Engine, Value as Rego};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::lock;
 
@@ -25,16 +25,19 @@ pub(crate) struct Module {
 
 impl Module {
     pub(crate) fn compile(module: &str, all_values: bool, is_v1: bool) -> Result<Module, String> {
+        if has_default_allow(module) {
+            let why = "the Rego module has a default for allow, which is false and cannot be changed";
+            return Err(why.to_owned());
+        }
         let mut engine = Engine::new();
         engine.set_rego_v0(!is_v1);
         engine.set_execution_timer_config(ExecutionTimerConfig {
             limit: TIME,
             check_interval: NonZeroU32::new(64).unwrap_or(NonZeroU32::MIN),
         });
-        let default = if is_v1 {
-            "default allow := false"
-        } else {
-            "default allow = false"
+        let default = match is_v1 {
+            true => "default allow := false",
+            false => "default allow = false",
         };
         let text = format!("package {PACKAGE}\n{default}\n{}", without_package(module));
         engine
@@ -62,20 +65,29 @@ impl Module {
         if !matches!(allowed, Rego::Bool(true)) {
             return Err("Unauthorized".to_owned());
         }
-        let all = match self.all_values {
-            false => return Ok(serde_json::json!({"allow": true})),
-            true => engine
-                .eval_rule(format!("data.{PACKAGE}"))
-                .map_err(|error| format!("the Rego policy failed: {error}"))?,
-        };
-        let text = all
-            .to_json_str()
-            .map_err(|error| format!("the Rego policy gave no JSON: {error}"))?;
-        if text.len() > MAX_RESULT {
-            return Err(format!("the Rego policy gave more than {MAX_RESULT} bytes"));
+        match self.all_values {
+            true => all_values(&mut engine),
+            false => Ok(json!({"allow": true})),
         }
-        serde_json::from_str(&text).map_err(|error| format!("the Rego policy gave no JSON: {error}"))
     }
+}
+
+/// Every rule with its value.
+fn all_values(engine: &mut Engine) -> Result<Value, String> {
+    let results = engine
+        .eval_query(format!("data.{PACKAGE}"), false)
+        .map_err(|error| format!("the Rego policy failed: {error}"))?;
+    let value = results
+        .result
+        .first()
+        .and_then(|result| result.expressions.first())
+        .map_or(Rego::Undefined, |expression| expression.value.clone());
+    let no_json = |error: String| format!("the Rego policy gave no JSON: {error}");
+    let text = value.to_json_str().map_err(|error| no_json(error.to_string()))?;
+    if text.len() > MAX_RESULT {
+        return Err(format!("the Rego policy gave more than {MAX_RESULT} bytes"));
+    }
+    serde_json::from_str(&text).map_err(|error| no_json(error.to_string()))
 }
 
 /// Modules must not name a package; upstream drops the line if one does.
@@ -84,6 +96,15 @@ fn without_package(module: &str) -> String {
         .lines()
         .filter(|line| !line.trim_start().starts_with("package "));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// OPA refuses a second default; here it would be taken for the first.
+fn has_default_allow(module: &str) -> bool {
+    let words: Vec<&str> = module
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .filter(|word| !word.is_empty())
+        .collect();
+    words.windows(2).any(|pair| pair == ["default", "allow"])
 }
 
 #[cfg(test)]

@@ -139,7 +139,7 @@ pub struct Metadata {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum MetadataMethod {
-    Http(HttpCall),
+    Http(Box<HttpCall>),
     /// The OpenID Connect userinfo endpoint, asked with the request's own token.
     UserInfo {
         endpoint: UserInfoEndpoint,
@@ -242,7 +242,7 @@ impl AuthPlan {
             .metadata
             .iter()
             .filter_map(|metadata| match &metadata.method {
-                MetadataMethod::Http(call) => Some(call),
+                MetadataMethod::Http(call) => Some(call.as_ref()),
                 MetadataMethod::UserInfo { .. } => None,
             })
             .chain(self.callbacks.iter().map(|callback| &callback.call));

@@ -76,7 +76,7 @@ pub fn decide(key: &Value, around: &Around<'_>) -> Decided {
         status: status(key, around),
         secret: is_approved.then(|| enforcement(key, around)).flatten(),
         again_in: expiry
-            .map(|at| at - around.now)
+            .map(|at| at.saturating_sub(around.now))
             .filter(|left| *left > 0 && is_approved),
         condition,
         request,

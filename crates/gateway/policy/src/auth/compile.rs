@@ -292,7 +292,7 @@ impl Compiler<'_> {
     fn metadata(&self, common: Common, spec: &Json) -> Result<Metadata, Fault> {
         let spec: MetadataSpec = read(spec)?;
         let method = if let Some(http) = spec.http {
-            MetadataMethod::Http(call(&common, http)?)
+            MetadataMethod::Http(Box::new(call(&common, http)?))
         } else if let Some(info) = spec.user_info {
             let endpoint = match (info.identity_source, info.user_info_url) {
                 (Some(source), _) if !source.is_empty() => UserInfoEndpoint::Authentication(source),

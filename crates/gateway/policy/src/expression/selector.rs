@@ -33,12 +33,15 @@ enum Step {
     Each(Vec<Step>),
     Query {
         path: Vec<Step>,
-        test: Option<(Comparison, String)>,
+        test: Option<Comparand>,
         /// `#(…)#`: all that fit, and the rest of the path of each.
         all: Option<Vec<Step>>,
     },
     Modifier(Modifier),
 }
+
+/// What a query compares with, and how.
+type Comparand = (Comparison, String);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Comparison {
@@ -203,7 +206,7 @@ impl Parser<'_> {
         }
     }
 
-    fn query(&mut self) -> Result<(Vec<Step>, Option<(Comparison, String)>), String> {
+    fn query(&mut self) -> Result<(Vec<Step>, Option<Comparand>), String> {
         let close = closing(self.rest, '(', ')').ok_or("a query is not closed")?;
         let inside = &self.rest[..close];
         self.rest = &self.rest[close + 1..];
@@ -405,7 +408,7 @@ fn walk<'a>(value: &'a Json, steps: &[Step]) -> Option<Cow<'a, Json>> {
     walk(&made, rest).map(|found| Cow::Owned(found.into_owned()))
 }
 
-fn fits(item: &Json, path: &[Step], test: Option<&(Comparison, String)>) -> bool {
+fn fits(item: &Json, path: &[Step], test: Option<&Comparand>) -> bool {
     let Some(found) = walk(item, path) else {
         return false;
     };
