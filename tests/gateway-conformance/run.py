@@ -26,6 +26,8 @@ MODULE = "sigs.k8s.io/gateway-api"
 VERSION = "v1.4.0"
 BACKENDS = "10.200.0.1"
 POOL = "10.200.1.0/24"
+# An address of this host that is in no pool, and one that is nobody's (RFC 5737).
+USABLE, UNUSABLE = "10.200.2.1", "192.0.2.99"
 PROFILES = ["GATEWAY-HTTP", "GATEWAY-TLS", "GATEWAY-GRPC"]
 # Tests that cannot run, each with its reason.
 SKIPPED = {
@@ -60,7 +62,8 @@ def main():
 
 
 def network():
-    for command in ["link set lo up", f"addr add {BACKENDS}/32 dev lo", f"addr add {POOL.replace('.0/', '.1/')} dev lo"]:
+    addresses = [f"{BACKENDS}/32", POOL.replace(".0/", ".1/"), f"{USABLE}/32"]
+    for command in ["link set lo up", *(f"addr add {address} dev lo" for address in addresses)]:
         subprocess.run(["ip", *command.split()], check=True)
 
 
@@ -97,7 +100,7 @@ def suite(options, directory, programs, kubeconfig):
     version = subprocess.run([options.fairway, "version"], capture_output=True, text=True).stdout.split()
     arguments = [
         "-test.v", f"-test.timeout={LIMIT}s", "-gateway-class=fairway", "-cleanup-base-resources=false",
-        f"-skip-tests={','.join(SKIPPED)}",
+        f"-skip-tests={','.join(SKIPPED)}", f"-usable-address={USABLE}", f"-unusable-address={UNUSABLE}",
     ]
     if options.test:
         arguments += ["-run-test=" + options.test, "-all-features"]

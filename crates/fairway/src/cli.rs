@@ -74,6 +74,8 @@ pub(crate) enum Command {
     Repo(repo::Repo),
     /// Start, stop, reach and examine virtual machines.
     Vm(Box<vm::Vm>),
+    /// Show why a request is answered as it is, what is published, and how far limits are used up.
+    Gateway(Box<gateway::Gateway>),
     /// Build, list, import and forget disk images.
     Image(image::Image),
     /// Run the machines of this host for a Fairway elsewhere.

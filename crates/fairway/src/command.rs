@@ -7,6 +7,7 @@ pub(crate) mod certs;
 pub(crate) mod cluster;
 pub(crate) mod completion;
 pub(crate) mod down;
+pub(crate) mod gateway;
 mod gitops;
 pub(crate) mod image;
 pub(crate) mod keys;

@@ -48,6 +48,7 @@ fn main() -> ExitCode {
         Command::Undelete(options) => command::undelete::run(options),
         Command::Repo(options) => command::repo::run(options),
         Command::Vm(options) => command::vm::run(options),
+        Command::Gateway(options) => command::gateway::run(options),
         Command::Image(options) => command::image::run(options),
         Command::Node(options) => command::node::run(options),
         Command::Syncagent(options) => command::syncagent::run(options),

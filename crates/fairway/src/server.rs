@@ -163,7 +163,7 @@ pub(crate) async fn run(
     let gateway = config
         .gateway
         .as_ref()
-        .map(|config| gateway::start(&kernel, config, shared, reachable, shutdown));
+        .map(|config| gateway::start(&kernel, config, shared, &live, reachable, shutdown));
     let rest = tokio::spawn(rest::run());
 
     tokio::select! {

@@ -1,8 +1,10 @@
-//! Flags of what publishes services.
+//! Flags of what publishes services, and `fairway gateway` on the command line.
 
 use std::net::{IpAddr, SocketAddr};
 
-use clap::Args;
+use clap::{Args, Subcommand};
+
+use super::gitops::{ListFormat, Place};
 
 /// Whether Gateways are served here, and where.
 #[derive(Args, Clone, Debug, Default)]
@@ -26,4 +28,52 @@ pub(crate) struct GatewayFlags {
     /// Address of the name server for published host names, while there are any [default: 127.0.0.1:10053].
     #[arg(long, value_name = "ADDR:PORT", env = "FAIRWAY_DNS_LISTEN")]
     pub dns_listen: Option<SocketAddr>,
+}
+
+/// Options of `gateway`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Gateway {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: GatewayCommand,
+}
+
+/// The commands of `gateway`.
+#[derive(Subcommand, Clone, Debug)]
+pub(crate) enum GatewayCommand {
+    /// Show what would become of a request: listener, route, filters, policies, backend. Nothing is sent.
+    Explain(Explain),
+    /// List what is published, by host and path.
+    Routes(Show),
+    /// List counters of rate limits.
+    Limits(Show),
+}
+
+/// Options of `gateway explain`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Explain {
+    /// GET, POST, ...
+    pub method: String,
+    /// With scheme, host and, if it is another than usual, port.
+    pub url: String,
+    /// A header of the request, such as 'Authorization: Bearer abc'.
+    #[arg(short = 'H', long, value_name = "NAME: VALUE")]
+    pub header: Vec<String>,
+    /// Print it in this form instead.
+    #[arg(short, long)]
+    pub output: Option<ListFormat>,
+    /// The API.
+    #[command(flatten)]
+    pub place: Place,
+}
+
+/// Options of lists.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Show {
+    /// Print it in this form instead.
+    #[arg(short, long)]
+    pub output: Option<ListFormat>,
+    /// The API.
+    #[command(flatten)]
+    pub place: Place,
 }

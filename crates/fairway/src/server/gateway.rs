@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use fairway_controller::{ClientFactory, Metrics, Shutdown};
 use fairway_fabric::{Connection, Destination, DialError, Fabric, PlainTcp, Talk};
-use fairway_gateway_engine::{Acknowledged, DataPlane, Guards, NotBound, Options, Probe, Protection};
+use fairway_gateway_engine::{
+    Acknowledged, DataPlane, Explained, Guards, Issuer, NotBound, Options, Probe, Protection, Stage,
+};
 use fairway_gateway_proxy as proxy;
-use fairway_gateway_proxy::Proxy;
-use fairway_gateway_routes::table::{ListenerKey, RuleKey, Table};
+use fairway_gateway_proxy::{Proxy, StageKind};
+use fairway_gateway_routes::table::{Certificate, ListenerKey, RuleKey, Table};
 use fairway_kernel_apiserver::Kernel;
 use fairway_outbound::Outbound;
 use futures::FutureExt as _;
@@ -23,6 +25,7 @@ use tokio::task::JoinHandle;
 use tracing::{error, warn};
 
 use super::machines::Reachable;
+use super::rotation::Live;
 use crate::config::gateway::GatewayConfig;
 
 /// How long requests under way may take when the process ends.
@@ -33,6 +36,7 @@ pub(super) fn start(
     kernel: &Arc<Kernel>,
     config: &GatewayConfig,
     (clients, metrics): (ClientFactory, Arc<Metrics>),
+    live: &Live,
     reachable: Reachable,
     shutdown: Shutdown,
 ) -> JoinHandle<()> {
@@ -48,10 +52,15 @@ pub(super) fn start(
         clients,
         plane: Arc::clone(&plane) as Arc<dyn DataPlane>,
         outbound: Arc::new(Outbound::new(config.allowed_hosts.clone())),
+        issuer: Arc::new(live.clone()),
         settings: config.settings.clone(),
     };
+    let (running, service) = fairway_gateway_engine::start(options, metrics, shutdown);
+    if let Err(problem) = kernel.serve_api(&service) {
+        error!(%problem, "questions about gateways are not answered");
+    }
     tokio::spawn(async move {
-        fairway_gateway_engine::run(options, metrics, shutdown).await;
+        running.await;
         plane.end().await;
     })
 }
@@ -128,25 +137,73 @@ impl DataPlane for Plane {
         futures::future::ready(self.apply(table, guards)).boxed()
     }
 
+    fn explain(&self, request: Probe) -> BoxFuture<'_, Explained> {
+        async move {
+            let Some(proxy) = self.running() else {
+                return Explained::default();
+            };
+            let explained = proxy.explain(&asked(request)).await;
+            let stages = explained.stages.into_iter().map(|stage| Stage {
+                kind: match stage.kind {
+                    StageKind::Request => "Request",
+                    StageKind::Door => "Door",
+                    StageKind::Listener => "Listener",
+                    StageKind::Route => "Route",
+                    StageKind::Policy => "Policy",
+                    StageKind::Filter => "Filter",
+                    StageKind::Backend => "Backend",
+                },
+                what: stage.what,
+                seen: stage.seen,
+                passes: stage.passes,
+            });
+            Explained {
+                stages: stages.collect(),
+                rule: explained.rule,
+                status: explained.status,
+            }
+        }
+        .boxed()
+    }
+
+    fn table(&self) -> Arc<Table> {
+        self.running().map(|proxy| proxy.table()).unwrap_or_default()
+    }
+
     fn probe<'p>(
         &'p self,
         listener: &'p ListenerKey,
         request: Probe,
     ) -> BoxFuture<'p, Option<(RuleKey, bool)>> {
         async move {
-            let request = proxy::ProbeRequest {
-                method: request.method,
-                uri: request.uri,
-                headers: request.headers,
-                client: None,
-            };
-            match self.running()?.probe(listener, &request).await {
+            match self.running()?.probe(listener, &asked(request)).await {
                 proxy::Probe::Denied { rule, .. } => Some((rule, true)),
                 proxy::Probe::Allowed { rule, .. } => Some((rule, false)),
                 proxy::Probe::NoListener | proxy::Probe::Malformed(_) | proxy::Probe::NoRoute => None,
             }
         }
         .boxed()
+    }
+}
+
+fn asked(request: Probe) -> proxy::ProbeRequest {
+    proxy::ProbeRequest {
+        method: request.method,
+        uri: request.uri,
+        headers: request.headers,
+        client: None,
+    }
+}
+
+impl Issuer for Live {
+    fn issue(&self, names: &[String], seconds: i64) -> Result<Certificate, String> {
+        let pair = self
+            .serving(names, seconds)
+            .map_err(|error| format!("{error:#}"))?;
+        Ok(Certificate {
+            chain: pair.certificate.into(),
+            key: pair.key.into(),
+        })
     }
 }
 

@@ -52,7 +52,10 @@ impl Pool {
     /// time; a Gateway without an address says so.
     pub(crate) async fn assign(&mut self, gateways: BTreeSet<GatewayName>) -> BTreeMap<GatewayName, IpAddr> {
         if let Err(failure) = self.settle(&gateways).await {
-            warn!(%failure, "addresses of Gateways cannot be given");
+            warn!(
+                failure = failure.sentence(),
+                "addresses of Gateways cannot be given"
+            );
         }
         let held = self.held.iter().flatten();
         held.filter(|(gateway, _)| gateways.contains(gateway))

@@ -9,17 +9,18 @@ use std::time::Duration;
 use fairway_controller::Shutdown;
 use fairway_gateway_routes as routes;
 use fairway_gateway_routes::settings::{Addresses, Router};
-use fairway_gateway_routes::table::{RuleKey, Table};
+use fairway_gateway_routes::table::{Certificate, RuleKey, Table};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::addresses::Pool;
 use crate::bindings::{self, Bindings};
+use crate::certificates::{self, Issuer, OfRouter};
 use crate::classes;
 use crate::keeper::Wanted;
 use crate::plane::DataPlane;
 use crate::policies::decide::{self, Decision, Way};
-use crate::policies::{Enforcer, Held, told};
+use crate::policies::{Enforcer, Held, objects, told};
 use crate::services;
 use crate::settings::Settings;
 use crate::statuses::{PoliciesTold, Told};
@@ -29,12 +30,16 @@ use crate::world::World;
 const SETTLE: Duration = Duration::from_millis(2);
 /// How soon to try again what the host refused, such as a port that somebody else has.
 const RETRY: Duration = Duration::from_secs(5);
+/// How often is looked what time alone has changed: certificates, key servers that answer again.
+const TICK: Duration = Duration::from_secs(60);
 /// A port that needs a privilege leads to another one, which may be taken.
 const ROUNDS: usize = 3;
 
 pub(crate) struct Conductor {
     world: Arc<World>,
     plane: Arc<dyn DataPlane>,
+    issuer: Arc<dyn Issuer>,
+    of_router: OfRouter,
     settings: Settings,
     pool: Option<Pool>,
     held: Arc<Held>,
@@ -50,12 +55,13 @@ pub(crate) struct Outlets {
     pub(crate) statuses: watch::Sender<Told>,
     pub(crate) policies: watch::Sender<PoliciesTold>,
     pub(crate) wanted: watch::Sender<Wanted>,
+    pub(crate) certificates: watch::Sender<certificates::Wanted>,
 }
 
 impl Conductor {
     pub(crate) fn new(
         world: Arc<World>,
-        plane: Arc<dyn DataPlane>,
+        (plane, issuer): (Arc<dyn DataPlane>, Arc<dyn Issuer>),
         settings: Settings,
         pool: Option<Pool>,
         (held, enforcer): (Arc<Held>, Enforcer),
@@ -64,6 +70,8 @@ impl Conductor {
         Self {
             world,
             plane,
+            issuer,
+            of_router: OfRouter::default(),
             settings,
             pool,
             held,
@@ -81,7 +89,7 @@ impl Conductor {
             let later = async {
                 match retry {
                     Some(at) => tokio::time::sleep_until(at).await,
-                    None => std::future::pending().await,
+                    None => tokio::time::sleep(TICK).await,
                 }
             };
             tokio::select! {
@@ -118,11 +126,16 @@ impl Conductor {
             }
         };
         self.enforcer.take_secrets(&self.held);
+        let has_routes = (self.world.seen().observed.workspaces.values()).any(|held| !held.routes.is_empty());
+        let certificate = match has_routes {
+            true => self.of_router.get(&*self.issuer, &self.settings.domain),
+            false => None,
+        };
         let mut built = routes::Built::default();
         let mut decision = Decision::default();
         let mut ways = BTreeMap::new();
         for _ in 0..ROUNDS {
-            let settings = self.route_settings(addresses.clone());
+            let settings = self.route_settings(addresses.clone(), certificate.clone());
             built = routes::build(&self.world.seen().observed, &settings);
             let table = Arc::new(std::mem::take(&mut built.table));
             ways = decide::ways(&table);
@@ -140,21 +153,30 @@ impl Conductor {
             }
             self.bindings = found;
         }
+        let mut objects = objects::decide(&self.held.seen(), &self.world.seen().observed, &built.statuses);
         let wanted = {
             let seen = self.world.seen();
             let services = services::wanted(&seen, &built.statuses, &self.bindings, &self.settings);
             Wanted {
                 classes: classes::missing(&seen.observed),
                 services: Arc::new(services),
+                limits: Arc::new(std::mem::take(&mut objects.limits)),
             }
         };
         // Nobody listens any more at the end only.
         let _ = self.told.statuses.send(Arc::new(built.statuses));
         let _ = self.told.wanted.send(wanted);
+        let certificates = certificates::by_secret(std::mem::take(&mut objects.certificates));
+        self.told.certificates.send_if_modified(|before| {
+            let changed = **before != certificates;
+            *before = Arc::new(certificates);
+            changed
+        });
         // Last: routes must not wait for probes.
         let mut conditions = told::conditions_of(&*self.plane, &decision, &self.enforcer, &ways).await;
         let of_plans = told::of_plans(&self.held.seen(), &conditions);
         conditions.extend(of_plans);
+        conditions.append(&mut objects.conditions);
         let _ = self.told.policies.send(Arc::new(conditions));
         !(self.bindings.values()).any(|it| matches!(it, routes::settings::Binding::Failed(_)))
     }
@@ -168,7 +190,11 @@ impl Conductor {
         }
     }
 
-    fn route_settings(&self, addresses: Addresses) -> routes::Settings {
+    fn route_settings(
+        &self,
+        addresses: Addresses,
+        certificate: Option<Arc<Certificate>>,
+    ) -> routes::Settings {
         routes::Settings {
             controllers: classes::CONTROLLERS.iter().map(|&name| name.to_owned()).collect(),
             classes: classes::known(),
@@ -180,7 +206,7 @@ impl Conductor {
                 http: self.settings.http,
                 https: self.settings.https,
                 domain: self.settings.domain.clone(),
-                certificate: None,
+                certificate,
                 wildcards: false,
             },
             ..routes::Settings::default()

@@ -1,19 +1,21 @@
 //! Keeps what is made for Gateways: classes that they name, and Services that lead to their listeners.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_api::Kind;
-use fairway_api::gateway::GATEWAY_CLASS;
+use fairway_api::gateway::{GATEWAY_CLASS, RATE_LIMIT_POLICY};
 use fairway_controller::{Clients, Failure, ObjectKey, Requests, Shutdown, WorkspaceId};
 use fairway_gateway_routes::observed::Kind as Seen;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tracing::{debug, warn};
 
 use crate::classes;
 use crate::kinds::{ENDPOINT_SLICE, SERVICE, collection, path};
+use crate::policies::Held;
+use crate::policies::objects;
 use crate::services::{self, GatewayService};
 use crate::statuses::MANAGER;
 use crate::world::World;
@@ -28,12 +30,14 @@ const WORTH_TELLING: u32 = 3;
 pub(crate) struct Wanted {
     pub(crate) classes: BTreeSet<(WorkspaceId, &'static str)>,
     pub(crate) services: Arc<Vec<GatewayService>>,
+    /// RateLimitPolicies that stand for PlanPolicies.
+    pub(crate) limits: Arc<BTreeMap<ObjectKey, Value>>,
 }
 
 /// Keeps it until the end.
 pub(crate) async fn keep(
-    clients: Clients,
-    world: Arc<World>,
+    (clients, of_policies): (Clients, Clients),
+    (world, held): (Arc<World>, Arc<Held>),
     mut wanted: watch::Receiver<Wanted>,
     mut shutdown: Shutdown,
 ) {
@@ -51,13 +55,18 @@ pub(crate) async fn keep(
             () = later => {}
         }
         let now = wanted.borrow_and_update().clone();
-        match pass(&clients, &world, &now).await {
+        let outcome = pass(&clients, &world, &now).await;
+        let of_plans = limits(&of_policies, &held, &now).await;
+        match outcome.and(of_plans) {
             Ok(()) => failures = 0,
             Err(failure) => {
                 failures = failures.saturating_add(1);
                 match failures < WORTH_TELLING {
-                    true => debug!(%failure, "what Gateways need is not all there yet"),
-                    false => warn!(%failure, "what Gateways need cannot be made"),
+                    true => debug!(
+                        failure = failure.sentence(),
+                        "what Gateways need is not all there yet"
+                    ),
+                    false => warn!(failure = failure.sentence(), "what Gateways need cannot be made"),
                 }
             }
         }
@@ -104,6 +113,23 @@ async fn pass(clients: &Clients, world: &World, wanted: &Wanted) -> Result<(), F
     outcome
 }
 
+/// The RateLimitPolicies of PlanPolicies. Those of policies that are gone go with their owner.
+async fn limits(clients: &Clients, held: &Held, wanted: &Wanted) -> Result<(), Failure> {
+    let writes = objects::limits_to_write(&held.seen(), &wanted.limits);
+    for (key, object, is_new) in writes {
+        let requests = Requests::new(clients.of(&key.workspace));
+        let all = collection(&RATE_LIMIT_POLICY, &key.namespace);
+        match is_new {
+            true => drop(requests.create(&all, &object).await?),
+            false => {
+                let path = format!("{}?fieldManager={MANAGER}", path(&RATE_LIMIT_POLICY, &key));
+                requests.merge(&path, &json!({"spec": object["spec"]})).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
 async fn put(
     clients: &Clients,
     kind: &Kind,
@@ -117,6 +143,10 @@ async fn put(
         // One of that name which is not ours stays as it is.
         return requests.create(&all, wanted).await.map(drop);
     };
+    if there.get("addressType") != wanted.get("addressType") {
+        // It cannot be changed; the next pass makes another one.
+        return requests.delete_read(&path(kind, key), there).await;
+    }
     match services::correction(there, wanted) {
         Some(patch) => {
             let path = format!("{}?fieldManager={MANAGER}", path(kind, key));

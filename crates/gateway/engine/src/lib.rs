@@ -14,6 +14,7 @@
 
 mod addresses;
 mod bindings;
+mod certificates;
 mod classes;
 mod conductor;
 mod keeper;
@@ -21,6 +22,7 @@ mod kinds;
 mod observe;
 mod plane;
 mod policies;
+mod service;
 mod services;
 mod settings;
 mod statuses;
@@ -36,15 +38,22 @@ use policies::{Enforcer, Held};
 use tokio::sync::watch;
 use world::World;
 
+pub use certificates::{Issuer, USER as CERTIFICATES_USER};
 pub use plane::{Acknowledged, DataPlane, Guards, NotBound, Probe, Protection};
+pub use plane::{Explained, Stage};
 pub use policies::USER as POLICIES_USER;
+pub use service::Service;
 pub use settings::{Options, Settings};
 
 /// Who serves Gateways and routes, in the API.
 pub const USER: &str = "system:serviceaccount:kube-system:fairway-gateway-routes";
 
-/// Serves until the end.
-pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
+/// Starts the controllers: what serves until the end, and what answers people's questions. Must be called within a runtime.
+pub fn start(
+    options: Options,
+    metrics: Arc<Metrics>,
+    shutdown: Shutdown,
+) -> (impl Future<Output = ()> + Send, Service) {
     let mut manager = Manager::new(options.clients.clone(), metrics, shutdown);
     let (clients, of_policies) = (manager.clients(USER), manager.clients(policies::USER));
     let world = Arc::new(World::new(clients.reach()));
@@ -54,6 +63,7 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
     let (statuses, statuses_told) = watch::channel(statuses::Told::default());
     let (of_each, policies_told) = watch::channel(statuses::PoliciesTold::default());
     let (wanted, kept) = watch::channel(keeper::Wanted::default());
+    let (certificates, asked_for) = watch::channel(certificates::Wanted::default());
     let ending = manager.shutdown();
     manager.spawn(statuses::write(
         clients.clone(),
@@ -68,29 +78,37 @@ pub async fn run(options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
         ending.clone(),
     ));
     manager.spawn(keeper::keep(
-        clients.clone(),
-        Arc::clone(&world),
+        (clients.clone(), of_policies.clone()),
+        (Arc::clone(&world), Arc::clone(&held)),
         kept,
+        ending.clone(),
+    ));
+    manager.spawn(certificates::keep(
+        manager.clients(certificates::USER),
+        Arc::clone(&options.issuer),
+        asked_for,
         ending.clone(),
     ));
     let pool = options
         .settings
         .pool
         .map(|range| Pool::new(clients.clone(), range));
-    let enforcer = Enforcer::new(of_policies, options.outbound);
+    let enforcer = Enforcer::new(of_policies.clone(), options.outbound);
+    let service = Service::new(Arc::clone(&options.plane), Arc::clone(&enforcer.gatekeeper));
     let outlets = Outlets {
         statuses,
         policies: of_each,
         wanted,
+        certificates,
     };
     let conductor = Conductor::new(
         world,
-        options.plane,
+        (options.plane, options.issuer),
         options.settings,
         pool,
         (held, enforcer),
         outlets,
     );
     manager.spawn(conductor.run(ending));
-    manager.run().await;
+    (manager.run(), service)
 }

@@ -15,6 +15,12 @@ pub trait DataPlane: Send + Sync + 'static {
     /// Serves this from now on. The answer comes when no new request is served by an earlier table.
     fn serve(&self, table: Arc<Table>, guards: Guards) -> BoxFuture<'_, Acknowledged>;
 
+    /// The whole way of a request, by its URL. Nothing is forwarded, and nothing counted.
+    fn explain(&self, request: Probe) -> BoxFuture<'_, Explained>;
+
+    /// What is served.
+    fn table(&self) -> Arc<Table>;
+
     /// What would become of a request at a listener: the rule that it belongs to, and whether its policies refuse it. Nothing
     /// is forwarded, and nothing counted. Nothing: it belongs to no rule.
     fn probe<'p>(
@@ -22,6 +28,27 @@ pub trait DataPlane: Send + Sync + 'static {
         listener: &'p ListenerKey,
         request: Probe,
     ) -> BoxFuture<'p, Option<(RuleKey, bool)>>;
+}
+
+/// The way of a request.
+#[derive(Debug, Clone, Default)]
+pub struct Explained {
+    pub stages: Vec<Stage>,
+    /// The rule that it belongs to, if there is one.
+    pub rule: Option<RuleKey>,
+    /// What the client would be answered, where that is known without asking a backend.
+    pub status: Option<u16>,
+}
+
+/// One thing on the way.
+#[derive(Debug, Clone)]
+pub struct Stage {
+    /// `Request`, `Door`, `Listener`, `Route`, `Policy`, `Filter`, `Backend`.
+    pub kind: &'static str,
+    pub what: String,
+    pub seen: String,
+    /// `false`: the request ends here. Nothing where nothing is decided.
+    pub passes: Option<bool>,
 }
 
 /// A request that is not sent.

@@ -11,6 +11,7 @@ mod cluster;
 pub(crate) mod decide;
 mod enforcer;
 pub(crate) mod held;
+pub(crate) mod objects;
 mod probe;
 pub(crate) mod told;
 

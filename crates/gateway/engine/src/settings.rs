@@ -6,9 +6,9 @@ use std::sync::Arc;
 use fairway_controller::ClientFactory;
 use fairway_outbound::Outbound;
 
-use crate::DataPlane;
+use crate::{DataPlane, Issuer};
 
-/// What [`crate::run`] is started with.
+/// What [`crate::start`] is started with.
 pub struct Options {
     /// Makes the clients of users, and knows whether there are workspaces.
     pub clients: ClientFactory,
@@ -16,6 +16,8 @@ pub struct Options {
     pub plane: Arc<dyn DataPlane>,
     /// How policies reach key servers and the like, whose addresses tenants name.
     pub outbound: Arc<Outbound>,
+    /// Who signs certificates.
+    pub issuer: Arc<dyn Issuer>,
     pub settings: Settings,
 }
 

@@ -117,8 +117,8 @@ async fn follow<T: Clone>(
                 failed = true;
                 // Mostly somebody else was quicker, and the watch has not told yet.
                 match failures < RETRY.len() {
-                    true => debug!(%path, %key, %failure, "a status is written again"),
-                    false => warn!(%path, %key, %failure, "a status cannot be written"),
+                    true => debug!(%path, %key, failure = failure.sentence(), "a status is written again"),
+                    false => warn!(%path, %key, failure = failure.sentence(), "a status cannot be written"),
                 }
             }
         }
