@@ -1,5 +1,7 @@
 //! From facts to definitions: the head of a kind, its schema with what repeats written once, and the whole.
 
+mod unlisted;
+
 use serde_json::{Map, Value, json};
 
 use crate::facts::{Field, Form, KindFacts, PERCENT, QUANTITY, Rule, Simple, Table, TypeFacts, kinds};

@@ -14,6 +14,7 @@ pub(crate) mod oidc;
 pub(crate) mod render;
 pub(crate) mod repo;
 pub(crate) mod syncagent;
+pub(crate) mod trust;
 pub(crate) mod undelete;
 pub(crate) mod vm;
 pub(crate) mod workspace;
@@ -62,6 +63,8 @@ pub(crate) enum Command {
     Cluster(appset::Cluster),
     /// Show Fairway's own certificates, and replace them.
     Certs(Certs),
+    /// Make this computer trust Fairway's certificate authority.
+    Trust(trust::Trust),
     /// Save the whole state as one file, and bring it back.
     Backup(backup::Backup),
     /// List, rotate and drop encryption and signing keys.

@@ -20,6 +20,7 @@ pub(crate) mod running;
 mod service;
 pub(crate) mod status;
 pub(crate) mod syncagent;
+pub(crate) mod trust;
 pub(crate) mod undelete;
 pub(crate) mod up;
 pub(crate) mod version;

@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         Command::Proj(options) => command::proj::run(options),
         Command::Cluster(options) => command::cluster::run(options),
         Command::Certs(options) => command::certs::run(options),
+        Command::Trust(options) => command::trust::run(options),
         Command::Backup(options) => command::backup::run(options),
         Command::Keys(options) => command::keys::run(options),
         Command::Render(options) => command::render::run(options),

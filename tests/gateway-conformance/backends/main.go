@@ -196,8 +196,9 @@ func (k *keeper) start(ctx context.Context, deployment *appsv1.Deployment, numbe
 		}
 	}
 	// Tests tell a pod's Deployment by its name: two parts follow it.
+	name := fmt.Sprintf("%s-replica-%d", deployment.Name, number)
 	environment := []string{
-		"POD_NAME=" + fmt.Sprintf("%s-replica-%d", deployment.Name, number), "NAMESPACE=" + deployment.Namespace,
+		"POD_NAME=" + name, "NAMESPACE=" + deployment.Namespace,
 		"HTTP_PORT=" + strconv.Itoa(int(ports[httpPort])), "H2C_PORT=" + strconv.Itoa(int(ports[h2cPort])),
 		"HTTPS_PORT=" + strconv.Itoa(int(ports[httpsPort])),
 	}
@@ -216,7 +217,26 @@ func (k *keeper) start(ctx context.Context, deployment *appsv1.Deployment, numbe
 	if err := process.Start(); err != nil {
 		return nil, err
 	}
-	return &replica{process, ports}, nil
+	return &replica{process, ports}, k.report(ctx, deployment, name)
+}
+
+// report says of a replica what a kubelet would: tests look pods up by their labels and take their addresses.
+func (k *keeper) report(ctx context.Context, deployment *appsv1.Deployment, name string) error {
+	pods := k.client.CoreV1().Pods(deployment.Namespace)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: deployment.Spec.Template.Labels},
+		Spec:       deployment.Spec.Template.Spec,
+	}
+	pod, err := pods.Create(ctx, pod, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.PodIP = k.address
+	pod.Status.PodIPs = []corev1.PodIP{{IP: k.address}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	_, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	return err
 }
 
 // mount writes the Secrets that a Deployment mounts; it returns directories by the paths that they stand for.

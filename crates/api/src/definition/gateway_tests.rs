@@ -128,3 +128,16 @@ fn upstreams_defaults_and_limits_are_there() {
         "Same"
     );
 }
+
+#[test]
+fn what_is_kept_without_being_known_is_told() {
+    let policy = json!({"metadata": {"labels": {"a": "b"}}, "spec": {
+        "targetRef": {"group": "g", "kind": "k", "name": "n"}, "rulez": {},
+        "rules": {"authentication": {"a": {"anything": 1}}, "authorisation": {}},
+        "when": [{"predicate": "true", "predicat": "x"}],
+    }});
+    assert_eq!(
+        of("AuthPolicy").unlisted(&policy),
+        ["spec.rulez", "spec.rules.authorisation", "spec.when[0].predicat"]
+    );
+}

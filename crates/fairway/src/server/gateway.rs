@@ -3,6 +3,8 @@
 //!
 //! The proxy starts with the first Gateway or Route. Before that there is neither a thread nor a socket of it.
 
+mod names;
+
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -21,6 +23,7 @@ use fairway_kernel_apiserver::Kernel;
 use fairway_outbound::Outbound;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{error, warn};
 
@@ -53,14 +56,21 @@ pub(super) fn start(
         plane: Arc::clone(&plane) as Arc<dyn DataPlane>,
         outbound: Arc::new(Outbound::new(config.allowed_hosts.clone())),
         issuer: Arc::new(live.clone()),
+        names: watch::channel(Arc::default()).0,
         settings: config.settings.clone(),
     };
+    let names = names::serve(
+        config.dns,
+        config.settings.domain.clone(),
+        options.names.subscribe(),
+        shutdown.clone(),
+    );
     let (running, service) = fairway_gateway_engine::start(options, metrics, shutdown);
     if let Err(problem) = kernel.serve_api(&service) {
         error!(%problem, "questions about gateways are not answered");
     }
     tokio::spawn(async move {
-        running.await;
+        tokio::join!(running, names);
         plane.end().await;
     })
 }

@@ -23,6 +23,7 @@ fn served(definition: Definition) -> ProvidedKind {
         definition: Arc::new(move || whole.crd()),
         fingerprint: definition.fingerprint(),
         sealed: definition.kind().sealed,
-        domain: fairway_machines_plan::admission::of(definition.group(), definition.kind().plural),
+        domain: fairway_machines_plan::admission::of(definition.group(), definition.kind().plural)
+            .or_else(|| fairway_gateway_engine::admission::of(&definition)),
     }
 }

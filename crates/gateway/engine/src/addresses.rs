@@ -36,7 +36,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// Must be called within a runtime.
-    pub(crate) fn new(clients: Clients, range: (Ipv4Addr, u8)) -> Self {
+    pub(crate) fn new(clients: &Clients, range: (Ipv4Addr, u8)) -> Self {
         let home = match clients.reach() {
             Reach::Every => WorkspaceId::parse(SYSTEM).unwrap_or_else(|_| WorkspaceId::root()),
             Reach::One(only) => only.clone(),

@@ -18,6 +18,7 @@ use crate::bindings::{self, Bindings};
 use crate::certificates::{self, Issuer, OfRouter};
 use crate::classes;
 use crate::keeper::Wanted;
+use crate::names::{self, Names};
 use crate::plane::DataPlane;
 use crate::policies::decide::{self, Decision, Way};
 use crate::policies::{Enforcer, Held, objects, told};
@@ -56,6 +57,7 @@ pub(crate) struct Outlets {
     pub(crate) policies: watch::Sender<PoliciesTold>,
     pub(crate) wanted: watch::Sender<Wanted>,
     pub(crate) certificates: watch::Sender<certificates::Wanted>,
+    pub(crate) names: watch::Sender<Arc<Names>>,
 }
 
 impl Conductor {
@@ -153,7 +155,12 @@ impl Conductor {
             }
             self.bindings = found;
         }
-        let mut objects = objects::decide(&self.held.seen(), &self.world.seen().observed, &built.statuses);
+        let mut objects = objects::decide(
+            &self.held.seen(),
+            &self.world.seen().observed,
+            &built.statuses,
+            &self.settings.domain,
+        );
         let wanted = {
             let seen = self.world.seen();
             let services = services::wanted(&seen, &built.statuses, &self.bindings, &self.settings);
@@ -170,6 +177,12 @@ impl Conductor {
         self.told.certificates.send_if_modified(|before| {
             let changed = **before != certificates;
             *before = Arc::new(certificates);
+            changed
+        });
+        let published = names::published(&self.served, &objects.records, &self.settings);
+        self.told.names.send_if_modified(|before| {
+            let changed = **before != published;
+            *before = Arc::new(published);
             changed
         });
         // Last: routes must not wait for probes.

@@ -13,12 +13,14 @@
 //! The crate must not know the kernel, sockets or the proxy, nor decide what a route means.
 
 mod addresses;
+pub mod admission;
 mod bindings;
 mod certificates;
 mod classes;
 mod conductor;
 mod keeper;
 mod kinds;
+mod names;
 mod observe;
 mod plane;
 mod policies;
@@ -39,6 +41,7 @@ use tokio::sync::watch;
 use world::World;
 
 pub use certificates::{Issuer, USER as CERTIFICATES_USER};
+pub use names::Names;
 pub use plane::{Acknowledged, DataPlane, Guards, NotBound, Probe, Protection};
 pub use plane::{Explained, Stage};
 pub use policies::USER as POLICIES_USER;
@@ -92,7 +95,7 @@ pub fn start(
     let pool = options
         .settings
         .pool
-        .map(|range| Pool::new(clients.clone(), range));
+        .map(|range| Pool::new(&clients, range));
     let enforcer = Enforcer::new(of_policies.clone(), options.outbound);
     let service = Service::new(Arc::clone(&options.plane), Arc::clone(&enforcer.gatekeeper));
     let outlets = Outlets {
@@ -100,6 +103,7 @@ pub fn start(
         policies: of_each,
         wanted,
         certificates,
+        names: options.names,
     };
     let conductor = Conductor::new(
         world,

@@ -77,7 +77,7 @@ impl Service {
             Err(why) => return Ok(refused(StatusCode::BAD_REQUEST, &why)),
         };
         let explained = self.plane.explain(asked).await;
-        Ok(reply(StatusCode::OK, &shown(workspace, explained)))
+        Ok(reply(StatusCode::OK, &shown(workspace, &explained)))
     }
 
     fn published(&self, workspace: &str) -> Value {
@@ -166,7 +166,7 @@ fn probe(spec: &Spec) -> Result<Probe, String> {
 }
 
 /// What may be told in a workspace.
-fn shown(workspace: &str, explained: Explained) -> Value {
+fn shown(workspace: &str, explained: &Explained) -> Value {
     let is_own = (explained.rule.as_ref()).is_some_and(|rule| rule.listener.workspace == workspace);
     let stages: Vec<Value> = (explained.stages.iter())
         // Which listeners and routes others have is theirs to know.
@@ -261,10 +261,10 @@ mod tests {
 
     #[test]
     fn another_workspaces_routes_are_not_shown() {
-        let own = shown("team", explained("team"));
+        let own = shown("team", &explained("team"));
         assert_eq!(own["status"]["stages"].as_array().unwrap().len(), 4);
         assert_eq!(own["status"]["code"], 401);
-        let other = shown("team", explained("rival"));
+        let other = shown("team", &explained("rival"));
         assert_eq!(other["status"]["stages"].as_array().unwrap().len(), 2);
         assert_eq!(other["status"].get("code"), None);
     }

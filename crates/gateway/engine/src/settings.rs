@@ -6,7 +6,9 @@ use std::sync::Arc;
 use fairway_controller::ClientFactory;
 use fairway_outbound::Outbound;
 
-use crate::{DataPlane, Issuer};
+use tokio::sync::watch;
+
+use crate::{DataPlane, Issuer, Names};
 
 /// What [`crate::start`] is started with.
 pub struct Options {
@@ -18,6 +20,8 @@ pub struct Options {
     pub outbound: Arc<Outbound>,
     /// Who signs certificates.
     pub issuer: Arc<dyn Issuer>,
+    /// Who tells which names lead where.
+    pub names: watch::Sender<Arc<Names>>,
     pub settings: Settings,
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use fairway_controller::ObjectKey;
+use fairway_controller::{ObjectKey, WorkspaceId};
 use fairway_gateway_policy::dns::{self, Record};
 use fairway_gateway_policy::object::{Kind, Policy, PolicyKey};
 use fairway_gateway_policy::plan;
@@ -15,6 +15,7 @@ use fairway_gateway_routes::table::HostPattern;
 use serde_json::Value;
 
 use super::held::Seen;
+use crate::names::is_below;
 
 /// What these policies ask for.
 #[derive(Default)]
@@ -27,7 +28,7 @@ pub(crate) struct Objects {
 }
 
 /// Decides about all of them.
-pub(crate) fn decide(seen: &Seen, observed: &Observed, statuses: &[Status]) -> Objects {
+pub(crate) fn decide(seen: &Seen, observed: &Observed, statuses: &[Status], domain: &str) -> Objects {
     let mut objects = Objects::default();
     let gateways = gateways(observed, statuses);
     let of_kind = |kind: Kind| -> Vec<Policy> {
@@ -47,7 +48,17 @@ pub(crate) fn decide(seen: &Seen, observed: &Observed, statuses: &[Status]) -> O
     }
     let all = of_kind(Kind::DnsPolicy);
     for policy in all.iter().filter(|it| !it.deleting) {
-        let decided = dns::decide(policy, &same_workspace(&all, policy), &gateways);
+        let mut decided = dns::decide(policy, &same_workspace(&all, policy), &gateways);
+        // A name that is somebody else's is not a tenant's to give.
+        if policy.key.workspace != WorkspaceId::root_ref().as_str() {
+            let before = decided.records.len();
+            decided.records.retain(|record| is_below(&record.name, domain));
+            if decided.records.len() < before {
+                let note =
+                    format!("names that are not below {domain} are answered for the root workspace only");
+                decided.notes.push(note);
+            }
+        }
         let conditions = tls::conditions(policy, &decided.standing, &[], &decided.notes);
         objects.conditions.insert(policy.key.clone(), conditions);
         objects.records.extend(decided.records);
