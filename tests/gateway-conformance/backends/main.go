@@ -227,6 +227,7 @@ func (k *keeper) report(ctx context.Context, deployment *appsv1.Deployment, name
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: deployment.Spec.Template.Labels},
 		Spec:       deployment.Spec.Template.Spec,
 	}
+	pod.Spec.NodeName = "backends"
 	pod, err := pods.Create(ctx, pod, metav1.CreateOptions{})
 	if err != nil {
 		return err

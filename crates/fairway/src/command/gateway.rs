@@ -22,7 +22,7 @@ pub(crate) fn run(options: &Gateway) -> anyhow::Result<ExitCode> {
                 show(options, "publishedrules", columns, route).await?;
             }
             GatewayCommand::Limits(options) => {
-                show(options, "counters", ["COUNTER", "COUNT"], limit).await?;
+                show(options, "counters", ["COUNTER", "COUNT", "RESET"], limit).await?;
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -130,9 +130,9 @@ fn route(item: &Value) -> [String; 5] {
     ]
 }
 
-fn limit(item: &Value) -> [String; 2] {
+fn limit(item: &Value) -> [String; 3] {
     let key = item["key"].as_str().unwrap_or_default().to_owned();
-    [key, item["count"].to_string()]
+    [key, item["count"].to_string(), format!("{}s", item["reset"])]
 }
 
 /// Columns that are as wide as they have to be.

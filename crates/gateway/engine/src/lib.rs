@@ -92,10 +92,7 @@ pub fn start(
         asked_for,
         ending.clone(),
     ));
-    let pool = options
-        .settings
-        .pool
-        .map(|range| Pool::new(&clients, range));
+    let pool = options.settings.pool.map(|range| Pool::new(&clients, range));
     let enforcer = Enforcer::new(of_policies.clone(), options.outbound);
     let service = Service::new(Arc::clone(&options.plane), Arc::clone(&enforcer.gatekeeper));
     let outlets = Outlets {

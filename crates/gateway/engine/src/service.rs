@@ -91,8 +91,10 @@ impl Service {
     fn counters(&self, workspace: &str) -> Value {
         let now = u128::try_from(Timestamp::now().as_nanosecond()).unwrap_or_default();
         let own = self.gatekeeper.counters(now).into_iter();
-        let own = own.filter(|it| it.key.split('/').next() == Some(workspace));
-        let items: Vec<Value> = own.map(|it| json!({"key": it.key, "count": it.count})).collect();
+        let own = own.filter(|it| it.key.split('|').next() == Some(workspace));
+        let items: Vec<Value> = own
+            .map(|it| json!({"key": it.key, "count": it.count, "reset": it.reset}))
+            .collect();
         json!({"apiVersion": format!("{GROUP}/{VERSION}"), "kind": "CounterList", "items": items})
     }
 }

@@ -19,6 +19,9 @@ use crate::pipeline::{self, Arrived, Context};
 use crate::plan::{DoorPlan, Found, ListenerPlan, Plan, RulePlan, TargetPlan, TlsPlan};
 use crate::proxy::{NOBODY, Shared};
 
+/// Listeners on the way of one request.
+const LISTENERS: usize = 8;
+
 /// A request that is not sent.
 #[derive(Debug, Clone)]
 pub struct ProbeRequest {
@@ -211,8 +214,50 @@ pub(crate) async fn explain(shared: &Arc<Shared>, request: &ProbeRequest) -> Exp
         door,
     };
     let arrived = Arrived { host: &host, id: &id };
-    walk(&context, &listener, &parts, &arrived, &mut told).await;
+    let mut next = Some(listener);
+    for _ in 0..LISTENERS {
+        let Some(listener) = next else { break };
+        walk(&context, &listener, &parts, &arrived, &mut told).await;
+        next = inner_of(&plan, &listener, &parts, &arrived, &mut told);
+    }
     told
+}
+
+/// A Route leads to a Gateway's Service, and that to one of our own listeners: the way goes on there.
+fn inner_of(
+    plan: &Plan,
+    listener: &Arc<ListenerPlan>,
+    parts: &Parts,
+    arrived: &Arrived<'_>,
+    told: &mut Explanation,
+) -> Option<Arc<ListenerPlan>> {
+    let has_passed = |stage: &Stage| stage.kind == StageKind::Backend && stage.passes == Some(true);
+    if !told.stages.last().is_some_and(has_passed) {
+        return None;
+    }
+    let found = listener.find(&arrived.host.0, &pipeline::sought(parts))?;
+    let inner = found
+        .rule
+        .backends
+        .all
+        .iter()
+        .find_map(|backend| match &backend.target {
+            TargetPlan::Cluster(cluster) => plan.inner.get(&cluster.key),
+            TargetPlan::Broken(_) => None,
+        })?;
+    match inner.candidates(&arrived.host.0).next() {
+        Some(next) => {
+            let seen = "it is one of our own, so the request goes there without a connection between";
+            told.add(StageKind::Listener, listener_name(&next.key), seen, Some(true));
+            Some(Arc::clone(next))
+        }
+        None => {
+            told.status = Some(404);
+            let seen = "the backend is a listener that is not meant for this host";
+            told.add(StageKind::Listener, "none", seen, Some(false));
+            None
+        }
+    }
 }
 
 fn find_listener(
