@@ -125,6 +125,19 @@ controllers: ## Crossplane, Argo CD, kube-controller-manager and client-go and O
 	cargo build $(TESTED)
 	$(PYTHON) tests/controllers/run.py --fairway $(FAIRWAY) --report docs/conformance/controllers.md
 
+.PHONY: gateway-conformance
+gateway-conformance: ## upstream's conformance suite of Gateway API against the debug binary
+	@scripts/tools.sh python
+	@scripts/gateway-conformance.sh $(TOOLS)/gateway-conformance
+	cargo build -p fairway
+	$(PYTHON) tests/gateway-conformance/run.py --fairway $(FAIRWAY) --programs $(TOOLS)/gateway-conformance
+
+.PHONY: test-gateway
+test-gateway: ## a service behind Route, Gateway, HTTPRoute and policies, with an OIDC provider
+	@scripts/tools.sh python oidc kubectl
+	cargo build -p fairway
+	$(PYTHON) tests/gateway/run.py --fairway $(FAIRWAY) --tools $(TOOLS)
+
 .PHONY: kubernetes-e2e
 kubernetes-e2e: ## Kubernetes' own conformance tests against the debug binary (NAMES=... for some of them)
 	@scripts/tools.sh python kubectl

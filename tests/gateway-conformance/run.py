@@ -4,7 +4,7 @@
     run.py --fairway BINARY --programs DIRECTORY --test NAME      one test; no report
 
 DIRECTORY holds conformance.test, echo-basic and backends, which are built from the Go module beside this file
-(scripts/peers.sh gateway-conformance). Everything runs in a network namespace of its own: Gateways of the suite all want
+(scripts/gateway-conformance.sh DIRECTORY). Everything runs in a network namespace of its own: Gateways of the suite all want
 ports 80 and 443, its backends listen on every address, and endpoints must not have addresses of the loopback.
 """
 
