@@ -69,7 +69,7 @@ pub fn build(observed: &Observed, settings: &Settings) -> Built {
         workspace(scope, settings, &mut plans, &index, &mut built);
     }
     openshift::serve(observed, &routes, &plans, settings, &mut built);
-    gateway_status::finish(&plans, observed, settings, &mut built);
+    gateway_status::finish(&mut plans, observed, settings, &mut built);
     built.statuses.sort_by(|one, two| place(one).cmp(&place(two)));
     built
 }
@@ -85,6 +85,7 @@ fn workspace(
     let policies = policies::Policies::of(scope);
     let mut clusters = backends::Clusters::new(scope, &policies, plans);
     let mut hung = attach::Hung::default();
+    hung.mixed.needed = !scope.held.http_routes.is_empty() && !scope.held.grpc_routes.is_empty();
     let http = scope
         .held
         .http_routes

@@ -11,10 +11,10 @@ use crate::settings::Settings;
 use crate::status::{Condition, ListenerSays, Says, Status};
 use crate::table::{Door, Forward, HostPattern, Listener, ListenerKey, Names, RuleKey, Table, TlsListener};
 
-pub(super) fn finish(plans: &[Plan<'_>], observed: &Observed, settings: &Settings, built: &mut Built) {
+pub(super) fn finish(plans: &mut [Plan<'_>], observed: &Observed, settings: &Settings, built: &mut Built) {
     let served = |plan: &&Plan<'_>| plan.refused.is_none();
-    for plan in plans.iter().filter(served) {
-        for listener in plan.listeners.iter().filter(|listener| listener.served()) {
+    for plan in plans.iter_mut().filter(|plan| plan.refused.is_none()) {
+        for listener in plan.listeners.iter_mut().filter(|listener| listener.served()) {
             open(listener, observed, &mut built.table);
         }
     }
@@ -30,7 +30,13 @@ pub(super) fn finish(plans: &[Plan<'_>], observed: &Observed, settings: &Setting
         .extend(plans.iter().map(|plan| status(plan, settings)));
 }
 
-fn open(listener: &ListenerPlan<'_>, observed: &Observed, table: &mut Table) {
+/// What hangs on the listener moves into the table.
+fn open(listener: &mut ListenerPlan<'_>, observed: &Observed, table: &mut Table) {
+    let http = Arc::new(Listener {
+        key: listener.key.clone(),
+        routes: std::mem::take(&mut listener.http),
+    });
+    let listener = &*listener;
     for door in &listener.doors {
         match class(&listener.spec.protocol) {
             Class::Http => {
@@ -39,7 +45,7 @@ fn open(listener: &ListenerPlan<'_>, observed: &Observed, table: &mut Table) {
                     .entry(*door)
                     .or_insert_with(|| Door::Http(Names::default()))
                 {
-                    names.insert(listener.host.clone(), http(listener));
+                    names.insert(listener.host.clone(), Arc::clone(&http));
                 }
             }
             Class::Tls => {
@@ -47,7 +53,7 @@ fn open(listener: &ListenerPlan<'_>, observed: &Observed, table: &mut Table) {
                     TlsListener::Terminate {
                         certificates: listener.certificates.clone(),
                         client_authorities: listener.authorities.clone(),
-                        http: http(listener),
+                        http: Arc::clone(&http),
                     }
                 } else {
                     TlsListener::Passthrough(Arc::new(nowhere(listener)))
@@ -79,13 +85,6 @@ fn open(listener: &ListenerPlan<'_>, observed: &Observed, table: &mut Table) {
                 .insert(key.clone(), Arc::clone(&credential.certificate));
         }
     }
-}
-
-fn http(listener: &ListenerPlan<'_>) -> Arc<Listener> {
-    Arc::new(Listener {
-        key: listener.key.clone(),
-        routes: listener.http.clone(),
-    })
 }
 
 /// Connections for a name that has no route.

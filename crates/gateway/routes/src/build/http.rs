@@ -70,29 +70,28 @@ pub(super) fn route<'a>(
         rules.push((at, rule, made));
     }
     let mut gateways = BTreeSet::new();
+    let mut places = Vec::new();
     for outcome in outcomes.iter().filter(|_| refused.is_none()) {
         gateways.insert(outcome.gateway);
+        let listeners = plans.get(outcome.gateway).map(|plan| plan.listeners.as_slice());
         for (listener, hosts) in &outcome.listeners {
-            let place = (outcome.gateway, *listener);
-            let Some(key) = plans
-                .get(outcome.gateway)
-                .and_then(|plan| plan.listeners.get(*listener))
-                .map(|plan| &plan.key)
-            else {
-                continue;
-            };
-            for (at, rule, made) in &rules {
-                let mut made = made.clone();
-                made.key.listener = key.clone();
-                let made = Arc::new(made);
-                for (match_at, one) in rule.matches.iter().enumerate() {
-                    for host in hosts {
-                        let entry = Entry {
-                            matches: one.clone(),
-                            rule: Arc::clone(&made),
-                        };
-                        hung.http(place, host, Rank::new(kind, one, meta, *at, match_at), entry);
-                    }
+            if let Some(plan) = listeners.and_then(|listeners| listeners.get(*listener)) {
+                places.push(((outcome.gateway, *listener), hosts, &plan.key));
+            }
+        }
+    }
+    for (at, rule, made) in rules {
+        // Most routes hang on one listener, and then nothing is copied.
+        for ((place, hosts, key), mut made) in places.iter().zip(std::iter::repeat_n(made, places.len())) {
+            made.key.listener = (*key).clone();
+            let made = Arc::new(made);
+            for (match_at, one) in rule.matches.iter().enumerate() {
+                for host in *hosts {
+                    let entry = Entry {
+                        matches: one.clone(),
+                        rule: Arc::clone(&made),
+                    };
+                    hung.http(*place, host, Rank::new(kind, one, meta, at, match_at), entry);
                 }
             }
         }
@@ -124,7 +123,7 @@ pub(super) fn route<'a>(
             ));
         }
         ParentSays {
-            reference: outcome.parent.shown(),
+            reference: outcome.parent.shown.clone(),
             controller: plans
                 .get(outcome.gateway)
                 .map(|plan| plan.controller.clone())

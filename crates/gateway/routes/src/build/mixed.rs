@@ -8,24 +8,31 @@ use crate::table::HostPattern;
 
 /// The host names of routes that were accepted, by listener and kind. Routes come in the order of their age.
 #[derive(Default)]
-pub(super) struct Mixed(HashMap<(Place, Kind), Hosts>);
+pub(super) struct Mixed {
+    /// Whether there are both kinds: most workspaces have one.
+    pub(super) needed: bool,
+    held: HashMap<(Place, Kind), Hosts>,
+}
 
 impl Mixed {
     /// Takes the names for a route, unless one of the other kind has one of them.
     pub(super) fn admit(&mut self, kind: Kind, place: Place, hosts: &[HostPattern]) -> bool {
+        if !self.needed {
+            return true;
+        }
         let other = if kind == Kind::GrpcRoute {
             Kind::HttpRoute
         } else {
             Kind::GrpcRoute
         };
         if self
-            .0
+            .held
             .get(&(place, other))
             .is_some_and(|known| hosts.iter().any(|host| known.meet(host)))
         {
             return false;
         }
-        let known = self.0.entry((place, kind)).or_default();
+        let known = self.held.entry((place, kind)).or_default();
         hosts.iter().for_each(|host| known.add(host));
         true
     }

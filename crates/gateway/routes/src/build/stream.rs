@@ -107,7 +107,7 @@ pub(super) fn route<'a>(
             ));
         }
         ParentSays {
-            reference: outcome.parent.shown(),
+            reference: outcome.parent.shown.clone(),
             controller: plans
                 .get(outcome.gateway)
                 .map(|plan| plan.controller.clone())

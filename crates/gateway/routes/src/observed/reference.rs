@@ -8,8 +8,8 @@ use super::{Kind, Name, Unread, read};
 /// A route's wish to hang on a parent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParentRef {
-    /// As it was written.
-    raw: Value,
+    /// For the status: with the defaults that a definition would have filled in, because clients look for them.
+    pub shown: Value,
     pub group: String,
     pub kind: String,
     pub name: Name,
@@ -29,16 +29,6 @@ struct RawParent {
 }
 
 impl ParentRef {
-    /// For the status: with the defaults that a definition would have filled in, because clients look for them.
-    pub fn shown(&self) -> Value {
-        let mut shown = self.raw.clone();
-        if let Some(fields) = shown.as_object_mut() {
-            fields.entry("group").or_insert_with(|| self.group.clone().into());
-            fields.entry("kind").or_insert_with(|| self.kind.clone().into());
-        }
-        shown
-    }
-
     pub fn is_gateway(&self) -> bool {
         self.group == Kind::Gateway.group() && self.kind == Kind::Gateway.name()
     }
@@ -53,10 +43,18 @@ pub(super) fn parents(object: &Value, namespace: &str) -> Result<Vec<ParentRef>,
         .enumerate()
         .map(|(at, raw)| {
             let read: RawParent = read::part(raw, &format!("spec.parentRefs[{at}]"))?;
+            let group = read.group.unwrap_or_else(|| Kind::Gateway.group().to_owned());
+            let kind = read.kind.unwrap_or_else(|| Kind::Gateway.name().to_owned());
+            let mut shown = raw.clone();
+            // A list in the order of the fields reads as well, and stays as it is.
+            if let Some(fields) = shown.as_object_mut() {
+                fields.insert("group".to_owned(), group.clone().into());
+                fields.insert("kind".to_owned(), kind.clone().into());
+            }
             Ok(ParentRef {
-                raw: raw.clone(),
-                group: read.group.unwrap_or_else(|| Kind::Gateway.group().to_owned()),
-                kind: read.kind.unwrap_or_else(|| Kind::Gateway.name().to_owned()),
+                shown,
+                group,
+                kind,
                 name: Name::new(read.namespace.unwrap_or_else(|| namespace.to_owned()), read.name),
                 section: read.section_name,
                 port: read.port,

@@ -215,6 +215,8 @@ fn objects_that_are_none() {
         json!({"metadata": {"name": "x", "namespace": "infra"}, "spec": null}),
         json!({"metadata": {"name": "gw", "namespace": "infra"}, "spec": {"gatewayClassName": "fairway", "listeners": [{"port": 70_000}]}}),
         json!({"metadata": {"name": "y", "namespace": "infra"}, "spec": {"parentRefs": [{"name": "gw"}], "rules": [null, 3, {}]}}),
+        // A list where a mapping belongs reads as its fields in order.
+        json!({"metadata": {"name": "y", "namespace": "infra"}, "spec": {"parentRefs": [[null, null, null, "gw", null, null]]}}),
         json!({"metadata": {"name": "z", "namespace": "infra", "labels": {"kubernetes.io/service-name": "s"}}, "endpoints": null, "ports": null, "data": {"tls.crt": "%%%", "tls.key": ""}}),
     ];
     for kind in Kind::ALL {
