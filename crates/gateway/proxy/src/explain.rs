@@ -323,12 +323,12 @@ async fn walk(
         match_text(&entry.matches),
         Some(true),
     );
-    if let Some(filter) = pipeline::cors_of(rule) {
-        if cors::preflight(filter, &parts.method, &parts.headers).is_some() {
-            told.status = Some(204);
-            let seen = "a preflight is answered here, before any policy";
-            return told.add(StageKind::Filter, "CORS", seen, Some(false));
-        }
+    if let Some(filter) = pipeline::cors_of(rule)
+        && cors::preflight(filter, &parts.method, &parts.headers).is_some()
+    {
+        told.status = Some(204);
+        let seen = "a preflight is answered here, before any policy";
+        return told.add(StageKind::Filter, "CORS", seen, Some(false));
     }
     if !policies(context, rule, parts, arrived, told).await {
         return;

@@ -426,6 +426,7 @@ impl Attempting<'_> {
                 (Some(_), Some((io, first, in_flight))) => Answer {
                     response,
                     upgraded: Some(Upgraded { io, first, in_flight }),
+                    close: false,
                 },
                 // Nobody asked for it.
                 _ => plain(StatusCode::BAD_GATEWAY).into(),

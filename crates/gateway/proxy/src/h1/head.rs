@@ -3,6 +3,8 @@
 //! What two servers could read differently is refused rather than repaired, because the one behind us may repair it in
 //! another way: bare line feeds, folded lines, both lengths, a length twice, a host twice or none.
 
+use std::mem::MaybeUninit;
+
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
@@ -119,9 +121,9 @@ const TOO_LARGE: Bad = Bad {
 };
 
 fn parse(head: &Bytes, most: usize) -> Result<Head, Bad> {
-    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
-    let mut request = httparse::Request::new(&mut headers);
-    match request.parse(head) {
+    let mut headers = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+    let mut request = httparse::Request::new(&mut []);
+    match request.parse_with_uninit_headers(head, &mut headers) {
         Ok(httparse::Status::Complete(length)) if length == head.len() => {}
         Ok(_) => return Err(bad("the head has an empty line too many")),
         Err(httparse::Error::TooManyHeaders) => return Err(TOO_LARGE),

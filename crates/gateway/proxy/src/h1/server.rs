@@ -139,14 +139,13 @@ pub(crate) async fn serve(link: Link, io: ClientIo) {
             Err(Stop::Quiet) => break,
             Err(Stop::Http2) => {
                 let (link, first) = (connection.link, reader.buffer.freeze());
-                return match (reader.io, connection.writer) {
-                    (ReadSide::Tcp(read), WriteSide::Tcp(write)) => match read.reunite(write) {
-                        Ok(stream) => h2::serve(link, Rewound::new(first, stream)).await,
-                        Err(_) => {}
-                    },
-                    // Over TLS, HTTP/2 is agreed on in the handshake.
-                    _ => {}
-                };
+                // Over TLS, HTTP/2 is agreed on in the handshake.
+                if let (ReadSide::Tcp(read), WriteSide::Tcp(write)) = (reader.io, connection.writer)
+                    && let Ok(stream) = read.reunite(write)
+                {
+                    h2::serve(link, Rewound::new(first, stream)).await;
+                }
+                return;
             }
             Err(Stop::Refused(bad)) => {
                 let mut record = Record::new(&connection.link.shared);
@@ -238,14 +237,14 @@ impl Connection {
             .upgrades
             .then(|| head.parts.headers.get(http::header::UPGRADE).cloned())
             .flatten();
-        let home = Home::default();
         let awaited = head.expects.then(|| Arc::new(Notify::new()));
-        let (mut here, body) = match head.framing {
-            Framing::None => (Some(reader), Body::Empty),
+        let (mut here, home, body) = match head.framing {
+            Framing::None => (Some(reader), None, Body::Empty),
             framing => {
+                let home = Home::default();
                 let idle = self.link.shared.options.timeouts.body_idle;
                 let body = ClientBody::new(reader, framing, home.clone(), idle, awaited.clone());
-                (None, Body::Client(Box::new(body)))
+                (None, Some(home), Body::Client(Box::new(body)))
             }
         };
         let request = Request {
@@ -280,7 +279,12 @@ impl Connection {
             }
         };
         self.context = Some(context);
-        let Some(Answer { response, upgraded }) = answer else {
+        let Some(Answer {
+            response,
+            upgraded,
+            close,
+        }) = answer
+        else {
             return Next::Closed;
         };
         if let Some(upgraded) = upgraded {
@@ -293,7 +297,7 @@ impl Connection {
         }
         // A client that waited for 100 and got an answer instead may send its body or not.
         let unsure = awaited.is_some() && here.is_none();
-        let keep = head.keep_alive && !self.link.closing.has_changed().is_err() && !unsure;
+        let keep = head.keep_alive && !close && self.link.closing.has_changed().is_ok() && !unsure;
         let ended = self.write(response, &mut record, version, &method, keep).await;
         drop(record);
         self.watch.set(self.link.shared.options.timeouts.keep_alive);
@@ -305,14 +309,14 @@ impl Connection {
                 Next::Closed
             }
             (Ok(Ending::Close), Some(reader)) => Next::Linger(reader),
-            (Ok(ending), None) => self.after_body(&home, ending, unsure).await,
+            (Ok(ending), None) => self.after_body(home, ending, unsure).await,
             (Err(_), _) => Next::Closed,
         }
     }
 
     /// The client's side comes back from the body, wherever that went.
-    async fn after_body(&mut self, home: &Home, ending: Ending, unsure: bool) -> Next {
-        let Some(returned) = home.take() else {
+    async fn after_body(&mut self, home: Option<Home>, ending: Ending, unsure: bool) -> Next {
+        let Some(returned) = home.and_then(|home| home.take()) else {
             return Next::Closed;
         };
         if returned.finished && ending == Ending::KeepAlive {

@@ -142,7 +142,7 @@ async fn no_request_fails_under_reloads() {
     let table = move |round: usize| {
         let chosen: Vec<_> = (0..=round % 3).map(|at| addresses[(round + at) % 3]).collect();
         let mut rules = vec![("/", rule("web"))];
-        if round % 2 == 0 {
+        if round.is_multiple_of(2) {
             rules.insert(0, ("/other", rule("web")));
         }
         http_table(rules, vec![cluster("web", &chosen)])
