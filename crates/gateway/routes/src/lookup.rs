@@ -60,13 +60,13 @@ impl Matcher {
             matcher.entries += entries.len();
             matcher
                 .hosts
-                .insert(pattern.clone(), Host::new(pattern, entries, offset));
+                .insert(pattern.clone(), Host::new(pattern, &entries, offset));
         }
         matcher
     }
 
     /// `host` is in lower case and without port. Of the host names that fit, the most specific that has a fitting entry.
-    pub fn find<'a>(&'a self, host: &'a str, request: &Request<'_>) -> Option<Found<'a>> {
+    pub fn find(&self, host: &str, request: &Request<'_>) -> Option<Found<'_>> {
         self.hosts.candidates(host).find_map(|host| host.find(request))
     }
 
@@ -87,14 +87,14 @@ impl Matcher {
 }
 
 impl Host {
-    fn new(pattern: HostPattern, entries: Arc<Vec<Entry>>, offset: usize) -> Self {
+    fn new(pattern: HostPattern, entries: &Arc<Vec<Entry>>, offset: usize) -> Self {
         let mut host = Self {
             pattern,
             offset,
             exact: HashMap::new(),
             prefixes: Tree::default(),
             expressions: Vec::new(),
-            entries: Arc::clone(&entries),
+            entries: Arc::clone(entries),
         };
         // More entries than that do not fit into a store; if they did, those behind would not be found.
         for (entry, at) in entries.iter().zip(0..u32::MAX) {

@@ -163,7 +163,7 @@ pub struct Object<T> {
 pub struct Unread<T> {
     pub why: String,
     /// As much of it as its status needs: a route's parents, a Gateway's class.
-    pub rest: Option<T>,
+    pub rest: Option<Box<T>>,
 }
 
 impl<T> Object<T> {
@@ -171,7 +171,7 @@ impl<T> Object<T> {
     pub fn known(&self) -> Option<&T> {
         match &self.spec {
             Ok(spec) => Some(spec),
-            Err(unread) => unread.rest.as_ref(),
+            Err(unread) => unread.rest.as_deref(),
         }
     }
 }

@@ -59,7 +59,7 @@ pub struct Router {
     pub https: u16,
     /// Of hosts that are made up: `apps.fairway.localhost`.
     pub domain: String,
-    /// For Routes that bring none. Without one they are told so, and only their plain port is served.
+    /// For Routes that bring none. Without one they are not admitted, and told so.
     pub certificate: Option<Arc<Certificate>>,
     /// Whether `wildcardPolicy: Subdomain` is admitted, as the setting of OpenShift's router says.
     pub wildcards: bool,

@@ -70,7 +70,11 @@ pub struct Condition {
     pub generation: i64,
 }
 
+/// A message has room for 32768 characters; nobody reads so many.
+const LONGEST: usize = 4096;
+
 impl Condition {
+    /// A message that quotes too much of a manifest is cut.
     pub fn new(
         kind: &'static str,
         status: bool,
@@ -78,11 +82,16 @@ impl Condition {
         message: impl Into<String>,
         generation: i64,
     ) -> Self {
+        let mut message = message.into();
+        if message.len() > LONGEST {
+            message.truncate(message.floor_char_boundary(LONGEST));
+            message.push('…');
+        }
         Self {
             kind,
             status,
             reason,
-            message: message.into(),
+            message,
             generation,
         }
     }
@@ -265,4 +274,140 @@ fn typed<'a>(list: &'a Value, kind: &str) -> Option<&'a Value> {
 
 fn named<'a>(list: &'a Value, name: &str) -> Option<&'a Value> {
     items(list).find(|one| one["name"] == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::{Value, json};
+
+    use super::{Condition, ListenerSays, ParentSays, Says, Status};
+    use crate::observed::{Kind, Name};
+
+    const NOW: &str = "2026-06-01T00:00:00Z";
+    const THEN: &str = "2026-01-01T00:00:00Z";
+
+    fn over(kind: Kind, says: Says, current: &Value) -> Value {
+        let status = Status {
+            workspace: "w".into(),
+            kind,
+            name: Name::new("n", "x"),
+            says,
+        };
+        let ours = BTreeSet::from(["ours".to_owned()]);
+        let written = status.over(current, &ours, NOW);
+        assert_eq!(
+            status.over(&written, &ours, "later"),
+            written,
+            "written once, there is nothing left to write"
+        );
+        written
+    }
+
+    fn accepted(status: bool) -> Condition {
+        Condition::new("Accepted", status, "Accepted", "", 2)
+    }
+
+    fn told(status: &str, since: &str) -> Value {
+        json!({"type": "Accepted", "status": status, "reason": "Accepted", "message": "", "observedGeneration": 2, "lastTransitionTime": since})
+    }
+
+    fn gateway(status: bool) -> Says {
+        Says::Gateway {
+            addresses: Vec::new(),
+            conditions: vec![accepted(status)],
+            listeners: vec![ListenerSays {
+                name: "http".into(),
+                kinds: Vec::new(),
+                attached: 1,
+                conditions: vec![accepted(status)],
+            }],
+        }
+    }
+
+    #[test]
+    fn a_condition_keeps_the_time_of_its_last_change() {
+        let old = json!({"conditions": [{"type": "Accepted", "status": "True", "lastTransitionTime": THEN, "observedGeneration": 1}]});
+        assert_eq!(
+            over(Kind::Gateway, gateway(true), &old)["conditions"],
+            json!([told("True", THEN)])
+        );
+        assert_eq!(
+            over(Kind::Gateway, gateway(false), &old)["conditions"],
+            json!([told("False", NOW)])
+        );
+        assert_eq!(
+            over(Kind::Gateway, gateway(true), &Value::Null)["conditions"],
+            json!([told("True", NOW)])
+        );
+    }
+
+    #[test]
+    fn what_others_write_stays_and_what_no_longer_holds_goes() {
+        let theirs = json!({"type": "example.com/Seen", "status": "True"});
+        let stale = json!({"type": "PartiallyInvalid", "status": "True"});
+        let old = json!({"conditions": [theirs, stale], "listeners": [{"name": "gone"}], "attachedListenerSets": 1});
+        let new = over(Kind::Gateway, gateway(true), &old);
+        assert_eq!(new["conditions"], json!([told("True", NOW), theirs]));
+        assert_eq!(new["listeners"].as_array().map(Vec::len), Some(1));
+        assert_eq!(new["attachedListenerSets"], 1);
+    }
+
+    #[test]
+    fn parents_of_other_controllers_stay() {
+        let theirs = json!({"parentRef": {"name": "b"}, "controllerName": "theirs", "conditions": []});
+        let ours = json!({"parentRef": {"name": "gone"}, "controllerName": "ours", "conditions": []});
+        let parent = ParentSays {
+            reference: json!({"name": "a"}),
+            controller: "ours".into(),
+            conditions: vec![accepted(true)],
+        };
+        let new = over(
+            Kind::HttpRoute,
+            Says::Parents(vec![parent]),
+            &json!({"parents": [ours, theirs]}),
+        );
+        let expected =
+            json!({"parentRef": {"name": "a"}, "controllerName": "ours", "conditions": [told("True", NOW)]});
+        assert_eq!(new["parents"], json!([theirs, expected]));
+        let none = over(
+            Kind::HttpRoute,
+            Says::Parents(Vec::new()),
+            &json!({"parents": [ours, theirs]}),
+        );
+        assert_eq!(
+            none["parents"],
+            json!([theirs]),
+            "a route that left us is told nothing by us"
+        );
+        let nothing = over(Kind::HttpRoute, Says::Parents(Vec::new()), &json!({}));
+        assert_eq!(nothing, json!({}), "a route that was never ours is not touched");
+    }
+
+    #[test]
+    fn a_message_that_quotes_too_much_is_cut() {
+        let message = Condition::new("Accepted", false, "Invalid", "ä".repeat(5000), 1).message;
+        assert_eq!(message.len(), super::LONGEST + '…'.len_utf8());
+    }
+
+    #[test]
+    fn an_admitted_route_says_no_more_than_that() {
+        let says = |condition: Condition| Says::Ingress {
+            host: "h".into(),
+            router: "default".into(),
+            canonical: "c".into(),
+            wildcard: "None",
+            conditions: vec![condition],
+        };
+        let other = json!({"routerName": "other", "host": "h"});
+        let new = over(
+            Kind::Route,
+            says(Condition::new("Admitted", true, "", "", 1)),
+            &json!({"ingress": [other]}),
+        );
+        let admitted = json!({"type": "Admitted", "status": "True", "lastTransitionTime": NOW});
+        assert_eq!(new["ingress"][0]["conditions"], json!([admitted]));
+        assert_eq!(new["ingress"][1], other);
+    }
 }

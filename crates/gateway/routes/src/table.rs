@@ -143,7 +143,7 @@ pub struct ClusterKey {
     pub namespace: String,
     pub service: String,
     pub port: u16,
-    /// Empty, or why this one is spoken to in a way of its own: `grpc`, or the Route that encrypts again.
+    /// Empty, or why this one is spoken to in a way of its own: `grpc`, `stream`, or the Route that encrypts again.
     pub via: String,
 }
 

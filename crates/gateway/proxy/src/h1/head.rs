@@ -127,7 +127,7 @@ fn parse(head: &Bytes, most: usize) -> Result<Head, Bad> {
         Ok(httparse::Status::Complete(length)) if length == head.len() => {}
         Ok(_) => return Err(bad("the head has an empty line too many")),
         Err(httparse::Error::TooManyHeaders) => return Err(TOO_LARGE),
-        Err(httparse::Error::Version) => {
+        Err(httparse::Error::Version) if names_version(head) => {
             return Err(Bad {
                 status: StatusCode::HTTP_VERSION_NOT_SUPPORTED,
                 why: "neither HTTP/1.1 nor HTTP/1.0",
@@ -162,6 +162,19 @@ fn parse(head: &Bytes, most: usize) -> Result<Head, Bad> {
         Version::HTTP_11
     };
     judge(method, uri, version, map)
+}
+
+/// The request line is one, but of another version. Otherwise it is not a request line.
+fn names_version(head: &[u8]) -> bool {
+    let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let mut words = line.split(|byte| *byte == b' ').skip(2);
+    matches!(
+        (words.next(), words.next()),
+        (
+            Some([b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9']),
+            None
+        )
+    )
 }
 
 fn target_of(target: Bytes, method: &Method) -> Result<Uri, Bad> {

@@ -22,7 +22,7 @@ pub struct Tried<'a> {
 }
 
 impl Matcher {
-    pub fn explain<'a>(&'a self, host: &'a str, request: &Request<'_>) -> Explanation<'a> {
+    pub fn explain(&self, host: &str, request: &Request<'_>) -> Explanation<'_> {
         let mut told = Explanation {
             tried: Vec::new(),
             other_paths: 0,

@@ -228,7 +228,7 @@ pub(super) fn read(object: &Value) -> Result<Gateway, Unread<Gateway>> {
         Ok(raw) => Ok(raw.into_gateway(namespace)),
         Err(why) => Err(Unread {
             why,
-            rest: Some(Gateway {
+            rest: Some(Box::new(Gateway {
                 class: spec["gatewayClassName"].as_str().unwrap_or_default().to_owned(),
                 listeners: Vec::new(),
                 addresses: Vec::new(),
@@ -236,7 +236,7 @@ pub(super) fn read(object: &Value) -> Result<Gateway, Unread<Gateway>> {
                 validation: None,
                 validation_by_port: Vec::new(),
                 backend_certificate: false,
-            }),
+            })),
         }),
     }
 }

@@ -27,6 +27,7 @@ pub struct HttpRoute {
 pub struct HttpRule {
     /// The rule's own name.
     pub section: Option<String>,
+    /// Empty if they could not be read.
     pub matches: Vec<Match>,
     pub filters: Vec<Filter>,
     pub backends: Vec<RuleBackend>,
@@ -50,7 +51,6 @@ const BACKOFF: Duration = Duration::from_millis(25);
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawRule<M> {
-    name: Option<String>,
     #[serde(default = "Vec::new")]
     matches: Vec<M>,
     #[serde(default)]
@@ -148,12 +148,12 @@ fn read<M: IntoMatch>(object: &Value, namespace: &str) -> Result<HttpRoute, Unre
         _ => {
             return Err(Unread {
                 why: "spec.rules is not a list".to_owned(),
-                rest: Some(HttpRoute {
+                rest: Some(Box::new(HttpRoute {
                     parents,
                     hostnames,
                     rules: Vec::new(),
                     faults,
-                }),
+                })),
             });
         }
     };
@@ -194,78 +194,83 @@ fn empty_rule() -> HttpRule {
 }
 
 fn read_rule<M: IntoMatch>(rule: &Value, at: usize, namespace: &str, session: &str) -> HttpRule {
-    let read = read::part::<RawRule<M>>(rule, &format!("spec.rules[{at}]"))
-        .map_err(|why| ("UnsupportedValue", why))
-        .and_then(|raw| raw.into_rule(namespace, &format!("{session}-{at}")));
-    read.unwrap_or_else(|fault| HttpRule {
+    let unsupported = |why: String| ("UnsupportedValue", why);
+    let mut read = HttpRule {
         section: rule["name"].as_str().map(str::to_owned),
-        fault: Some(fault),
+        matches: Vec::new(),
         ..empty_rule()
-    })
+    };
+    let fault = match read::part::<RawRule<M>>(rule, &format!("spec.rules[{at}]")) {
+        Err(why) => Err(unsupported(why)),
+        Ok(mut raw) => matches(std::mem::take(&mut raw.matches))
+            .map_err(unsupported)
+            .and_then(|matches| {
+                read.matches = matches;
+                raw.fill(&mut read, namespace, &format!("{session}-{at}"))
+            }),
+    };
+    read.fault = fault.err();
+    read
 }
 
-impl<M: IntoMatch> RawRule<M> {
-    fn into_rule(self, namespace: &str, session: &str) -> Result<HttpRule, (&'static str, String)> {
+fn matches<M: IntoMatch>(raw: Vec<M>) -> Result<Vec<Match>, String> {
+    if raw.is_empty() {
+        return Ok(vec![http_match::everything()]);
+    }
+    raw.into_iter().map(M::into_match).collect()
+}
+
+impl<M> RawRule<M> {
+    /// All but the matches.
+    fn fill(self, rule: &mut HttpRule, namespace: &str, session: &str) -> Result<(), (&'static str, String)> {
         let unsupported = |why: String| ("UnsupportedValue", why);
-        let mut matches: Vec<Match> = Vec::new();
-        for raw in self.matches {
-            matches.push(raw.into_match().map_err(unsupported)?);
-        }
-        if matches.is_empty() {
-            matches.push(http_match::everything());
-        }
-        let filters = filters(self.filters, namespace)?;
-        let mut backends = Vec::new();
+        rule.filters = filters(self.filters, namespace)?;
         for raw in self.backend_refs {
             let filters = self::filters(raw.filters, namespace)?;
-            if let Some(filter) = filters
-                .iter()
-                .find(|filter| !filter.kind().ends_with("HeaderModifier") && filter.kind() != "ExtensionRef")
-            {
+            let known = |filter: &&Filter| {
+                filter.kind().ends_with("HeaderModifier") || filter.kind() == "ExtensionRef"
+            };
+            if let Some(filter) = filters.iter().find(|filter| !known(filter)) {
                 return Err(unsupported(format!(
                     "filter {} is not supported in backendRefs",
                     filter.kind()
                 )));
             }
-            backends.push(RuleBackend {
+            rule.backends.push(RuleBackend {
                 to: raw.to.into_ref(namespace),
                 filters,
             });
         }
-        let redirects = filters.iter().any(|filter| filter.kind() == "RequestRedirect");
-        if redirects && !backends.is_empty() {
+        let redirects = rule
+            .filters
+            .iter()
+            .any(|filter| filter.kind() == "RequestRedirect");
+        if redirects && !rule.backends.is_empty() {
             return Err((
                 "IncompatibleFilters",
                 "RequestRedirect and backendRefs exclude each other".to_owned(),
             ));
         }
-        let only_prefixes = matches.iter().all(|one| matches!(one.path, PathMatch::Prefix(_)));
-        if filters.iter().any(Filter::changes_prefix) && !only_prefixes {
+        let only_prefixes = rule
+            .matches
+            .iter()
+            .all(|one| matches!(one.path, PathMatch::Prefix(_)));
+        if rule.filters.iter().any(Filter::changes_prefix) && !only_prefixes {
             return Err(unsupported(
                 "ReplacePrefixMatch needs matches of type PathPrefix, and no others".to_owned(),
             ));
         }
-        Ok(HttpRule {
-            section: self.name,
-            matches,
-            filters,
-            backends,
-            timeouts: self
-                .timeouts
-                .map_or_else(|| Ok(Timeouts::default()), RawTimeouts::into_timeouts)
-                .map_err(unsupported)?,
-            retry: self
-                .retry
-                .map(RawRetry::into_retry)
-                .transpose()
-                .map_err(unsupported)?,
-            affinity: self
-                .session_persistence
-                .map(|raw| raw.into_affinity(session))
-                .transpose()
-                .map_err(unsupported)?,
-            fault: None,
-        })
+        if let Some(raw) = self.timeouts {
+            rule.timeouts = raw.into_timeouts().map_err(unsupported)?;
+        }
+        rule.retry = self
+            .retry
+            .map(RawRetry::into_retry)
+            .transpose()
+            .map_err(unsupported)?;
+        let affinity = self.session_persistence.map(|raw| raw.into_affinity(session));
+        rule.affinity = affinity.transpose().map_err(unsupported)?;
+        Ok(())
     }
 }
 

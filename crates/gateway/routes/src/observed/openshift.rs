@@ -108,7 +108,7 @@ struct RawTls {
     key: String,
     #[serde(default)]
     ca_certificate: String,
-    #[serde(default)]
+    #[serde(rename = "destinationCACertificate", default)]
     destination_ca_certificate: String,
     insecure_edge_termination_policy: Option<String>,
     external_certificate: Option<RawName>,

@@ -29,9 +29,35 @@ pub(super) fn strings(map: &Value) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// A part of an object as a type.
+/// A part of an object as a type. A field that is null is none, as in Go.
 pub(super) fn part<T: DeserializeOwned>(value: &Value, at: &str) -> Result<T, String> {
-    T::deserialize(value).map_err(|error| format!("{at}: {error}"))
+    let read = if has_null(value) {
+        let mut whole = value.clone();
+        drop_nulls(&mut whole);
+        T::deserialize(whole)
+    } else {
+        T::deserialize(value)
+    };
+    read.map_err(|error| format!("{at}: {error}"))
+}
+
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.values().any(|field| field.is_null() || has_null(field)),
+        Value::Array(items) => items.iter().any(has_null),
+        _ => false,
+    }
+}
+
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
 }
 
 pub(super) fn unread<T>(why: String) -> Unread<T> {
@@ -85,5 +111,76 @@ impl Selector {
                     _ => false,
                 }
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::{Value, json};
+
+    use super::{Selector, part};
+
+    fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn selectors() {
+        let cases: [(Value, bool, &str); 10] = [
+            (json!({}), true, "nothing is asked for"),
+            (json!({"matchLabels": {"a": "1"}}), true, "the label is there"),
+            (json!({"matchLabels": {"a": "2"}}), false, "another value"),
+            (
+                json!({"matchLabels": null, "matchExpressions": null}),
+                true,
+                "null is nothing",
+            ),
+            (
+                json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["0", "1"]}]}),
+                true,
+                "one of them",
+            ),
+            (
+                json!({"matchExpressions": [{"key": "b", "operator": "In", "values": ["1"]}]}),
+                false,
+                "no such label",
+            ),
+            (
+                json!({"matchExpressions": [{"key": "b", "operator": "NotIn", "values": ["1"]}]}),
+                true,
+                "no label is not in",
+            ),
+            (
+                json!({"matchExpressions": [{"key": "a", "operator": "Exists"}]}),
+                true,
+                "it exists",
+            ),
+            (
+                json!({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}),
+                false,
+                "it exists",
+            ),
+            (
+                json!({"matchLabels": {"a": "1"}, "matchExpressions": [{"key": "b", "operator": "Exists"}]}),
+                false,
+                "both count",
+            ),
+        ];
+        for (selector, expected, why) in cases {
+            let selector: Selector = part(&selector, "selector").unwrap();
+            assert_eq!(selector.matches(&labels(&[("a", "1")])), expected, "{why}");
+            assert_eq!(selector.fault(), None, "{why}");
+        }
+        let unknown: Selector = part(
+            &json!({"matchExpressions": [{"key": "a", "operator": "In"}]}),
+            "selector",
+        )
+        .unwrap();
+        assert!(unknown.fault().is_some(), "In without values");
     }
 }

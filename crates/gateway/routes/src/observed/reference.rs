@@ -8,8 +8,8 @@ use super::{Kind, Name, Unread, read};
 /// A route's wish to hang on a parent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParentRef {
-    /// As it was written, for the status.
-    pub raw: Value,
+    /// As it was written.
+    raw: Value,
     pub group: String,
     pub kind: String,
     pub name: Name,
@@ -29,6 +29,16 @@ struct RawParent {
 }
 
 impl ParentRef {
+    /// For the status: with the defaults that a definition would have filled in, because clients look for them.
+    pub fn shown(&self) -> Value {
+        let mut shown = self.raw.clone();
+        if let Some(fields) = shown.as_object_mut() {
+            fields.entry("group").or_insert_with(|| self.group.clone().into());
+            fields.entry("kind").or_insert_with(|| self.kind.clone().into());
+        }
+        shown
+    }
+
     pub fn is_gateway(&self) -> bool {
         self.group == Kind::Gateway.group() && self.kind == Kind::Gateway.name()
     }

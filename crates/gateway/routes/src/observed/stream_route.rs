@@ -56,7 +56,7 @@ pub(super) fn read(object: &Value, namespace: &str) -> Result<StreamRoute, Unrea
         )),
         Err(why) => Err(Unread {
             why,
-            rest: Some(route(Vec::new())),
+            rest: Some(Box::new(route(Vec::new()))),
         }),
     }
 }
