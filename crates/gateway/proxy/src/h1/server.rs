@@ -21,6 +21,7 @@ use crate::body::Body;
 use crate::h2;
 use crate::peer::Peer;
 use crate::pipeline::{self, Answer, Context, Request};
+use crate::plan::DoorPlan;
 use crate::proxy::Shared;
 use crate::record::Record;
 use crate::rewound::Rewound;
@@ -37,10 +38,16 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// With the table of now. None: it has this door no longer.
+    /// With the table of now. None: it has this door no longer, or the door speaks another protocol now, which must not be
+    /// served on a connection of the old one.
     pub(crate) fn context(&self) -> Option<Context> {
         let plan = self.shared.plan.load_full();
         let door = plan.doors.get(&self.peer.door).cloned()?;
+        match &*door {
+            DoorPlan::Http(_) if !self.peer.secure => {}
+            DoorPlan::Tls(_) if self.peer.secure => {}
+            DoorPlan::Http(_) | DoorPlan::Tls(_) | DoorPlan::Tcp(_) => return None,
+        }
         Some(Context {
             shared: Arc::clone(&self.shared),
             worker: self.worker,
@@ -228,7 +235,7 @@ impl Connection {
     /// Serves one request.
     async fn exchange(&mut self, head: Head, reader: Reader) -> Next {
         let mut record = Record::new(&self.link.shared);
-        self.refresh();
+        let current = self.refresh();
         let Some(context) = self.context.take() else {
             return Next::Closed;
         };
@@ -297,7 +304,7 @@ impl Connection {
         }
         // A client that waited for 100 and got an answer instead may send its body or not.
         let unsure = awaited.is_some() && here.is_none();
-        let keep = head.keep_alive && !close && self.link.closing.has_changed().is_ok() && !unsure;
+        let keep = head.keep_alive && current && !close && self.link.closing.has_changed().is_ok() && !unsure;
         let ended = self.write(response, &mut record, version, &method, keep).await;
         drop(record);
         self.watch.set(self.link.shared.options.timeouts.keep_alive);
@@ -332,18 +339,20 @@ impl Connection {
         }
     }
 
-    /// Takes the newest table, if there is a newer one that still has this door.
-    fn refresh(&mut self) {
-        let current = self.link.shared.plan.load();
-        let fresh = self
-            .context
-            .as_ref()
-            .is_some_and(|context| Arc::ptr_eq(&context.plan, &current));
-        if !fresh {
-            drop(current);
-            if let Some(context) = self.link.context() {
+    /// Takes the newest table. False: it does not have this door as it was, so this request is the last, served as before.
+    fn refresh(&mut self) -> bool {
+        let newest = self.link.shared.plan.load();
+        let known = self.context.as_ref().map(|context| &context.plan);
+        if known.is_some_and(|plan| Arc::ptr_eq(plan, &newest)) {
+            return true;
+        }
+        drop(newest);
+        match self.link.context() {
+            Some(context) => {
                 self.context = Some(context);
+                true
             }
+            None => false,
         }
     }
 
