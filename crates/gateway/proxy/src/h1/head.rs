@@ -232,7 +232,8 @@ fn judge(method: Method, uri: Uri, version: Version, headers: HeaderMap) -> Resu
         }
     };
     // An upgrade with a body would leave open where the body ends and the other protocol begins.
-    let upgrades = upgrade && !old && framing == Framing::None && headers.contains_key(UPGRADE);
+    let upgrades =
+        upgrade && !old && framing == Framing::None && headers.get(UPGRADE).is_some_and(may_upgrade);
     let mut request = Request::new(());
     *request.method_mut() = method;
     *request.uri_mut() = uri;
@@ -244,6 +245,21 @@ fn judge(method: Method, uri: Uri, version: Version, headers: HeaderMap) -> Resu
         keep_alive: !close || (old && keep && framing != Framing::Chunked),
         expects,
         upgrades,
+    })
+}
+
+/// Another version of HTTP, or TLS, would carry requests that nobody looks at: then the offer is not passed on, and the request is
+/// answered as it is.
+fn may_upgrade(protocols: &HeaderValue) -> bool {
+    let Ok(protocols) = protocols.to_str() else {
+        return false;
+    };
+    protocols.split(',').map(str::trim).all(|protocol| {
+        let name = protocol.split('/').next().unwrap_or_default();
+        !name.is_empty()
+            && !["h2c", "h2", "http", "tls"]
+                .iter()
+                .any(|known| name.eq_ignore_ascii_case(known))
     })
 }
 
