@@ -198,6 +198,13 @@ switch-bench: ## frames through the userspace switch beside a bare copy; writes 
 	cargo build --release -p fairway-bench
 	$(BENCH) switch --results bench/results $(ARGS)
 
+.PHONY: gateway-bench
+gateway-bench: ## the data plane of gateways beside nginx and HAProxy; writes bench/results/gateway-DATE-COMMIT.md
+	@scripts/tools.sh cc proxies
+	cargo build --release -p fairway-gateway-proxy --example plain
+	cargo build --release -p fairway-bench
+	$(BENCH) gateway --proxy $(TARGET_DIR)/release/examples/plain --results bench/results $(ARGS)
+
 .PHONY: machines-bench
 machines-bench: ## apply to SSH beside the same QEMU by hand, memory, 100 machines; writes bench/results/machines-DATE-COMMIT.md
 	@scripts/tools.sh cc qemu

@@ -1,12 +1,14 @@
 //! A plain proxy in front of one backend, to be measured: `plain LISTEN BACKEND [WORKERS [ROUTES]]`.
 
+use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use fairway_fabric::PlainTcp;
 use fairway_gateway_proxy::{Guards, Options, Proxy};
 use fairway_gateway_routes::table::{
-    Action, Backend, BackendProtocol, Cluster, ClusterKey, Door, Endpoint, Entry, HostPattern, Listener,
-    ListenerKey, Match, Names, PathMatch, Rule, RuleKey, Table, Target, Timeouts,
+    Action, Backend, BackendProtocol, Cluster, ClusterKey, Door, Endpoint, Entry, Filter, HostPattern,
+    Listener, ListenerKey, Match, Names, PathMatch, Redirect, Rule, RuleKey, Table, Target, Timeouts,
 };
 
 type Failure = Box<dyn std::error::Error>;
@@ -23,9 +25,16 @@ fn main() -> Result<(), Failure> {
         ..Options::default()
     };
     let proxy = Proxy::start(options, Arc::new(PlainTcp::default()))?;
-    let applied = proxy.serve(Arc::new(table(door, backend, routes)), &Guards::default());
+    let applied = proxy.serve(Arc::new(table(door, backend, routes, &[])), &Guards::default());
     if !applied.is_whole() {
         return Err(format!("{applied:?}").into());
+    }
+    // Each line is a path that is redirected from then on: a change of the table to be measured.
+    let mut added = Vec::new();
+    for line in std::io::stdin().lines() {
+        added.push(line?);
+        proxy.serve(Arc::new(table(door, backend, routes, &added)), &Guards::default());
+        writeln!(std::io::stdout(), "{}", proxy.generation())?;
     }
     loop {
         std::thread::park();
@@ -33,7 +42,7 @@ fn main() -> Result<(), Failure> {
 }
 
 /// `/` leads to the backend, and so do `/route/1`, `/route/2`, ...
-fn table(door: std::net::SocketAddr, backend: std::net::SocketAddr, routes: usize) -> Table {
+fn table(door: SocketAddr, backend: SocketAddr, routes: usize, added: &[String]) -> Table {
     let cluster = ClusterKey {
         workspace: "root".into(),
         namespace: "bench".into(),
@@ -75,6 +84,22 @@ fn table(door: std::net::SocketAddr, backend: std::net::SocketAddr, routes: usiz
         }),
     };
     let mut entries: Vec<Entry> = (1..routes).map(|at| entry(at, format!("/route/{at}"))).collect();
+    for path in added {
+        let mut redirected = entry(0, path.clone());
+        let rule = Rule {
+            filters: vec![Filter::Redirect(Redirect {
+                scheme: None,
+                hostname: None,
+                path: None,
+                port: None,
+                status: 302,
+            })],
+            action: Action::Answered,
+            ..(*redirected.rule).clone()
+        };
+        redirected.rule = Arc::new(rule);
+        entries.push(redirected);
+    }
     entries.push(entry(0, "/".into()));
     let mut by_host = Names::default();
     by_host.insert(HostPattern::Any, Arc::new(entries));

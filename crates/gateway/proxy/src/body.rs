@@ -190,7 +190,7 @@ impl ReplayHome {
         if kept.lost || kept.trailers.is_some() {
             return None;
         }
-        let left = kept.bytes.clone().freeze();
+        let left = kept.bytes.freeze();
         Some(Body::Replay(Box::new(Replay {
             left,
             inner,
@@ -251,7 +251,7 @@ const WAITING: usize = 32;
 
 impl Tee {
     /// The body, its copy, and whether the copy was cut short.
-    pub(crate) fn new(inner: Body) -> (Body, Body, Arc<AtomicBool>) {
+    pub(crate) fn split(inner: Body) -> (Body, Body, Arc<AtomicBool>) {
         let (send, receive) = mpsc::channel(WAITING);
         let cut = Arc::new(AtomicBool::new(false));
         let tee = Self {
@@ -266,11 +266,12 @@ impl Tee {
         let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
         match (&frame, &self.copy) {
             (Some(Ok(frame)), Some(copy)) => {
-                if let Some(data) = frame.data_ref() {
-                    if copy.try_send(data.clone()).is_err() {
-                        self.cut.store(true, Ordering::Relaxed);
-                        self.copy = None;
-                    }
+                if frame
+                    .data_ref()
+                    .is_some_and(|data| copy.try_send(data.clone()).is_err())
+                {
+                    self.cut.store(true, Ordering::Relaxed);
+                    self.copy = None;
                 }
             }
             (Some(Err(_)), _) => {

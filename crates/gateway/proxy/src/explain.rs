@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use fairway_gateway_guard::{Passage, Refusal, Step, Verdict};
+use fairway_gateway_routes::lookup::Miss;
 use fairway_gateway_routes::table::{
     Action, Filter, HostPattern, ListenerKey, Match, PathMatch, RuleKey, ValueMatch,
 };
@@ -356,6 +357,7 @@ async fn walk(
     arrived: &Arrived<'_>,
     told: &mut Explanation,
 ) {
+    passed_over(listener, parts, arrived, told);
     let Some(Found { rule, entry }) = listener.find(&arrived.host.0, &pipeline::sought(parts)) else {
         told.status = Some(404);
         let seen = format!("no route of the listener fits {} {}", parts.method, parts.uri);
@@ -368,12 +370,12 @@ async fn walk(
         match_text(&entry.matches),
         Some(true),
     );
-    if let Some(filter) = pipeline::cors_of(rule) {
-        if cors::preflight(filter, &parts.method, &parts.headers).is_some() {
-            told.status = Some(204);
-            let seen = "a preflight is answered here, before any policy";
-            return told.add(StageKind::Filter, "CORS", seen, Some(false));
-        }
+    if let Some(filter) = pipeline::cors_of(rule)
+        && cors::preflight(filter, &parts.method, &parts.headers).is_some()
+    {
+        told.status = Some(204);
+        let seen = "a preflight is answered here, before any policy";
+        return told.add(StageKind::Filter, "CORS", seen, Some(false));
     }
     if !policies(context, rule, parts, arrived, told).await {
         return;
@@ -399,6 +401,33 @@ async fn walk(
         return;
     }
     backends(context, rule, told);
+}
+
+/// Rules that were passed over and are told of; the rest is counted.
+const MOST_TRIED: usize = 10;
+
+/// Rules whose path fits and that something else kept from being meant.
+fn passed_over(listener: &ListenerPlan, parts: &Parts, arrived: &Arrived<'_>, told: &mut Explanation) {
+    let sought = pipeline::sought(parts);
+    let tried = listener.explain(&arrived.host.0, &sought).tried;
+    let missed: Vec<_> = tried
+        .iter()
+        .filter_map(|one| Some((one, one.miss.as_ref()?)))
+        .collect();
+    for (one, miss) in missed.iter().take(MOST_TRIED) {
+        let seen = match miss {
+            Miss::Path => "its path does not fit".to_owned(),
+            Miss::Method => format!("it is not for {}", parts.method),
+            Miss::Header(name) => format!("header {name} does not fit"),
+            Miss::Query(name) => format!("query parameter {name} does not fit"),
+        };
+        let seen = format!("passed over: {seen} ({})", match_text(&one.entry.matches));
+        told.add(StageKind::Route, rule_name(&one.entry.rule.key), seen, None);
+    }
+    if missed.len() > MOST_TRIED {
+        let seen = format!("and {} more were passed over", missed.len() - MOST_TRIED);
+        told.add(StageKind::Route, "others", seen, None);
+    }
 }
 
 async fn policies(

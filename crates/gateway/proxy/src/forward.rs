@@ -426,6 +426,7 @@ impl Attempting<'_> {
                 (Some(_), Some((io, first, in_flight))) => Answer {
                     response,
                     upgraded: Some(Upgraded { io, first, in_flight }),
+                    close: false,
                 },
                 // Nobody asked for it.
                 _ => plain(StatusCode::BAD_GATEWAY).into(),
@@ -451,9 +452,12 @@ impl Attempting<'_> {
         };
         let body = std::mem::replace(body, Body::Empty);
         let (parts, ()) = request.into_parts();
-        let response = match sender.send_request(http::Request::from_parts(parts, body)).await {
-            Ok(response) => response,
-            Err(error) => {
+        let answering = sender.send_request(http::Request::from_parts(parts, body));
+        let within = self.context.shared.options.timeouts.response_head;
+        let response = match tokio::time::timeout(within, answering).await {
+            Err(_) => return Err(Failed::Timeout),
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => {
                 let sent = !error.is_canceled();
                 return Err(Failed::Http2 { error, sent });
             }

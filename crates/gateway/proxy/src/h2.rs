@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::body::{Body, Http2Body};
 use crate::h1::head::Bad;
 use crate::h1::server::Link;
-use crate::pipeline::{self, Request};
+use crate::pipeline::{self, Context, Request};
 use crate::record::Record;
 
 pub(crate) async fn serve<T>(link: Link, stream: T)
@@ -31,10 +31,12 @@ where
         .keep_alive_interval(options.timeouts.keep_alive.min(Duration::from_secs(60)))
         .keep_alive_timeout(Duration::from_secs(20));
     let mut closing = link.closing.clone();
-    let link = Arc::new(link);
+    // Streams that come while the door is being closed are served as those before.
+    let first = link.context();
+    let link = Arc::new((link, first));
     let service = service_fn(move |request| {
         let link = Arc::clone(&link);
-        async move { Ok::<_, Infallible>(answer(&link, request).await) }
+        async move { Ok::<_, Infallible>(answer(&link.0, link.1.clone(), request).await) }
     });
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
@@ -52,7 +54,7 @@ fn log(ended: hyper::Result<()>) {
     }
 }
 
-async fn answer(link: &Link, request: http::Request<Incoming>) -> Response<Body> {
+async fn answer(link: &Link, first: Option<Context>, request: http::Request<Incoming>) -> Response<Body> {
     let mut record = Record::new(&link.shared);
     let (parts, incoming) = request.into_parts();
     let answer = if parts.method == http::Method::CONNECT {
@@ -81,7 +83,7 @@ async fn answer(link: &Link, request: http::Request<Incoming>) -> Response<Body>
             body,
             upgrade: None,
         };
-        match link.context() {
+        match link.context().or(first) {
             Some(context) => pipeline::serve(&context, request, &mut record).await,
             None => pipeline::plain(StatusCode::SERVICE_UNAVAILABLE).into(),
         }

@@ -15,6 +15,10 @@ const MOST_NAMED: usize = 16;
 
 /// Removes what belongs to the connection. Whether the client takes trailers is kept, because gRPC asks for it.
 pub(crate) fn remove(headers: &mut HeaderMap) {
+    // Most messages have none, and looking at the names that there are is cheaper than looking for each that might be.
+    if !headers.keys().any(is_hop) {
+        return;
+    }
     if headers.contains_key(CONNECTION) {
         let plain = |value: &HeaderValue| {
             let value = value.as_bytes();
@@ -45,6 +49,21 @@ pub(crate) fn remove(headers: &mut HeaderMap) {
     headers.remove(&HTTP2_SETTINGS);
     headers.remove(PROXY_AUTHENTICATE);
     headers.remove(PROXY_AUTHORIZATION);
+}
+
+fn is_hop(name: &HeaderName) -> bool {
+    matches!(
+        name.as_str(),
+        "connection"
+            | "te"
+            | "upgrade"
+            | "transfer-encoding"
+            | "keep-alive"
+            | "proxy-connection"
+            | "http2-settings"
+            | "proxy-authenticate"
+            | "proxy-authorization"
+    )
 }
 
 fn remove_named(headers: &mut HeaderMap) {

@@ -50,7 +50,7 @@ pub(crate) fn send(
         let (original, copy, cut) = match body {
             Body::Empty => (Body::Empty, Body::Empty, None),
             body => {
-                let (original, copy, cut) = Tee::new(body);
+                let (original, copy, cut) = Tee::split(body);
                 (original, copy, Some(cut))
             }
         };

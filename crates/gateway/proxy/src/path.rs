@@ -13,6 +13,12 @@ pub(crate) struct BadPath(pub(crate) &'static str);
 /// Most paths are plain and come back as they are.
 pub(crate) fn normalise(path: &str) -> Result<Cow<'_, str>, BadPath> {
     let bytes = path.as_bytes();
+    if bytes
+        .iter()
+        .any(|byte| *byte == b'\\' || !byte.is_ascii_graphic())
+    {
+        return Err(BadPath("the path has characters that no path has"));
+    }
     let escaped = memchr::memchr(b'%', bytes).is_some();
     if escaped {
         check_escapes(bytes)?;
@@ -135,6 +141,8 @@ mod tests {
             ("/a%2f..%2fb", None, "in the middle"),
             ("/a/..%5cb", None, "an encoded backslash"),
             ("/a%00b", None, "NUL"),
+            ("/a\\..\\b", None, "a slash to some servers"),
+            ("/\u{e4}", None, "not ASCII"),
             ("/a%", None, "an escape without digits"),
             ("/a%zz", None, "an escape with other digits"),
         ] {

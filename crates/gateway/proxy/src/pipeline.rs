@@ -49,6 +49,8 @@ pub(crate) struct Answer {
     pub(crate) response: Response<Body>,
     /// After 101: the backend's end of the connection.
     pub(crate) upgraded: Option<Upgraded>,
+    /// Nothing that follows on the same connection is to be trusted.
+    pub(crate) close: bool,
 }
 
 pub(crate) struct Upgraded {
@@ -63,6 +65,7 @@ impl From<Response<Body>> for Answer {
         Self {
             response,
             upgraded: None,
+            close: false,
         }
     }
 }
@@ -110,7 +113,10 @@ pub(crate) fn refuse(shared: &Shared, bad: Bad, record: &mut Record) -> Answer {
     metrics::add(&shared.metrics.totals.bad_requests);
     record.why(bad.why);
     record.status(bad.status);
-    plain(bad.status).into()
+    Answer {
+        close: true,
+        ..plain(bad.status).into()
+    }
 }
 
 /// What was found out of a request when it arrived.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use fairway_gateway_routes::lookup::{Matcher, Request};
+use fairway_gateway_routes::lookup::{self, Matcher, Request};
 use fairway_gateway_routes::table::{self, ClusterKey, HostPattern, ListenerKey, Names, RuleKey, Table};
 
 pub(crate) use compile::{Sources, compile};
@@ -96,6 +96,11 @@ impl ListenerPlan {
             entry: found.entry,
             rule: self.rules.get(found.position)?,
         })
+    }
+
+    /// The same, with what was tried on the way.
+    pub(crate) fn explain<'a>(&'a self, host: &'a str, request: &Request<'_>) -> lookup::Explanation<'a> {
+        self.matcher.explain(host, request)
     }
 }
 

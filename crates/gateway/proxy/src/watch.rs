@@ -25,10 +25,10 @@ impl Watch {
     pub(crate) fn set(&mut self, after: Duration) {
         self.deadline = Instant::now() + after;
         // A timer that would ring too late is of no use; one that rings too early is armed again.
-        if let Some(sleep) = &mut self.sleep {
-            if sleep.deadline() > self.deadline {
-                sleep.as_mut().reset(self.deadline);
-            }
+        if let Some(sleep) = &mut self.sleep
+            && sleep.deadline() > self.deadline
+        {
+            sleep.as_mut().reset(self.deadline);
         }
     }
 

@@ -50,10 +50,10 @@ pub(crate) fn permit(cors: &Cors, origin: &HeaderValue, out: &mut HeaderMap) {
     if cors.credentials {
         out.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
     }
-    if let Ok(expose) = HeaderValue::from_str(&cors.expose.join(", ")) {
-        if !cors.expose.is_empty() {
-            out.insert(ACCESS_CONTROL_EXPOSE_HEADERS, expose);
-        }
+    if let Ok(expose) = HeaderValue::from_str(&cors.expose.join(", "))
+        && !cors.expose.is_empty()
+    {
+        out.insert(ACCESS_CONTROL_EXPOSE_HEADERS, expose);
     }
 }
 

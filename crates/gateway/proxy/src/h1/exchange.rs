@@ -211,15 +211,15 @@ impl Exchange {
         if matches!(self.answer, Answer::Done) {
             return Poll::Ready(None);
         }
-        if self.sending != Sending::Finished || self.conn.as_ref().is_some_and(|conn| !conn.out.is_empty()) {
-            if self.poll_send(cx).is_err() {
-                // The answer may still be whole; the connection is not used again.
-                self.sending = Sending::Plain;
-                self.request = Body::Empty;
-                self.reusable = false;
-                if let Some(conn) = &mut self.conn {
-                    conn.out.clear();
-                }
+        if (self.sending != Sending::Finished || self.conn.as_ref().is_some_and(|conn| !conn.out.is_empty()))
+            && self.poll_send(cx).is_err()
+        {
+            // The answer may still be whole; the connection is not used again.
+            self.sending = Sending::Plain;
+            self.request = Body::Empty;
+            self.reusable = false;
+            if let Some(conn) = &mut self.conn {
+                conn.out.clear();
             }
         }
         let Some(conn) = &mut self.conn else {

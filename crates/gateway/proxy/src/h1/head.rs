@@ -3,6 +3,8 @@
 //! What two servers could read differently is refused rather than repaired, because the one behind us may repair it in
 //! another way: bare line feeds, folded lines, both lengths, a length twice, a host twice or none.
 
+use std::mem::MaybeUninit;
+
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
@@ -119,13 +121,13 @@ const TOO_LARGE: Bad = Bad {
 };
 
 fn parse(head: &Bytes, most: usize) -> Result<Head, Bad> {
-    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
-    let mut request = httparse::Request::new(&mut headers);
-    match request.parse(head) {
+    let mut headers = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+    let mut request = httparse::Request::new(&mut []);
+    match request.parse_with_uninit_headers(head, &mut headers) {
         Ok(httparse::Status::Complete(length)) if length == head.len() => {}
         Ok(_) => return Err(bad("the head has an empty line too many")),
         Err(httparse::Error::TooManyHeaders) => return Err(TOO_LARGE),
-        Err(httparse::Error::Version) => {
+        Err(httparse::Error::Version) if names_version(head) => {
             return Err(Bad {
                 status: StatusCode::HTTP_VERSION_NOT_SUPPORTED,
                 why: "neither HTTP/1.1 nor HTTP/1.0",
@@ -160,6 +162,19 @@ fn parse(head: &Bytes, most: usize) -> Result<Head, Bad> {
         Version::HTTP_11
     };
     judge(method, uri, version, map)
+}
+
+/// The request line is one, but of another version. Otherwise it is not a request line.
+fn names_version(head: &[u8]) -> bool {
+    let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let mut words = line.split(|byte| *byte == b' ').skip(2);
+    matches!(
+        (words.next(), words.next()),
+        (
+            Some([b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9']),
+            None
+        )
+    )
 }
 
 fn target_of(target: Bytes, method: &Method) -> Result<Uri, Bad> {
@@ -217,7 +232,8 @@ fn judge(method: Method, uri: Uri, version: Version, headers: HeaderMap) -> Resu
         }
     };
     // An upgrade with a body would leave open where the body ends and the other protocol begins.
-    let upgrades = upgrade && !old && framing == Framing::None && headers.contains_key(UPGRADE);
+    let upgrades =
+        upgrade && !old && framing == Framing::None && headers.get(UPGRADE).is_some_and(may_upgrade);
     let mut request = Request::new(());
     *request.method_mut() = method;
     *request.uri_mut() = uri;
@@ -229,6 +245,21 @@ fn judge(method: Method, uri: Uri, version: Version, headers: HeaderMap) -> Resu
         keep_alive: !close || (old && keep && framing != Framing::Chunked),
         expects,
         upgrades,
+    })
+}
+
+/// Another version of HTTP, or TLS, would carry requests that nobody looks at: then the offer is not passed on, and the request is
+/// answered as it is.
+fn may_upgrade(protocols: &HeaderValue) -> bool {
+    let Ok(protocols) = protocols.to_str() else {
+        return false;
+    };
+    protocols.split(',').map(str::trim).all(|protocol| {
+        let name = protocol.split('/').next().unwrap_or_default();
+        !name.is_empty()
+            && !["h2c", "h2", "http", "tls"]
+                .iter()
+                .any(|known| name.eq_ignore_ascii_case(known))
     })
 }
 

@@ -1,5 +1,7 @@
 //! From bytes to the head of a backend's answer, and heads back to bytes.
 
+use std::mem::MaybeUninit;
+
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
@@ -55,9 +57,10 @@ pub(crate) fn read(
 }
 
 fn parse(bytes: &Bytes, method: &Method) -> Result<Head, BadAnswer> {
-    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
-    let mut response = httparse::Response::new(&mut headers);
-    match response.parse(bytes) {
+    let mut headers = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+    let mut response = httparse::Response::new(&mut []);
+    let parser = httparse::ParserConfig::default();
+    match parser.parse_response_with_uninit_headers(&mut response, bytes, &mut headers) {
         Ok(httparse::Status::Complete(length)) if length == bytes.len() => {}
         Err(httparse::Error::TooManyHeaders) => return Err(BadAnswer("it has too many headers")),
         _ => return Err(BadAnswer("its head is malformed")),

@@ -21,6 +21,7 @@ use crate::body::Body;
 use crate::h2;
 use crate::peer::Peer;
 use crate::pipeline::{self, Answer, Context, Request};
+use crate::plan::DoorPlan;
 use crate::proxy::Shared;
 use crate::record::Record;
 use crate::rewound::Rewound;
@@ -37,10 +38,16 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// With the table of now. None: it has this door no longer.
+    /// With the table of now. None: it has this door no longer, or the door speaks another protocol now, which must not be
+    /// served on a connection of the old one.
     pub(crate) fn context(&self) -> Option<Context> {
         let plan = self.shared.plan.load_full();
         let door = plan.doors.get(&self.peer.door).cloned()?;
+        match &*door {
+            DoorPlan::Http(_) if !self.peer.secure => {}
+            DoorPlan::Tls(_) if self.peer.secure => {}
+            DoorPlan::Http(_) | DoorPlan::Tls(_) | DoorPlan::Tcp(_) => return None,
+        }
         Some(Context {
             shared: Arc::clone(&self.shared),
             worker: self.worker,
@@ -139,14 +146,13 @@ pub(crate) async fn serve(link: Link, io: ClientIo) {
             Err(Stop::Quiet) => break,
             Err(Stop::Http2) => {
                 let (link, first) = (connection.link, reader.buffer.freeze());
-                return match (reader.io, connection.writer) {
-                    (ReadSide::Tcp(read), WriteSide::Tcp(write)) => match read.reunite(write) {
-                        Ok(stream) => h2::serve(link, Rewound::new(first, stream)).await,
-                        Err(_) => {}
-                    },
-                    // Over TLS, HTTP/2 is agreed on in the handshake.
-                    _ => {}
-                };
+                // Over TLS, HTTP/2 is agreed on in the handshake.
+                if let (ReadSide::Tcp(read), WriteSide::Tcp(write)) = (reader.io, connection.writer)
+                    && let Ok(stream) = read.reunite(write)
+                {
+                    h2::serve(link, Rewound::new(first, stream)).await;
+                }
+                return;
             }
             Err(Stop::Refused(bad)) => {
                 let mut record = Record::new(&connection.link.shared);
@@ -229,7 +235,7 @@ impl Connection {
     /// Serves one request.
     async fn exchange(&mut self, head: Head, reader: Reader) -> Next {
         let mut record = Record::new(&self.link.shared);
-        self.refresh();
+        let current = self.refresh();
         let Some(context) = self.context.take() else {
             return Next::Closed;
         };
@@ -238,14 +244,14 @@ impl Connection {
             .upgrades
             .then(|| head.parts.headers.get(http::header::UPGRADE).cloned())
             .flatten();
-        let home = Home::default();
         let awaited = head.expects.then(|| Arc::new(Notify::new()));
-        let (mut here, body) = match head.framing {
-            Framing::None => (Some(reader), Body::Empty),
+        let (mut here, home, body) = match head.framing {
+            Framing::None => (Some(reader), None, Body::Empty),
             framing => {
+                let home = Home::default();
                 let idle = self.link.shared.options.timeouts.body_idle;
                 let body = ClientBody::new(reader, framing, home.clone(), idle, awaited.clone());
-                (None, Body::Client(Box::new(body)))
+                (None, Some(home), Body::Client(Box::new(body)))
             }
         };
         let request = Request {
@@ -280,7 +286,12 @@ impl Connection {
             }
         };
         self.context = Some(context);
-        let Some(Answer { response, upgraded }) = answer else {
+        let Some(Answer {
+            response,
+            upgraded,
+            close,
+        }) = answer
+        else {
             return Next::Closed;
         };
         if let Some(upgraded) = upgraded {
@@ -293,7 +304,7 @@ impl Connection {
         }
         // A client that waited for 100 and got an answer instead may send its body or not.
         let unsure = awaited.is_some() && here.is_none();
-        let keep = head.keep_alive && !self.link.closing.has_changed().is_err() && !unsure;
+        let keep = head.keep_alive && current && !close && self.link.closing.has_changed().is_ok() && !unsure;
         let ended = self.write(response, &mut record, version, &method, keep).await;
         drop(record);
         self.watch.set(self.link.shared.options.timeouts.keep_alive);
@@ -305,14 +316,14 @@ impl Connection {
                 Next::Closed
             }
             (Ok(Ending::Close), Some(reader)) => Next::Linger(reader),
-            (Ok(ending), None) => self.after_body(&home, ending, unsure).await,
+            (Ok(ending), None) => self.after_body(home, ending, unsure).await,
             (Err(_), _) => Next::Closed,
         }
     }
 
     /// The client's side comes back from the body, wherever that went.
-    async fn after_body(&mut self, home: &Home, ending: Ending, unsure: bool) -> Next {
-        let Some(returned) = home.take() else {
+    async fn after_body(&mut self, home: Option<Home>, ending: Ending, unsure: bool) -> Next {
+        let Some(returned) = home.and_then(|home| home.take()) else {
             return Next::Closed;
         };
         if returned.finished && ending == Ending::KeepAlive {
@@ -328,18 +339,20 @@ impl Connection {
         }
     }
 
-    /// Takes the newest table, if there is a newer one that still has this door.
-    fn refresh(&mut self) {
-        let current = self.link.shared.plan.load();
-        let fresh = self
-            .context
-            .as_ref()
-            .is_some_and(|context| Arc::ptr_eq(&context.plan, &current));
-        if !fresh {
-            drop(current);
-            if let Some(context) = self.link.context() {
+    /// Takes the newest table. False: it does not have this door as it was, so this request is the last, served as before.
+    fn refresh(&mut self) -> bool {
+        let newest = self.link.shared.plan.load();
+        let known = self.context.as_ref().map(|context| &context.plan);
+        if known.is_some_and(|plan| Arc::ptr_eq(plan, &newest)) {
+            return true;
+        }
+        drop(newest);
+        match self.link.context() {
+            Some(context) => {
                 self.context = Some(context);
+                true
             }
+            None => false,
         }
     }
 

@@ -47,10 +47,10 @@ impl Cluster {
         }
         if let Some(mark) = marked {
             let home = self.endpoints.iter().find(|endpoint| endpoint.mark == mark);
-            if let Some(endpoint) = home.filter(|endpoint| endpoint.health.is_up(now)) {
-                if not.is_none_or(|not| !Arc::ptr_eq(not, endpoint)) {
-                    return Some(endpoint);
-                }
+            if let Some(endpoint) = home.filter(|endpoint| endpoint.health.is_up(now))
+                && not.is_none_or(|not| !Arc::ptr_eq(not, endpoint))
+            {
+                return Some(endpoint);
             }
         }
         let count = self.endpoints.len();

@@ -15,6 +15,7 @@ use tokio_rustls::TlsConnector;
 
 use super::Endpoint;
 use super::cluster::Cluster;
+use super::endpoint::Senders;
 use super::pool::{self, Conn};
 use crate::body::Body;
 
@@ -104,17 +105,17 @@ pub(crate) async fn http2(
     endpoint: &Arc<Endpoint>,
     origin: Origin,
 ) -> Result<hyper::client::conn::http2::SendRequest<Body>, ConnectError> {
-    let mine = |senders: &mut Vec<(Origin, hyper::client::conn::http2::SendRequest<Body>)>| {
+    let mine = |senders: &mut Senders| {
         senders.retain(|(_, sender)| !sender.is_closed());
         senders
             .iter()
             .find(|(of, sender)| *of == origin && sender.is_ready())
             .map(|(_, sender)| sender.clone())
     };
-    if let Some(Ok(mut senders)) = endpoint.http2.get(dialler.worker).map(|senders| senders.lock()) {
-        if let Some(sender) = mine(&mut senders) {
-            return Ok(sender);
-        }
+    if let Some(Ok(mut senders)) = endpoint.http2.get(dialler.worker).map(|senders| senders.lock())
+        && let Some(sender) = mine(&mut senders)
+    {
+        return Ok(sender);
     }
     let permit = room(dialler, endpoint).await?;
     let (io, _) = open(dialler, cluster, endpoint, origin).await?;
@@ -171,10 +172,10 @@ async fn room(dialler: Dialler<'_>, endpoint: &Arc<Endpoint>) -> Result<OwnedSem
     }
     // Idle connections in others' names, or of other workers, make room.
     for idle in &endpoint.idle {
-        if let Ok(mut idle) = idle.lock() {
-            if idle.pop_front().is_some() {
-                break;
-            }
+        if let Ok(mut idle) = idle.lock()
+            && idle.pop_front().is_some()
+        {
+            break;
         }
     }
     match tokio::time::timeout(dialler.connect, Arc::clone(&endpoint.room).acquire_owned()).await {

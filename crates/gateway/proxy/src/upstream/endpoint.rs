@@ -14,6 +14,9 @@ use super::pool::Idle;
 use crate::body::Body;
 use crate::options::Breaker;
 
+/// Connections that speak HTTP/2, by who they were opened for.
+pub(crate) type Senders = Vec<(Origin, SendRequest<Body>)>;
+
 pub(crate) struct Endpoint {
     pub(crate) cluster: ClusterKey,
     pub(crate) at: table::Endpoint,
@@ -28,7 +31,7 @@ pub(crate) struct Endpoint {
     pub(crate) breaker: Breaker,
     /// By worker, because a connection belongs to the runtime that opened it.
     pub(crate) idle: Box<[Mutex<VecDeque<Idle>>]>,
-    pub(crate) http2: Box<[Mutex<Vec<(Origin, SendRequest<Body>)>>]>,
+    pub(crate) http2: Box<[Mutex<Senders>]>,
 }
 
 impl Endpoint {

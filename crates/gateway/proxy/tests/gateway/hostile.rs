@@ -313,6 +313,49 @@ async fn shapes() {
     assert!(rig.metric("fairway_gateway_bad_requests_total") >= 40);
 }
 
+/// Why HTTP/1 is not left to hyper: what it takes for a request, and repairs without a word, is refused above.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_hyper_would_accept() {
+    let hyper = Backend::start("hyper").await;
+    for (request, reason) in [
+        ("GET / HTTP/1.1\nHost: a\n\n", "bare line feeds"),
+        (
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "both lengths",
+        ),
+        ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "two hosts"),
+        (
+            "GET http://b/ HTTP/1.1\r\nHost: a\r\n\r\n",
+            "target and Host differ",
+        ),
+    ] {
+        let answer = raw::send(hyper.address, request.as_bytes()).await;
+        assert_eq!(
+            raw::status(&answer),
+            200,
+            "hyper has become stricter: {reason}: {answer}"
+        );
+    }
+}
+
+/// An upgrade to HTTP/2 would open a way to the backend that no policy sees.
+#[tokio::test(flavor = "multi_thread")]
+async fn http2_is_not_smuggled_by_an_upgrade() {
+    let backend = Backend::start("web").await;
+    let rig = Rig::new(http_table(
+        vec![("/", rule("web"))],
+        vec![cluster("web", &[backend.address])],
+    ));
+    let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\
+                   HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n";
+    let answer = raw::send(rig.door, request.as_bytes()).await;
+    assert_eq!(raw::status(&answer), 200, "{answer}");
+    assert!(
+        !answer.contains("h2c") && !answer.contains("http2-settings"),
+        "{answer}"
+    );
+}
+
 /// What is wrong is found only in the body: the backend may see the head, but never a whole request, and the client is told.
 #[tokio::test(flavor = "multi_thread")]
 async fn broken_bodies() {

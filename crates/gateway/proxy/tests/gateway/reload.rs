@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use fairway_gateway_proxy::Guards;
-use fairway_gateway_routes::table::Table;
+use fairway_gateway_routes::table::{Door, HostPattern, Names, Table, TlsListener};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -98,6 +98,30 @@ async fn a_closed_door_lets_requests_finish() {
         .expect("nobody listens any longer");
 }
 
+/// A door that speaks TLS from now on: what came in the clear is not served by listeners that want TLS.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_door_that_changes_its_protocol() {
+    let backend = Backend::start("web").await;
+    let clusters = || vec![cluster("web", &[backend.address])];
+    let rig = Rig::new(http_table(vec![("/", rule("web"))], clusters()));
+    let mut stream = TcpStream::connect(rig.door).await.unwrap();
+    assert!(again(&mut stream, "/").await.is_some());
+    let listener = TlsListener::Terminate {
+        certificates: Vec::new(),
+        client_authorities: None,
+        http: Arc::new(crate::rig::listener(vec![("/secret", rule("web"))])),
+    };
+    let mut names = Names::default();
+    names.insert(HostPattern::Any, Arc::new(listener));
+    rig.serve(crate::rig::table(Door::Tls(names), clusters()));
+    let answer = again(&mut stream, "/").await.unwrap();
+    assert!(
+        answer.contains("connection: close"),
+        "the last one, as it was: {answer}"
+    );
+    assert_eq!(stream.read(&mut [0; 8]).await.unwrap(), 0);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn doors_that_cannot_be_opened_are_told() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -142,7 +166,7 @@ async fn no_request_fails_under_reloads() {
     let table = move |round: usize| {
         let chosen: Vec<_> = (0..=round % 3).map(|at| addresses[(round + at) % 3]).collect();
         let mut rules = vec![("/", rule("web"))];
-        if round % 2 == 0 {
+        if round.is_multiple_of(2) {
             rules.insert(0, ("/other", rule("web")));
         }
         http_table(rules, vec![cluster("web", &chosen)])

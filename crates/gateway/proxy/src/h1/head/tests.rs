@@ -93,6 +93,22 @@ fn what_a_head_says() {
             "another protocol",
         ),
         (
+            "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\r\n",
+            Empty,
+            true,
+            false,
+            false,
+            "HTTP/2 within would not be looked at",
+        ),
+        (
+            "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket, TLS/1.2\r\n\r\n",
+            Empty,
+            true,
+            false,
+            false,
+            "nor would TLS",
+        ),
+        (
             "POST / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\nContent-Length: 1\r\n\r\n",
             Length(1),
             true,
