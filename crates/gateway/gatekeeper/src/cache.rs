@@ -46,7 +46,9 @@ impl Answers {
             entries.retain(|_, entry| entry.expires > now);
         }
         if entries.len() >= self.max {
-            let one = entries.keys().next().cloned();
+            // Not always the first, or what comes last would go first.
+            let turn = usize::try_from(now % entries.len() as u128).unwrap_or(0);
+            let one = entries.keys().nth(turn).cloned();
             one.map(|one| entries.remove(&one));
         }
         entries.insert((rule, key), Entry { value, expires });

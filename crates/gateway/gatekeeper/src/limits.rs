@@ -133,7 +133,10 @@ impl Limiter {
             shard.retain(|_, counter| counter.expires > now);
         }
         if shard.len() >= self.max {
-            let least = shard.iter().take(SAMPLE).min_by_key(|(_, counter)| counter.count);
+            // From anywhere: always from the beginning would mean that those who came last go first.
+            let from = self.hasher.hash_one(now) as usize % shard.len();
+            let sample = shard.iter().skip(from).chain(shard.iter()).take(SAMPLE);
+            let least = sample.min_by_key(|(_, counter)| counter.count);
             let least = least.map(|(key, _)| key.clone());
             least.map(|key| shard.remove(&key));
             self.dropped.store(true, Ordering::Relaxed);

@@ -38,8 +38,16 @@ pub(crate) struct Auth {
     /// In the order of the plan's rules.
     ways: Vec<Way>,
     modules: Vec<Option<Module>>,
+    ids: Ids,
     /// What refusals, logs and steps call it.
     pub(crate) by: Cow<'static, str>,
+}
+
+/// Numbers of rules, by which their answers are remembered. A rule that was changed is another rule.
+struct Ids {
+    authentication: Vec<u64>,
+    metadata: Vec<u64>,
+    authorization: Vec<u64>,
 }
 
 enum Way {
@@ -122,11 +130,17 @@ impl Auth {
             })
             .collect();
         let by = Cow::Owned(plan.policy.to_string());
+        let ids = Ids {
+            authentication: ids(&plan.authentication),
+            metadata: ids(&plan.metadata),
+            authorization: ids(&plan.authorization),
+        };
         (
             Auth {
                 plan,
                 ways,
                 modules,
+                ids,
                 by,
             },
             problems,
@@ -218,17 +232,13 @@ impl<'a> Run<'a> {
     }
 
     /// What a rule came to before, or the key to remember it by.
-    fn remembered(&self, rule: &impl std::fmt::Debug, common: &Common) -> Remembered {
+    fn remembered(&self, rule: u64, common: &Common) -> Remembered {
         let Some(cache) = &common.cache else {
             return Remembered::Never;
         };
         let Ok(key) = cache.key.text(&self.facts) else {
             return Remembered::Never;
         };
-        // A rule that was changed is another rule.
-        let mut hasher = DefaultHasher::new();
-        format!("{rule:?}").hash(&mut hasher);
-        let rule = hasher.finish();
         let now = self.facts.asked().now;
         match self.shared.answers.find(rule, &key, now) {
             Some(value) => Remembered::Known(value),
@@ -248,6 +258,15 @@ impl<'a> Run<'a> {
             self.shared.answers.keep(rule, key, value.clone(), now, expires);
         }
     }
+}
+
+fn ids(rules: &[impl std::fmt::Debug]) -> Vec<u64> {
+    let id = |rule| {
+        let mut hasher = DefaultHasher::new();
+        format!("{rule:?}").hash(&mut hasher);
+        hasher.finish()
+    };
+    rules.iter().map(id).collect()
 }
 
 enum Remembered {

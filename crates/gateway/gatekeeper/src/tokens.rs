@@ -15,8 +15,16 @@ const SHARDS: usize = 16;
 
 /// Verified tokens of one issuer.
 pub(crate) struct Tokens {
-    shards: [Mutex<HashMap<[u8; 32], Verified>>; SHARDS],
+    shards: [Mutex<Shard>; SHARDS],
     max: usize,
+}
+
+/// Two ages: what is used moves to the young, and when there are enough of those, they become the old and the old go. So what is
+/// in use stays, whatever comes once.
+#[derive(Default)]
+struct Shard {
+    young: HashMap<[u8; 32], Verified>,
+    old: HashMap<[u8; 32], Verified>,
 }
 
 #[derive(Clone)]
@@ -33,15 +41,19 @@ impl Tokens {
     pub(crate) fn new(max: usize) -> Self {
         Self {
             shards: std::array::from_fn(|_| Mutex::default()),
-            max: (max / SHARDS).max(1),
+            max: (max / SHARDS / 2).max(1),
         }
     }
 
     /// The claims of a token that was verified by the same keys and is still good.
     pub(crate) fn find(&self, token: &str, now: i64, generation: u64) -> Option<Arc<Value>> {
         let hash = hash(token);
-        let shard = lock(self.shard(&hash));
-        let verified = shard.get(&hash)?;
+        let mut shard = lock(self.shard(&hash));
+        if !shard.young.contains_key(&hash) {
+            let verified = shard.old.remove(&hash)?;
+            self.insert(&mut shard, hash, verified);
+        }
+        let verified = shard.young.get(&hash)?;
         let is_good =
             verified.generation == generation && now < verified.expires && now >= verified.not_before;
         is_good.then(|| verified.claims.clone())
@@ -49,39 +61,38 @@ impl Tokens {
 
     pub(crate) fn keep(&self, token: &str, claims: Arc<Value>, expires: i64, now: i64, generation: u64) {
         let hash = hash(token);
-        let mut shard = lock(self.shard(&hash));
-        if shard.len() >= self.max {
-            shard.retain(|_, verified| verified.expires > now && verified.generation == generation);
+        let verified = Verified {
+            claims,
+            expires,
+            // A clock that goes back must not make a token good before its time.
+            not_before: now.saturating_sub(60),
+            generation,
+        };
+        self.insert(&mut lock(self.shard(&hash)), hash, verified);
+    }
+
+    fn insert(&self, shard: &mut Shard, hash: [u8; 32], verified: Verified) {
+        if shard.young.len() >= self.max {
+            shard.old = std::mem::take(&mut shard.young);
         }
-        if shard.len() >= self.max {
-            // Which one goes does not matter: it is verified again when it comes again.
-            let one = shard.keys().next().copied();
-            one.map(|one| shard.remove(&one));
-        }
-        shard.insert(
-            hash,
-            Verified {
-                claims,
-                expires,
-                // A clock that goes back must not make a token good before its time.
-                not_before: now.saturating_sub(60),
-                generation,
-            },
-        );
+        shard.young.insert(hash, verified);
     }
 
     pub(crate) fn sweep(&self, now: i64) {
         for shard in &self.shards {
-            lock(shard).retain(|_, verified| verified.expires > now);
+            let mut shard = lock(shard);
+            shard.young.retain(|_, verified| verified.expires > now);
+            shard.old.retain(|_, verified| verified.expires > now);
         }
     }
 
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).len()).sum()
+        let shards = self.shards.iter().map(lock);
+        shards.map(|shard| shard.young.len() + shard.old.len()).sum()
     }
 
-    fn shard(&self, hash: &[u8; 32]) -> &Mutex<HashMap<[u8; 32], Verified>> {
+    fn shard(&self, hash: &[u8; 32]) -> &Mutex<Shard> {
         &self.shards[usize::from(hash[0]) % SHARDS]
     }
 }
@@ -90,4 +101,30 @@ fn hash(token: &str) -> [u8; 32] {
     let mut hash = [0; 32];
     hash.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
     hash
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_in_use_stays_whatever_comes_once() {
+        let tokens = Tokens::new(320);
+        let (used, claims) = (["a", "b", "c"], Arc::new(json!({})));
+        let keep = |token: &str| tokens.keep(token, claims.clone(), 100, 0, 1);
+        used.iter().for_each(|token| keep(token));
+        for stranger in 0..5_000 {
+            keep(&format!("stranger-{stranger}"));
+            assert!(
+                used.iter().all(|token| tokens.find(token, 0, 1).is_some()),
+                "{stranger}"
+            );
+        }
+        assert!(tokens.len() <= 320, "{}", tokens.len());
+        // Those that came last are known, too.
+        let last = (4_950..5_000).filter(|n| tokens.find(&format!("stranger-{n}"), 0, 1).is_some());
+        assert_eq!(last.count(), 50);
+    }
 }

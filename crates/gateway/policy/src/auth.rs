@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 
-pub use compile::{Settings, compile};
+pub use compile::{Added, Settings, compile};
 pub use credentials::Credentials;
 
 use crate::expression::{Predicate, ValueFrom};

@@ -4,8 +4,9 @@
 use fairway_gateway_routes::table::RuleKey;
 use serde_json::{Map, Value, json};
 
+use crate::auth::Added;
 use crate::effective::level;
-use crate::object::{Kind, Policy, PolicyKey};
+use crate::object::{Kind, Policy};
 use crate::status::Condition;
 
 /// The most tiers of one policy.
@@ -52,7 +53,7 @@ pub fn rate_limit_policy(object: &Value) -> Result<Value, String> {
 }
 
 /// What PlanPolicies add to the authentication of one rule: of several in its path, the most specific counts.
-pub fn data(policies: &[Policy], path: &RuleKey) -> Vec<(PolicyKey, String, String)> {
+pub fn data(policies: &[Policy], path: &RuleKey) -> Vec<Added> {
     let mut found: Vec<(u8, &Policy)> = policies
         .iter()
         .filter(|policy| policy.key.kind == Kind::PlanPolicy && !policy.deleting)
@@ -61,12 +62,10 @@ pub fn data(policies: &[Policy], path: &RuleKey) -> Vec<(PolicyKey, String, Stri
     found.sort_by_key(|(level, policy)| (std::cmp::Reverse(*level), policy.created.clone()));
     let most_specific = found.first().map(|(_, policy)| policy);
     most_specific
-        .and_then(|policy| {
-            Some((
-                policy.key.clone(),
-                "plan".to_owned(),
-                expression(&policy.spec).ok()?,
-            ))
+        .map(|policy| Added {
+            policy: policy.key.clone(),
+            name: "plan".to_owned(),
+            expression: expression(&policy.spec),
         })
         .into_iter()
         .collect()

@@ -27,7 +27,7 @@ fn keys_are_found() {
             "games",
             1,
             "GAMES",
-            json!({MANAGED_BY.0: MANAGED_BY.1, "app": "games"}),
+            &json!({MANAGED_BY.0: MANAGED_BY.1, "app": "games"}),
         ),
         secret("team", "thief", 2, "IAMALICE", &labels),
         secret("team", "empty", 1, "", &labels),

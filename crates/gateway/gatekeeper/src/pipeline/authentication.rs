@@ -22,7 +22,7 @@ impl Run<'_> {
     pub(super) async fn authenticate(&mut self, auth: &Auth, passage: &mut Passage) -> Result<(), Failure> {
         let rules = &auth.plan.authentication;
         let mut failures: Vec<(&str, Failure)> = Vec::new();
-        for (rule, way) in rules.iter().zip(&auth.ways) {
+        for ((rule, way), id) in rules.iter().zip(&auth.ways).zip(&auth.ids.authentication) {
             let name = rule.common.name.as_str();
             // A rule that cannot say whether it applies lets nobody in.
             if !self.applies(&rule.common).unwrap_or(false) {
@@ -30,7 +30,7 @@ impl Run<'_> {
                 continue;
             }
             match self
-                .identify(rule, way)
+                .identify(rule, way, *id)
                 .await
                 .and_then(|found| self.extend(rule, found))
             {
@@ -68,7 +68,7 @@ impl Run<'_> {
         }
     }
 
-    async fn identify(&mut self, rule: &Authentication, way: &Way) -> Result<Arc<Value>, Failure> {
+    async fn identify(&mut self, rule: &Authentication, way: &Way, id: u64) -> Result<Arc<Value>, Failure> {
         let asked = self.facts.asked();
         match (&rule.method, way) {
             (AuthenticationMethod::Anonymous, _) => Ok(Arc::new(json!({"anonymous": true}))),
@@ -87,11 +87,11 @@ impl Run<'_> {
             }
             (AuthenticationMethod::TokenReview { audiences, timeout }, _) => {
                 let token = rule.credentials.find(asked).ok_or(NOT_FOUND)?;
-                self.review_token(rule, &token, audiences, *timeout).await
+                self.review_token((rule, id), &token, audiences, *timeout).await
             }
             (AuthenticationMethod::Introspection { .. }, _) => {
                 let token = rule.credentials.find(asked).ok_or(NOT_FOUND)?;
-                self.introspect(rule, &token).await
+                self.introspect(rule, id, &token).await
             }
             (AuthenticationMethod::ApiKey(_) | AuthenticationMethod::Jwt(_), Way::Other) => {
                 Err(Failure::told("not available"))
@@ -113,12 +113,12 @@ impl Run<'_> {
 
     async fn review_token(
         &self,
-        rule: &Authentication,
+        (rule, id): (&Authentication, u64),
         token: &str,
         audiences: &[String],
         timeout: std::time::Duration,
     ) -> Result<Arc<Value>, Failure> {
-        let place = self.remembered(rule, &rule.common);
+        let place = self.remembered(id, &rule.common);
         if let Remembered::Known(value) = place {
             return Ok(value);
         }
@@ -152,7 +152,7 @@ impl Run<'_> {
         Ok(status)
     }
 
-    async fn introspect(&self, rule: &Authentication, token: &str) -> Result<Arc<Value>, Failure> {
+    async fn introspect(&self, rule: &Authentication, id: u64, token: &str) -> Result<Arc<Value>, Failure> {
         let AuthenticationMethod::Introspection {
             endpoint,
             token_type_hint,
@@ -162,7 +162,7 @@ impl Run<'_> {
         else {
             return Err(Failure::told("not available"));
         };
-        let place = self.remembered(rule, &rule.common);
+        let place = self.remembered(id, &rule.common);
         if let Remembered::Known(value) = place {
             return Ok(value);
         }

@@ -41,7 +41,8 @@ impl Run<'_> {
 
     async fn allows(&self, auth: &Auth, at: usize, rule: &Authorization) -> Result<Arc<Value>, Failure> {
         let denied = || Failure::told("Unauthorized");
-        let place = self.remembered(rule, &rule.common);
+        let id = auth.ids.authorization.get(at).copied().unwrap_or_default();
+        let place = self.remembered(id, &rule.common);
         if let Remembered::Known(value) = place {
             return Ok(value);
         }

@@ -11,14 +11,19 @@ use crate::calls;
 
 impl Run<'_> {
     pub(super) async fn metadata(&mut self, auth: &Auth) {
+        if auth.plan.metadata.is_empty() {
+            return;
+        }
         // Rules of one priority at the same time, priorities one after the other.
-        for group in auth
+        let rules: Vec<(&Metadata, u64)> = auth
             .plan
             .metadata
-            .chunk_by(|a, b| a.common.priority == b.common.priority)
-        {
-            let fetched = join_all(group.iter().map(|rule| self.fetch(auth, rule))).await;
-            for (rule, outcome) in group.iter().zip(fetched) {
+            .iter()
+            .zip(auth.ids.metadata.iter().copied())
+            .collect();
+        for group in rules.chunk_by(|(a, _), (b, _)| a.common.priority == b.common.priority) {
+            let fetched = join_all(group.iter().map(|(rule, id)| self.fetch(auth, rule, *id))).await;
+            for ((rule, _), outcome) in group.iter().zip(fetched) {
                 let name = &rule.common.name;
                 let what = || format!("{} metadata {name:?}", auth.by);
                 match outcome {
@@ -33,11 +38,11 @@ impl Run<'_> {
         }
     }
 
-    async fn fetch(&self, auth: &Auth, rule: &Metadata) -> Result<Option<Arc<Value>>, Failure> {
+    async fn fetch(&self, auth: &Auth, rule: &Metadata, id: u64) -> Result<Option<Arc<Value>>, Failure> {
         if !self.applies(&rule.common)? {
             return Ok(None);
         }
-        let place = self.remembered(rule, &rule.common);
+        let place = self.remembered(id, &rule.common);
         if let Remembered::Known(value) = place {
             return Ok(Some(value));
         }

@@ -45,8 +45,17 @@ impl Default for Settings {
     }
 }
 
-/// Makes a plan. `data` are properties that other policies add, as PlanPolicies do: `auth.kuadrant.<name>`.
-pub fn compile(effective: &Effective, data: &[(PolicyKey, String, String)], settings: &Settings) -> AuthPlan {
+/// A property that another policy adds, as PlanPolicies do: `auth.kuadrant.<name>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Added {
+    pub policy: PolicyKey,
+    pub name: String,
+    /// CEL, or why there is none: then nothing may pass.
+    pub expression: Result<String, String>,
+}
+
+/// Makes a plan. `data` is what other policies add.
+pub fn compile(effective: &Effective, data: &[Added], settings: &Settings) -> AuthPlan {
     let mut compiler = Compiler {
         named: Named::new(),
         settings,
@@ -119,7 +128,7 @@ fn header_properties(specs: &Properties) -> Result<Vec<(String, ValueFrom)>, Fau
 }
 
 impl Compiler<'_> {
-    fn plan(mut self, effective: &Effective, data: &[(PolicyKey, String, String)]) -> AuthPlan {
+    fn plan(mut self, effective: &Effective, data: &[Added]) -> AuthPlan {
         let groups = |group: &str| -> Vec<(String, &Rule)> {
             let prefix = format!("{group}#");
             let named = effective
@@ -396,17 +405,22 @@ impl Compiler<'_> {
     }
 
     /// What other policies have to say, under `auth.kuadrant`.
-    fn add_data(&mut self, plan: &mut AuthPlan, data: &[(PolicyKey, String, String)]) {
+    fn add_data(&mut self, plan: &mut AuthPlan, data: &[Added]) {
         let mut added: BTreeMap<String, ValueFrom> = BTreeMap::new();
-        for (policy, name, expression) in data {
-            match crate::expression::Cel::expression(expression) {
+        for one in data {
+            let compiled = one
+                .expression
+                .as_ref()
+                .map_err(|why| Fault::Invalid(why.clone()))
+                .and_then(|expression| Ok(crate::expression::Cel::expression(expression)?));
+            match compiled {
                 Ok(cel) => {
-                    added.entry(name.clone()).or_insert(ValueFrom::Cel(cel));
+                    added.entry(one.name.clone()).or_insert(ValueFrom::Cel(cel));
                 }
-                Err(error) => self.problems.push(Problem {
-                    policy: policy.clone(),
-                    rule: name.clone(),
-                    what: error.into(),
+                Err(what) => self.problems.push(Problem {
+                    policy: one.policy.clone(),
+                    rule: one.name.clone(),
+                    what,
                 }),
             }
         }

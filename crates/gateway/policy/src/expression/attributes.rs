@@ -20,6 +20,7 @@ pub struct Facts<'a> {
     /// What authentication hands on to rate limits: `auth.<name>`.
     filters: Map<String, Json>,
     headers: OnceLock<Json>,
+    auth: OnceLock<Json>,
     document: OnceLock<Json>,
 }
 
@@ -48,12 +49,13 @@ pub(crate) enum Attribute {
     AuthIdentity,
     AuthMetadata,
     AuthAuthorization,
+    AuthKuadrant,
     Auth,
     Context,
 }
 
 impl Attribute {
-    pub(crate) const ALL: [Attribute; 24] = [
+    pub(crate) const ALL: [Attribute; 25] = [
         Attribute::RequestId,
         Attribute::RequestTime,
         Attribute::RequestProtocol,
@@ -76,6 +78,7 @@ impl Attribute {
         Attribute::AuthIdentity,
         Attribute::AuthMetadata,
         Attribute::AuthAuthorization,
+        Attribute::AuthKuadrant,
         Attribute::Auth,
         Attribute::Context,
     ];
@@ -104,6 +107,7 @@ impl Attribute {
             Attribute::AuthIdentity => "auth.identity",
             Attribute::AuthMetadata => "auth.metadata",
             Attribute::AuthAuthorization => "auth.authorization",
+            Attribute::AuthKuadrant => "auth.kuadrant",
             Attribute::Auth => "auth",
             Attribute::Context => "context",
         }
@@ -120,6 +124,7 @@ impl Attribute {
             | Attribute::AuthIdentity
             | Attribute::AuthMetadata
             | Attribute::AuthAuthorization
+            | Attribute::AuthKuadrant
             | Attribute::Auth
             | Attribute::Context => Type::Dyn,
             _ => Type::String,
@@ -137,6 +142,7 @@ impl<'a> Facts<'a> {
             authorization: Map::new(),
             filters: Map::new(),
             headers: OnceLock::new(),
+            auth: OnceLock::new(),
             document: OnceLock::new(),
         }
     }
@@ -151,22 +157,27 @@ impl<'a> Facts<'a> {
 
     pub fn set_identity(&mut self, identity: Arc<Json>) {
         self.identity = Some(identity);
-        self.document = OnceLock::new();
+        self.forget();
     }
 
     pub fn set_metadata(&mut self, name: &str, value: Json) {
         self.metadata.insert(name.to_owned(), value);
-        self.document = OnceLock::new();
+        self.forget();
     }
 
     pub fn set_authorization(&mut self, name: &str, value: Json) {
         self.authorization.insert(name.to_owned(), value);
-        self.document = OnceLock::new();
+        self.forget();
     }
 
     /// Hands something on to rate limits, under `auth.<name>`.
     pub fn set_filter(&mut self, name: &str, value: Json) {
         self.filters.insert(name.to_owned(), value);
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        self.auth = OnceLock::new();
         self.document = OnceLock::new();
     }
 
@@ -216,6 +227,33 @@ impl<'a> Facts<'a> {
         })
     }
 
+    /// What is known of who it is.
+    fn auth(&self) -> &Json {
+        self.auth.get_or_init(|| {
+            let mut auth = Map::new();
+            let identity = self
+                .identity
+                .as_ref()
+                .map_or(Json::Null, |identity| (**identity).clone());
+            auth.insert("identity".to_owned(), identity);
+            auth.insert("metadata".to_owned(), Json::Object(self.metadata.clone()));
+            auth.insert(
+                "authorization".to_owned(),
+                Json::Object(self.authorization.clone()),
+            );
+            auth.extend(self.filters.clone());
+            Json::Object(auth)
+        })
+    }
+
+    /// What a selector finds. Those that ask who it is need no document.
+    pub(crate) fn select(&self, selector: &super::Selector) -> Option<Json> {
+        match (selector.below_identity(), &self.identity) {
+            (Some(rest), Some(identity)) if !self.filters.contains_key("identity") => rest.select(identity),
+            _ => selector.select(self.document()),
+        }
+    }
+
     fn make_document(&self) -> Json {
         let asked = self.asked;
         let seconds = i64::try_from(asked.now / 1_000_000_000).unwrap_or(0);
@@ -238,19 +276,7 @@ impl<'a> Facts<'a> {
                 "host": asked.host, "scheme": asked.scheme, "protocol": self.protocol(), "size": self.size(),
             }},
         });
-        let mut auth = Map::new();
-        let identity = self
-            .identity
-            .as_ref()
-            .map_or(Json::Null, |identity| (**identity).clone());
-        auth.insert("identity".to_owned(), identity);
-        auth.insert("metadata".to_owned(), Json::Object(self.metadata.clone()));
-        auth.insert(
-            "authorization".to_owned(),
-            Json::Object(self.authorization.clone()),
-        );
-        auth.extend(self.filters.clone());
-        json!({"context": context, "request": request, "source": source, "destination": {}, "auth": auth})
+        json!({"context": context, "request": request, "source": source, "destination": {}, "auth": self.auth()})
     }
 
     /// The variables that an expression names.
@@ -291,17 +317,17 @@ impl<'a> Facts<'a> {
                 (None, Some(identity)) => json(identity),
                 (None, None) => Ok(Value::Null),
             },
-            Attribute::AuthMetadata => Ok(self.document_part("metadata")),
-            Attribute::AuthAuthorization => Ok(self.document_part("authorization")),
+            Attribute::AuthMetadata => json(&self.auth()["metadata"]),
+            Attribute::AuthAuthorization => json(&self.auth()["authorization"]),
+            Attribute::AuthKuadrant => match self.filters.get("kuadrant") {
+                Some(told) => json(told),
+                None => Err(fairway_text_cel::Error::NoSuchKey("kuadrant".into())),
+            },
             Attribute::Request => json(&self.document()["request"]),
             Attribute::Source => json(&self.document()["source"]),
             Attribute::Destination => json(&self.document()["destination"]),
-            Attribute::Auth => json(&self.document()["auth"]),
+            Attribute::Auth => json(self.auth()),
             Attribute::Context => json(&self.document()["context"]),
         }
-    }
-
-    fn document_part(&self, name: &str) -> Value<'_> {
-        Value::from_json(&self.document()["auth"][name], None).unwrap_or(Value::Null)
     }
 }

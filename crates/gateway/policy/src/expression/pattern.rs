@@ -125,7 +125,7 @@ impl Predicate {
     pub fn test(&self, facts: &Facts<'_>) -> Result<bool, EvalError> {
         match self {
             Predicate::Cel(cel) => cel.test(facts),
-            Predicate::Pattern(pattern) => Ok(pattern.test(facts.document())),
+            Predicate::Pattern(pattern) => Ok(pattern.test(facts)),
             Predicate::All(each) => {
                 for one in each {
                     if !one.test(facts)? {
@@ -156,7 +156,7 @@ impl Predicate {
                 Ok(value) => format!("{} is {value}", cel.source()),
                 Err(error) => format!("{} fails: {}", cel.source(), error.why),
             },
-            Predicate::Pattern(pattern) => pattern.describe(facts.document()),
+            Predicate::Pattern(pattern) => pattern.describe(facts),
             Predicate::All(each) => list(each, " and "),
             Predicate::Any(each) => list(each, " or "),
         }
@@ -192,8 +192,8 @@ impl Pattern {
         })
     }
 
-    fn test(&self, document: &Json) -> bool {
-        let found = self.selector.select(document);
+    fn test(&self, facts: &Facts<'_>) -> bool {
+        let found = facts.select(&self.selector);
         let text = || found.as_ref().map_or(std::borrow::Cow::Borrowed(""), as_text);
         let includes = |value: &str| match &found {
             Some(Json::Array(items)) => items.iter().any(|item| as_text(item) == value),
@@ -209,8 +209,8 @@ impl Pattern {
         }
     }
 
-    fn describe(&self, document: &Json) -> String {
-        let found = self.selector.select(document).unwrap_or(Json::Null);
+    fn describe(&self, facts: &Facts<'_>) -> String {
+        let found = facts.select(&self.selector).unwrap_or(Json::Null);
         let (word, value) = match &self.test {
             Test::Equal(value) => ("eq", value.as_str()),
             Test::NotEqual(value) => ("neq", value.as_str()),
@@ -222,7 +222,7 @@ impl Pattern {
         format!(
             "{} ({shown}) {word} {value:?} is {}",
             self.selector.source(),
-            self.test(document)
+            self.test(facts)
         )
     }
 }

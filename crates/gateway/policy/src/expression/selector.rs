@@ -97,9 +97,30 @@ impl Selector {
         &self.source
     }
 
+    /// The rest of a selector that begins with `auth.identity`.
+    pub(super) fn below_identity(&self) -> Option<Below<'_>> {
+        match self.steps.as_slice() {
+            [Step::Name(auth), Step::Name(identity), rest @ ..]
+                if auth == "auth" && identity == "identity" =>
+            {
+                Some(Below(rest))
+            }
+            _ => None,
+        }
+    }
+
     /// What it finds.
     pub fn select(&self, document: &Json) -> Option<Json> {
         walk(document, &self.steps).map(Cow::into_owned)
+    }
+}
+
+/// A part of a selector.
+pub(super) struct Below<'a>(&'a [Step]);
+
+impl Below<'_> {
+    pub(super) fn select(&self, value: &Json) -> Option<Json> {
+        walk(value, self.0).map(Cow::into_owned)
     }
 }
 

@@ -56,7 +56,7 @@ impl ValueFrom {
     pub fn value(&self, facts: &Facts<'_>) -> Result<Json, EvalError> {
         match self {
             ValueFrom::Static(value) => Ok(value.clone()),
-            ValueFrom::Selector(selector) => Ok(selector.select(facts.document()).unwrap_or(Json::Null)),
+            ValueFrom::Selector(selector) => Ok(facts.select(selector).unwrap_or(Json::Null)),
             ValueFrom::Template(parts) => Ok(Json::String(fill(parts, facts))),
             ValueFrom::Cel(cel) => cel.value(facts),
         }
@@ -135,7 +135,7 @@ fn fill(parts: &[Part], facts: &Facts<'_>) -> String {
         match part {
             Part::Text(plain) => text.push_str(plain),
             Part::Selector(selector) => {
-                let value = selector.select(facts.document()).unwrap_or(Json::Null);
+                let value = facts.select(selector).unwrap_or(Json::Null);
                 text.push_str(&as_text(&value));
             }
         }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use fairway_gateway_guard::Asked;
+use fairway_gateway_routes::table::ListenerKey;
 use http::{HeaderMap, Method, Uri, Version};
 use serde_json::json;
 
@@ -40,6 +41,43 @@ fn plans_become_limits() {
     assert!(rate_limit_policy(&json!({"spec": {}})).is_err());
     assert_eq!(conditions(None, true, "plans")[1].r#type, "Enforced");
     assert_eq!(conditions(None, false, "plans")[0].reason, "Unknown");
+}
+
+#[test]
+fn the_most_specific_policy_tells_the_plan() {
+    let path = RuleKey {
+        listener: ListenerKey {
+            workspace: "root".into(),
+            namespace: "team".into(),
+            gateway: "gw".into(),
+            listener: "web".into(),
+        },
+        kind: "HTTPRoute",
+        namespace: "team".into(),
+        name: "shop".into(),
+        rule: 0,
+        section: None,
+    };
+    let route = Policy::read("root", Kind::PlanPolicy, &object());
+    let mut above = object();
+    above["metadata"]["name"] = json!("above");
+    above["spec"]["targetRef"] =
+        json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "gw"});
+    above["spec"]["plans"] = json!([]);
+    let above = Policy::read("root", Kind::PlanPolicy, &above);
+    let mut twice = object();
+    twice["spec"]["plans"][1]["tier"] = json!("gold");
+    let twice = Policy::read("root", Kind::PlanPolicy, &twice);
+    assert_eq!(data(&[above.clone(), route.clone()], &path)[0].policy, route.key);
+    assert_eq!(
+        data(std::slice::from_ref(&above), &path)[0].expression.as_deref(),
+        Ok("dyn(null)")
+    );
+    assert!(
+        data(&[twice, above], &path)[0].expression.is_err(),
+        "and then nothing may pass"
+    );
+    assert_eq!(data(&[], &path), []);
 }
 
 #[test]

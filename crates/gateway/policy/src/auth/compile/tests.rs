@@ -186,3 +186,32 @@ fn what_cannot_be_enforced_is_a_problem_and_refuses() {
         assert!(plan.refuses_strangers(), "{why}");
     }
 }
+
+#[test]
+fn what_other_policies_add_is_told_or_closes_the_route() {
+    let plan = |expression: Result<&str, &str>| {
+        let object = json!({"metadata": {"name": "auth", "namespace": "team"}, "spec": {"rules": {"authentication": {"a": {"anonymous": {}}}}}});
+        let policy = Policy::read("root", Kind::AuthPolicy, &object);
+        let effective = Effective {
+            sources: vec![policy.key.clone()],
+            rules: policy.rules,
+            broken: vec![],
+        };
+        let added = Added {
+            policy: policy.key,
+            name: "plan".to_owned(),
+            expression: expression.map(str::to_owned).map_err(str::to_owned),
+        };
+        compile(&effective, &[added], &Settings::default())
+    };
+    let told = plan(Ok("'gold'"));
+    assert_eq!(
+        (told.filters[0].key.as_str(), told.problems.len()),
+        ("kuadrant", 0)
+    );
+    assert!(matches!(plan(Ok("(")).problems[0].what, Fault::Cel(_)));
+    assert!(matches!(
+        plan(Err("no plans")).problems[0].what,
+        Fault::Invalid(_)
+    ));
+}
