@@ -213,7 +213,7 @@ mod tests {
                 "spec": {"gatewayClassName": "fairway", "listeners": []}, "status": {"a": status},
             })
         };
-        let mut put = |mut object: Value| world.seen().put(Kind::Gateway, key.clone(), &mut object);
+        let put = |mut object: Value| world.seen().put(Kind::Gateway, key.clone(), &mut object);
         for (generation, version, status, news, reason) in [
             (1, "1", "x", true, "it is new"),
             (1, "2", "y", false, "the status alone"),
