@@ -45,6 +45,8 @@ pub(crate) enum GatewayCommand {
     Explain(Explain),
     /// List what is published, by host and path.
     Routes(Show),
+    /// List the certificates of listeners.
+    Certs(Show),
     /// List counters of rate limits.
     Limits(Show),
 }

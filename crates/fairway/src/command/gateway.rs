@@ -21,6 +21,10 @@ pub(crate) fn run(options: &Gateway) -> anyhow::Result<ExitCode> {
                 let columns = ["HOST", "PATH", "ROUTE", "GATEWAY", "BACKENDS"];
                 show(options, "publishedrules", columns, route).await?;
             }
+            GatewayCommand::Certs(options) => {
+                let columns = ["SECRET", "NAMES", "UNTIL", "ISSUER"];
+                show(options, "servedcertificates", columns, certificate).await?;
+            }
             GatewayCommand::Limits(options) => {
                 show(options, "counters", ["COUNTER", "COUNT", "RESET"], limit).await?;
             }
@@ -128,6 +132,19 @@ fn route(item: &Value) -> [String; 5] {
         format!("{} {}", word("gateway"), word("listener")),
         backends.join(","),
     ]
+}
+
+fn certificate(item: &Value) -> [String; 4] {
+    let word = |field: &str| item[field].as_str().unwrap_or_default().to_owned();
+    let names: Vec<&str> = (item["names"].as_array().into_iter().flatten())
+        .filter_map(Value::as_str)
+        .collect();
+    let names = match item["problem"].as_str() {
+        Some(problem) => format!("cannot be read: {problem}"),
+        None => names.join(","),
+    };
+    let secret = format!("{}/{}", word("namespace"), word("secret"));
+    [secret, names, word("notAfter"), word("issuer")]
 }
 
 fn limit(item: &Value) -> [String; 3] {

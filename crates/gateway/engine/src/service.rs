@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use fairway_apiservice::{ApiService, Body, BoxError, Handler, RequestInfo, Resource, full};
 use fairway_gateway_gatekeeper::Gatekeeper;
-use fairway_gateway_routes::table::{Action, HostPattern, PathMatch, Target};
+use fairway_gateway_routes::table::{Action, Certificate, CertificateKey, HostPattern, PathMatch, Target};
+use fairway_kernel_x509::Certificate as Read;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
@@ -59,6 +60,7 @@ impl Service {
         match info.resource.as_str() {
             "explanations" => self.explain(&info.cluster, request).await,
             "publishedrules" => Ok(reply(StatusCode::OK, &self.published(&info.cluster))),
+            "servedcertificates" => Ok(reply(StatusCode::OK, &self.certificates(&info.cluster))),
             "counters" => Ok(reply(StatusCode::OK, &self.counters(&info.cluster))),
             other => Ok(refused(StatusCode::NOT_FOUND, &format!("there is no {other}"))),
         }
@@ -88,6 +90,16 @@ impl Service {
         json!({"apiVersion": format!("{GROUP}/{VERSION}"), "kind": "PublishedRuleList", "items": items})
     }
 
+    fn certificates(&self, workspace: &str) -> Value {
+        let table = self.plane.table();
+        let own = table
+            .certificates
+            .iter()
+            .filter(|(key, _)| key.workspace == workspace);
+        let items: Vec<Value> = own.map(|(key, held)| certificate(key, held)).collect();
+        json!({"apiVersion": format!("{GROUP}/{VERSION}"), "kind": "ServedCertificateList", "items": items})
+    }
+
     fn counters(&self, workspace: &str) -> Value {
         let now = u128::try_from(Timestamp::now().as_nanosecond()).unwrap_or_default();
         let own = self.gatekeeper.counters(now).into_iter();
@@ -115,6 +127,7 @@ impl ApiService for Service {
             whole("counters", "Counter", "list"),
             whole("explanations", "Explanation", "create"),
             whole("publishedrules", "PublishedRule", "list"),
+            whole("servedcertificates", "ServedCertificate", "list"),
         ]
     }
 
@@ -210,6 +223,21 @@ fn published(way: &Way) -> Value {
         "gateway": format!("{}/{}", rule.listener.namespace, rule.listener.gateway),
         "listener": rule.listener.listener, "backends": backends,
     })
+}
+
+/// For whom a certificate is, and until when; the key is nobody's to read.
+fn certificate(key: &CertificateKey, held: &Certificate) -> Value {
+    let mut shown = json!({"namespace": key.namespace, "secret": key.secret});
+    match Read::first_from_pem(&held.chain) {
+        Ok(read) => {
+            let end = Timestamp::from_second(read.life.end).map(|it| it.to_string());
+            shown["names"] = json!(read.names);
+            shown["issuer"] = json!(read.issuer_text);
+            shown["notAfter"] = json!(end.unwrap_or_default());
+        }
+        Err(error) => shown["problem"] = json!(error.to_string()),
+    }
+    shown
 }
 
 fn reply(code: StatusCode, value: &Value) -> Response<Body> {
