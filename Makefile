@@ -125,6 +125,19 @@ controllers: ## Crossplane, Argo CD, kube-controller-manager and client-go and O
 	cargo build $(TESTED)
 	$(PYTHON) tests/controllers/run.py --fairway $(FAIRWAY) --report docs/conformance/controllers.md
 
+.PHONY: gateway-conformance
+gateway-conformance: ## upstream's conformance suite of Gateway API against the debug binary
+	@scripts/tools.sh python
+	@scripts/gateway-conformance.sh $(TOOLS)/gateway-conformance
+	cargo build -p fairway
+	$(PYTHON) tests/gateway-conformance/run.py --fairway $(FAIRWAY) --programs $(TOOLS)/gateway-conformance
+
+.PHONY: test-gateway
+test-gateway: ## a service behind Route, Gateway, HTTPRoute and policies, with an OIDC provider
+	@scripts/tools.sh python oidc kubectl
+	cargo build -p fairway
+	$(PYTHON) tests/gateway/run.py --fairway $(FAIRWAY) --tools $(TOOLS)
+
 .PHONY: kubernetes-e2e
 kubernetes-e2e: ## Kubernetes' own conformance tests against the debug binary (NAMES=... for some of them)
 	@scripts/tools.sh python kubectl
@@ -185,6 +198,13 @@ switch-bench: ## frames through the userspace switch beside a bare copy; writes 
 	cargo build --release -p fairway-bench
 	$(BENCH) switch --results bench/results $(ARGS)
 
+.PHONY: gateway-bench
+gateway-bench: ## the data plane of gateways beside nginx and HAProxy; writes bench/results/gateway-DATE-COMMIT.md
+	@scripts/tools.sh cc proxies
+	cargo build --release -p fairway-gateway-proxy --example plain
+	cargo build --release -p fairway-bench
+	$(BENCH) gateway --proxy $(TARGET_DIR)/release/examples/plain --results bench/results $(ARGS)
+
 .PHONY: machines-bench
 machines-bench: ## apply to SSH beside the same QEMU by hand, memory, 100 machines; writes bench/results/machines-DATE-COMMIT.md
 	@scripts/tools.sh cc qemu
@@ -232,6 +252,7 @@ codegen: ## write the generated files again from the Kubernetes Go module
 	cargo xtask codegen merge-keys
 	cargo xtask codegen argoproj
 	cargo xtask codegen machines
+	cargo xtask codegen gateway
 	cargo xtask tidy --lock
 
 .PHONY: clean

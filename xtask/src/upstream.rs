@@ -24,6 +24,10 @@ pub(crate) const CDI: &str = "kubevirt.io/containerized-data-importer@v1.61.1";
 pub(crate) const MULTUS: &str = "github.com/k8snetworkplumbingwg/network-attachment-definition-client@v1.7.5";
 /// The Go module of Kubernetes' snapshots of volumes, with its version.
 pub(crate) const SNAPSHOTTER: &str = "github.com/kubernetes-csi/external-snapshotter/client/v8@v8.2.0";
+/// The Go module of Gateway API, with its version.
+pub(crate) const GATEWAY_API: &str = "sigs.k8s.io/gateway-api@v1.4.0";
+/// The Go module of OpenShift's kinds, with its version.
+pub(crate) const OPENSHIFT_API: &str = "github.com/openshift/api@v0.0.0-20250207102212-9e59a77ed2e0";
 /// The crate that the descriptions are taken from.
 pub(crate) const K8S_OPENAPI: &str = "0.29.0";
 /// The module of that crate for [`KUBERNETES`].

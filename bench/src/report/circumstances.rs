@@ -89,6 +89,16 @@ impl Circumstances {
         )
     }
 
+    /// The heading of the data plane of gateways.
+    pub(crate) fn gateway_heading(&self, connections: usize) -> String {
+        format!(
+            "# The data plane of gateways beside nginx and HAProxy\n\n{} Medians of {} rounds, proxies in turns; plain HTTP/1.1 \
+             over {connections} connections that are kept, 52 bytes from an nginx, load by wrk on the same machine.\n",
+            self.machine(),
+            self.rounds
+        )
+    }
+
     /// The heading of a run of the userspace switch.
     pub(crate) fn switch_heading(&self) -> String {
         format!(

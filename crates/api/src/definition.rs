@@ -1,9 +1,11 @@
 //! From facts to definitions: the head of a kind, its schema with what repeats written once, and the whole.
 
+mod unlisted;
+
 use serde_json::{Map, Value, json};
 
 use crate::facts::{Field, Form, KindFacts, PERCENT, QUANTITY, Rule, Simple, Table, TypeFacts, kinds};
-use crate::{argoproj, fairway, kubevirt};
+use crate::{argoproj, fairway, gateway, kubevirt};
 
 /// What a file of facts is about.
 #[derive(Debug)]
@@ -12,6 +14,8 @@ pub(crate) struct Source {
     pub(crate) facts: &'static str,
     /// `Kind.path.of.field: what it is`, a line each.
     pub(crate) words: &'static str,
+    /// What the definitions of the group say of themselves.
+    pub(crate) annotations: &'static [(&'static str, &'static str)],
 }
 
 static SOURCES: [Source; 3] = [
@@ -19,16 +23,19 @@ static SOURCES: [Source; 3] = [
         group: argoproj::GROUP,
         facts: include_str!("../data/argoproj.facts"),
         words: include_str!("../data/argoproj.words"),
+        annotations: &[],
     },
     Source {
         group: argoproj::GROUP,
         facts: include_str!("../data/argocd_operator.facts"),
         words: include_str!("../data/argocd_operator.words"),
+        annotations: &[],
     },
     Source {
         group: fairway::GROUP,
         facts: include_str!("../data/fairway.facts"),
         words: include_str!("../data/fairway.words"),
+        annotations: &[],
     },
 ];
 
@@ -48,6 +55,11 @@ pub fn definitions() -> Vec<Definition> {
 /// judges their objects.
 pub fn machine_definitions() -> Vec<Definition> {
     of_sources(&kubevirt::SOURCES)
+}
+
+/// The definitions of what publishes services: Gateway API's kinds, OpenShift's Route, Kuadrant's policies.
+pub fn gateway_definitions() -> Vec<Definition> {
+    of_sources(&gateway::SOURCES)
 }
 
 fn of_sources(sources: &'static [Source]) -> Vec<Definition> {
@@ -161,9 +173,8 @@ impl Definition {
     /// The whole CustomResourceDefinition, every structure written out wherever it is used.
     pub fn crd(&self) -> Value {
         let mut whole = self.head();
-        if self.group() == kubevirt::VOLUME_SNAPSHOT_GROUP {
-            whole["metadata"]["annotations"] =
-                json!({"api-approved.kubernetes.io": kubevirt::APPROVED_SNAPSHOTS});
+        for (key, value) in self.source.annotations {
+            whole["metadata"]["annotations"][key] = json!(value);
         }
         let Ok(table) = Table::parse(self.source.facts) else {
             return whole;
@@ -216,13 +227,36 @@ fn structure(facts: &TypeFacts<'_>, of_type: &dyn Fn(&str) -> Value) -> Value {
     if facts.nullable {
         schema["nullable"] = json!(true);
     }
+    if let Some(more) = facts.more {
+        lay_over(&mut schema, &read(more));
+    }
     schema
+}
+
+/// JSON that is part of the program; tests read each.
+fn read(more: &str) -> Value {
+    serde_json::from_str(more).unwrap_or_default()
+}
+
+/// Puts what has no word of its own on a schema.
+fn lay_over(schema: &mut Value, more: &Value) {
+    for (key, value) in more.as_object().into_iter().flatten() {
+        if value.is_object() && schema[key].is_object() {
+            lay_over(&mut schema[key], value);
+        } else {
+            schema[key] = value.clone();
+        }
+    }
 }
 
 fn value_of(field: &Field<'_>, of_type: &dyn Fn(&str) -> Value) -> Value {
     let mut schema = form(&field.form, of_type);
     for rule in &field.rules {
         let (key, value) = match rule {
+            Rule::More(more) => {
+                lay_over(&mut schema, &read(more));
+                continue;
+            }
             Rule::Atomic if matches!(field.form, Form::List(_)) => {
                 ("x-kubernetes-list-type", json!("atomic"))
             }
@@ -309,6 +343,8 @@ fn describe<'p>(schema: &mut Value, mut path: impl Iterator<Item = &'p str>, wor
     }
 }
 
+#[cfg(test)]
+mod gateway_tests;
 #[cfg(test)]
 mod machine_tests;
 #[cfg(test)]

@@ -16,6 +16,9 @@
 //! `string`, `boolean`, `integer`, `int64`, `int32`, `number`, `time`, `int-or-string`, `quantity`, `percent`, `object` (no fields
 //! known), `open` (any fields), `any` (any value), `[]FORM`, `{}FORM` and names of types, which must not contain
 //! themselves.
+//!
+//! What has no word here is written as JSON at the end of a line: `more={"minItems":1}` is laid over the schema of the field
+//! or type.
 
 use std::collections::HashMap;
 
@@ -77,6 +80,8 @@ pub struct TypeFacts<'t> {
     pub open: bool,
     /// Null is a value.
     pub nullable: bool,
+    /// What else its schema says, as JSON.
+    pub more: Option<&'t str>,
     /// Its fields, in the text's order.
     pub fields: Vec<Field<'t>>,
 }
@@ -167,6 +172,8 @@ pub enum Rule<'t> {
     MaxLength(u64),
     /// A regular expression; the last of the rules, since it may have spaces.
     Pattern(&'t str),
+    /// What else the schema says, as JSON; the last of the rules.
+    More(&'t str),
 }
 
 /// What amounts look like.
@@ -268,9 +275,16 @@ impl<'t> Table<'t> {
         let mut current: Option<&str> = None;
         for line in text.lines() {
             if let Some(rest) = line.strip_prefix("type ") {
+                let (rest, more) = match rest.split_once(" more=") {
+                    Some((rest, more)) => (rest, Some(more)),
+                    None => (rest, None),
+                };
                 let mut words = rest.split(' ');
                 let name = words.next().unwrap_or_default();
-                let mut facts = TypeFacts::default();
+                let mut facts = TypeFacts {
+                    more,
+                    ..TypeFacts::default()
+                };
                 for word in words {
                     match word {
                         "atomic" => facts.atomic = true,
@@ -322,6 +336,10 @@ fn field(rest: &str) -> Option<Field<'_>> {
     while !rest.is_empty() {
         if let Some(pattern) = rest.strip_prefix("pattern=") {
             rules.push(Rule::Pattern(pattern));
+            break;
+        }
+        if let Some(more) = rest.strip_prefix("more=") {
+            rules.push(Rule::More(more));
             break;
         }
         if let Some(check) = rest.strip_prefix("check=") {
@@ -379,6 +397,19 @@ mod tests {
         ];
         assert_eq!(facts.fields[0].rules, rules);
         assert_eq!(facts.fields[1].rules, [Rule::Check("No way", "self.all(it, it)")]);
+    }
+
+    #[test]
+    fn what_has_no_word_is_json() {
+        let text = "type A nullable more={\"a\":\"b c\"}\n  a string min=1 more={\"default\":\"x y\"}\n";
+        let table = Table::parse(text).unwrap();
+        let facts = &table.types["A"];
+        assert!(facts.nullable);
+        assert_eq!(facts.more, Some("{\"a\":\"b c\"}"));
+        assert_eq!(
+            facts.fields[0].rules,
+            [Rule::MinLength(1), Rule::More("{\"default\":\"x y\"}")]
+        );
     }
 
     #[test]

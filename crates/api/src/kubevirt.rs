@@ -18,7 +18,7 @@ pub const CNI_GROUP: &str = "k8s.cni.cncf.io";
 /// Snapshots of volumes.
 pub const VOLUME_SNAPSHOT_GROUP: &str = "snapshot.storage.k8s.io";
 /// Where that group, which is one of Kubernetes', was approved: definitions of such groups have to say so.
-pub(crate) const APPROVED_SNAPSHOTS: &str = "https://github.com/kubernetes-csi/external-snapshotter/pull/814";
+const APPROVED_SNAPSHOTS: &str = "https://github.com/kubernetes-csi/external-snapshotter/pull/814";
 /// The operator's settings.
 pub const HCO_GROUP: &str = "hco.kubevirt.io";
 
@@ -99,10 +99,13 @@ pub(crate) static SOURCES: [Source; 8] = [
     source(CDI_GROUP, include_str!("../data/kubevirt_cdi.facts")),
     source(CNI_GROUP, include_str!("../data/multus.facts")),
     source(HCO_GROUP, include_str!("../data/kubevirt_hco.facts")),
-    source(
-        VOLUME_SNAPSHOT_GROUP,
-        include_str!("../data/volume_snapshot.facts"),
-    ),
+    Source {
+        annotations: &[("api-approved.kubernetes.io", APPROVED_SNAPSHOTS)],
+        ..source(
+            VOLUME_SNAPSHOT_GROUP,
+            include_str!("../data/volume_snapshot.facts"),
+        )
+    },
 ];
 
 /// Facts of a group; all groups share their words.
@@ -111,5 +114,6 @@ const fn source(group: &'static str, facts: &'static str) -> Source {
         group,
         facts,
         words: WORDS,
+        annotations: &[],
     }
 }

@@ -8,11 +8,12 @@
 pub mod argoproj;
 pub mod facts;
 pub mod fairway;
+pub mod gateway;
 pub mod kubevirt;
 
 mod definition;
 
-pub use definition::{Definition, definitions, machine_definitions};
+pub use definition::{Definition, definitions, gateway_definitions, machine_definitions};
 
 /// The names of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -103,6 +103,25 @@ impl Zone {
         zone
     }
 
+    /// Names that lead to addresses, whatever they are below; `*.example.com` stands for everything below it that has no name of
+    /// its own. Names below `domain` that are not among them do not exist.
+    pub fn of_hosts(domain: &str, hosts: impl IntoIterator<Item = (String, Vec<Ipv4Addr>)>) -> Self {
+        let mut zone = Self {
+            domain: domain.trim_matches('.').to_ascii_lowercase(),
+            ..Self::default()
+        };
+        zone.exists(&zone.domain.clone());
+        for (name, addresses) in hosts {
+            let name = name.to_ascii_lowercase();
+            zone.exists(&name);
+            let records = zone.names.entry(name).or_default();
+            records.extend(addresses.into_iter().map(Data::A));
+            records.sort();
+            records.dedup();
+        }
+        zone
+    }
+
     fn add_service(&mut self, service: &Service) {
         let name = format!("{}.{}.svc.{}", service.name, service.namespace, self.domain);
         match &service.kind {
@@ -210,6 +229,9 @@ impl Zone {
         if below.is_some_and(|below| below.is_empty() || below.ends_with('.')) {
             return true;
         }
+        if self.records(name).is_some() {
+            return true;
+        }
         address_of(name).is_some_and(|address| {
             self.networks
                 .iter()
@@ -219,7 +241,14 @@ impl Zone {
 
     /// The records of a name: none if it does not exist.
     pub fn records(&self, name: &str) -> Option<&[Data]> {
-        self.names.get(name).map(Vec::as_slice)
+        let own = self.names.get(name);
+        let wild = || {
+            let above = name.match_indices('.').map(|(at, _)| &name[at..]);
+            above
+                .into_iter()
+                .find_map(|above| self.names.get(&format!("*{above}")))
+        };
+        own.or_else(wild).map(Vec::as_slice)
     }
 
     pub fn domain(&self) -> &str {

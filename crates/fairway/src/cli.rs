@@ -4,6 +4,7 @@ pub(crate) mod app;
 pub(crate) mod appset;
 pub(crate) mod audit;
 pub(crate) mod backup;
+pub(crate) mod gateway;
 pub(crate) mod gitops;
 pub(crate) mod image;
 pub(crate) mod keys;
@@ -13,6 +14,7 @@ pub(crate) mod oidc;
 pub(crate) mod render;
 pub(crate) mod repo;
 pub(crate) mod syncagent;
+pub(crate) mod trust;
 pub(crate) mod undelete;
 pub(crate) mod vm;
 pub(crate) mod workspace;
@@ -24,6 +26,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use audit::AuditFlags;
+use gateway::GatewayFlags;
 use machines::MachineFlags;
 use oidc::OidcFlags;
 
@@ -60,6 +63,8 @@ pub(crate) enum Command {
     Cluster(appset::Cluster),
     /// Show Fairway's own certificates, and replace them.
     Certs(Certs),
+    /// Make this computer trust Fairway's certificate authority.
+    Trust(trust::Trust),
     /// Save the whole state as one file, and bring it back.
     Backup(backup::Backup),
     /// List, rotate and drop encryption and signing keys.
@@ -72,6 +77,8 @@ pub(crate) enum Command {
     Repo(repo::Repo),
     /// Start, stop, reach and examine virtual machines.
     Vm(Box<vm::Vm>),
+    /// Show why a request is answered as it is, what is published, and how far limits are used up.
+    Gateway(Box<gateway::Gateway>),
     /// Build, list, import and forget disk images.
     Image(image::Image),
     /// Run the machines of this host for a Fairway elsewhere.
@@ -147,6 +154,9 @@ pub(crate) struct Up {
     /// Machines.
     #[command(flatten)]
     pub machines: MachineFlags,
+    /// Gateways.
+    #[command(flatten)]
+    pub gateway: GatewayFlags,
     /// OIDC issuers.
     #[command(flatten)]
     pub oidc: OidcFlags,

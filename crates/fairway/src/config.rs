@@ -1,6 +1,7 @@
 //! Settings: the file `DIR/config.yaml`, `FAIRWAY_*` variables, flags, in rising order.
 
 mod audit;
+pub(crate) mod gateway;
 pub(crate) mod machines;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -11,6 +12,7 @@ use fairway_outbound::AllowedHosts;
 use serde::Deserialize;
 
 use audit::{AuditConfig, AuditSetting};
+use gateway::{GatewayConfig, GatewayFile};
 use machines::{MachinesConfig, MachinesFile};
 
 use crate::cli::Up;
@@ -35,6 +37,8 @@ struct File {
     audit: Option<AuditSetting>,
     #[serde(default)]
     machines: MachinesFile,
+    #[serde(default)]
+    gateway: GatewayFile,
     authentication_config: Option<PathBuf>,
     log: Option<String>,
 }
@@ -66,6 +70,8 @@ pub(crate) struct Config {
     pub machines: Option<MachinesConfig>,
     /// Where disk images may come from, also if machines run elsewhere only.
     pub image_hosts: AllowedHosts,
+    /// How services are published here, if they are.
+    pub gateway: Option<GatewayConfig>,
     /// Which OIDC issuers are trusted.
     pub oidc: OidcFlags,
     /// What is logged.
@@ -130,6 +136,7 @@ impl Config {
             audit: AuditConfig::merge(file.audit, &flags.audit)?,
             machines,
             image_hosts,
+            gateway: GatewayConfig::merge(file.gateway, &flags.gateway)?,
             oidc: oidc(&flags.oidc, file.authentication_config),
             log: flags
                 .log

@@ -2,6 +2,7 @@
 
 mod control;
 mod controllers;
+mod gateway;
 mod gitops;
 mod identity;
 pub(crate) mod keys;
@@ -157,7 +158,12 @@ pub(crate) async fn run(
     on_ready(&running);
     // Last: nobody waits for them before there is a machine.
     let disks = (served, web.uploads.clone());
-    let machines = machines::start(&kernel, data, config, shared, disks, shutdown);
+    let (machines, reachable) =
+        machines::start(&kernel, data, config, shared.clone(), disks, shutdown.clone());
+    let gateway = config
+        .gateway
+        .as_ref()
+        .map(|config| gateway::start(&kernel, config, shared, &live, reachable, shutdown));
     let rest = tokio::spawn(rest::run());
 
     tokio::select! {
@@ -169,6 +175,9 @@ pub(crate) async fn run(
     // Controllers first, while they can still write what they have begun.
     stop.shut_down();
     controllers.await.context("the controllers failed")?;
+    if let Some(gateway) = gateway {
+        gateway.await.context("the controllers of gateways failed")?;
+    }
     // Guests go on without them, and are found again.
     machines.await.context("the controllers of machines failed")?;
     web.ended().await;

@@ -35,12 +35,23 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Adds a kind with one version.
+    /// Adds a kind. Its first version is the stored one; others have the same form.
     pub(super) fn kind(&mut self, crd: &Value) -> Result<()> {
         let spec = &crd["spec"];
-        let [version] = spec["versions"].as_array().map_or(&[][..], Vec::as_slice) else {
-            bail!("{} does not have exactly one version", crd["metadata"]["name"]);
+        let [version, others @ ..] = spec["versions"].as_array().map_or(&[][..], Vec::as_slice) else {
+            bail!("{} does not have any version", crd["metadata"]["name"]);
         };
+        let mut also = Vec::new();
+        for other in others {
+            // Columns and subresources are those of the stored version.
+            if other.get("schema") != version.get("schema") {
+                bail!(
+                    "the schema differs between versions of {}",
+                    crd["metadata"]["name"]
+                );
+            }
+            also.push(text(other, "name")?);
+        }
         let names = &spec["names"];
         let mut line = format!(
             "kind {} {} {} {} {}",
@@ -50,6 +61,9 @@ impl Writer {
             text(spec, "scope")?,
             text(version, "name")?
         );
+        if !also.is_empty() {
+            line += &format!(" also={}", also.join(","));
+        }
         let short: Vec<&str> = names["shortNames"]
             .as_array()
             .into_iter()
@@ -120,15 +134,19 @@ impl Writer {
     fn write(&mut self, name: String, schema: &Value) -> Result<String> {
         let object = object(schema)?;
         let mut line = format!("type {name}");
+        let mut more = Map::new();
         for (key, value) in object {
             match (key.as_str(), value) {
                 ("type" | "properties" | "required", _) => {}
                 ("nullable", Value::Bool(true)) => line += " nullable",
                 ("x-kubernetes-map-type", Value::String(kind)) if kind == "atomic" => line += " atomic",
                 ("x-kubernetes-preserve-unknown-fields", Value::Bool(true)) => line += " open",
-                _ => bail!("{name}: {key}: {value} cannot be said of a type"),
+                _ => {
+                    more.insert(key.clone(), value.clone());
+                }
             }
         }
+        line += &written(&more);
         line.push('\n');
         let required: Vec<&str> = object
             .get("required")
@@ -156,7 +174,9 @@ impl Writer {
         let map = object(schema)?;
         let mut rules = String::new();
         let mut pattern = String::new();
+        let mut expression = String::new();
         let mut left: Map<String, Value> = map.clone();
+        let mut more = Map::new();
         let mut take = |key: &str| left.shift_remove(key);
         let kind = take("type");
         let kind = kind.as_ref().and_then(Value::as_str).unwrap_or_default();
@@ -167,9 +187,9 @@ impl Writer {
             }
             "object" if map.contains_key("additionalProperties") => {
                 let element = take("additionalProperties").unwrap_or_default();
-                let (form, more) = self.form(field, &element)?;
-                if !more.is_empty() {
-                    bail!("rules for the values of a map: {more}");
+                let (form, rules) = self.form(field, &element)?;
+                if !rules.is_empty() {
+                    more.insert("additionalProperties".to_owned(), beside_form(&element)?);
                 }
                 format!("{{}}{form}")
             }
@@ -177,9 +197,9 @@ impl Writer {
             "object" => "object".to_owned(),
             "array" => {
                 let element = take("items").unwrap_or_default();
-                let (form, more) = self.form(field, &element)?;
-                if !more.is_empty() {
-                    bail!("rules for the elements of a list: {more}");
+                let (form, rules) = self.form(field, &element)?;
+                if !rules.is_empty() {
+                    more.insert("items".to_owned(), beside_form(&element)?);
                 }
                 format!("[]{form}")
             }
@@ -190,7 +210,10 @@ impl Writer {
             "string" => match take("format").as_ref().and_then(Value::as_str) {
                 None => "string".to_owned(),
                 Some("date-time") => "time".to_owned(),
-                Some(other) => bail!("format {other}"),
+                Some(other) => {
+                    more.insert("format".to_owned(), other.into());
+                    "string".to_owned()
+                }
             },
             "integer" => match take("format").as_ref().and_then(Value::as_str) {
                 None => "integer".to_owned(),
@@ -220,7 +243,7 @@ impl Writer {
                 {
                     rules += " atomic";
                 }
-                ("enum", Value::Array(values)) => {
+                ("enum", Value::Array(values)) if values.iter().all(is_word) => {
                     let values: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
                     rules += &format!(" enum={}", values.join("|"));
                 }
@@ -237,24 +260,61 @@ impl Writer {
                 ("default", Value::String(text)) if !text.contains(' ') => {
                     rules += &format!(" default={text}");
                 }
-                ("x-kubernetes-validations", Value::Array(checks)) => {
-                    let [check] = checks.as_slice() else {
-                        bail!("more than one expression: {value}");
-                    };
-                    pattern = format!(
-                        " check={} if not {}",
-                        text(check, "message")?,
-                        text(check, "rule")?
-                    );
+                ("x-kubernetes-validations", Value::Array(checks)) if checks.len() == 1 => {
+                    match (text(&checks[0], "message"), text(&checks[0], "rule")) {
+                        (Ok(message), Ok(rule)) if checks[0].as_object().is_some_and(|it| it.len() == 2) => {
+                            expression = format!(" check={message} if not {rule}");
+                        }
+                        _ => {
+                            more.insert(key, value);
+                        }
+                    }
                 }
                 ("minLength", Value::Number(limit)) => rules += &format!(" min={limit}"),
                 ("maxLength", Value::Number(limit)) => rules += &format!(" max={limit}"),
                 ("pattern", Value::String(expression)) => pattern = format!(" pattern={expression}"),
-                _ => bail!("{key}: {value} cannot be said of a field"),
+                _ => {
+                    more.insert(key, value);
+                }
             }
         }
-        Ok((form, rules + &pattern))
+        // One of these can be the last; the others are then said in JSON.
+        let last = [!pattern.is_empty(), !expression.is_empty(), !more.is_empty()];
+        if last.iter().filter(|it| **it).count() > 1 {
+            for key in ["pattern", "x-kubernetes-validations"] {
+                if let Some(value) = map.get(key) {
+                    more.insert(key.to_owned(), value.clone());
+                }
+            }
+            return Ok((form, rules + &written(&more)));
+        }
+        Ok((form, rules + &pattern + &expression + &written(&more)))
     }
+}
+
+/// What has no word, at the end of a line.
+fn written(more: &Map<String, Value>) -> String {
+    if more.is_empty() {
+        String::new()
+    } else {
+        format!(" more={}", Value::Object(more.clone()))
+    }
+}
+
+/// What is said of elements beside their form.
+fn beside_form(element: &Value) -> Result<Value> {
+    let mut rules = object(element)?.clone();
+    for part in ["properties", "items", "additionalProperties"] {
+        if rules.contains_key(part) {
+            bail!("elements have rules and {part}: {element}");
+        }
+    }
+    rules.shift_remove("type");
+    Ok(Value::Object(rules))
+}
+
+fn is_word(value: &Value) -> bool {
+    value.as_str().is_some_and(|it| !it.contains([' ', '|']))
 }
 
 fn capital(field: &str) -> String {

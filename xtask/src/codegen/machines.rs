@@ -164,7 +164,7 @@ pub(super) fn run(check: bool) -> Result<()> {
 }
 
 /// FNV-1a, by which a definition's fingerprint tells a change without reading the table.
-fn sum(text: &str) -> u64 {
+pub(super) fn sum(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
@@ -251,7 +251,7 @@ fn target(file: &'static str, group: &'static str, module: &'static str) -> Targ
     }
 }
 
-fn yaml(text: &str) -> Result<Value> {
+pub(super) fn yaml(text: &str) -> Result<Value> {
     let text = text.trim_start_matches("---\n");
     Ok(fairway_text_yaml::from_str(
         text,
@@ -278,7 +278,7 @@ fn drop_rules(value: &mut Value) {
     }
 }
 
-fn cleaned(mut crd: Value) -> Value {
+pub(super) fn cleaned(mut crd: Value) -> Value {
     for version in crd["spec"]["versions"].as_array_mut().into_iter().flatten() {
         drop_descriptions(&mut version["schema"]["openAPIV3Schema"]);
         for column in version["additionalPrinterColumns"]

@@ -10,7 +10,7 @@ use anyhow::Result;
 use super::Problem;
 use super::lock::{LOCK, Lock, hash};
 use super::source::SourceFile;
-use crate::upstream::{ARGO_CD, ARGO_CD_MODULE, CDI, KUBEVIRT, MULTUS};
+use crate::upstream::{ARGO_CD, ARGO_CD_MODULE, CDI, GATEWAY_API, KUBEVIRT, MULTUS, OPENSHIFT_API};
 
 pub(super) struct Outcome {
     pub(super) summary: String,
@@ -26,10 +26,11 @@ pub(super) fn check(root: &Path, sources: &[SourceFile]) -> Result<Outcome> {
     if let Some((_, _, codegen)) = crate::command("codegen") {
         let cache = module_cache();
         let argo_cd = format!("{ARGO_CD_MODULE}@{ARGO_CD}");
-        let inputs: [(&str, &[&str]); 3] = [
+        let inputs: [(&str, &[&str]); 4] = [
             ("schema", &["k8s.io/kubernetes@v1.36.3"]),
             ("argoproj", &[&argo_cd]),
             ("machines", &[KUBEVIRT, CDI, MULTUS]),
+            ("gateway", &[GATEWAY_API, OPENSHIFT_API]),
         ];
         for (what, modules) in inputs {
             // Tidy downloads nothing.

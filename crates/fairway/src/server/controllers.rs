@@ -59,10 +59,9 @@ pub(super) fn start(
         None => options,
     };
     let (shown, certificates) = (Arc::clone(&metrics), live.clone());
-    // Set once: there is one set of controllers in a process.
-    let _ = kernel
+    kernel
         .more_metrics
-        .set(Box::new(move || shown.render() + &certificates.figures()));
+        .add(move || shown.render() + &certificates.figures());
     let agents = sync_agents(kernel, options.clients.clone(), &metrics, shutdown.clone());
     let urls = vec![options.url.clone(), format!("https://{advertise}")];
     let engine = gitops::run(

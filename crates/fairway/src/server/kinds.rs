@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use fairway_api::{Definition, definitions, machine_definitions};
+use fairway_api::{Definition, definitions, gateway_definitions, machine_definitions};
 use fairway_kernel_apiserver::custom::ProvidedKind;
 
 /// All of them.
 pub(super) fn provided() -> Vec<ProvidedKind> {
-    let all = definitions().into_iter().chain(machine_definitions());
+    let all = definitions()
+        .into_iter()
+        .chain(machine_definitions())
+        .chain(gateway_definitions());
     all.map(served).collect()
 }
 
@@ -20,6 +23,7 @@ fn served(definition: Definition) -> ProvidedKind {
         definition: Arc::new(move || whole.crd()),
         fingerprint: definition.fingerprint(),
         sealed: definition.kind().sealed,
-        domain: fairway_machines_plan::admission::of(definition.group(), definition.kind().plural),
+        domain: fairway_machines_plan::admission::of(definition.group(), definition.kind().plural)
+            .or_else(|| fairway_gateway_engine::admission::of(&definition)),
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct Common {
 }
 
 /// Starts them; the task ends when `shutdown` has been given and everything under way is finished. Guests run on: the next start finds
-/// them.
+/// them. Others reach them through what is returned.
 pub(super) fn start(
     kernel: &Arc<Kernel>,
     data: &DataDir,
@@ -48,7 +48,7 @@ pub(super) fn start(
     (clients, metrics): (ClientFactory, Arc<Metrics>),
     (served, uploads): (Served, Option<Uploads>),
     shutdown: Shutdown,
-) -> JoinHandle<()> {
+) -> (JoinHandle<()>, Reachable) {
     let common = Common {
         clients,
         served,
@@ -68,12 +68,17 @@ pub(super) fn start(
     if let Err(problem) = kernel.serve_api(&images) {
         error!(%problem, "joined nodes cannot fetch images");
     }
+    let mut reachable = Reachable {
+        networks: vec![common.settings.machines, common.settings.services],
+        fabric: None,
+    };
     let host = match &config.machines {
         Some(config) => {
             let host = Host::start(&common, config, data, Role::ControlPlane(uploads));
             let here: Arc<dyn Guests> = Arc::new(host.node.clone());
             let here = (config.node.clone(), here);
             serve(kernel, &common.clients, Some(here), host.wiring.fabric());
+            reachable.fabric = Some(host.wiring.fabric());
             // Set once: there is one host in a process.
             let node = host.node.clone();
             let _ = kernel.asked_metrics.set(Box::new(move || {
@@ -104,9 +109,16 @@ pub(super) fn start(
             fairway_machines_volumes::run(volumes, common.metrics, common.shutdown).boxed()
         }
     };
-    tokio::spawn(async move {
+    let running = tokio::spawn(async move {
         tokio::join!(cluster, host);
-    })
+    });
+    (running, reachable)
+}
+
+/// Which addresses are machines' and Services', and the way to them, if machines run here.
+pub(super) struct Reachable {
+    pub(super) networks: Vec<Cidr>,
+    pub(super) fabric: Option<Arc<dyn Fabric>>,
 }
 
 /// The networks: those of the API server, and addresses of this host.

@@ -14,7 +14,7 @@ use arc_swap::ArcSwap;
 use fairway_controller::Shutdown;
 use fairway_kernel_apiserver::chance::Clock;
 use fairway_kernel_apiserver::http::listener::Tls;
-use fairway_kernel_apiserver::pki::Authority;
+use fairway_kernel_apiserver::pki::{Authority, Pair};
 use fairway_kernel_controllers::{CertificateSigner, SigningJob};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -64,6 +64,15 @@ impl Live {
                 changed
             });
         }
+    }
+
+    /// A certificate of our own authority for these names.
+    pub(super) fn serving(&self, names: &[String], seconds: i64) -> anyhow::Result<Pair> {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        Ok(self
+            .authority
+            .load()
+            .serving(&[], &names, seconds, Clock.unix())?)
     }
 
     /// When each certificate ends, for who is called at night.

@@ -61,7 +61,7 @@ pub struct Kernel {
     /// Where Services get their addresses and ports.
     pub service_network: crate::admission::service::ServiceNetwork,
     /// Figures of what runs beside the kernel, in the same text form.
-    pub more_metrics: std::sync::OnceLock<Box<dyn Fn() -> String + Send + Sync>>,
+    pub more_metrics: crate::metrics::Beside,
     /// Figures that somebody has to be asked for when they are wanted, such as those of running machines.
     pub asked_metrics: std::sync::OnceLock<Box<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>>,
     /// Compressed pieces of lists.
@@ -156,7 +156,7 @@ impl Kernel {
             accepted_names: crate::custom::AcceptedNames::default(),
             policies,
             service_network: crate::admission::service::ServiceNetwork::default(),
-            more_metrics: std::sync::OnceLock::new(),
+            more_metrics: crate::metrics::Beside::default(),
             asked_metrics: std::sync::OnceLock::new(),
             gzip: crate::http::gzip::Pieces::default(),
             ready: std::sync::atomic::AtomicBool::new(false),

@@ -149,10 +149,27 @@ pub(crate) fn render(kernel: &Kernel) -> String {
         "Audit lines that were dropped.",
     );
     let _ = writeln!(out, "apiserver_audit_error_total {}", kernel.audit.dropped());
-    if let Some(more) = kernel.more_metrics.get() {
-        out.push_str(&more());
-    }
+    out.push_str(&kernel.more_metrics.render());
     out
+}
+
+/// Figures of parts that run beside the kernel. Each part adds its own.
+#[derive(Default)]
+pub struct Beside(Mutex<Vec<Box<dyn Fn() -> String + Send + Sync>>>);
+
+impl Beside {
+    /// Shows what `figures` returns, in the text form, whenever somebody asks.
+    pub fn add(&self, figures: impl Fn() -> String + Send + Sync + 'static) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Box::new(figures));
+    }
+
+    fn render(&self) -> String {
+        let parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        parts.iter().map(|figures| figures()).collect()
+    }
 }
 
 /// Objects and watches of each kind. Kinds of the same name in different workspaces are one series: their number is

@@ -8,6 +8,7 @@
 mod component_roles;
 mod controller_roles;
 mod fairway_roles;
+mod gateway_roles;
 mod gitops_roles;
 mod grants;
 mod machine_roles;
@@ -25,6 +26,7 @@ use crate::{Kind, Policy, RBAC_GROUP};
 use component_roles::COMPONENT_ROLES;
 use controller_roles::CONTROLLER_ROLES;
 use fairway_roles::FAIRWAY_ROLES;
+use gateway_roles::{GATEWAY_CONTROLLER_ROLES, GATEWAY_GRANTS, GATEWAY_ROLES};
 use gitops_roles::{GITOPS_GRANTS, GITOPS_ROLES};
 use grants::{CLUSTER_GRANTS, NAMESPACED_GRANTS};
 use machine_roles::{MACHINE_CONTROLLER_ROLES, MACHINE_GRANTS, MACHINE_ROLES};
@@ -162,6 +164,8 @@ pub fn objects() -> Vec<BootstrapObject> {
         .chain(GITOPS_ROLES)
         .chain(MACHINE_CONTROLLER_ROLES)
         .chain(MACHINE_ROLES)
+        .chain(GATEWAY_CONTROLLER_ROLES)
+        .chain(GATEWAY_ROLES)
         .chain(NAMESPACED_ROLES)
         .chain(NODE_CONTROLLER_ROLES)
     {
@@ -172,6 +176,7 @@ pub fn objects() -> Vec<BootstrapObject> {
         .chain(TENANCY_GRANTS)
         .chain(GITOPS_GRANTS)
         .chain(MACHINE_GRANTS)
+        .chain(GATEWAY_GRANTS)
         .chain(NODE_GRANTS)
         .chain(NAMESPACED_GRANTS)
     {
@@ -182,6 +187,7 @@ pub fn objects() -> Vec<BootstrapObject> {
             .iter()
             .chain(FAIRWAY_ROLES)
             .chain(MACHINE_CONTROLLER_ROLES)
+            .chain(GATEWAY_CONTROLLER_ROLES)
             .chain(NODE_CONTROLLER_ROLES)
             .map(controller_binding),
     );

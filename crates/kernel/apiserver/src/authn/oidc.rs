@@ -1,4 +1,4 @@
-//! Tokens of OIDC issuers: who is trusted ([`config`]), whether a token is genuine ([`jws`]), and whom it stands for
+//! Tokens of OIDC issuers: who is trusted ([`config`]), whether a token is genuine (`fairway-jose`), and whom it stands for
 //! ([`mapping`]).
 //!
 //! An issuer's keys are read when it is configured and again when a token names a key that is not among them, but not more
@@ -7,13 +7,13 @@
 
 pub mod config;
 mod fetch;
-pub mod jws;
 pub mod mapping;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use fairway_jose::{Key, Unverified, has_key_for, is_signed};
 use fairway_kernel_authz::UserInfo;
 use serde_json::Value;
 use tokio::sync::Mutex;
@@ -21,7 +21,6 @@ use tokio_rustls::TlsConnector;
 use tracing::{info, warn};
 
 use config::Authenticator;
-use jws::{Key, Unverified};
 
 /// Between two reads of an issuer's keys.
 const REFRESH: Duration = Duration::from_secs(10);
@@ -70,7 +69,7 @@ impl Issuers {
         if issuers.is_empty() {
             return None;
         }
-        let token = Unverified::parse(token)?;
+        let token = Unverified::parse(token).ok()?;
         let issuer = issuers
             .iter()
             .find(|i| i.authenticator.issuer == token.issuer())?;
@@ -81,12 +80,12 @@ impl Issuers {
 impl Issuer {
     async fn authenticate(&self, token: &Unverified<'_>, now: i64) -> Result<UserInfo, String> {
         let mut keys = self.keys.load_full();
-        if keys.as_ref().is_none_or(|keys| !jws::has_key_for(token, keys)) {
+        if keys.as_ref().is_none_or(|keys| !has_key_for(token, keys)) {
             self.refresh().await;
             keys = self.keys.load_full();
         }
         let keys = keys.ok_or("oidc: authenticator not initialized")?;
-        if !jws::is_signed(token, &keys) {
+        if !is_signed(token, &keys) {
             return Err("oidc: verify token: failed to verify signature".to_owned());
         }
         check_claims(&self.authenticator, &token.claims, now)?;
@@ -135,7 +134,7 @@ impl Issuer {
             .as_str()
             .ok_or("its discovery document has no jwks_uri")?;
         let jwks = fetch::json(&self.client, place).await?;
-        jws::keys(&jwks).ok_or_else(|| format!("{place} has no list of keys"))
+        fairway_jose::keys(&jwks).map_err(|_| format!("{place} has no list of keys"))
     }
 }
 

@@ -100,6 +100,16 @@ fn aggregated_roles_settle_and_nest() {
         ),
         ("admin", "deletecollection", "virtualmachines.kubevirt.io", true),
         ("admin", "update", "kubevirts.kubevirt.io", false),
+        ("view", "list", "httproutes.gateway.networking.k8s.io", true),
+        ("view", "create", "httproutes.gateway.networking.k8s.io", false),
+        ("edit", "create", "routes.route.openshift.io", true),
+        ("edit", "patch", "authpolicies.kuadrant.io", true),
+        (
+            "edit",
+            "delete",
+            "gatewayclasses.gateway.networking.k8s.io",
+            false,
+        ),
     ] {
         assert_eq!(
             may(&policy, &user(name), verb, resource, "ns"),
@@ -218,10 +228,10 @@ fn names_are_unique() {
     }
     assert_eq!(
         seen.len(),
-        133 + 36 + 4 + 2 + 12 + 10 + 3 + 2 + 3,
+        133 + 36 + 4 + 2 + 12 + 10 + 3 + 2 + 3 + 8 + 4 + 1,
         "upstream's, eighteen roles of Fairway with their bindings, four of workspaces, two of GitOps, those of machines' six \
          parts, ten roles for people with machines and three bindings of them, one role of joining with its binding and three \
-         bindings of nodes"
+         bindings of nodes, those of gateways' four parts, four roles for people with gateways and one binding"
     );
 }
 
@@ -260,6 +270,7 @@ fn equals_upstream() {
         .filter(|item| {
             ![
                 "cdi.kubevirt.io:",
+                "gateway.fairway.dev:",
                 "instancetype.kubevirt.io:",
                 "kubevirt.io:",
                 "system:argocd:",

@@ -17,6 +17,27 @@ use crate::field::{FieldError, Path};
 /// Schemas nest at most this deep; JSON bodies do not get deeper than twice that.
 pub(super) const MAX_DEPTH: usize = 100;
 
+/// A schema in which every definition stands where it is referred to.
+fn written_out(schema: &Value, definitions: &Map<String, Value>, depth: usize) -> Value {
+    if depth > MAX_DEPTH {
+        return Value::Null;
+    }
+    let inside = |part: &Value| written_out(part, definitions, depth + 1);
+    match schema {
+        Value::Object(fields) => match fields.get("$ref").and_then(Value::as_str) {
+            Some(name) => definitions.get(name).map_or(Value::Null, inside),
+            None => Value::Object(
+                fields
+                    .iter()
+                    .map(|(key, part)| (key.clone(), inside(part)))
+                    .collect(),
+            ),
+        },
+        Value::Array(parts) => Value::Array(parts.iter().map(inside).collect()),
+        other => other.clone(),
+    }
+}
+
 /// State shared by all nodes of one schema.
 #[derive(Default)]
 pub(super) struct Parser<'d> {
@@ -24,6 +45,8 @@ pub(super) struct Parser<'d> {
     pub(super) definitions: Option<&'d Map<String, Value>>,
     /// What is inside the definitions that were met, and what that means for whoever refers to them.
     shared: HashMap<&'d str, (Option<Arc<Children>>, Flags)>,
+    /// What CEL sees of definitions with rules.
+    declared: HashMap<&'d str, Option<Arc<DeclType>>>,
     /// Many fields of one definition share a few patterns.
     patterns: HashMap<String, Arc<Pattern>>,
     pub(super) errors: Vec<FieldError>,
@@ -120,7 +143,7 @@ impl<'d> Parser<'d> {
             node.flags.set(Flags::DEFAULTS_BELOW);
         }
         let mut checks = fields.checks();
-        let mut decl = decl.cloned();
+        let mut decl = decl.cloned().or_else(|| self.declare(schema, depth == 0));
         if let Some(rules) = RuleSet::parse(schema, decl.as_ref(), depth == 0) {
             node.flags.set(Flags::RULES_BELOW);
             decl = rules.decl().cloned();
@@ -134,8 +157,16 @@ impl<'d> Parser<'d> {
 
     /// A node that refers to a definition: what is inside is compiled once.
     fn definition(&mut self, name: &'d str, schema: &'d Value, path: &Path, depth: usize) -> Node {
+        let decl = match self.declared.get(name) {
+            Some(decl) => decl.clone(),
+            None => {
+                let decl = self.declare(schema, depth == 0);
+                self.declared.insert(name, decl.clone());
+                decl
+            }
+        };
         let Some((children, below)) = self.shared.get(name).cloned() else {
-            let node = self.node(schema, path, depth + 1, None);
+            let node = self.node(schema, path, depth + 1, decl.as_ref());
             self.shared.insert(name, (node.children.clone(), node.flags));
             return node;
         };
@@ -144,10 +175,18 @@ impl<'d> Parser<'d> {
         let limits = schema.as_object().into_iter().flatten();
         let own = limits.filter(|(key, _)| !INSIDE.contains(&key.as_str()));
         let own: Map<String, Value> = own.map(|(key, value)| (key.clone(), value.clone())).collect();
-        let mut node = self.node(&Value::Object(own), path, depth + 1, None);
+        let mut node = self.node(&Value::Object(own), path, depth + 1, decl.as_ref());
         node.children = children;
         node.flags.inherit(below);
         node
+    }
+
+    /// What CEL sees of a schema with rules, where parts of it are definitions: rules see through those.
+    fn declare(&self, schema: &Value, is_resource: bool) -> Option<Arc<DeclType>> {
+        let definitions = self.definitions?;
+        schema.get("x-kubernetes-validations")?;
+        let embedded = schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true));
+        DeclType::from_json_schema(&written_out(schema, definitions, 0), is_resource || embedded)
     }
 
     fn children(

@@ -1,0 +1,197 @@
+//! `fairway gateway`: why a request is answered as it is, what is published, how far limits are used up.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use serde_json::{Value, json};
+
+use super::gitops::{Session, print_value, run as run_command, told};
+use crate::cli::gateway::{Explain, Gateway, GatewayCommand, Show};
+use crate::cli::gitops::ListFormat;
+
+const API: &str = "/apis/gateway.fairway.dev/v1alpha1";
+
+/// Does what was asked for.
+pub(crate) fn run(options: &Gateway) -> anyhow::Result<ExitCode> {
+    run_command(async {
+        match &options.command {
+            GatewayCommand::Explain(options) => return explain(options).await,
+            GatewayCommand::Routes(options) => {
+                let columns = ["HOST", "PATH", "ROUTE", "GATEWAY", "BACKENDS"];
+                show(options, "publishedrules", columns, route).await?;
+            }
+            GatewayCommand::Certs(options) => {
+                let columns = ["SECRET", "NAMES", "UNTIL", "ISSUER"];
+                show(options, "servedcertificates", columns, certificate).await?;
+            }
+            GatewayCommand::Limits(options) => {
+                show(options, "counters", ["COUNTER", "COUNT", "RESET"], limit).await?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+async fn explain(options: &Explain) -> anyhow::Result<ExitCode> {
+    let mut headers: BTreeMap<&str, &str> = BTreeMap::new();
+    for header in &options.header {
+        let (name, value) = header.split_once(':').with_context(|| {
+            format!("{header:?} is not a header; write it such as 'Authorization: Bearer abc'")
+        })?;
+        if headers.insert(name.trim(), value.trim()).is_some() {
+            bail!("the header {} is given twice", name.trim());
+        }
+    }
+    let session = Session::open(&options.place).await?;
+    let question = json!({"spec": {"method": options.method, "url": options.url, "headers": headers}});
+    let path = format!("{API}/explanations");
+    let answer = session.requests.post(&path, &question).await.map_err(told)?;
+    match options.output {
+        Some(format) => print_value(&answer, format == ListFormat::Yaml),
+        None => print!("{}", explained(&answer["status"])),
+    }
+    // As a client would see it: what is refused or not served is no success.
+    let passes = |stage: &Value| stage["passes"] != false;
+    let stages = answer["status"]["stages"].as_array();
+    let passed =
+        stages.is_some_and(|stages| stages.iter().all(passes)) && answer["status"]["message"].is_null();
+    Ok(if passed {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    })
+}
+
+/// The way, a line for each step and one for what was seen there.
+fn explained(status: &Value) -> String {
+    let mut text = String::new();
+    for stage in status["stages"].as_array().into_iter().flatten() {
+        let mark = match stage["passes"].as_bool() {
+            Some(true) => "✓",
+            Some(false) => "✗",
+            None => "·",
+        };
+        let word = |field: &str| stage[field].as_str().unwrap_or_default();
+        text += &format!("{mark} {:<9}{}\n", word("kind"), word("what"));
+        for line in word("seen").lines().filter(|line| !line.is_empty()) {
+            text += &format!("             {line}\n");
+        }
+    }
+    if let Some(code) = status["code"].as_u64() {
+        text += &format!("answer: {code}\n");
+    }
+    if let Some(message) = status["message"].as_str() {
+        text += &format!("{message}\n");
+    }
+    text
+}
+
+async fn show<const N: usize>(
+    options: &Show,
+    what: &str,
+    columns: [&str; N],
+    row: impl Fn(&Value) -> [String; N],
+) -> anyhow::Result<()> {
+    let session = Session::open(&options.place).await?;
+    let answer = session
+        .requests
+        .get(&format!("{API}/{what}"))
+        .await
+        .map_err(told)?;
+    let answer = answer.context("this server does not serve gateways (--no-gateway)")?;
+    if let Some(format) = options.output {
+        print_value(&answer, format == ListFormat::Yaml);
+        return Ok(());
+    }
+    let rows = answer["items"].as_array().into_iter().flatten().map(row);
+    print!("{}", table(columns.map(str::to_owned), rows.collect()));
+    Ok(())
+}
+
+fn route(item: &Value) -> [String; 5] {
+    let word = |field: &str| item[field].as_str().unwrap_or_default();
+    let path = match word("pathType") {
+        "Exact" => format!("={}", word("path")),
+        "RegularExpression" => format!("~{}", word("path")),
+        _ => word("path").to_owned(),
+    };
+    let backends: Vec<&str> = (item["backends"].as_array().into_iter().flatten())
+        .filter_map(Value::as_str)
+        .collect();
+    [
+        format!("{}://{}", word("scheme"), word("host")),
+        path,
+        format!(
+            "{} {}/{} rule {}",
+            word("kind"),
+            word("namespace"),
+            word("name"),
+            item["rule"]
+        ),
+        format!("{} {}", word("gateway"), word("listener")),
+        backends.join(","),
+    ]
+}
+
+fn certificate(item: &Value) -> [String; 4] {
+    let word = |field: &str| item[field].as_str().unwrap_or_default().to_owned();
+    let names: Vec<&str> = (item["names"].as_array().into_iter().flatten())
+        .filter_map(Value::as_str)
+        .collect();
+    let names = match item["problem"].as_str() {
+        Some(problem) => format!("cannot be read: {problem}"),
+        None => names.join(","),
+    };
+    let secret = format!("{}/{}", word("namespace"), word("secret"));
+    [secret, names, word("notAfter"), word("issuer")]
+}
+
+fn limit(item: &Value) -> [String; 3] {
+    let key = item["key"].as_str().unwrap_or_default().to_owned();
+    [key, item["count"].to_string(), format!("{}s", item["reset"])]
+}
+
+/// Columns that are as wide as they have to be.
+fn table<const N: usize>(head: [String; N], rows: Vec<[String; N]>) -> String {
+    let mut all = vec![head];
+    all.extend(rows);
+    let width = |at: usize| all.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let mut text = String::new();
+    for row in &all {
+        let cells = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:<width$}"));
+        text += cells.collect::<Vec<_>>().join("  ").trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_is_told_step_by_step() {
+        let status = json!({"code": 401, "stages": [
+            {"kind": "Route", "what": "HTTPRoute a/b rule 0", "seen": "path prefix /", "passes": true},
+            {"kind": "Policy", "what": "AuthPolicy/a/b", "seen": "no key\nanonymous: no", "passes": false},
+        ]});
+        let expected = "✓ Route    HTTPRoute a/b rule 0\n             path prefix /\n✗ Policy   AuthPolicy/a/b\n             \
+                        no key\n             anonymous: no\nanswer: 401\n";
+        assert_eq!(explained(&status), expected);
+    }
+
+    #[test]
+    fn columns_are_in_line() {
+        let rows = vec![
+            ["a".to_owned(), "b".to_owned()],
+            ["long".to_owned(), "c".to_owned()],
+        ];
+        let text = table(["X".to_owned(), "Y".to_owned()], rows);
+        assert_eq!(text, "X     Y\na     b\nlong  c\n");
+    }
+}

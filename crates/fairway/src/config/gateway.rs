@@ -1,0 +1,146 @@
+//! Settings of what publishes services.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use anyhow::{Context, bail};
+use fairway_gateway_engine::Settings;
+use fairway_outbound::AllowedHosts;
+use serde::Deserialize;
+
+use crate::cli::gateway::GatewayFlags;
+
+/// Where names are answered, unless somebody chooses another place.
+const DNS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 10053);
+/// The longest name.
+const LONGEST_NAME: usize = 253;
+
+/// What `config.yaml` may say of them.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct GatewayFile {
+    enabled: Option<bool>,
+    address: Option<IpAddr>,
+    pool: Option<String>,
+    domain: Option<String>,
+    dns_listen: Option<SocketAddr>,
+    allowed_hosts: Option<String>,
+}
+
+/// How services are published here.
+#[derive(Clone, Debug)]
+pub(crate) struct GatewayConfig {
+    pub settings: Settings,
+    /// Where published names are answered.
+    pub dns: SocketAddr,
+    /// Where policies may ask for keys, metadata and the like.
+    pub allowed_hosts: AllowedHosts,
+}
+
+impl GatewayConfig {
+    /// From the file and the flags; `None`: none are.
+    pub(super) fn merge(file: GatewayFile, flags: &GatewayFlags) -> anyhow::Result<Option<Self>> {
+        if flags.no_gateway || file.enabled == Some(false) {
+            return Ok(None);
+        }
+        let mut settings = Settings::default();
+        if let Some(address) = flags.gateway_address.or(file.address) {
+            settings.address = address;
+        }
+        if let Some(text) = flags.gateway_pool.clone().or(file.pool) {
+            settings.pool = Some(network(&text)?);
+        }
+        if let Some(name) = flags.gateway_domain.clone().or(file.domain) {
+            settings.domain = domain(&name)?;
+        }
+        let hosts = flags.gateway_allowed_hosts.clone().or(file.allowed_hosts);
+        let allowed_hosts = AllowedHosts::parse(hosts.as_deref().unwrap_or_default())
+            .map_err(anyhow::Error::msg)
+            .context("the allowed hosts of policies are wrong")?;
+        Ok(Some(Self {
+            settings,
+            allowed_hosts,
+            dns: flags.dns_listen.or(file.dns_listen).unwrap_or(DNS),
+        }))
+    }
+}
+
+/// `192.0.2.0/27`.
+fn network(text: &str) -> anyhow::Result<(Ipv4Addr, u8)> {
+    let wrong = || format!("{text:?} is not a network for Gateways; write it such as 192.0.2.0/27");
+    let (address, bits) = text.split_once('/').with_context(wrong)?;
+    let address: Ipv4Addr = address.parse().with_context(wrong)?;
+    let bits: u8 = bits.parse().with_context(wrong)?;
+    // More than sixteen bits of addresses are no pool but a mistake.
+    if !(16..=32).contains(&bits) {
+        bail!("{}; it must have between 16 and 32 bits", wrong());
+    }
+    Ok((address, bits))
+}
+
+fn domain(name: &str) -> anyhow::Result<String> {
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    if name.len() > LONGEST_NAME || !name.split('.').all(is_label) {
+        bail!("{name:?} is not a domain for Routes; write it such as apps.example.com");
+    }
+    Ok(name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_are_read() {
+        for (text, want) in [
+            ("192.0.2.0/27", Some((Ipv4Addr::new(192, 0, 2, 0), 27))),
+            ("192.0.2.0", None),
+            ("192.0.2.0/8", None),
+            ("192.0.2.0/33", None),
+            ("fd00::/64", None),
+        ] {
+            assert_eq!(network(text).ok(), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn domains_are_names() {
+        for (text, is_good) in [
+            ("apps.example.com", true),
+            ("apps", true),
+            ("", false),
+            ("*.example.com", false),
+            ("Apps.example.com", false),
+            ("a..b", false),
+        ] {
+            assert_eq!(domain(text).is_ok(), is_good, "{text}");
+        }
+    }
+
+    #[test]
+    fn flags_go_first() {
+        let file = GatewayFile {
+            address: Some(Ipv4Addr::new(192, 0, 2, 1).into()),
+            domain: Some("apps.example.com".to_owned()),
+            ..GatewayFile::default()
+        };
+        let flags = GatewayFlags {
+            gateway_address: Some(Ipv4Addr::new(192, 0, 2, 2).into()),
+            ..GatewayFlags::default()
+        };
+        let merged = GatewayConfig::merge(file.clone(), &flags).unwrap().unwrap();
+        assert_eq!(merged.settings.address, Ipv4Addr::new(192, 0, 2, 2));
+        assert_eq!(merged.settings.domain, "apps.example.com");
+        let off = GatewayFlags {
+            no_gateway: true,
+            ..flags
+        };
+        assert!(GatewayConfig::merge(file, &off).unwrap().is_none());
+    }
+}

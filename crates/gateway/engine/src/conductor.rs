@@ -1,0 +1,228 @@
+//! The conductor: whenever something has changed, builds what is to be served, hands it to the data plane, and tells what
+//! became of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairway_controller::Shutdown;
+use fairway_gateway_routes as routes;
+use fairway_gateway_routes::settings::{Addresses, Router};
+use fairway_gateway_routes::table::{Certificate, RuleKey, Table};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::addresses::Pool;
+use crate::bindings::{self, Bindings};
+use crate::certificates::{self, Issuer, OfRouter};
+use crate::classes;
+use crate::keeper::Wanted;
+use crate::names::{self, Names};
+use crate::plane::DataPlane;
+use crate::policies::decide::{self, Decision, Way};
+use crate::policies::{Enforcer, Held, objects, told};
+use crate::services;
+use crate::settings::Settings;
+use crate::statuses::{PoliciesTold, Told};
+use crate::world::World;
+
+/// A burst of changes is one table.
+const SETTLE: Duration = Duration::from_millis(2);
+/// How soon to try again what the host refused, such as a port that somebody else has.
+const RETRY: Duration = Duration::from_secs(5);
+/// How often is looked what time alone has changed: certificates, key servers that answer again.
+const TICK: Duration = Duration::from_secs(60);
+/// A port that needs a privilege leads to another one, which may be taken.
+const ROUNDS: usize = 3;
+
+pub(crate) struct Conductor {
+    world: Arc<World>,
+    plane: Arc<dyn DataPlane>,
+    issuer: Arc<dyn Issuer>,
+    of_router: OfRouter,
+    settings: Settings,
+    pool: Option<Pool>,
+    held: Arc<Held>,
+    enforcer: Enforcer,
+    told: Outlets,
+    bindings: Bindings,
+    /// What the data plane serves.
+    served: Arc<Table>,
+}
+
+/// Who carries on what the conductor has found.
+pub(crate) struct Outlets {
+    pub(crate) statuses: watch::Sender<Told>,
+    pub(crate) policies: watch::Sender<PoliciesTold>,
+    pub(crate) wanted: watch::Sender<Wanted>,
+    pub(crate) certificates: watch::Sender<certificates::Wanted>,
+    pub(crate) names: watch::Sender<Arc<Names>>,
+}
+
+impl Conductor {
+    pub(crate) fn new(
+        world: Arc<World>,
+        (plane, issuer): (Arc<dyn DataPlane>, Arc<dyn Issuer>),
+        settings: Settings,
+        pool: Option<Pool>,
+        (held, enforcer): (Arc<Held>, Enforcer),
+        told: Outlets,
+    ) -> Self {
+        Self {
+            world,
+            plane,
+            issuer,
+            of_router: OfRouter::default(),
+            settings,
+            pool,
+            held,
+            enforcer,
+            told,
+            bindings: Bindings::new(),
+            served: Arc::default(),
+        }
+    }
+
+    /// Conducts until the end.
+    pub(crate) async fn run(mut self, mut shutdown: Shutdown) {
+        let mut retry: Option<Instant> = None;
+        loop {
+            let later = async {
+                match retry {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => tokio::time::sleep(TICK).await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = shutdown.wait() => return,
+                () = self.world.changed.notified() => {}
+                () = later => {
+                    bindings::retry(&mut self.bindings);
+                }
+            }
+            tokio::select! {
+                () = shutdown.wait() => return,
+                () = tokio::time::sleep(SETTLE) => {}
+            }
+            if !self.world.is_synced() || !self.held.is_synced() {
+                continue;
+            }
+            let all_open = self.conduct().await;
+            retry = (!all_open).then(|| {
+                retry
+                    .filter(|at| *at > Instant::now())
+                    .unwrap_or(Instant::now() + RETRY)
+            });
+        }
+    }
+
+    /// One change. `false`: the host refused something, which may be otherwise later.
+    async fn conduct(&mut self) -> bool {
+        let addresses = match &mut self.pool {
+            None => Addresses::Shared(self.settings.address),
+            Some(pool) => {
+                let gateways = self.world.seen().gateways();
+                Addresses::Each(pool.assign(gateways).await)
+            }
+        };
+        self.enforcer.take_secrets(&self.held);
+        let has_routes = (self.world.seen().observed.workspaces.values()).any(|held| !held.routes.is_empty());
+        let certificate = match has_routes {
+            true => self.of_router.get(&*self.issuer, &self.settings.domain),
+            false => None,
+        };
+        let mut built = routes::Built::default();
+        let mut decision = Decision::default();
+        let mut ways = BTreeMap::new();
+        for _ in 0..ROUNDS {
+            let settings = self.route_settings(addresses.clone(), certificate.clone());
+            built = routes::build(&self.world.seen().observed, &settings);
+            let table = Arc::new(std::mem::take(&mut built.table));
+            ways = decide::ways(&table);
+            decision = self.decide(&ways);
+            let guards_changed = self.enforcer.take(&mut decision);
+            if *table == *self.served && !guards_changed {
+                break;
+            }
+            let doors: BTreeSet<SocketAddr> = table.doors.keys().copied().collect();
+            let answer = self.plane.serve(Arc::clone(&table), self.enforcer.guards()).await;
+            let found = bindings::after(&self.bindings, &built.wanted, &doors, &answer);
+            self.served = table;
+            if found == self.bindings {
+                break;
+            }
+            self.bindings = found;
+        }
+        let mut objects = objects::decide(
+            &self.held.seen(),
+            &self.world.seen().observed,
+            &built.statuses,
+            &self.settings.domain,
+        );
+        let wanted = {
+            let seen = self.world.seen();
+            let services = services::wanted(&seen, &built.statuses, &self.bindings, &self.settings);
+            Wanted {
+                classes: classes::missing(&seen.observed),
+                services: Arc::new(services),
+                limits: Arc::new(std::mem::take(&mut objects.limits)),
+            }
+        };
+        // Nobody listens any more at the end only.
+        let _ = self.told.statuses.send(Arc::new(built.statuses));
+        let _ = self.told.wanted.send(wanted);
+        let certificates = certificates::by_secret(std::mem::take(&mut objects.certificates));
+        self.told.certificates.send_if_modified(|before| {
+            let changed = **before != certificates;
+            *before = Arc::new(certificates);
+            changed
+        });
+        let published = names::published(&self.served, &objects.records, &self.settings);
+        self.told.names.send_if_modified(|before| {
+            let changed = **before != published;
+            *before = Arc::new(published);
+            changed
+        });
+        // Last: routes must not wait for probes.
+        let mut conditions = told::conditions_of(&*self.plane, &decision, &self.enforcer, &ways).await;
+        let of_plans = told::of_plans(&self.held.seen(), &conditions);
+        conditions.extend(of_plans);
+        conditions.append(&mut objects.conditions);
+        let _ = self.told.policies.send(Arc::new(conditions));
+        !(self.bindings.values()).any(|it| matches!(it, routes::settings::Binding::Failed(_)))
+    }
+
+    fn decide(&self, ways: &BTreeMap<RuleKey, Way>) -> Decision {
+        let held = self.held.seen();
+        let policies: Vec<_> = held.policies.values().map(|one| &one.policy).collect();
+        match policies.is_empty() {
+            true => Decision::default(),
+            false => decide::decide(&policies, &self.world.seen().observed, ways),
+        }
+    }
+
+    fn route_settings(
+        &self,
+        addresses: Addresses,
+        certificate: Option<Arc<Certificate>>,
+    ) -> routes::Settings {
+        routes::Settings {
+            controllers: classes::CONTROLLERS.iter().map(|&name| name.to_owned()).collect(),
+            classes: classes::known(),
+            addresses,
+            bindings: self.bindings.clone(),
+            router: Router {
+                name: "default".to_owned(),
+                address: self.settings.address,
+                http: self.settings.http,
+                https: self.settings.https,
+                domain: self.settings.domain.clone(),
+                certificate,
+                wildcards: false,
+            },
+            ..routes::Settings::default()
+        }
+    }
+}

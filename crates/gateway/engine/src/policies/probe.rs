@@ -1,0 +1,95 @@
+//! Whether a policy does what it promises: the data plane is asked about a request that must be refused.
+//!
+//! Where the request of a rule cannot be made up from its match (a regular expression), or belongs to another rule before it, the
+//! guard that the data plane was given is asked itself.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use fairway_gateway_gatekeeper::{PROBE, RuleGuard};
+use fairway_gateway_guard::{Asked, Guard, Judgement, Verdict};
+use fairway_gateway_policy::object::Kind;
+use fairway_gateway_routes::table::{HostPattern, PathMatch, ValueMatch};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
+
+use super::decide::Way;
+use crate::plane::{DataPlane, Probe};
+
+/// Stands for any name below a wildcard.
+const ANY_HOST: &str = "fairway-probe";
+
+/// Whether a rule refuses what a policy of this kind promises to refuse.
+pub(super) async fn refuses(plane: &dyn DataPlane, way: &Way, guard: &RuleGuard, kind: Kind) -> bool {
+    let request = request(way, kind);
+    if let Some(request) = &request
+        && let Some((rule, refused)) = plane.probe(&way.rule.listener, request.clone()).await
+        && rule == way.rule
+    {
+        return refused;
+    }
+    let fallback = Probe {
+        method: Method::GET,
+        uri: Uri::from_static("http://fairway-probe/"),
+        headers: marked(kind),
+    };
+    judged(guard, &request.unwrap_or(fallback)).await
+}
+
+async fn judged(guard: &RuleGuard, request: &Probe) -> bool {
+    let asked = Asked {
+        method: &request.method,
+        uri: &request.uri,
+        host: request.uri.host().unwrap_or(ANY_HOST),
+        scheme: request.uri.scheme_str().unwrap_or("http"),
+        version: Version::HTTP_11,
+        headers: &request.headers,
+        client: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        client_port: 0,
+        id: ANY_HOST,
+        now: u128::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap_or_default(),
+        probe: true,
+    };
+    let verdict = match guard.judge(&asked) {
+        Judgement::Now(verdict) => verdict,
+        Judgement::Later(verdict) => verdict.await,
+    };
+    matches!(verdict, Verdict::Deny(_))
+}
+
+fn marked(kind: Kind) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(
+        HeaderName::from_static(PROBE),
+        HeaderValue::from_static(kind.as_str()),
+    );
+    headers
+}
+
+/// A request that the rule's match fits; none if that cannot be told from the match.
+fn request(way: &Way, kind: Kind) -> Option<Probe> {
+    let host = match &way.host {
+        HostPattern::Exact(name) => name.clone(),
+        HostPattern::Wildcard(suffix) => format!("{ANY_HOST}.{suffix}"),
+        HostPattern::Any => ANY_HOST.to_owned(),
+    };
+    let matches = &way.entry.matches;
+    let path = match &matches.path {
+        PathMatch::Exact(path) | PathMatch::Prefix(path) => path,
+        PathMatch::Regex(_) => return None,
+    };
+    let mut headers = marked(kind);
+    for header in &matches.headers {
+        let ValueMatch::Exact(value) = &header.value else {
+            return None;
+        };
+        headers.insert(header.name.clone(), HeaderValue::from_str(value).ok()?);
+    }
+    if !matches.query.is_empty() {
+        return None;
+    }
+    let scheme = if way.is_secure { "https" } else { "http" };
+    Some(Probe {
+        method: matches.method.clone().unwrap_or(Method::GET),
+        uri: format!("{scheme}://{host}{path}").parse().ok()?,
+        headers,
+    })
+}

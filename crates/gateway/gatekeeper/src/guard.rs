@@ -1,0 +1,281 @@
+//! The policies of one rule as one guard: first who it is and whether they may, then whether there is room.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use fairway_gateway_guard::{Asked, Guard, Judgement, Passage, Refusal, Step, Verdict};
+use fairway_gateway_policy::limit::{Limit, LimitPlan};
+use fairway_gateway_policy::status::Problem;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::{HeaderName, HeaderValue, StatusCode};
+
+use crate::limits::{Hit, Reading};
+use crate::pipeline::{Auth, Mode, Run, broken};
+use crate::settings::{FailureMode, RateLimitHeaders};
+use crate::{RulePlan, Shared};
+
+/// On a probe ([`Asked::probe`]) this header says which kind of policy is meant: `AuthPolicy`, or `RateLimitPolicy`, which is then
+/// judged as if its limits were used up. Without it, both are judged as they are. On other requests it means nothing.
+pub const PROBE: &str = "x-fairway-probe";
+
+static LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+static REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+static RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+/// The longest value that is counted apart as it is; of longer ones the beginning and the length count.
+const MAX_VALUE: usize = 256;
+
+/// Guards one rule.
+pub struct RuleGuard {
+    shared: Arc<Shared>,
+    auth: Option<Auth>,
+    limits: Option<Limits>,
+    /// Why everything is refused.
+    broken: Option<(Cow<'static, str>, String)>,
+}
+
+struct Limits {
+    plan: Arc<LimitPlan>,
+    /// Of each limit, the beginning of its counters' keys, one for each rate.
+    keys: Vec<Vec<String>>,
+    by: Cow<'static, str>,
+}
+
+impl RuleGuard {
+    pub(crate) fn new(shared: Arc<Shared>, plan: RulePlan) -> (Self, Vec<Problem>) {
+        let (auth, problems) = match plan.auth {
+            Some(plan) => {
+                let (auth, problems) = Auth::new(&shared, plan);
+                (Some(auth), problems)
+            }
+            None => (None, Vec::new()),
+        };
+        let limits = plan.limits.map(|plan| Limits {
+            keys: plan.limits.iter().map(keys).collect(),
+            by: Cow::Owned(plan.policy.to_string()),
+            plan,
+        });
+        let of_auth = auth.iter().flat_map(|auth| &auth.plan.problems);
+        let of_limits = limits.iter().flat_map(|limits| &limits.plan.problems);
+        let broken = problems
+            .iter()
+            .chain(of_auth)
+            .chain(of_limits)
+            .next()
+            .map(|problem| (Cow::Owned(problem.policy.to_string()), problem.to_string()));
+        let guard = Self {
+            shared,
+            auth,
+            limits,
+            broken,
+        };
+        (guard, problems)
+    }
+
+    /// Whom the policies need and do not reach, for their conditions.
+    pub fn troubles(&self) -> Vec<String> {
+        self.auth.as_ref().map_or_else(Vec::new, Auth::troubles)
+    }
+
+    async fn run(&self, mut run: Run<'_>) -> (Verdict, Vec<Step>) {
+        let verdict = match self.judged(&mut run).await {
+            Ok(passage) => Verdict::Allow(passage),
+            Err(refusal) => Verdict::Deny(refusal),
+        };
+        (verdict, run.steps.unwrap_or_default())
+    }
+
+    async fn judged(&self, run: &mut Run<'_>) -> Result<Passage, Refusal> {
+        if let Some((by, why)) = &self.broken {
+            run.note(Some(false), || (by.to_string(), why.clone()));
+            return Err(broken(by.clone(), why.clone()));
+        }
+        let asked = run.facts.asked();
+        let only = match asked.probe {
+            true => asked.headers.get(PROBE).and_then(|value| value.to_str().ok()),
+            false => None,
+        };
+        let mut passage = Passage::default();
+        if let Some(auth) = self.auth.as_ref().filter(|_| only != Some("RateLimitPolicy")) {
+            run.auth(auth, &mut passage).await?;
+        }
+        if let Some(limits) = self.limits.as_ref().filter(|_| only != Some("AuthPolicy")) {
+            match only {
+                Some(_) => limits.used_up()?,
+                None => self.limit(limits, run, &mut passage)?,
+            }
+        }
+        Ok(passage)
+    }
+
+    fn limit(&self, limits: &Limits, run: &mut Run<'_>, passage: &mut Passage) -> Result<(), Refusal> {
+        let mut hits = Vec::new();
+        let mut names: Vec<&str> = Vec::new();
+        for (limit, keys) in limits.plan.limits.iter().zip(&limits.keys) {
+            let what = || format!("{} limit {:?}", limits.by, limit.name);
+            let values = match values(limit, run) {
+                Ok(Some(values)) => values,
+                Ok(None) => {
+                    if run.steps.is_some() {
+                        let seen = limit.when.describe(&run.facts);
+                        run.note(None, || (format!("{} does not apply", what()), seen));
+                    }
+                    continue;
+                }
+                Err(why) => {
+                    run.note(None, || (what(), why.clone()));
+                    match self.shared.settings.rate_limit_failure {
+                        FailureMode::Allow => continue,
+                        FailureMode::Deny => return Err(broken(limits.by.clone(), why)),
+                    }
+                }
+            };
+            for (key, rate) in keys.iter().zip(&limit.rates) {
+                names.push(&limit.name);
+                hits.push(Hit {
+                    key: format!("{key}{values}"),
+                    rate: *rate,
+                });
+            }
+        }
+        if hits.is_empty() {
+            return Ok(());
+        }
+        let asked = run.facts.asked();
+        let counts = !asked.probe && run.steps.is_none();
+        let readings = self.shared.limiter.check(&hits, asked.now, counts);
+        for ((reading, hit), name) in readings.iter().zip(&hits).zip(&names) {
+            let seen = || {
+                format!(
+                    "{} of {} in {} s left, for {} s; counter {}",
+                    reading.remaining,
+                    reading.rate.limit,
+                    reading.rate.window.as_secs(),
+                    reading.reset,
+                    hit.key
+                )
+            };
+            run.note(Some(!reading.is_over), || {
+                (format!("{} limit {name:?}", limits.by), seen())
+            });
+        }
+        let headers = match self.shared.settings.rate_limit_headers {
+            RateLimitHeaders::None => Vec::new(),
+            RateLimitHeaders::DraftVersion03 => headers(&readings, &names),
+        };
+        let over = readings.iter().zip(&names).find(|(reading, _)| reading.is_over);
+        match over {
+            Some((_, name)) => Err(limits.refuse(headers, format!("limit {name:?} is used up"))),
+            None => {
+                passage.response_headers.extend(headers);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Limits {
+    fn refuse(&self, headers: Vec<(HeaderName, HeaderValue)>, why: String) -> Refusal {
+        Refusal {
+            status: StatusCode::TOO_MANY_REQUESTS,
+            headers,
+            body: Bytes::from_static(b"Too Many Requests\n"),
+            by: self.by.clone(),
+            why,
+        }
+    }
+
+    /// What the policy promises to say some day.
+    fn used_up(&self) -> Result<(), Refusal> {
+        match self.plan.limits.iter().any(|limit| !limit.rates.is_empty()) {
+            true => Err(self.refuse(
+                Vec::new(),
+                "a probe is judged as if limits were used up".to_owned(),
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+fn keys(limit: &Limit) -> Vec<String> {
+    let rates = limit.rates.iter();
+    rates
+        .map(|rate| format!("{}|{}", limit.scope, rate.window.as_secs()))
+        .collect()
+}
+
+/// The values that a limit counts apart; none if it does not apply.
+fn values(limit: &Limit, run: &Run<'_>) -> Result<Option<String>, String> {
+    if !limit.when.is_always() && !limit.when.test(&run.facts).map_err(|error| error.to_string())? {
+        return Ok(None);
+    }
+    let mut values = String::new();
+    for counter in &limit.counters {
+        let mut value = String::new();
+        if !counter
+            .append(&run.facts, &mut value)
+            .map_err(|error| error.to_string())?
+        {
+            // As in Limitador: who lacks what is counted by is not counted.
+            return Ok(None);
+        }
+        let length = value.len();
+        let mut end = length.min(MAX_VALUE);
+        while !value.is_char_boundary(end) {
+            end -= 1;
+        }
+        // With its length before it, so that no two lists of values look the same.
+        values.push('|');
+        values.push_str(&length.to_string());
+        values.push(':');
+        values.push_str(&value[..end]);
+    }
+    Ok(Some(values))
+}
+
+/// Of all counters the scarcest first, as Limitador tells them.
+fn headers(readings: &[Reading], names: &[&str]) -> Vec<(HeaderName, HeaderValue)> {
+    use std::fmt::Write as _;
+    let mut order: Vec<(&Reading, &str)> = readings.iter().zip(names.iter().copied()).collect();
+    order.sort_by_key(|(reading, _)| reading.remaining);
+    let Some((scarcest, _)) = order.first() else {
+        return Vec::new();
+    };
+    let mut limit = scarcest.rate.limit.to_string();
+    for (reading, name) in &order {
+        let (most, window) = (reading.rate.limit, reading.rate.window.as_secs());
+        let _ = write!(limit, ", {most};w={window};name=\"{}\"", name.replace('"', "'"));
+    }
+    let mut headers = Vec::with_capacity(3);
+    if let Ok(limit) = HeaderValue::try_from(limit) {
+        headers.push((LIMIT.clone(), limit));
+    }
+    headers.push((REMAINING.clone(), HeaderValue::from(scarcest.remaining)));
+    headers.push((RESET.clone(), HeaderValue::from(scarcest.reset)));
+    headers
+}
+
+impl Guard for RuleGuard {
+    fn judge<'a>(&'a self, asked: &'a Asked<'a>) -> Judgement<'a> {
+        let now = self.run(Run::new(&self.shared, asked, Mode::Now, false));
+        let answer = pin!(now).poll(&mut Context::from_waker(Waker::noop()));
+        match answer {
+            Poll::Ready((verdict, _)) => Judgement::Now(verdict),
+            Poll::Pending => {
+                let later = self.run(Run::new(&self.shared, asked, Mode::Later, false));
+                Judgement::Later(later.map(|(verdict, _)| verdict).boxed())
+            }
+        }
+    }
+
+    fn explain<'a>(&'a self, asked: &'a Asked<'a>) -> BoxFuture<'a, (Verdict, Vec<Step>)> {
+        self.run(Run::new(&self.shared, asked, Mode::Later, true)).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+//! Tokens that are good, tokens that are not, and issuers that change or are away.
+
+use std::sync::atomic::Ordering;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
+use serde_json::json;
+
+use super::*;
+use crate::testing::{Issuer, NOW, World};
+
+fn server(world: &Arc<World>) -> Arc<KeyServer> {
+    let method = JwtMethod {
+        keys: KeySource::Issuer("https://issuer".to_owned()),
+        ttl: Duration::ZERO,
+        timeout: Duration::from_secs(1),
+    };
+    // Without its own background task: what happens is then what the test does.
+    Arc::new(KeyServer {
+        method,
+        web: world.clone(),
+        published: ArcSwapOption::empty(),
+        generation: AtomicU64::new(0),
+        tokens: Tokens::new(64),
+        asking: tokio::sync::Mutex::default(),
+        trouble: Mutex::default(),
+    })
+}
+
+#[tokio::test]
+async fn adversarial_tokens_are_refused() {
+    let world = Arc::new(World::default());
+    let (issuer, stranger) = (Issuer::new("k1"), Issuer::new("k1"));
+    issuer.publish(&world);
+    let server = server(&world);
+    let good = issuer.token(json!({"sub": "alice"}));
+    assert!(server.verify_later(&good, NOW).await.is_ok());
+    let (signed, signature) = good.rsplit_once('.').unwrap();
+    let (header, payload) = signed.split_once('.').unwrap();
+    let es256 = |claims: Value| issuer.token(claims);
+    let forged =
+        |header: Value, payload: &str| format!("{}.{payload}.{signature}", B64.encode(header.to_string()));
+    let hmac = |secret: &[u8]| {
+        let message = format!(
+            "{}.{payload}",
+            B64.encode(json!({"alg": "HS256", "kid": "k1"}).to_string())
+        );
+        let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret);
+        format!(
+            "{message}.{}",
+            B64.encode(ring::hmac::sign(&key, message.as_bytes()).as_ref())
+        )
+    };
+    let root = B64.encode(json!({"iss": "https://issuer", "sub": "root", "exp": NOW + 60}).to_string());
+    for (token, why) in [
+        (String::new(), "nothing"),
+        ("a.b.c".to_owned(), "no base64"),
+        (format!("{header}.{payload}."), "no signature"),
+        (
+            forged(json!({"alg": "none"}), payload),
+            "alg none with a signature",
+        ),
+        (
+            format!("{}.{payload}.", B64.encode(r#"{"alg":"none"}"#)),
+            "alg none",
+        ),
+        (
+            format!("{}.{payload}.", B64.encode(r#"{"alg":"NoNe"}"#)),
+            "alg NoNe",
+        ),
+        (
+            hmac(issuer.jwks().to_string().as_bytes()),
+            "HS256 with the published keys",
+        ),
+        (hmac(b""), "HS256 with nothing"),
+        (format!("{header}.{root}.{signature}"), "another payload"),
+        (
+            stranger.token(json!({"sub": "alice"})),
+            "another's key under the same name",
+        ),
+        (
+            Issuer::new("k2").token(json!({"sub": "alice"})),
+            "a key that nobody has",
+        ),
+        (
+            es256(json!({"sub": "a", "iss": "https://other"})),
+            "another issuer",
+        ),
+        (
+            es256(json!({"sub": "a", "iss": "https://issuer/"})),
+            "nearly the issuer",
+        ),
+        (es256(json!({"sub": "a", "exp": NOW})), "expired now"),
+        (es256(json!({"sub": "a", "exp": NOW - 3600})), "expired"),
+        (es256(json!({"sub": "a", "exp": "never"})), "no time"),
+        (es256(json!({"sub": "a", "exp": null})), "no expiry"),
+        (es256(json!({"sub": "a", "nbf": NOW + 301})), "not yet"),
+        (
+            issuer.sign(
+                &json!({"alg": "ES256", "kid": "k1", "crit": ["x"]}),
+                &json!({"iss": "https://issuer", "exp": NOW + 9}),
+            ),
+            "crit",
+        ),
+        (es256(json!({"sub": "x".repeat(40_000)})), "huge"),
+        (format!("{good}.{good}"), "two in one"),
+    ] {
+        let refused = server.verify_later(&token, NOW).await;
+        assert!(refused.is_err(), "{why}");
+        assert!(!matches!(server.verify(&token, NOW), Proof::Good(_)), "{why}");
+    }
+    assert!(
+        server
+            .verify_later(&es256(json!({"nbf": NOW + 299})), NOW)
+            .await
+            .is_ok(),
+        "within the leeway"
+    );
+}
+
+#[tokio::test]
+async fn verified_tokens_are_remembered_while_they_are_good() {
+    let world = Arc::new(World::default());
+    let (old, new) = (Issuer::new("old"), Issuer::new("new"));
+    old.publish(&world);
+    let server = server(&world);
+    let token = old.token(json!({"sub": "alice"}));
+    assert!(
+        matches!(server.verify(&token, NOW), Proof::Ask),
+        "keys are not known yet"
+    );
+    assert!(server.verify_later(&token, NOW).await.is_ok());
+    assert!(matches!(server.verify(&token, NOW), Proof::Good(_)));
+    assert_eq!(server.tokens.len(), 1);
+    assert!(
+        matches!(server.verify(&token, NOW + 60), Proof::Bad(_)),
+        "it expires, remembered or not"
+    );
+    // The issuer takes the key back.
+    new.publish(&world);
+    server.refresh(true).await;
+    assert!(
+        !matches!(server.verify(&token, NOW), Proof::Good(_)),
+        "what a withdrawn key has signed is not good"
+    );
+    assert!(matches!(
+        server.verify(&new.token(json!({"sub": "bob"})), NOW),
+        Proof::Good(_)
+    ));
+    for number in 0..500 {
+        let _ = server.verify(&new.token(json!({ "sub": number })), NOW);
+    }
+    assert!(server.tokens.len() <= 64, "{}", server.tokens.len());
+    server.sweep(u128::try_from(NOW + 61).unwrap() * 1_000_000_000);
+    assert_eq!(server.tokens.len(), 0);
+}
+
+#[tokio::test]
+async fn strangers_cannot_make_us_call_somebody() {
+    let world = Arc::new(World::default());
+    let issuer = Issuer::new("k");
+    issuer.publish(&world);
+    let server = server(&world);
+    let token = issuer.token(json!({}));
+    // Many at once ask once: discovery and keys.
+    let all = futures::future::join_all((0..50).map(|_| server.verify_later(&token, NOW))).await;
+    assert!(all.iter().all(Result::is_ok));
+    assert_eq!(world.count.load(Ordering::SeqCst), 2);
+    for number in 0..50 {
+        let unknown = Issuer::new("unknown").token(json!({ "n": number }));
+        assert!(server.verify_later(&unknown, NOW).await.is_err());
+    }
+    assert_eq!(world.count.load(Ordering::SeqCst), 2, "the next read has to wait");
+}
+
+#[tokio::test]
+async fn an_issuer_that_is_away_is_told_about_and_keeps_its_keys() {
+    let world = Arc::new(World::default());
+    let issuer = Issuer::new("k");
+    let server = server(&world);
+    let token = issuer.token(json!({}));
+    assert!(server.verify_later(&token, NOW).await.is_err(), "fails closed");
+    assert!(
+        server
+            .trouble()
+            .is_some_and(|trouble| trouble.contains("https://issuer"))
+    );
+    issuer.publish(&world);
+    server.refresh(true).await;
+    assert_eq!(server.trouble(), None);
+    assert!(matches!(server.verify(&token, NOW), Proof::Good(_)));
+    for (url, status, body, why) in [
+        ("https://issuer/jwks", 500, json!({}), "an error"),
+        ("https://issuer/jwks", 200, json!("text"), "no JSON"),
+        ("https://issuer/jwks", 200, json!({"keys": []}), "no keys"),
+        (
+            "https://issuer/.well-known/openid-configuration",
+            200,
+            json!({"issuer": "https://evil", "jwks_uri": "x"}),
+            "another issuer",
+        ),
+    ] {
+        world.page(url, status, body);
+        server.refresh(true).await;
+        assert!(server.trouble().is_some(), "{why}");
+        assert!(matches!(server.verify(&token, NOW), Proof::Good(_)), "{why}");
+    }
+}

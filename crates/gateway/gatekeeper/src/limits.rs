@@ -1,0 +1,174 @@
+//! Counters of rate limits: fixed windows that begin with the first request, as Limitador's in memory are.
+//!
+//! A request is counted by all of its counters or by none: it is first looked whether it fits into every one. Counters of one
+//! request may lie in several shards, which are locked in order, so that counting is exact however many come at once. The
+//! number of counters is bounded. When it is reached, those whose time has passed go first, then of some the least used one: who
+//! sends made-up names to push others out pushes out his own.
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use fairway_gateway_policy::limit::Rate;
+
+use crate::lock;
+
+const SHARDS: usize = 64;
+/// Of how many counters the least used one goes.
+const SAMPLE: usize = 16;
+
+/// Counters by key.
+type Shard = HashMap<Box<str>, Counter>;
+
+/// All counters.
+pub struct Limiter {
+    shards: Box<[Mutex<Shard>]>,
+    hasher: RandomState,
+    max: usize,
+    dropped: AtomicBool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Counter {
+    count: u64,
+    /// Nanoseconds since 1970.
+    expires: u128,
+}
+
+/// A counter that a request belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Hit {
+    /// Scope, window and the values that are counted apart.
+    pub(crate) key: String,
+    pub(crate) rate: Rate,
+}
+
+/// What a counter says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub(crate) rate: Rate,
+    pub(crate) remaining: u64,
+    /// Seconds until it starts over.
+    pub(crate) reset: u64,
+    /// The request does not fit.
+    pub(crate) is_over: bool,
+}
+
+/// A counter, as people are shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CounterView {
+    /// Scope, window in seconds, and values.
+    pub key: String,
+    pub count: u64,
+    /// Seconds until it starts over.
+    pub reset: u64,
+}
+
+impl Limiter {
+    pub fn new(max: usize) -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            hasher: RandomState::new(),
+            max: (max / SHARDS).max(1),
+            dropped: AtomicBool::new(false),
+        }
+    }
+
+    fn place(&self, key: &str) -> usize {
+        self.hasher.hash_one(key) as usize % SHARDS
+    }
+
+    /// Whether a request fits; if it does and it `counts`, it is counted.
+    pub(crate) fn check(&self, hits: &[Hit], now: u128, counts: bool) -> Vec<Reading> {
+        let places: Vec<usize> = hits.iter().map(|hit| self.place(&hit.key)).collect();
+        let mut order = places.clone();
+        order.sort_unstable();
+        order.dedup();
+        let mut locked: Vec<(usize, MutexGuard<'_, Shard>)> = order
+            .into_iter()
+            .map(|place| (place, lock(&self.shards[place])))
+            .collect();
+        let mut readings = Vec::with_capacity(hits.len());
+        for (hit, place) in hits.iter().zip(&places) {
+            let shard = locked.iter().find(|(at, _)| at == place).map(|(_, shard)| shard);
+            let running = shard
+                .and_then(|shard| shard.get(hit.key.as_str()))
+                .filter(|counter| counter.expires > now);
+            let count = running.map_or(0, |counter| counter.count);
+            let left = running.map_or(hit.rate.window.as_nanos(), |counter| counter.expires - now);
+            readings.push(Reading {
+                rate: hit.rate,
+                remaining: hit.rate.limit.saturating_sub(count),
+                reset: u64::try_from(left / 1_000_000_000).unwrap_or(u64::MAX),
+                is_over: count >= hit.rate.limit,
+            });
+        }
+        if !counts || readings.iter().any(|reading| reading.is_over) {
+            return readings;
+        }
+        for ((hit, place), reading) in hits.iter().zip(&places).zip(&mut readings) {
+            reading.remaining = reading.remaining.saturating_sub(1);
+            if let Some((_, shard)) = locked.iter_mut().find(|(at, _)| at == place) {
+                self.count(shard, hit, now);
+            }
+        }
+        readings
+    }
+
+    fn count(&self, shard: &mut Shard, hit: &Hit, now: u128) {
+        let fresh = Counter {
+            count: 1,
+            expires: now.saturating_add(hit.rate.window.as_nanos()),
+        };
+        if let Some(counter) = shard.get_mut(hit.key.as_str()) {
+            match counter.expires > now {
+                true => counter.count += 1,
+                false => *counter = fresh,
+            }
+            return;
+        }
+        if shard.len() >= self.max {
+            shard.retain(|_, counter| counter.expires > now);
+        }
+        if shard.len() >= self.max {
+            // From anywhere: always from the beginning would mean that those who came last go first.
+            let from = self.hasher.hash_one(now) as usize % shard.len();
+            let sample = shard.iter().skip(from).chain(shard.iter()).take(SAMPLE);
+            let least = sample.min_by_key(|(_, counter)| counter.count);
+            let least = least.map(|(key, _)| key.clone());
+            least.map(|key| shard.remove(&key));
+            self.dropped.store(true, Ordering::Relaxed);
+        }
+        shard.insert(hit.key.as_str().into(), fresh);
+    }
+
+    pub(crate) fn has_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn sweep(&self, now: u128) {
+        for shard in &self.shards {
+            lock(shard).retain(|_, counter| counter.expires > now);
+        }
+    }
+
+    pub(crate) fn view(&self, now: u128) -> Vec<CounterView> {
+        let mut views: Vec<CounterView> = Vec::new();
+        for shard in &self.shards {
+            let shard = lock(shard);
+            let running = shard.iter().filter(|(_, counter)| counter.expires > now);
+            views.extend(running.map(|(key, counter)| CounterView {
+                key: key.to_string(),
+                count: counter.count,
+                reset: u64::try_from((counter.expires - now) / 1_000_000_000).unwrap_or(u64::MAX),
+            }));
+        }
+        views.sort_by(|a, b| a.key.cmp(&b.key));
+        views
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! The last phase: what backends, rate limits and those who may not pass are told; and callbacks.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use fairway_gateway_guard::{Passage, Refusal};
+use fairway_gateway_policy::auth::{AuthPlan, DenyWith, Response, ResponseValue};
+use fairway_gateway_policy::expression::{EvalError, stringify};
+use http::header::WWW_AUTHENTICATE;
+use http::{HeaderName, HeaderValue, StatusCode};
+use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
+use tracing::debug;
+
+use super::{Auth, Failure, Run};
+use crate::calls;
+
+/// Why a request was refused, for its sender.
+static REASON: HeaderName = HeaderName::from_static("x-ext-auth-reason");
+/// The longest header or body that a policy's expressions make.
+const MAX_TEXT: usize = 16 * 1024;
+/// Callbacks that may be on their way at once; more are left out.
+const MAX_CALLBACKS: usize = 64;
+
+impl Run<'_> {
+    pub(super) fn respond(&mut self, auth: &Auth, passage: &mut Passage) {
+        for rule in &auth.plan.headers {
+            let value = match self.value(rule) {
+                Ok(Some(value)) => stringify(&value),
+                Ok(None) => continue,
+                Err(error) => {
+                    self.note(None, || {
+                        (format!("{} header {:?}", auth.by, rule.key), error.to_string())
+                    });
+                    continue;
+                }
+            };
+            let name = HeaderName::try_from(rule.key.as_str());
+            let value = HeaderValue::try_from(value)
+                .ok()
+                .filter(|value| value.len() <= MAX_TEXT);
+            if let (Ok(name), Some(value)) = (name, value) {
+                passage.request_headers.push((name, value));
+            }
+        }
+        for rule in &auth.plan.filters {
+            match self.value(rule) {
+                Ok(Some(value)) => {
+                    if rule.key == "kuadrant"
+                        && let Some(plan) = value["plan"].as_str()
+                    {
+                        passage.told.push(("plan", plan.to_owned()));
+                    }
+                    if self.steps.is_some() {
+                        let shown = value.to_string();
+                        self.note(None, || (format!("{} tells auth.{}", auth.by, rule.key), shown));
+                    }
+                    self.facts.set_filter(&rule.key, value);
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    self.note(None, || {
+                        (format!("{} filter {:?}", auth.by, rule.key), error.to_string())
+                    });
+                }
+            }
+        }
+    }
+
+    fn value(&self, rule: &Response) -> Result<Option<Value>, EvalError> {
+        if !self.applies(&rule.common)? {
+            return Ok(None);
+        }
+        match &rule.value {
+            ResponseValue::Plain(value) => value.value(&self.facts).map(Some),
+            ResponseValue::Json(properties) => {
+                let mut map = Map::with_capacity(properties.len());
+                for (name, value) in properties {
+                    map.insert(name.clone(), value.value(&self.facts)?);
+                }
+                Ok(Some(Value::Object(map)))
+            }
+        }
+    }
+
+    pub(super) fn unauthenticated(&self, auth: &Auth, failure: &Failure) -> Refusal {
+        let challenges = auth.plan.authentication.iter().filter_map(|rule| {
+            let challenge = format!("{} realm=\"{}\"", rule.credentials.identifier(), rule.common.name);
+            Some((WWW_AUTHENTICATE, HeaderValue::try_from(challenge).ok()?))
+        });
+        let headers = challenges.collect();
+        let deny = auth.plan.unauthenticated.as_ref();
+        self.refuse(auth, StatusCode::UNAUTHORIZED, headers, deny, failure)
+    }
+
+    pub(super) fn unauthorized(&self, auth: &Auth, failure: &Failure) -> Refusal {
+        let deny = auth.plan.unauthorized.as_ref();
+        self.refuse(auth, StatusCode::FORBIDDEN, Vec::new(), deny, failure)
+    }
+
+    fn refuse(
+        &self,
+        auth: &Auth,
+        status: StatusCode,
+        mut headers: Vec<(HeaderName, HeaderValue)>,
+        deny: Option<&DenyWith>,
+        failure: &Failure,
+    ) -> Refusal {
+        let text = |value: &fairway_gateway_policy::expression::ValueFrom| {
+            let text = value.text(&self.facts).unwrap_or_default();
+            if text.len() > MAX_TEXT {
+                String::new()
+            } else {
+                text
+            }
+        };
+        let mut refusal = Refusal {
+            status,
+            headers: Vec::new(),
+            body: Bytes::new(),
+            by: auth.by.clone(),
+            why: failure.why().to_owned(),
+        };
+        let mut reason = failure.told.to_string();
+        if let Some(deny) = deny {
+            if let Some(code) = deny.code.and_then(|code| StatusCode::from_u16(code).ok()) {
+                refusal.status = code;
+            }
+            if let Some(message) = &deny.message {
+                reason = text(message);
+            }
+            if let Some(body) = &deny.body {
+                refusal.body = Bytes::from(text(body));
+            }
+            if !deny.headers.is_empty() {
+                let custom = deny.headers.iter().filter_map(|(name, value)| {
+                    let name = HeaderName::try_from(name.as_str()).ok()?;
+                    Some((name, HeaderValue::try_from(text(value)).ok()?))
+                });
+                headers = custom.collect();
+            }
+        }
+        if let Ok(reason) = HeaderValue::try_from(reason) {
+            headers.push((REASON.clone(), reason));
+        }
+        refusal.headers = headers;
+        refusal
+    }
+
+    /// Sends callbacks without waiting for them; a probe sends none, and neither does an explanation.
+    pub(super) fn callbacks(&mut self, plan: &AuthPlan) {
+        static ON_THEIR_WAY: OnceLock<Arc<Semaphore>> = OnceLock::new();
+        if plan.callbacks.is_empty() || self.facts.asked().probe || self.steps.is_some() {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let places = ON_THEIR_WAY.get_or_init(|| Arc::new(Semaphore::new(MAX_CALLBACKS)));
+        for callback in &plan.callbacks {
+            let name = callback.common.name.clone();
+            if !self.applies(&callback.common).unwrap_or(false) {
+                continue;
+            }
+            let prepared = match calls::prepare(&callback.call, &self.facts) {
+                Ok(prepared) => prepared,
+                Err(error) => {
+                    debug!(callback = name, "a callback could not be made: {error}");
+                    continue;
+                }
+            };
+            let Ok(place) = places.clone().try_acquire_owned() else {
+                debug!(
+                    callback = name,
+                    "a callback is left out: too many are on their way"
+                );
+                continue;
+            };
+            let outside = self.shared.outside.clone();
+            runtime.spawn(async move {
+                if let Err(why) = calls::send(prepared, outside).await {
+                    debug!(callback = name, "a callback failed: {why}");
+                }
+                drop(place);
+            });
+        }
+    }
+}

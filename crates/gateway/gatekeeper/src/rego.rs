@@ -1,0 +1,111 @@
+//! Rego policies (OPA), evaluated in this process within a time.
+
+use std::num::NonZeroU32;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use regorus::utils::limits::ExecutionTimerConfig;
+use regorus::{Engine, Value as Rego};
+use serde_json::{Value, json};
+
+use crate::lock;
+
+/// How long one evaluation may take.
+const TIME: Duration = Duration::from_millis(25);
+/// The longest result that is handed on.
+const MAX_RESULT: usize = 64 * 1024;
+/// The rules of a module stand below this.
+const PACKAGE: &str = "authorino.authz";
+
+/// A compiled module. Engines are cheap to copy, because they share the module, and each evaluation gets its own.
+pub(crate) struct Module {
+    engine: Mutex<Engine>,
+    all_values: bool,
+}
+
+impl Module {
+    pub(crate) fn compile(module: &str, all_values: bool, is_v1: bool) -> Result<Module, String> {
+        if has_default_allow(module) {
+            let why = "the Rego module has a default for allow, which is false and cannot be changed";
+            return Err(why.to_owned());
+        }
+        let mut engine = Engine::new();
+        engine.set_rego_v0(!is_v1);
+        engine.set_execution_timer_config(ExecutionTimerConfig {
+            limit: TIME,
+            check_interval: NonZeroU32::new(64).unwrap_or(NonZeroU32::MIN),
+        });
+        let default = match is_v1 {
+            true => "default allow := false",
+            false => "default allow = false",
+        };
+        let text = format!("package {PACKAGE}\n{default}\n{}", without_package(module));
+        engine
+            .add_policy("policy.rego".to_owned(), text)
+            .map_err(|error| format!("the Rego module does not compile: {error:#}"))?;
+        // Finds what only shows when rules are put together.
+        engine.set_input(Rego::new_object());
+        let mut trial = engine.clone();
+        trial
+            .eval_rule(format!("data.{PACKAGE}.allow"))
+            .map_err(|error| format!("the Rego module cannot be evaluated: {error:#}"))?;
+        Ok(Module {
+            engine: Mutex::new(engine),
+            all_values,
+        })
+    }
+
+    /// What the rules came to, if the request is allowed.
+    pub(crate) fn allow(&self, document: &Value) -> Result<Value, String> {
+        let mut engine = lock(&self.engine).clone();
+        engine.set_input(Rego::from(document.clone()));
+        let allowed = engine
+            .eval_rule(format!("data.{PACKAGE}.allow"))
+            .map_err(|error| format!("the Rego policy failed: {error}"))?;
+        if !matches!(allowed, Rego::Bool(true)) {
+            return Err("Unauthorized".to_owned());
+        }
+        match self.all_values {
+            true => all_values(&mut engine),
+            false => Ok(json!({"allow": true})),
+        }
+    }
+}
+
+/// Every rule with its value.
+fn all_values(engine: &mut Engine) -> Result<Value, String> {
+    let results = engine
+        .eval_query(format!("data.{PACKAGE}"), false)
+        .map_err(|error| format!("the Rego policy failed: {error}"))?;
+    let value = results
+        .result
+        .first()
+        .and_then(|result| result.expressions.first())
+        .map_or(Rego::Undefined, |expression| expression.value.clone());
+    let no_json = |error: String| format!("the Rego policy gave no JSON: {error}");
+    let text = value.to_json_str().map_err(|error| no_json(error.to_string()))?;
+    if text.len() > MAX_RESULT {
+        return Err(format!("the Rego policy gave more than {MAX_RESULT} bytes"));
+    }
+    serde_json::from_str(&text).map_err(|error| no_json(error.to_string()))
+}
+
+/// Modules must not name a package; upstream drops the line if one does.
+fn without_package(module: &str) -> String {
+    let lines = module
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("package "));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// OPA refuses a second default; here it would be taken for the first.
+fn has_default_allow(module: &str) -> bool {
+    let words: Vec<&str> = module
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .filter(|word| !word.is_empty())
+        .collect();
+    words.windows(2).any(|pair| pair == ["default", "allow"])
+}
+
+#[cfg(test)]
+mod tests;

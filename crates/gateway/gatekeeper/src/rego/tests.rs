@@ -1,0 +1,65 @@
+//! Rego as Authorino runs it, and Rego that must not run for long.
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn modules_decide() {
+    let alice =
+        json!({"auth": {"identity": {"sub": "alice", "groups": ["dev"]}}, "request": {"method": "GET"}});
+    let v0 = false;
+    let v1 = true;
+    for (module, version, allowed) in [
+        ("allow { input.auth.identity.sub == \"alice\" }", v0, true),
+        ("allow { input.auth.identity.sub == \"bob\" }", v0, false),
+        ("package x\nallow { true }", v0, true),
+        ("", v0, false),
+        ("allow if input.request.method in [\"GET\", \"HEAD\"]", v1, true),
+        (
+            "groups contains g if some g in input.auth.identity.groups\nallow if \"dev\" in groups",
+            v1,
+            true,
+        ),
+        (
+            "allow { regex.match(\"^ali\", input.auth.identity.sub) }",
+            v0,
+            true,
+        ),
+        ("allow = \"yes\" { true }", v0, false),
+    ] {
+        let compiled = Module::compile(module, false, version).unwrap_or_else(|why| panic!("{why}"));
+        assert_eq!(compiled.allow(&alice).is_ok(), allowed, "{module}");
+    }
+    let all = Module::compile("allow { true }\nteam = \"toys\" { true }", true, v0).unwrap();
+    assert_eq!(all.allow(&alice).unwrap()["team"], "toys");
+}
+
+#[test]
+fn what_is_no_rego_is_refused_when_it_is_compiled() {
+    for module in [
+        "allow {",
+        "allow { undefined_function(1) }",
+        "default allow = true",
+    ] {
+        assert!(Module::compile(module, false, false).is_err(), "{module}");
+    }
+}
+
+#[test]
+fn hostile_modules_end_soon() {
+    let nested = "allow { a := numbers.range(1, 100000); some i, j, k; a[i] + a[j] + a[k] == 1 }";
+    let grown = "allow { a := [x | x := numbers.range(1, 3000)[_]]; b := [concat(\"\", [sprintf(\"%v\", [a]) | a[_]]) | a[_]]; count(b) < 0 }";
+    for module in [nested, grown] {
+        let start = Instant::now();
+        let allowed = Module::compile(module, false, false).and_then(|module| module.allow(&json!({})));
+        assert!(allowed.is_err());
+        assert!(
+            start.elapsed().as_millis() < 3_000,
+            "{:?}: {module}",
+            start.elapsed()
+        );
+    }
+}

@@ -1,0 +1,90 @@
+//! How the data plane asks whether a request may pass, without knowing who decides: the seam between `proxy`, which moves
+//! bytes, and policies, which judge.
+//!
+//! Most answers are known at once ([`Judgement::Now`]), and then nothing is allocated for them; who has to ask somebody else
+//! (a key server, a token review) answers later. The crate must not know policies, routes or sockets.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version};
+
+/// A request as guards see it, before any filter has changed it.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    pub method: &'a Method,
+    /// As it came, the path not decoded.
+    pub uri: &'a Uri,
+    /// Lower case, without port.
+    pub host: &'a str,
+    /// `http` or `https`.
+    pub scheme: &'a str,
+    pub version: Version,
+    pub headers: &'a HeaderMap,
+    pub client: IpAddr,
+    pub client_port: u16,
+    /// Of this request, in logs and traces.
+    pub id: &'a str,
+    /// Nanoseconds since 1970, read once for each request.
+    pub now: u128,
+    /// Asked to see what the answer would be: nothing is counted, and nothing is forwarded.
+    pub probe: bool,
+}
+
+/// What a guard says of a request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// It goes on, with what backends are to be told.
+    Allow(Passage),
+    Deny(Refusal),
+}
+
+/// What changes on the way of a request that may pass.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Passage {
+    /// Written over what the client sent: nobody but a guard says who somebody is.
+    pub request_headers: Vec<(HeaderName, HeaderValue)>,
+    pub response_headers: Vec<(HeaderName, HeaderValue)>,
+    /// For the access log: who it was, which plan.
+    pub told: Vec<(&'static str, String)>,
+}
+
+/// The answer instead of the backend's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refusal {
+    pub status: StatusCode,
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    pub body: Bytes,
+    /// The policy that says no, as metrics and logs name it: `AuthPolicy/team/api`.
+    pub by: Cow<'static, str>,
+    /// Why, for the log and `fairway gateway explain`; never for the client.
+    pub why: String,
+}
+
+/// A verdict, or the wait for one.
+pub enum Judgement<'a> {
+    Now(Verdict),
+    Later(BoxFuture<'a, Verdict>),
+}
+
+/// One thing that was looked at on the way to a verdict, for `fairway gateway explain`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// `AuthPolicy/team/api authentication "api-key"`.
+    pub what: String,
+    /// What matched, and the values that expressions had.
+    pub seen: String,
+    /// `None` where the step decides nothing by itself.
+    pub passes: Option<bool>,
+}
+
+/// All policies of one rule, as one.
+pub trait Guard: Send + Sync + 'static {
+    /// Asked for every request, so it must be quick, and must never panic.
+    fn judge<'a>(&'a self, asked: &'a Asked<'a>) -> Judgement<'a>;
+
+    /// The same, told step by step. Nothing is counted.
+    fn explain<'a>(&'a self, asked: &'a Asked<'a>) -> BoxFuture<'a, (Verdict, Vec<Step>)>;
+}

@@ -1,0 +1,327 @@
+//! From a table to a plan.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use fairway_gateway_routes::lookup::Matcher;
+use fairway_gateway_routes::table::{
+    self, Action, CertificateKey, ClusterKey, Door, Filter, Listener, Names, Rule, Table, Target, TlsListener,
+};
+use rustls::sign::CertifiedKey;
+
+use super::{
+    BackendPlan, Backends, DoorPlan, ForwardPlan, ListenerPlan, Plan, RulePlan, TargetPlan, TlsPlan,
+};
+use crate::affinity::Marks;
+use crate::applied::Problem;
+use crate::guards::Guards;
+use crate::metrics::Metrics;
+use crate::options::Breaker;
+use crate::tls;
+use crate::upstream::Endpoint;
+use crate::upstream::cluster::Cluster;
+use crate::upstream::tls as upstream_tls;
+
+/// What a plan is made with beside the table.
+pub(crate) struct Sources<'a> {
+    pub(crate) guards: &'a Guards,
+    pub(crate) metrics: &'a Metrics,
+    pub(crate) marks: &'a Marks,
+    pub(crate) breaker: &'a Breaker,
+    pub(crate) workers: usize,
+}
+
+pub(crate) fn compile(table: Arc<Table>, before: &Plan, sources: &Sources<'_>) -> (Plan, Vec<Problem>) {
+    let mut problems = Vec::new();
+    let clusters = clusters(&table, before, sources, &mut problems);
+    let certificates = certificates(&table, &mut problems);
+    let mut compiler = Compiler {
+        sources,
+        clusters: &clusters,
+        certificates: &certificates,
+        rules: HashMap::new(),
+        listeners: HashMap::new(),
+        problems,
+    };
+    let doors: HashMap<SocketAddr, Arc<DoorPlan>> = table
+        .doors
+        .iter()
+        .map(|(address, door)| (*address, Arc::new(compiler.door(door))))
+        .collect();
+    let (listeners, problems) = (compiler.listeners, compiler.problems);
+    let inner = inner(&clusters, &doors);
+    let listeners = listeners
+        .into_values()
+        .map(|listener| (listener.key.clone(), listener))
+        .collect();
+    sources.metrics.forget_others(&table);
+    let plan = Plan {
+        generation: before.generation + 1,
+        table,
+        doors,
+        listeners,
+        clusters,
+        inner,
+    };
+    (plan, problems)
+}
+
+/// Where requests go whose backend is a listener of ours: of several, the one whose host name fits best.
+fn inner(
+    clusters: &HashMap<ClusterKey, Arc<Cluster>>,
+    doors: &HashMap<SocketAddr, Arc<DoorPlan>>,
+) -> HashMap<ClusterKey, Names<Arc<ListenerPlan>>> {
+    let mut inner = HashMap::new();
+    for (key, cluster) in clusters {
+        let meant = |listener: &ListenerPlan| {
+            let ours =
+                |at: &table::Endpoint| matches!(at, table::Endpoint::Listener(key) if *key == listener.key);
+            cluster.spec.endpoints.iter().any(ours)
+        };
+        if !cluster
+            .spec
+            .endpoints
+            .iter()
+            .any(|at| matches!(at, table::Endpoint::Listener(_)))
+        {
+            continue;
+        }
+        let mut names = Names::default();
+        for door in doors.values() {
+            match &**door {
+                DoorPlan::Http(listeners) => {
+                    for (pattern, listener) in listeners.iter().filter(|(_, listener)| meant(listener)) {
+                        names.insert(pattern, Arc::clone(listener));
+                    }
+                }
+                DoorPlan::Tls(listeners) => {
+                    for (pattern, listener) in listeners.iter() {
+                        match &**listener {
+                            TlsPlan::Terminate { http, .. } if meant(http) => {
+                                names.insert(pattern, Arc::clone(http));
+                            }
+                            TlsPlan::Terminate { .. } | TlsPlan::Passthrough(_) => {}
+                        }
+                    }
+                }
+                DoorPlan::Tcp(_) => {}
+            }
+        }
+        inner.insert(key.clone(), names);
+    }
+    inner
+}
+
+fn clusters(
+    table: &Table,
+    before: &Plan,
+    sources: &Sources<'_>,
+    problems: &mut Vec<Problem>,
+) -> HashMap<ClusterKey, Arc<Cluster>> {
+    let mut clusters = HashMap::with_capacity(table.clusters.len());
+    for (key, spec) in &table.clusters {
+        let old = before.clusters.get(key);
+        if let Some(old) = old.filter(|old| Arc::ptr_eq(&old.spec, spec) || *old.spec == **spec) {
+            clusters.insert(key.clone(), Arc::clone(old));
+            continue;
+        }
+        // Connections that were made with other settings are not used any longer.
+        let old = old.filter(|old| old.spec.protocol == spec.protocol && old.spec.tls == spec.tls);
+        let tls = match (&spec.tls, old) {
+            (None, _) => None,
+            (Some(_), Some(old)) => old.tls.clone(),
+            (Some(tls), None) => Some(upstream_tls::backend(tls, spec.protocol)),
+        };
+        if let Some(Err(why)) = &tls {
+            problems.push(Problem::BackendTls {
+                cluster: key.clone(),
+                why: why.to_string(),
+            });
+        }
+        let known: BTreeMap<&table::Endpoint, &Arc<Endpoint>> = old
+            .iter()
+            .flat_map(|old| &old.endpoints)
+            .map(|endpoint| (&endpoint.at, endpoint))
+            .collect();
+        let endpoint = |at: &table::Endpoint| match known.get(at) {
+            Some(known) => Arc::clone(known),
+            None => Arc::new(Endpoint::new(
+                key.clone(),
+                at.clone(),
+                sources.marks.of(key, at),
+                sources.breaker.clone(),
+                sources.workers,
+            )),
+        };
+        let endpoints = spec.endpoints.iter().map(endpoint).collect();
+        clusters.insert(
+            key.clone(),
+            Arc::new(Cluster::new(Arc::clone(spec), tls, endpoints)),
+        );
+    }
+    clusters
+}
+
+fn certificates(table: &Table, problems: &mut Vec<Problem>) -> HashMap<CertificateKey, Arc<CertifiedKey>> {
+    let mut certificates = HashMap::with_capacity(table.certificates.len());
+    for (key, certificate) in &table.certificates {
+        match tls::certified(certificate) {
+            Ok(certified) => {
+                certificates.insert(key.clone(), Arc::new(certified));
+            }
+            Err(why) => problems.push(Problem::Certificate {
+                key: key.clone(),
+                why,
+            }),
+        }
+    }
+    certificates
+}
+
+struct Compiler<'a> {
+    sources: &'a Sources<'a>,
+    clusters: &'a HashMap<ClusterKey, Arc<Cluster>>,
+    certificates: &'a HashMap<CertificateKey, Arc<CertifiedKey>>,
+    /// By the rule's address in memory: entries of one rule share it.
+    rules: HashMap<*const Rule, Arc<RulePlan>>,
+    listeners: HashMap<*const Listener, Arc<ListenerPlan>>,
+    problems: Vec<Problem>,
+}
+
+impl Compiler<'_> {
+    fn door(&mut self, door: &Door) -> DoorPlan {
+        match door {
+            Door::Http(names) => DoorPlan::Http(map(names, |listener| self.listener(listener, false))),
+            Door::Tls(names) => DoorPlan::Tls(map(names, |listener| self.tls(listener))),
+            Door::Tcp(forward) => DoorPlan::Tcp(self.forward(forward)),
+        }
+    }
+
+    fn tls(&mut self, listener: &Arc<TlsListener>) -> Arc<TlsPlan> {
+        Arc::new(match &**listener {
+            TlsListener::Passthrough(forward) => TlsPlan::Passthrough(self.forward(forward)),
+            TlsListener::Terminate {
+                certificates,
+                client_authorities,
+                http,
+            } => {
+                let keys: Vec<_> = certificates
+                    .iter()
+                    .filter_map(|key| self.certificates.get(key))
+                    .cloned()
+                    .collect();
+                for key in certificates
+                    .iter()
+                    .filter(|key| !self.certificates.contains_key(key))
+                {
+                    let problem = Problem::Certificate {
+                        key: key.clone(),
+                        why: "it is not in the table".into(),
+                    };
+                    if !self
+                        .problems
+                        .iter()
+                        .any(|old| matches!(old, Problem::Certificate { key: old, .. } if old == key))
+                    {
+                        self.problems.push(problem);
+                    }
+                }
+                let tls = match tls::termination(keys, client_authorities.as_deref()) {
+                    Ok(tls) => tls,
+                    Err(why) => {
+                        self.problems.push(Problem::ClientAuthorities {
+                            listener: http.key.clone(),
+                            why,
+                        });
+                        None
+                    }
+                };
+                TlsPlan::Terminate {
+                    tls,
+                    http: self.listener(http, true),
+                }
+            }
+        })
+    }
+
+    fn listener(&mut self, listener: &Arc<Listener>, secure: bool) -> Arc<ListenerPlan> {
+        if let Some(known) = self.listeners.get(&Arc::as_ptr(listener)) {
+            return Arc::clone(known);
+        }
+        let matcher = Matcher::new(listener);
+        let rules = matcher.entries().map(|entry| self.rule(&entry.rule)).collect();
+        let plan = Arc::new(ListenerPlan {
+            key: listener.key.clone(),
+            secure,
+            matcher,
+            rules,
+        });
+        self.listeners.insert(Arc::as_ptr(listener), Arc::clone(&plan));
+        plan
+    }
+
+    fn rule(&mut self, rule: &Arc<Rule>) -> Arc<RulePlan> {
+        if let Some(known) = self.rules.get(&Arc::as_ptr(rule)) {
+            return Arc::clone(known);
+        }
+        let backends = match &rule.action {
+            Action::Forward(backends) => backends.iter().map(|backend| self.backend(backend)).collect(),
+            Action::Answered => Vec::new(),
+        };
+        let mirrors = rule.filters.iter().filter_map(|filter| match filter {
+            Filter::Mirror(mirror) => Some((mirror.clone(), self.backend(&mirror.to))),
+            _ => None,
+        });
+        let plan = Arc::new(RulePlan {
+            rule: Arc::clone(rule),
+            protection: self.sources.guards.of(&rule.key),
+            backends: Backends::new(backends),
+            metrics: self.sources.metrics.rule(&rule.key),
+            mirrors: mirrors.collect(),
+        });
+        self.rules.insert(Arc::as_ptr(rule), Arc::clone(&plan));
+        plan
+    }
+
+    fn forward(&self, forward: &Arc<table::Forward>) -> Arc<ForwardPlan> {
+        let backends = forward
+            .backends
+            .iter()
+            .map(|backend| self.backend(backend))
+            .collect();
+        Arc::new(ForwardPlan {
+            key: forward.key.clone(),
+            backends: Backends::new(backends),
+        })
+    }
+
+    fn backend(&self, backend: &table::Backend) -> BackendPlan {
+        let target = match &backend.target {
+            Target::Broken(why) => TargetPlan::Broken(why.as_str().into()),
+            Target::Cluster(key) => match self.clusters.get(key) {
+                Some(cluster) => TargetPlan::Cluster(Arc::clone(cluster)),
+                None => TargetPlan::Broken(
+                    format!(
+                        "{}/{}:{} is not in the table",
+                        key.namespace, key.service, key.port
+                    )
+                    .into(),
+                ),
+            },
+        };
+        BackendPlan {
+            weight: backend.weight,
+            target,
+            filters: backend.filters.clone(),
+        }
+    }
+}
+
+fn map<T, U>(names: &Names<T>, mut change: impl FnMut(&T) -> U) -> Names<U> {
+    let mut changed = Names::default();
+    for (pattern, value) in names.iter() {
+        changed.insert(pattern, change(value));
+    }
+    changed
+}

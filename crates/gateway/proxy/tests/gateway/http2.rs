@@ -1,0 +1,116 @@
+//! HTTP/2 on either side, and gRPC's trailers through.
+
+use bytes::Bytes;
+use fairway_gateway_routes::table::BackendProtocol;
+use http::{Request, Version};
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpStream;
+
+use crate::backend::Backend;
+use crate::raw;
+use crate::rig::{Rig, cluster, http_table, rule};
+
+fn table(backend: &Backend, protocol: BackendProtocol) -> fairway_gateway_routes::table::Table {
+    let mut web = cluster("web", &[backend.address]);
+    web.protocol = protocol;
+    http_table(vec![("/", rule("web"))], vec![web])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn from_and_to_http2() {
+    for protocol in [BackendProtocol::Http1, BackendProtocol::Http2] {
+        let backend = Backend::start("web").await;
+        let rig = Rig::new(table(&backend, protocol));
+        let stream = TcpStream::connect(rig.door).await.unwrap();
+        let (mut sender, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+                .await
+                .unwrap();
+        tokio::spawn(connection);
+        let request = |path: &str, body: &'static str| {
+            Request::post(format!("http://a.example{path}"))
+                .version(Version::HTTP_2)
+                .header("te", "trailers")
+                .body(Full::new(Bytes::from_static(body.as_bytes())))
+                .unwrap()
+        };
+        let answer = sender.send_request(request("/x", "hello")).await.unwrap();
+        assert_eq!(answer.status(), 200);
+        let text =
+            String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap();
+        assert!(
+            text.contains("web POST /x") && text.contains("body: 5 hello") && text.contains("te: trailers"),
+            "{text}"
+        );
+        let named = if protocol == BackendProtocol::Http2 {
+            "authority: a.example"
+        } else {
+            "host: a.example"
+        };
+        assert!(text.contains(named), "{text}");
+        let answer = sender.send_request(request("/trailers", "")).await.unwrap();
+        let collected = answer.into_body().collect().await.unwrap();
+        if protocol == BackendProtocol::Http2 {
+            assert_eq!(
+                collected.trailers().unwrap()["grpc-status"],
+                "0",
+                "gRPC tells its status at the end"
+            );
+        }
+        assert_eq!(collected.to_bytes(), "message");
+        // Many at a time, on one connection.
+        let all = (0..50).map(|at| {
+            let mut sender = sender.clone();
+            let request = request(&format!("/{at}"), "x");
+            async move { sender.send_request(request).await.unwrap().status() }
+        });
+        assert!(
+            futures::future::join_all(all)
+                .await
+                .iter()
+                .all(|status| *status == 200)
+        );
+        // Old clients reach the same backend.
+        let answer = raw::ask(rig.door, "POST", "/y", &[("host", "b.example")], "abc").await;
+        assert!(
+            answer.contains("web POST /y") && answer.contains("body: 3 abc"),
+            "{answer}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_requests_over_http2() {
+    let backend = Backend::start("web").await;
+    let rig = Rig::new(table(&backend, BackendProtocol::Http1));
+    let stream = TcpStream::connect(rig.door).await.unwrap();
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .unwrap();
+    tokio::spawn(connection);
+    for (uri, host, status, reason) in [
+        ("http://a.example/", None, 200, "an ordinary one"),
+        (
+            "http://a.example/",
+            Some("b.example"),
+            400,
+            "authority and Host differ",
+        ),
+        ("http://a.example/../x", None, 400, "out of the root"),
+        ("http://a.example/%00", None, 400, "an encoded NUL"),
+    ] {
+        let before = backend.seen();
+        let mut request = Request::get(uri).version(Version::HTTP_2);
+        if let Some(host) = host {
+            request = request.header("host", host);
+        }
+        let answer = sender
+            .send_request(request.body(Full::new(Bytes::new())).unwrap())
+            .await
+            .unwrap();
+        assert_eq!(answer.status(), status, "{reason}");
+        assert_eq!(backend.seen() - before, usize::from(status == 200), "{reason}");
+    }
+}
