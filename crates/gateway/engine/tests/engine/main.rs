@@ -1,6 +1,8 @@
 //! The controllers on the real API server, in one process and with their own rights, and a data plane that remembers what it was
 //! given.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+
 mod plane;
 mod world;
 
