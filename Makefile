@@ -54,6 +54,7 @@ test: ## everything that must pass before a change lands
 	@scripts/timed.sh 'real clients' $(MAKE) --no-print-directory clients
 	@scripts/timed.sh 'wrong requests' $(MAKE) --no-print-directory wrong
 	@scripts/timed.sh 'sync agent' $(MAKE) --no-print-directory syncagent
+	@scripts/timed.sh 'gateway' $(MAKE) --no-print-directory gateway
 	@scripts/timed.sh 'machines' $(MAKE) --no-print-directory machines
 	@scripts/timed.sh 'the slice' $(MAKE) --no-print-directory slice
 	@scripts/timed.sh --summary
@@ -127,15 +128,14 @@ controllers: ## Crossplane, Argo CD, kube-controller-manager and client-go and O
 
 .PHONY: gateway-conformance
 gateway-conformance: ## upstream's conformance suite of Gateway API against the debug binary
-	@scripts/tools.sh python
+	@scripts/tools.sh python netns
 	@scripts/gateway-conformance.sh $(TOOLS)/gateway-conformance
-	cargo build -p fairway
+	cargo build $(TESTED)
 	$(PYTHON) tests/gateway-conformance/run.py --fairway $(FAIRWAY) --programs $(TOOLS)/gateway-conformance
 
-.PHONY: test-gateway
-test-gateway: ## a service behind Route, Gateway, HTTPRoute and policies, with an OIDC provider
-	@scripts/tools.sh python oidc kubectl
-	cargo build -p fairway
+.PHONY: gateway
+gateway: ## a service behind Route, Gateway, HTTPRoute and policies, with an OIDC provider
+	@scripts/tools.sh python oidc kubectl netns
 	$(PYTHON) tests/gateway/run.py --fairway $(FAIRWAY) --tools $(TOOLS)
 
 .PHONY: kubernetes-e2e

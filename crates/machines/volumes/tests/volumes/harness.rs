@@ -2,14 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fairway_controller::clients::Within;
-use fairway_controller::{
-    ClientFactory, Metrics, ObjectKey, Reach, Requests, Shutdown, ShutdownTrigger, WorkspaceId,
-};
-use fairway_fabric::Connection;
+use fairway_controller::{ClientFactory, Metrics, Reach, Requests, Shutdown, ShutdownTrigger, WorkspaceId};
 use fairway_kernel_apiserver::authn::token::Tokens;
 use fairway_kernel_apiserver::client::InProcess;
 use fairway_kernel_apiserver::custom::ProvidedKind;
@@ -18,15 +15,16 @@ use fairway_kernel_apiserver::{Kernel, KernelOptions, bootstrap, object};
 use fairway_kernel_authz::UserInfo;
 use fairway_kernel_store::value::{self, KeyRing};
 use fairway_kernel_store::{MemoryStore, Op, Txn};
-use fairway_machines_guests::{Door, Guests, Order, Refusal};
+use fairway_machines_guests::Guests;
 use fairway_machines_image::import::{self, Request};
 use fairway_machines_image::{Cache, Image};
 use fairway_machines_volumes::{ImageService, Options, Uploads, run, volume_directory};
 use fairway_outbound::AllowedHosts;
-use futures::future::BoxFuture;
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
+
+use crate::copying::Copying;
 
 /// What nothing here should take, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -56,58 +54,6 @@ pub(crate) async fn everywhere<F: Future<Output = ()>>(scenario: impl Fn(World) 
     for at in [At::Root, At::Workspace] {
         println!("in {at:?}");
         scenario(World::start(at).await).await;
-    }
-}
-
-/// Machines that copy their disks: at once, and are done when the test says so.
-#[derive(Default)]
-pub(crate) struct Copying {
-    pub(crate) orders: Mutex<Vec<Order>>,
-    /// What a copy that was begun comes to; nothing while it is under way.
-    pub(crate) end: Mutex<Option<Result<(), String>>>,
-    /// Why nothing is begun.
-    pub(crate) refusal: Mutex<Option<String>>,
-}
-
-impl Guests for Copying {
-    fn can_plug(&self) -> bool {
-        false
-    }
-
-    fn open<'a>(
-        &'a self,
-        _: &'a str,
-        key: &'a ObjectKey,
-        _: Door,
-    ) -> BoxFuture<'a, Result<Box<dyn Connection>, Refusal>> {
-        Box::pin(async move { Err(Refusal::NotRunning(key.clone())) })
-    }
-
-    fn order<'a>(
-        &'a self,
-        node: &'a str,
-        key: &'a ObjectKey,
-        order: Order,
-    ) -> BoxFuture<'a, Result<Value, Refusal>> {
-        assert_eq!((node, key.name.as_str()), (NODE, "web"));
-        self.orders.lock().unwrap().push(order.clone());
-        let answer = match order {
-            Order::BeginCopy { disk, to } => match self.refusal.lock().unwrap().clone() {
-                Some(why) => Err(Refusal::Failed(why)),
-                None => {
-                    assert!(to.exists());
-                    std::fs::copy(disk, to).unwrap();
-                    Ok(Value::Null)
-                }
-            },
-            Order::CopyDone { .. } => match self.end.lock().unwrap().clone() {
-                None => Ok(json!({"done": false})),
-                Some(Ok(())) => Ok(json!({"done": true})),
-                Some(Err(why)) => Err(Refusal::Failed(why)),
-            },
-            _ => Ok(Value::Null),
-        };
-        Box::pin(std::future::ready(answer))
     }
 }
 

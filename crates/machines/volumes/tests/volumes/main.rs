@@ -10,6 +10,7 @@
 
 mod claims;
 mod clones;
+mod copying;
 mod harness;
 mod imports;
 mod joined;
