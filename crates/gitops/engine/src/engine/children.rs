@@ -112,6 +112,9 @@ impl Engine {
             }
             return None;
         }
+        // Watches that were begun and have not told yet what there is: by what is known now nobody could say that they are needless.
+        let mut begun = place.cluster.child_kinds(application);
+        begun.retain(|kind| !place.cluster.is_listed(kind));
         let uids: Vec<&str> = parents.iter().map(|parent| parent.uid.as_str()).collect();
         let known = place.cluster.below(&place.workspace, &uids);
         // What cannot be found out now is found out by the next pass.
@@ -125,7 +128,8 @@ impl Engine {
         };
         let everywhere = matches!(turn, Turn::Now);
         let watched = |kind: &Arc<Kind>| place.cluster.is_listed(kind);
-        let mut kinds: BTreeMap<GroupResource, Arc<Kind>> = BTreeMap::new();
+        let mut kinds: BTreeMap<GroupResource, Arc<Kind>> =
+            begun.into_iter().map(|kind| (kind.name(), kind)).collect();
         for it in &known {
             if let Some(kind) = kind_of(&served, &it.key) {
                 kinds.insert(kind.name(), Arc::clone(kind));
