@@ -92,7 +92,9 @@ async fn disks(machine: &Machine, directory: &Path) -> Result<BTreeMap<String, D
         file.is_ok_and(|file| file.starts_with(&volumes))
     };
     let found = all.into_iter().filter(is_volume);
-    Ok(found.map(|disk| (decide::name(&disk.node), disk)).collect())
+    Ok(found
+        .filter_map(|disk| Some((decide::name(&disk.node)?, disk)))
+        .collect())
 }
 
 pub(super) async fn begin(
@@ -156,7 +158,10 @@ async fn copy(
             Extent::Whole(_) => None,
         };
         let content = empty(disk.size, backing).map_err(|error| Refusal::Failed(error.to_string()))?;
-        std::fs::write(&file, content).map_err(|error| broken("writing", &file, &error))?;
+        // Nothing is there: the directory is this process's own, and was emptied.
+        std::fs::File::create_new(&file)
+            .and_then(|mut made| std::io::Write::write_all(&mut made, &content))
+            .map_err(|error| broken("writing", &file, &error))?;
         confining::copy(confinement, machine.directory(), &file).map_err(Refusal::Failed)?;
         let (since, why) = match &extent {
             Extent::Since { checkpoint, .. } => (Some(checkpoint.clone()), ""),

@@ -53,9 +53,11 @@ fn is_name(name: &str) -> bool {
     (1..=LONGEST).contains(&name.len()) && name.bytes().all(is_plain)
 }
 
-/// The name of the volume of a node; a long one was shortened, and stays so.
-pub(super) fn name(node: &str) -> String {
-    node.strip_prefix("d-").unwrap_or(node).to_owned()
+/// The name of the volume of a node; a long one was shortened, and stays so. None where a file could not have that name: what QEMU says of
+/// itself is believed no further, because a guest may have taken it over.
+pub(super) fn name(node: &str) -> Option<String> {
+    let name = node.strip_prefix("d-").unwrap_or(node);
+    is_name(name).then(|| name.to_owned())
 }
 
 /// What of a disk is copied.
@@ -159,6 +161,20 @@ mod tests {
                 }
                 (found, expected) => panic!("{found:?}, not {expected:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn what_qemu_calls_its_disks_leads_nowhere() {
+        assert_eq!(name("d-root"), Some("root".to_owned()));
+        for node in [
+            "d-../../volumes/other/disk",
+            "d-/etc/passwd",
+            "d-",
+            "d-a.b",
+            "d-A",
+        ] {
+            assert_eq!(name(node), None, "{node}");
         }
     }
 
