@@ -98,6 +98,38 @@ fn read<T: DeserializeOwned>(spec: &Json) -> Result<T, Fault> {
     serde_json::from_value(spec.clone()).map_err(|error| invalid(format!("it cannot be read: {error}")))
 }
 
+/// What any rule may say beside its method.
+const ANY: &[&str] = &["priority", "when", "cache", "metrics"];
+const AUTHENTICATION: &[&str] = &[
+    "credentials",
+    "overrides",
+    "defaults",
+    "apiKey",
+    "jwt",
+    "oauth2Introspection",
+    "kubernetesTokenReview",
+    "x509",
+    "plain",
+    "anonymous",
+];
+const AUTHORIZATION: &[&str] = &[
+    "patternMatching",
+    "opa",
+    "kubernetesSubjectAccessReview",
+    "spicedb",
+];
+
+/// A field that nobody knows is a mistake, and a rule with a mistake must not decide who passes.
+fn only(spec: &Json, fields: &[&str]) -> Result<(), Fault> {
+    let unknown = (spec.as_object().into_iter().flatten())
+        .map(|(name, _)| name.as_str())
+        .find(|name| !ANY.contains(name) && !fields.contains(name));
+    match unknown {
+        Some(name) => Err(invalid(format!("it has a field {name:?} that is not known"))),
+        None => Ok(()),
+    }
+}
+
 /// Zero switches the bound off upstream; here somebody always gets an answer some day.
 fn timeout(milliseconds: Option<u64>) -> Duration {
     match milliseconds {
@@ -246,6 +278,7 @@ impl Compiler<'_> {
     }
 
     fn authentication(&self, common: Common, spec: &Json) -> Result<Authentication, Fault> {
+        only(spec, AUTHENTICATION)?;
         let spec: AuthenticationSpec = read(spec)?;
         let method = if let Some(keys) = spec.api_key {
             let namespaces = [
@@ -321,8 +354,14 @@ impl Compiler<'_> {
     }
 
     fn authorization(&self, common: Common, spec: &Json) -> Result<Authorization, Fault> {
+        only(spec, AUTHORIZATION)?;
         let spec: AuthorizationSpec = read(spec)?;
         let method = if let Some(patterns) = spec.pattern_matching {
+            if patterns.patterns.is_empty() {
+                return Err(invalid(
+                    "patternMatching has no patterns, so everybody would pass",
+                ));
+            }
             AuthorizationMethod::Patterns(Predicate::compile(&patterns.patterns, &self.named)?)
         } else if let Some(opa) = spec.opa {
             if opa.rego.is_empty() && opa.external_policy.is_some() {

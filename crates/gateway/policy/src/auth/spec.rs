@@ -42,7 +42,7 @@ pub(super) struct AuthenticationSpec {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ApiKeySpec {
     pub(super) selector: LabelSelector,
     #[serde(default)]
@@ -129,13 +129,13 @@ pub(super) struct AuthorizationSpec {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct PatternMatchingSpec {
     pub(super) patterns: Vec<ConditionSpec>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(super) struct OpaSpec {
     pub(super) rego: String,
     pub(super) external_policy: Option<Json>,

@@ -75,7 +75,8 @@ fn a_whole_policy_is_compiled() {
 
 #[test]
 fn without_authentication_everybody_is_anonymous() {
-    let plan = compiled(&json!({"rules": {"authorization": {"a": {"patternMatching": {"patterns": []}}}}}));
+    let plan = compiled(&json!({"rules": {"authorization": {
+        "a": {"patternMatching": {"patterns": [{"predicate": "true"}]}}}}}));
     assert!(matches!(
         plan.authentication[0].method,
         AuthenticationMethod::Anonymous
@@ -143,6 +144,21 @@ fn what_cannot_be_enforced_is_a_problem_and_refuses() {
             authorization(json!({"patternMatching": {"patterns": [{"predicate": "("}]}})),
             cel,
             "CEL",
+        ),
+        (
+            authorization(json!({"patternMatching": {"pattern": [{"predicate": "false"}]}})),
+            "invalid",
+            "a typing mistake must not open the route",
+        ),
+        (
+            authorization(json!({"patternMatching": {"patterns": []}})),
+            "invalid",
+            "nothing to match",
+        ),
+        (
+            authentication(json!({"anonymous": {}, "wen": [{"predicate": "false"}]})),
+            "invalid",
+            "another typing mistake",
         ),
         (
             json!({"rules": {"metadata": {"a": {"uma": {}}}}}),
