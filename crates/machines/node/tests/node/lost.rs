@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::moving::{THERE, console, count, is_over, lay_down, machine, own};
+use super::moving::{THERE, console, count, is_over, lay_down, machine, own, share_disk};
 use super::world::{NODE, Neighbour, World, eventually};
 
 /// Kills a machine's process, as a host that fails does.
@@ -41,9 +41,7 @@ async fn begin(test: &str) -> Option<(World, Neighbour)> {
     world.claim("root", Some(&image)).await;
     world.claim("shared", None).await;
     let there = world.neighbour(THERE, Some("another host"));
-    let place = own(&there.directory, "pv-shared");
-    std::fs::create_dir_all(place.parent().unwrap()).unwrap();
-    std::os::unix::fs::symlink(own(&world.directory(), "pv-shared"), place).unwrap();
+    share_disk(&world, &there);
     world.instance("web", machine()).await;
     world.until_running("web").await;
     let mut screen = console(&world.node, NODE).await;

@@ -98,6 +98,16 @@ pub(crate) fn is_over(object: &Value) -> bool {
     object["status"]["migrationState"]["completed"] == true
 }
 
+/// Lets another node have the same disk `pv-shared`, as hosts have that mount one storage.
+pub(crate) fn share_disk(world: &World, there: &Neighbour) {
+    let place = own(&there.directory, "pv-shared");
+    std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+    // The way to it leads through the directory above both nodes', which their machines have to pass.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o711);
+    std::fs::set_permissions(world.folder.path(), open).unwrap();
+    std::os::unix::fs::symlink(own(&world.directory(), "pv-shared"), place).unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_moves_and_comes_back() {
     let test = "a_guest_moves_and_comes_back";
@@ -111,12 +121,7 @@ async fn a_guest_moves_and_comes_back() {
     world.claim("root", Some(&image)).await;
     world.claim("shared", None).await;
     let mut there = world.neighbour(THERE, Some("another host"));
-    let place = own(&there.directory, "pv-shared");
-    std::fs::create_dir_all(place.parent().unwrap()).unwrap();
-    // The way to it leads through the directory above both nodes', which their machines have to pass.
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o711);
-    std::fs::set_permissions(world.folder.path(), open).unwrap();
-    std::os::unix::fs::symlink(own(&world.directory(), "pv-shared"), place).unwrap();
+    share_disk(&world, &there);
     world.instance("web", machine()).await;
     world.until_running("web").await;
     let mut screen = console(&world.node, NODE).await;
