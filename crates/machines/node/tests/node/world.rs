@@ -106,13 +106,6 @@ impl Neighbour {
         tokio::time::timeout(PATIENCE, task).await.unwrap().unwrap();
     }
 
-    /// Its Fairway is killed; its machines are not.
-    pub(crate) async fn crash(&mut self) {
-        let (_end, task) = self.running.take().unwrap();
-        task.abort();
-        let _ = task.await;
-    }
-
     /// Processes of its machines.
     pub(crate) fn processes(&self) -> Vec<u32> {
         processes_below(&self.directory)
