@@ -72,6 +72,44 @@ impl Guard for Keys {
     }
 }
 
+/// Believes what headers say of where a request came from, as policies' expressions do.
+struct Origins;
+
+impl Origins {
+    fn verdict(asked: &Asked<'_>) -> Verdict {
+        let of = |name: &str| {
+            let all = asked.headers.get_all(name).iter();
+            let all: Vec<&str> = all.map(|value| value.to_str().unwrap()).collect();
+            all.join(",")
+        };
+        Verdict::Deny(Refusal {
+            status: StatusCode::FORBIDDEN,
+            headers: Vec::new(),
+            body: Bytes::new(),
+            by: "AuthPolicy/team/origins".into(),
+            why: format!(
+                "for={} proto={} real={} forwarded={} alike={} id={}",
+                of("x-forwarded-for"),
+                of("x-forwarded-proto"),
+                of("x-real-ip"),
+                of("forwarded"),
+                of("x_forwarded_for"),
+                of("x-request-id") == asked.id,
+            ),
+        })
+    }
+}
+
+impl Guard for Origins {
+    fn judge<'a>(&'a self, asked: &'a Asked<'a>) -> Judgement<'a> {
+        Judgement::Now(Self::verdict(asked))
+    }
+
+    fn explain<'a>(&'a self, asked: &'a Asked<'a>) -> BoxFuture<'a, (Verdict, Vec<Step>)> {
+        Box::pin(async move { (Self::verdict(asked), Vec::new()) })
+    }
+}
+
 struct Panics;
 
 impl Guard for Panics {
@@ -277,6 +315,53 @@ async fn probes_and_explanations_touch_nothing() {
         "nothing was forwarded or counted"
     );
     assert_eq!(rig.metric("fairway_gateway_policy_denials_total{"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guards_see_what_the_proxy_says_of_the_client() {
+    let backend = Backend::start("web").await;
+    let mut guards = Guards::default();
+    guards.insert(rule_key("web"), Arc::new(Origins));
+    let lines = Lines::default();
+    let options = Options {
+        access_log: Some(AccessLog::new(lines.clone())),
+        ..options()
+    };
+    let table = http_table(vec![("/", rule("web"))], vec![cluster("web", &[backend.address])]);
+    let rig = Rig::with(table, &guards, options);
+    let forged = [
+        ("x-forwarded-for", "10.0.0.1"),
+        ("x_forwarded_for", "10.0.0.2"),
+        ("x-forwarded-proto", "https"),
+        ("x-real-ip", "10.0.0.3"),
+        ("forwarded", "for=10.0.0.4"),
+        ("x-request-id", "mine"),
+    ];
+    let believed = |client: &str| format!("for={client} proto=http real= forwarded= alike= id=true");
+    let mut probe = asks("/", 80, None);
+    for (name, value) in forged {
+        probe.headers.insert(name, value.parse().unwrap());
+    }
+    match rig.proxy.probe_here(probe.clone()).await {
+        Probe::Denied { refusal, .. } => assert_eq!(refusal.why, believed("192.0.2.1"), "a probe"),
+        other => panic!("{other:?}"),
+    }
+    let told = rig
+        .proxy
+        .explain(&ProbeRequest {
+            uri: "http://a.example:0/".parse().unwrap(),
+            ..probe
+        })
+        .await;
+    let seen = told.stages.last().map(|stage| stage.seen.clone()).unwrap();
+    assert!(seen.ends_with(&believed("192.0.2.1")), "an explanation: {told:?}");
+    let mut headers = vec![("host", "a.example")];
+    headers.extend(forged);
+    let answer = raw::ask(rig.door, "GET", "/", &headers, "").await;
+    assert_eq!(raw::status(&answer), 403, "{answer}");
+    rig.proxy.shutdown(std::time::Duration::from_secs(5)).await;
+    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    assert!(text.contains(&believed("127.0.0.1")), "a request: {text}");
 }
 
 trait ProbeHere {
