@@ -166,6 +166,7 @@ async fn scene() -> Scene {
         ("/later", to_web("later")),
         ("/panics", to_web("panics")),
         ("/missing", to_web("missing")),
+        ("/sp%65lled", to_web("keys")),
         ("/", to_web("open")),
     ];
     let lines = Lines::default();
@@ -196,12 +197,16 @@ async fn verdicts() {
         ("/keys", "bad", 401, 0, "a bad one"),
         ("/keys/../keys", "bad", 401, 0, "by a detour"),
         ("//keys", "bad", 401, 0, "by another"),
+        ("/k%65ys", "bad", 401, 0, "spelled otherwise"),
+        ("/k%65ys", "good", 200, 1, "spelled otherwise, with a good key"),
+        ("/sp%65lled", "bad", 401, 0, "the rule spells it otherwise"),
+        ("/spelled/x", "bad", 401, 0, "and is meant plain"),
         (
-            "/k%65ys",
+            "/%6bey%2573",
             "bad",
             200,
             1,
-            "another path, which backends must not take for the same",
+            "another path, whatever is behind it may make of it",
         ),
         ("/later", "good", 200, 1, "a good key, after a wait"),
         ("/later", "bad", 401, 0, "a bad one, after a wait"),
@@ -217,7 +222,10 @@ async fn verdicts() {
             (status, seen),
             "{reason}: {answer}"
         );
-        if status == 200 && path != "/open" && path != "/k%65ys" {
+        if path == "/k%65ys" && status == 200 {
+            assert!(answer.contains("web GET /keys"), "{reason}: {answer}");
+        }
+        if status == 200 && path != "/open" && path != "/%6bey%2573" {
             assert!(
                 answer.contains("x-user: alice") && !answer.contains("forged"),
                 "{reason}: {answer}"
@@ -227,12 +235,12 @@ async fn verdicts() {
     }
     assert_eq!(
         rig.metric("fairway_gateway_policy_denials_total{policy=\"AuthPolicy/team/keys\"}"),
-        4
+        7
     );
     assert_eq!(rig.metric("fairway_gateway_guard_failures_total"), 2);
     let metrics = rig.proxy.metrics();
     assert!(
-        metrics.contains("route=\"HTTPRoute/team/keys\",rule=\"0\",code=\"4xx\"} 3"),
+        metrics.contains("route=\"HTTPRoute/team/keys\",rule=\"0\",code=\"4xx\"} 6"),
         "{metrics}"
     );
     rig.proxy.shutdown(std::time::Duration::from_secs(5)).await;
@@ -241,7 +249,7 @@ async fn verdicts() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert_eq!(logged.len(), 10, "{text}");
+    assert_eq!(logged.len(), 14, "{text}");
     assert_eq!(logged[0]["user"], "alice");
     assert_eq!(
         (logged[1]["status"].as_u64(), logged[1]["denied_by"].as_str()),
@@ -290,6 +298,7 @@ async fn probes_and_explanations_touch_nothing() {
     ));
     assert!(matches!(probe("/panics", None).await, Probe::Denied { refusal, .. } if refusal.status == 500));
     assert!(matches!(probe("/open", None).await, Probe::Allowed { .. }));
+    assert!(matches!(probe("/%6beys", None).await, Probe::Denied { rule, .. } if rule == rule_key("keys")));
     assert!(matches!(probe("/../x", None).await, Probe::Malformed(_)));
     // The door is bound to any port; the table says 0.
     let told = rig.proxy.explain(&asks("/keys/x", 0, None)).await;
