@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -44,6 +45,9 @@ pub enum Verdict {
 /// What changes on the way of a request that may pass.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Passage {
+    /// Headers that nobody but the guard may write. They are taken away from what the client sent, also where the guard does not
+    /// write them this time.
+    pub withheld: Arc<[HeaderName]>,
     /// Written over what the client sent: nobody but a guard says who somebody is.
     pub request_headers: Vec<(HeaderName, HeaderValue)>,
     pub response_headers: Vec<(HeaderName, HeaderValue)>,

@@ -193,6 +193,7 @@ async fn dispatch(
     };
     let mut response_headers = Vec::new();
     if let Some(passage) = passage {
+        guards::withhold(&mut request.parts.headers, &passage.withheld);
         for (name, value) in passage.request_headers {
             request.parts.headers.insert(name, value);
         }

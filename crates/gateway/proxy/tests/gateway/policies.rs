@@ -27,6 +27,10 @@ impl Keys {
         }
         if asked.headers.get("key").is_some_and(|key| key == "good") {
             Verdict::Allow(Passage {
+                withheld: Arc::new([
+                    HeaderName::from_static("x-user"),
+                    HeaderName::from_static("x-role"),
+                ]),
                 request_headers: vec![(HeaderName::from_static("x-user"), "alice".parse().unwrap())],
                 response_headers: vec![(HeaderName::from_static("x-left"), "9".parse().unwrap())],
                 told: vec![("user", "alice".into())],
@@ -215,7 +219,13 @@ async fn verdicts() {
         ("/open", "bad", 200, 1, "no guard"),
     ] {
         let before = backend.seen();
-        let headers = [("host", "a"), ("key", key), ("x-user", "forged")];
+        let headers = [
+            ("host", "a"),
+            ("key", key),
+            ("x-user", "forged"),
+            ("x-role", "forged"),
+            ("X_Role", "forged"),
+        ];
         let answer = raw::ask(rig.door, "GET", path, &headers, "").await;
         assert_eq!(
             (raw::status(&answer), backend.seen() - before),
