@@ -16,13 +16,14 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version}
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     pub method: &'a Method,
-    /// As it came, the path not decoded.
+    /// As backends get it: the path without dot segments, and of its escapes only those decoded that mean nothing.
     pub uri: &'a Uri,
     /// Lower case, without port.
     pub host: &'a str,
     /// `http` or `https`.
     pub scheme: &'a str,
     pub version: Version,
+    /// What they say of where the request came from, the data plane has written.
     pub headers: &'a HeaderMap,
     pub client: IpAddr,
     pub client_port: u16,
