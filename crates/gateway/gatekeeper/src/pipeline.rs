@@ -18,6 +18,7 @@ use fairway_gateway_guard::{Asked, Passage, Refusal, Step};
 use fairway_gateway_policy::auth::{AuthPlan, AuthenticationMethod, AuthorizationMethod, Common};
 use fairway_gateway_policy::expression::{EvalError, Facts};
 use fairway_gateway_policy::status::{Fault, Problem};
+use http::HeaderName;
 use serde_json::Value;
 
 use crate::Shared;
@@ -39,6 +40,8 @@ pub(crate) struct Auth {
     ways: Vec<Way>,
     modules: Vec<Option<Module>>,
     ids: Ids,
+    /// Headers that the policy may write.
+    headers: Arc<[HeaderName]>,
     /// What refusals, logs and steps call it.
     pub(crate) by: Cow<'static, str>,
 }
@@ -129,6 +132,11 @@ impl Auth {
                 }
             })
             .collect();
+        let headers = plan
+            .headers
+            .iter()
+            .filter_map(|rule| HeaderName::try_from(rule.key.as_str()).ok())
+            .collect();
         let by = Cow::Owned(plan.policy.to_string());
         let ids = Ids {
             authentication: ids(&plan.authentication),
@@ -141,6 +149,7 @@ impl Auth {
                 ways,
                 modules,
                 ids,
+                headers,
                 by,
             },
             problems,
@@ -198,6 +207,8 @@ impl<'a> Run<'a> {
     /// Goes through an AuthPolicy.
     pub(crate) async fn auth(&mut self, auth: &Auth, passage: &mut Passage) -> Result<(), Refusal> {
         let plan = &auth.plan;
+        // Whatever comes of the rules, also where the policy does not apply: backends believe these headers.
+        passage.withheld = Arc::clone(&auth.headers);
         match plan.when.test(&self.facts) {
             Ok(true) => {}
             Ok(false) => {

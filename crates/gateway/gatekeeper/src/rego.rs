@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use regorus::utils::limits::ExecutionTimerConfig;
 use regorus::{Engine, Value as Rego};
@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 
 use crate::lock;
 
-/// How long one evaluation may take.
-const TIME: Duration = Duration::from_millis(25);
+/// How long a module may take to judge one request. It runs on a worker of the proxy, whose other requests wait meanwhile.
+const TIME: Duration = Duration::from_millis(5);
+/// How long its trial may take when it is compiled: no request waits for that, and a busy moment must not cost a policy.
+const TRIAL_TIME: Duration = Duration::from_millis(25);
 /// The longest result that is handed on.
 const MAX_RESULT: usize = 64 * 1024;
 /// The rules of a module stand below this.
@@ -21,6 +23,7 @@ const PACKAGE: &str = "authorino.authz";
 pub(crate) struct Module {
     engine: Mutex<Engine>,
     all_values: bool,
+    limit: Duration,
 }
 
 impl Module {
@@ -31,10 +34,7 @@ impl Module {
         }
         let mut engine = Engine::new();
         engine.set_rego_v0(!is_v1);
-        engine.set_execution_timer_config(ExecutionTimerConfig {
-            limit: TIME,
-            check_interval: NonZeroU32::new(64).unwrap_or(NonZeroU32::MIN),
-        });
+        engine.set_execution_timer_config(timer(TRIAL_TIME));
         let default = match is_v1 {
             true => "default allow := false",
             false => "default allow = false",
@@ -52,12 +52,15 @@ impl Module {
         Ok(Module {
             engine: Mutex::new(engine),
             all_values,
+            limit: TIME,
         })
     }
 
     /// What the rules came to, if the request is allowed.
     pub(crate) fn allow(&self, document: &Value) -> Result<Value, String> {
+        let start = Instant::now();
         let mut engine = lock(&self.engine).clone();
+        engine.set_execution_timer_config(timer(self.limit));
         engine.set_input(Rego::from(document.clone()));
         let allowed = engine
             .eval_rule(format!("data.{PACKAGE}.allow"))
@@ -66,9 +69,20 @@ impl Module {
             return Err("Unauthorized".to_owned());
         }
         match self.all_values {
-            true => all_values(&mut engine),
+            true => {
+                // What is left: the time is that of the request, not of each query.
+                engine.set_execution_timer_config(timer(self.limit.saturating_sub(start.elapsed())));
+                all_values(&mut engine)
+            }
             false => Ok(json!({"allow": true})),
         }
+    }
+}
+
+fn timer(limit: Duration) -> ExecutionTimerConfig {
+    ExecutionTimerConfig {
+        limit,
+        check_interval: NonZeroU32::new(64).unwrap_or(NonZeroU32::MIN),
     }
 }
 

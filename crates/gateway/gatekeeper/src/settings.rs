@@ -27,7 +27,7 @@ pub struct Settings {
     pub max_counters: usize,
     /// Verified tokens that are kept for each issuer; some 1 KiB each.
     pub max_tokens: usize,
-    /// Answers of others that are kept.
+    /// Answers of others that are kept; of 64 KiB at most each, and 16 MiB together.
     pub max_answers: usize,
 }
 

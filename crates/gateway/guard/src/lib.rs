@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -15,13 +16,14 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version}
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     pub method: &'a Method,
-    /// As it came, the path not decoded.
+    /// As backends get it: the path without dot segments, and of its escapes only those decoded that mean nothing.
     pub uri: &'a Uri,
     /// Lower case, without port.
     pub host: &'a str,
     /// `http` or `https`.
     pub scheme: &'a str,
     pub version: Version,
+    /// What they say of where the request came from, the data plane has written.
     pub headers: &'a HeaderMap,
     pub client: IpAddr,
     pub client_port: u16,
@@ -44,6 +46,9 @@ pub enum Verdict {
 /// What changes on the way of a request that may pass.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Passage {
+    /// Headers that nobody but the guard may write. They are taken away from what the client sent, also where the guard does not
+    /// write them this time.
+    pub withheld: Arc<[HeaderName]>,
     /// Written over what the client sent: nobody but a guard says who somebody is.
     pub request_headers: Vec<(HeaderName, HeaderValue)>,
     pub response_headers: Vec<(HeaderName, HeaderValue)>,

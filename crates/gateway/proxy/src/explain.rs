@@ -146,6 +146,10 @@ pub(crate) async fn probe(shared: &Arc<Shared>, key: &ListenerKey, request: &Pro
         Ok(host) => host,
         Err(bad) => return Probe::Malformed(bad.why),
     };
+    let door = door_of(&plan, key).unwrap_or_else(|| ([127, 0, 0, 1], 0).into());
+    let peer = peer_of(request, door, listener.secure);
+    let id = forwarded::id(&parts.headers, &shared.options.trust);
+    pipeline::introduce(&mut parts, shared, &peer, &id);
     let Some(Found { rule, .. }) = listener.find(&host.0, &pipeline::sought(&parts)) else {
         return Probe::NoRoute;
     };
@@ -156,9 +160,6 @@ pub(crate) async fn probe(shared: &Arc<Shared>, key: &ListenerKey, request: &Pro
             passage: Passage::default(),
         };
     };
-    let door = door_of(&plan, key).unwrap_or_else(|| ([127, 0, 0, 1], 0).into());
-    let peer = peer_of(request, door, listener.secure);
-    let id = forwarded::id(&parts.headers, &shared.options.trust);
     let arrived = Arrived { host: &host, id: &id };
     let asked = pipeline::asked(&peer, &parts, &arrived, true);
     match guards::judge(protection, &asked).await {
@@ -203,6 +204,7 @@ pub(crate) async fn explain(shared: &Arc<Shared>, request: &ProbeRequest) -> Exp
     };
     let peer = Arc::new(peer_of(request, address, secure));
     let id = forwarded::id(&parts.headers, &shared.options.trust);
+    pipeline::introduce(&mut parts, shared, &peer, &id);
     let door = plan.doors.get(&address).cloned();
     let Some(door) = door else {
         return told;

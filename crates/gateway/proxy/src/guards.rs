@@ -9,7 +9,7 @@ use bytes::Bytes;
 use fairway_gateway_guard::{Asked, Guard, Judgement, Refusal, Step, Verdict};
 use fairway_gateway_routes::table::RuleKey;
 use futures::FutureExt;
-use http::StatusCode;
+use http::{HeaderMap, HeaderName, StatusCode};
 
 /// The policies of a table, by rule. A rule that is not named here has none and is open.
 #[derive(Clone, Default)]
@@ -86,6 +86,22 @@ pub(crate) async fn explain(protection: &Protection, asked: &Asked<'_>) -> (Verd
     }
 }
 
+/// Takes away what the client says in the guard's name, also as `X_User` for `X-User`, which are one to servers that make
+/// variables of headers.
+pub(crate) fn withhold(headers: &mut HeaderMap, names: &[HeaderName]) {
+    let forged = |sent: &&HeaderName| names.iter().any(|name| are_alike(sent, name));
+    let forged: Vec<HeaderName> = headers.keys().filter(forged).cloned().collect();
+    for name in forged {
+        headers.remove(name);
+    }
+}
+
+fn are_alike(one: &HeaderName, other: &HeaderName) -> bool {
+    let plain = |byte: u8| if byte == b'_' { b'-' } else { byte };
+    let (one, other) = (one.as_str().bytes().map(plain), other.as_str().bytes().map(plain));
+    one.eq(other)
+}
+
 fn panicked() -> Verdict {
     Verdict::Deny(closed(
         FAILED,
@@ -107,7 +123,7 @@ fn closed(by: &'static str, why: &str) -> Refusal {
 mod tests {
     use fairway_gateway_guard::Passage;
     use futures::future::BoxFuture;
-    use http::{HeaderMap, Method, Uri, Version};
+    use http::{Method, Uri, Version};
 
     use super::*;
 

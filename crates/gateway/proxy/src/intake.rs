@@ -35,10 +35,15 @@ pub(crate) fn admit(parts: &mut Parts) -> Result<Host, Bad> {
 }
 
 fn host(parts: &mut Parts) -> Result<Host, Bad> {
-    let said = match parts.headers.get(HOST) {
+    let mut all = parts.headers.get_all(HOST).iter();
+    let said = match all.next() {
         Some(value) => Some(value.to_str().map_err(|_| bad("Host is malformed"))?),
         None => None,
     };
+    // HTTP/2 carries it beside `:authority`, as often as a client likes; a backend may look at any of them.
+    if all.next().is_some() {
+        return Err(bad("more than one Host"));
+    }
     if let Some(authority) = parts.uri.authority() {
         let authority = authority.as_str();
         if authority.contains('@') {

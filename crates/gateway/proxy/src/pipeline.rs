@@ -88,6 +88,7 @@ pub(crate) async fn serve(context: &Context, mut request: Request, record: &mut 
         peer.client,
         id.to_str().unwrap_or("-"),
     );
+    introduce(&mut request.parts, &context.shared, peer, &id);
     let answer = match context.door.listener(&host.0, peer.server_name.as_deref()) {
         Listening::Here(listener) => {
             let arrived = Arrived { host: &host, id: &id };
@@ -101,6 +102,17 @@ pub(crate) async fn serve(context: &Context, mut request: Request, record: &mut 
     };
     record.status(answer.response.status());
     answer
+}
+
+/// Writes where a request came from, before routes and guards look at it: what is believed of it is not what clients say.
+pub(crate) fn introduce(parts: &mut Parts, shared: &Shared, peer: &Peer, id: &HeaderValue) {
+    let options = &shared.options;
+    let writes = Writes {
+        trust: &options.trust,
+        traces: options.start_traces,
+        forwarded: options.forwarded,
+    };
+    forwarded::write(&mut parts.headers, peer, id, writes);
 }
 
 /// What of a request decides about its route.
@@ -179,17 +191,9 @@ async fn dispatch(
             return response.into();
         }
     };
-    if depth == 0 {
-        let options = &context.shared.options;
-        let writes = Writes {
-            trust: &options.trust,
-            traces: options.start_traces,
-            forwarded: options.forwarded,
-        };
-        forwarded::write(&mut request.parts.headers, &context.peer, arrived.id, writes);
-    }
     let mut response_headers = Vec::new();
     if let Some(passage) = passage {
+        guards::withhold(&mut request.parts.headers, &passage.withheld);
         for (name, value) in passage.request_headers {
             request.parts.headers.insert(name, value);
         }

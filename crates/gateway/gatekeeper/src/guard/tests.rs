@@ -395,6 +395,53 @@ async fn a_policy_that_fails_lets_nobody_through() {
 }
 
 #[tokio::test]
+async fn nobody_else_writes_the_headers_of_a_policy() {
+    let world = Arc::new(World::default());
+    let long = "x".repeat(17 * 1024);
+    let headers = json!({
+        "x-good": {"plain": {"value": "yes"}},
+        "x-error": {"plain": {"expression": "auth.identity.nothing.more"}},
+        "x-lines": {"plain": {"value": "a\nb"}},
+        "x-long": {"plain": {"value": long}},
+        "x-never": {"plain": {"value": "yes"}, "when": [{"predicate": "request.method == 'PUT'"}]},
+        "x-unknown": {"plain": {"value": "yes"}, "when": [{"predicate": "auth.identity.nothing.more == 1"}]}});
+    let policy = json!({
+        "when": [{"predicate": "request.method != 'HEAD'"}],
+        "rules": {"authentication": {"all": {"anonymous": {}}}, "response": {"success": {"headers": headers}}}});
+    let guard = guard(&world, Some(&policy), None);
+    for (request, written, reason) in [
+        (
+            "GET / | x-error: forged",
+            &["x-good"][..],
+            "the others fail or do not apply",
+        ),
+        (
+            "PUT / | x-error: forged",
+            &["x-good", "x-never"],
+            "one more applies",
+        ),
+        ("HEAD / | x-good: forged", &[], "the whole policy does not apply"),
+    ] {
+        let Verdict::Allow(passage) = sent(request).judge(&guard).await.0 else {
+            panic!("{reason}: refused");
+        };
+        let names: Vec<&str> = passage
+            .request_headers
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect();
+        assert_eq!(names, written, "{reason}");
+        let mut withheld: Vec<&str> = passage.withheld.iter().map(HeaderName::as_str).collect();
+        withheld.sort_unstable();
+        assert_eq!(
+            withheld,
+            ["x-error", "x-good", "x-lines", "x-long", "x-never", "x-unknown"],
+            "{reason}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn limits_are_counted_and_told() {
     let world = Arc::new(World::default());
     let limits = json!({"limits": {

@@ -39,8 +39,13 @@ impl Run<'_> {
             let value = HeaderValue::try_from(value)
                 .ok()
                 .filter(|value| value.len() <= MAX_TEXT);
-            if let (Ok(name), Some(value)) = (name, value) {
-                passage.request_headers.push((name, value));
+            match (name, value) {
+                (Ok(name), Some(value)) => passage.request_headers.push((name, value)),
+                _ => self.note(None, || {
+                    let seen =
+                        format!("left out: the value is not one of a header, or over {MAX_TEXT} bytes");
+                    (format!("{} header {:?}", auth.by, rule.key), seen)
+                }),
             }
         }
         for rule in &auth.plan.filters {

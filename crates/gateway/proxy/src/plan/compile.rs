@@ -1,12 +1,14 @@
 //! From a table to a plan.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use fairway_gateway_routes::lookup::Matcher;
 use fairway_gateway_routes::table::{
-    self, Action, CertificateKey, ClusterKey, Door, Filter, Listener, Names, Rule, Table, Target, TlsListener,
+    self, Action, CertificateKey, ClusterKey, Door, Entry, Filter, Listener, Names, PathMatch, Rule, Table,
+    Target, TlsListener,
 };
 use rustls::sign::CertifiedKey;
 
@@ -18,6 +20,7 @@ use crate::applied::Problem;
 use crate::guards::Guards;
 use crate::metrics::Metrics;
 use crate::options::Breaker;
+use crate::path;
 use crate::tls;
 use crate::upstream::Endpoint;
 use crate::upstream::cluster::Cluster;
@@ -249,7 +252,10 @@ impl Compiler<'_> {
         if let Some(known) = self.listeners.get(&Arc::as_ptr(listener)) {
             return Arc::clone(known);
         }
-        let matcher = Matcher::new(listener);
+        let matcher = match plain(listener) {
+            Some(plain) => Matcher::new(&plain),
+            None => Matcher::new(listener),
+        };
         let rules = matcher.entries().map(|entry| self.rule(&entry.rule)).collect();
         let plan = Arc::new(ListenerPlan {
             key: listener.key.clone(),
@@ -316,6 +322,33 @@ impl Compiler<'_> {
             filters: backend.filters.clone(),
         }
     }
+}
+
+/// Rules whose paths have escapes that requests' paths do not have any longer, with plain paths; none if there are none.
+fn plain(listener: &Listener) -> Option<Listener> {
+    let spelled = |entry: &Entry| match &entry.matches.path {
+        PathMatch::Exact(path) | PathMatch::Prefix(path) => {
+            matches!(path::decode_unreserved(path), Cow::Owned(_))
+        }
+        PathMatch::Regex(_) => false,
+    };
+    let mut all = listener.routes.iter();
+    if !all.any(|(_, entries)| entries.iter().any(spelled)) {
+        return None;
+    }
+    let routes = map(&listener.routes, |entries| {
+        let mut entries = (**entries).clone();
+        for entry in &mut entries {
+            if let PathMatch::Exact(path) | PathMatch::Prefix(path) = &mut entry.matches.path {
+                *path = path::decode_unreserved(path).into_owned();
+            }
+        }
+        Arc::new(entries)
+    });
+    Some(Listener {
+        key: listener.key.clone(),
+        routes,
+    })
 }
 
 fn map<T, U>(names: &Names<T>, mut change: impl FnMut(&T) -> U) -> Names<U> {

@@ -90,21 +90,39 @@ async fn wrong_requests_over_http2() {
             .await
             .unwrap();
     tokio::spawn(connection);
-    for (uri, host, status, reason) in [
-        ("http://a.example/", None, 200, "an ordinary one"),
+    for (uri, hosts, status, reason) in [
+        ("http://a.example/", &[][..], 200, "an ordinary one"),
         (
             "http://a.example/",
-            Some("b.example"),
+            &["a.example"],
+            200,
+            "authority and Host agree",
+        ),
+        (
+            "http://a.example/",
+            &["b.example"],
             400,
             "authority and Host differ",
         ),
-        ("http://a.example/../x", None, 400, "out of the root"),
-        ("http://a.example/%00", None, 400, "an encoded NUL"),
+        (
+            "http://a.example/",
+            &["a.example", "b.example"],
+            400,
+            "a second Host",
+        ),
+        (
+            "http://a.example/",
+            &["a.example", "a.example"],
+            400,
+            "the same Host twice",
+        ),
+        ("http://a.example/../x", &[], 400, "out of the root"),
+        ("http://a.example/%00", &[], 400, "an encoded NUL"),
     ] {
         let before = backend.seen();
         let mut request = Request::get(uri).version(Version::HTTP_2);
-        if let Some(host) = host {
-            request = request.header("host", host);
+        for host in hosts {
+            request = request.header("host", *host);
         }
         let answer = sender
             .send_request(request.body(Full::new(Bytes::new())).unwrap())

@@ -27,6 +27,10 @@ impl Keys {
         }
         if asked.headers.get("key").is_some_and(|key| key == "good") {
             Verdict::Allow(Passage {
+                withheld: Arc::new([
+                    HeaderName::from_static("x-user"),
+                    HeaderName::from_static("x-role"),
+                ]),
                 request_headers: vec![(HeaderName::from_static("x-user"), "alice".parse().unwrap())],
                 response_headers: vec![(HeaderName::from_static("x-left"), "9".parse().unwrap())],
                 told: vec![("user", "alice".into())],
@@ -69,6 +73,44 @@ impl Guard for Keys {
             };
             (self.verdict(asked), vec![step])
         })
+    }
+}
+
+/// Believes what headers say of where a request came from, as policies' expressions do.
+struct Origins;
+
+impl Origins {
+    fn verdict(asked: &Asked<'_>) -> Verdict {
+        let of = |name: &str| {
+            let all = asked.headers.get_all(name).iter();
+            let all: Vec<&str> = all.map(|value| value.to_str().unwrap()).collect();
+            all.join(",")
+        };
+        Verdict::Deny(Refusal {
+            status: StatusCode::FORBIDDEN,
+            headers: Vec::new(),
+            body: Bytes::new(),
+            by: "AuthPolicy/team/origins".into(),
+            why: format!(
+                "for={} proto={} real={} forwarded={} alike={} id={}",
+                of("x-forwarded-for"),
+                of("x-forwarded-proto"),
+                of("x-real-ip"),
+                of("forwarded"),
+                of("x_forwarded_for"),
+                of("x-request-id") == asked.id,
+            ),
+        })
+    }
+}
+
+impl Guard for Origins {
+    fn judge<'a>(&'a self, asked: &'a Asked<'a>) -> Judgement<'a> {
+        Judgement::Now(Self::verdict(asked))
+    }
+
+    fn explain<'a>(&'a self, asked: &'a Asked<'a>) -> BoxFuture<'a, (Verdict, Vec<Step>)> {
+        Box::pin(async move { (Self::verdict(asked), Vec::new()) })
     }
 }
 
@@ -128,6 +170,7 @@ async fn scene() -> Scene {
         ("/later", to_web("later")),
         ("/panics", to_web("panics")),
         ("/missing", to_web("missing")),
+        ("/sp%65lled", to_web("keys")),
         ("/", to_web("open")),
     ];
     let lines = Lines::default();
@@ -158,12 +201,16 @@ async fn verdicts() {
         ("/keys", "bad", 401, 0, "a bad one"),
         ("/keys/../keys", "bad", 401, 0, "by a detour"),
         ("//keys", "bad", 401, 0, "by another"),
+        ("/k%65ys", "bad", 401, 0, "spelled otherwise"),
+        ("/k%65ys", "good", 200, 1, "spelled otherwise, with a good key"),
+        ("/sp%65lled", "bad", 401, 0, "the rule spells it otherwise"),
+        ("/spelled/x", "bad", 401, 0, "and is meant plain"),
         (
-            "/k%65ys",
+            "/%6bey%2573",
             "bad",
             200,
             1,
-            "another path, which backends must not take for the same",
+            "another path, whatever is behind it may make of it",
         ),
         ("/later", "good", 200, 1, "a good key, after a wait"),
         ("/later", "bad", 401, 0, "a bad one, after a wait"),
@@ -172,14 +219,23 @@ async fn verdicts() {
         ("/open", "bad", 200, 1, "no guard"),
     ] {
         let before = backend.seen();
-        let headers = [("host", "a"), ("key", key), ("x-user", "forged")];
+        let headers = [
+            ("host", "a"),
+            ("key", key),
+            ("x-user", "forged"),
+            ("x-role", "forged"),
+            ("X_Role", "forged"),
+        ];
         let answer = raw::ask(rig.door, "GET", path, &headers, "").await;
         assert_eq!(
             (raw::status(&answer), backend.seen() - before),
             (status, seen),
             "{reason}: {answer}"
         );
-        if status == 200 && path != "/open" && path != "/k%65ys" {
+        if path == "/k%65ys" && status == 200 {
+            assert!(answer.contains("web GET /keys"), "{reason}: {answer}");
+        }
+        if status == 200 && path != "/open" && path != "/%6bey%2573" {
             assert!(
                 answer.contains("x-user: alice") && !answer.contains("forged"),
                 "{reason}: {answer}"
@@ -189,12 +245,12 @@ async fn verdicts() {
     }
     assert_eq!(
         rig.metric("fairway_gateway_policy_denials_total{policy=\"AuthPolicy/team/keys\"}"),
-        4
+        7
     );
     assert_eq!(rig.metric("fairway_gateway_guard_failures_total"), 2);
     let metrics = rig.proxy.metrics();
     assert!(
-        metrics.contains("route=\"HTTPRoute/team/keys\",rule=\"0\",code=\"4xx\"} 3"),
+        metrics.contains("route=\"HTTPRoute/team/keys\",rule=\"0\",code=\"4xx\"} 6"),
         "{metrics}"
     );
     rig.proxy.shutdown(std::time::Duration::from_secs(5)).await;
@@ -203,7 +259,7 @@ async fn verdicts() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert_eq!(logged.len(), 10, "{text}");
+    assert_eq!(logged.len(), 14, "{text}");
     assert_eq!(logged[0]["user"], "alice");
     assert_eq!(
         (logged[1]["status"].as_u64(), logged[1]["denied_by"].as_str()),
@@ -252,6 +308,7 @@ async fn probes_and_explanations_touch_nothing() {
     ));
     assert!(matches!(probe("/panics", None).await, Probe::Denied { refusal, .. } if refusal.status == 500));
     assert!(matches!(probe("/open", None).await, Probe::Allowed { .. }));
+    assert!(matches!(probe("/%6beys", None).await, Probe::Denied { rule, .. } if rule == rule_key("keys")));
     assert!(matches!(probe("/../x", None).await, Probe::Malformed(_)));
     // The door is bound to any port; the table says 0.
     let told = rig.proxy.explain(&asks("/keys/x", 0, None)).await;
@@ -277,6 +334,53 @@ async fn probes_and_explanations_touch_nothing() {
         "nothing was forwarded or counted"
     );
     assert_eq!(rig.metric("fairway_gateway_policy_denials_total{"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guards_see_what_the_proxy_says_of_the_client() {
+    let backend = Backend::start("web").await;
+    let mut guards = Guards::default();
+    guards.insert(rule_key("web"), Arc::new(Origins));
+    let lines = Lines::default();
+    let options = Options {
+        access_log: Some(AccessLog::new(lines.clone())),
+        ..options()
+    };
+    let table = http_table(vec![("/", rule("web"))], vec![cluster("web", &[backend.address])]);
+    let rig = Rig::with(table, &guards, options);
+    let forged = [
+        ("x-forwarded-for", "10.0.0.1"),
+        ("x_forwarded_for", "10.0.0.2"),
+        ("x-forwarded-proto", "https"),
+        ("x-real-ip", "10.0.0.3"),
+        ("forwarded", "for=10.0.0.4"),
+        ("x-request-id", "mine"),
+    ];
+    let believed = |client: &str| format!("for={client} proto=http real= forwarded= alike= id=true");
+    let mut probe = asks("/", 80, None);
+    for (name, value) in forged {
+        probe.headers.insert(name, value.parse().unwrap());
+    }
+    match rig.proxy.probe_here(probe.clone()).await {
+        Probe::Denied { refusal, .. } => assert_eq!(refusal.why, believed("192.0.2.1"), "a probe"),
+        other => panic!("{other:?}"),
+    }
+    let told = rig
+        .proxy
+        .explain(&ProbeRequest {
+            uri: "http://a.example:0/".parse().unwrap(),
+            ..probe
+        })
+        .await;
+    let seen = told.stages.last().map(|stage| stage.seen.clone()).unwrap();
+    assert!(seen.ends_with(&believed("192.0.2.1")), "an explanation: {told:?}");
+    let mut headers = vec![("host", "a.example")];
+    headers.extend(forged);
+    let answer = raw::ask(rig.door, "GET", "/", &headers, "").await;
+    assert_eq!(raw::status(&answer), 403, "{answer}");
+    rig.proxy.shutdown(std::time::Duration::from_secs(5)).await;
+    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    assert!(text.contains(&believed("127.0.0.1")), "a request: {text}");
 }
 
 trait ProbeHere {
