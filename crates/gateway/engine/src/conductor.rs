@@ -159,7 +159,7 @@ impl Conductor {
             &self.held.seen(),
             &self.world.seen().observed,
             &built.statuses,
-            &self.settings.domain,
+            &self.settings,
         );
         let wanted = {
             let seen = self.world.seen();
