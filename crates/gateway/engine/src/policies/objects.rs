@@ -9,7 +9,7 @@ use fairway_gateway_policy::object::{Kind, Policy, PolicyKey};
 use fairway_gateway_policy::plan;
 use fairway_gateway_policy::status::Condition;
 use fairway_gateway_policy::tls::{self, Certificate, GatewayView, ListenerView, Rights};
-use fairway_gateway_routes::observed::{Name, Observed};
+use fairway_gateway_routes::observed::{Kind as Observable, Name, ObjectRef, Observed, Workspace};
 use fairway_gateway_routes::status::{ListenerSays, Says, Status};
 use fairway_gateway_routes::table::HostPattern;
 use serde_json::Value;
@@ -117,6 +117,8 @@ fn gateways(observed: &Observed, statuses: &[Status]) -> Vec<GatewayView> {
             let told = listeners.iter().find(|it| it.name == listener.name);
             let tls = listener.tls.as_ref().filter(|tls| !tls.passthrough);
             let secrets = tls.map(|tls| tls.certificates.as_slice()).unwrap_or_default();
+            let (permitted, not_permitted): (Vec<_>, Vec<_>) =
+                (secrets.iter()).partition(|to| is_permitted(held, &status.name.namespace, to));
             ListenerView {
                 name: listener.name.clone(),
                 hostname: match &listener.hostname {
@@ -124,11 +126,17 @@ fn gateways(observed: &Observed, statuses: &[Status]) -> Vec<GatewayView> {
                     Ok(HostPattern::Wildcard(suffix)) => Some(format!("*.{suffix}")),
                     Ok(HostPattern::Any) | Err(_) => None,
                 },
-                certificates: secrets
-                    .iter()
+                certificates: (permitted.iter())
                     .map(|it| (it.name.namespace.clone(), it.name.name.clone()))
                     .collect(),
-                not_permitted: Vec::new(),
+                not_permitted: (not_permitted.iter())
+                    .map(|it| {
+                        format!(
+                            "{} {} is not a Secret, or in another namespace, where no ReferenceGrant allows it",
+                            it.kind, it.name
+                        )
+                    })
+                    .collect(),
                 not_served: not_served(told),
                 attached_routes: told.map_or(0, |it| u32::try_from(it.attached).unwrap_or(u32::MAX)),
             }
@@ -142,6 +150,19 @@ fn gateways(observed: &Observed, statuses: &[Status]) -> Vec<GatewayView> {
         });
     }
     found
+}
+
+/// Whether a Gateway may have a Secret, as its listener is judged: within its namespace always, else by a grant there. Whoever
+/// may not read a Secret must not have it written either.
+fn is_permitted(held: Option<&Workspace>, namespace: &str, to: &ObjectRef) -> bool {
+    let is_granted = || {
+        let grants = held.into_iter().flat_map(|held| &held.grants);
+        let of_there = grants.filter(|(name, _)| name.namespace == to.name.namespace);
+        of_there
+            .filter_map(|(_, grant)| grant.known())
+            .any(|grant| grant.allows(Observable::Gateway, namespace, to))
+    };
+    to.is(Observable::Secret) && (to.name.namespace == namespace || is_granted())
 }
 
 /// Why a listener is not served. That it lacks a certificate is no reason: that is what a TLSPolicy is there for.

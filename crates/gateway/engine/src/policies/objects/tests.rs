@@ -115,3 +115,44 @@ fn who_lost_a_conflict_gets_no_certificate() {
     assert_eq!(certificates, [] as [String; 0]);
     assert!(messages[0].contains("it is not served"), "{messages:?}");
 }
+
+#[test]
+fn secrets_of_other_namespaces_need_a_grant() {
+    let host = "shop.apps.fairway.localhost";
+    let grant = |from: &str, to: &Value| {
+        json!({
+            "metadata": {"namespace": "vault", "name": "g"},
+            "spec": {
+                "from": [{"group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": from}],
+                "to": [to],
+            },
+        })
+    };
+    let secret = json!({"group": "", "kind": "Secret"});
+    for (grant, issued, reason) in [
+        (None, false, "no grant"),
+        (Some(grant("n", &secret)), true, "all Secrets"),
+        (Some(grant("other", &secret)), false, "for another namespace"),
+        (
+            Some(grant("n", &json!({"group": "", "kind": "Secret", "name": "x"}))),
+            false,
+            "another Secret",
+        ),
+    ] {
+        let mut world = World::new();
+        world.gateway(
+            TENANT,
+            "web",
+            1,
+            host,
+            &json!({"name": "web", "namespace": "vault"}),
+        );
+        if let Some(grant) = &grant {
+            world.put(TENANT, routes::Kind::ReferenceGrant, grant);
+        }
+        let (certificates, messages) = world.decide(TENANT);
+        assert_eq!(certificates.len(), usize::from(issued), "{reason}: {messages:?}");
+        let told = messages.iter().any(|it| it.contains("ReferenceGrant"));
+        assert_eq!(told, !issued, "{reason}: {messages:?}");
+    }
+}
