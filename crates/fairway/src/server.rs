@@ -160,10 +160,11 @@ pub(crate) async fn run(
     let disks = (served, web.uploads.clone());
     let (machines, reachable) =
         machines::start(&kernel, data, config, shared.clone(), disks, shutdown.clone());
+    let reserved = identity::names(config);
     let gateway = config
         .gateway
         .as_ref()
-        .map(|config| gateway::start(&kernel, config, shared, &live, reachable, shutdown));
+        .map(|config| gateway::start(&kernel, config, shared, (&live, reserved), reachable, shutdown));
     let rest = tokio::spawn(rest::run());
 
     tokio::select! {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use fairway_controller::{ClientFactory, Metrics, Shutdown};
 use fairway_fabric::{Connection, Destination, DialError, Fabric, PlainTcp, Talk};
 use fairway_gateway_engine::{
-    Acknowledged, DataPlane, Explained, Guards, Issuer, NotBound, Options, Probe, Protection, Stage,
+    Acknowledged, DataPlane, Explained, Guards, Issuer, NotBound, Options, Probe, Protection, Settings, Stage,
 };
 use fairway_gateway_proxy as proxy;
 use fairway_gateway_proxy::{Proxy, StageKind};
@@ -39,7 +39,7 @@ pub(super) fn start(
     kernel: &Arc<Kernel>,
     config: &GatewayConfig,
     (clients, metrics): (ClientFactory, Arc<Metrics>),
-    live: &Live,
+    (live, reserved): (&Live, Vec<String>),
     reachable: Reachable,
     shutdown: Shutdown,
 ) -> JoinHandle<()> {
@@ -57,7 +57,10 @@ pub(super) fn start(
         outbound: Arc::new(Outbound::new(config.allowed_hosts.clone())),
         issuer: Arc::new(live.clone()),
         names: watch::channel(Arc::default()).0,
-        settings: config.settings.clone(),
+        settings: Settings {
+            reserved,
+            ..config.settings.clone()
+        },
     };
     let names = names::serve(
         config.dns,

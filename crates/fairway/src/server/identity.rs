@@ -160,6 +160,13 @@ fn write_kubeconfig(data: &DataDir, ours: &serde_json::Value) -> anyhow::Result<
     write_private(&path, fairway_text_yaml::to_string(&after).as_bytes())
 }
 
+/// Names by which this server's API is reached.
+pub(super) fn names(config: &Config) -> Vec<String> {
+    let more = config.tls_san.iter().filter(|san| san.parse::<IpAddr>().is_err());
+    let own = NAMES.map(str::to_owned).into_iter();
+    own.chain(more.cloned()).collect()
+}
+
 fn wanted(config: &Config, listen: SocketAddr) -> Wanted {
     let mut addresses = vec![
         IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -171,15 +178,9 @@ fn wanted(config: &Config, listen: SocketAddr) -> Wanted {
     if !listen.ip().is_unspecified() && !addresses.contains(&listen.ip()) {
         addresses.push(listen.ip());
     }
-    let mut names: Vec<String> = NAMES.map(str::to_owned).to_vec();
-    for san in &config.tls_san {
-        match san.parse() {
-            Ok(address) => addresses.push(address),
-            Err(_) => names.push(san.clone()),
-        }
-    }
+    addresses.extend(config.tls_san.iter().filter_map(|san| san.parse::<IpAddr>().ok()));
     Wanted {
-        names,
+        names: names(config),
         addresses,
         seconds: config.cert_duration,
     }

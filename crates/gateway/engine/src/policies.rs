@@ -13,6 +13,7 @@ mod enforcer;
 pub(crate) mod held;
 pub(crate) mod objects;
 mod probe;
+pub(crate) mod prober;
 pub(crate) mod told;
 
 use std::collections::BTreeSet;
@@ -26,7 +27,7 @@ use kube::runtime::watcher::{Config, Event};
 use crate::kinds::{policy, resource, served};
 use crate::world::World;
 
-pub(crate) use enforcer::Enforcer;
+pub(crate) use enforcer::{Enforcer, SWEEP, sweep};
 pub(crate) use held::{Held, SECRETS};
 
 /// Who judges requests, in the API.

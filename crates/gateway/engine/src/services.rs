@@ -9,6 +9,7 @@ use fairway_gateway_routes::observed::Kind;
 use fairway_gateway_routes::settings::Binding;
 use fairway_gateway_routes::status::{Says, Status};
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::bindings::Bindings;
 use crate::kinds::{ENDPOINT_SLICE, SERVICE, api_version};
@@ -23,6 +24,8 @@ const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const MANAGER: &str = "fairway-gateway";
 /// The longest name of a Service.
 const LONGEST: usize = 63;
+/// Bytes of a digest that tell names apart.
+const PRINT: usize = 4;
 
 /// The Service of a Gateway, with the slice that leads to its listeners.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,14 +41,14 @@ pub(crate) fn is_own(object: &Value) -> bool {
     labels.is_some_and(|labels| labels[MANAGED_BY] == MANAGER && labels.get(GATEWAY_NAME).is_some())
 }
 
-/// The Services of all Gateways that are served.
+/// The Services of all Gateways that are served. Of two Gateways with one name for it the first has the Service.
 pub(crate) fn wanted(
     seen: &Seen,
     statuses: &[Status],
     bindings: &Bindings,
     settings: &Settings,
 ) -> Vec<GatewayService> {
-    let mut found = Vec::new();
+    let mut found: Vec<GatewayService> = Vec::new();
     for status in statuses {
         let Says::Gateway { addresses, .. } = &status.says else {
             continue;
@@ -77,14 +80,18 @@ pub(crate) fn wanted(
             };
             ports.entry(listener.port).or_insert((&listener.name, bound));
         }
-        found.push(service(
+        let made = service(
             &key,
             &spec.class,
             &current.uid,
             &current.infrastructure,
             (address, settings),
             &ports,
-        ));
+        );
+        // Gateway `a` of class `b-c` and `a-b` of class `c`: two owners would write over each other for ever.
+        if !found.iter().any(|other| other.key == made.key) {
+            found.push(made);
+        }
     }
     found
 }
@@ -97,9 +104,7 @@ fn service(
     (address, settings): (IpAddr, &Settings),
     ports: &BTreeMap<u16, (&str, u16)>,
 ) -> GatewayService {
-    let mut name = format!("{}-{class}", gateway.name);
-    name.truncate(LONGEST);
-    let name = name.trim_end_matches(['-', '.']).replace('.', "-");
+    let name = service_name(&gateway.name, class);
     let mut labels = asked_for(infrastructure, "labels");
     for (label, value) in [
         (GATEWAY_NAME, gateway.name.as_str()),
@@ -154,6 +159,24 @@ fn service(
         service,
         slice,
     }
+}
+
+/// `<gateway>-<class>`, as people expect it. Where that is no name of a Service it is bent into one; so that two that are bent
+/// alike stay two, such a name ends with a print of what it came from.
+fn service_name(gateway: &str, class: &str) -> String {
+    let whole = format!("{gateway}-{class}");
+    if whole.len() <= LONGEST && !whole.contains('.') {
+        return whole;
+    }
+    let digest = Sha256::digest(whole.as_bytes());
+    let print: String = digest
+        .iter()
+        .take(PRINT)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let mut name = whole.replace('.', "-");
+    name.truncate(LONGEST - print.len() - 1);
+    format!("{}-{print}", name.trim_end_matches('-'))
 }
 
 /// Labels or annotations that a Gateway wants on what is made for it.
@@ -252,9 +275,52 @@ mod tests {
     }
 
     #[test]
-    fn names_fit() {
-        let made = made([192, 0, 2, 7], &format!("{}.example", "a".repeat(60)));
-        assert_eq!(made.key.name, "a".repeat(60) + "-ex");
+    fn names_fit_and_stay_apart() {
+        let long = "a".repeat(70);
+        for (gateway, expected, reason) in [
+            ("web", "web-istio", "as it is"),
+            ("web.shop", "web-shop-istio-", "a dot is none of a Service"),
+            (long.as_str(), &format!("{}-", "a".repeat(54)), "too long"),
+        ] {
+            let name = service_name(gateway, "istio");
+            assert!(name.starts_with(expected), "{reason}: {name}");
+            assert!(name.len() <= LONGEST && !name.contains('.'), "{reason}: {name}");
+        }
+        for (one, other) in [
+            ("web.shop", "web-shop"),
+            (&*format!("{long}b"), &*format!("{long}c")),
+        ] {
+            assert_ne!(service_name(one, "istio"), service_name(other, "istio"));
+        }
+    }
+
+    #[test]
+    fn one_service_has_one_gateway() {
+        let world = crate::world::World::new(&fairway_controller::Reach::Every);
+        let workspace = WorkspaceId::root();
+        let statuses = [("a", "b-istio"), ("a-b", "istio")].map(|(name, class)| {
+            let mut gateway = json!({
+                "metadata": {"namespace": "n", "name": name, "uid": name},
+                "spec": {"gatewayClassName": class, "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}]},
+            });
+            world.put(Kind::Gateway, ObjectKey::new(&workspace, "n", name), &mut gateway);
+            Status {
+                workspace: workspace.as_str().to_owned(),
+                kind: Kind::Gateway,
+                name: fairway_gateway_routes::observed::Name::new("n", name),
+                says: Says::Gateway {
+                    addresses: vec![("IPAddress".to_owned(), "192.0.2.7".to_owned())],
+                    conditions: Vec::new(),
+                    listeners: Vec::new(),
+                },
+            }
+        });
+        let seen = world.seen();
+        let found = wanted(&seen, &statuses, &Bindings::new(), &Settings::default());
+        let owners: Vec<&Value> = (found.iter())
+            .map(|it| &it.service["metadata"]["ownerReferences"][0]["name"])
+            .collect();
+        assert_eq!(owners, [&json!("a")]);
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct Settings {
     pub https: u16,
     /// What host names that Fairway makes up end with.
     pub domain: String,
+    /// Host names of the API server, `*.example.com` among them: tenants get no certificates for them.
+    pub reserved: Vec<String>,
 }
 
 impl Default for Settings {
@@ -47,6 +49,7 @@ impl Default for Settings {
             http: 80,
             https: 443,
             domain: "apps.fairway.localhost".to_owned(),
+            reserved: Vec::new(),
         }
     }
 }

@@ -6,6 +6,9 @@ use crate::effective::{Refusal, Standing};
 use crate::object::{Policy, PolicyKey, TargetKind};
 use crate::status::{Condition, accepted, refused};
 
+/// Whose names are everybody's.
+const ROOT: &str = "root";
+
 /// Ninety days, as cert-manager has it.
 const DURATION: Duration = Duration::from_secs(90 * 86_400);
 
@@ -26,7 +29,52 @@ pub struct ListenerView {
     pub hostname: Option<String>,
     /// It ends TLS itself, with certificates from these Secrets (namespace and name).
     pub certificates: Vec<(String, String)>,
+    /// Secrets that it names and may not have, such as those of another namespace without a ReferenceGrant.
+    pub not_permitted: Vec<String>,
+    /// Why it is not served: it lost its port and host name to somebody else, or it is wrong.
+    pub not_served: Option<String>,
     pub attached_routes: u32,
+}
+
+/// Which names certificates are given for. Whoever trusts the platform's authority believes every certificate of it, so no
+/// tenant may have one for a name that is somebody else's.
+#[derive(Debug, Clone, Copy)]
+pub struct Rights<'a> {
+    /// The platform's domain: tenants may have names below it.
+    pub domain: &'a str,
+    /// Names that the API server answers to, `*.example.com` among them.
+    pub reserved: &'a [String],
+}
+
+impl Rights<'_> {
+    /// Why a workspace gets no certificate for a name.
+    fn refusal(&self, workspace: &str, name: &str) -> Option<String> {
+        if workspace == ROOT {
+            return None;
+        }
+        let name = name.to_ascii_lowercase();
+        let domain = self.domain;
+        // The domain itself, and a wildcard right below it, stand for every tenant's names.
+        let base = name.strip_prefix("*.").unwrap_or(&name);
+        let is_below = base.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
+        if !is_below {
+            let why =
+                format!("{name} is not a name below {domain}: only the root workspace gets a certificate");
+            return Some(why);
+        }
+        let own = self.reserved.iter().find(|own| overlap(own, &name))?;
+        Some(format!("{name} is a name of the API server ({own})"))
+    }
+}
+
+/// Whether a certificate for one name is good for a host of the other: a wildcard stands for one label.
+fn overlap(one: &str, other: &str) -> bool {
+    let covers = |pattern: &str, name: &str| {
+        let suffix = pattern.strip_prefix('*');
+        let label = suffix.and_then(|suffix| name.strip_suffix(suffix));
+        label.is_some_and(|label| !label.is_empty() && !label.contains('.'))
+    };
+    one.eq_ignore_ascii_case(other) || covers(one, other) || covers(other, one)
 }
 
 /// A certificate that a policy asks for.
@@ -49,14 +97,17 @@ pub struct Decided {
     pub certificates: Vec<Certificate>,
     /// What the policy asks for and does not get as it is written.
     pub notes: Vec<String>,
+    /// Certificates that it does not get at all, and why.
+    pub denied: Vec<String>,
     pub standing: Standing,
 }
 
 /// Decides about one policy among all of its kind in a workspace.
-pub fn decide(policy: &Policy, all: &[Policy], gateways: &[GatewayView]) -> Decided {
+pub fn decide(policy: &Policy, all: &[Policy], gateways: &[GatewayView], rights: Rights<'_>) -> Decided {
     let refuse = |refusal| Decided {
         certificates: Vec::new(),
         notes: Vec::new(),
+        denied: Vec::new(),
         standing: Standing::Refused(refusal),
     };
     let Some(gateway) = gateway_of(policy, gateways) else {
@@ -82,6 +133,7 @@ pub fn decide(policy: &Policy, all: &[Policy], gateways: &[GatewayView]) -> Deci
             Err(why) => return refuse(Refusal::Invalid { why }),
         };
     let mut certificates: Vec<Certificate> = Vec::new();
+    let mut denied = Vec::new();
     let section = policy.target.section.as_ref();
     for listener in &gateway.listeners {
         let Some(hostname) = listener.hostname.as_ref().filter(|name| !name.is_empty()) else {
@@ -90,6 +142,18 @@ pub fn decide(policy: &Policy, all: &[Policy], gateways: &[GatewayView]) -> Deci
         if section.is_some_and(|section| *section != listener.name) {
             continue;
         }
+        if listener.certificates.is_empty() && listener.not_permitted.is_empty() {
+            continue;
+        }
+        let refusal = (listener.not_served.clone())
+            .or_else(|| rights.refusal(&policy.key.workspace, hostname))
+            .map(|why| format!("listener {}: {why}", listener.name));
+        if let Some(refusal) = refusal {
+            denied.push(refusal);
+            continue;
+        }
+        let not_permitted = listener.not_permitted.iter();
+        denied.extend(not_permitted.map(|why| format!("listener {}: {why}", listener.name)));
         for (namespace, secret) in &listener.certificates {
             let same = certificates
                 .iter_mut()
@@ -128,6 +192,7 @@ pub fn decide(policy: &Policy, all: &[Policy], gateways: &[GatewayView]) -> Deci
     Decided {
         certificates,
         notes,
+        denied,
         standing: Standing::Attached {
             affects: Vec::new(),
             overridden_by: Vec::new(),
@@ -163,27 +228,29 @@ pub(crate) fn conflict(policy: &Policy, all: &[Policy]) -> Option<PolicyKey> {
         .map(|other| other.key.clone())
 }
 
-/// Conditions of a policy that leads to objects; `missing` are those that are not there yet.
+/// Conditions of a policy that leads to objects; `missing` are those that are not there yet, `denied` those that there will not
+/// be.
 pub fn conditions(
     policy: &Policy,
     standing: &Standing,
-    missing: &[String],
+    (missing, denied): (&[String], &[String]),
     notes: &[String],
 ) -> Vec<Condition> {
     let kind = policy.key.kind;
     if let Standing::Refused(refusal) = standing {
         return vec![refused(kind, refusal)];
     }
-    let (is_true, reason, mut message) = match missing.is_empty() {
-        true => (true, "Enforced", format!("{kind} has been successfully enforced")),
-        false => (
-            false,
-            "Unknown",
-            format!(
-                "{kind} waiting for the following components to sync: [{}]",
-                missing.join(" ")
-            ),
-        ),
+    let (is_true, reason, mut message) = if !denied.is_empty() {
+        let message = format!("{kind} has encountered some issues: {}", denied.join("; "));
+        (false, "Unknown", message)
+    } else if !missing.is_empty() {
+        let message = format!(
+            "{kind} waiting for the following components to sync: [{}]",
+            missing.join(" ")
+        );
+        (false, "Unknown", message)
+    } else {
+        (true, "Enforced", format!("{kind} has been successfully enforced"))
     };
     if !notes.is_empty() {
         message = format!("{message}, but: {}", notes.join("; "));

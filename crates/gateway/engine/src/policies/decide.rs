@@ -13,6 +13,9 @@ use fairway_gateway_policy::status::Problem;
 use fairway_gateway_routes::observed::Observed;
 use fairway_gateway_routes::table::{Door, Entry, HostPattern, Listener, RuleKey, Table, TlsListener};
 
+const HTTP_ROUTE: &str = "HTTPRoute";
+const GRPC_ROUTE: &str = "GRPCRoute";
+
 /// A rule, and a request that leads to it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Way {
@@ -138,6 +141,11 @@ fn topology(workspace: &str, observed: &Observed, ways: &BTreeMap<RuleKey, Way>)
         }
     }
     let own = ways.keys().filter(|rule| rule.listener.workspace == workspace);
-    topology.paths = own.filter(|rule| rule.kind == "HTTPRoute").cloned().collect();
+    // OpenShift's Routes hang on no Gateway; everything else does, and a Gateway's policies guard all of it.
+    let of_gateways = own.filter(|rule| [HTTP_ROUTE, GRPC_ROUTE].contains(&rule.kind));
+    topology.paths = of_gateways.cloned().collect();
     topology
 }
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -8,14 +8,15 @@ use fairway_gateway_policy::dns::{self, Record};
 use fairway_gateway_policy::object::{Kind, Policy, PolicyKey};
 use fairway_gateway_policy::plan;
 use fairway_gateway_policy::status::Condition;
-use fairway_gateway_policy::tls::{self, Certificate, GatewayView, ListenerView};
-use fairway_gateway_routes::observed::{Name, Observed};
-use fairway_gateway_routes::status::{Says, Status};
+use fairway_gateway_policy::tls::{self, Certificate, GatewayView, ListenerView, Rights};
+use fairway_gateway_routes::observed::{Kind as Observable, Name, ObjectRef, Observed, Workspace};
+use fairway_gateway_routes::status::{ListenerSays, Says, Status};
 use fairway_gateway_routes::table::HostPattern;
 use serde_json::Value;
 
 use super::held::Seen;
 use crate::names::is_below;
+use crate::settings::Settings;
 
 /// What these policies ask for.
 #[derive(Default)]
@@ -28,7 +29,12 @@ pub(crate) struct Objects {
 }
 
 /// Decides about all of them.
-pub(crate) fn decide(seen: &Seen, observed: &Observed, statuses: &[Status], domain: &str) -> Objects {
+pub(crate) fn decide(seen: &Seen, observed: &Observed, statuses: &[Status], settings: &Settings) -> Objects {
+    let domain = settings.domain.as_str();
+    let rights = Rights {
+        domain,
+        reserved: &settings.reserved,
+    };
     let mut objects = Objects::default();
     let gateways = gateways(observed, statuses);
     let of_kind = |kind: Kind| -> Vec<Policy> {
@@ -37,12 +43,17 @@ pub(crate) fn decide(seen: &Seen, observed: &Observed, statuses: &[Status], doma
     };
     let all = of_kind(Kind::TlsPolicy);
     for policy in all.iter().filter(|it| !it.deleting) {
-        let decided = tls::decide(policy, &same_workspace(&all, policy), &gateways);
+        let decided = tls::decide(policy, &same_workspace(&all, policy), &gateways, rights);
         let missing: Vec<String> = (decided.certificates.iter())
             .filter(|it| !has_secret(observed, it))
             .map(|it| format!("Secret ({}/{})", it.namespace, it.secret))
             .collect();
-        let conditions = tls::conditions(policy, &decided.standing, &missing, &decided.notes);
+        let conditions = tls::conditions(
+            policy,
+            &decided.standing,
+            (&missing, &decided.denied),
+            &decided.notes,
+        );
         objects.conditions.insert(policy.key.clone(), conditions);
         objects.certificates.extend(decided.certificates);
     }
@@ -59,7 +70,7 @@ pub(crate) fn decide(seen: &Seen, observed: &Observed, statuses: &[Status], doma
                 decided.notes.push(note);
             }
         }
-        let conditions = tls::conditions(policy, &decided.standing, &[], &decided.notes);
+        let conditions = tls::conditions(policy, &decided.standing, (&[], &[]), &decided.notes);
         objects.conditions.insert(policy.key.clone(), conditions);
         objects.records.extend(decided.records);
     }
@@ -106,6 +117,8 @@ fn gateways(observed: &Observed, statuses: &[Status]) -> Vec<GatewayView> {
             let told = listeners.iter().find(|it| it.name == listener.name);
             let tls = listener.tls.as_ref().filter(|tls| !tls.passthrough);
             let secrets = tls.map(|tls| tls.certificates.as_slice()).unwrap_or_default();
+            let (permitted, not_permitted): (Vec<_>, Vec<_>) =
+                (secrets.iter()).partition(|to| is_permitted(held, &status.name.namespace, to));
             ListenerView {
                 name: listener.name.clone(),
                 hostname: match &listener.hostname {
@@ -113,10 +126,18 @@ fn gateways(observed: &Observed, statuses: &[Status]) -> Vec<GatewayView> {
                     Ok(HostPattern::Wildcard(suffix)) => Some(format!("*.{suffix}")),
                     Ok(HostPattern::Any) | Err(_) => None,
                 },
-                certificates: secrets
-                    .iter()
+                certificates: (permitted.iter())
                     .map(|it| (it.name.namespace.clone(), it.name.name.clone()))
                     .collect(),
+                not_permitted: (not_permitted.iter())
+                    .map(|it| {
+                        format!(
+                            "{} {} is not a Secret, or in another namespace, where no ReferenceGrant allows it",
+                            it.kind, it.name
+                        )
+                    })
+                    .collect(),
+                not_served: not_served(told),
                 attached_routes: told.map_or(0, |it| u32::try_from(it.attached).unwrap_or(u32::MAX)),
             }
         });
@@ -129,6 +150,32 @@ fn gateways(observed: &Observed, statuses: &[Status]) -> Vec<GatewayView> {
         });
     }
     found
+}
+
+/// Whether a Gateway may have a Secret, as its listener is judged: within its namespace always, else by a grant there. Whoever
+/// may not read a Secret must not have it written either.
+fn is_permitted(held: Option<&Workspace>, namespace: &str, to: &ObjectRef) -> bool {
+    let is_granted = || {
+        let grants = held.into_iter().flat_map(|held| &held.grants);
+        let of_there = grants.filter(|(name, _)| name.namespace == to.name.namespace);
+        of_there
+            .filter_map(|(_, grant)| grant.known())
+            .any(|grant| grant.allows(Observable::Gateway, namespace, to))
+    };
+    to.is(Observable::Secret) && (to.name.namespace == namespace || is_granted())
+}
+
+/// Why a listener is not served. That it lacks a certificate is no reason: that is what a TLSPolicy is there for.
+fn not_served(told: Option<&ListenerSays>) -> Option<String> {
+    let Some(told) = told else {
+        return Some("it is not served".to_owned());
+    };
+    let accepted = told.conditions.iter().find(|it| it.kind == "Accepted");
+    let refused = accepted.filter(|it| !it.status)?;
+    Some(format!(
+        "it is not served ({}): {}",
+        refused.reason, refused.message
+    ))
 }
 
 /// RateLimitPolicies that stood for PlanPolicies which are gone, and those that are to be made or changed.
@@ -165,3 +212,6 @@ fn is_of_plan(object: &Value) -> bool {
         .flatten()
         .any(|it| it["kind"] == Kind::PlanPolicy.as_str())
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,8 +11,8 @@ fn names_are_published() {
     let listener = |name: &str, hostname: &str, attached_routes| ListenerView {
         name: name.into(),
         hostname: Some(hostname.into()),
-        certificates: vec![],
         attached_routes,
+        ..ListenerView::default()
     };
     let gateway = GatewayView {
         workspace: "root".into(),
