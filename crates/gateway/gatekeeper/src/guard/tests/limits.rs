@@ -1,0 +1,96 @@
+//! How often: counters, and what answers tell of them.
+
+use super::*;
+
+#[tokio::test]
+async fn limits_are_counted_and_told() {
+    let world = Arc::new(World::default());
+    let limits = json!({"limits": {
+        "by-user": {"rates": [{"limit": 2, "window": "10s"}], "counters": [{"expression": "auth.identity.metadata.name"}]},
+        "reads": {"rates": [{"limit": 100, "window": "1m"}], "when": [{"predicate": "request.method == 'GET'"}]}}});
+    let guard = guard(&world, Some(&keys()), Some(&limits));
+    let (alice, bob) = (
+        sent("GET / | authorization: APIKEY IAMALICE"),
+        sent("GET / | authorization: APIKEY IAMBOB"),
+    );
+    for left in [1, 0] {
+        let (verdict, waited) = alice.judge(&guard).await;
+        let Verdict::Allow(passage) = verdict else {
+            panic!("{left} left");
+        };
+        assert!(!waited);
+        let headers = &passage.response_headers;
+        assert_eq!(
+            header(headers, "x-ratelimit-remaining"),
+            Some(left.to_string().as_str())
+        );
+        let limit = "2, 2;w=10;name=\"by-user\", 100;w=60;name=\"reads\"";
+        assert_eq!(header(headers, "x-ratelimit-limit"), Some(limit));
+        assert_eq!(header(headers, "x-ratelimit-reset"), Some("10"));
+    }
+    let Verdict::Deny(refusal) = alice.judge(&guard).await.0 else {
+        panic!("that was one too many");
+    };
+    assert_eq!(
+        (refusal.status.as_u16(), refusal.body.as_ref()),
+        (429, &b"Too Many Requests\n"[..])
+    );
+    assert_eq!(header(&refusal.headers, "x-ratelimit-remaining"), Some("0"));
+    assert_eq!(refusal.by, "RateLimitPolicy/team/slow");
+    assert_eq!(
+        status(&bob.judge(&guard).await.0),
+        200,
+        "bob has a counter of his own"
+    );
+    let mut later = sent("GET / | authorization: APIKEY IAMALICE");
+    later.now += 10_000_000_000;
+    assert_eq!(status(&later.judge(&guard).await.0), 200, "a new window");
+    assert_eq!(
+        status(&sent("GET /").judge(&guard).await.0),
+        401,
+        "who is refused before is not counted"
+    );
+}
+
+#[tokio::test]
+async fn counters_are_told_apart() {
+    let world = Arc::new(World::default());
+    let limits = json!({"limits": {"l": {"rates": [{"limit": 1, "window": "1h"}], "counters": [
+        {"expression": "request.headers['x-a']"}, {"expression": "request.headers['x-b']"}]}}});
+    let guard = guard(&world, None, Some(&limits));
+    for (request, expected, why) in [
+        ("GET / | x-a: 1 | x-b: 2", 200, "the first"),
+        ("GET / | x-a: 1 | x-b: 2", 429, "the same again"),
+        ("GET / | x-a: 12 | x-b: ", 200, "not the same put together"),
+        ("GET / | x-a: 1|1:2 | x-b: ", 200, "nor with our own signs in it"),
+        (
+            "GET / | x-a: 1",
+            200,
+            "who lacks a value passes, as a failure allows",
+        ),
+        ("GET / | x-a: 1", 200, "every time"),
+    ] {
+        assert_eq!(status(&sent(request).judge(&guard).await.0), expected, "{why}");
+    }
+    let long = |last: &str| sent(&format!("GET / | x-a: {}{last} | x-b: ", "x".repeat(300)));
+    assert_eq!(status(&long("").judge(&guard).await.0), 200);
+    assert_eq!(status(&long("").judge(&guard).await.0), 429);
+    let strict = gatekeeper(
+        &world,
+        Settings {
+            rate_limit_failure: FailureMode::Deny,
+            rate_limit_headers: RateLimitHeaders::None,
+            ..Settings::default()
+        },
+    );
+    let (strict, _) = strict.guard(plans(None, Some(&limits)));
+    assert_eq!(
+        status(&sent("GET / | x-a: 1").judge(&strict).await.0),
+        500,
+        "what cannot be counted is refused"
+    );
+    let Verdict::Allow(passage) = sent("GET / | x-a: 1 | x-b: 2").judge(&strict).await.0 else {
+        panic!("there is room");
+    };
+    assert_eq!(passage.response_headers, []);
+}
