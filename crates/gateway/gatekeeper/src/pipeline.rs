@@ -119,7 +119,7 @@ impl Auth {
                 else {
                     return None;
                 };
-                match Module::compile(module, *all_values, *is_v1) {
+                match Module::compile(module, *all_values, *is_v1, shared.settings.rego_time) {
                     Ok(module) => Some(module),
                     Err(why) => {
                         problems.push(Problem {

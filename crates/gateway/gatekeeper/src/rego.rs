@@ -10,10 +10,8 @@ use serde_json::{Value, json};
 
 use crate::lock;
 
-/// How long a module may take to judge one request. It runs on a worker of the proxy, whose other requests wait meanwhile.
-const TIME: Duration = Duration::from_millis(5);
-/// How long its trial may take when it is compiled: no request waits for that, and a busy moment must not cost a policy.
-const TRIAL_TIME: Duration = Duration::from_millis(25);
+/// How many times longer its trial may take when it is compiled: no request waits for that, and a busy moment must not cost a policy.
+const TRIAL: u32 = 5;
 /// The longest result that is handed on.
 const MAX_RESULT: usize = 64 * 1024;
 /// The rules of a module stand below this.
@@ -27,14 +25,20 @@ pub(crate) struct Module {
 }
 
 impl Module {
-    pub(crate) fn compile(module: &str, all_values: bool, is_v1: bool) -> Result<Module, String> {
+    /// `limit` is how long it may take to judge one request.
+    pub(crate) fn compile(
+        module: &str,
+        all_values: bool,
+        is_v1: bool,
+        limit: Duration,
+    ) -> Result<Module, String> {
         if has_default_allow(module) {
             let why = "the Rego module has a default for allow, which is false and cannot be changed";
             return Err(why.to_owned());
         }
         let mut engine = Engine::new();
         engine.set_rego_v0(!is_v1);
-        engine.set_execution_timer_config(timer(TRIAL_TIME));
+        engine.set_execution_timer_config(timer(limit * TRIAL));
         let default = match is_v1 {
             true => "default allow := false",
             false => "default allow = false",
@@ -52,7 +56,7 @@ impl Module {
         Ok(Module {
             engine: Mutex::new(engine),
             all_values,
-            limit: TIME,
+            limit,
         })
     }
 

@@ -1,5 +1,7 @@
 //! What the platform decides for all guards.
 
+use std::time::Duration;
+
 /// What happens to a request that a rate limit cannot be counted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FailureMode {
@@ -29,6 +31,8 @@ pub struct Settings {
     pub max_tokens: usize,
     /// Answers of others that are kept; of 64 KiB at most each, and 16 MiB together.
     pub max_answers: usize,
+    /// How long a Rego module may take to judge one request. It runs on a worker of the proxy, whose other requests wait meanwhile.
+    pub rego_time: Duration,
 }
 
 impl Default for Settings {
@@ -39,6 +43,7 @@ impl Default for Settings {
             max_counters: 100_000,
             max_tokens: 4_096,
             max_answers: 4_096,
+            rego_time: Duration::from_millis(5),
         }
     }
 }

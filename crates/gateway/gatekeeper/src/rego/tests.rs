@@ -6,6 +6,8 @@ use super::*;
 
 /// Where it matters what a module decides, and not how busy the machine is.
 const PATIENT: Duration = Duration::from_secs(10);
+/// Where it matters that a module is stopped.
+const SHORT: Duration = Duration::from_millis(5);
 
 #[test]
 fn modules_decide() {
@@ -31,12 +33,10 @@ fn modules_decide() {
         ),
         ("allow = \"yes\" { true }", v0, false),
     ] {
-        let mut compiled = Module::compile(module, false, version).unwrap_or_else(|why| panic!("{why}"));
-        compiled.limit = PATIENT;
+        let compiled = Module::compile(module, false, version, PATIENT).unwrap_or_else(|why| panic!("{why}"));
         assert_eq!(compiled.allow(&alice).is_ok(), allowed, "{module}");
     }
-    let mut all = Module::compile("allow { true }\nteam = \"toys\" { true }", true, v0).unwrap();
-    all.limit = PATIENT;
+    let all = Module::compile("allow { true }\nteam = \"toys\" { true }", true, v0, PATIENT).unwrap();
     assert_eq!(all.allow(&alice).unwrap()["team"], "toys");
 }
 
@@ -47,7 +47,10 @@ fn what_is_no_rego_is_refused_when_it_is_compiled() {
         "allow { undefined_function(1) }",
         "default allow = true",
     ] {
-        assert!(Module::compile(module, false, false).is_err(), "{module}");
+        assert!(
+            Module::compile(module, false, false, PATIENT).is_err(),
+            "{module}"
+        );
     }
 }
 
@@ -57,7 +60,8 @@ fn hostile_modules_end_soon() {
     let grown = "allow { a := [x | x := numbers.range(1, 3000)[_]]; b := [concat(\"\", [sprintf(\"%v\", [a]) | a[_]]) | a[_]]; count(b) < 0 }";
     for module in [nested, grown] {
         let start = Instant::now();
-        let allowed = Module::compile(module, false, false).and_then(|module| module.allow(&json!({})));
+        let allowed =
+            Module::compile(module, false, false, SHORT).and_then(|module| module.allow(&json!({})));
         assert!(allowed.is_err());
         assert!(
             start.elapsed().as_millis() < 3_000,
@@ -79,7 +83,7 @@ fn a_request_is_not_judged_for_long() {
             "another value takes long",
         ),
     ] {
-        let module = Module::compile(&module, all_values, false).unwrap_or_else(|why| panic!("{why}"));
+        let module = Module::compile(&module, all_values, false, SHORT).unwrap_or_else(|why| panic!("{why}"));
         // The quickest of several: others may keep the processor, but not each time.
         let quickest = (0..20).map(|_| {
             let start = Instant::now();
