@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_controller::Shutdown;
+use fairway_controller::{Reach, Shutdown, WorkspaceId};
 use fairway_gateway_routes as routes;
 use fairway_gateway_routes::settings::{Addresses, Router};
 use fairway_gateway_routes::table::{Certificate, RuleKey, Table};
@@ -212,6 +212,12 @@ impl Conductor {
             controllers: classes::CONTROLLERS.iter().map(|&name| name.to_owned()).collect(),
             classes: classes::known(),
             addresses,
+            operator: match &self.world.reach {
+                Reach::Every => WorkspaceId::root(),
+                Reach::One(only) => only.clone(),
+            }
+            .as_str()
+            .to_owned(),
             bindings: self.bindings.clone(),
             router: Router {
                 name: "default".to_owned(),
@@ -222,7 +228,6 @@ impl Conductor {
                 certificate,
                 wildcards: false,
             },
-            ..routes::Settings::default()
         }
     }
 }

@@ -132,9 +132,10 @@ fn gateway(plan: &mut Plan<'_>, doors: &mut Doors, wanted: &mut BTreeSet<SocketA
             .iter()
             .map(|ip| SocketAddr::new(*ip, listener.spec.port))
             .collect();
-        let denied = asked
-            .iter()
-            .find_map(|asked| doors.denied(settings.bound(*asked), class, &host, &by));
+        let denied = asked.iter().find_map(|asked| {
+            reserved(*asked, class, &by, settings)
+                .or_else(|| doors.denied(settings.bound(*asked), class, &host, &by))
+        });
         if denied.is_some() {
             listener.conflict = denied;
             continue;
@@ -156,6 +157,29 @@ fn gateway(plan: &mut Plan<'_>, doors: &mut Doors, wanted: &mut BTreeSet<SocketA
             }
         }
     }
+}
+
+/// Why nobody but the operator may have it, whoever was first: the router's ports stay what OpenShift's Routes of all
+/// workspaces need them for.
+fn reserved(asked: SocketAddr, wanted: Class, by: &Owner, settings: &Settings) -> Option<Fault> {
+    let router = &settings.router;
+    if by.workspace == settings.operator || asked.ip() != router.address {
+        return None;
+    }
+    let ports = [
+        (router.http, Class::Http, "HTTP"),
+        (router.https, Class::Tls, "HTTPS and TLS"),
+    ];
+    let (port, _, protocols) = ports.into_iter().find(|(port, class, _)| {
+        // Also the port that stands in for one that needs a privilege.
+        let of_router = SocketAddr::new(router.address, *port);
+        *class != wanted && settings.bound(asked) == settings.bound(of_router)
+    })?;
+    let message = format!(
+        "port {port} of {} is for {protocols}; take another port",
+        asked.ip()
+    );
+    Some(Fault::new("ProtocolConflict", message))
 }
 
 fn route(

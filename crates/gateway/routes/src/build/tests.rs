@@ -108,13 +108,7 @@ fn configure(settings: &mut Settings, document: &Value) {
         };
         settings.bindings.insert(asked.parse().unwrap(), binding);
     }
-    if let Some(list) = document["allowed"].as_array() {
-        settings.allowed = Some(
-            list.iter()
-                .map(|ip| ip.as_str().unwrap().parse().unwrap())
-                .collect(),
-        );
-    }
+    settings.operator = document["operator"].as_str().unwrap_or("one").to_owned();
     settings.router.wildcards = document["wildcards"].as_bool().unwrap_or_default();
     if document["routerCertificate"] != false {
         let (chain, key) = credential();
