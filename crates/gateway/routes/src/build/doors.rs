@@ -1,7 +1,11 @@
 //! Who gets which address, port and host name: the oldest, among all Gateways and OpenShift's Routes of all workspaces.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod held;
+
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
+
+use held::{Doors, Owner};
 
 use super::Fault;
 use super::gateways::{Class, Plan, class};
@@ -9,64 +13,6 @@ use super::openshift::RoutePlan;
 use crate::hostname;
 use crate::settings::Settings;
 use crate::table::HostPattern;
-
-/// Who holds a name at a door.
-#[derive(Clone)]
-struct Owner {
-    workspace: String,
-    /// Routes of one namespace share a host.
-    shares: Option<String>,
-    who: String,
-}
-
-impl Owner {
-    /// What is in another workspace has no name outside it.
-    fn told_to(&self, workspace: &str) -> String {
-        if self.workspace == workspace {
-            self.who.clone()
-        } else {
-            "an object of another workspace".to_owned()
-        }
-    }
-}
-
-#[derive(Default)]
-struct Doors(BTreeMap<SocketAddr, (Option<Class>, HashMap<HostPattern, Owner>)>);
-
-impl Doors {
-    /// Why it cannot be had, without taking it.
-    fn denied(&self, door: SocketAddr, wanted: Class, host: &HostPattern, by: &Owner) -> Option<Fault> {
-        let (held, names) = self.0.get(&door)?;
-        if held.is_some_and(|held| held != wanted || held == Class::Tcp) {
-            let holder = names
-                .values()
-                .next()
-                .map(|owner| owner.told_to(&by.workspace))
-                .unwrap_or_default();
-            let message = format!("{holder}, which is older, has {door} for another protocol");
-            return Some(Fault::new("ProtocolConflict", message));
-        }
-        let owner = names.get(host)?;
-        if owner.shares.is_some() && owner.shares == by.shares && owner.workspace == by.workspace {
-            return None;
-        }
-        let name = match hostname::show(host).as_str() {
-            "" => "requests for any host".to_owned(),
-            name => format!("host name {name}"),
-        };
-        let message = format!(
-            "{}, which is older, has {name} at {door}",
-            owner.told_to(&by.workspace)
-        );
-        Some(Fault::new("HostnameConflict", message))
-    }
-
-    fn take(&mut self, door: SocketAddr, wanted: Class, host: &HostPattern, by: &Owner) {
-        let (held, names) = self.0.entry(door).or_default();
-        *held = Some(wanted);
-        names.entry(host.clone()).or_insert_with(|| by.clone());
-    }
-}
 
 /// Gives every listener and Route its doors, or tells why not. Returns what was asked for.
 pub(super) fn settle(
@@ -89,7 +35,7 @@ pub(super) fn settle(
     let mut order: Vec<_> = gateways.chain(claims).collect();
     order.sort_by(|one, two| one.0.cmp(&two.0));
     let order: Vec<Who> = order.into_iter().map(|(_, who)| who).collect();
-    let mut doors = Doors::default();
+    let mut doors = Doors::new(settings);
     let mut wanted = BTreeSet::new();
     for who in order {
         match who {
@@ -108,7 +54,12 @@ pub(super) fn settle(
     wanted
 }
 
-fn gateway(plan: &mut Plan<'_>, doors: &mut Doors, wanted: &mut BTreeSet<SocketAddr>, settings: &Settings) {
+fn gateway(
+    plan: &mut Plan<'_>,
+    doors: &mut Doors<'_>,
+    wanted: &mut BTreeSet<SocketAddr>,
+    settings: &Settings,
+) {
     if plan.refused.is_some() {
         return;
     }
@@ -133,7 +84,7 @@ fn gateway(plan: &mut Plan<'_>, doors: &mut Doors, wanted: &mut BTreeSet<SocketA
             .map(|ip| SocketAddr::new(*ip, listener.spec.port))
             .collect();
         let denied = asked.iter().find_map(|asked| {
-            reserved(*asked, class, &by, settings)
+            reserved(*asked, class, &host, &by, settings)
                 .or_else(|| doors.denied(settings.bound(*asked), class, &host, &by))
         });
         if denied.is_some() {
@@ -159,9 +110,15 @@ fn gateway(plan: &mut Plan<'_>, doors: &mut Doors, wanted: &mut BTreeSet<SocketA
     }
 }
 
-/// Why nobody but the operator may have it, whoever was first: the router's ports stay what OpenShift's Routes of all
-/// workspaces need them for.
-fn reserved(asked: SocketAddr, wanted: Class, by: &Owner, settings: &Settings) -> Option<Fault> {
+/// Why nobody but the operator may have it, whoever was first: what OpenShift's Routes of all workspaces need of the address that
+/// they share.
+fn reserved(
+    asked: SocketAddr,
+    wanted: Class,
+    host: &HostPattern,
+    by: &Owner,
+    settings: &Settings,
+) -> Option<Fault> {
     let router = &settings.router;
     if by.workspace == settings.operator || asked.ip() != router.address {
         return None;
@@ -170,21 +127,33 @@ fn reserved(asked: SocketAddr, wanted: Class, by: &Owner, settings: &Settings) -
         (router.http, Class::Http, "HTTP"),
         (router.https, Class::Tls, "HTTPS and TLS"),
     ];
-    let (port, _, protocols) = ports.into_iter().find(|(port, class, _)| {
+    let other = ports.into_iter().find(|(port, class, _)| {
         // Also the port that stands in for one that needs a privilege.
         let of_router = SocketAddr::new(router.address, *port);
         *class != wanted && settings.bound(asked) == settings.bound(of_router)
-    })?;
-    let message = format!(
-        "port {port} of {} is for {protocols}; take another port",
-        asked.ip()
-    );
-    Some(Fault::new("ProtocolConflict", message))
+    });
+    if let Some((port, _, protocols)) = other {
+        let message = format!(
+            "port {port} of {} is for {protocols}; take another port",
+            asked.ip()
+        );
+        return Some(Fault::new("ProtocolConflict", message));
+    }
+    let HostPattern::Wildcard(suffix) = host else {
+        return None;
+    };
+    // Nobody else could have a name below it.
+    let whole =
+        !suffix.contains('.') || hostname::covers(host, &HostPattern::Wildcard(router.domain.clone()));
+    whole.then(|| {
+        let message = format!("names below {suffix} are for all workspaces; name each host that is meant");
+        Fault::new("HostnameConflict", message)
+    })
 }
 
 fn route(
     plan: &mut RoutePlan<'_>,
-    doors: &mut Doors,
+    doors: &mut Doors<'_>,
     wanted: &mut BTreeSet<SocketAddr>,
     settings: &Settings,
 ) {
@@ -206,7 +175,8 @@ fn route(
         }
         let asked = SocketAddr::new(router.address, port);
         let door = settings.bound(asked);
-        let denied = doors.denied(door, class, &plan.host, &by);
+        let denied = reserved(asked, class, &plan.host, &by, settings)
+            .or_else(|| doors.denied(door, class, &plan.host, &by));
         let denied = denied.map(|fault| Fault::new("HostAlreadyClaimed", fault.message));
         let failed = settings.failure(asked);
         let failed = failed.map(|why| {
