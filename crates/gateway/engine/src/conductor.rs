@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use fairway_controller::{Reach, Shutdown, WorkspaceId};
 use fairway_gateway_routes as routes;
+use fairway_gateway_routes::build::Holders;
 use fairway_gateway_routes::settings::{Addresses, Router};
 use fairway_gateway_routes::table::{Certificate, RuleKey, Table};
 use tokio::sync::watch;
@@ -47,6 +48,8 @@ pub(crate) struct Conductor {
     enforcer: Enforcer,
     told: Outlets,
     bindings: Bindings,
+    /// Whose the names at the doors are. Not kept over a restart: then age decides.
+    holders: Arc<Holders>,
     /// What the data plane serves.
     served: Arc<Table>,
 }
@@ -80,6 +83,7 @@ impl Conductor {
             enforcer,
             told,
             bindings: Bindings::new(),
+            holders: Arc::default(),
             served: Arc::default(),
         }
     }
@@ -139,6 +143,7 @@ impl Conductor {
         for _ in 0..ROUNDS {
             let settings = self.route_settings(addresses.clone(), certificate.clone());
             built = routes::build(&self.world.seen().observed, &settings);
+            self.holders = Arc::new(std::mem::take(&mut built.holders));
             let table = Arc::new(std::mem::take(&mut built.table));
             ways = decide::ways(&table);
             decision = self.decide(&ways);
@@ -219,6 +224,7 @@ impl Conductor {
             .as_str()
             .to_owned(),
             bindings: self.bindings.clone(),
+            holders: Arc::clone(&self.holders),
             router: Router {
                 name: "default".to_owned(),
                 address: self.settings.address,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use crate::build::Holders;
 use crate::observed::Name;
 use crate::table::Certificate;
 
@@ -24,6 +25,8 @@ pub struct Settings {
     pub operator: String,
     /// By the address and port that were asked for: what became of it. What is not here has not been tried.
     pub bindings: BTreeMap<SocketAddr, Binding>,
+    /// What the last build ended with.
+    pub holders: Arc<Holders>,
     pub router: Router,
 }
 
@@ -75,6 +78,7 @@ impl Default for Settings {
             addresses: Addresses::Shared(address),
             operator: "root".to_owned(),
             bindings: BTreeMap::new(),
+            holders: Arc::default(),
             router: Router {
                 name: "default".to_owned(),
                 address,

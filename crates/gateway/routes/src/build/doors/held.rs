@@ -1,8 +1,9 @@
-//! What is taken at each door, and by whom.
+//! What is taken at each door, and by whom; and what is kept for those who had it before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
+use super::holders::{Holders, Names};
 use crate::build::Fault;
 use crate::build::gateways::Class;
 use crate::hostname;
@@ -22,7 +23,7 @@ impl Owner {
     /// What is in another workspace has no name outside it.
     fn told_to(&self, workspace: &str) -> String {
         if self.workspace == workspace {
-            format!("{}, which is older,", self.who)
+            format!("{}, which was first,", self.who)
         } else {
             "an object of another workspace, which was first,".to_owned()
         }
@@ -33,7 +34,16 @@ impl Owner {
 struct Door {
     class: Option<Class>,
     /// By [`key`], so that all names below one stand together.
-    names: BTreeMap<String, (HostPattern, Owner)>,
+    names: BTreeMap<String, Held>,
+    /// What the door is for as long as these workspaces have not had their turn.
+    kept: Option<(Class, BTreeSet<String>)>,
+}
+
+struct Held {
+    host: HostPattern,
+    owner: Owner,
+    /// Nobody has it yet; the owner's workspace is to have it.
+    kept: bool,
 }
 
 /// `*.example.com` becomes `moc.elpmaxe.*`.
@@ -63,13 +73,9 @@ impl<'a> Doors<'a> {
         by: &Owner,
     ) -> Option<Fault> {
         let held = self.doors.get(&door)?;
-        if held
-            .class
-            .is_some_and(|class| class != wanted || class == Class::Tcp)
-        {
-            let mut holders = held.names.values();
-            let holder = holders.next().map(|(_, owner)| owner.told_to(&by.workspace));
-            let message = format!("{} has {door} for another protocol", holder.unwrap_or_default());
+        if let Some(holder) = held.other_class(wanted, by) {
+            let holder = holder.told_to(&by.workspace);
+            let message = format!("{holder} has {door} for another protocol");
             return Some(Fault::new("ProtocolConflict", message));
         }
         let (name, owner) = held.same(host, by).or_else(|| self.overlapping(held, host, by))?;
@@ -112,22 +118,77 @@ impl<'a> Doors<'a> {
     pub(super) fn take(&mut self, door: SocketAddr, wanted: Class, host: &HostPattern, by: &Owner) {
         let held = self.doors.entry(door).or_default();
         held.class = Some(wanted);
-        let entry = held.names.entry(key(host));
-        entry.or_insert_with(|| (host.clone(), by.clone()));
+        let key = key(host);
+        if held.names.get(&key).is_none_or(|one| one.kept) {
+            held.names.insert(key, Held::new(host, by, false));
+        }
+    }
+
+    /// Nobody of another workspace gets it before [`Doors::release`].
+    pub(super) fn keep(&mut self, door: SocketAddr, wanted: Class, host: &HostPattern, by: &Owner) {
+        let held = self.doors.entry(door).or_default();
+        let (_, workspaces) = held.kept.get_or_insert_with(|| (wanted, BTreeSet::new()));
+        workspaces.insert(by.workspace.clone());
+        held.names
+            .entry(key(host))
+            .or_insert_with(|| Held::new(host, by, true));
+    }
+
+    /// What was kept and not taken is free.
+    pub(super) fn release(&mut self) {
+        for held in self.doors.values_mut() {
+            held.kept = None;
+            held.names.retain(|_, one| !one.kept);
+        }
+    }
+
+    pub(super) fn holders(self) -> Holders {
+        let doors = self.doors.into_iter().filter_map(|(door, held)| {
+            let names = held.names.into_values();
+            let workspaces = names.map(|one| (one.host, one.owner.workspace)).collect();
+            let class = held.class?;
+            Some((door, Names { class, workspaces }))
+        });
+        Holders(doors.collect())
+    }
+}
+
+impl Held {
+    fn new(host: &HostPattern, owner: &Owner, kept: bool) -> Self {
+        Self {
+            host: host.clone(),
+            owner: owner.clone(),
+            kept,
+        }
     }
 }
 
 impl Door {
-    fn get(&self, host: &HostPattern) -> Option<(&HostPattern, &Owner)> {
-        self.names.get(&key(host)).map(|(name, owner)| (name, owner))
+    /// Somebody who has the door, or is to have it, in a way that leaves no room for this.
+    fn other_class(&self, wanted: Class, by: &Owner) -> Option<&Owner> {
+        let apart = |class: Class| class != wanted || class == Class::Tcp;
+        if self.class.is_some_and(apart) {
+            return self.names.values().find(|one| !one.kept).map(|one| &one.owner);
+        }
+        let (class, workspaces) = self.kept.as_ref()?;
+        if !apart(*class) || workspaces.iter().all(|workspace| *workspace == by.workspace) {
+            return None;
+        }
+        let mut kept = self.names.values().filter(|one| one.kept);
+        kept.find(|one| one.owner.workspace != by.workspace)
+            .map(|one| &one.owner)
     }
 
-    /// Who has just this name, unless it is shared.
+    fn get(&self, host: &HostPattern) -> Option<(&HostPattern, &Owner)> {
+        self.names.get(&key(host)).map(|one| (&one.host, &one.owner))
+    }
+
+    /// Who has just this name, unless it is shared or kept for the one who asks.
     fn same(&self, host: &HostPattern, by: &Owner) -> Option<(&HostPattern, &Owner)> {
-        self.get(host).filter(|(_, owner)| {
-            let shared = owner.shares.is_some() && owner.shares == by.shares;
-            !(shared && owner.workspace == by.workspace)
-        })
+        let one = self.names.get(&key(host))?;
+        let shared = one.owner.shares.is_some() && one.owner.shares == by.shares;
+        let own = (shared || one.kept) && one.owner.workspace == by.workspace;
+        (!own).then_some((&one.host, &one.owner))
     }
 
     /// Wildcards that cover the name.
@@ -152,7 +213,7 @@ impl Door {
         let found = prefix.map(|prefix| {
             let from = self.names.range(prefix.clone()..);
             from.take_while(move |(key, _)| key.starts_with(&prefix))
-                .map(|(_, (name, owner))| (name, owner))
+                .map(|(_, one)| (&one.host, &one.owner))
         });
         found.into_iter().flatten()
     }
