@@ -19,7 +19,7 @@ use crate::bindings::{self, Bindings};
 use crate::certificates::{self, Issuer, OfRouter};
 use crate::classes;
 use crate::keeper::Wanted;
-use crate::names::{self, Names};
+use crate::names::{self, Names, Owners};
 use crate::plane::DataPlane;
 use crate::policies::decide::{self, Decision, Way};
 use crate::policies::{Enforcer, Held, objects, told};
@@ -50,6 +50,8 @@ pub(crate) struct Conductor {
     bindings: Bindings,
     /// Whose the names at the doors are. Not kept over a restart: then age decides.
     holders: Arc<Holders>,
+    /// Whose the published names are, as long.
+    owners: Owners,
     /// What the data plane serves.
     served: Arc<Table>,
 }
@@ -84,6 +86,7 @@ impl Conductor {
             told,
             bindings: Bindings::new(),
             holders: Arc::default(),
+            owners: Owners::new(),
             served: Arc::default(),
         }
     }
@@ -184,7 +187,14 @@ impl Conductor {
             *before = Arc::new(certificates);
             changed
         });
-        let published = names::published(&self.served, &objects.records, &self.settings);
+        let (published, owners) = names::published(
+            (&self.served, &self.world.seen().observed),
+            &objects.records,
+            &self.settings,
+            &self.operator(),
+            &self.owners,
+        );
+        self.owners = owners;
         self.told.names.send_if_modified(|before| {
             let changed = **before != published;
             *before = Arc::new(published);
@@ -208,6 +218,15 @@ impl Conductor {
         }
     }
 
+    /// The workspace of whoever runs the platform.
+    fn operator(&self) -> String {
+        let workspace = match &self.world.reach {
+            Reach::Every => WorkspaceId::root_ref(),
+            Reach::One(only) => only,
+        };
+        workspace.as_str().to_owned()
+    }
+
     fn route_settings(
         &self,
         addresses: Addresses,
@@ -217,12 +236,7 @@ impl Conductor {
             controllers: classes::CONTROLLERS.iter().map(|&name| name.to_owned()).collect(),
             classes: classes::known(),
             addresses,
-            operator: match &self.world.reach {
-                Reach::Every => WorkspaceId::root(),
-                Reach::One(only) => only.clone(),
-            }
-            .as_str()
-            .to_owned(),
+            operator: self.operator(),
             bindings: self.bindings.clone(),
             holders: Arc::clone(&self.holders),
             router: Router {
