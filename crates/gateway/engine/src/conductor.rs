@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_controller::Shutdown;
+use fairway_controller::{Reach, Shutdown, WorkspaceId};
 use fairway_gateway_routes as routes;
+use fairway_gateway_routes::build::Holders;
 use fairway_gateway_routes::settings::{Addresses, Router};
 use fairway_gateway_routes::table::{Certificate, RuleKey, Table};
 use tokio::sync::watch;
@@ -18,7 +19,7 @@ use crate::bindings::{self, Bindings};
 use crate::certificates::{self, Issuer, OfRouter};
 use crate::classes;
 use crate::keeper::Wanted;
-use crate::names::{self, Names};
+use crate::names::{self, Names, Owners};
 use crate::plane::DataPlane;
 use crate::policies::decide::{self, Decision, Way};
 use crate::policies::prober::{self, Round};
@@ -48,6 +49,10 @@ pub(crate) struct Conductor {
     enforcer: Enforcer,
     told: Outlets,
     bindings: Bindings,
+    /// Whose the names at the doors are. Not kept over a restart: then age decides.
+    holders: Arc<Holders>,
+    /// Whose the published names are, as long.
+    owners: Owners,
     /// What the data plane serves.
     served: Arc<Table>,
 }
@@ -81,6 +86,8 @@ impl Conductor {
             enforcer,
             told,
             bindings: Bindings::new(),
+            holders: Arc::default(),
+            owners: Owners::new(),
             served: Arc::default(),
         }
     }
@@ -141,6 +148,7 @@ impl Conductor {
         for _ in 0..ROUNDS {
             let settings = self.route_settings(addresses.clone(), certificate.clone());
             built = routes::build(&self.world.seen().observed, &settings);
+            self.holders = Arc::new(std::mem::take(&mut built.holders));
             let table = Arc::new(std::mem::take(&mut built.table));
             ways = decide::ways(&table);
             decision = self.decide(&ways);
@@ -181,7 +189,14 @@ impl Conductor {
             *before = Arc::new(certificates);
             changed
         });
-        let published = names::published(&self.served, &objects.records, &self.settings);
+        let (published, owners) = names::published(
+            (&self.served, &self.world.seen().observed),
+            &objects.records,
+            &self.settings,
+            &self.operator(),
+            &self.owners,
+        );
+        self.owners = owners;
         self.told.names.send_if_modified(|before| {
             let changed = **before != published;
             *before = Arc::new(published);
@@ -208,6 +223,15 @@ impl Conductor {
         }
     }
 
+    /// The workspace of whoever runs the platform.
+    fn operator(&self) -> String {
+        let workspace = match &self.world.reach {
+            Reach::Every => WorkspaceId::root_ref(),
+            Reach::One(only) => only,
+        };
+        workspace.as_str().to_owned()
+    }
+
     fn route_settings(
         &self,
         addresses: Addresses,
@@ -217,7 +241,9 @@ impl Conductor {
             controllers: classes::CONTROLLERS.iter().map(|&name| name.to_owned()).collect(),
             classes: classes::known(),
             addresses,
+            operator: self.operator(),
             bindings: self.bindings.clone(),
+            holders: Arc::clone(&self.holders),
             router: Router {
                 name: "default".to_owned(),
                 address: self.settings.address,
@@ -227,7 +253,6 @@ impl Conductor {
                 certificate,
                 wildcards: false,
             },
-            ..routes::Settings::default()
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! gateways   each Gateway by itself: class, addresses, listeners, certificates
-//! doors      who gets which address, port and host name, the oldest first; OpenShift's Routes take part
+//! doors      who gets which address, port and host name: who had it, then the oldest; OpenShift's Routes take part
 //! attach     which listeners a route hangs on, and under which host names
 //! http, stream, openshift   rules, in order of precedence; backends resolve references on the way
 //! policies   BackendTLSPolicies: which applies where, and what their ancestors say
@@ -31,6 +31,7 @@ use crate::settings::Settings;
 use crate::status::{Condition, ParentSays, Says, Status};
 use crate::table::Table;
 
+pub use doors::Holders;
 pub use features::FEATURES;
 
 /// What a build yields.
@@ -42,6 +43,8 @@ pub struct Built {
     /// Every address and port that somebody asks for, as they are asked for: what [`Settings::bindings`] is to tell about. The
     /// doors of the table are where they are listened on.
     pub wanted: BTreeSet<SocketAddr>,
+    /// For the next build's [`Settings::holders`].
+    pub holders: Holders,
 }
 
 /// A workspace by its id. All references are followed through one of these, so none leaves its workspace.
@@ -62,7 +65,7 @@ pub fn build(observed: &Observed, settings: &Settings) -> Built {
         plans.extend(gateways::plans(scope, &classes, settings));
     }
     let mut routes = openshift::plans(observed, settings);
-    built.wanted = doors::settle(&mut plans, &mut routes, settings);
+    (built.wanted, built.holders) = doors::settle(&mut plans, &mut routes, settings);
     let index = gateways::Index::of(&plans);
     for (id, held) in &observed.workspaces {
         let scope = Scope { id, held };

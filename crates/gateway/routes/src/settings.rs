@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use crate::build::Holders;
 use crate::observed::Name;
 use crate::table::Certificate;
 
@@ -19,10 +20,13 @@ pub struct Settings {
     pub classes: BTreeMap<String, String>,
     /// Where Gateways without `spec.addresses` and OpenShift's Routes listen.
     pub addresses: Addresses,
-    /// Addresses that `spec.addresses` may name; `None` lets everybody name any, and the outcome of binding tells.
-    pub allowed: Option<BTreeSet<IpAddr>>,
+    /// The workspace of whoever runs the platform. Its Gateways may name any address of the host in `spec.addresses`, and the
+    /// outcome of binding tells; those of other workspaces only the one that they have anyway.
+    pub operator: String,
     /// By the address and port that were asked for: what became of it. What is not here has not been tried.
     pub bindings: BTreeMap<SocketAddr, Binding>,
+    /// What the last build ended with.
+    pub holders: Arc<Holders>,
     pub router: Router,
 }
 
@@ -72,8 +76,9 @@ impl Default for Settings {
             controllers: [CONTROLLER.to_owned()].into(),
             classes: BTreeMap::new(),
             addresses: Addresses::Shared(address),
-            allowed: None,
+            operator: "root".to_owned(),
             bindings: BTreeMap::new(),
+            holders: Arc::default(),
             router: Router {
                 name: "default".to_owned(),
                 address,

@@ -217,7 +217,7 @@ fn addresses(
             None => {
                 fault = Some(Fault::new(
                     "AddressNotAssigned",
-                    "no address is free for this Gateway; give it one in spec.addresses",
+                    "no address is free for this Gateway; who runs the platform can enlarge the pool",
                 ));
             }
         }
@@ -227,18 +227,14 @@ fn addresses(
         .iter()
         .filter_map(|address| address.value.as_deref())
     {
-        let judged = match value.parse::<IpAddr>() {
+        // An address of IPv4 that is written as one of IPv6 is the same door.
+        let judged = match value.parse::<IpAddr>().map(|address| address.to_canonical()) {
             Err(_) => Err("is not an IP address".to_owned()),
             Ok(address) if address.is_unspecified() || address.is_multicast() => {
                 Err("stands for many addresses".to_owned())
             }
-            Ok(address)
-                if settings
-                    .allowed
-                    .as_ref()
-                    .is_some_and(|allowed| !allowed.contains(&address)) =>
-            {
-                Err("is not one that Gateways of this platform may have".to_owned())
+            Ok(address) if scope.id != settings.operator && own != Some(address) => {
+                Err("is not this Gateway's to name; leave spec.addresses out to get one".to_owned())
             }
             Ok(address) => Ok(address),
         };

@@ -3,6 +3,7 @@
 //! `UPDATE_EXPECT=1 cargo test -p fairway-gateway-routes` writes the second anew; read the difference before you keep it.
 
 mod hostile;
+mod incumbents;
 mod limits;
 mod precedence;
 mod show;
@@ -108,13 +109,7 @@ fn configure(settings: &mut Settings, document: &Value) {
         };
         settings.bindings.insert(asked.parse().unwrap(), binding);
     }
-    if let Some(list) = document["allowed"].as_array() {
-        settings.allowed = Some(
-            list.iter()
-                .map(|ip| ip.as_str().unwrap().parse().unwrap())
-                .collect(),
-        );
-    }
+    settings.operator = document["operator"].as_str().unwrap_or("one").to_owned();
     settings.router.wildcards = document["wildcards"].as_bool().unwrap_or_default();
     if document["routerCertificate"] != false {
         let (chain, key) = credential();
@@ -142,6 +137,13 @@ fn manifests_and_what_becomes_of_them() {
             built,
             build(&observed, &settings),
             "the same twice: {}",
+            case.display()
+        );
+        let holders = Arc::new(built.holders.clone());
+        assert_eq!(
+            built,
+            build(&observed, &Settings { holders, ..settings }),
+            "nobody loses anything while nothing changes: {}",
             case.display()
         );
         expect_test::expect_file![case.with_extension("txt")].assert_eq(&show::all(&built));
