@@ -21,10 +21,11 @@ use crate::keeper::Wanted;
 use crate::names::{self, Names};
 use crate::plane::DataPlane;
 use crate::policies::decide::{self, Decision, Way};
-use crate::policies::{Enforcer, Held, objects, told};
+use crate::policies::prober::{self, Round};
+use crate::policies::{Enforcer, Held, objects};
 use crate::services;
 use crate::settings::Settings;
-use crate::statuses::{PoliciesTold, Told};
+use crate::statuses::Told;
 use crate::world::World;
 
 /// A burst of changes is one table.
@@ -54,7 +55,7 @@ pub(crate) struct Conductor {
 /// Who carries on what the conductor has found.
 pub(crate) struct Outlets {
     pub(crate) statuses: watch::Sender<Told>,
-    pub(crate) policies: watch::Sender<PoliciesTold>,
+    pub(crate) rounds: watch::Sender<prober::Latest>,
     pub(crate) wanted: watch::Sender<Wanted>,
     pub(crate) certificates: watch::Sender<certificates::Wanted>,
     pub(crate) names: watch::Sender<Arc<Names>>,
@@ -127,6 +128,7 @@ impl Conductor {
                 Addresses::Each(pool.assign(gateways).await)
             }
         };
+        let generations = prober::generations(&self.held.seen());
         self.enforcer.take_secrets(&self.held);
         let has_routes = (self.world.seen().observed.workspaces.values()).any(|held| !held.routes.is_empty());
         let certificate = match has_routes {
@@ -185,12 +187,15 @@ impl Conductor {
             *before = Arc::new(published);
             changed
         });
-        // Last: routes must not wait for probes.
-        let mut conditions = told::conditions_of(&*self.plane, &decision, &self.enforcer, &ways).await;
-        let of_plans = told::of_plans(&self.held.seen(), &conditions);
-        conditions.extend(of_plans);
-        conditions.append(&mut objects.conditions);
-        let _ = self.told.policies.send(Arc::new(conditions));
+        // Routes must not wait for probes, which may lead to servers of tenants.
+        let round = Round {
+            decision,
+            ways,
+            guards: self.enforcer.kept(),
+            conditions: objects.conditions,
+            generations,
+        };
+        let _ = self.told.rounds.send(Some(Arc::new(round)));
         !(self.bindings.values()).any(|it| matches!(it, routes::settings::Binding::Failed(_)))
     }
 

@@ -95,9 +95,17 @@ pub fn start(
     let pool = options.settings.pool.map(|range| Pool::new(&clients, range));
     let enforcer = Enforcer::new(of_policies.clone(), options.outbound);
     let service = Service::new(Arc::clone(&options.plane), Arc::clone(&enforcer.gatekeeper));
+    let (rounds, latest) = watch::channel(policies::prober::Latest::default());
+    manager.spawn(policies::prober::probe(
+        Arc::clone(&options.plane),
+        Arc::clone(&held),
+        latest,
+        of_each,
+        ending.clone(),
+    ));
     let outlets = Outlets {
         statuses,
-        policies: of_each,
+        rounds,
         wanted,
         certificates,
         names: options.names,

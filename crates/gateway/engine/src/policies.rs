@@ -13,6 +13,7 @@ mod enforcer;
 pub(crate) mod held;
 pub(crate) mod objects;
 mod probe;
+pub(crate) mod prober;
 pub(crate) mod told;
 
 use std::collections::BTreeSet;

@@ -78,9 +78,11 @@ impl Enforcer {
         .collect()
     }
 
-    /// The plan and guard of a rule.
-    pub(crate) fn of(&self, rule: &RuleKey) -> Option<(&RulePlan, &Arc<RuleGuard>)> {
-        self.guards.get(rule).map(|kept| (&kept.plan, &kept.guard))
+    /// The plans and guards of rules, for probes.
+    pub(crate) fn kept(&self) -> BTreeMap<RuleKey, (RulePlan, Arc<RuleGuard>)> {
+        let all = self.guards.iter();
+        all.map(|(rule, kept)| (rule.clone(), (kept.plan.clone(), Arc::clone(&kept.guard))))
+            .collect()
     }
 }
 

@@ -1,34 +1,63 @@
 //! What policies are told.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use fairway_gateway_gatekeeper::RuleGuard;
 use fairway_gateway_policy::effective::Standing;
 use fairway_gateway_policy::object::{Kind, PolicyKey};
 use fairway_gateway_policy::plan;
 use fairway_gateway_policy::status::{Condition, DataPlane as Known, component, conditions};
-use fairway_gateway_routes::table::RuleKey;
+use futures::{FutureExt as _, StreamExt as _};
 use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
 
-use super::Enforcer;
-use super::decide::{Decision, Way};
 use super::held::{One, Seen};
 use super::probe::refuses;
+use super::prober::Round;
 use crate::plane::DataPlane;
 
-/// The conditions of every policy that guards rules, after the data plane has taken the guards over.
-pub(crate) async fn conditions_of(
+/// How long a probe may take: what a policy asks on the way is a tenant's server.
+const PROBE: Duration = Duration::from_millis(500);
+/// How long all probes of a workspace may take.
+const WORKSPACE: Duration = Duration::from_secs(1);
+/// Workspaces that are probed at the same time.
+const AT_ONCE: usize = 32;
+
+type Conditions = BTreeMap<PolicyKey, Vec<Condition>>;
+
+/// The conditions of every policy that guards rules, after the data plane has taken the guards over; and whether every probe
+/// had its answer in time. What had none is not proven. Workspaces do not wait for each other.
+pub(super) async fn conditions_of(plane: &dyn DataPlane, round: &Round) -> (Conditions, bool) {
+    let mut workspaces: BTreeMap<&str, Vec<(&PolicyKey, &Standing)>> = BTreeMap::new();
+    for (key, standing) in &round.decision.standing {
+        let own = workspaces.entry(&key.workspace).or_default();
+        own.push((key, standing));
+    }
+    let each: Vec<_> = (workspaces.into_values())
+        .map(|policies| of_workspace(plane, round, policies).boxed())
+        .collect();
+    let mut each = futures::stream::iter(each).buffer_unordered(AT_ONCE);
+    let (mut found, mut is_whole) = (Conditions::new(), true);
+    while let Some((conditions, whole)) = each.next().await {
+        found.extend(conditions);
+        is_whole &= whole;
+    }
+    (found, is_whole)
+}
+
+async fn of_workspace(
     plane: &dyn DataPlane,
-    decision: &Decision,
-    enforcer: &Enforcer,
-    ways: &BTreeMap<RuleKey, Way>,
-) -> BTreeMap<PolicyKey, Vec<Condition>> {
-    let mut found = BTreeMap::new();
-    for (key, standing) in &decision.standing {
+    round: &Round,
+    policies: Vec<(&PolicyKey, &Standing)>,
+) -> (Conditions, bool) {
+    let until = Instant::now() + WORKSPACE;
+    let (mut found, mut is_whole) = (Conditions::new(), true);
+    for (key, standing) in policies {
         let mut known = Known::default();
         if let Standing::Attached { affects, .. } = standing {
             for rule in affects {
-                let (Some(way), Some((plan, guard))) = (ways.get(rule), enforcer.of(rule)) else {
+                let (Some(way), Some((plan, guard))) = (round.ways.get(rule), round.guards.get(rule)) else {
                     known.waiting_for.push(component(rule));
                     continue;
                 };
@@ -36,16 +65,22 @@ pub(crate) async fn conditions_of(
                     Kind::AuthPolicy => plan.auth.as_ref().is_some_and(|plan| plan.refuses_strangers()),
                     _ => plan.limits.as_ref().is_some_and(|plan| !plan.limits.is_empty()),
                 };
-                if promises && !refuses(plane, way, guard, key.kind).await {
-                    known.waiting_for.push(component(rule));
+                if promises {
+                    let until = until.min(Instant::now() + PROBE);
+                    let refused = timeout_at(until, refuses(plane, way, guard, key.kind)).await;
+                    is_whole &= refused.is_ok();
+                    if refused != Ok(true) {
+                        known.waiting_for.push(component(rule));
+                    }
                 }
                 add_troubles(&mut known, key.kind, guard);
             }
         }
-        let problems = decision.problems.get(key).map(Vec::as_slice).unwrap_or_default();
+        let problems = round.decision.problems.get(key);
+        let problems = problems.map(Vec::as_slice).unwrap_or_default();
         found.insert(key.clone(), conditions(key.kind, standing, problems, &known));
     }
-    found
+    (found, is_whole)
 }
 
 fn add_troubles(known: &mut Known, kind: Kind, guard: &RuleGuard) {

@@ -31,6 +31,16 @@ fn route() -> serde_json::Value {
     })
 }
 
+fn policy() -> serde_json::Value {
+    json!({
+        "apiVersion": "kuadrant.io/v1", "kind": "AuthPolicy", "metadata": {"name": "api"},
+        "spec": {
+            "targetRef": {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "api"},
+            "rules": {"authentication": {"keys": {"apiKey": {"selector": {"matchLabels": {"app": "api"}}}}}},
+        },
+    })
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_served_before_there_is_something() {
     let world = World::start().await;
@@ -128,14 +138,7 @@ async fn a_policy_is_enforced_when_a_probe_was_refused() {
     world.create(GATEWAYS, &gateway("fairway")).await;
     world.create(ROUTES, &route()).await;
     world.plane.lie(true);
-    let policy = json!({
-        "apiVersion": "kuadrant.io/v1", "kind": "AuthPolicy", "metadata": {"name": "api"},
-        "spec": {
-            "targetRef": {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "api"},
-            "rules": {"authentication": {"keys": {"apiKey": {"selector": {"matchLabels": {"app": "api"}}}}}},
-        },
-    });
-    world.create(AUTH, &policy).await;
+    world.create(AUTH, &policy()).await;
     let path = format!("{AUTH}/api");
     // The data plane has taken it over and lets everybody pass all the same.
     let told = world.until_condition(&path, "Enforced", "False").await;
@@ -154,4 +157,36 @@ async fn a_policy_is_enforced_when_a_probe_was_refused() {
     let reason: Vec<&str> = reason.filter_map(|it| it["reason"].as_str()).collect();
     assert!(reason.contains(&"InvalidCelExpression"), "{told}");
     assert!(world.plane.refuses_all().await, "everything is refused");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn probes_without_an_answer_stop_nobody() {
+    let world = World::start().await;
+    world.create(GATEWAYS, &gateway("fairway")).await;
+    world.create(ROUTES, &route()).await;
+    world.plane.stall(true);
+    world.create(AUTH, &policy()).await;
+    world
+        .until("the guard", async || (world.plane.guarded() == 1).then_some(()))
+        .await;
+    // While the probe waits, others are served.
+    let mut other = gateway("fairway");
+    other["metadata"]["name"] = json!("other");
+    other["spec"]["listeners"][0]["port"] = json!(81);
+    world.create(GATEWAYS, &other).await;
+    world
+        .until_condition(&format!("{GATEWAYS}/other"), "Programmed", "True")
+        .await;
+    let path = format!("{AUTH}/api");
+    world.until_condition(&path, "Enforced", "False").await;
+    // Until nothing changes any more. It is asked again all the same.
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    world.plane.stall(false);
+    let begun = std::time::Instant::now();
+    world.until_condition(&path, "Enforced", "True").await;
+    let took = begun.elapsed();
+    assert!(
+        took.as_secs() < 30,
+        "only the conductor's tick led to it: {took:?}"
+    );
 }

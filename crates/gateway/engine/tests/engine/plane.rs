@@ -20,6 +20,7 @@ struct State {
     guards: Guards,
     privileged: BTreeSet<u16>,
     lies: bool,
+    stalls: bool,
 }
 
 impl Remembering {
@@ -31,6 +32,11 @@ impl Remembering {
     /// Says of every request that it passes.
     pub(crate) fn lie(&self, lies: bool) {
         self.0.lock().unwrap().lies = lies;
+    }
+
+    /// Leaves probes without an answer, as a policy does that asks a silent server.
+    pub(crate) fn stall(&self, stalls: bool) {
+        self.0.lock().unwrap().stalls = stalls;
     }
 
     pub(crate) fn guarded(&self) -> usize {
@@ -112,6 +118,9 @@ impl DataPlane for Remembering {
         listener: &'p ListenerKey,
         request: Probe,
     ) -> BoxFuture<'p, Option<(RuleKey, bool)>> {
+        if self.0.lock().unwrap().stalls {
+            return std::future::pending().boxed();
+        }
         let (found, lies) = {
             let state = self.0.lock().unwrap();
             let own = state.guards.iter().find(|(rule, _)| rule.listener == *listener);
