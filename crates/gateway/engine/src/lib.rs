@@ -95,6 +95,11 @@ pub fn start(
     let pool = options.settings.pool.map(|range| Pool::new(&clients, range));
     let enforcer = Enforcer::new(of_policies.clone(), options.outbound);
     let service = Service::new(Arc::clone(&options.plane), Arc::clone(&enforcer.gatekeeper));
+    manager.spawn(policies::sweep(
+        Arc::clone(&enforcer.gatekeeper),
+        policies::SWEEP,
+        ending.clone(),
+    ));
     let (rounds, latest) = watch::channel(policies::prober::Latest::default());
     manager.spawn(policies::prober::probe(
         Arc::clone(&options.plane),

@@ -27,7 +27,7 @@ use kube::runtime::watcher::{Config, Event};
 use crate::kinds::{policy, resource, served};
 use crate::world::World;
 
-pub(crate) use enforcer::Enforcer;
+pub(crate) use enforcer::{Enforcer, SWEEP, sweep};
 pub(crate) use held::{Held, SECRETS};
 
 /// Who judges requests, in the API.

@@ -148,4 +148,4 @@ fn topology(workspace: &str, observed: &Observed, ways: &BTreeMap<RuleKey, Way>)
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fairway_gateway_gatekeeper::{Gatekeeper, Outside, RuleGuard, RulePlan, Settings};
 use fairway_gateway_guard::Guard;
@@ -12,8 +13,11 @@ use super::cluster::Api;
 use super::decide::Decision;
 use super::held::Held;
 use crate::plane::{Guards, Protection};
-use fairway_controller::Clients;
+use fairway_controller::{Clients, Shutdown};
 use fairway_outbound::Outbound;
+
+/// How often guards forget what they no longer need.
+pub(crate) const SWEEP: Duration = Duration::from_secs(10);
 
 /// Holds the guards.
 pub(crate) struct Enforcer {
@@ -86,6 +90,87 @@ impl Enforcer {
     }
 }
 
+/// Has guards forget now and then what time has passed: counters, answers, tokens. Until the end.
+pub(crate) async fn sweep(gatekeeper: Arc<Gatekeeper>, every: Duration, mut shutdown: Shutdown) {
+    loop {
+        tokio::select! {
+            () = shutdown.wait() => return,
+            () = tokio::time::sleep(every) => {}
+        }
+        let now = jiff::Timestamp::now().as_nanosecond();
+        gatekeeper.sweep(u128::try_from(now).unwrap_or_default());
+    }
+}
+
 fn is_same(one: &RulePlan, other: &RulePlan) -> bool {
     one.auth == other.auth && one.limits == other.limits
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use fairway_controller::fake::Script;
+    use fairway_gateway_guard::{Asked, Judgement};
+    use fairway_gateway_policy::object::{Kind, Policy};
+    use fairway_outbound::AllowedHosts;
+    use http::{HeaderMap, Method, Uri, Version};
+    use serde_json::json;
+
+    use super::super::decide::{decide, tests::built, ways};
+    use super::*;
+
+    #[tokio::test]
+    async fn counters_whose_time_has_passed_are_forgotten() {
+        let outbound = Arc::new(Outbound::new(AllowedHosts::parse("").unwrap()));
+        let mut enforcer = Enforcer::new(Script::new().clients(), outbound);
+        let rules = json!([{"backendRefs": [{"name": "backend", "port": 8080}]}]);
+        let (observed, table) = built(fairway_gateway_routes::Kind::HttpRoute, &rules);
+        let policy = json!({
+            "metadata": {"namespace": "n", "name": "few"},
+            "spec": {
+                "targetRef": {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "web"},
+                "limits": {"few": {"rates": [{"limit": 1, "window": "1m"}]}},
+            },
+        });
+        let policy = Policy::read("tenant", Kind::RateLimitPolicy, &policy);
+        let mut decision = decide(&[&policy], &observed, &ways(&table));
+        enforcer.take(&mut decision);
+        let (_, guard) = enforcer.kept().into_values().next().unwrap();
+        let asked = Asked {
+            method: &Method::GET,
+            uri: &Uri::from_static("http://a/"),
+            host: "a",
+            scheme: "http",
+            version: Version::HTTP_11,
+            headers: &HeaderMap::new(),
+            client: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            client_port: 1,
+            id: "1",
+            // Long ago.
+            now: 1,
+            probe: false,
+        };
+        if let Judgement::Later(verdict) = guard.judge(&asked) {
+            verdict.await;
+        }
+        // As of then it is running.
+        assert_eq!(enforcer.gatekeeper.counters(1).len(), 1);
+        let (_end, shutdown) = Shutdown::new();
+        let sweeping = sweep(
+            Arc::clone(&enforcer.gatekeeper),
+            Duration::from_millis(1),
+            shutdown,
+        );
+        let forgotten = async {
+            while !enforcer.gatekeeper.counters(1).is_empty() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::select! {
+            () = sweeping => unreachable!("nobody has ended it"),
+            () = forgotten => {}
+            () = tokio::time::sleep(Duration::from_secs(30)) => panic!("the counter is still there"),
+        }
+    }
 }
