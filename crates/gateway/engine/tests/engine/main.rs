@@ -182,5 +182,11 @@ async fn probes_without_an_answer_stop_nobody() {
     // Until nothing changes any more. It is asked again all the same.
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     world.plane.stall(false);
+    let begun = std::time::Instant::now();
     world.until_condition(&path, "Enforced", "True").await;
+    let took = begun.elapsed();
+    assert!(
+        took.as_secs() < 30,
+        "only the conductor's tick led to it: {took:?}"
+    );
 }
