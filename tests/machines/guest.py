@@ -40,9 +40,9 @@ class Key:
         check(done.returncode == 0, f"ssh {user}@:{port} {command}: {done.returncode}: {done.stderr}{done.stdout}")
         return done.stdout.strip()
 
-    def login(self, port, user="demo", patience=PATIENCE):
+    def login(self, port, user="demo", patience=PATIENCE, host="127.0.0.1"):
         """Waits until a login succeeds."""
-        eventually(f"{user} can log in at port {port}", lambda: self.try_ssh(port, "true", user).returncode == 0, patience)
+        eventually(f"{user} can log in at {host}:{port}", lambda: self.try_ssh(port, "true", user, host).returncode == 0, patience)
 
 
 def node_port(place, namespace, name, port):

@@ -104,8 +104,9 @@ class Place:
 class World:
     """The server with its data directory, and whatever runs because of it."""
 
-    def __init__(self, binary, scratch, images, options=()):
+    def __init__(self, binary, scratch, images, options=(), address="127.0.0.1"):
         self.binary = pathlib.Path(binary).resolve()
+        self.address = address
         self.scratch = scratch
         self.data = scratch / "data"
         self.log = scratch / "fairway.log"
@@ -129,7 +130,7 @@ class World:
 
     def start(self):
         """Starts the server and waits until it is ready. Seconds that it took."""
-        command = [str(self.binary), "up", "--data", str(self.data), "--listen", f"127.0.0.1:{self.port}", *self.options]
+        command = [str(self.binary), "up", "--data", str(self.data), "--listen", f"{self.address}:{self.port}", *self.options]
         began = time.monotonic()
         with open(self.log, "ab") as output:
             # A session of its own: what a terminal or a test's end sends does not reach it.

@@ -5,7 +5,7 @@
 //! program that is touched, so that starting, which touches a little of everything, leaves nearly the whole program mapped;
 //! that can be given back.
 //!
-//! This is the only crate with unsafe code: each place says why it is sound. Elsewhere than on Linux the allocator is the
+//! Beside `fairway-machines-tap` this is the only crate with unsafe code: each place says why it is sound. Elsewhere than on Linux the allocator is the
 //! system's, and nothing is given back.
 
 #[cfg(target_os = "linux")]

@@ -1,11 +1,15 @@
 """What a seed comes to: the same on tiny as with the real cloud-init, and errors that are seen."""
 
+import contextlib
+import hashlib
+import http.server
 import pathlib
 import re
+import subprocess
+import threading
 
-from guest import boot_time
+from guest import boot_time, node_port
 from manifests import from_image, machine, secret, service
-from guest import node_port
 from scenario import scenario
 from scenarios.life import ready, web
 from world import HERE, check, eventually
@@ -102,3 +106,88 @@ def errors_are_seen(bench):
     said = eventually("cloud-init has finished", lambda: bench.key.try_ssh(ssh, "cloud-init status --long --wait", timeout=60).stdout)
     check("status: error" in said and "packages: this guest cannot do that" in said, said)
     check(boot_time(bench.key, ssh), "the rest works")
+
+
+PACKAGE = "fairway-greeting"
+CONTROL = f"""Package: {PACKAGE}
+Version: 1.0
+Architecture: all
+Maintainer: Fairway's tests <tests@fairway.invalid>
+Description: a file, to see that packages are installed
+"""
+WITH_PACKAGES = f"""#cloud-config
+hostname: packed
+users:
+  - name: ada
+    ssh_authorized_keys: [KEY]
+bootcmd:
+  # Those that the image was built from are not to be reached from here.
+  - rm -f /etc/apt/sources.list.d/*
+apt:
+  preserve_sources_list: false
+  sources_list: |
+    deb [trusted=yes] http://AT/ ./
+package_update: true
+packages: [{PACKAGE}]
+"""
+
+
+def apt_repository(folder):
+    """A repository of Debian packages with one in it: what apt asks for first, and the package."""
+    tree = folder / "tree"
+    (tree / "DEBIAN").mkdir(parents=True)
+    (tree / "DEBIAN" / "control").write_text(CONTROL)
+    (tree / "usr" / "share" / PACKAGE).mkdir(parents=True)
+    (tree / "usr" / "share" / PACKAGE / "greeting").write_text("hello from a package\n")
+    served = folder / "served"
+    served.mkdir()
+    package = served / f"{PACKAGE}.deb"
+    subprocess.run(["dpkg-deb", "--root-owner-group", "--build", str(tree), str(package)], check=True, stdout=subprocess.DEVNULL)
+    content = package.read_bytes()
+    (served / "Packages").write_text(
+        f"{CONTROL}Filename: ./{package.name}\nSize: {len(content)}\nSHA256: {hashlib.sha256(content).hexdigest()}\n")
+    return served
+
+
+@contextlib.contextmanager
+def served(folder, address, port):
+    """A web server of this host with the files of a folder; what it was asked for."""
+    asked = []
+
+    class Files(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *words):
+            super().__init__(*words, directory=str(folder))
+
+        def log_message(self, _, *words):
+            asked.append(str(words[0]))
+
+    with http.server.ThreadingHTTPServer((address, port), Files) as it:
+        thread = threading.Thread(target=it.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield asked
+        finally:
+            it.shutdown()
+            thread.join()
+
+
+@scenario(images=("debian",))
+def packages_come(bench):
+    """Packages are installed on Debian, from a repository on the host that the operator allows, through the switch."""
+    if not bench.world.allowed:
+        print("SKIPPED: this host has no address of its own that machines could be allowed to reach", flush=True)
+        return
+    place, namespace, (address, port) = bench.place, bench.namespace, bench.world.allowed
+    folder = bench.world.scratch / "apt"
+    seed = WITH_PACKAGES.replace("KEY", bench.key.public).replace("AT", f"{address}:{port}")
+    whole = machine("packed", namespace, secret="packed-seed", memory="512Mi")
+    whole["spec"]["dataVolumeTemplates"][0]["spec"] = from_image("debian", "3Gi")
+    with served(apt_repository(folder), address, port) as asked:
+        place.apply(secret("packed-seed", namespace, userdata=seed), service("packed", namespace, {"app": "packed"}, ssh=22), whole)
+        ssh = node_port(place, namespace, "packed", 22)
+        bench.key.login(ssh, user="ada", patience=900)
+        said = eventually("cloud-init has finished", lambda: finished(bench, ssh), patience=900, pause=2)
+        check("status: done" in said, f"{said}\nasked for: {asked}")
+        greeting = bench.key.ssh(ssh, f"cat /usr/share/{PACKAGE}/greeting", user="ada")
+        check(greeting == "hello from a package", greeting)
+        check(any(f"{PACKAGE}.deb" in it for it in asked), f"it came from the repository: {asked}")

@@ -17,12 +17,14 @@ NAME = "second"
 
 
 class Node:
-    """A host that joined, and its process."""
+    """A host that joined, and its process. `within`: the words by which a program is run where the host is."""
 
-    def __init__(self, bench, name=NAME, options=()):
+    def __init__(self, bench, name=NAME, options=(), address="127.0.0.2", within=()):
         self.world = bench.world
         self.name = name
         self.options = list(options)
+        self.address = address
+        self.within = list(within)
         self.data = self.world.scratch / name
         self.data.mkdir(mode=0o700, exist_ok=True)
         self.log = self.world.scratch / f"{name}.log"
@@ -35,10 +37,10 @@ class Node:
         root = self.world.root()
         words = shlex.split(root.fairway("node", "token", "create", "--kubeconfig", root.kubeconfig))[1:]
         self.words = words
-        root.fairway(*words, "--data", self.data, "--node-name", self.name, "--again")
+        root.must(*self.within, self.world.binary, *words, "--data", self.data, "--node-name", self.name, "--again")
 
     def start(self):
-        command = [str(self.world.binary), "node", "--data", str(self.data), "--node-addresses", "127.0.0.2", *self.options]
+        command = [*self.within, str(self.world.binary), "node", "--data", str(self.data), "--node-addresses", self.address, *self.options]
         with open(self.log, "ab") as output:
             self.process = subprocess.Popen(command, cwd=self.world.scratch, stdin=subprocess.DEVNULL, stdout=output,
                                             stderr=output, start_new_session=True)

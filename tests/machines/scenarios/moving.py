@@ -20,8 +20,8 @@ IMAGE = {"disk": None, "volumes": [{"name": "root", "containerDisk": {"image": "
 class Session:
     """A connection from one guest to the other that stays open, and what comes through it."""
 
-    def __init__(self, key, port, address):
-        words = ["ssh", *key.options(), "-p", str(port), "demo@127.0.0.1", f"nc {address} 7777"]
+    def __init__(self, key, port, address, host="127.0.0.1"):
+        words = ["ssh", *key.options(), "-p", str(port), f"demo@{host}", f"nc {address} 7777"]
         # The end of its input would be the end of the connection.
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
@@ -76,7 +76,7 @@ def there_and_back(bench):
 
 @scenario()
 def emptied(bench):
-    """A node that is cordoned is emptied: what may move moves without a boot; what may not stays and runs."""
+    """kubectl drain empties a node: what may move moves without a boot; what may not stays and runs, and nothing new is placed there."""
     place, namespace, key = bench.place, bench.namespace, bench.key
     ssh, _ = web(bench, instance={"evictionStrategy": "LiveMigrate"}, **IMAGE)
     web(bench, "stays", instance={"evictionStrategy": "None"}, **IMAGE)
@@ -86,7 +86,9 @@ def emptied(bench):
     first, boot = node_of(bench, "web"), boot_time(key, ssh)
     with node(bench) as second:
         eventually("it can move", lambda: condition(status(bench, "vmi"), "LiveMigratable").get("status") == "True")
-        place.kubectl("cordon", first)
+        # There are no pods that it could wait for: it returns when the node is cordoned.
+        said = place.kubectl("drain", first, "--ignore-daemonsets", "--timeout=60s")
+        check("cordoned" in said and "drained" in said, f"kubectl drain: {said}")
         try:
             eventually("it is on the other node", lambda: node_of(bench, "web") == NAME)
             eventually("it answers there", lambda: boot_time(key, ssh) == boot)
@@ -94,7 +96,9 @@ def emptied(bench):
             check((len(second.qemus()), len(bench.world.qemus())) == (1, 1), "each runs once")
             (migration,) = place.get("vmim", "-n", namespace)["items"]
             check(migration["status"]["phase"] == "Succeeded", f"the migration: {migration['status']}")
+            web(bench, "new", **IMAGE)
+            eventually("a new one is placed on the other node", lambda: node_of(bench, "new") == NAME)
         finally:
             place.kubectl("uncordon", first)
-        place.kubectl("delete", "vm", "web", "stays", "-n", namespace, "--timeout=120s")
+        place.kubectl("delete", "vm", "web", "stays", "new", "-n", namespace, "--timeout=120s")
         eventually("nothing runs there", lambda: not second.qemus())

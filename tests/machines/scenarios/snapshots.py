@@ -18,12 +18,12 @@ def agent(bench, name="web"):
     eventually("the agent is connected", connected)
 
 
-def snapshot(bench, name, source="web"):
+def snapshot(bench, name, source="web", **annotations):
     """Takes one, and waits until it can be used; what it says."""
     place, namespace = bench.place, bench.namespace
     place.apply({
         "apiVersion": "snapshot.kubevirt.io/v1beta1", "kind": "VirtualMachineSnapshot",
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace, "annotations": annotations},
         "spec": {"source": {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": source}},
     })
     place.wait(f"vmsnapshot/{name}", "jsonpath={.status.readyToUse}=true", namespace)
@@ -140,3 +140,74 @@ def backed_up(bench):
     check("root: everything" in said and "QEMU was killed" in said, f"it says why: {said}")
     wrong = place.run(bench.world.binary, "vm", "backup", f"{namespace}/other", "--to", to, "--kubeconfig", place.kubeconfig)
     check(wrong.returncode != 0 and "holds backups of" in wrong.stderr, f"a directory is one machine's: {wrong.stderr}")
+
+
+MEMORY = {"fairway.dev/memory": "true"}
+# Lives in memory alone: what it counts is nowhere on disk.
+COUNTING = "setsid sh -c 'mkdir -p /dev/shm; i=0; while :; do i=$((i+1)); echo $i > /dev/shm/count; sleep 0.1; done' >/dev/null 2>&1 </dev/null &"
+
+
+def remembered(bench):
+    return condition(status(bench, "vmi"), "MemoryRestored")
+
+
+def back(bench, name, of):
+    """Stops the machine, brings it back, and starts it."""
+    place, namespace = bench.place, bench.namespace
+    place.virtctl("stop", "web", "-n", namespace)
+    printable(bench, "Stopped")
+    restore(bench, name, of)
+    place.wait(f"vmrestore/{name}", "jsonpath={.status.complete}=true", namespace)
+    place.virtctl("start", "web", "-n", namespace)
+    ready(bench)
+
+
+@scenario()
+def goes_on(bench):
+    """A snapshot with memory: the guest goes on where it was, its programs and open files included; a machine that was changed says why it cannot."""
+    place, namespace, key = bench.place, bench.namespace, bench.key
+    ssh, _ = web(bench, seed=SEED)
+    ready(bench)
+    key.login(ssh)
+    agent(bench)
+    key.ssh(ssh, "echo before > mark; sync; " + COUNTING)
+    eventually("it counts", lambda: int(key.ssh(ssh, "cat /dev/shm/count")) > 5)
+    boot = key.ssh(ssh, "cat /proc/sys/kernel/random/boot_id")
+    taken = snapshot(bench, "first", **MEMORY)
+    check(condition(taken, "Memory").get("status") == "True", f"memory is in it: {taken}")
+    check(key.ssh(ssh, "cat /proc/sys/kernel/random/boot_id") == boot, "the guest has gone on")
+    check(condition(status(bench, "vmi"), "Paused") == {}, "and is not paused")
+    kept = list((bench.world.data / "machines" / "snapshots").rglob("memory.luks"))
+    check(len(kept) == 1 and kept[0].stat().st_mode & 0o777 == 0o600, f"one file, for its owner alone: {kept}")
+    check(b"boot_id" not in kept[0].read_bytes(), "it cannot be read")
+    then = int(key.ssh(ssh, "cat /dev/shm/count"))
+    key.ssh(ssh, "echo after > mark; sync")
+
+    back(bench, "back", "first")
+    key.login(ssh)
+    check(remembered(bench).get("status") == "True", f"it went on: {status(bench, 'vmi')}")
+    check(key.ssh(ssh, "cat /proc/sys/kernel/random/boot_id") == boot, "it has not booted")
+    check(key.ssh(ssh, "cat mark") == "before", "its disk is of the same moment")
+    eventually("it counts on", lambda: int(key.ssh(ssh, "cat /dev/shm/count")) > then)
+    key.ssh(ssh, "echo more >> mark; sync; cat mark")
+    agent(bench)
+    behind = abs(int(key.ssh(ssh, "date +%s")) - int(place.must("date", "+%s")))
+    check(behind < 30, f"its clock is {behind} s off")
+    check(not list(bench.world.data.glob("machines/run/*/memory.luks")), "no copy of its memory is left")
+
+    # Once more from the same snapshot, but with more memory: it says so, and boots from the disk.
+    place.virtctl("stop", "web", "-n", namespace)
+    printable(bench, "Stopped")
+    restore(bench, "again", "first")
+    place.wait("vmrestore/again", "jsonpath={.status.complete}=true", namespace)
+    place.kubectl("patch", "vm", "web", "-n", namespace, "--type=merge", "-p",
+                  '{"spec": {"template": {"spec": {"domain": {"memory": {"guest": "160Mi"}}}}}}')
+    place.virtctl("start", "web", "-n", namespace)
+    ready(bench)
+    key.login(ssh)
+    told = remembered(bench)
+    check(told.get("status") == "False" and "memory" in told["message"], f"it says why: {told}")
+    check(key.ssh(ssh, "cat /proc/sys/kernel/random/boot_id") != boot, "it has booted")
+    check(key.ssh(ssh, "cat mark") == "before", "from the disk of the snapshot")
+    place.kubectl("delete", "vmsnapshot", "first", "-n", namespace, "--timeout=60s")
+    eventually("its memory is gone", lambda: not list((bench.world.data / "machines" / "snapshots").rglob("memory.*")), 60)

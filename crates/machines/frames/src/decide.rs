@@ -3,7 +3,7 @@
 //! ```text
 //! whose port? ── none: drop
 //!   ├─ a segment's card: learn, forward or flood
-//!   ├─ another node's switch: whose machine? then as below, to a machine of this node only
+//!   ├─ another node's switch: whose machine, or which segment's card? then as for one of this node, to this node only
 //!   └─ a guest: own MAC?
 //!        ├─ ARP: answered here      ├─ DHCP: answered here
 //!        └─ IPv4: own address? known connection? ── yes: its way, translated
@@ -16,6 +16,7 @@
 
 mod ipv4;
 mod node;
+mod offer;
 mod peer;
 
 use std::collections::HashMap;
@@ -31,14 +32,19 @@ use crate::topology::{Attachment, Guest, PortId, SegmentId, Topology};
 use crate::track::{Bounds, Slot, Tracker, Tuple};
 
 pub use node::{Denied, NodeConnection};
+pub use offer::Offer;
 
 /// What is to be done with a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// To this port, as it now is.
     Forward(PortId),
-    /// To every other port of the segment.
+    /// To every other port of the segment, and with its tag through every link of it.
     Flood(SegmentId),
+    /// To the link, with the tag of the segment.
+    Tunnel(PortId, SegmentId),
+    /// It came through a link, and its tag is taken out: the frame begins [`crate::segment::TAG`] bytes later.
+    Landed(Landing),
     /// To every switch that this one is linked to: a machine has arrived here.
     Announce,
     /// Another frame goes back to where it came from.
@@ -48,6 +54,13 @@ pub enum Verdict {
     /// Nothing passes, and the sender is told so by this frame, instead of waiting for an answer that will not come.
     Refuse(Vec<u8>, Reason),
     Drop(Reason),
+}
+
+/// Where a frame goes that came through a link on a segment: to cards of this switch alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Landing {
+    Port(PortId),
+    All(SegmentId),
 }
 
 /// A packet that has reached the gateway.
@@ -131,6 +144,8 @@ pub struct Switch {
     active: HashMap<Ipv4Addr, PortId>,
     /// The port that the node last spoke from.
     next_port: u16,
+    /// Connections that somebody else may carry; nothing if nobody can.
+    offers: Option<Vec<Offer>>,
 }
 
 impl Switch {
@@ -141,6 +156,7 @@ impl Switch {
             heard: Heard::default(),
             active: HashMap::new(),
             next_port: 0,
+            offers: None,
         }
     }
 
@@ -154,11 +170,11 @@ impl Switch {
 
     /// Takes a new picture of the world.
     pub fn update(&mut self, topology: Arc<Topology>) {
-        self.heard.retain(|segment, mac, port| {
-            topology.attachment(port) == Some(Attachment::Segment(segment, mac))
-        });
+        self.heard.retain(topology.places());
         self.active.retain(|_, port| topology.attachment(*port).is_some());
         self.topology = topology;
+        // They were judged by the older one.
+        self.take_offers();
     }
 
     /// Forgets connections that have been silent for too long; called now and then.
@@ -176,12 +192,16 @@ impl Switch {
             return Verdict::Drop(Reason::Malformed);
         };
         match attachment {
-            Attachment::Segment(segment, own) => match self.heard.decide(segment, own, port, &ethernet) {
-                Way::Port(there) => Verdict::Forward(there),
-                Way::Flood => Verdict::Flood(segment),
-                Way::Nowhere => Verdict::Drop(Reason::NoPort),
-                Way::Spoofed => Verdict::Drop(Reason::SpoofedMac),
-            },
+            Attachment::Segment(segment) => {
+                match self.heard.decide(topology.places(), segment, port, &ethernet) {
+                    Way::Port(there) if topology.is_peer(there) => Verdict::Tunnel(there, segment),
+                    Way::Port(there) => Verdict::Forward(there),
+                    Way::Flood => Verdict::Flood(segment),
+                    Way::Nowhere => Verdict::Drop(Reason::NoPort),
+                    Way::Spoofed => Verdict::Drop(Reason::SpoofedMac),
+                    Way::Migrated => Verdict::Drop(Reason::Migrated),
+                }
+            }
             Attachment::Peer => self.arrived(&topology, port, ethernet, frame, now),
             Attachment::Guest(index) => {
                 let Some(guest) = topology.guest(index) else {

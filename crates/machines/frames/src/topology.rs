@@ -12,6 +12,7 @@ use crate::dhcp::Lease;
 use crate::outside::Outside;
 use crate::packet::{SCTP, TCP, UDP};
 use crate::policy::{EndpointPolicy, Policies};
+use crate::segment::Places;
 use crate::service::{ServicePort, Services};
 
 /// A socket that the switch is connected to: of a QEMU process, or the link to another node's switch. Never used again for
@@ -23,9 +24,10 @@ pub struct PortId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tenant(pub u32);
 
-/// A layer-2 network of its own, for cards that a NetworkAttachmentDefinition attaches.
+/// A layer-2 network of its own, for cards that a NetworkAttachmentDefinition attaches. Every node calls it by the same name, which
+/// follows from the workspace and what the network is called there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SegmentId(pub u32);
+pub struct SegmentId(pub [u8; 16]);
 
 /// A card on the network that every machine has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +62,8 @@ impl Guest {
 pub struct SegmentCard {
     pub segment: SegmentId,
     pub mac: Mac,
-    pub port: PortId,
+    /// Where it is, as a [`Guest`]'s.
+    pub ports: Vec<PortId>,
 }
 
 /// The switch's own end of the machines' network.
@@ -97,7 +100,7 @@ pub struct Plan {
 pub enum Attachment {
     /// The machines' network: an index of [`Topology::guests`].
     Guest(u32),
-    Segment(SegmentId, Mac),
+    Segment(SegmentId),
     /// The switch of another node.
     Peer,
 }
@@ -107,7 +110,7 @@ pub enum Attachment {
 pub enum Contradiction {
     #[error("the address {0} is given to two machines: delete one of them, or free the address of the other")]
     AddressTwice(Ipv4Addr),
-    /// Within a tenant, or a machine has the gateway's.
+    /// Within a tenant or a segment, or a machine has the gateway's.
     #[error("the MAC address {0} is given to two machines: set another macAddress on one of them")]
     MacTwice(Mac),
     #[error("{0} is a group address, which no card may have: the first byte of a MAC address must be even")]
@@ -120,6 +123,13 @@ pub enum Contradiction {
     Overlap(Cidr, Cidr),
 }
 
+/// The ports of a segment.
+#[derive(Debug, Default)]
+struct Members {
+    here: Vec<PortId>,
+    links: Vec<PortId>,
+}
+
 /// The picture, indexed for looking up.
 #[derive(Debug)]
 pub struct Topology {
@@ -129,7 +139,9 @@ pub struct Topology {
     policies: Vec<Option<Arc<EndpointPolicy>>>,
     by_address: HashMap<Ipv4Addr, u32>,
     attachments: HashMap<PortId, Attachment>,
-    members: HashMap<SegmentId, Vec<PortId>>,
+    /// Ports of segments on this switch, and links behind which each segment goes on.
+    members: HashMap<SegmentId, Members>,
+    places: Places,
     peers: Vec<PortId>,
     /// Machines that migrate, by their card.
     moving: HashMap<Mac, Vec<u32>>,
@@ -150,6 +162,7 @@ impl Topology {
             by_address: HashMap::new(),
             attachments: HashMap::new(),
             members: HashMap::new(),
+            places: Places::new(),
             peers: plan.peers,
             moving: HashMap::new(),
             services: Services::new(plan.services),
@@ -210,11 +223,25 @@ impl Topology {
             if card.mac.is_group() {
                 return Err(Contradiction::GroupMac(card.mac));
             }
-            let attachment = Attachment::Segment(card.segment, card.mac);
-            if self.attachments.insert(card.port, attachment).is_some() {
-                return Err(Contradiction::PortTwice(card.port));
+            let place = (card.segment, card.mac);
+            if self.places.insert(place, card.ports.clone()).is_some() {
+                return Err(Contradiction::MacTwice(card.mac));
             }
-            self.members.entry(card.segment).or_default().push(card.port);
+            let members = self.members.entry(card.segment).or_default();
+            for port in &card.ports {
+                // Many cards may be behind one link.
+                if self.attachments.get(port) == Some(&Attachment::Peer) {
+                    if !members.links.contains(port) {
+                        members.links.push(*port);
+                    }
+                    continue;
+                }
+                let attachment = Attachment::Segment(card.segment);
+                if self.attachments.insert(*port, attachment).is_some() {
+                    return Err(Contradiction::PortTwice(*port));
+                }
+                members.here.push(*port);
+            }
         }
         Ok(())
     }
@@ -255,9 +282,19 @@ impl Topology {
         self.moving.get(&mac).map_or(&[], Vec::as_slice)
     }
 
-    /// Every port of a segment.
+    /// Every port of a segment on this switch.
     pub fn members(&self, segment: SegmentId) -> &[PortId] {
-        self.members.get(&segment).map_or(&[], Vec::as_slice)
+        self.members.get(&segment).map_or(&[], |it| &it.here)
+    }
+
+    /// The links behind which a segment has cards.
+    pub fn links_of(&self, segment: SegmentId) -> &[PortId] {
+        self.members.get(&segment).map_or(&[], |it| &it.links)
+    }
+
+    /// Where cards on segments may be.
+    pub fn places(&self) -> &Places {
+        &self.places
     }
 
     /// What a guest is told by DHCP.

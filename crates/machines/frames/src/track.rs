@@ -89,7 +89,22 @@ pub struct Connection {
     /// Which sides have sent a FIN: bit 0 the opener, bit 1 the responder.
     finished: u8,
     last: u64,
+    /// How busy each direction is: to the responder, to the opener.
+    pace: [Pace; 2],
 }
+
+/// How busy a direction of a connection is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Pace {
+    packets: u32,
+    /// When it was last found busy.
+    told: Option<u64>,
+}
+
+/// A direction with so many packets is busy.
+const BUSY: u32 = 32;
+/// Milliseconds after which one that was found busy may be found so again.
+const AGAIN: u64 = 5000;
 
 /// Which way a packet goes in its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -237,6 +252,7 @@ impl Tracker {
             stage: Stage::New,
             finished: 0,
             last: now,
+            pace: [Pace::default(); 2],
         };
         let slot = match self.free.pop() {
             Some(slot) => slot,
@@ -320,6 +336,28 @@ impl Connection {
         if let Transport::Tcp(flags) = transport {
             self.follow(flags, side);
         }
+    }
+
+    /// Counts a packet of a connection that both sides have spoken on and none has ended, and says whether there have been many, now and then.
+    pub fn is_busy(&mut self, direction: Direction, now: u64) -> bool {
+        if self.stage != Stage::Answered {
+            return false;
+        }
+        let [to_responder, to_opener] = &mut self.pace;
+        let pace = match direction {
+            Direction::ToResponder => to_responder,
+            Direction::ToOpener => to_opener,
+        };
+        pace.packets = pace.packets.saturating_add(1);
+        let is_news = pace.told.is_none_or(|told| now.saturating_sub(told) >= AGAIN);
+        if pace.packets < BUSY || !is_news {
+            return false;
+        }
+        *pace = Pace {
+            packets: 0,
+            told: Some(now),
+        };
+        true
     }
 
     fn follow(&mut self, flags: TcpFlags, side: u8) {

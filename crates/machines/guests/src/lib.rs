@@ -72,6 +72,9 @@ pub enum Order {
     CopyDone { to: PathBuf },
     /// Nobody wants that copy any more.
     BreakCopyOff { to: PathBuf },
+    /// Keep the memory of a machine that stands still in this directory of the node: encrypted, with what is needed to know whether another
+    /// machine can go on with it (`moment` of `fairway-machines-volumes`). The answer comes when it is kept: `{"bytes": 1}`.
+    KeepMemory { to: PathBuf },
     /// Begin a backup. The guest's file systems stand still for that moment, if its agent answers:
     /// `{"frozen": true, "disks": [{"name": "root", "size": 1, "since": "one", "why": ""}]}`; `why` says why a disk is copied as a whole.
     /// What was copied stays on the node until [`Order::EndBackup`]; there is one backup of a machine at a time.

@@ -6,6 +6,7 @@
 //! - [`download`]: fetches a file from the web, and goes on where it was interrupted.
 //! - [`Receiving`]: content out of another cache, by its digest.
 //! - [`oci`]: finds the disk in a container image that lies on disk.
+//! - [`sealed`]: files that are encrypted with a key of this host.
 //! - [`build`]: makes the guest `tiny` from packages of Debian.
 //!
 //! The crate runs `qemu-img`, and for building `apt-get`, `apt-cache` and `dpkg-deb`. Its functions block, except for
@@ -21,6 +22,7 @@ pub mod import;
 pub mod oci;
 pub mod overlay;
 mod receive;
+pub mod sealed;
 mod unpack;
 
 pub use cache::{Cache, DirectBoot, Image, Stage};

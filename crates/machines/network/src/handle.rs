@@ -16,11 +16,13 @@ use fairway_machines_frames::outside::{Judgement, Outside};
 use fairway_machines_frames::topology::{Contradiction, Plan, Topology};
 use fairway_machines_frames::track::Bounds;
 use fairway_machines_frames::{PortId, Tenant};
+use fairway_machines_tap::Space;
 use futures::future::BoxFuture;
 use tokio::io::DuplexStream;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::gateway::{self, DialFailed};
+use crate::kernel::Kernel;
 use crate::port::{self, Scratch};
 use crate::state::{Core, Counters, Shared};
 use crate::tenants::Tenants;
@@ -36,6 +38,8 @@ pub struct Settings {
     /// The first picture of the world; ports come with later ones.
     pub plan: Plan,
     pub bounds: Bounds,
+    /// The network namespace with cards that are devices of the kernel, if there may be any.
+    pub space: Option<Space>,
 }
 
 /// Why there is no switch.
@@ -106,12 +110,15 @@ impl Network {
             .enable_all()
             .build()
             .map_err(StartError::Thread)?;
+        let kernel = settings.space.map(Kernel::start).transpose();
+        let kernel = kernel.map_err(StartError::Thread)?;
         let of_thread = Arc::clone(&tenants);
         let bounds = settings.bounds;
         std::thread::Builder::new()
             .name("switch".into())
             .spawn(move || {
                 let core = Core::new(Arc::new(topology), bounds, names, of_thread);
+                core.borrow_mut().work_with(kernel);
                 tokio::task::LocalSet::new().block_on(&runtime, run(core, received));
             })
             .map_err(StartError::Thread)?;
@@ -131,8 +138,8 @@ impl Network {
         self.tenants.number(workspace)
     }
 
-    /// Connects to the socket of a card, now or as soon as QEMU listens there, and again whenever it breaks off. The port
-    /// carries nothing before a plan names it.
+    /// Connects to the socket of a card, now or as soon as QEMU listens there, and again whenever it breaks off; or to the card's
+    /// device, if it has one in its place. The port carries nothing before a plan names it.
     pub fn attach(&self, socket: PathBuf) -> PortId {
         let mut ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(port) = ports.get(&socket) {
@@ -359,10 +366,17 @@ async fn run(core: Shared, mut commands: mpsc::UnboundedReceiver<Command>) {
         match command {
             None => return,
             Some(Command::Apply(topology, done)) => {
-                let mut core = core.borrow_mut();
-                core.switch.update(topology);
-                core.end_orphans();
-                let _ = done.send(());
+                let kernel = {
+                    let mut core = core.borrow_mut();
+                    core.switch.update(topology);
+                    core.end_orphans();
+                    core.kernel.clone()
+                };
+                match kernel {
+                    // What it carries was judged by the older plan.
+                    Some(kernel) => kernel.forget(done).await,
+                    None => drop(done.send(())),
+                }
             }
             Some(Command::Attach(port, path)) => {
                 let task = port::run(Shared::clone(&core), scratch.clone(), port, path);
@@ -375,7 +389,9 @@ async fn run(core: Shared, mut commands: mpsc::UnboundedReceiver<Command>) {
                 core.borrow_mut().port_mut(port).task = Some(task);
             }
             Some(Command::Detach(port)) => {
-                if let Some(mut state) = core.borrow_mut().ports.remove(&port) {
+                let mut core = core.borrow_mut();
+                core.part_device(port);
+                if let Some(mut state) = core.ports.remove(&port) {
                     state.reconnect(None);
                     if let Some(task) = state.task {
                         task.abort();

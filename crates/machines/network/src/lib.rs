@@ -16,15 +16,20 @@
 //!   system call, from the buffer that it was read into.
 //! * The gateway ends TCP connections with one small `smoltcp` stack per connection; which stack a packet belongs to is
 //!   looked up, not searched for, and a connection that goes wrong takes nothing with it.
+//! * A card that is a device of the kernel (`kernel`) is a port like any other; what the switch has allowed between two of them the kernel
+//!   may carry by itself.
 //!
 //! The crate must not know Kubernetes objects: it is handed a plan of guests, Services and policies.
 
 mod gateway;
 mod handle;
+mod kernel;
 mod port;
 mod state;
 mod tenants;
+mod wire;
 
 pub use fairway_machines_frames as frames;
+pub use fairway_machines_tap::Space;
 pub use handle::{Applied, Elsewhere, Network, Settings, StartError};
 pub use state::Counters;

@@ -1,4 +1,4 @@
-//! One port: the connection to a QEMU process, its frames, and connecting again.
+//! One port: the connection to a QEMU process, by a socket or a device of the kernel, its frames, and connecting again.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
@@ -7,11 +7,15 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use fairway_machines_frames::decide::Landing;
+use fairway_machines_frames::segment::TAG;
 use fairway_machines_frames::{PortId, Verdict};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat};
 use tokio::net::UnixStream;
 
+use crate::kernel::{Joined, Kernel};
 use crate::state::{Core, FRAME, PREFIX, Shared};
+use crate::wire::{Device, Wire};
 
 /// What is read at once. All ports share one such buffer: nothing in it is needed after a batch but half a frame.
 const BUFFER: usize = 256 * 1024;
@@ -62,7 +66,17 @@ pub(crate) async fn run(core: Shared, scratch: SharedScratch, port: PortId, path
                 }
                 core.borrow_mut().port_mut(port).reconnect(None);
             }
-            Err(error) => log_refusal(port, &path, &error),
+            Err(error) if !is_no_news(&error) => {
+                tracing::warn!(port = port.0, path = %path.display(), %error, "cannot connect to a network card; trying again");
+            }
+            Err(_) => {
+                let kernel = core.borrow().kernel.clone();
+                if let Some(kernel) = kernel
+                    && serve_device(&core, &scratch, port, &kernel, &path).await
+                {
+                    retry = FIRST_RETRY;
+                }
+            }
         }
         tokio::time::sleep(retry).await;
         retry = (retry * 2).min(LAST_RETRY);
@@ -106,34 +120,124 @@ async fn connect(path: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(format!("/proc/self/fd/{}", socket.as_raw_fd())).await
 }
 
-/// A machine that is not running has no socket, which is no news.
-fn log_refusal(port: PortId, path: &Path, error: &io::Error) {
-    if !matches!(
+/// A machine that is not running has no socket.
+fn is_no_news(error: &io::Error) -> bool {
+    matches!(
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
-    ) {
-        tracing::warn!(port = port.0, path = %path.display(), %error, "cannot connect to a network card; trying again");
-    }
+    )
 }
 
 async fn serve(core: &Shared, scratch: &SharedScratch, port: PortId, socket: UnixStream) -> io::Result<()> {
-    let socket = Rc::new(socket);
-    core.borrow_mut()
-        .port_mut(port)
-        .reconnect(Some(Rc::clone(&socket)));
+    let wire = Rc::new(Wire::Socket(socket));
+    core.borrow_mut().port_mut(port).reconnect(Some(Rc::clone(&wire)));
+    let Wire::Socket(socket) = &*wire else {
+        return Ok(());
+    };
     tokio::select! {
-        ended = read_frames(core, scratch, port, &socket) => ended,
-        ended = write_queue(core, port, &socket) => ended,
+        ended = read_frames(core, scratch, port, socket) => ended,
+        ended = write_queue(core, port, &wire) => ended,
+    }
+}
+
+/// Serves a card that is a device of the kernel, for as long as it is there. Whether it was.
+async fn serve_device(
+    core: &Shared,
+    scratch: &SharedScratch,
+    port: PortId,
+    kernel: &Kernel,
+    path: &Path,
+) -> bool {
+    let joined = match kernel.join(path).await {
+        Ok(Some(joined)) => joined,
+        Ok(None) => return false,
+        Err(error) => {
+            tracing::warn!(port = port.0, path = %path.display(), %error, "cannot connect to a network card's device; trying again");
+            return false;
+        }
+    };
+    let Joined { file, place } = joined;
+    let device = match Device::new(file) {
+        Ok(device) => device,
+        Err(error) => {
+            tracing::warn!(port = port.0, %error, "a network card's device is not used; trying again");
+            return false;
+        }
+    };
+    tracing::debug!(
+        port = port.0,
+        device = place.device,
+        "connected to a network card's device"
+    );
+    let wire = Rc::new(Wire::Device(device));
+    {
+        let mut core = core.borrow_mut();
+        core.devices.insert(port, place.clone());
+        core.port_mut(port).reconnect(Some(Rc::clone(&wire)));
+    }
+    let Wire::Device(device) = &*wire else {
+        return false;
+    };
+    tokio::select! {
+        ended = read_device(core, scratch, port, device) => {
+            if let Err(error) = ended {
+                tracing::warn!(port = port.0, device = place.device, %error, "lost a network card's device; connecting again");
+            }
+        }
+        _ = write_queue(core, port, &wire) => {}
+        () = kernel.until_gone(&place) => {}
+    }
+    let mut core = core.borrow_mut();
+    core.port_mut(port).reconnect(None);
+    core.part_device(port);
+    true
+}
+
+/// Reads what a device has, frame by frame, as if it had come from a socket.
+async fn read_device(
+    core: &Shared,
+    scratch: &SharedScratch,
+    port: PortId,
+    device: &Device,
+) -> io::Result<()> {
+    loop {
+        device.readable().await?;
+        for _ in 0..TURNS {
+            let mut scratch = scratch.borrow_mut();
+            let Scratch { bytes, runs } = &mut *scratch;
+            let mut filled = 0;
+            let mut is_empty = false;
+            while let Some(room) = bytes.get_mut(filled..filled + PREFIX + FRAME) {
+                match device.try_read(&mut room[PREFIX..]) {
+                    Ok(0) => return Ok(()),
+                    Ok(length) => {
+                        let prefix = u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes();
+                        room[..PREFIX].copy_from_slice(&prefix);
+                        filled += PREFIX + length;
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        is_empty = true;
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            batch(&mut core.borrow_mut(), port, &mut bytes[..filled], runs)?;
+            if is_empty {
+                break;
+            }
+        }
+        tokio::task::yield_now().await;
     }
 }
 
 /// Writes what other tasks could not.
-async fn write_queue(core: &Shared, port: PortId, socket: &UnixStream) -> io::Result<()> {
+async fn write_queue(core: &Shared, port: PortId, wire: &Wire) -> io::Result<()> {
     let has_queue = Rc::clone(&core.borrow_mut().port_mut(port).has_queue);
     loop {
         has_queue.notified().await;
         loop {
-            socket.writable().await?;
+            wire.writable().await?;
             if core.borrow_mut().port_mut(port).flush()? {
                 break;
             }
@@ -200,6 +304,25 @@ fn batch(core: &mut Core, port: PortId, bytes: &mut [u8], runs: &mut Vec<Run>) -
                 for &to in topology.members(segment).iter().filter(|&&to| to != port) {
                     push(runs, to, start, end);
                 }
+                for &link in topology.links_of(segment) {
+                    core.send_tagged(link, frame, segment);
+                }
+            }
+            Verdict::Tunnel(link, segment) => core.send_tagged(link, frame, segment),
+            Verdict::Landed(landing) => {
+                // The length before the frame goes where its tag was.
+                let start = start + TAG;
+                let shorter = u32::try_from(length - TAG).unwrap_or(u32::MAX);
+                bytes[start..start + PREFIX].copy_from_slice(&shorter.to_be_bytes());
+                match landing {
+                    Landing::Port(to) => push(runs, to, start, end),
+                    Landing::All(segment) => {
+                        let topology = std::sync::Arc::clone(core.switch.topology());
+                        for &to in topology.members(segment) {
+                            push(runs, to, start, end);
+                        }
+                    }
+                }
             }
             Verdict::Announce => {
                 let topology = std::sync::Arc::clone(core.switch.topology());
@@ -225,6 +348,7 @@ fn batch(core: &mut Core, port: PortId, bytes: &mut [u8], runs: &mut Vec<Run>) -
     core.counters.frames += frames;
     core.counters.bytes += at as u64 - frames * PREFIX as u64;
     send_runs(core, bytes, runs);
+    core.pass_on_offers();
     // Answers to this port, all at once. An error is seen by the reading half as well.
     let _ = core.port_mut(port).flush();
     Ok(at)

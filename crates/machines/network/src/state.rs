@@ -15,14 +15,16 @@ use std::time::Instant;
 use fairway_dns::Server;
 use fairway_machines_frames::build;
 use fairway_machines_frames::packet::ETHERNET_HEADER;
-use fairway_machines_frames::topology::Topology;
+use fairway_machines_frames::segment::{self, TAG};
+use fairway_machines_frames::topology::{SegmentId, Topology};
 use fairway_machines_frames::track::{Bounds, Tuple};
 use fairway_machines_frames::{PortId, Reason, Switch};
-use tokio::net::UnixStream;
 use tokio::sync::Notify;
 
 use crate::gateway::Flow;
+use crate::kernel::{Kernel, Place};
 use crate::tenants::Tenants;
+use crate::wire::Wire;
 
 pub(crate) type Shared = Rc<RefCell<Core>>;
 
@@ -54,7 +56,7 @@ pub struct Counters {
 
 /// The writing half of a port.
 pub(crate) struct PortState {
-    pub(crate) socket: Option<Rc<UnixStream>>,
+    pub(crate) wire: Option<Rc<Wire>>,
     /// Bytes that the socket did not take; `done` of them have been written since.
     queue: Vec<u8>,
     done: usize,
@@ -66,7 +68,7 @@ pub(crate) struct PortState {
 impl PortState {
     fn new() -> Self {
         Self {
-            socket: None,
+            wire: None,
             queue: Vec::new(),
             done: 0,
             has_queue: Rc::new(Notify::new()),
@@ -91,8 +93,8 @@ impl PortState {
     }
 
     /// Takes a new connection, or none. What was queued for the old one begins in the middle of a frame, perhaps.
-    pub(crate) fn reconnect(&mut self, socket: Option<Rc<UnixStream>>) {
-        self.socket = socket;
+    pub(crate) fn reconnect(&mut self, wire: Option<Rc<Wire>>) {
+        self.wire = wire;
         self.queue.clear();
         self.done = 0;
         self.wake_all();
@@ -100,12 +102,12 @@ impl PortState {
 
     /// Writes pieces that consist of whole frames. Returns whether they were taken.
     fn send(&mut self, pieces: &[IoSlice<'_>]) -> bool {
-        let Some(socket) = &self.socket else {
+        let Some(wire) = &self.wire else {
             return false;
         };
         let mut written = 0;
         if self.queued() == 0 {
-            written = match socket.try_write_vectored(pieces) {
+            written = match wire.try_write_vectored(pieces) {
                 Ok(written) => written,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
                 // The reading half sees the end, too, and connects again.
@@ -131,7 +133,7 @@ impl PortState {
 
     /// Puts pieces of one frame behind what waits, to be written with it. Returns whether there was room.
     fn enqueue(&mut self, pieces: &[&[u8]]) -> bool {
-        if self.socket.is_none() || self.queued() > QUEUE {
+        if self.wire.is_none() || self.queued() > QUEUE {
             return false;
         }
         for piece in pieces {
@@ -143,11 +145,11 @@ impl PortState {
 
     /// Writes what waits. `Ok(true)`: nothing is left.
     pub(crate) fn flush(&mut self) -> std::io::Result<bool> {
-        let Some(socket) = self.socket.clone() else {
+        let Some(wire) = self.wire.clone() else {
             return Ok(true);
         };
         while self.queued() > 0 {
-            match socket.try_write(&self.queue[self.done..]) {
+            match wire.try_write_vectored(&[IoSlice::new(&self.queue[self.done..])]) {
                 Ok(written) => self.done += written,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),
@@ -182,6 +184,9 @@ pub(crate) struct Core {
     pub(crate) tenants: Arc<Tenants>,
     pub(crate) counters: Counters,
     pub(crate) flow_bounds: FlowBounds,
+    /// Whoever works with devices of the kernel, and the ports that are some.
+    pub(crate) kernel: Option<Kernel>,
+    pub(crate) devices: HashMap<PortId, Place>,
 }
 
 /// How many connections may end at the gateway. Each is a file of the host's, of which the rest of the process needs
@@ -234,8 +239,18 @@ impl Core {
                 tenants,
                 counters: Counters::default(),
                 flow_bounds: FlowBounds::of_process(),
+                kernel: None,
+                devices: HashMap::new(),
             })
         })
+    }
+
+    /// Has the kernel carry what it can.
+    pub(crate) fn work_with(&mut self, kernel: Option<Kernel>) {
+        if kernel.is_some() {
+            self.switch.offer_connections();
+        }
+        self.kernel = kernel;
     }
 
     /// The core itself, for tasks that outlive the borrow. `None` while the thread ends.
@@ -270,6 +285,16 @@ impl Core {
     pub(crate) fn send_frame(&mut self, port: PortId, frame: &[u8]) {
         let length = u32::try_from(frame.len()).unwrap_or(u32::MAX).to_be_bytes();
         self.enqueue(port, &[&length, frame]);
+    }
+
+    /// Queues a frame of a segment for a link. One that would be too large with its tag is lost, as one that is too large for a wire is.
+    pub(crate) fn send_tagged(&mut self, link: PortId, frame: &[u8], segment: SegmentId) {
+        if frame.len() + TAG > FRAME {
+            self.counters.overflowed += 1;
+            return;
+        }
+        self.counters.forwarded += 1;
+        self.send_frame(link, &segment::tag(frame, segment));
     }
 
     fn enqueue(&mut self, port: PortId, pieces: &[&[u8]]) {
@@ -329,7 +354,7 @@ impl Core {
         Counters {
             connections: self.switch.connections(),
             flows: self.flows.len(),
-            connected_ports: self.ports.values().filter(|port| port.socket.is_some()).count(),
+            connected_ports: self.ports.values().filter(|port| port.wire.is_some()).count(),
             ..self.counters.clone()
         }
     }

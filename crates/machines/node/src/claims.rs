@@ -62,6 +62,14 @@ pub(crate) enum ClaimError {
     /// The API does not answer, or refuses.
     #[error("{}", .0.sentence())]
     Api(Failure),
+    /// The volume is gone, or is not there yet.
+    #[error("volume {volume} of PVC {claim} does not exist; if it is lost, create the claim anew")]
+    NoVolume {
+        /// The claim.
+        claim: String,
+        /// Its volume.
+        volume: String,
+    },
     /// The volume is of a kind that this node cannot use.
     #[error(
         "volume {volume} of PVC {claim} is not a directory of this node that belongs to the claim; use storage class local"
@@ -135,9 +143,12 @@ pub(crate) async fn find(
     let Some(path) = path.filter(|_| object["status"]["phase"] == "Bound") else {
         return Ok(Some(Claim { object, place: None }));
     };
-    let Some(found) = api.get(&path).await.map_err(ClaimError::Api)? else {
-        return Ok(Some(Claim { object, place: None }));
-    };
+    // Volumes are not followed, so that nobody would be told when it comes: it is asked for again.
+    let found = api.get(&path).await.map_err(ClaimError::Api)?;
+    let found = found.ok_or_else(|| ClaimError::NoVolume {
+        claim: name.to_owned(),
+        volume: volume.to_owned(),
+    })?;
     // The owner of a workspace may write volumes: what one says about its directory is not believed.
     match fairway_machines_volumes::directory_of(machines, &of.workspace, &object, &found) {
         Some(directory) => {

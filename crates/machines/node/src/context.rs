@@ -13,6 +13,7 @@ use crate::host::{Host, Isolation};
 use crate::ports::{Cables, Disks};
 use crate::registry::Registry;
 use crate::supervise::Fencing;
+use crate::taps::DataPath;
 
 /// What all machines of a host share.
 pub(crate) struct Context {
@@ -29,6 +30,8 @@ pub(crate) struct Context {
     pub(crate) cables: Arc<dyn Cables>,
     pub(crate) disks: Arc<dyn Disks>,
     pub(crate) fencing: Option<Fencing>,
+    /// What carries frames between machines here.
+    pub(crate) data_path: DataPath,
     /// What keeps machines in.
     pub(crate) isolation: Isolation,
     pub(crate) recorder: Recorder,

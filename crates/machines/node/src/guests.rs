@@ -4,6 +4,7 @@ mod agent_views;
 mod backups;
 mod console;
 mod copies;
+mod memory;
 mod usage;
 
 use std::time::Duration;
@@ -21,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::Node;
 use crate::instance::input::Input;
-use crate::instance::{confining, home};
+use crate::instance::{confining, home, memory as kept};
 use crate::registry::Reached;
 
 /// Upstream's words where there is no agent.
@@ -101,6 +102,11 @@ impl Node {
                 let confinement = self.confinement(machine);
                 copies::begin(machine, &confinement, &disk, &to).await?;
             }
+            Order::KeepMemory { to } => {
+                let confinement = self.confinement(machine);
+                let accelerator = self.accelerator().await?;
+                return memory::keep(machine, &confinement, &self.directory, accelerator, &to).await;
+            }
             Order::CopyDone { to } => return copies::done(machine, &to).await,
             Order::BreakCopyOff { to } => copies::break_off(machine, &to).await?,
             Order::BeginBackup(backup) => {
@@ -119,6 +125,16 @@ impl Node {
             Order::ConsoleTail { .. } => {}
         }
         Ok(Value::Null)
+    }
+
+    /// How guests run here.
+    async fn accelerator(&self) -> Result<&'static str, Refusal> {
+        let Some(context) = self.context.get() else {
+            return Err(Refusal::Failed("the node is only starting".to_owned()));
+        };
+        let facts = context.host.facts().await;
+        let facts = facts.map_err(|error| Refusal::Failed(error.to_string()))?;
+        Ok(kept::word(facts.accelerator()))
     }
 
     /// What keeps a machine in.

@@ -74,6 +74,13 @@ impl Facts {
         }
     }
 
+    /// QEMU's version alone, such as `7.2.22`.
+    pub(crate) fn qemu_version(&self) -> &str {
+        let is_version = |word: &&str| word.contains('.') && word.starts_with(|it: char| it.is_ascii_digit());
+        let mut words = self.qemu_text.split_ascii_whitespace();
+        words.find(is_version).unwrap_or_default()
+    }
+
     /// How guests run, for QEMU's arguments.
     pub fn accelerator(&self) -> Accelerator {
         match self.acceleration {
@@ -88,16 +95,20 @@ impl Facts {
 pub struct Host {
     program: PathBuf,
     directory: PathBuf,
+    /// Why machines must be emulated, if they must.
+    emulated: Option<String>,
     facts: OnceCell<Arc<Facts>>,
     found: Notify,
 }
 
 impl Host {
-    /// A host whose machines are run by this QEMU; what is found out is kept in the directory.
-    pub fn new(program: impl Into<PathBuf>, directory: impl Into<PathBuf>) -> Self {
+    /// A host whose machines are run by this QEMU; what is found out is kept in the directory. `emulated`: why they cannot run on the
+    /// processor, if that is known already.
+    pub fn new(program: impl Into<PathBuf>, directory: impl Into<PathBuf>, emulated: Option<String>) -> Self {
         Self {
             program: program.into(),
             directory: directory.into(),
+            emulated,
             facts: OnceCell::new(),
             found: Notify::new(),
         }
@@ -134,7 +145,8 @@ impl Host {
     }
 
     async fn look(&self) -> Result<Arc<Facts>, HostError> {
-        let (qemu_text, acceleration) = acceleration::find(&self.program, &self.directory).await?;
+        let (qemu_text, acceleration) =
+            acceleration::find(&self.program, &self.directory, self.emulated.clone()).await?;
         Ok(Arc::new(Facts {
             qemu: version(&qemu_text),
             qemu_text,
@@ -217,7 +229,7 @@ mod tests {
     #[tokio::test]
     async fn without_qemu_the_next_step_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let host = Host::new("/no/such/qemu", folder.path());
+        let host = Host::new("/no/such/qemu", folder.path(), None);
         let error = host.facts().await.unwrap_err().to_string();
         assert!(error.contains("apt-get install qemu-system-x86"), "{error}");
         assert!(host.known().is_none());

@@ -1,7 +1,7 @@
 //! One machine of this host: its task ([`runner`]), what the task does ([`act`]) and says ([`report`], [`status`]), and what it is
-//! made of: directory and record ([`home`]), disks ([`disks`], [`seeds`]), firmware ([`firmware`]), what it may touch ([`confining`]), process ([`launch`], [`running`]),
+//! made of: directory and record ([`home`]), disks ([`disks`], [`seeds`]) and claims that change meanwhile ([`stirred`]), firmware ([`firmware`]), what it may touch ([`confining`]), process ([`launch`], [`running`]),
 //! what the agent in the guest tells ([`guest`]), how well the guest is ([`probe`]), its keys ([`credentials`]), and what changes while it
-//! runs ([`live`], [`changing`]), its way to another node included ([`migration`]).
+//! runs ([`live`], [`changing`]), its way to another node included ([`migration`]); and how it goes on with memory that was kept ([`memory`]).
 
 mod act;
 mod changing;
@@ -14,6 +14,7 @@ pub(crate) mod home;
 pub(crate) mod input;
 mod launch;
 mod live;
+pub(crate) mod memory;
 pub(crate) mod migration;
 mod probe;
 mod report;
@@ -21,3 +22,4 @@ pub(crate) mod runner;
 mod running;
 mod seeds;
 mod status;
+pub(crate) mod stirred;

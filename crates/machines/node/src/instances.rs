@@ -23,9 +23,9 @@ use tokio::task::JoinSet;
 use crate::context::Context;
 use crate::instance::confining;
 use crate::instance::home::{self, Found, Owner};
-use crate::instance::input::Input;
 use crate::instance::migration::{Role, role};
 use crate::instance::runner::Runner;
+use crate::instance::stirred::Bell;
 
 /// How many things may happen to a machine before its task has looked.
 const INBOX: usize = 256;
@@ -38,7 +38,8 @@ struct Entry {
     uid: String,
     /// The object; nothing once it is gone.
     object: latest::Sender<Option<Arc<Value>>>,
-    inbox: mpsc::Sender<Input>,
+    /// Rung when a claim of its namespace has changed.
+    claims: Arc<Bell>,
     /// Closed when the task has ended.
     done: latest::Receiver<()>,
 }
@@ -190,7 +191,7 @@ impl Instances {
     }
 
     /// Begins the task of an instance.
-    fn begin(&self, state: &mut State, key: ObjectKey, object: Value) {
+    fn begin(self: &Arc<Self>, state: &mut State, key: ObjectKey, object: Value) {
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         // Another of the same name may still be leaving: they must not meet, as both are reached by that name.
         let before = state.entries.remove(&key).map(|it| {
@@ -198,30 +199,53 @@ impl Instances {
             it.done
         });
         let (sender, receiver) = latest::channel(Some(Arc::new(object.clone())));
-        let (inbox, inputs) = mpsc::channel(INBOX);
+        let (inbox, claims) = (mpsc::channel(INBOX), Arc::<Bell>::default());
         let (ending, done) = latest::channel(());
         let entry = Entry {
             uid,
             object: sender,
-            inbox: inbox.clone(),
+            claims: Arc::clone(&claims),
             done,
         };
         state.entries.insert(key.clone(), entry);
         let (context, shutdown) = (Arc::clone(&self.context), self.shutdown.clone());
+        let this = Arc::downgrade(self);
         state.tasks.spawn(async move {
             if let Some(mut before) = before {
                 // It only ever ends.
                 let _ = before.changed().await;
             }
-            Runner::new(context, key, object, receiver, (inbox, inputs))
-                .run(shutdown)
-                .await;
+            let runner = Runner::new(context, key.clone(), object, receiver, inbox, claims);
+            if let Some(heard) = runner.run(shutdown).await
+                && let Some(this) = this.upgrade()
+            {
+                this.ended(key, heard);
+            }
             drop(ending);
         });
         // What has ended is forgotten now and then.
         while state.tasks.try_join_next().is_some() {}
         if state.entries.len() > 64 {
             state.entries.retain(|_, it| !it.object.is_closed());
+        }
+    }
+
+    /// A task has ended because its instance was no business of this node. If it has become so again meanwhile, such as a machine that is to come
+    /// once more after a first attempt failed, nobody else would hear of it.
+    fn ended(self: &Arc<Self>, key: ObjectKey, mut heard: latest::Receiver<Option<Arc<Value>>>) {
+        // Whoever tells holds this, too: from here on nothing is told to a task that has ended.
+        let mut state = self.state();
+        let unheard = heard.has_changed().unwrap_or(false);
+        let object = heard.borrow_and_update().clone();
+        drop(heard);
+        if let Some(object) = object.filter(|_| unheard)
+            && state
+                .entries
+                .get(&key)
+                .is_some_and(|it| object["metadata"]["uid"] == it.uid.as_str())
+            && role(&object, &self.context.node) != Role::None
+        {
+            self.begin(&mut state, key, object.as_ref().clone());
         }
     }
 
@@ -245,8 +269,7 @@ impl Instances {
                     .iter()
                     .filter(|(it, _)| it.workspace == key.workspace && it.namespace == key.namespace);
                 for (_, entry) in near {
-                    // One that has so much to do looks again by itself.
-                    let _ = entry.inbox.try_send(Input::Claim(key.name.clone()));
+                    entry.claims.ring(&key.name);
                 }
             }
             _ => {}

@@ -27,6 +27,7 @@ mod registration;
 mod registry;
 mod settings;
 pub mod supervise;
+mod taps;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -44,6 +45,7 @@ use ports::{Cables, Disks};
 use registration::Registration;
 use registry::Registry;
 use supervise::Fencing;
+pub use taps::{DataPath, Taps};
 
 /// Who a node is.
 pub const USER: &str = "system:serviceaccount:kube-system:fairway-machines-node";
@@ -69,6 +71,8 @@ pub struct Options {
     pub fencing: Option<Fencing>,
     /// Numbers that are users of machines, each of one; nothing: machines run as the node's user.
     pub users: Option<Range>,
+    /// What carries frames between machines here.
+    pub data_path: DataPath,
     /// Whoever connects network cards.
     pub cables: Arc<dyn Cables>,
     /// Whoever fetches disks out of container images.
@@ -116,18 +120,20 @@ impl Node {
 pub async fn run(node: Node, options: Options, metrics: Arc<Metrics>, shutdown: Shutdown) {
     let mut manager = Manager::new(options.clients, metrics, shutdown.clone());
     let clients = manager.clients(USER);
+    let isolation = Isolation::new(&node.directory, options.users);
     let context = Arc::new(Context {
         recorder: Recorder::new(clients.clone(), COMPONENT),
         clients,
         node: node.name().to_owned(),
         address: options.address,
         host_id: options.host.unwrap_or_else(host::identity),
-        host: Host::new(options.program, &*node.directory),
+        host: Host::new(options.program, &*node.directory, isolation.emulated()),
         directory: node.directory.to_path_buf(),
         cables: options.cables,
         disks: options.disks,
         fencing: options.fencing,
-        isolation: Isolation::new(&node.directory, options.users),
+        data_path: options.data_path,
+        isolation,
         registry: Arc::clone(&node.registry),
         failed_migrations: Arc::clone(&node.failed_migrations),
     });
@@ -135,6 +141,7 @@ pub async fn run(node: Node, options: Options, metrics: Arc<Metrics>, shutdown: 
     let _ = node.context.set(Arc::clone(&context));
     let registration = Registration::new(Arc::clone(&context));
     manager.spawn(registration.run(shutdown.clone()));
-    manager.spawn(Instances::new(context, shutdown).run());
+    manager.spawn(Instances::new(Arc::clone(&context), shutdown).run());
     manager.run().await;
+    context.data_path.leave();
 }

@@ -101,6 +101,7 @@ impl Registration {
             has_qemu: self.context.host.has_program(),
             acceleration: known.map(|it| it.acceleration.clone()),
             missing: self.context.isolation.missing(),
+            data_path: self.context.data_path.clone(),
             fence: supervise::promise(&self.context.directory, self.context.fencing.as_ref()),
             is_full: document::is_full(&self.context.directory),
             machine: Machine::here(),

@@ -22,6 +22,7 @@ mod devices;
 mod disks;
 mod layout;
 
+use cards::card_device_backend;
 pub use cards::{card_backend, card_device, card_id};
 pub use disks::{disk_device, disk_id, disk_nodes, node_name, throttle_group, top_node};
 pub use layout::{Layout, LayoutError, Place};
@@ -82,6 +83,8 @@ pub struct Host {
     pub sockets: Sockets,
     /// How guests run.
     pub accelerator: Accelerator,
+    /// Numbers of open files that are network devices of the kernel, by the cards' names. Other cards have sockets.
+    pub taps: BTreeMap<String, i32>,
     /// Files behind disks, by the disks' names.
     pub backings: BTreeMap<String, Backing>,
     /// UEFI firmware for this machine.
@@ -222,7 +225,11 @@ pub fn argv(plan: &MachinePlan, host: &Host, layout: &Layout) -> Result<Vec<Stri
         arguments.device(&disk_device(plan, disk, layout)?);
     }
     for card in &plan.cards {
-        arguments.json("netdev", &card_backend(card));
+        let backend = match host.taps.get(&card.name) {
+            Some(file) => card_device_backend(card, *file),
+            None => card_backend(card),
+        };
+        arguments.json("netdev", &backend);
         arguments.device(&card_device(plan, card, layout)?);
     }
     devices::devices(plan, layout, &host.sockets, &mut arguments)?;

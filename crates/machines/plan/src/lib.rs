@@ -33,4 +33,3 @@ pub mod settings;
 pub mod unsupported;
 pub mod validate;
 pub mod view;
-pub mod why;

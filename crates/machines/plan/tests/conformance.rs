@@ -102,6 +102,7 @@ fn check(file: &str, vm: &Value) {
             tpm: socket("tpm"),
         },
         accelerator: Accelerator::Tcg,
+        taps: std::collections::BTreeMap::new(),
         backings: planned
             .disks
             .iter()

@@ -273,6 +273,17 @@ impl Machine {
         if command != "snapshot-delete" {
             arguments["vmstate"] = nodes.first().copied().unwrap_or_default().into();
         }
+        self.job_to_its_end(command, arguments, &job, timeout).await
+    }
+
+    /// Executes a command that is carried out as a job, which is named among its arguments, too, and waits for its end.
+    pub(crate) async fn job_to_its_end(
+        &self,
+        command: &str,
+        arguments: Value,
+        job: &str,
+        timeout: Duration,
+    ) -> Result<(), MachineError> {
         let mut events = self.qmp().events();
         self.qmp().execute(command, arguments).await?;
         let concluded = async {
@@ -287,12 +298,12 @@ impl Machine {
         let jobs = jobs.as_array().map_or(&[][..], Vec::as_slice);
         let error = jobs
             .iter()
-            .find(|found| found["id"] == job.as_str())
+            .find(|found| found["id"] == job)
             .and_then(|found| found["error"].as_str().map(str::to_owned));
         self.qmp().execute("job-dismiss", json!({"id": job})).await?;
         match error {
             None => Ok(()),
-            Some(why) => Err(MachineError::Failed(format!("{command} {tag}: {why}"))),
+            Some(why) => Err(MachineError::Failed(format!("{job}: {why}"))),
         }
     }
 }

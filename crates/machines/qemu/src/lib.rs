@@ -30,6 +30,7 @@ pub mod event;
 pub mod launch;
 mod machine;
 pub mod meeting;
+mod memory;
 pub mod migrate;
 pub mod mirror;
 mod process;
@@ -43,6 +44,7 @@ pub use console::Console;
 pub use event::Event;
 pub use launch::{Launch, adopt, process_of, start};
 pub use machine::{Exit, Machine, Stopped};
+pub use memory::MemoryFile;
 pub use qmp::{Qmp, QmpError};
 
 use std::path::PathBuf;

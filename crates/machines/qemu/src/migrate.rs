@@ -17,6 +17,10 @@ use crate::MachineError;
 use crate::machine::Machine;
 use crate::meeting::{TLS_NAME, TLS_OBJECT};
 use crate::mirror::Mirrors;
+use crate::qmp::QmpError;
+
+/// How long QEMU may take to end what it was told to end.
+const ENDS: Duration = Duration::from_secs(30);
 
 /// How a migration is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,7 +117,11 @@ pub async fn follow(
     let sending = async {
         let mut least = (u64::MAX, Instant::now());
         loop {
-            let found = query(source).await?;
+            let found = match query(source).await {
+                // A busy QEMU answers late, and goes on sending meanwhile.
+                Err(MachineError::Qmp(QmpError::Timeout { .. })) => continue,
+                found => found?,
+            };
             progress(&found.0);
             if found.0.remaining < least.0 {
                 least = (found.0.remaining, Instant::now());
@@ -144,19 +152,34 @@ pub async fn follow(
     };
     match tokio::time::timeout(options.timeout, sending).await {
         Ok(Ok(sent)) => Ok(sent),
-        Ok(Err(error)) => {
-            // One that waits for what failed would wait for ever.
-            let _ = cancel(source).await;
-            Err(error)
-        }
+        // One that waits for what failed would wait for ever.
+        Ok(Err(error)) => give_up(source, error).await,
         Err(_) => {
-            cancel(source).await?;
-            Err(MachineError::Late {
+            let late = MachineError::Late {
                 what: "the migration".to_owned(),
                 seconds: options.timeout.as_secs(),
-            })
+            };
+            give_up(source, late).await
         }
     }
+}
+
+/// Gives a migration up because of something; but one that was over before counts as sent, as the guest does not run here any more.
+async fn give_up(source: &Machine, why: MachineError) -> Result<Progress, MachineError> {
+    let _ = cancel(source).await;
+    let ending = async {
+        loop {
+            match query(source).await {
+                Ok((found, _)) if found.status == "completed" => return Some(found),
+                Ok((found, _)) if matches!(found.status.as_str(), "cancelling" | "device" | "active") => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                _ => return None,
+            }
+        }
+    };
+    let ended = tokio::time::timeout(ENDS, ending).await;
+    ended.ok().flatten().ok_or(why)
 }
 
 /// Waits until the machine runs at its destination: when the source says that everything was sent, it may still be on its way.

@@ -4,6 +4,7 @@
 //! guest writes. When the guest stands still for the last part of its memory, what is left is copied and the copying ends
 //! ([`Mirrors::settle`]): from then on both sides have the same disks.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -77,6 +78,20 @@ fn export(name: &str) -> String {
     format!("export-{name}")
 }
 
+/// Jobs on disks, and whether each keeps up with the guest.
+async fn jobs(machine: &Machine) -> Result<BTreeMap<String, bool>, MachineError> {
+    let found = machine.qmp().execute("query-block-jobs", Value::Null).await?;
+    let all = found.as_array().into_iter().flatten();
+    Ok(all
+        .map(|it| {
+            (
+                it["device"].as_str().unwrap_or_default().to_owned(),
+                it["ready"] == true,
+            )
+        })
+        .collect())
+}
+
 fn job(name: &str) -> String {
     format!("mirror-{name}")
 }
@@ -130,6 +145,16 @@ impl Mirrors {
         let mut waiting: Vec<String> = self.names.iter().map(|it| job(it)).collect();
         while !waiting.is_empty() {
             match self.events.next().await {
+                // Among what was missed may be what is waited for.
+                Some(Event::Missed(_)) => {
+                    let jobs = jobs(source).await?;
+                    if let Some(ended) = waiting.iter().find(|it| !jobs.contains_key(*it)) {
+                        return Err(MachineError::Failed(format!(
+                            "copying a disk: {ended} ended early"
+                        )));
+                    }
+                    waiting.retain(|it| jobs.get(it) != Some(&true));
+                }
                 Some(Event::BlockJobReady { device }) => waiting.retain(|it| *it != device),
                 Some(Event::BlockJobEnded { device, error }) if waiting.contains(&device) => {
                     let why = error.unwrap_or_else(|| "it ended early".to_owned());
@@ -154,6 +179,10 @@ impl Mirrors {
         let ending = async {
             while !waiting.is_empty() {
                 match self.events.next().await {
+                    Some(Event::Missed(_)) => {
+                        let jobs = jobs(source).await?;
+                        waiting.retain(|it| jobs.contains_key(it));
+                    }
                     Some(Event::BlockJobEnded { device, error }) => {
                         if let Some(why) = error {
                             return Err(MachineError::Failed(format!("copying a disk: {why}")));

@@ -16,6 +16,8 @@ mod bench;
 mod checkpoints;
 #[path = "guest/lifecycle.rs"]
 mod lifecycle;
+#[path = "guest/memory.rs"]
+mod memory;
 #[path = "guest/migration.rs"]
 mod migration;
 #[path = "guest/seed.rs"]

@@ -1,6 +1,6 @@
 //! A guest that runs is quieted while the moment of a snapshot comes: it brings everything to disk and writes no more. Without an agent
 //! the snapshot is what the disk would be after a loss of power; if there are several disks, the machine stands still for the moment, so
-//! that they are of the same one. What was asked for is noted on what is being made, so that it is taken back whatever happens.
+//! that they are of the same one. If its memory is kept, too, it always stands still. What was asked for is noted on what is being made, so that it is taken back whatever happens.
 
 use fairway_controller::{Failure, ObjectKey, Requests};
 use kube::Client;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tracing::debug;
 
 use crate::api::{self, At, text};
-use crate::decide::condition_holds;
+use crate::decide::{condition_holds, snapshot};
 
 /// On a content: what was asked of the machine.
 pub(crate) const QUIETED: &str = "fairway.dev/quieted";
@@ -23,11 +23,13 @@ enum Ask {
     Pause,
 }
 
-fn ask(instance: &Value, disks: usize) -> Ask {
+/// `memory`: it is kept, too. A guest that was frozen then would be frozen when it comes back.
+fn ask(instance: &Value, disks: usize, memory: bool) -> Ask {
     if condition_holds(instance, "Paused") {
         return Ask::Nothing;
     }
     match condition_holds(instance, "AgentConnected") {
+        _ if memory => Ask::Pause,
         true if text(instance, "/status/fsFreezeStatus") == "frozen" => Ask::Nothing,
         true => Ask::Freeze,
         false if disks > 1 => Ask::Pause,
@@ -35,7 +37,7 @@ fn ask(instance: &Value, disks: usize) -> Ask {
     }
 }
 
-/// Quiets a machine for a content; else why its guest could not be frozen.
+/// Quiets a machine for a content; else why that could not be.
 pub(crate) async fn quiet(
     client: &Client,
     api: &Requests,
@@ -44,7 +46,8 @@ pub(crate) async fn quiet(
     content: &Value,
 ) -> Result<Result<(), String>, Failure> {
     let disks = content.pointer("/spec/volumeBackups").and_then(Value::as_array);
-    let asked = ask(instance, disks.map_or(0, Vec::len));
+    let memory = snapshot::memory(content) == "true";
+    let asked = ask(instance, disks.map_or(0, Vec::len), memory);
     let noted = match asked {
         Ask::Nothing => return Ok(Ok(())),
         Ask::Freeze => "frozen",
@@ -59,7 +62,7 @@ pub(crate) async fn quiet(
             Ok(()) => Ok(()),
             Err(failure) => Err(format!(
                 "{} {}: {}",
-                crate::decide::snapshot::FAILED_FREEZE,
+                snapshot::FAILED_FREEZE,
                 key.name,
                 failure.sentence()
             )),
@@ -67,6 +70,13 @@ pub(crate) async fn quiet(
     }
     // Some machines may not stand still: then their disks are of moments that are a little apart.
     if let Err(failure) = api::order(client, key, "pause", &json!({})).await {
+        if memory {
+            let why = failure.sentence();
+            return Ok(Err(format!(
+                "Failed pausing vm {} to keep its memory: {why}",
+                key.name
+            )));
+        }
         debug!(%key, reason = failure.sentence(), "the machine could not be paused");
     }
     Ok(Ok(()))
@@ -114,6 +124,13 @@ mod tests {
                 .collect();
             json!({"status": {"conditions": all, "fsFreezeStatus": frozen}})
         };
+        for (instance, expected) in [
+            (with(&["AgentConnected"], ""), Ask::Pause),
+            (with(&[], ""), Ask::Pause),
+            (with(&["Paused"], ""), Ask::Nothing),
+        ] {
+            assert_eq!(ask(&instance, 1, true), expected, "{instance} with memory");
+        }
         for (instance, disks, expected) in [
             (with(&["AgentConnected"], ""), 1, Ask::Freeze),
             (with(&["AgentConnected"], ""), 2, Ask::Freeze),
@@ -123,7 +140,7 @@ mod tests {
             (with(&[], ""), 2, Ask::Pause),
             (with(&["Paused"], ""), 2, Ask::Nothing),
         ] {
-            assert_eq!(ask(&instance, disks), expected, "{instance} with {disks}");
+            assert_eq!(ask(&instance, disks, false), expected, "{instance} with {disks}");
         }
     }
 }

@@ -180,7 +180,16 @@ impl Restores {
         }
         self.hold_machine(look).await?;
         let restores = restore::restores(&look.restore, &content);
-        if !self.claims(look, &content, &restores).await? {
+        let source = &content["spec"]["source"]["virtualMachine"]["metadata"];
+        let is_another = text(source, "/name") != look.target();
+        let memory = restore::memory_comes_back(&look.restore, &content, is_another);
+        if let Some(memory) = memory
+            && self.say_memory(look, memory).await?
+        {
+            return Ok(Outcome::Again(std::time::Duration::ZERO));
+        }
+        let with_memory = memory == Some(Ok(()));
+        if !self.claims(look, &content, &restores, with_memory).await? {
             let note = json!({"restores": restores});
             self.say(
                 look,
@@ -263,7 +272,13 @@ impl Restores {
     }
 
     /// Whether all claims are bound; those that are missing are made.
-    async fn claims(&self, look: &Look<'_>, content: &Value, restores: &[Value]) -> Result<bool, Failure> {
+    async fn claims(
+        &self,
+        look: &Look<'_>,
+        content: &Value,
+        restores: &[Value],
+        with_memory: bool,
+    ) -> Result<bool, Failure> {
         let namespace = &look.key.namespace;
         let mut all_bound = true;
         for one in restores {
@@ -287,7 +302,8 @@ impl Restores {
                         )));
                     };
                     let size = text(&kept, "/status/restoreSize");
-                    let made = restore::claim(&look.restore, one, content, size, look.machine.as_ref());
+                    let owner = look.machine.as_ref();
+                    let made = restore::claim(&look.restore, one, content, size, owner, with_memory);
                     look.api.create(&At::Claims.all(namespace), &made).await?;
                 }
             }
@@ -462,6 +478,28 @@ impl Restores {
         };
         let about = about("VirtualMachineRestore", &look.restore);
         self.0.1.record(&look.key.workspace, &about, happening).await;
+    }
+
+    /// Says whether memory comes back; whether that is new. Whether the machine can use it is found when it starts, and told by its
+    /// instance.
+    async fn say_memory(&self, look: &Look<'_>, memory: Result<(), &str>) -> Result<bool, Failure> {
+        let condition = match memory {
+            Ok(()) => (
+                "Memory",
+                "True",
+                "The machine goes on where it was when it starts next",
+            ),
+            Err(why) => ("Memory", "False", why),
+        };
+        let mut status = look.restore["status"].clone();
+        crate::decide::set_conditions(&mut status, &[condition], &now());
+        if status == look.restore["status"] {
+            return Ok(false);
+        }
+        let path = format!("{}/status", look.path());
+        let conditions = json!({"status": {"conditions": status["conditions"]}});
+        look.api.merge(&path, &conditions).await?;
+        Ok(true)
     }
 
     /// Says how far it is, and notes more beside; whether that is new.

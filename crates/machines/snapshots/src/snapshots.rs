@@ -3,7 +3,7 @@
 //! 1. one that goes, or took too long, gives everything back;
 //! 2. the machine's disks are all there, and the machine is held;
 //! 3. what the machine is, is kept;
-//! 4. the guest is quieted, the moment of its copies comes, it goes on, and they become whole;
+//! 4. the guest is quieted, the moment of its copies comes, its memory is kept if it is to be, it goes on, and the copies become whole;
 //! 5. the machine is let go.
 
 use std::collections::BTreeMap;
@@ -122,7 +122,7 @@ impl Snapshots {
             Some(content) => content.clone(),
             None => {
                 let kept = self.kept(look, vm).await?;
-                let content = snapshot::content(&look.snapshot, &kept, &claims);
+                let content = snapshot::content(&look.snapshot, &kept, look.instance.as_ref(), &claims);
                 look.api
                     .create(&At::Contents.all(&look.key.namespace), &content)
                     .await?;
@@ -321,17 +321,19 @@ impl Snapshots {
         if missing.is_empty() {
             return Ok(Ok(taken));
         }
-        if let Some(instance) = &look.instance {
-            let runs = !text(instance, "/status/nodeName").is_empty()
-                && !matches!(text(instance, "/status/phase"), "Succeeded" | "Failed");
-            if runs
-                && let Err(why) =
-                    quiet::quiet(&look.client, &look.api, &look.source(), instance, content).await?
-            {
-                return Ok(Err(why));
-            }
+        if let Some(instance) = &look.instance
+            && snapshot::runs(instance)
+            && let Err(why) = quiet::quiet(&look.client, &look.api, &look.source(), instance, content).await?
+        {
+            return Ok(Err(why));
         }
+        let is_begun = |it: &Value| !text(it, "/status/creationTime").is_empty();
+        let waits = missing.len() > 1 || !taken.values().all(is_begun);
         for backup in missing {
+            // It is made sure that the machine stands still when memory is kept, and so that it did before.
+            if waits && snapshot::keeps_memory(content, backup) {
+                continue;
+            }
             let made = snapshot::volume_snapshot(content, backup);
             look.api
                 .create(&At::VolumeSnapshots.all(namespace), &made)
@@ -371,13 +373,18 @@ impl Snapshots {
 
     async fn tell(&self, look: &Look<'_>, progress: &Progress<'_>) -> Result<(), Failure> {
         let before = look.snapshot.get("status").cloned().unwrap_or(Value::Null);
-        let after = snapshot::status(
+        let mut after = snapshot::status(
             &before,
             look.machine.as_ref(),
             look.instance.as_ref(),
             progress,
             &now(),
         );
+        if let Progress::Done(_, content) = progress
+            && let Some(condition) = snapshot::memory_condition(&look.snapshot, content)
+        {
+            crate::decide::set_conditions(&mut after, &[condition], &now());
+        }
         if after == before {
             return Ok(());
         }

@@ -165,12 +165,16 @@ impl Reconcile<ObjectKey> for Claims {
             requests: Requests::new(self.clients.of(&key.workspace)),
             data_volume: None,
         };
-        look.data_volume = match look.requests.get(&look.data_volume_path()).await? {
-            Some(found) => {
+        look.data_volume = match look.requests.get(&look.data_volume_path()).await {
+            // A node that joined sees what has to do with its machines. This one has nothing to do with them any more: the machine went
+            // elsewhere, or was to come and has not. Should it come after all, that is heard of.
+            Err(failure) if !self.chooses && failure.is_forbidden() => return Ok(Outcome::Done),
+            Err(failure) => return Err(failure),
+            Ok(Some(found)) => {
                 let volume = view::read("datavolume", &found)?;
                 Some((found, volume))
             }
-            None => None,
+            Ok(None) => None,
         };
         let claim = read_claim(&look).await?;
         let reclaimed = self.reclaim(&look, claim.as_ref()).await?;

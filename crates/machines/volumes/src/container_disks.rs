@@ -129,7 +129,7 @@ impl ContainerDisks {
     pub fn new(images: PathBuf, allowed_hosts: AllowedHosts) -> Self {
         Self {
             images: Arc::new(Images::new(images)),
-            outbound: Arc::new(Outbound::new(allowed_hosts)),
+            outbound: Arc::new(Outbound::new(allowed_hosts).set_by("--image-allowed-hosts")),
             alone: Alone::default(),
             server: None,
         }

@@ -22,6 +22,7 @@ mod fill;
 mod image_service;
 mod images;
 mod import_crons;
+pub mod moment;
 mod names;
 mod origin;
 mod place;

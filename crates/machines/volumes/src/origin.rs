@@ -115,7 +115,7 @@ impl Origins {
             images,
             node,
             has_server,
-            outbound: Arc::new(Outbound::new(allowed_hosts.clone())),
+            outbound: Arc::new(Outbound::new(allowed_hosts.clone()).set_by("--image-allowed-hosts")),
             allowed_hosts,
             alone: Alone::default(),
         }

@@ -18,6 +18,8 @@ use std::time::Duration;
 use fairway_controller::WorkspaceId;
 use fairway_machines_image::{Image, ImageError, overlay};
 
+use crate::moment::{self, Moment};
+
 /// The disk and what lies behind it are named after this.
 const DISK: &str = "disk";
 /// How long it may take to write every block of a disk.
@@ -32,6 +34,8 @@ pub(crate) enum Content {
     Image(Box<Image>),
     /// The disk of another volume, which nobody writes to.
     Volume(PathBuf),
+    /// The disk of a snapshot, for a machine that goes on with the memory that was kept with it.
+    Kept(PathBuf),
 }
 
 /// Where volumes of this host are.
@@ -136,6 +140,15 @@ impl Place {
         crate::disk_path(&draft(directory))
     }
 
+    /// Notes which moment a disk is of that was begun.
+    pub(crate) fn note_moment(directory: &Path, name: &str) -> Result<(), ImageError> {
+        let moment = Moment {
+            moment: name.to_owned(),
+            snapshot: String::new(),
+        };
+        moment::mark(&draft(directory), &moment)
+    }
+
     /// Makes a disk that was begun one of ours: now it is whole. How many bytes it has.
     pub(crate) fn finish(directory: &Path) -> Result<u64, ImageError> {
         let draft = draft(directory);
@@ -167,7 +180,7 @@ impl Place {
         match content {
             Content::Blank => overlay::blank(draft, DISK, size)?,
             Content::Image(image) => drop(overlay::over(image, draft, DISK, Some(size))?),
-            Content::Volume(from) => {
+            Content::Volume(from) | Content::Kept(from) => {
                 let before = seen(&crate::disk_path(from))?;
                 let copied = overlay::copy(from, draft, DISK)?;
                 if seen(&crate::disk_path(from))? != before {
@@ -176,6 +189,9 @@ impl Place {
                 }
                 if size > copied {
                     overlay::grow(&disk, size)?;
+                } else if matches!(content, Content::Kept(_)) {
+                    // A guest that remembers a disk of another size would be wrong about it.
+                    Self::keep_moment(from, draft)?;
                 }
             }
         }
@@ -185,8 +201,22 @@ impl Place {
         overlay::virtual_size(&disk)
     }
 
+    /// A disk that came out of a snapshot is of the same moment.
+    fn keep_moment(from: &Path, draft: &Path) -> Result<(), ImageError> {
+        let Some(found) = moment::moment_of(from) else {
+            return Ok(());
+        };
+        let name = from.file_name().unwrap_or_default().to_string_lossy();
+        let moment = Moment {
+            snapshot: name.into_owned(),
+            ..found
+        };
+        moment::mark(draft, &moment)
+    }
+
     /// Makes the disk of a volume larger, which no machine uses.
     pub(crate) fn grow(directory: &Path, size: u64) -> Result<u64, ImageError> {
+        moment::unmark(directory).map_err(failed("changing", directory))?;
         let disk = crate::disk_path(directory);
         overlay::grow(&disk, size)?;
         overlay::virtual_size(&disk)
@@ -281,6 +311,18 @@ mod tests {
         Place::remove(&one).unwrap();
         assert_eq!(Place::size(&one).unwrap(), None);
         assert_eq!(Place::size(&two).unwrap(), Some(1 << 20));
+        // What comes out of a snapshot with memory is of its moment, as long as it is as large.
+        let moment = Moment {
+            moment: "m".to_owned(),
+            snapshot: String::new(),
+        };
+        moment::mark(&two, &moment).unwrap();
+        for (name, size, expected) in [("same", 1 << 20, Some("two")), ("larger", 2 << 20, None)] {
+            let to = of(name);
+            Place::make(&to, &Content::Kept(two.clone()), size, false).unwrap();
+            let found = moment::moment_of(&to);
+            assert_eq!(found.map(|it| it.snapshot).as_deref(), expected, "{name}");
+        }
         // A copy of what is not there leaves nothing.
         let three = of("three");
         assert!(Place::make(&three, &Content::Volume(one), 1 << 20, false).is_err());

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use crate::claims::reference;
 use crate::decide::snapshot::{self, BOUND_PROTECTION, CONTENT_PROTECTION, Snapshot};
 use crate::decide::volume;
+use crate::moment::MEMORY_ANNOTATION;
 use crate::origin::blocking;
 use crate::place::{Content, Place};
 use crate::view::{self, Claim, Volume};
@@ -118,6 +119,10 @@ impl Reconcile<ObjectKey> for Snapshots {
         }
         if let Some(instance) = holder {
             return self.begin(&look, &instance, &directory).await;
+        }
+        if look.snapshot.metadata.annotation(MEMORY_ANNOTATION) == Some("true") {
+            let why = "the machine does not run any more, and has no memory to be kept";
+            return self.wait(&look, why).await;
         }
         match copy(directory, look.target.clone()).await {
             Ok(size) => self.taken(&look, size).await,

@@ -296,7 +296,7 @@ impl Addresses {
         own: impl Iterator<Item = &Ipv4Addr>,
     ) -> Result<(), Failure> {
         for address in own {
-            let told = instance.filter(|instance| instance.address == Some(*address));
+            let told = instance.filter(|it| it.card.is_none() || it.address == Some(*address));
             let wanted = told.and_then(Seen::of);
             if self.owner_of(*address).is_none_or(|held| held.seen == wanted) {
                 continue;

@@ -18,14 +18,14 @@ use fairway_controller::{ObjectKey, WorkspaceId};
 use fairway_machines_frames::Tenant;
 use fairway_machines_frames::address::Mac;
 use fairway_machines_frames::policy::compile::{self, compile};
-use fairway_machines_frames::topology::{Gateway, Plan, PortId, SegmentId};
+use fairway_machines_frames::topology::{Gateway, Plan, PortId};
 use serde_json::Value;
 
 use crate::Card;
 use crate::kinds::NETWORK_POLICY;
 use crate::pools::Pool;
 use crate::settings::Settings;
-use crate::view::{Attachment, Bridge, Instance, Service, Slice};
+use crate::view::{Attachment, Instance, Service, Slice};
 
 pub(crate) use doors::Door;
 pub(crate) use names::Names;
@@ -69,7 +69,6 @@ pub(crate) struct World {
 pub(crate) trait Numbers {
     fn tenant(&self, workspace: &WorkspaceId) -> Tenant;
     fn port(&self, socket: &Path) -> PortId;
-    fn segment(&self, workspace: &WorkspaceId, bridge: &Bridge) -> SegmentId;
 }
 
 /// Something that is not as somebody wanted it, for an event about an object of his.
@@ -122,7 +121,7 @@ impl Drawing<'_> {
         let is_here = |key: &ObjectKey| here.contains(&key.workspace);
         let mut remarks = Vec::new();
         let guests = self.guests(world, &is_here, &mut remarks);
-        let cards = self.segments(world, &mut remarks);
+        let cards = self.segments(world, &is_here, &mut remarks);
         let backends = Backends::new(&world.slices, &is_here);
         let services = self.services(world, &is_here, &backends, &guests);
         let (policies, ignored) = self.policies(world, &is_here);

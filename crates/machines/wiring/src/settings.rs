@@ -6,6 +6,7 @@ use fairway_controller::ClientFactory;
 use fairway_controller::served::Served;
 use fairway_machines_frames::address::Cidr;
 use fairway_machines_frames::outside::Outside;
+use fairway_machines_network::Space;
 
 /// What the cluster's side ([`crate::run`]) is started with.
 pub struct Options {
@@ -25,6 +26,8 @@ pub struct NodeOptions {
     pub served: Option<Served>,
     /// The name of the Node.
     pub node: String,
+    /// The network namespace with cards that are devices of the kernel, if there may be any.
+    pub space: Option<Space>,
     /// How other nodes reach this one; nothing, if there shall be no others.
     pub tunnel: Option<Tunnel>,
     /// The networks.

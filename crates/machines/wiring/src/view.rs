@@ -12,10 +12,10 @@ mod slice;
 use fairway_machines_frames::packet::{SCTP, TCP, UDP};
 use serde_json::Value;
 
-pub(crate) use attachment::{Attachment, Bridge};
-pub(crate) use instance::Instance;
+pub(crate) use attachment::Attachment;
 #[cfg(test)]
 pub(crate) use instance::PodCard;
+pub(crate) use instance::{Instance, OtherCard};
 pub(crate) use seen::Seen;
 pub(crate) use service::{HOST_PORTS, PortTarget, Service, ServicePort, ServiceType};
 pub(crate) use slice::{SERVICE_NAME, Slice};

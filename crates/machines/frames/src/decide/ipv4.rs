@@ -115,7 +115,11 @@ impl Switch {
             }
         }
         connection.pass(direction, packet.transport, now);
+        let is_busy = self.offers.is_some() && connection.is_busy(direction, now);
         let connection = connection.clone();
+        if is_busy {
+            self.offer(sender, packet, &connection, direction);
+        }
         Some(self.deliver(sender, packet, frame, slot, &connection, direction))
     }
 

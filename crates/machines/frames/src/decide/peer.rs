@@ -1,11 +1,13 @@
-//! Packets that come from the switch of another node.
+//! Packets and frames that come from the switch of another node.
 //!
 //! That switch has judged them as its own machine's, and it may be mistaken about what has changed meanwhile, so they are judged
-//! here again. They go to machines of this node only: every switch is linked to every other.
+//! here again. They go to machines of this node only: every switch is linked to every other. A frame of a segment says by its
+//! tag which one it is of, and is taken from a card alone that the picture has on that segment and behind that link.
 
-use super::{Reason, Sender, Switch, Verdict};
+use super::{Landing, Reason, Sender, Switch, Verdict};
 use crate::packet::{Ethernet, Ipv4, Kind};
-use crate::topology::{PortId, Topology};
+use crate::segment::{self, Way};
+use crate::topology::{PortId, SegmentId, Topology};
 
 impl Switch {
     pub(super) fn arrived(
@@ -26,7 +28,12 @@ impl Switch {
                 }
                 return Verdict::Drop(Reason::Announced);
             }
-            _ => return Verdict::Drop(Reason::Ethertype),
+            _ => {
+                return match segment::tag_of(frame, &ethernet) {
+                    Some(segment) => self.landed(topology, segment, port, &ethernet, frame),
+                    None => Verdict::Drop(Reason::Ethertype),
+                };
+            }
         }
         let Ok(packet) = Ipv4::read(frame) else {
             return Verdict::Drop(Reason::Malformed);
@@ -59,5 +66,26 @@ impl Switch {
             Verdict::Refuse(_, reason) => Verdict::Drop(reason),
             verdict => verdict,
         }
+    }
+
+    /// A frame of a segment.
+    fn landed(
+        &mut self,
+        topology: &Topology,
+        segment: SegmentId,
+        link: PortId,
+        ethernet: &Ethernet,
+        frame: &mut [u8],
+    ) -> Verdict {
+        let landing = match self.heard.decide(topology.places(), segment, link, ethernet) {
+            Way::Port(there) if topology.is_peer(there) => return Verdict::Drop(Reason::Transit),
+            Way::Port(there) => Landing::Port(there),
+            Way::Flood => Landing::All(segment),
+            Way::Nowhere => return Verdict::Drop(Reason::Transit),
+            Way::Spoofed => return Verdict::Drop(Reason::SpoofedMac),
+            Way::Migrated => return Verdict::Drop(Reason::Migrated),
+        };
+        segment::strip(frame);
+        Verdict::Landed(landing)
     }
 }

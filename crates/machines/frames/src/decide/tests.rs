@@ -3,6 +3,7 @@
 mod closed_ports;
 mod connections;
 mod hostile;
+mod offers;
 mod peers;
 
 use std::net::Ipv4Addr;
@@ -499,35 +500,45 @@ fn dhcp_is_answered_to_the_card() {
     );
 }
 
+pub(super) fn segment(number: u8) -> SegmentId {
+    SegmentId([number; 16])
+}
+
+/// A card with this number on a segment.
+pub(super) fn card(number: u8, of: u8, ports: &[u8]) -> SegmentCard {
+    SegmentCard {
+        segment: segment(of),
+        mac: mac(number),
+        ports: ports.iter().copied().map(port).collect(),
+    }
+}
+
+pub(super) fn on_a_segment(from: u8, to: Mac) -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    frame[..6].copy_from_slice(&to.0);
+    frame[6..12].copy_from_slice(&mac(from).0);
+    frame
+}
+
 #[test]
 fn a_segment_is_a_plain_switch() {
     let mut plan = plan();
-    let card = |number: u8, segment| SegmentCard {
-        segment: SegmentId(segment),
-        mac: mac(number),
-        port: port(number),
-    };
-    plan.cards = vec![card(20, 1), card(21, 1), card(22, 2)];
+    plan.cards = vec![card(20, 1, &[20]), card(21, 1, &[21]), card(22, 2, &[22])];
     let mut switch = switch(plan);
-    let frame = |from: u8, to: Mac| {
-        let mut frame = vec![0; 60];
-        frame[..6].copy_from_slice(&to.0);
-        frame[6..12].copy_from_slice(&mac(from).0);
-        frame
-    };
+    let frame = on_a_segment;
     for (what, from, frame, expected) in [
         (
             "to all",
             20,
             frame(20, Mac::BROADCAST),
-            Verdict::Flood(SegmentId(1)),
+            Verdict::Flood(segment(1)),
         ),
         ("learnt", 21, frame(21, mac(20)), Verdict::Forward(port(20))),
         (
             "another segment",
             22,
             frame(22, mac(20)),
-            Verdict::Flood(SegmentId(2)),
+            Verdict::Flood(segment(2)),
         ),
         (
             "spoofed",
@@ -538,7 +549,7 @@ fn a_segment_is_a_plain_switch() {
     ] {
         assert_eq!(decided(&mut switch, from, frame).0, expected, "{what}");
     }
-    assert_eq!(switch.topology().members(SegmentId(1)), [port(20), port(21)]);
+    assert_eq!(switch.topology().members(segment(1)), [port(20), port(21)]);
 }
 
 #[test]

@@ -46,9 +46,9 @@ fn core() -> (Shared, Ends) {
         accepts: None,
     };
     let card = |number: u8| SegmentCard {
-        segment: SegmentId(1),
+        segment: SegmentId([1; 16]),
         mac: mac(number),
-        port: port(number),
+        ports: vec![port(number)],
     };
     let plan = Plan {
         gateway: Gateway {
@@ -84,7 +84,7 @@ fn core() -> (Shared, Ends) {
         let socket = UnixStream::from_std(own).unwrap();
         core.borrow_mut()
             .port_mut(port(number))
-            .reconnect(Some(Rc::new(socket)));
+            .reconnect(Some(Rc::new(Wire::Socket(socket))));
     }
     (core, ends)
 }

@@ -5,6 +5,7 @@ mod guest;
 mod lifecycle;
 mod links;
 mod real_qemu;
+mod taps;
 mod world;
 
 use std::net::Ipv4Addr;

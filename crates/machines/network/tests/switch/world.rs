@@ -39,6 +39,8 @@ pub(crate) struct World {
     /// Policies of the workspace `shop`, in which every guest has the label `vm` with its number.
     pub(crate) policies: Vec<Value>,
     outside: Outside,
+    /// Where guests' devices are, if they have some.
+    pub(crate) space: Option<fairway_machines_network::Space>,
     _directory: TempDir,
 }
 
@@ -78,6 +80,7 @@ impl World {
             services: Vec::new(),
             policies: Vec::new(),
             outside: Outside::default(),
+            space: None,
             _directory: directory,
         };
         world.start();
@@ -98,6 +101,7 @@ impl World {
         let settings = Settings {
             plan: empty,
             bounds: Bounds::default(),
+            space: self.space.clone(),
         };
         self.network = Some(Arc::new(
             Network::start(settings, Arc::clone(&self.names)).unwrap(),

@@ -9,7 +9,7 @@ use fairway_machines_qemu::{Confinement, Machine};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::failed;
+use super::{failed, memory};
 use crate::instance::confining;
 
 /// How long QEMU may take to break a copy off.
@@ -35,7 +35,12 @@ pub(super) async fn begin(
     confining::copy(confinement, machine.directory(), to).map_err(Refusal::Failed)?;
     // QEMU runs in the machine's directory, and what is above the node's may be closed to it.
     let way = overlay::from(machine.directory(), to);
-    machine.begin_copy(&node, &way, &job(to)).await.map_err(failed)
+    machine.begin_copy(&node, &way, &job(to)).await.map_err(failed)?;
+    let still = memory::stands_still_if_kept(machine, to).await;
+    if still.is_err() {
+        break_off(machine, to).await?;
+    }
+    still
 }
 
 pub(super) async fn done(machine: &Machine, to: &Path) -> Result<Value, Refusal> {

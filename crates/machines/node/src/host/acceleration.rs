@@ -48,8 +48,15 @@ impl HoldsFor {
     }
 }
 
-/// QEMU's version and how guests run.
-pub(super) async fn find(program: &Path, directory: &Path) -> Result<(String, Acceleration), HostError> {
+/// QEMU's version and how guests run. `emulated`: why they cannot run on the processor, if that is known already.
+pub(super) async fn find(
+    program: &Path,
+    directory: &Path,
+    emulated: Option<String>,
+) -> Result<(String, Acceleration), HostError> {
+    if let Some(why) = emulated {
+        return Ok((version(program).await?, Acceleration::Emulated(why)));
+    }
     let holds_for = HoldsFor::now(program);
     if let Some(known) = read(directory).filter(|it| it.holds_for == holds_for && it.holds_for.file.is_some())
     {
@@ -125,21 +132,32 @@ mod tests {
             let text = std::fs::read_to_string(folder.path().join("qemu.asked")).unwrap_or_default();
             text.lines().count()
         };
-        let (version, first) = find(&program, folder.path()).await.unwrap();
+        let (version, first) = find(&program, folder.path(), None).await.unwrap();
         assert_eq!(version, "QEMU emulator version 7.2.0");
         // It is no QEMU, so nothing boots.
         assert!(matches!(first, Acceleration::Emulated(_)));
         let after_first = asked();
-        assert_eq!(find(&program, folder.path()).await.unwrap().1, first);
+        assert_eq!(find(&program, folder.path(), None).await.unwrap().1, first);
         assert_eq!(asked(), after_first, "nobody was asked again");
 
         // Another start of the host, or another QEMU: everything may be different.
         let mut known = read(folder.path()).unwrap();
         known.holds_for.boot_id = "another".to_owned();
         write(folder.path(), &known).unwrap();
-        find(&program, folder.path()).await.unwrap();
+        find(&program, folder.path(), None).await.unwrap();
         assert!(asked() > after_first);
         std::fs::write(folder.path().join(FILE), "damaged").unwrap();
-        find(&program, folder.path()).await.unwrap();
+        find(&program, folder.path(), None).await.unwrap();
+
+        // What was remembered does not count for machines that may not use it.
+        let known = Known {
+            emulated: None,
+            ..read(folder.path()).unwrap()
+        };
+        write(folder.path(), &known).unwrap();
+        let found = find(&program, folder.path(), None).await.unwrap().1;
+        assert_eq!(found, Acceleration::Kvm);
+        let refused = find(&program, folder.path(), Some("closed".to_owned())).await;
+        assert_eq!(refused.unwrap().1, Acceleration::Emulated("closed".to_owned()));
     }
 }

@@ -9,7 +9,7 @@ use fairway_machines_plan::confinement::users::Range;
 use fairway_machines_qemu::{Confinement, User};
 
 use super::cgroups::Groups;
-use super::users::{Users, device_groups};
+use super::users::{Users, device_groups, device_refused};
 
 /// What keeps the processes of a node's machines in.
 #[derive(Debug)]
@@ -37,6 +37,11 @@ impl Isolation {
                 .map(|it| it.controllers.clone())
                 .map_err(Clone::clone),
         })
+    }
+
+    /// Why machines must be emulated, whatever the host can do, if they must.
+    pub(crate) fn emulated(&self) -> Option<String> {
+        self.users.as_ref().ok().and_then(|_| device_refused())
     }
 
     /// What keeps a machine in that is about to start; its directory is there.

@@ -99,15 +99,44 @@ impl Users {
 
 /// Groups that may open the device by which guests run on the processor, if not everybody may.
 pub(crate) fn device_groups() -> Vec<u32> {
-    use std::os::unix::fs::MetadataExt as _;
-    let Ok(device) = std::fs::metadata(KVM) else {
-        return Vec::new();
-    };
-    let (by_group, by_all) = (device.mode() & 0o060 == 0o060, device.mode() & 0o006 == 0o006);
-    match by_group && !by_all && device.gid() != 0 {
-        true => vec![device.gid()],
-        false => Vec::new(),
+    match device() {
+        Some(Openers::Group(id)) => vec![id],
+        _ => Vec::new(),
     }
+}
+
+/// Why machines with users of their own cannot open the device by which guests run on the processor, if it is there. That this process
+/// can says nothing about them.
+pub(crate) fn device_refused() -> Option<String> {
+    (device()? == Openers::Root).then(|| {
+        format!(
+            "{KVM} is open to root alone, and machines run as users of their own; let a group have it (chgrp kvm {KVM}; chmod 660 {KVM}), and restart this node"
+        )
+    })
+}
+
+/// Who may open a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Openers {
+    Everybody,
+    Group(u32),
+    Root,
+}
+
+impl Openers {
+    fn of(mode: u32, group: u32) -> Self {
+        match (mode & 0o006 == 0o006, mode & 0o060 == 0o060 && group != 0) {
+            (true, _) => Self::Everybody,
+            (false, true) => Self::Group(group),
+            (false, false) => Self::Root,
+        }
+    }
+}
+
+fn device() -> Option<Openers> {
+    use std::os::unix::fs::MetadataExt as _;
+    let device = std::fs::metadata(KVM).ok()?;
+    Some(Openers::of(device.mode(), device.gid()))
 }
 
 fn text(path: &str) -> String {
@@ -117,6 +146,19 @@ fn text(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_may_open_a_device() {
+        for (mode, group, expected) in [
+            (0o20666, 104, Openers::Everybody),
+            (0o20660, 104, Openers::Group(104)),
+            (0o20660, 0, Openers::Root),
+            (0o20640, 104, Openers::Root),
+            (0o20600, 0, Openers::Root),
+        ] {
+            assert_eq!(Openers::of(mode, group), expected, "{mode:o} {group}");
+        }
+    }
 
     #[test]
     fn no_two_machines_have_the_same() {

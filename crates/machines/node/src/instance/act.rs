@@ -1,11 +1,14 @@
 //! What a decision asks for, done. What takes time is begun here and comes back as an input.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use fairway_controller::events::Severity;
 use fairway_machines_plan::argv::Host;
 use fairway_machines_plan::phase::Obstacle;
-use fairway_machines_qemu::start;
+use fairway_machines_qemu::{MachineError, start};
+use fairway_machines_volumes::moment;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
@@ -13,8 +16,19 @@ use super::disks::{NotReady, Preparing};
 use super::home::Built;
 use super::input::Input;
 use super::launch::{launch, sockets, supervised};
+use super::memory::{self, LoadError, Remembered};
 use super::runner::{Disks, Life, Runner, layout};
 use super::{confining, firmware};
+
+fn unmark(volumes: &[PathBuf]) -> Result<(), MachineError> {
+    volumes.iter().try_for_each(|directory| {
+        moment::unmark(directory).map_err(|source| MachineError::File {
+            action: "changing",
+            path: directory.clone(),
+            source,
+        })
+    })
+}
 
 /// A guest that is busy booting does not see the power button: it is pressed again so often.
 const PRESS_AGAIN: Duration = Duration::from_secs(10);
@@ -48,6 +62,7 @@ impl Runner {
             return self.fail(Obstacle::Start(error.to_string()));
         }
         self.disks = Disks::Preparing;
+        self.stirred.look();
         let context = self.context.clone();
         let (key, vmi, plan) = (self.key.clone(), self.vmi.clone(), self.plan.clone());
         let (directory, listener) = (self.home.path().to_owned(), self.sender.clone());
@@ -69,6 +84,10 @@ impl Runner {
                 Ok(mut prepared) => match firmware::prepare(&plan, &facts, &directory) {
                     Ok(files) => {
                         prepared.firmware = files;
+                        let with = (facts.qemu_version(), memory::word(facts.accelerator()));
+                        let found =
+                            memory::find(preparing.machines(), &key.workspace, &prepared, &plan, with);
+                        prepared.memory = found.map(|it| it.map(Box::new));
                         Ok(prepared)
                     }
                     Err(why) => Err(NotReady::Obstacle(Obstacle::Start(why))),
@@ -84,22 +103,36 @@ impl Runner {
         let (Disks::Ready(prepared), Some(facts)) = (&self.disks, &self.facts) else {
             return;
         };
+        let resume = match &prepared.memory {
+            Some(Ok(resume)) => Some(resume.clone()),
+            Some(Err(why)) => {
+                self.home.record.remembered = Some(Remembered::not(why));
+                None
+            }
+            None => None,
+        };
+        let mut built = match &resume {
+            Some(resume) => resume.built.clone(),
+            None => match self.new_build() {
+                Ok(built) => built,
+                Err(obstacle) => return self.fail(obstacle),
+            },
+        };
+        built.volumes.clone_from(&self.volumes);
         let host = Host {
             sockets: sockets(),
             accelerator: facts.accelerator(),
+            taps: self.context.data_path.files(&built.plan),
             backings: prepared.backings.clone(),
             firmware: prepared.firmware.clone(),
             kernel: prepared.kernel.clone(),
             now: Timestamp::now(),
             incoming: false,
-            stopped: false,
-        };
-        let layout = match layout(&self.plan) {
-            Ok(layout) => layout,
-            Err(obstacle) => return self.fail(obstacle),
+            // One that goes on runs when its memory is there.
+            stopped: resume.is_some(),
         };
         let program = self.context.host.program();
-        let mut launch = match launch(program, self.home.path(), &self.plan, &host, &layout) {
+        let mut launch = match launch(program, self.home.path(), &built.plan, &host, &built.layout) {
             Ok(launch) => launch,
             Err(error) => return self.fail(Obstacle::Start(error.to_string())),
         };
@@ -108,13 +141,17 @@ impl Runner {
             self.context.fencing.as_ref(),
             &self.context.directory,
         );
+        self.context
+            .data_path
+            .equip(&mut launch, &built.plan, self.home.path());
         let name = confining::name(self.home.path());
-        let limits = confining::limits(&self.plan, &self.vmi, facts, self.plan.memory.guest);
+        let most = built.memory.max(built.started_memory);
+        let limits = confining::limits(&built.plan, &self.vmi, facts, most);
         let admitted = self.context.isolation.admit(&name, &limits);
         let admitted = admitted
             .map_err(|error| error.to_string())
             .and_then(|confinement| {
-                confining::admit(&confinement, self.home.path(), &self.plan, prepared)?;
+                confining::admit(&confinement, self.home.path(), &built.plan, prepared)?;
                 Ok(confinement)
             });
         launch.confinement = match admitted {
@@ -123,30 +160,51 @@ impl Runner {
         };
         // Written down before there is a process: one that is found has a record beside it.
         self.home.record.ended = None;
-        self.home.record.built = Some(Built {
-            plan: self.plan.clone(),
-            layout,
-            sockets: self.plan.cpu.sockets,
-            started_memory: self.plan.memory.guest,
-            memory: self.plan.memory.guest,
-            volumes: self.volumes.clone(),
-        });
+        self.home.record.is_resuming = resume.is_some();
+        self.plan = built.plan.clone();
+        self.home.record.built = Some(built);
         if let Err(error) = self.home.save() {
             return self.fail(Obstacle::Start(error.to_string()));
         }
         self.life = Life::Starting;
-        let listener = self.sender.clone();
+        let (listener, machines) = (self.sender.clone(), self.context.directory.clone());
         let tpm = firmware::Tpm::of(&self.plan, facts, self.home.path(), &launch.confinement);
+        let volumes: Vec<PathBuf> = prepared.volumes.values().cloned().collect();
         self.tasks.spawn(async move {
             let outcome = async {
-                if let Some(tpm) = tpm {
-                    tpm.start().await?;
+                if resume.is_none() {
+                    // The guest is about to write: no memory knows its disks from now on.
+                    unmark(&volumes).map_err(LoadError::Start)?;
                 }
-                start(&launch).await
+                if let Some(tpm) = tpm {
+                    tpm.start().await.map_err(LoadError::Start)?;
+                }
+                let machine = start(&launch).await.map_err(LoadError::Start)?;
+                if let Some(resume) = resume {
+                    let confinement = &launch.confinement;
+                    resume.load(&machine, confinement, &machines, &volumes).await?;
+                }
+                Ok(machine)
             };
-            let outcome = outcome.await;
-            let _ = listener.send(Input::Started(Box::new(outcome))).await;
+            let said = match outcome.await {
+                Ok(machine) => Input::Started(Box::new(Ok(machine))),
+                Err(LoadError::Start(error)) => Input::Started(Box::new(Err(error))),
+                Err(LoadError::Memory(why)) => Input::Forgotten(why),
+            };
+            let _ = listener.send(said).await;
         });
+    }
+
+    /// A machine that starts from its disks.
+    fn new_build(&self) -> Result<Built, Obstacle> {
+        Ok(Built {
+            layout: layout(&self.plan)?,
+            plan: self.plan.clone(),
+            sockets: self.plan.cpu.sockets,
+            started_memory: self.plan.memory.guest,
+            memory: self.plan.memory.guest,
+            volumes: BTreeMap::new(),
+        })
     }
 
     /// Asks the guest to shut down. The time that it has counts from here, also if Fairway ends meanwhile.

@@ -129,6 +129,7 @@ impl Runner {
             (running.machine.clone(), self.context.clone(), self.sender.clone());
         self.say(&change, None);
         self.changing = Some(change.clone());
+        self.stirred.look();
         let (key, vmi, directory) = (self.key.clone(), self.vmi.clone(), self.home.path().to_owned());
         let name = confining::name(&directory);
         let confinement = context.isolation.of(&name);
@@ -207,10 +208,14 @@ impl Runner {
         let Some(change) = self.changing.take() else {
             return;
         };
+        let meanwhile = self.stirred.over();
         match outcome {
             Outcome::Done { applied, facts } => self.changed_well(&change, *applied, facts).await,
             Outcome::Unbound(claims) => {
-                self.unbound.extend(claims);
+                // Otherwise the change is begun anew.
+                if let Some(claims) = meanwhile.waits_for(claims) {
+                    self.unbound.extend(claims);
+                }
                 self.say(&change, Some(Hotplug::Pending));
             }
             Outcome::Failed(why) => {
@@ -262,6 +267,13 @@ impl Runner {
             Change::PlugCard(_) | Change::UnplugCard(_) => {
                 let cards = running::cards(&self.plan, self.home.path());
                 self.context.cables.plug(&self.key, &self.plan.hostname, cards);
+                if let (Change::PlugCard(card), true) = (change, self.context.data_path.is_kernel()) {
+                    let message = format!(
+                        "interface {} is carried by the switch, not by the kernel, until the machine starts anew or moves",
+                        card.name
+                    );
+                    self.tell(Severity::Normal, "NicHotplug", message).await;
+                }
             }
             Change::Sockets(_) | Change::Memory(_) | Change::Link { .. } => {}
         }

@@ -22,11 +22,13 @@ use fairway_machines_plan::machine::{DiskPlan, DiskSource, ImageRef, MachinePlan
 use fairway_machines_plan::phase::Obstacle;
 use fairway_machines_plan::seed::{self, Objects};
 use fairway_machines_plan::view::VirtualMachineInstance;
+use fairway_machines_volumes::moment;
 use fairway_machines_volumes::{ContainerDisk, PullPolicy};
 use serde_json::Value;
 
+use super::memory::Resume;
 use super::seeds::{self, ObjectsError};
-use crate::claims::{self, Claim};
+use crate::claims::{self, Claim, Place};
 use crate::ports::Disks;
 
 /// What is behind the disks of a machine.
@@ -40,6 +42,10 @@ pub(crate) struct Prepared {
     pub(crate) claims: BTreeMap<String, Value>,
     /// Disks of claims that others lie over, by the names of those.
     pub(crate) below: BTreeMap<String, PathBuf>,
+    /// Directories of volumes that are written to, by the disks' names.
+    pub(crate) volumes: BTreeMap<String, PathBuf>,
+    /// The machine goes on with memory that was kept, or cannot.
+    pub(crate) memory: Option<Result<Box<Resume>, String>>,
     /// UEFI firmware.
     pub(crate) firmware: Option<FirmwareFiles>,
     /// A kernel from outside of the disks.
@@ -126,6 +132,11 @@ impl Preparing<'_> {
             false => Objects::default(),
         };
         self.one(disk, claim, &objects, &mut prepared).await?;
+        // Who writes to a disk makes it one that no memory knows any more.
+        for directory in prepared.volumes.values() {
+            let unmarked = moment::unmark(directory);
+            unmarked.map_err(|error| Obstacle::Start(format!("{}: {error}", directory.display())))?;
+        }
         Ok(prepared)
     }
 
@@ -162,7 +173,11 @@ impl Preparing<'_> {
         }
         let (path, format, size) = match &disk.source {
             DiskSource::Claim { .. } | DiskSource::DataVolume { .. } => {
-                let path = place.map(|it| it.disk()).unwrap_or_default();
+                let path = place.as_ref().map(Place::disk).unwrap_or_default();
+                if let Some(place) = &place {
+                    let directory = place.directory.clone();
+                    prepared.volumes.insert(disk.name.clone(), directory);
+                }
                 let found = path.clone();
                 let size = blocking(move || overlay::virtual_size(&found)).await?;
                 (path, Format::Qcow2, size)
@@ -339,7 +354,7 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-fn with_source(error: &dyn std::error::Error) -> String {
+pub(crate) fn with_source(error: &dyn std::error::Error) -> String {
     match error.source() {
         None => error.to_string(),
         Some(source) => format!("{error}: {source}"),

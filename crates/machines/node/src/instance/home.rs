@@ -24,6 +24,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use super::memory::Remembered;
 use super::status::VolumeFacts;
 
 /// Where the directories of machines are.
@@ -114,6 +115,12 @@ pub(crate) struct Record {
     pub(crate) asked_to_stop: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ended: Option<Ended>,
+    /// Its memory is being brought back: it has not run yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_resuming: bool,
+    /// What became of memory that was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) remembered: Option<Remembered>,
 }
 
 /// What another version of Fairway wrote in another form is planned anew from the instance.
@@ -143,6 +150,8 @@ impl Home {
             built: None,
             asked_to_stop: None,
             ended: None,
+            is_resuming: false,
+            remembered: None,
         });
         Self { path, record }
     }
@@ -214,6 +223,11 @@ fn remove(path: &Path) -> Result<(), HomeError> {
 fn read(path: &Path) -> Option<Record> {
     let text = std::fs::read(path.join(RECORD)).ok()?;
     serde_json::from_slice(&text).ok()
+}
+
+/// As what the machine in a directory was built, if that is known.
+pub(crate) fn built(path: &Path) -> Option<Built> {
+    read(path)?.built
 }
 
 /// A directory that was found.

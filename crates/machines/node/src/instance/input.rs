@@ -1,5 +1,6 @@
 //! What happens to a machine: everything that its task hears of, beside the instance itself, of which only the last word counts.
 
+use fairway_machines_qemu::migrate::Progress;
 use fairway_machines_qemu::{Event, Exit, Machine, MachineError};
 
 use super::disks::{NotReady, Prepared};
@@ -12,12 +13,12 @@ use super::{changing, credentials};
 /// Something that happened.
 #[derive(Debug)]
 pub(crate) enum Input {
-    /// A claim of its namespace has changed.
-    Claim(String),
     /// Its disks are ready, or why not.
     Prepared(Box<Result<Prepared, NotReady>>),
     /// Its process was started.
     Started(Box<Result<Machine, MachineError>>),
+    /// Memory that was kept could not be brought back, and why: the machine starts from its disks.
+    Forgotten(String),
     /// QEMU says something.
     Qemu(Event),
     /// The process has ended.
@@ -45,7 +46,7 @@ pub(crate) enum Input {
     /// A change of the running machine has come to an end.
     Changed(Box<changing::Outcome>),
     /// A machine that moves was sent, or why not.
-    Sent(String, Result<(), String>),
+    Sent(String, Result<Progress, String>),
     /// A machine is waited for, or why not.
     Listening(Box<Result<Listening, String>>),
     /// A machine that came runs, or why not.

@@ -36,7 +36,7 @@ use super::home::Built;
 /// Upstream's default.
 const SECONDS_PER_GIB: u64 = 150;
 
-pub(crate) use source::Sending;
+pub(crate) use source::{Sending, Unsaid};
 pub(crate) use target::{Arriving, Listening};
 
 pub(crate) use fairway_machines_plan::node::{

@@ -38,9 +38,10 @@ use super::disks::Prepared;
 use super::home::{Ended, Home, Owner};
 use super::input::Input;
 use super::live::Change;
-use super::migration::{Arriving, Sending};
+use super::migration::{Arriving, Sending, Unsaid};
 use super::running::Running;
 use super::status::VolumeFacts;
+use super::stirred::{Bell, Stirred};
 use super::{changing, credentials};
 use crate::context::Context;
 use crate::host::Facts;
@@ -106,11 +107,16 @@ pub(crate) struct Runner {
     pub(super) changing: Option<Change>,
     pub(super) failed: Vec<changing::Failed>,
     pub(super) unbound: Vec<String>,
+    /// Tells of claims of the namespace that have changed, and which of them did so while they were looked at.
+    claims: Arc<Bell>,
+    pub(super) stirred: Stirred,
     /// Since when the guest has done nothing about memory that it should have, or give back.
     pub(super) memory_since: Option<Instant>,
     /// How far a machine is that leaves, or comes.
     pub(super) sending: Option<Sending>,
     pub(super) arriving: Option<Arriving>,
+    /// A failure of a migration that could not be written yet.
+    pub(super) unsaid: Option<Unsaid>,
     /// When a target ends a migration that was cancelled, if its source has not.
     pub(super) end_at: Option<Instant>,
     /// Marks beside the disks of claims, by which another node knows them.
@@ -153,6 +159,7 @@ impl Runner {
         object: Value,
         objects: watch::Receiver<Option<Arc<Value>>>,
         (sender, inputs): (mpsc::Sender<Input>, mpsc::Receiver<Input>),
+        claims: Arc<Bell>,
     ) -> Self {
         let vmi = read(&object);
         let uid = vmi.metadata.uid.clone();
@@ -187,9 +194,12 @@ impl Runner {
             changing: None,
             failed: Vec::new(),
             unbound: Vec::new(),
+            claims,
+            stirred: Stirred::default(),
             memory_since: None,
             sending: None,
             arriving: None,
+            unsaid: None,
             end_at: None,
             marks: Vec::new(),
             failures: 0,
@@ -204,23 +214,25 @@ impl Runner {
         }
     }
 
-    /// Until the instance is gone, or Fairway ends; then the machine goes on without.
-    pub(crate) async fn run(mut self, mut shutdown: Shutdown) {
+    /// Until the instance is gone or is no business of this node, or Fairway ends; then the machine goes on without. Returns where the instance is
+    /// heard of, if it is still there: something may have been said that this task has not looked at any more.
+    pub(crate) async fn run(mut self, mut shutdown: Shutdown) -> Option<watch::Receiver<Option<Arc<Value>>>> {
         self.find().await;
         loop {
             if self.step().await == Next::End {
-                break;
+                return (!self.is_gone).then(|| self.objects.clone());
             }
             let due = self.due();
             tokio::select! {
                 () = shutdown.wait() => {
                     self.leave().await;
-                    return;
+                    return None;
                 }
                 () = sleep_until(due) => {}
                 changed = self.objects.changed() => {
                     if changed.is_err() {
-                        return self.leave().await;
+                        self.leave().await;
+                        return None;
                     }
                     let object = self.objects.borrow_and_update().clone();
                     match object {
@@ -229,11 +241,16 @@ impl Runner {
                     }
                 }
                 input = self.inputs.recv() => {
-                    let Some(input) = input else { return };
+                    let input = input?;
                     self.take(input).await;
                     // What has come meanwhile belongs to the same step.
                     while let Ok(more) = self.inputs.try_recv() {
                         self.take(more).await;
+                    }
+                }
+                names = self.claims.heard() => {
+                    for name in names {
+                        self.claim_changed(&name);
                     }
                 }
                 // Ended tasks are of no interest, but must not pile up.

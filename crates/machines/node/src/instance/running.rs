@@ -89,7 +89,7 @@ impl Running {
             machine,
         };
         running.look().await?;
-        running.live.machine_type = running.board().await;
+        running.live.machine_type = running.machine.board().await.unwrap_or_default();
         for card in plan.cards.iter().filter(|it| !it.link_up) {
             running.set_link(&card.name, false).await?;
         }
@@ -117,15 +117,6 @@ impl Running {
         let sizes = devices.as_array().into_iter().flatten();
         let sizes = sizes.filter(|it| it["type"] == "virtio-mem");
         sizes.filter_map(|it| it["data"]["size"].as_u64()).sum()
-    }
-
-    /// The board with its version.
-    async fn board(&self) -> String {
-        let arguments = json!({"path": "/machine", "property": "type"});
-        let kind = self.machine.qmp().execute("qom-get", arguments).await;
-        let kind = kind.unwrap_or_default();
-        let kind = kind.as_str().unwrap_or_default();
-        kind.strip_suffix("-machine").unwrap_or(kind).to_owned()
     }
 
     async fn agent_is_open(&self) -> bool {

@@ -8,9 +8,12 @@ use fairway_machines_qemu::accel::Acceleration;
 use serde_json::{Map, Value, json};
 
 use super::{by_type, read};
+use crate::taps::DataPath;
 
 /// How guests run on the node.
 const ACCELERATED: &str = "fairway.dev/Accelerated";
+/// Whether the kernel carries frames between machines, where the switch has allowed it.
+const KERNEL_DATA_PATH: &str = "fairway.dev/KernelDataPath";
 /// How far machines are kept apart.
 const ISOLATED: &str = "fairway.dev/Isolated";
 /// Memory that is kept for everything but machines.
@@ -76,6 +79,8 @@ pub(super) struct Facts {
     pub(super) acceleration: Option<Acceleration>,
     /// What machines lack to be kept in.
     pub(super) missing: Vec<String>,
+    /// What carries frames.
+    pub(super) data_path: DataPath,
     /// After so many seconds without a renewed lease machines have ended.
     pub(super) fence: Option<u64>,
     pub(super) is_full: bool,
@@ -254,6 +259,27 @@ fn conditions(before: &Value, facts: &Facts, now: &str) -> Vec<Value> {
             ),
         ),
     }
+    let (status, reason, message) = match &facts.data_path {
+        DataPath::Kernel(taps) => (
+            "True",
+            "Tap",
+            format!(
+                "the kernel carries busy connections between machines that the switch has allowed, in the network namespace {}",
+                taps.space.path().display()
+            ),
+        ),
+        DataPath::Switch => (
+            "False",
+            "Userspace",
+            "the switch carries every frame; --machine-network tap lets the kernel help".to_owned(),
+        ),
+        DataPath::Incomplete(why) => (
+            "False",
+            "Incomplete",
+            format!("the switch carries every frame, as devices of the kernel are not to be had: {why}"),
+        ),
+    };
+    say(KERNEL_DATA_PATH, status, reason, message);
     let others = before.as_array().into_iter().flatten();
     let others: Vec<Value> = others
         .filter(|it| {
@@ -281,6 +307,7 @@ mod tests {
             has_qemu: true,
             acceleration: Some(Acceleration::Emulated("no KVM".to_owned())),
             missing: vec!["no cgroup".to_owned()],
+            data_path: DataPath::Incomplete("no nft".to_owned()),
             fence: None,
             is_full: false,
             machine: Machine {
@@ -316,6 +343,12 @@ mod tests {
             isolated["message"],
             "machines have a seccomp filter and a directory of their own; no cgroup"
         );
+        let kernel = by_type(&status["conditions"], KERNEL_DATA_PATH).unwrap();
+        assert_eq!(
+            (&kernel["status"], &kernel["reason"]),
+            (&json!("False"), &json!("Incomplete"))
+        );
+        assert!(kernel["message"].as_str().unwrap().ends_with("no nft"));
         let object = json!({ "status": status });
         assert!(!is_doubted(&object, &facts()));
         let mut without = facts();

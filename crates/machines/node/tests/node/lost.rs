@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::moving::{THERE, console, count, is_over, lay_down, machine, own, share_disk};
 use super::world::{NODE, Neighbour, World, eventually};
@@ -115,5 +115,62 @@ async fn a_source_is_lost() {
     world.delete("web").await;
     world.until_gone("web").await;
     there.stop().await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_target_is_lost_when_everything_was_sent() {
+    let Some((mut world, mut there)) = begin("a_target_is_lost_when_everything_was_sent").await else {
+        return;
+    };
+    // A first attempt that fails: what it leaves behind must not hinder the second.
+    lay_down(
+        &world,
+        "m-1",
+        NODE,
+        THERE,
+        json!({"bandwidthPerMigration": "1Mi"}),
+    )
+    .await;
+    until_on_its_way(&world).await;
+    kill(there.processes()[0]);
+    world.until("web", "over", is_over).await;
+    eventually("nothing runs at the target", || there.processes().is_empty()).await;
+
+    // Its Fairway cannot say any more whether the guest runs: the source must not let it run either.
+    lay_down(
+        &world,
+        "m-2",
+        NODE,
+        THERE,
+        json!({"bandwidthPerMigration": "32Mi", "completionTimeoutPerGiB": 600}),
+    )
+    .await;
+    until_on_its_way(&world).await;
+    there.crash().await;
+    eventually("everything was sent", || world.plugs.0.lock().unwrap().is_empty()).await;
+    let waiting = world.get("web").await.unwrap();
+    assert_eq!(waiting["status"]["nodeName"], NODE);
+    assert_eq!(waiting["status"]["migrationState"]["completed"], Value::Null);
+    assert_eq!(world.processes().len(), 1, "it stands still, and is kept");
+    disk_is_at_the_source(&world).await;
+    // Somebody makes sure that nothing runs there, and the engine says so.
+    for pid in there.processes() {
+        kill(pid);
+    }
+    let ended = json!({"status": {"migrationState": {"failed": true, "completed": true}}});
+    world.patch("web", ended).await;
+    let lost = world
+        .until("web", "given up", |it| it["status"]["phase"] == "Failed")
+        .await;
+    assert_eq!(lost["status"]["nodeName"], NODE);
+    eventually("nothing runs any more", || {
+        world.processes().is_empty() && there.processes().is_empty()
+    })
+    .await;
+    // The disk is as it was when the guest stood still: whoever starts the machine again starts it from there.
+    disk_is_at_the_source(&world).await;
+    world.delete("web").await;
+    world.until_gone("web").await;
     world.stop().await;
 }

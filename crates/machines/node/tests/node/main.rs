@@ -11,6 +11,7 @@
 mod backups;
 mod changes;
 mod confined;
+mod gate;
 mod guest;
 mod lost;
 mod moving;

@@ -1,11 +1,11 @@
 //! A real guest that moves between two nodes and back, with its disks, and goes on where it was.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fairway_controller::{ObjectKey, WorkspaceId};
 use fairway_fabric::Connection;
-use fairway_machines_guests::{Door, Guests as _};
+use fairway_machines_guests::{Door, Guests as _, Refusal};
 use fairway_machines_node::Node;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
@@ -76,7 +76,17 @@ pub(crate) async fn count(console: &mut Box<dyn Connection>) -> u32 {
 
 pub(crate) async fn console(node: &Node, name: &str) -> Box<dyn Connection> {
     let key = ObjectKey::new(&WorkspaceId::parse(TEAM).unwrap(), "shop", "web");
-    node.open(name, &key, Door::Console).await.unwrap()
+    let begun = Instant::now();
+    loop {
+        match node.open(name, &key, Door::Console).await {
+            Ok(console) => return console,
+            // The object says that a machine has come before its new node has heard of that.
+            Err(Refusal::NotRunning(_)) if begun.elapsed() < PATIENCE => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Err(why) => panic!("the console of {name} cannot be opened: {why}"),
+        }
+    }
 }
 
 /// Where a node has a volume.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::world::{World, condition, eventually};
+use super::world::{CLAIMS, World, condition, eventually};
 
 /// A machine with an empty disk, and no more than the firmware to run.
 fn empty() -> Value {
@@ -157,6 +157,38 @@ async fn what_is_missing_is_named_and_waited_for() {
         world.processes().is_empty() && world.homes().is_empty()
     })
     .await;
+    world.stop().await;
+}
+
+/// The node reads that a claim is not bound, hears that it is, and only then looks at what it has read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_is_bound_while_it_is_looked_at() {
+    let Some(mut world) = World::start("a_claim_is_bound_while_it_is_looked_at").await else {
+        return;
+    };
+    let on = |claim: &str| {
+        let mut machine = empty();
+        machine["volumes"] = json!([{"name": "root", "persistentVolumeClaim": {"claimName": claim}}]);
+        machine
+    };
+    for claim in ["raced", "witness"] {
+        world.unbound_claim(claim, None).await;
+    }
+    world.instance("witness", on("witness")).await;
+    let mut answers = world.gate.close(&format!("{CLAIMS}/raced"));
+    world.instance("raced", on("raced")).await;
+    answers.asked().await;
+    // Changes of claims are told in their order: when the witness has heard of its own, everybody has heard of the one before.
+    world.bind("raced").await;
+    world.bind("witness").await;
+    world.until_running("witness").await;
+    answers.open();
+    world.until_running("raced").await;
+
+    for name in ["raced", "witness"] {
+        world.delete(name).await;
+        world.until_gone(name).await;
+    }
     world.stop().await;
 }
 

@@ -30,6 +30,8 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
+use super::gate::{Gate, Gated};
+
 /// How long anything may take on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 /// The workspace in which machines are.
@@ -38,6 +40,7 @@ pub(crate) const TEAM: &str = "2a8f0a9b1c3d4e5f";
 const ENGINE: &str = "system:serviceaccount:kube-system:fairway-machines-engine";
 pub(crate) const NODE: &str = "here";
 pub(crate) const INSTANCES: &str = "/apis/kubevirt.io/v1/namespaces/shop/virtualmachineinstances";
+pub(crate) const CLAIMS: &str = "/api/v1/namespaces/shop/persistentvolumeclaims";
 
 /// Two guests at a time would take each other's processor.
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
@@ -81,6 +84,8 @@ impl Disks for NoImages {
 pub(crate) struct World {
     kernel: Arc<Kernel>,
     factory: ClientFactory,
+    /// Before the API, as nodes and controllers see it.
+    pub(crate) gate: Gate,
     pub(crate) admin: Requests,
     engine: Requests,
     pub(crate) plugs: Arc<Plugs>,
@@ -104,6 +109,13 @@ impl Neighbour {
         let (end, task) = self.running.take().unwrap();
         end.shut_down();
         tokio::time::timeout(PATIENCE, task).await.unwrap().unwrap();
+    }
+
+    /// Its Fairway is killed; its machines are not.
+    pub(crate) async fn crash(&mut self) {
+        let (_end, task) = self.running.take().unwrap();
+        task.abort();
+        let _ = task.await;
     }
 
     /// Processes of its machines.
@@ -181,12 +193,16 @@ impl World {
         .await
         .unwrap();
         bootstrap::run(&kernel).await.unwrap();
-        let for_users = Arc::clone(&kernel);
+        let (for_users, gate) = (Arc::clone(&kernel), Gate::default());
+        let behind = gate.clone();
         let factory = ClientFactory::across_workspaces(move |user: &str| {
             let groups = fairway_kernel_controllers::groups(user)
                 .into_iter()
                 .chain(["system:authenticated"]);
-            InProcess::new(Arc::clone(&for_users), UserInfo::new(user, groups))
+            Gated {
+                api: InProcess::new(Arc::clone(&for_users), UserInfo::new(user, groups)),
+                gate: behind.clone(),
+            }
         });
         let service = Ipv4Addr::new(10, 96, 0, 1);
         let address = "192.0.2.7:6443".parse().unwrap();
@@ -201,6 +217,7 @@ impl World {
             engine: Requests::new(engine),
             kernel,
             factory,
+            gate,
             plugs: Arc::default(),
             node: Node::new(NODE, &folder.path().join("machines")),
             running: None,
@@ -250,6 +267,7 @@ impl World {
             fencing: None,
             users: Some(fairway_machines_plan::confinement::users::Range::default()),
             program: PathBuf::from(QEMU),
+            data_path: fairway_machines_node::DataPath::Switch,
             cables: Arc::clone(plugs) as Arc<dyn Cables>,
             disks: Arc::new(NoImages),
         };
@@ -309,6 +327,12 @@ impl World {
 
     /// A claim with its volume; the disk is over the image, or empty.
     pub(crate) async fn claim(&self, name: &str, image: Option<&Image>) {
+        self.unbound_claim(name, image).await;
+        self.bind(name).await;
+    }
+
+    /// A claim that is not bound yet.
+    pub(crate) async fn unbound_claim(&self, name: &str, image: Option<&Image>) {
         let directory = self.volume(name, image);
         let volume = json!({
             "metadata": {"name": format!("pv-{name}")},
@@ -329,10 +353,13 @@ impl World {
                 "storageClassName": "local", "volumeName": format!("pv-{name}"),
             },
         });
-        let path = "/api/v1/namespaces/shop/persistentvolumeclaims";
-        self.create(path, claim).await;
+        self.create(CLAIMS, claim).await;
+    }
+
+    /// Binds a claim to its volume.
+    pub(crate) async fn bind(&self, name: &str) {
         let bound = json!({"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}});
-        let path = format!("{path}/{name}/status");
+        let path = format!("{CLAIMS}/{name}/status");
         self.admin.merge(&path, &bound).await.unwrap().unwrap();
     }
 

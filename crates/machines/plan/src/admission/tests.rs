@@ -99,6 +99,7 @@ fn request<'r>(world: &'r Fake, old: Option<&'r Value>, user: &'r str) -> Reques
         namespace: "vms",
         user,
         is_local_user: false,
+        subject: fairway_admission::Subject::default(),
         now: "2026-11-17T12:00:00Z",
         world,
     }

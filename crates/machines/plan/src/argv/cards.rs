@@ -17,6 +17,17 @@ pub fn card_backend(card: &CardPlan) -> Value {
     })
 }
 
+/// What a card's frames go to where it has a device of the kernel, whose open file QEMU finds under a number. Frames have no header before them, so
+/// that the guest is offered what it is with a socket, and can move to a node where it has one.
+pub(super) fn card_device_backend(card: &CardPlan, file: i32) -> Value {
+    json!({
+        "type": "tap",
+        "id": node_name("net", &card.name),
+        "fd": file.to_string(),
+        "vhost": false,
+    })
+}
+
 /// The name of a card's device. It differs from that of a disk with the same name.
 pub fn card_id(name: &str) -> String {
     format!("card-{name}")

@@ -27,6 +27,7 @@ fn host(plan: &MachinePlan, directory: &str) -> Host {
             tpm: "tpm.sock".to_owned(),
         },
         accelerator: Accelerator::Tcg,
+        taps: BTreeMap::new(),
         backings: plan
             .disks
             .iter()
@@ -379,6 +380,24 @@ fn devices_keep_their_places() {
     assert_eq!(layout, before);
     let kept: Layout = serde_json::from_value(serde_json::to_value(&layout).unwrap()).unwrap();
     assert_eq!(kept, layout);
+}
+
+#[test]
+fn a_card_may_be_a_device_of_the_kernel_and_is_the_same_card() {
+    let plan = planned(PLAIN);
+    let layout = Layout::of(&plan).unwrap();
+    let mut host = host(&plan, "/run/vm");
+    let by_socket = argv(&plan, &host, &layout).unwrap();
+    host.taps.insert("default".to_owned(), 100);
+    let by_device = argv(&plan, &host, &layout).unwrap();
+    let changed: Vec<_> = by_socket.iter().zip(&by_device).filter(|(a, b)| a != b).collect();
+    let [(_, backend)] = changed.as_slice() else {
+        panic!("{changed:?}");
+    };
+    assert_eq!(
+        *backend,
+        r#"{"type":"tap","id":"net-default","fd":"100","vhost":false}"#
+    );
 }
 
 #[test]

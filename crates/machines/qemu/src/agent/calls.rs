@@ -271,6 +271,13 @@ impl Agent {
             .map(|_| ())
     }
 
+    /// Sets the guest's clock: nanoseconds since 1970.
+    pub async fn set_time(&self, nanoseconds: i64) -> Result<(), AgentError> {
+        self.call("guest-set-time", json!({"time": nanoseconds}))
+            .await
+            .map(|_| ())
+    }
+
     /// Sets a user's password.
     pub async fn set_password(&self, user: &str, password: &str) -> Result<(), AgentError> {
         let password = STANDARD.encode(password);

@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::set_conditions;
+use super::snapshot::{MEMORY, memory};
 use crate::api::text;
 
 /// Holds what a restore changes.
@@ -20,13 +21,14 @@ pub(crate) const POPULATED_FOR: &str = "cdi.kubevirt.io/storage.populatedFor";
 /// How long a machine may take to stop.
 const GRACE: SignedDuration = SignedDuration::from_mins(5);
 /// What annotations of a claim begin with that are of no use to another.
-const DROPPED: [&str; 6] = [
+const DROPPED: [&str; 7] = [
     "pv.kubernetes.io",
     "volume.beta.kubernetes.io",
     "cdi.kubevirt.io",
     "volume.kubernetes.io",
     "k8s.io/CloneRequest",
     "k8s.io/CloneOf",
+    MEMORY,
 ];
 
 /// What happens to a machine that runs when it is to be brought back.
@@ -52,6 +54,22 @@ pub(crate) fn not_ready(restore: &Value, now: Timestamp) -> NotReady {
             false => NotReady::Waits,
         },
     }
+}
+
+/// What becomes of memory that is in a snapshot; nothing if there is none. `is_another`: the target is not the machine whose memory it is.
+pub(crate) fn memory_comes_back(
+    restore: &Value,
+    content: &Value,
+    is_another: bool,
+) -> Option<Result<(), &'static str>> {
+    if memory(content) != "true" {
+        return None;
+    }
+    Some(match (memory(restore), is_another) {
+        ("false", _) => Err("The restore leaves it out"),
+        (_, true) => Err("The target is another machine, and starts from its disks"),
+        _ => Ok(()),
+    })
 }
 
 /// The volumes that come back: each with the claim that it will be on.
@@ -84,6 +102,7 @@ pub(crate) fn claim(
     content: &Value,
     size: &str,
     owner: Option<&Value>,
+    with_memory: bool,
 ) -> Value {
     let backups = content.pointer("/spec/volumeBackups").and_then(Value::as_array);
     let backup = backups
@@ -116,6 +135,9 @@ pub(crate) fn claim(
         if !DROPPED.iter().any(|prefix| name.starts_with(prefix)) {
             annotations[name] = value.clone();
         }
+    }
+    if with_memory {
+        annotations[MEMORY] = json!("true");
     }
     let data_volume = text(one, "/dataVolumeName");
     if !data_volume.is_empty() {
@@ -246,7 +268,7 @@ mod tests {
                 {
                     "volumeName": "root", "volumeSnapshotName": "s-root",
                     "persistentVolumeClaim": {
-                        "metadata": {"name": "web-root", "labels": {"a": "b"}, "annotations": {"note": "x", "cdi.kubevirt.io/y": "z"}},
+                        "metadata": {"name": "web-root", "labels": {"a": "b"}, "annotations": {"note": "x", "cdi.kubevirt.io/y": "z", MEMORY: "true"}},
                         "spec": {"volumeName": "pvc-1", "storageClassName": "local", "resources": {"requests": {"storage": "1Gi"}}},
                     },
                 },
@@ -273,7 +295,7 @@ mod tests {
             ]
         );
         let vm = json!({"metadata": {"name": "web", "uid": "v1"}});
-        let root = claim(&restore(), &all[0], &content(), "2Gi", Some(&vm));
+        let root = claim(&restore(), &all[0], &content(), "2Gi", Some(&vm), false);
         assert_eq!(root["spec"]["dataSource"]["name"], "s-root");
         assert_eq!(root["spec"]["resources"]["requests"]["storage"], "2Gi");
         assert_eq!(root["spec"].get("volumeName"), None);
@@ -288,7 +310,10 @@ mod tests {
             None,
             "the DataVolume will own it"
         );
-        let data = claim(&restore(), &all[1], &content(), "1Gi", Some(&vm));
+        assert_eq!(annotations.get(MEMORY), None, "that of another restore");
+        let with = claim(&restore(), &all[0], &content(), "1Gi", Some(&vm), true);
+        assert_eq!(with["metadata"]["annotations"][MEMORY], "true");
+        let data = claim(&restore(), &all[1], &content(), "1Gi", Some(&vm), false);
         assert_eq!(data["metadata"]["ownerReferences"][0]["uid"], "v1");
     }
 
@@ -317,6 +342,23 @@ mod tests {
             obsolete(Some(&before), &spec(&content(), &all, None)),
             ["web-root"]
         );
+    }
+
+    #[test]
+    fn memory_is_for_the_machine_whose_it_was() {
+        let said = |memory: &str| json!({"metadata": {"annotations": {MEMORY: memory}}});
+        for (restore, content, is_another, expected) in [
+            ("", "", false, None),
+            ("true", "", false, None),
+            ("", "true", false, Some(true)),
+            ("true", "true", false, Some(true)),
+            ("false", "true", false, Some(false)),
+            ("", "true", true, Some(false)),
+        ] {
+            let found = memory_comes_back(&said(restore), &said(content), is_another);
+            let case = format!("{restore} {content} {is_another}");
+            assert_eq!(found.map(|it| it.is_ok()), expected, "{case}");
+        }
     }
 
     #[test]

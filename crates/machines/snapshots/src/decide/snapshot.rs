@@ -21,6 +21,45 @@ pub(crate) const FAILED_FREEZE: &str = "Failed freezing vm";
 /// How long it may take if nobody says otherwise.
 const DEADLINE: Duration = Duration::from_secs(300);
 
+/// On a snapshot: the machine's memory is to be in it. On its content: it is. On a VolumeSnapshot: it is kept with that one. On a claim: it comes
+/// back with it. On a restore: `false` leaves it out.
+pub(crate) const MEMORY: &str = "fairway.dev/memory";
+/// On a VolumeSnapshot: disks with the same are of the same moment.
+const MOMENT: &str = "fairway.dev/moment";
+
+/// What an object says about memory.
+pub(crate) fn memory(object: &Value) -> &str {
+    let said = object
+        .pointer("/metadata/annotations")
+        .and_then(|it| it.get(MEMORY));
+    said.and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether an instance is a machine that runs somewhere.
+pub(crate) fn runs(instance: &Value) -> bool {
+    !text(instance, "/status/nodeName").is_empty()
+        && !matches!(text(instance, "/status/phase"), "Succeeded" | "Failed")
+}
+
+/// What is said of memory that was asked for; nothing of a snapshot without.
+pub(crate) fn memory_condition(
+    snapshot: &Value,
+    content: &Value,
+) -> Option<(&'static str, &'static str, &'static str)> {
+    match (memory(snapshot), memory(content)) {
+        ("true", "true") => Some(("Memory", "True", "The memory of the machine is in the snapshot")),
+        ("true", _) if content["spec"]["volumeBackups"].is_array() => {
+            Some(("Memory", "False", "The machine did not run, and had no memory"))
+        }
+        ("true", _) => Some((
+            "Memory",
+            "False",
+            "The machine has no disk that memory is kept with",
+        )),
+        _ => None,
+    }
+}
+
 /// The name of what a snapshot kept.
 pub(crate) fn content_name(snapshot: &Value) -> String {
     match text(snapshot, "/status/virtualMachineSnapshotContentName") {
@@ -46,7 +85,12 @@ pub(crate) fn is_overdue(snapshot: &Value, now: Timestamp) -> bool {
 }
 
 /// What of a machine's volumes can be kept: by volume, the claim as it was read. Others are left out, and said to be.
-pub(crate) fn content(snapshot: &Value, vm: &Value, claims: &BTreeMap<String, Value>) -> Value {
+pub(crate) fn content(
+    snapshot: &Value,
+    vm: &Value,
+    instance: Option<&Value>,
+    claims: &BTreeMap<String, Value>,
+) -> Value {
     let uid = text(snapshot, "/metadata/uid");
     let backups: Vec<Value> = claims
         .iter()
@@ -69,22 +113,40 @@ pub(crate) fn content(snapshot: &Value, vm: &Value, claims: &BTreeMap<String, Va
     if !backups.is_empty() {
         spec["volumeBackups"] = json!(backups);
     }
+    let mut metadata = json!({
+        "name": content_name(snapshot), "namespace": text(snapshot, "/metadata/namespace"),
+        "finalizers": [CONTENT_FINALIZER],
+    });
+    if memory(snapshot) == "true" && !claims.is_empty() && instance.is_some_and(runs) {
+        metadata["annotations"] = json!({MEMORY: "true"});
+    }
     json!({
         "apiVersion": "snapshot.kubevirt.io/v1beta1", "kind": "VirtualMachineSnapshotContent",
-        "metadata": {
-            "name": content_name(snapshot), "namespace": text(snapshot, "/metadata/namespace"),
-            "finalizers": [CONTENT_FINALIZER],
-        },
-        "spec": spec,
+        "metadata": metadata, "spec": spec,
     })
+}
+
+/// Whether memory is kept with a backup: with the last one, as it is kept when all other disks are being copied.
+pub(crate) fn keeps_memory(content: &Value, backup: &Value) -> bool {
+    let backups = content.pointer("/spec/volumeBackups").and_then(Value::as_array);
+    let last = backups.and_then(|it| it.last());
+    memory(content) == "true" && last.is_some_and(|it| it["volumeName"] == backup["volumeName"])
 }
 
 /// The VolumeSnapshot of a backup.
 pub(crate) fn volume_snapshot(content: &Value, backup: &Value) -> Value {
     let source = &content["spec"]["source"]["virtualMachine"];
+    let mut annotations = json!({});
+    if memory(content) == "true" {
+        annotations[MOMENT] = content["metadata"]["uid"].clone();
+    }
+    if keeps_memory(content, backup) {
+        annotations[MEMORY] = json!("true");
+    }
     json!({
         "apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot",
         "metadata": {
+            "annotations": annotations,
             "name": backup["volumeSnapshotName"],
             "labels": {
                 "snapshot.kubevirt.io/source-vm-name": text(source, "/metadata/name"),
@@ -314,7 +376,7 @@ mod tests {
                 json!({"metadata": {"name": "web-root"}, "spec": {}}),
             ),
         ]);
-        let content = content(&snapshot, &vm, &claims);
+        let content = content(&snapshot, &vm, None, &claims);
         assert_eq!(content["metadata"]["name"], "vmsnapshot-content-u1");
         assert_eq!(
             content["spec"]["source"]["virtualMachine"]["metadata"].get("resourceVersion"),
@@ -347,6 +409,44 @@ mod tests {
         done["status"]["readyToUse"] = json!(true);
         taken.insert(other, done);
         assert_eq!(seen(&taken), of(true, true, None, "2026-01-01T00:02:00Z"));
+    }
+
+    #[test]
+    fn memory_is_kept_with_the_last_disk() {
+        let snapshot = |memory: &str| json!({"metadata": {"uid": "u1", "annotations": {MEMORY: memory}}});
+        let vm = json!({"metadata": {"name": "web"}, "spec": {}});
+        let claim = |name: &str| (name.to_owned(), json!({"metadata": {"name": name}, "spec": {}}));
+        let claims = BTreeMap::from([claim("data"), claim("root")]);
+        let running = json!({"status": {"nodeName": "n1", "phase": "Running"}});
+        let ended = json!({"status": {"nodeName": "n1", "phase": "Succeeded"}});
+        for (asked, instance, claims, kept, said) in [
+            ("true", Some(&running), &claims, true, Some("True")),
+            ("false", Some(&running), &claims, false, None),
+            ("", Some(&running), &claims, false, None),
+            ("true", Some(&ended), &claims, false, Some("False")),
+            ("true", None, &claims, false, Some("False")),
+            ("true", Some(&running), &BTreeMap::new(), false, Some("False")),
+        ] {
+            let snapshot = snapshot(asked);
+            let mut content = content(&snapshot, &vm, instance, claims);
+            content["metadata"]["uid"] = json!("c1");
+            let case = format!("{asked} {instance:?} {}", claims.len());
+            assert_eq!(memory(&content) == "true", kept, "{case}");
+            let condition = memory_condition(&snapshot, &content);
+            assert_eq!(condition.map(|it| it.1), said, "{case}");
+            let backups = content["spec"]["volumeBackups"].as_array();
+            let made: Vec<Value> = backups
+                .into_iter()
+                .flatten()
+                .map(|it| volume_snapshot(&content, it)["metadata"]["annotations"].clone())
+                .collect();
+            if kept {
+                let first = json!({MOMENT: "c1"});
+                assert_eq!(made, [first, json!({MOMENT: "c1", MEMORY: "true"})], "{case}");
+            } else {
+                assert!(made.iter().all(|it| *it == json!({})), "{case}: {made:?}");
+            }
+        }
     }
 
     #[test]

@@ -10,9 +10,10 @@ use crate::decide::source::Source;
 use crate::decide::status::{Filling, Told};
 use crate::decide::volume;
 use crate::fill::{JobKey, State};
+use crate::moment::MEMORY_ANNOTATION;
 use crate::names;
 use crate::origin::{Origin, Target, blocking};
-use crate::place::Place;
+use crate::place::{Content, Place};
 use crate::view::{Claim, Class};
 
 /// What is quick is waited for: the disk of a machine that lies over an image is there within one look.
@@ -177,6 +178,13 @@ impl Claims {
             && let Some(sent) = self.origins.uploaded(look.key).await?
         {
             origin = sent;
+        }
+        if matches!(source, Source::Snapshot(_))
+            && claim.metadata.annotation(MEMORY_ANNOTATION) == Some("true")
+            && let Origin::Here { content, .. } = &mut origin
+            && let Content::Volume(kept) = content
+        {
+            *content = Content::Kept(std::mem::take(kept));
         }
         match origin {
             Origin::Waits(told) => return Ok(came(Filling::Waits(told))),

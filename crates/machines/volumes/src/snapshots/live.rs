@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::{Look, Snapshots, now, say};
 use crate::decide::snapshot;
+use crate::moment::{MEMORY_ANNOTATION, MOMENT_ANNOTATION};
 use crate::origin::blocking;
 use crate::place::Place;
 
@@ -31,6 +32,9 @@ impl Snapshots {
             Ok(to) => to,
             Err(error) => return self.wait(look, &crate::fill::sentence(&error)).await,
         };
+        if let Err(why) = self.keep_memory(look, instance, &to).await? {
+            return self.wait(look, &why).await;
+        }
         let disk = crate::disk_path(directory);
         match self.order(look, instance, Order::BeginCopy { disk, to }).await? {
             Ok(_) => {
@@ -46,6 +50,31 @@ impl Snapshots {
                 self.wait(look, &why).await
             }
         }
+    }
+
+    /// Keeps the memory of the machine beside the copy that is about to begin, if it is to be; else why it cannot. The machine
+    /// stands still: who wants its memory sees to that, and that it does so until all its disks are being copied.
+    async fn keep_memory(
+        &self,
+        look: &Look<'_>,
+        instance: &str,
+        to: &Path,
+    ) -> Result<Result<(), String>, Failure> {
+        let metadata = &look.snapshot.metadata;
+        if let Some(moment) = metadata.annotation(MOMENT_ANNOTATION) {
+            let (target, moment) = (look.target.clone(), moment.to_owned());
+            if let Err(error) = blocking(move || Place::note_moment(&target, &moment)).await {
+                return Ok(Err(crate::fill::sentence(&error)));
+            }
+        }
+        if metadata.annotation(MEMORY_ANNOTATION) != Some("true") {
+            return Ok(Ok(()));
+        }
+        let to = to.parent().unwrap_or(to).to_owned();
+        let kept = self.order(look, instance, Order::KeepMemory { to }).await?;
+        Ok(kept
+            .map(drop)
+            .map_err(|refusal| format!("the memory of the machine {instance} cannot be kept: {refusal}")))
     }
 
     /// Goes on with a copy that was begun: by the machine that has the disk now, if one has.

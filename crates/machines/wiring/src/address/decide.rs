@@ -3,6 +3,9 @@
 //! An address is a machine's while an IPAddress of that name says so, which only one writer can create. The instance's annotation
 //! only repeats it, so a crash between the two writes is made good by deciding again. An instance *claims* the address of its machine
 //! by writing its UID on it: whoever releases the address names the version that he judged, and loses against a claim.
+//!
+//! A machine that has cards on other networks alone gets a reservation too, as that is where nodes learn of each other's machines; its
+//! address is told to nobody, and is its own should it get such a card later.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -67,7 +70,7 @@ pub(super) fn decide(range: Range, observed: &Observed<'_>) -> Step {
         let release = own.keys().next().filter(|_| !observed.has_machine);
         return release.map_or(Step::Done, |address| Step::Release(*address));
     };
-    if instance.card.is_none() || instance.is_final || instance.is_deleting {
+    if !instance.has_cards() || instance.is_final || instance.is_deleting {
         // What it has it keeps: its machine may start again.
         return Step::Done;
     }
@@ -88,7 +91,8 @@ pub(super) fn decide(range: Range, observed: &Observed<'_>) -> Step {
         Some(claimed) if *claimed != instance.uid => return Step::Claim(chosen),
         Some(_) => {}
     }
-    if instance.address != Some(chosen) {
+    // A machine that is on other networks alone has no use for it: what others must know of it is written on the reservation.
+    if instance.card.is_some() && instance.address != Some(chosen) {
         return Step::Tell(chosen);
     }
     let spare = own.keys().find(|address| **address != chosen);
@@ -100,7 +104,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::view::PodCard;
+    use crate::view::{OtherCard, PodCard};
 
     const RANGE: Range = Range {
         network: Cidr::ALL,
@@ -144,8 +148,33 @@ mod tests {
             &'c [u8],
             Step,
         );
-        let cases: [Case<'_>; 18] = [
+        let elsewhere = || Instance {
+            card: None,
+            cards: vec![OtherCard {
+                mac: "02:00:00:00:00:01".parse().unwrap(),
+                namespace: "shop".into(),
+                name: "lan".into(),
+            }],
+            ..instance("a", None)
+        };
+        let cases: [Case<'_>; 20] = [
             ("nothing is there", None, false, &[], &[], Step::Done),
+            (
+                "on other networks alone",
+                Some(elsewhere()),
+                true,
+                &[],
+                &[],
+                Step::Reserve(first),
+            ),
+            (
+                "on other networks alone: it is not told",
+                Some(elsewhere()),
+                true,
+                &[(3, "a")],
+                &[],
+                Step::Done,
+            ),
             (
                 "a new instance",
                 Some(instance("a", None)),

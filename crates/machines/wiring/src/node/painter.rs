@@ -1,8 +1,8 @@
 //! The painter: draws the picture whenever something has changed, and hands it out.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_controller::events::{Happening, Recorder, Severity};
@@ -10,9 +10,9 @@ use fairway_controller::{Clients, ObjectKey, Requests, Shutdown, WorkspaceId};
 use fairway_dns::Server;
 use fairway_fabric::Fabric;
 use fairway_machines_frames::Tenant;
-use fairway_machines_frames::topology::{Plan, PortId, SegmentId};
+use fairway_machines_frames::topology::{Plan, PortId};
 use fairway_machines_frames::track::Bounds;
-use fairway_machines_network::{Elsewhere, Network};
+use fairway_machines_network::{Elsewhere, Network, Space};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::json;
@@ -24,7 +24,7 @@ use crate::kinds::{NETWORK_POLICY, SERVICE, api_version, path};
 use crate::picture::{Door, Drawing, Names, Numbers, Remark};
 use crate::pools::Pool;
 use crate::settings::{NodeOptions, Settings};
-use crate::view::{Bridge, HOST_PORTS};
+use crate::view::HOST_PORTS;
 use crate::wiring::Wiring;
 
 /// A burst of changes is one picture.
@@ -36,10 +36,10 @@ pub(super) struct Painter {
     shared: Arc<Shared>,
     node: String,
     settings: Settings,
+    space: Option<Space>,
     recorder: Recorder,
     clients: Clients,
     names: Arc<Server>,
-    segments: Mutex<HashMap<(WorkspaceId, Bridge), SegmentId>>,
     /// What was handed out last.
     zones: BTreeMap<WorkspaceId, Names>,
     sockets: BTreeMap<PathBuf, PortId>,
@@ -50,7 +50,6 @@ pub(super) struct Painter {
 /// Numbers of a switch.
 struct OfNetwork<'n> {
     network: &'n Network,
-    segments: &'n Mutex<HashMap<(WorkspaceId, Bridge), SegmentId>>,
 }
 
 impl Numbers for OfNetwork<'_> {
@@ -60,14 +59,6 @@ impl Numbers for OfNetwork<'_> {
 
     fn port(&self, socket: &Path) -> PortId {
         self.network.attach(socket.to_owned())
-    }
-
-    fn segment(&self, workspace: &WorkspaceId, bridge: &Bridge) -> SegmentId {
-        let mut segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = SegmentId(u32::try_from(segments.len()).unwrap_or(u32::MAX));
-        *segments
-            .entry((workspace.clone(), bridge.clone()))
-            .or_insert(next)
     }
 }
 
@@ -83,10 +74,10 @@ impl Painter {
             shared,
             node: options.node,
             settings: options.settings,
+            space: options.space,
             recorder,
             clients,
             names,
-            segments: Mutex::default(),
             zones: BTreeMap::new(),
             sockets: BTreeMap::new(),
             listeners: Listeners::default(),
@@ -133,10 +124,7 @@ impl Painter {
         };
         let links = self.shared.peers.as_ref().map(|peers| peers.links());
         let world = (self.shared.caches).world(self.shared.desk.plugged(), links.unwrap_or_default());
-        let numbers = OfNetwork {
-            network: &network,
-            segments: &self.segments,
-        };
+        let numbers = OfNetwork { network: &network };
         let picture = self.drawing(&numbers, &self.shared.pools.all()).draw(&world);
         // Cards are connected before a plan names them, and disconnected after none does.
         let wanted: BTreeMap<PathBuf, PortId> = (world.plugged.values())
@@ -188,6 +176,7 @@ impl Painter {
                 outside: self.settings.outside.clone(),
             },
             bounds: Bounds::default(),
+            space: self.space.clone(),
         };
         match Network::start(settings, Arc::clone(&self.names)) {
             Ok(network) => {

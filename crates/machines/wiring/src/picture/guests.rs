@@ -107,7 +107,7 @@ impl Drawing<'_> {
     }
 
     /// Where a machine is: at its card, or behind the link to its node; and where it moves to.
-    fn ports_of(&self, world: &World, instance: &Instance, card: Option<&Card>) -> Vec<PortId> {
+    pub(super) fn ports_of(&self, world: &World, instance: &Instance, card: Option<&Card>) -> Vec<PortId> {
         let own = card.map(|card| self.numbers.port(&card.socket));
         let at = |node: &str| match node == self.node {
             true => own,

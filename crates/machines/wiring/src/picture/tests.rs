@@ -21,7 +21,6 @@ use crate::kinds;
 #[derive(Default)]
 struct Counted {
     tenants: RefCell<Vec<WorkspaceId>>,
-    segments: RefCell<Vec<(WorkspaceId, Bridge)>>,
     ports: RefCell<Vec<std::path::PathBuf>>,
 }
 
@@ -40,9 +39,6 @@ impl Numbers for Counted {
     }
     fn port(&self, socket: &Path) -> PortId {
         PortId(place(&self.ports, socket.to_owned()))
-    }
-    fn segment(&self, workspace: &WorkspaceId, bridge: &Bridge) -> SegmentId {
-        SegmentId(place(&self.segments, (workspace.clone(), bridge.clone())))
     }
 }
 
@@ -198,12 +194,12 @@ fn shown(picture: &Picture) -> String {
             );
         }
     }
+    let segments = RefCell::default();
     for card in &picture.plan.cards {
-        let _ = writeln!(
-            text,
-            "card {} segment {} port {}",
-            card.mac, card.segment.0, card.port.0
-        );
+        let ports: Vec<u32> = card.ports.iter().map(|port| port.0).collect();
+        // By the order in which they come: their names are hashes.
+        let segment = place(&segments, card.segment);
+        let _ = writeln!(text, "card {} segment {segment} ports {ports:?}", card.mac);
     }
     for port in &picture.plan.services {
         let behind: Vec<String> = (port.backends.iter())

@@ -25,6 +25,8 @@ pub(crate) struct Instance {
     pub(crate) address: Option<Ipv4Addr>,
     /// Its card on the network that every machine has; none if it has no such card.
     pub(crate) card: Option<PodCard>,
+    /// Its cards on networks of NetworkAttachmentDefinitions.
+    pub(crate) cards: Vec<OtherCard>,
     pub(crate) node: String,
     /// The node that it moves to.
     pub(crate) target: Option<String>,
@@ -61,7 +63,21 @@ pub(crate) struct PodCard {
     pub(crate) options: Vec<(u8, Vec<u8>)>,
 }
 
+/// A card on the network of a NetworkAttachmentDefinition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OtherCard {
+    pub(crate) mac: Mac,
+    /// The definition's.
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
 impl Instance {
+    /// Whether it has a card on any network.
+    pub(crate) fn has_cards(&self) -> bool {
+        self.card.is_some() || !self.cards.is_empty()
+    }
+
     /// Reads an object.
     pub(crate) fn read(key: &ObjectKey, object: &Value) -> Self {
         let Ok(instance) = view::read::<VirtualMachineInstance>("VirtualMachineInstance", object) else {
@@ -79,6 +95,7 @@ impl Instance {
                 .get(ADDRESS_ANNOTATION)
                 .and_then(|text| text.parse().ok()),
             card,
+            cards: other_cards(key, &instance),
             node: status.node_name.clone(),
             target: status
                 .migration_state
@@ -139,11 +156,8 @@ fn named_ports(interface: &Interface) -> impl Iterator<Item = NamedPort> {
     })
 }
 
-fn pod_card(key: &ObjectKey, instance: &VirtualMachineInstance) -> Option<PodCard> {
-    let spec = &instance.spec;
-    let network = spec.networks.iter().find(|network| network.pod.is_some())?;
-    let interface = (spec.domain.devices.interfaces.iter())
-        .find(|interface| interface.name == network.name && interface.state != "absent")?;
+/// The address of a card: its author's, or the one that follows from names.
+fn mac_of(key: &ObjectKey, interface: &Interface) -> Option<Mac> {
     let mac = if interface.mac_address.is_empty() {
         mac_address(&CardOwner {
             workspace: key.workspace.as_str(),
@@ -155,6 +169,31 @@ fn pod_card(key: &ObjectKey, instance: &VirtualMachineInstance) -> Option<PodCar
     } else {
         interface.mac_address.to_ascii_lowercase().replace('-', ":")
     };
+    mac.parse().ok()
+}
+
+fn other_cards(key: &ObjectKey, instance: &VirtualMachineInstance) -> Vec<OtherCard> {
+    let spec = &instance.spec;
+    let cards = spec.networks.iter().filter_map(|network| {
+        let wanted = &network.multus.as_ref()?.network_name;
+        let interface = (spec.domain.devices.interfaces.iter())
+            .find(|interface| interface.name == network.name && interface.state != "absent")?;
+        let own = (key.namespace.as_str(), wanted.as_str());
+        let (namespace, name) = wanted.split_once('/').unwrap_or(own);
+        Some(OtherCard {
+            mac: mac_of(key, interface)?,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        })
+    });
+    cards.collect()
+}
+
+fn pod_card(key: &ObjectKey, instance: &VirtualMachineInstance) -> Option<PodCard> {
+    let spec = &instance.spec;
+    let network = spec.networks.iter().find(|network| network.pod.is_some())?;
+    let interface = (spec.domain.devices.interfaces.iter())
+        .find(|interface| interface.name == network.name && interface.state != "absent")?;
     // As upstream: only a translation has ports that it lets through.
     let is_translated = interface.bridge.is_none();
     let accepts: Vec<(u8, u16)> = named_ports(interface)
@@ -162,7 +201,7 @@ fn pod_card(key: &ObjectKey, instance: &VirtualMachineInstance) -> Option<PodCar
         .collect();
     Some(PodCard {
         name: interface.name.clone(),
-        mac: mac.parse().ok(),
+        mac: mac_of(key, interface),
         accepts: (is_translated && !interface.ports.is_empty()).then_some(accepts),
         options: interface
             .dhcp_options
@@ -259,6 +298,10 @@ mod tests {
         let card = found.card.unwrap();
         assert_eq!(card.mac.unwrap().to_string(), "02:00:00:00:00:09");
         assert_eq!(card.accepts, Some(vec![(TCP, 80), (UDP, 53)]));
+        let [lan] = found.cards.as_slice() else {
+            panic!("{:?}", found.cards);
+        };
+        assert_eq!((lan.namespace.as_str(), lan.name.as_str()), ("shop", "lan"));
         for (label, value) in [
             ("app", "web"),
             ("kubevirt.io", "virt-launcher"),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::instance::PodCard;
-use super::{Instance, NamedPort};
+use super::{Instance, NamedPort, OtherCard};
 
 /// A machine as every node may see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +19,7 @@ pub(crate) struct Seen {
     target: Option<String>,
     created: String,
     labels: Value,
+    /// Of its card on the network that every machine has; empty if it has none.
     mac: String,
     hostname: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -28,26 +29,32 @@ pub(crate) struct Seen {
     /// The ports that its card lets through; all if nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     accepts: Option<Vec<(u8, u16)>>,
+    /// Cards on other networks: address, and namespace and name of the NetworkAttachmentDefinition.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cards: Vec<(String, String, String)>,
 }
 
 impl Seen {
-    /// What is told of an instance; nothing, if it is nowhere or has no card on the network that every machine has.
+    /// What is told of an instance; nothing, if it is nowhere or has no card.
     pub(crate) fn of(instance: &Instance) -> Option<Self> {
-        let card = instance.card.as_ref()?;
-        if instance.node.is_empty() || instance.is_final {
+        if instance.node.is_empty() || instance.is_final || !instance.has_cards() {
             return None;
         }
+        let card = instance.card.as_ref();
+        let mac = card.and_then(|card| card.mac).map(|mac| mac.to_string());
+        let other = |card: &OtherCard| (card.mac.to_string(), card.namespace.clone(), card.name.clone());
         let port = |port: &NamedPort| (port.name.clone(), port.protocol, port.port);
         Some(Self {
             node: instance.node.clone(),
             target: instance.target.clone(),
             created: instance.created.clone(),
             labels: instance.labels.clone(),
-            mac: card.mac.map(|mac| mac.to_string()).unwrap_or_default(),
+            mac: mac.unwrap_or_default(),
             hostname: instance.hostname.clone(),
             subdomain: instance.subdomain.clone(),
             ports: instance.ports.iter().map(port).collect(),
-            accepts: card.accepts.clone(),
+            accepts: card.and_then(|card| card.accepts.clone()),
+            cards: instance.cards.iter().map(other).collect(),
         })
     }
 
@@ -55,23 +62,32 @@ impl Seen {
         &self.node
     }
 
-    /// The instance, as far as it is known.
+    /// The instance, as far as it is known. Without a card on the network that every machine has, the address is reserved, and nobody's.
     pub(crate) fn instance(&self, address: Ipv4Addr) -> Instance {
         let port = |(name, protocol, port): &(String, u8, u16)| NamedPort {
             name: name.clone(),
             protocol: *protocol,
             port: *port,
         };
+        let other = |(mac, namespace, name): &(String, String, String)| {
+            Some(OtherCard {
+                mac: mac.parse().ok()?,
+                namespace: namespace.clone(),
+                name: name.clone(),
+            })
+        };
+        let card = self.mac.parse().ok().map(|mac| PodCard {
+            name: String::new(),
+            mac: Some(mac),
+            accepts: self.accepts.clone(),
+            options: Vec::new(),
+        });
         Instance {
             created: self.created.clone(),
             labels: self.labels.clone(),
-            address: Some(address),
-            card: Some(PodCard {
-                name: String::new(),
-                mac: self.mac.parse().ok(),
-                accepts: self.accepts.clone(),
-                options: Vec::new(),
-            }),
+            address: card.is_some().then_some(address),
+            card,
+            cards: self.cards.iter().filter_map(other).collect(),
             node: self.node.clone(),
             target: self.target.clone(),
             hostname: self.hostname.clone(),
@@ -101,8 +117,9 @@ mod tests {
                 "subdomain": "pool",
                 "domain": {"devices": {"interfaces": [
                     {"name": "default", "masquerade": {}, "macAddress": "02:00:00:00:00:07", "ports": [{"name": "http", "port": 80}]},
+                    {"name": "lan", "bridge": {}},
                 ]}},
-                "networks": [{"name": "default", "pod": {}}],
+                "networks": [{"name": "default", "pod": {}}, {"name": "lan", "multus": {"networkName": "nets/lan"}}],
                 "volumes": [{"name": "seed", "cloudInitNoCloud": {"userData": "secret"}}],
             },
             "status": {"phase": "Running", "nodeName": "n1", "migrationState": {"targetNode": "n2"}},
@@ -114,7 +131,16 @@ mod tests {
         assert_eq!(serde_json::from_str::<Seen>(&text).unwrap(), seen);
         let found = seen.instance("10.88.3.4".parse().unwrap());
         assert_eq!(Seen::of(&found).as_ref(), Some(&seen));
-        assert_eq!(found.address, instance.address);
+        assert_eq!((found.address, &found.cards), (instance.address, &instance.cards));
+        // Of a machine that is on other networks alone no address is told.
+        let mut elsewhere = object.clone();
+        elsewhere["spec"]["networks"] = json!([{"name": "lan", "multus": {"networkName": "nets/lan"}}]);
+        let elsewhere = Seen::of(&Instance::read(&key, &elsewhere)).unwrap();
+        let found = elsewhere.instance("10.88.3.4".parse().unwrap());
+        assert_eq!(
+            (found.address, found.card.is_none(), &found.cards),
+            (None, true, &instance.cards)
+        );
         // Who is nowhere is not told of.
         object["status"]["phase"] = "Failed".into();
         assert_eq!(Seen::of(&Instance::read(&key, &object)), None);

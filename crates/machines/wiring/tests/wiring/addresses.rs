@@ -40,7 +40,7 @@ async fn an_instance_without_a_machine_has_one_too() {
     let mut world = World::start().await;
     world.instance(TEAM, "alone", json!({})).await;
     world.address(TEAM, "alone").await;
-    // No card on the network that everything has, no address.
+    // No card on the network that everything has, no address that it would be told.
     let elsewhere = json!({"spec": {"networks": [{"name": "default", "multus": {"networkName": "lan"}}]}});
     world.instance(TEAM, "elsewhere", elsewhere).await;
     world.instance(TEAM, "later", json!({})).await;
@@ -51,8 +51,9 @@ async fn an_instance_without_a_machine_has_one_too() {
         json!(null)
     );
 
-    world.delete(TEAM, &instance_path("alone")).await;
-    world.delete(TEAM, &instance_path("later")).await;
+    for name in ["alone", "elsewhere", "later"] {
+        world.delete(TEAM, &instance_path(name)).await;
+    }
     eventually("the addresses are released", || async {
         world.reservations().await.is_empty()
     })

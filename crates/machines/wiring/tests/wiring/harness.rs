@@ -140,6 +140,7 @@ impl World {
                 self.factory.clone()
             },
             served: Some(self.served.clone()),
+            space: None,
             node: name.to_owned(),
             tunnel,
             settings,

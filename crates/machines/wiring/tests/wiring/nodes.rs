@@ -91,6 +91,47 @@ impl Nodes {
         guest
     }
 
+    /// A network of cards in a workspace.
+    async fn bridge(&self, workspace: &str, name: &str, vlan: u16) {
+        let path = "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions";
+        let config = json!({"type": "bridge", "bridge": "br1", "vlan": vlan}).to_string();
+        let definition = json!({
+            "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
+            "metadata": {"name": name}, "spec": {"config": config},
+        });
+        self.world.create(workspace, path, definition).await;
+    }
+
+    /// A machine whose only card is on such a network, with the address that its number says.
+    async fn on_bridge(&self, workspace: &str, at: usize, name: &str, network: &str, number: u8) -> Guest {
+        let mut guest = Guest::new(self.folders[at].path(), number);
+        guest.take_address(on_lan(number), on_lan(1));
+        let mac: Vec<String> = guest.mac.iter().map(|byte| format!("{byte:02x}")).collect();
+        let card = json!([{"name": "lan", "bridge": {}, "macAddress": mac.join(":")}]);
+        let networks = json!([{"name": "lan", "multus": {"networkName": network}}]);
+        let spec = json!({"spec": {"domain": {"devices": {"interfaces": card}}, "networks": networks}});
+        self.world.instance(workspace, name, spec).await;
+        self.plug_lan(workspace, at, name, network, &guest);
+        self.world.set_ready(workspace, name, true).await;
+        let status = json!({"status": {"nodeName": format!("n{}", at + 1)}});
+        self.world.merge(workspace, &instance_path(name), status).await;
+        guest
+    }
+
+    fn plug_lan(&self, workspace: &str, at: usize, name: &str, network: &str, guest: &Guest) {
+        let card = Card {
+            name: "lan".into(),
+            mac: Mac(guest.mac),
+            network: CardNetwork::Multus {
+                namespace: "shop".into(),
+                name: network.into(),
+                default: false,
+            },
+            socket: guest.path.clone(),
+        };
+        self.wirings[at].plug(&key(workspace, name), name, vec![card]);
+    }
+
     /// A Service in front of every machine.
     async fn service(&self) -> Ipv4Addr {
         let services = "/api/v1/namespaces/shop/services";
@@ -104,6 +145,10 @@ impl Nodes {
     async fn address(&self, name: &str) -> Ipv4Addr {
         self.world.address(TEAM, name).await.parse().unwrap()
     }
+}
+
+fn on_lan(number: u8) -> Ipv4Addr {
+    Ipv4Addr::new(192, 168, 7, number)
 }
 
 /// Dials from a node until there is an echo.
@@ -346,4 +391,54 @@ async fn a_session_survives_the_migration_to_another_node() {
         &mut machine,
     )
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn cards_on_a_bridge_meet_over_nodes_and_move() {
+    let nodes = Nodes::start().await;
+    for workspace in ["root", TEAM] {
+        nodes.bridge(workspace, "lan", 7).await;
+    }
+    nodes.bridge(TEAM, "vlan", 8).await;
+    let mut near = nodes.on_bridge(TEAM, 0, "near", "lan", 2).await;
+    let mut far = nodes.on_bridge(TEAM, 1, "far", "lan", 3).await;
+    // Of another workspace, and of another VLAN of the same bridge; both at the far node.
+    let mut stranger = nodes.on_bridge("root", 1, "stranger", "lan", 4).await;
+    let mut other = nodes.on_bridge(TEAM, 1, "other", "vlan", 5).await;
+    far.echo_on(8080);
+    until_pinged(&mut near, on_lan(3), &mut far);
+    let session = near.connect(on_lan(3), 8080, 4000);
+    until("a session", &mut [&mut near, &mut far], |guests| {
+        guests[0].tcp(session).may_send().then_some(())
+    });
+    let unheard = [4, 5].map(|number| near.ping(on_lan(number), u16::from(number)));
+    until_pinged(&mut near, on_lan(3), &mut far);
+    for _ in 0..20 {
+        near.turn();
+        stranger.turn();
+        other.turn();
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert!(unheard.iter().all(|ping| !near.has_pong(*ping)));
+    assert!(
+        stranger.seen.is_empty() && other.seen.is_empty(),
+        "not even a question is heard"
+    );
+
+    // The far one moves here, and the session with it.
+    let mut target = Guest::new(nodes.folders[0].path(), 3);
+    let moving = json!({"migrationState": {"sourceNode": "n2", "targetNode": "n1"}});
+    nodes.set_status("far", moving).await;
+    nodes.plug_lan(TEAM, 0, "far", "lan", &target);
+    until("the new card is connected", &mut [&mut target], |guests| {
+        guests[0].is_connected().then_some(())
+    });
+    far.move_to(&mut target);
+    near.tcp(session).send_slice(b"after the move").unwrap();
+    let mut heard = Vec::new();
+    until("the echo from here", &mut [&mut near, &mut far], |guests| {
+        guests[1].announce();
+        heard.extend(guests[0].heard(session));
+        (heard == b"after the move").then_some(())
+    });
 }

@@ -3,12 +3,13 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::segment;
 
 /// Whether a verdict keeps the bank's frames at the bank.
 fn stays_at_the_bank(verdict: &Verdict) -> bool {
     match verdict {
         Verdict::Forward(to) => *to == port(5),
-        Verdict::Flood(_) | Verdict::Announce => false,
+        Verdict::Flood(_) | Verdict::Announce | Verdict::Tunnel(..) | Verdict::Landed(_) => false,
         Verdict::Answer(frame) | Verdict::Refuse(frame, _) => {
             frame[..6] == mac(5).0 || frame[..6] == [0xff; 6]
         }
@@ -58,8 +59,44 @@ fn of_a_node() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// The same on segments: with some tag, in the name of some card.
+fn of_a_node_on_segments() -> impl Strategy<Value = Vec<u8>> {
+    (0_u8..4, 18_u8..26, any::<bool>(), frames()).prop_map(|(of, from, is_cut, mut frame)| {
+        if let Some(source) = frame.get_mut(6..12) {
+            source.copy_from_slice(&mac(from).0);
+        }
+        let mut tagged = segment::tag(&frame, segment(of));
+        if is_cut {
+            tagged.truncate(tagged.len() / 2);
+        }
+        tagged
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn nothing_that_a_node_sends_lands_on_segments_that_it_is_not_on(sent in prop::collection::vec(of_a_node_on_segments(), 1..40)) {
+        const LINK: u8 = 90;
+        let mut plan = plan();
+        plan.peers = vec![port(LINK)];
+        // The first segment goes on behind the link, at card 22; the second is this node's alone.
+        plan.cards = vec![card(20, 1, &[20]), card(22, 1, &[LINK]), card(21, 2, &[21])];
+        let mut switch = switch(plan);
+        for mut frame in sent {
+            let (from, length) = (frame.get(6..12).map(<[u8]>::to_vec), frame.len());
+            match switch.decide(port(LINK), &mut frame, 0) {
+                Verdict::Drop(_) => {}
+                Verdict::Landed(landing) => {
+                    prop_assert!(matches!(landing, Landing::Port(to) if to == port(20)) || landing == Landing::All(segment(1)));
+                    prop_assert_eq!(from, Some(mac(22).0.to_vec()));
+                    prop_assert!(length >= segment::TAG + ETHERNET_HEADER);
+                }
+                other => prop_assert!(false, "{:?}", other),
+            }
+        }
+    }
 
     #[test]
     fn nothing_that_a_node_sends_is_in_the_name_of_others(sent in prop::collection::vec(of_a_node(), 1..40)) {

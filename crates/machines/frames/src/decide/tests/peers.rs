@@ -1,6 +1,7 @@
 //! Machines of other nodes, behind the link to their switch.
 
 use super::*;
+use crate::segment::{TAG, tag};
 
 const LINK: u8 = 90;
 
@@ -111,4 +112,69 @@ fn a_machine_that_migrates_is_found_where_it_has_spoken_last() {
     assert_eq!(decided(&mut arriving, 2, to_3()).0, Verdict::Forward(port(LINK)));
     assert_eq!(decided(&mut arriving, 3, announcement(3)).0, Verdict::Announce);
     assert_eq!(decided(&mut arriving, 2, to_3()).0, Verdict::Forward(port(3)));
+}
+
+#[test]
+fn a_segment_goes_on_behind_a_link() {
+    let mut plan = linked();
+    plan.cards = vec![
+        card(20, 1, &[20]),
+        card(21, 1, &[LINK]),
+        card(22, 2, &[22]),
+        // It migrates away.
+        card(23, 1, &[23, LINK]),
+    ];
+    let mut switch = switch(plan);
+    assert_eq!(switch.topology().links_of(segment(1)), [port(LINK)]);
+    assert_eq!(switch.topology().links_of(segment(2)), [], "nobody is there");
+    let there = Verdict::Tunnel(port(LINK), segment(1));
+    assert_eq!(decided(&mut switch, 20, on_a_segment(20, mac(21))).0, there);
+
+    let arrives = |from: u8, to: Mac, of: u8| tag(&on_a_segment(from, to), segment(of));
+    for (what, frame, expected) in [
+        (
+            "to a card here",
+            arrives(21, mac(20), 1),
+            Verdict::Landed(Landing::Port(port(20))),
+        ),
+        (
+            "to all",
+            arrives(21, Mac::BROADCAST, 1),
+            Verdict::Landed(Landing::All(segment(1))),
+        ),
+        (
+            "on a segment that it is not on",
+            arrives(21, mac(22), 2),
+            Verdict::Drop(Reason::SpoofedMac),
+        ),
+        (
+            "on a segment that is not here",
+            arrives(21, mac(20), 3),
+            Verdict::Drop(Reason::SpoofedMac),
+        ),
+        (
+            "in the name of a card here",
+            arrives(20, mac(23), 1),
+            Verdict::Drop(Reason::SpoofedMac),
+        ),
+        (
+            "without a tag",
+            on_a_segment(21, mac(20)),
+            Verdict::Drop(Reason::Ethertype),
+        ),
+    ] {
+        assert_eq!(decided(&mut switch, LINK, frame).0, expected, "{what}");
+    }
+    let (_, frame) = decided(&mut switch, LINK, arrives(21, mac(20), 1));
+    assert_eq!(frame[TAG..], on_a_segment(21, mac(20)), "as it was sent");
+
+    // A card that moves is found where it has spoken last.
+    let to_23 = || on_a_segment(20, mac(23));
+    assert_eq!(decided(&mut switch, 20, to_23()).0, Verdict::Forward(port(23)));
+    decided(&mut switch, LINK, arrives(23, Mac::BROADCAST, 1));
+    assert_eq!(decided(&mut switch, 20, to_23()).0, there);
+    assert_eq!(
+        decided(&mut switch, 23, on_a_segment(23, mac(20))).0,
+        Verdict::Drop(Reason::Migrated)
+    );
 }

@@ -67,6 +67,7 @@ fn host(plan: &MachinePlan, directory: &Path) -> Host {
     Host {
         sockets: sockets(),
         accelerator: Accelerator::Tcg,
+        taps: BTreeMap::new(),
         backings,
         firmware: None,
         kernel: None,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use fairway_controller::events::Severity;
 use fairway_machines_plan::argv;
 use fairway_machines_qemu::meeting::{self, Side};
+use fairway_machines_qemu::migrate::Progress;
 use fairway_machines_qemu::mirror::{Copying, Mirror, Mirrors};
 use fairway_machines_qemu::{Confinement, Machine, migrate};
 use jiff::Timestamp;
@@ -38,6 +39,23 @@ pub(crate) struct Sending {
     pub(crate) copied: Vec<String>,
 }
 
+impl Drop for Sending {
+    /// Whoever ends one migration must not end the next.
+    fn drop(&mut self) {
+        if let Some(ending) = self.ending.take() {
+            ending.abort();
+        }
+    }
+}
+
+/// A migration that has failed, and nobody knows yet.
+#[derive(Debug)]
+pub(crate) struct Unsaid {
+    uid: String,
+    why: String,
+    is_aborted: bool,
+}
+
 impl Runner {
     /// Whether the guest has left.
     pub(crate) fn has_left(&self) -> bool {
@@ -50,7 +68,9 @@ impl Runner {
             return;
         };
         if self.sending.as_ref().is_some_and(|it| it.uid != state.uid) {
-            self.sending = None;
+            // What is left of an earlier one ends first: both use the same names, and the same keys.
+            self.stop_sending();
+            return;
         }
         if let Some(sending) = &mut self.sending {
             if state.is_to_end && !sending.is_ending && sending.sent_at.is_none() {
@@ -276,7 +296,7 @@ impl Runner {
                 }
                 false => {
                     let followed = migrate::follow(&machine, &options, None, |_| {}).await;
-                    followed.map(drop).map_err(|error| error.to_string())
+                    followed.map_err(|error| error.to_string())
                 }
             };
             let _ = listener.send(Input::Sent(uid, outcome)).await;
@@ -284,19 +304,21 @@ impl Runner {
     }
 
     /// Everything was sent, or not.
-    pub(crate) async fn sent(&mut self, uid: &str, outcome: Result<(), String>) {
+    pub(crate) async fn sent(&mut self, uid: &str, outcome: Result<Progress, String>) {
         let Some(sending) = self.sending.as_mut().filter(|it| it.uid == uid) else {
             return;
         };
         if let Some(ending) = sending.ending.take() {
             ending.abort();
         }
+        let is_current = self.object["status"]["migrationState"]["migrationUid"] == uid;
         match outcome {
-            Ok(()) => {
+            Ok(progress) => {
                 sending.sent_at = Some(Instant::now());
                 // It is reached where it runs.
                 self.context.registry.remove(&self.key, &self.uid);
                 self.context.cables.unplug(&self.key);
+                self.tell(Severity::Normal, "Migrating", told(&progress)).await;
             }
             Err(why) => {
                 let is_ending = sending.is_ending;
@@ -304,7 +326,10 @@ impl Runner {
                 if let Life::Running(running) = &mut self.life {
                     let _ = running.look().await;
                 }
-                self.migration_failed(&why, is_ending).await;
+                match is_current {
+                    true => self.migration_failed(&why, is_ending).await,
+                    false => self.tidy_after_migration(),
+                }
             }
         }
     }
@@ -314,7 +339,7 @@ impl Runner {
         let (Life::Running(running), Some(sending)) = (&self.life, &mut self.sending) else {
             return;
         };
-        if sending.ending.is_none() {
+        if sending.ending.is_none() && sending.sent_at.is_none() {
             let machine = running.machine.clone();
             sending.ending = Some(self.tasks.spawn(end(machine)));
         }
@@ -323,17 +348,32 @@ impl Runner {
     /// Says that a migration has failed; the guest runs on here.
     pub(crate) async fn migration_failed(&mut self, why: &str, is_aborted: bool) {
         self.tidy_after_migration();
-        if self.object["status"]["migrationState"]["failed"] == true {
+        let uid = self.object["status"]["migrationState"]["migrationUid"].as_str();
+        self.unsaid = Some(Unsaid {
+            uid: uid.unwrap_or_default().to_owned(),
+            why: why.to_owned(),
+            is_aborted,
+        });
+        self.say_failure().await;
+    }
+
+    /// Says that a migration has failed. What cannot be written is kept and said again, as the other side waits for it.
+    pub(crate) async fn say_failure(&mut self) {
+        let Some(unsaid) = self.unsaid.take() else {
+            return;
+        };
+        let known = &self.object["status"]["migrationState"];
+        if known["migrationUid"] != unsaid.uid.as_str()
+            || known["failed"] == true
+            || known["completed"] == true
+        {
             return;
         }
-        let uid = self.object["status"]["migrationState"]["migrationUid"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
+        let (uid, why) = (&unsaid.uid, &unsaid.why);
         let mut state = json!({
             "failed": true, "completed": true, "failureReason": why, "endTimestamp": now(),
         });
-        if is_aborted {
+        if unsaid.is_aborted {
             state["abortStatus"] = "Succeeded".into();
         }
         let patch = json!({
@@ -344,6 +384,8 @@ impl Runner {
             self.context.failed_migrations.fetch_add(1, Ordering::Relaxed);
             let message = format!("VirtualMachineInstance migration uid {uid} failed. reason:{why}");
             self.tell(Severity::Warning, "Migrated", message).await;
+        } else if !self.is_gone {
+            self.unsaid = Some(unsaid);
         }
     }
 }
@@ -362,7 +404,7 @@ async fn send(
     target: &FromTarget,
     disks: &[Mirror],
     options: &migrate::Options,
-) -> Result<(), String> {
+) -> Result<Progress, String> {
     let failed = |error: fairway_machines_qemu::MachineError| error.to_string();
     if options.is_tls {
         meeting::arm(machine, Side::Client).await.map_err(failed)?;
@@ -379,7 +421,7 @@ async fn send_all(
     target: &FromTarget,
     disks: &[Mirror],
     options: &migrate::Options,
-) -> Result<(), fairway_machines_qemu::MachineError> {
+) -> Result<Progress, fairway_machines_qemu::MachineError> {
     let mut mirrors = None;
     if !disks.is_empty() {
         let copying = Copying {
@@ -397,7 +439,18 @@ async fn send_all(
     {
         mirrors.give_up(machine).await;
     }
-    sent.map(drop)
+    sent
+}
+
+/// What people want to know of a migration: how long the guest stood still.
+fn told(progress: &Progress) -> String {
+    let number = |it: Option<u64>| it.map_or_else(|| "an unknown number of".to_owned(), |it| it.to_string());
+    format!(
+        "Everything was sent: {} MiB of memory in {} ms; the guest stood still for {} ms.",
+        progress.transferred >> 20,
+        number(progress.total_ms),
+        number(progress.downtime_ms)
+    )
 }
 
 pub(super) fn now() -> String {

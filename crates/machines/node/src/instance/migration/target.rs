@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::source::now;
 use super::{FromSource, FromTarget, SOURCE, State, TARGET, Way, mark, secrecy};
 use crate::claims::{self, Place};
-use crate::instance::disks::{NotReady, Prepared, Preparing, claim_of, file_name, sentence};
+use crate::instance::disks::{NotReady, Prepared, Preparing, claim_of, file_name, sentence, with_source};
 use crate::instance::home::Built;
 use crate::instance::input::Input;
 use crate::instance::launch::{launch, sockets, supervised};
@@ -46,14 +46,27 @@ pub(crate) struct Listening {
 }
 
 /// How far the target is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Arriving {
     /// QEMU is being started.
     Preparing,
+    /// It waits, and the source has to be told where.
+    Ready(Box<FromTarget>),
     /// It waits.
     Listening,
     /// Everything is here, and the guest is let run.
     Waking,
+    /// The guest runs here, and everybody has to be told.
+    Awake,
+    /// The guest does not run although everything is here, and why: everybody has to be told.
+    Lost(String),
+}
+
+impl Arriving {
+    /// Whether the guest is no longer the source's.
+    fn has_come(&self) -> bool {
+        matches!(self, Self::Waking | Self::Awake | Self::Lost(_))
+    }
 }
 
 impl Runner {
@@ -61,14 +74,14 @@ impl Runner {
     pub(crate) async fn step_target(&mut self, state: &State) {
         // A source that is there ends it and says so. If nobody does, it is no more, and nothing of it will come; once everything is
         // here, the guest runs here.
-        if state.is_to_end && self.arriving != Some(Arriving::Waking) {
+        if state.is_to_end && !self.arriving.as_ref().is_some_and(Arriving::has_come) {
             let at = *self.end_at.get_or_insert_with(|| Instant::now() + SOURCE_ENDS);
             if at <= Instant::now() {
                 let why = "the migration was cancelled before everything had come";
                 return self.migration_failed(why, true).await;
             }
         }
-        match (&self.life, self.arriving) {
+        match (&self.life, self.arriving.clone()) {
             (Life::None, None) => {
                 if let Some(from) = state.from_source.clone() {
                     self.prepare_target(from, state.wants_tls).await;
@@ -87,6 +100,20 @@ impl Runner {
                 let why = format!("QEMU ended at the target: {}", ended.message);
                 self.migration_failed(&why, false).await;
             }
+            // It went before anybody had it in hand.
+            (Life::None, Some(Arriving::Ready(_) | Arriving::Listening)) => {
+                self.migration_failed("QEMU ended at the target before the machine came", false)
+                    .await;
+            }
+            (Life::Running(_), Some(Arriving::Ready(said))) => self.say_listening(&said).await,
+            // That everything is here was missed.
+            (Life::Running(running), Some(Arriving::Listening))
+                if matches!(running.state.as_str(), "running" | "paused") =>
+            {
+                self.wake();
+            }
+            (Life::Running(_), Some(Arriving::Awake)) => self.take_over().await,
+            (_, Some(Arriving::Lost(why))) => self.migration_failed(&why, false).await,
             _ => {}
         }
     }
@@ -120,8 +147,6 @@ impl Runner {
             Ok(way) => way,
             Err(why) => return self.migration_failed(&why, false).await,
         };
-        self.arriving = Some(Arriving::Preparing);
-        self.life = Life::Starting;
         let (context, key, vmi) = (self.context.clone(), self.key.clone(), self.vmi.clone());
         let (directory, listener) = (self.home.path().to_owned(), self.sender.clone());
         let mut built = from.built.clone();
@@ -138,6 +163,8 @@ impl Runner {
         if let Err(error) = self.home.save() {
             return self.migration_failed(&error.to_string(), false).await;
         }
+        self.arriving = Some(Arriving::Preparing);
+        self.life = Life::Starting;
         let (program, fencing) = (context.host.program().to_owned(), context.fencing.clone());
         self.tasks.spawn(async move {
             let outcome = async {
@@ -158,6 +185,7 @@ impl Runner {
                 let host = Host {
                     sockets: sockets(),
                     accelerator: facts.accelerator(),
+                    taps: context.data_path.files(&built.plan),
                     backings: prepared.backings.clone(),
                     firmware: prepared.firmware.clone(),
                     kernel: None,
@@ -169,12 +197,13 @@ impl Runner {
                 let mut launch = launch(&program, &directory, &built.plan, &host, &built.layout)
                     .map_err(|error| error.to_string())?;
                 supervised(&mut launch, fencing.as_ref(), &context.directory);
+                context.data_path.equip(&mut launch, &built.plan, &directory);
                 confining::admit(&confinement, &directory, &built.plan, &prepared)?;
                 launch.confinement = confinement.clone();
                 if let Some(tpm) = firmware::Tpm::of(&built.plan, &facts, &directory, &confinement) {
-                    tpm.start().await.map_err(|error| error.to_string())?;
+                    tpm.start().await.map_err(|error| with_source(&error))?;
                 }
-                let machine = start(&launch).await.map_err(|error| error.to_string())?;
+                let machine = start(&launch).await.map_err(|error| with_source(&error))?;
                 let cpu = &built.plan.cpu;
                 let count = usize::try_from(built.sockets * cpu.cores * cpu.threads).unwrap_or(usize::MAX);
                 if let Err(error) = machine.set_processors(count).await {
@@ -199,25 +228,9 @@ impl Runner {
     pub(crate) async fn listening(&mut self, outcome: Result<Listening, String>) {
         match outcome {
             Ok(listening) => {
-                self.arriving = Some(Arriving::Listening);
                 self.hold(listening.machine).await;
-                let address = self
-                    .context
-                    .address
-                    .map_or_else(|| self.context.node.clone(), |it| it.to_string());
-                let text = serde_json::to_string(&listening.said).unwrap_or_default();
-                let mut state = json!({"targetNodeAddress": address, "targetNodeDomainDetected": true});
-                if let Meeting::Tcp { port, .. } = listening.said.memory {
-                    state["targetDirectMigrationNodePorts"] = json!({port.to_string(): 0});
-                }
-                let patch = json!({
-                    "metadata": {"annotations": {TARGET: text}},
-                    "status": {"migrationState": state},
-                });
-                if self.write(patch).await {
-                    let message = "VirtualMachineInstance Migration Target Prepared.";
-                    self.tell(Severity::Normal, "PreparingTarget", message).await;
-                }
+                // Said by the next step, which follows at once.
+                self.arriving = Some(Arriving::Ready(Box::new(listening.said)));
             }
             Err(why) => {
                 self.arriving = None;
@@ -228,9 +241,31 @@ impl Runner {
         }
     }
 
+    /// Tells the source where this side waits for it. If somebody else has written meanwhile, the next step says it again.
+    async fn say_listening(&mut self, said: &FromTarget) {
+        let address = self
+            .context
+            .address
+            .map_or_else(|| self.context.node.clone(), |it| it.to_string());
+        let text = serde_json::to_string(said).unwrap_or_default();
+        let mut state = json!({"targetNodeAddress": address, "targetNodeDomainDetected": true});
+        if let Meeting::Tcp { port, .. } = said.memory {
+            state["targetDirectMigrationNodePorts"] = json!({port.to_string(): 0});
+        }
+        let patch = json!({
+            "metadata": {"annotations": {TARGET: text}},
+            "status": {"migrationState": state},
+        });
+        if self.write(patch).await {
+            self.arriving = Some(Arriving::Listening);
+            let message = "VirtualMachineInstance Migration Target Prepared.";
+            self.tell(Severity::Normal, "PreparingTarget", message).await;
+        }
+    }
+
     /// QEMU has everything: the guest may run.
     pub(crate) fn arrived(&mut self) {
-        if self.arriving == Some(Arriving::Listening) {
+        if matches!(self.arriving, Some(Arriving::Ready(_) | Arriving::Listening)) {
             self.wake();
         }
     }
@@ -263,22 +298,27 @@ impl Runner {
         });
     }
 
-    /// The guest runs here: from now on it is this node's.
+    /// The guest runs here, or does not: the next step says so.
     pub(crate) async fn awake(&mut self, outcome: Result<(), String>) {
-        if let Err(why) = outcome {
+        self.arriving = Some(match outcome {
+            Ok(()) => Arriving::Awake,
             // The source has let go of it: nobody else can run it.
-            let patch = json!({"status": {"migrationState": {
-                "failed": true, "completed": true, "endTimestamp": now(), "failureReason": why,
-            }}});
-            self.write(patch).await;
-            return;
-        }
+            Err(why) => Arriving::Lost(why),
+        });
         if let Life::Running(running) = &mut self.life {
             let _ = running.look().await;
         }
-        let node = self.context.node.clone();
         secrecy::forget(self.home.path());
-        self.take_volumes().await;
+    }
+
+    /// From now on the machine is this node's. As long as nobody knows, nobody reaches it: what cannot be written is written again.
+    async fn take_over(&mut self) {
+        let node = self.context.node.clone();
+        if let Err(why) = self.take_volumes().await {
+            tracing::warn!(key = %self.key, why, "it is not written down that a volume has come; trying again");
+            self.write_at = Some(Instant::now() + AGAIN);
+            return;
+        }
         let patch = json!({
             "metadata": {"labels": {NODE_LABEL: node}, "annotations": {SOURCE: null, TARGET: null}},
             "status": {
@@ -288,9 +328,8 @@ impl Runner {
                 },
             },
         });
-        // As long as nobody knows, nobody reaches it; it must be known.
-        while !self.write(patch.clone()).await && !self.is_gone {
-            tokio::time::sleep(Duration::from_millis(200)).await;
+        if !self.write(patch).await {
+            return;
         }
         self.arriving = None;
         self.announce();
@@ -300,8 +339,8 @@ impl Runner {
 }
 
 impl Runner {
-    /// Volumes whose disks were copied belong to this node now.
-    async fn take_volumes(&self) {
+    /// Volumes whose disks were copied belong to this node now. If that is not written, the machine would start where its disk is no more.
+    async fn take_volumes(&self) -> Result<(), String> {
         let said = self.object["metadata"]["annotations"][TARGET].as_str();
         let said: Option<FromTarget> = said.and_then(|it| serde_json::from_str(it).ok());
         let (context, api) = (&self.context, self.context.api(&self.key));
@@ -309,30 +348,14 @@ impl Runner {
             let Some(claim) = self.plan.disk(name).and_then(|it| claim_of(&it.source)) else {
                 continue;
             };
-            // If that is not written, the machine would start where its disk is no more.
-            loop {
-                let moved = match claims::find(&api, &self.key, claim, &context.directory).await {
-                    Ok(found) => match found.and_then(|it| it.place) {
-                        Some(place) => {
-                            claims::moved(&api, &self.key, claim, &place.volume, &context.node).await
-                        }
-                        None => Ok(()),
-                    },
-                    Err(error) => {
-                        tracing::warn!(key = %self.key, claim, %error, "a volume that has come is not found; trying again");
-                        tokio::time::sleep(AGAIN).await;
-                        continue;
-                    }
-                };
-                match moved {
-                    Ok(()) => break,
-                    Err(failure) => {
-                        tracing::warn!(key = %self.key, claim, reason = failure.sentence(), "it is not written down that a volume has come; trying again");
-                        tokio::time::sleep(AGAIN).await;
-                    }
-                }
+            let found = claims::find(&api, &self.key, claim, &context.directory).await;
+            let found = found.map_err(|error| format!("PVC {claim}: {error}"))?;
+            if let Some(place) = found.and_then(|it| it.place) {
+                let moved = claims::moved(&api, &self.key, claim, &place.volume, &context.node).await;
+                moved.map_err(|failure| format!("PVC {claim}: {}", failure.sentence()))?;
             }
         }
+        Ok(())
     }
 }
 
@@ -407,7 +430,7 @@ async fn blank_volume(directory: &Path, size: u64) -> Result<(), String> {
         std::fs::create_dir_all(&directory).map_err(failed)?;
         let disk = fairway_machines_volumes::disk_path(&directory);
         let name = disk.file_stem().unwrap_or_default().to_string_lossy();
-        overlay::blank(&directory, &name, size).map_err(|error| error.to_string())
+        overlay::blank(&directory, &name, size).map_err(|error| with_source(&error))
     });
     made.await.map_err(|error| error.to_string())?
 }
@@ -424,7 +447,7 @@ async fn blank(directory: &Path, disk: &DiskPlan, size: u64) -> Result<Backing, 
     let file = format!("{name}.qcow2");
     let made = tokio::task::spawn_blocking(move || overlay::blank(&place, &name, size)).await;
     let made = made.map_err(|error| error.to_string())?;
-    made.map_err(|error| format!("{size} bytes ({}): {error}", quantity(size)))?;
+    made.map_err(|error| format!("{size} bytes ({}): {}", quantity(size), with_source(&error)))?;
     Ok(Backing {
         file,
         format: Format::Qcow2,
@@ -441,7 +464,7 @@ async fn listen(
     copied: Vec<String>,
     confinement: &Confinement,
 ) -> Result<FromTarget, String> {
-    let failed = |error: fairway_machines_qemu::MachineError| error.to_string();
+    let failed = |error: fairway_machines_qemu::MachineError| with_source(&error);
     let mut authority = None;
     if let Way::Network { is_tls: true, .. } = way {
         let own = secrecy::make(machine.directory(), Side::Server, confinement)?;

@@ -2,6 +2,7 @@
 //! and its keys follow their Secrets.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fairway_controller::events::Severity;
 use fairway_machines_plan::view;
@@ -23,8 +24,19 @@ impl Runner {
         let found = adopt(self.home.path()).await;
         tracing::debug!(key = %self.key, ?found, "looked for the process of a machine");
         self.life = match found {
+            Ok(Adopted::Running(machine)) if self.is_half_loaded(&machine).await => {
+                // Fairway ended while its memory was brought back, and the guest has not run: it is begun again.
+                let _ = machine.stop(Duration::ZERO).await;
+                match self.home.tidy() {
+                    Ok(()) => Life::None,
+                    Err(error) => Life::Silent(error.to_string()),
+                }
+            }
             Ok(Adopted::Running(machine)) => {
                 self.hold(*machine).await;
+                if self.home.record.is_resuming {
+                    self.remembered().await;
+                }
                 return;
             }
             Ok(Adopted::Silent(orphan)) => Life::Silent(format!(
@@ -38,6 +50,11 @@ impl Runner {
             },
             Err(error) => Life::Silent(error.to_string()),
         };
+    }
+
+    /// Whether a machine that was found was to go on with its memory, and has not come so far.
+    async fn is_half_loaded(&self, machine: &Machine) -> bool {
+        self.home.record.is_resuming && machine.state().await.is_ok_and(|state| state != "running")
     }
 
     /// Takes a running machine in hand.

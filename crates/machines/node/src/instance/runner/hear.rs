@@ -5,7 +5,8 @@ use std::time::Duration;
 use fairway_controller::events::Severity;
 use fairway_machines_plan::machine::DiskLimits;
 use fairway_machines_plan::phase::Obstacle;
-use fairway_machines_qemu::{Event, Exit};
+use fairway_machines_qemu::agent::AgentError;
+use fairway_machines_qemu::{Agent, Event, Exit};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -14,28 +15,32 @@ use crate::instance::confining;
 use crate::instance::disks::{NotReady, Prepared};
 use crate::instance::home::Ended;
 use crate::instance::input::Input;
+use crate::instance::memory::Remembered;
 use crate::instance::running::AGENT_PORT;
 use crate::instance::status::{Hotplug, VolumeFacts, claim_info};
 
 /// How long after a failure the first attempt is made again.
 const RETRY: Duration = Duration::from_secs(1);
+/// How often a guest's clock is tried to be set.
+const CLOCK_ATTEMPTS: u32 = 20;
 
 impl Runner {
     /// Takes in what happened.
     pub(super) async fn take(&mut self, input: Input) {
         match input {
-            Input::Claim(name) => self.claim_changed(&name),
             Input::Prepared(outcome) => self.prepared(*outcome),
             Input::Started(outcome) => match *outcome {
                 Ok(machine) => {
                     self.failures = 0;
                     self.hold(machine).await;
+                    self.remembered().await;
                 }
                 Err(error) => {
                     self.life = Life::None;
                     self.fail(Obstacle::Start(error.to_string()));
                 }
             },
+            Input::Forgotten(why) => self.forgotten(&why).await,
             Input::Qemu(event) => self.hear(event).await,
             Input::Ended(exit) => self.ended(&exit),
             Input::Probed { purpose, verdict } => self.probed(purpose, verdict).await,
@@ -68,15 +73,22 @@ impl Runner {
             self.is_gone = true;
             return;
         }
+        // What this task has written itself comes back later, and so does what was there before.
+        if !is_newer(object, &self.object) {
+            return;
+        }
+        let is_other = object["spec"] != self.object["spec"];
         self.object = object.clone();
         self.vmi = read(object);
-        if matches!(self.life, Life::None) && matches!(self.disks, Disks::Blocked(_)) {
+        if is_other && matches!(self.life, Life::None) && matches!(self.disks, Disks::Blocked(_)) {
             // Whoever changed it may have corrected what was wrong.
             self.retry_at = None;
         }
     }
 
-    fn claim_changed(&mut self, name: &str) {
+    /// A claim of its namespace has changed.
+    pub(super) fn claim_changed(&mut self, name: &str) {
+        self.stirred.changed(name);
         if let Life::Running(_) = self.life {
             return self.claim_of_running_changed(name);
         }
@@ -92,6 +104,7 @@ impl Runner {
     }
 
     fn prepared(&mut self, outcome: Result<Prepared, NotReady>) {
+        let meanwhile = self.stirred.over();
         match outcome {
             Ok(prepared) => {
                 for disk in &self.plan.disks {
@@ -106,7 +119,12 @@ impl Runner {
                 }
                 self.disks = Disks::Ready(Box::new(prepared));
             }
-            Err(NotReady::Unbound(claims)) => self.disks = Disks::Waiting(claims),
+            Err(NotReady::Unbound(claims)) => {
+                self.disks = match meanwhile.waits_for(claims) {
+                    Some(claims) => Disks::Waiting(claims),
+                    None => Disks::Untouched,
+                }
+            }
             Err(NotReady::Obstacle(obstacle)) => self.fail(obstacle),
         }
     }
@@ -148,7 +166,13 @@ impl Runner {
             | Event::Migration { .. }
             | Event::MemorySize { .. }
             | Event::Missed(_) => {
-                let has_come = matches!(&event, Event::Migration { status } if status == "completed");
+                if matches!(&event, Event::Migration { status } if status == "completed") {
+                    // Nobody says so again, whatever the machine answers now.
+                    self.arrived();
+                }
+                let Life::Running(running) = &mut self.life else {
+                    return;
+                };
                 let before = std::mem::take(&mut running.state);
                 // One that does not answer is ending, which is heard of soon.
                 if running.look().await.is_err() {
@@ -156,9 +180,6 @@ impl Runner {
                     return;
                 }
                 let told = happening(&before, &running.state, &event);
-                if has_come {
-                    self.arrived();
-                }
                 if let Event::MemorySize { .. } = event {
                     self.memory_changed();
                 }
@@ -167,6 +188,44 @@ impl Runner {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// A machine has started: if it was to go on with its memory, it does.
+    pub(super) async fn remembered(&mut self) {
+        if self.home.record.is_resuming {
+            self.home.record.is_resuming = false;
+            self.home.record.remembered = Some(Remembered::well());
+            if let Life::Running(running) = &self.life {
+                // Its clock stood still as long as the snapshot is old.
+                let agent = running.agent.clone();
+                self.tasks.spawn(async move { set_clock(&agent).await });
+            }
+        }
+        let Some(remembered) = &self.home.record.remembered else {
+            return;
+        };
+        let (severity, message) = match remembered.is_done {
+            true => (Severity::Normal, remembered.message.clone()),
+            false => (Severity::Warning, remembered.message.clone()),
+        };
+        if let Err(error) = self.home.save() {
+            tracing::warn!(key = %self.key, %error, "it is not written down that a machine went on");
+        }
+        self.tell(severity, "MemoryRestored", message).await;
+    }
+
+    /// Memory could not be brought back: the machine is planned and started anew, from its disks.
+    async fn forgotten(&mut self, why: &str) {
+        tracing::warn!(key = %self.key, why, "the memory of a machine cannot be used");
+        self.life = Life::None;
+        self.disks = Disks::Untouched;
+        self.home.record.is_resuming = false;
+        self.home.record.built = None;
+        self.home.record.remembered = Some(Remembered::not(why));
+        let saved = self.home.save().and_then(|()| self.home.tidy());
+        if let Err(error) = saved {
+            self.fail(Obstacle::Start(error.to_string()));
         }
     }
 
@@ -180,6 +239,27 @@ impl Runner {
             tracing::warn!(key = %self.key, %error, "the end of a machine is not written down");
         }
         self.life = Life::Ended(ended);
+    }
+}
+
+/// Sets a guest's clock by its agent, which may take a moment to answer again, or is not there at all.
+async fn set_clock(agent: &Agent) {
+    for _ in 0..CLOCK_ATTEMPTS {
+        let now = jiff::Timestamp::now().as_nanosecond();
+        let set = agent.set_time(i64::try_from(now).unwrap_or(i64::MAX)).await;
+        match set {
+            Err(AgentError::Silent | AgentError::Timeout { .. }) => tokio::time::sleep(RETRY).await,
+            _ => return,
+        }
+    }
+}
+
+/// Whether an object is another one than was last seen of the same, and not an older one. Versions are numbers that grow.
+fn is_newer(object: &Value, seen: &Value) -> bool {
+    let version = |it: &Value| it["metadata"]["resourceVersion"].as_str()?.parse::<u64>().ok();
+    match (version(object), version(seen)) {
+        (Some(found), Some(seen)) => found > seen,
+        _ => true,
     }
 }
 
@@ -234,7 +314,24 @@ fn judged(exit: &Exit, killing: Option<String>) -> Ended {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn what_is_old_is_no_news() {
+        let object = |version: Value| json!({"metadata": {"resourceVersion": version}});
+        for (found, seen, expected) in [
+            (json!("10"), json!("9"), true),
+            (json!("9"), json!("10"), false),
+            (json!("10"), json!("10"), false),
+            (json!("word"), json!("10"), true),
+            (json!("10"), json!(null), true),
+        ] {
+            let is_news = is_newer(&object(found.clone()), &object(seen.clone()));
+            assert_eq!(is_news, expected, "{found} {seen}");
+        }
+    }
 
     #[test]
     fn people_hear_of_pauses() {

@@ -27,6 +27,11 @@ impl Runner {
             self.find().await;
         }
         self.write_at = None;
+        // Nothing else is decided before that is known.
+        self.say_failure().await;
+        if self.unsaid.is_some() {
+            return Next::Wait;
+        }
         let role = role(&self.object, &self.context.node);
         if self.is_gone || role == Role::None {
             return self.bury().await;
@@ -84,7 +89,10 @@ impl Runner {
     /// there, cut off from the API, so that it must neither go on here nor be started anew: who knows that the target has ended says that
     /// the migration failed, and then the guest is lost.
     async fn await_confirmation(&mut self) -> Next {
-        if self.object["status"]["migrationState"]["failed"] != true {
+        let state = &self.object["status"]["migrationState"];
+        let uid = self.sending.as_ref().map(|it| it.uid.as_str());
+        // Another one can only have been laid down when this one was over, and it was not over well: the machine is still this node's.
+        if state["failed"] != true && state["migrationUid"].as_str() == uid {
             return Next::Wait;
         }
         let message = "The VirtualMachineInstance's domain was never observed on the target after the migration completed";
@@ -175,6 +183,9 @@ impl Runner {
         if let Life::Silent(why) = &self.life {
             let reason = "Synchronizing with the Domain failed.";
             found.push(view::Condition::fails("Synchronized", reason, why.clone()));
+        }
+        if let Some(remembered) = &self.home.record.remembered {
+            found.push(remembered.condition());
         }
         if let (Life::Running(_), Some(outcome)) = (&self.life, &self.credentials) {
             let kind = "AccessCredentialsSynchronized";

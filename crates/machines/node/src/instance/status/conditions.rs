@@ -4,13 +4,14 @@ use fairway_machines_plan::view::Condition;
 use serde_json::{Map, Value};
 
 /// The conditions that the node of an instance is the one to write.
-const OURS: [&str; 11] = [
+const OURS: [&str; 12] = [
     "AccessCredentialsSynchronized",
     "AgentConnected",
     "AgentVersionNotSupported",
     "HotMemoryChange",
     "HotVCPUChange",
     "LiveMigratable",
+    "MemoryRestored",
     "Paused",
     "PodScheduled",
     "Ready",

@@ -148,13 +148,90 @@ fn cards_on_bridges() {
     plug("root", "c", "nowhere", 5);
     plug("team", "a", "lan", 1);
     expect![[r#"
-        card 02:00:00:00:02:01 segment 0 port 0
-        card 02:00:00:00:02:02 segment 0 port 1
-        card 02:00:00:00:02:03 segment 1 port 2
-        card 02:00:00:00:02:01 segment 2 port 3
+        card 02:00:00:00:02:01 segment 0 ports [0]
+        card 02:00:00:00:02:02 segment 0 ports [1]
+        card 02:00:00:00:02:03 segment 1 ports [2]
+        card 02:00:00:00:02:01 segment 2 ports [3]
         remark VirtualMachineInstance root|shop/c MacAddressConflict: The card lan is not connected: shop/a has the MAC address 02:00:00:00:02:01 on the same network, too.
         remark VirtualMachineInstance root|shop/c NetworkNotFound: The card nowhere is not connected: there is no NetworkAttachmentDefinition shop/nowhere.
         remark VirtualMachineInstance root|shop/c NetworkNotServed: The card host is not connected: NetworkAttachmentDefinition host: networks of type macvlan are not available; machines are connected to bridges.
+    "#]]
+    .assert_eq(&shown(&draw(&world)));
+}
+
+#[test]
+fn bridges_go_on_behind_links() {
+    let mut world = World {
+        links: BTreeMap::from([("n2".to_owned(), PortId(90)), ("n3".to_owned(), PortId(91))]),
+        ..World::default()
+    };
+    let config = r#"{"type": "bridge", "bridge": "br1", "vlan": 100}"#;
+    for (place, name, config) in [
+        ("root", "lan", config),
+        ("root", "other", r#"{"type": "bridge", "bridge": "br2"}"#),
+        ("team", "lan", config),
+    ] {
+        world.take(
+            place,
+            json!({"kind": "NetworkAttachmentDefinition", "metadata": {"name": name}, "spec": {"config": config}}),
+        );
+    }
+    let mut machine = |place: &str, name: &str, last: u8, network: &str, created: u8, status: Value| {
+        world.take(
+            place,
+            json!({
+                "kind": "VirtualMachineInstance",
+                "metadata": {"name": name, "creationTimestamp": format!("2026-01-0{created}T00:00:00Z")},
+                "spec": {
+                    "domain": {"devices": {"interfaces": [
+                        {"name": "lan", "bridge": {}, "macAddress": format!("02:00:00:00:02:{last:02x}")},
+                    ]}},
+                    "networks": [{"name": "lan", "multus": {"networkName": network}}],
+                },
+                "status": status,
+            }),
+        );
+    };
+    let at = |node: &str| json!({"phase": "Running", "nodeName": node});
+    machine("root", "here", 1, "lan", 5, at("n1"));
+    machine("root", "far", 2, "lan", 5, at("n2"));
+    machine("root", "far-too", 3, "lan", 5, at("n3"));
+    machine("root", "unlinked", 4, "lan", 5, at("n4"));
+    machine("root", "not-on-a-network-of-here", 5, "other", 5, at("n2"));
+    machine("root", "older-with-that-card", 6, "lan", 1, at("n2"));
+    machine("root", "here-too", 6, "lan", 5, at("n1"));
+    machine(
+        "root",
+        "ended",
+        7,
+        "lan",
+        5,
+        json!({"phase": "Failed", "nodeName": "n2"}),
+    );
+    let leaves = json!({"phase": "Running", "nodeName": "n1", "migrationState": {"targetNode": "n2"}});
+    machine("root", "leaves", 8, "lan", 5, leaves);
+    machine("team", "far", 1, "lan", 5, at("n2"));
+    for (name, last) in [("here", 1), ("here-too", 6), ("leaves", 8)] {
+        let card = Card {
+            name: "lan".into(),
+            mac: Mac([2, 0, 0, 0, 2, last]),
+            network: CardNetwork::Multus {
+                namespace: "shop".into(),
+                name: "lan".into(),
+                default: false,
+            },
+            socket: format!("/run/{name}").into(),
+        };
+        world.plug("root", name, card);
+    }
+    expect![[r#"
+        card 02:00:00:00:02:06 segment 0 ports [90]
+        card 02:00:00:00:02:02 segment 0 ports [90]
+        card 02:00:00:00:02:03 segment 0 ports [91]
+        card 02:00:00:00:02:01 segment 0 ports [0]
+        card 02:00:00:00:02:08 segment 0 ports [1, 90]
+        card 02:00:00:00:02:04 segment 0 ports []
+        remark VirtualMachineInstance root|shop/here-too MacAddressConflict: The card lan is not connected: shop/older-with-that-card has the MAC address 02:00:00:00:02:06 on the same network, too.
     "#]]
     .assert_eq(&shown(&draw(&world)));
 }
