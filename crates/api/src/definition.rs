@@ -5,7 +5,7 @@ mod unlisted;
 use serde_json::{Map, Value, json};
 
 use crate::facts::{Field, Form, KindFacts, PERCENT, QUANTITY, Rule, Simple, Table, TypeFacts, kinds};
-use crate::{argoproj, fairway, gateway, kubevirt};
+use crate::{argoproj, backstage, fairway, gateway, identity, kubevirt};
 
 /// What a file of facts is about.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Source {
     pub(crate) annotations: &'static [(&'static str, &'static str)],
 }
 
-static SOURCES: [Source; 3] = [
+static SOURCES: [Source; 4] = [
     Source {
         group: argoproj::GROUP,
         facts: include_str!("../data/argoproj.facts"),
@@ -35,6 +35,12 @@ static SOURCES: [Source; 3] = [
         group: fairway::GROUP,
         facts: include_str!("../data/fairway.facts"),
         words: include_str!("../data/fairway.words"),
+        annotations: &[],
+    },
+    Source {
+        group: backstage::GROUP,
+        facts: include_str!("../data/backstage_scaffolder.facts"),
+        words: include_str!("../data/backstage_scaffolder.words"),
         annotations: &[],
     },
 ];
@@ -60,6 +66,11 @@ pub fn machine_definitions() -> Vec<Definition> {
 /// The definitions of what publishes services: Gateway API's kinds, OpenShift's Route, Kuadrant's policies.
 pub fn gateway_definitions() -> Vec<Definition> {
     of_sources(&gateway::SOURCES)
+}
+
+/// The definitions of what identity consists of: users, groups, clients, sessions.
+pub fn identity_definitions() -> Vec<Definition> {
+    of_sources(&identity::SOURCES)
 }
 
 fn of_sources(sources: &'static [Source]) -> Vec<Definition> {

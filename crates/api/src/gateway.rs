@@ -55,6 +55,10 @@ pub const PLAN_POLICY: Kind = kind(EXTENSIONS_GROUP, "v1alpha1", "PlanPolicy", "
 pub const API_PRODUCT: Kind = kind(DEVPORTAL_GROUP, "v1alpha1", "APIProduct", "apiproducts");
 /// A developer's wish for access, and the key that it brings.
 pub const API_KEY: Kind = kind(DEVPORTAL_GROUP, "v1alpha1", "APIKey", "apikeys");
+/// The same wish, as the API's owner sees it.
+pub const API_KEY_REQUEST: Kind = kind(DEVPORTAL_GROUP, "v1alpha1", "APIKeyRequest", "apikeyrequests");
+/// The owner's answer.
+pub const API_KEY_APPROVAL: Kind = kind(DEVPORTAL_GROUP, "v1alpha1", "APIKeyApproval", "apikeyapprovals");
 
 /// The channel of Gateway API whose kinds these are, and their version; approval is asked of groups of Kubernetes'.
 const GATEWAY_API: [(&str, &str); 3] = [

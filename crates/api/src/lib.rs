@@ -6,14 +6,18 @@
 //! domain that acts on these parts.
 
 pub mod argoproj;
+pub mod backstage;
 pub mod facts;
 pub mod fairway;
 pub mod gateway;
+pub mod identity;
 pub mod kubevirt;
 
 mod definition;
 
-pub use definition::{Definition, definitions, gateway_definitions, machine_definitions};
+pub use definition::{
+    Definition, definitions, gateway_definitions, identity_definitions, machine_definitions,
+};
 
 /// The names of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

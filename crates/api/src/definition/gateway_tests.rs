@@ -68,6 +68,8 @@ fn names_are_those_of_the_definitions() {
         gateway::PLAN_POLICY,
         gateway::API_PRODUCT,
         gateway::API_KEY,
+        gateway::API_KEY_REQUEST,
+        gateway::API_KEY_APPROVAL,
     ] {
         let definition = of(kind);
         let facts = definition.kind();

@@ -15,7 +15,7 @@ fn of(kind: &str) -> Definition {
 
 #[test]
 fn every_definition_is_a_valid_one() {
-    for definition in definitions() {
+    for definition in definitions().into_iter().chain(identity_definitions()) {
         let mut whole = definition.crd();
         let name = whole["metadata"]["name"].clone();
         crd::set_defaults(&mut whole);
@@ -40,8 +40,12 @@ fn names_are_those_of_the_definitions() {
         argoproj::APPLICATION_SET,
         argoproj::APP_PROJECT,
         argoproj::ARGO_CD,
+        fairway::CATALOG_ENTITY,
+        fairway::CATALOG_LOCATION,
         fairway::REPOSITORY,
         fairway::TOMBSTONE,
+        fairway::VOYAGE,
+        crate::backstage::TEMPLATE,
     ] {
         let definition = of(kind);
         let facts = definition.kind();
@@ -50,13 +54,13 @@ fn names_are_those_of_the_definitions() {
             (group, version, plural)
         );
     }
-    assert_eq!(definitions().len(), 6);
+    assert_eq!(definitions().len(), 10);
 }
 
 /// Every line of words is about a field that there is.
 #[test]
 fn words_are_about_fields() {
-    for definition in definitions() {
+    for definition in definitions().into_iter().chain(identity_definitions()) {
         let whole = definition.crd().to_string();
         let kind = definition.kind().kind;
         for line in definition.source.words.lines() {
@@ -103,7 +107,7 @@ fn without_words(mut schema: Value) -> Value {
 
 #[test]
 fn both_forms_say_the_same() {
-    for definition in definitions() {
+    for definition in definitions().into_iter().chain(identity_definitions()) {
         let short = definition.schema();
         let whole = definition.crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone();
         let root = json!({"$ref": short["$ref"]});
