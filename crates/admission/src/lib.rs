@@ -26,6 +26,8 @@
 //! }
 //! ```
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 /// The annotation in which a dry run is told what the change does to what runs.
@@ -80,10 +82,23 @@ pub struct Request<'r> {
     pub user: &'r str,
     /// The user's identity holds in this workspace alone. Such a user never is one of the platform's own, whatever the name.
     pub is_local_user: bool,
+    /// What else is known of who asks.
+    pub subject: Subject<'r>,
     /// Now, RFC 3339.
     pub now: &'r str,
     /// Objects beside this one.
     pub world: &'r dyn World,
+}
+
+/// What is known of somebody beside the name, as an authenticator says it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Subject<'r> {
+    /// An identifier that outlives renaming; often empty.
+    pub uid: &'r str,
+    /// Groups.
+    pub groups: &'r [String],
+    /// What the authenticator added.
+    pub extra: Option<&'r BTreeMap<String, Vec<String>>>,
 }
 
 /// Where an object is looked for.

@@ -63,6 +63,11 @@ pub fn is_already_exists(error: &Error) -> bool {
     status(error).is_some_and(|s| s.code == 409 && s.reason == "AlreadyExists")
 }
 
+/// Whether it is not for whoever asked.
+pub fn is_forbidden(error: &Error) -> bool {
+    status(error).is_some_and(|s| s.code == 403)
+}
+
 /// Whether the namespace refuses new content because it is being deleted.
 pub fn is_namespace_terminating(error: &Error) -> bool {
     status(error).is_some_and(|s| {
@@ -86,6 +91,11 @@ impl Failure {
     /// Whether somebody else was quicker: worth another try, and no word to anybody.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Api { source, .. } if is_conflict(source))
+    }
+
+    /// Whether it is not for whoever asked.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Api { source, .. } if is_forbidden(source))
     }
 
     /// What happened, in one sentence.

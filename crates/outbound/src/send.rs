@@ -57,9 +57,14 @@ pub enum SendError {
     Address(String),
     /// An address that is not allowed.
     #[error(
-        "{0} is not among the hosts that this server may call; the operator can allow it (webhookAllowedHosts)"
+        "{host} is not among the hosts that may be called from here; the operator can allow it ({setting})"
     )]
-    Forbidden(String),
+    Forbidden {
+        /// The host.
+        host: String,
+        /// What says which hosts may be called.
+        setting: &'static str,
+    },
     /// Nobody knows the name, or nobody answers there.
     #[error("{host} cannot be reached: {why}")]
     Unreachable {
@@ -76,7 +81,7 @@ pub enum SendError {
 impl SendError {
     /// Whether trying again is of no use before somebody changes something.
     pub fn is_final(&self) -> bool {
-        matches!(self, Self::Address(_) | Self::Forbidden(_))
+        matches!(self, Self::Address(_) | Self::Forbidden { .. })
     }
 }
 
@@ -159,6 +164,17 @@ pub struct Outbound {
     /// Authorities that are believed beside those of the machine.
     authorities: Vec<CertificateDer<'static>>,
     tls: OnceLock<Result<Arc<ClientConfig>, String>>,
+    /// Where the hosts come from, for people who miss one among them.
+    setting: Setting,
+}
+
+#[derive(Debug)]
+struct Setting(&'static str);
+
+impl Default for Setting {
+    fn default() -> Self {
+        Self("--webhook-allowed-hosts")
+    }
 }
 
 impl Outbound {
@@ -168,7 +184,15 @@ impl Outbound {
             hosts,
             authorities: Vec::new(),
             tls: OnceLock::new(),
+            setting: Setting::default(),
         }
+    }
+
+    /// Which setting the hosts come from, if not that of webhooks.
+    #[must_use]
+    pub fn set_by(mut self, setting: &'static str) -> Self {
+        self.setting = Setting(setting);
+        self
     }
 
     /// To these hosts, and to those of them whose certificates one of these authorities vouches for (PEM).
@@ -231,7 +255,8 @@ impl Outbound {
             .take(MAX_ADDRESSES)
             .collect();
         if allowed.is_empty() && !found.is_empty() {
-            return Err(SendError::Forbidden(host.to_owned()));
+            let (host, setting) = (host.to_owned(), self.setting.0);
+            return Err(SendError::Forbidden { host, setting });
         }
         let mut last = "the name has no address".to_owned();
         for address in allowed {
@@ -408,7 +433,7 @@ mod tests {
         ] {
             let refused = shut.send(message(url.clone(), 10)).await.unwrap_err();
             assert!(
-                matches!(refused, SendError::Forbidden(_)) && refused.is_final(),
+                matches!(refused, SendError::Forbidden { .. }) && refused.is_final(),
                 "{url}: {refused}"
             );
         }

@@ -216,7 +216,10 @@ mod tests {
             );
         }
         let elsewhere = fetched(&[&to("http://169.254.169.254/secret"), file]).await;
-        assert!(matches!(elsewhere, Err(SendError::Forbidden(_))), "{elsewhere:?}");
+        assert!(
+            matches!(elsewhere, Err(SendError::Forbidden { .. })),
+            "{elsewhere:?}"
+        );
         let circle = to("/again");
         let circle = fetched(&[circle.as_str(); 12]).await.unwrap_err();
         assert!(circle.to_string().contains("redirections"), "{circle}");

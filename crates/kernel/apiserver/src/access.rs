@@ -2,7 +2,8 @@
 //!
 //! The root workspace is open: its own roles decide. Any other is entered by whoever its parent lets in (`access` on the
 //! workspace, or on `workspaces/content`), by whoever its own roles let in (`access` on the path `/`), by its own
-//! service accounts, by nodes, and by the platform itself. Who is not let in is told the same whether the workspace exists or not.
+//! service accounts, by users who are at home in it or above it, by nodes, and by the platform itself. The root is above every workspace, so
+//! to be at home there opens none of them. Who is not let in is told the same whether the workspace exists or not.
 //! A workspace may require groups of whoever comes from outside, and may be taken offline.
 
 use std::borrow::Cow;
@@ -97,6 +98,14 @@ fn check_everywhere(info: &RequestInfo) -> Result<(), ApiError> {
     Ok(())
 }
 
+/// Whether a workspace knows somebody at all: whoever is not let in is nobody there, also to those who ask about his token.
+pub(crate) fn knows(kernel: &Kernel, user: &UserInfo, cluster: &str) -> bool {
+    cluster == ROOT_CLUSTER
+        || user.in_group(PRIVILEGED_GROUP)
+        || node::name_of(user).is_some()
+        || is_let_in(kernel, user, cluster, kernel.workspaces.get(cluster).as_ref())
+}
+
 fn is_let_in(kernel: &Kernel, user: &UserInfo, cluster: &str, workspace: Option<&Workspace>) -> bool {
     if is_at_home(user, cluster) {
         return true;
@@ -104,6 +113,9 @@ fn is_let_in(kernel: &Kernel, user: &UserInfo, cluster: &str, workspace: Option<
     let required = workspace.and_then(|w| w.required_groups.as_deref());
     if required.is_some_and(|required| !required_groups_met(required, &user.groups)) {
         return false;
+    }
+    if is_in_own_house(kernel, user, cluster) {
+        return true;
     }
     let inside = Attributes {
         user,
@@ -147,6 +159,15 @@ fn is_let_in(kernel: &Kernel, user: &UserInfo, cluster: &str, workspace: Option<
 fn is_at_home(user: &UserInfo, cluster: &str) -> bool {
     let home = user.extra.get(extra::CLUSTER_NAME);
     home.is_some_and(|home| home.iter().any(|id| id == cluster))
+}
+
+/// A user whom a domain knows as one of this workspace or of one above it, the root excepted. What he may do inside, its roles say.
+fn is_in_own_house(kernel: &Kernel, user: &UserInfo, cluster: &str) -> bool {
+    let home = user.extra.get(extra::HOME);
+    home.is_some_and(|home| {
+        home.iter()
+            .any(|top| top != ROOT_CLUSTER && kernel.workspaces.is_within(cluster, top))
+    })
 }
 
 /// The id of a workspace that is not there yet, in a request that may be about to make it: its LogicalCluster is

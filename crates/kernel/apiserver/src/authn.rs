@@ -10,10 +10,13 @@ pub mod x509;
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 pub use fairway_kernel_authz::UserInfo;
+use fairway_kernel_tenancy::names::extra;
 use futures::future::BoxFuture;
 use http::HeaderMap;
 use token::Verified;
+use tokio::sync::watch;
 
 use crate::kernel::Kernel;
 use crate::status::ApiError;
@@ -58,6 +61,47 @@ pub trait Guests: Send + Sync {
         cluster: &'a str,
         token: &'a str,
     ) -> BoxFuture<'a, Option<Result<UserInfo, String>>>;
+}
+
+/// Those who know guests. They are asked in the order in which they came.
+#[derive(Default)]
+pub struct GuestBooks {
+    all: ArcSwap<Vec<Arc<dyn Guests>>>,
+    standing: watch::Sender<u64>,
+}
+
+impl GuestBooks {
+    /// Asks one more from now on.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "it is kept; only the closure may run twice and needs a copy each time"
+    )]
+    pub fn add(&self, guests: Arc<dyn Guests>) {
+        self.all.rcu(|all| {
+            let mut all = Vec::clone(all);
+            all.push(Arc::clone(&guests));
+            all
+        });
+    }
+
+    /// Somebody may have lost a right, or be known no longer: whoever watches with a token is asked again who he is.
+    pub fn standing_changed(&self) {
+        self.standing.send_modify(|times| *times += 1);
+    }
+
+    /// Tells when somebody may have lost a right.
+    pub(crate) fn follow_standing(&self) -> watch::Receiver<u64> {
+        self.standing.subscribe()
+    }
+
+    async fn authenticate(&self, cluster: &str, token: &str) -> Option<Result<UserInfo, String>> {
+        for guests in self.all.load_full().iter() {
+            if let Some(found) = guests.authenticate(cluster, token).await {
+                return Some(found);
+            }
+        }
+        None
+    }
 }
 
 /// Everybody who has proved who he is.
@@ -110,14 +154,14 @@ pub async fn authenticate_token(
     let own = kernel.tokens.issuer();
     let is_for_others = !wanted.is_empty() && !wanted.iter().any(|audience| audience == own);
     let found = match bootstrap::authenticate(kernel, cluster, token) {
-        None => kernel.issuers.authenticate(token, kernel.clock.unix()).await,
+        None => {
+            let found = kernel.issuers.authenticate(token, kernel.clock.unix()).await;
+            found.map(|found| found.and_then(|user| at_home(kernel, cluster, user)))
+        }
         found => found,
     };
     let found = match found {
-        None => match kernel.guests.get() {
-            Some(guests) => guests.authenticate(cluster, token).await,
-            None => None,
-        },
+        None => kernel.guests.authenticate(cluster, token).await,
         found => found,
     };
     match found {
@@ -139,6 +183,26 @@ pub async fn authenticate_token(
     }
 }
 
+/// An issuer whose mapping names the workspace that its users are at home in, by path or id, is trusted there and below alone.
+fn at_home(kernel: &Kernel, cluster: &str, mut user: UserInfo) -> Result<UserInfo, String> {
+    let Some(named) = user.extra.get_mut(extra::HOME) else {
+        return Ok(user);
+    };
+    let homes: Vec<String> = named
+        .iter()
+        .filter_map(|home| kernel.workspaces.resolve(home))
+        .map(Into::into)
+        .collect();
+    if !homes
+        .iter()
+        .any(|home| kernel.workspaces.is_within(cluster, home))
+    {
+        return Err(format!("oidc: {} is known in {named:?} alone", user.name));
+    }
+    *named = homes;
+    Ok(user)
+}
+
 /// The path of a request that names no workspace, in the workspace that its token claims to be of. The claim is only
 /// followed here; whether it is true is found out there.
 pub(crate) fn path_at_home(path: &str, headers: &HeaderMap) -> Option<String> {
@@ -149,7 +213,7 @@ pub(crate) fn path_at_home(path: &str, headers: &HeaderMap) -> Option<String> {
     Some(format!("/clusters/{home}{path}"))
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     scheme

@@ -41,7 +41,7 @@ pub struct Kernel {
     /// Whose tokens are trusted besides our own.
     pub issuers: crate::authn::oidc::Issuers,
     /// Whose tokens domains know.
-    pub guests: std::sync::OnceLock<Arc<dyn crate::authn::Guests>>,
+    pub guests: crate::authn::GuestBooks,
     /// Who did what.
     pub audit: Audit,
     /// Figures.
@@ -146,7 +146,7 @@ impl Kernel {
             limits,
             tokens,
             issuers: crate::authn::oidc::Issuers::default(),
-            guests: std::sync::OnceLock::new(),
+            guests: crate::authn::GuestBooks::default(),
             audit,
             metrics: Metrics::default(),
             inflight: Inflight::default(),

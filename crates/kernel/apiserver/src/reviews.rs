@@ -85,9 +85,17 @@ fn texts(value: &Value) -> Vec<String> {
 async fn token_review(call: &Call<'_>, spec: &Value) -> Value {
     let token = spec["token"].as_str().unwrap_or("");
     match authenticate_token(call.kernel, call.cluster, token, &texts(&spec["audiences"])).await {
-        Ok(verified) => {
-            let mut user = verified.user;
-            user.groups.push(crate::authn::AUTHENTICATED.to_owned());
+        Ok(mut verified) => {
+            verified.user.groups.push(crate::authn::AUTHENTICATED.to_owned());
+            let user = verified.user;
+            // Roles of a workspace may speak of everybody; that means everybody whom it lets in.
+            if !crate::access::knows(call.kernel, &user, call.cluster) {
+                tracing::debug!(
+                    user = user.name,
+                    "a reviewed token is of somebody who is not let in"
+                );
+                return json!({"user": {}, "error": "invalid bearer token"});
+            }
             json!({"authenticated": true, "user": user_info(&user), "audiences": verified.audiences})
         }
         Err(error) => {

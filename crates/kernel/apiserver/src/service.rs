@@ -2,6 +2,8 @@
 //!
 //! The listener and the in-process client both enter here, so nothing is skipped for either.
 
+mod standing;
+
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -124,6 +126,8 @@ async fn answer(
     let routed = kernel.api_services.load().route(&info);
     let is_long = routed.as_ref().is_some_and(|route| route.resource.long_running);
     let work = async {
+        // From before he is asked who he is: what he loses meanwhile counts, too.
+        let changes = (info.verb == "watch").then(|| kernel.guests.follow_standing());
         let requestor = authn::authenticate(kernel, info.home(), peer, &parts.headers).await?;
         trail.user = Some(Arc::clone(&requestor));
         trail.begin(kernel, parts, peer);
@@ -195,6 +199,13 @@ async fn answer(
             visit,
         };
         let answer = dispatch::dispatch(kernel, admitted).await?;
+        let answer = match (authn::bearer(&parts.headers), changes) {
+            (Some(token), Some(changes)) if trail.impersonated.is_none() => {
+                let standing = standing::Standing::new(kernel, &info, &only_name, (token, changes));
+                answer.map(|body| standing.keep(body))
+            }
+            _ => answer,
+        };
         Ok(match place {
             Some(place) if !info.is_mutating() => answer.map(|body| place.keep_for(body)),
             _ => answer,

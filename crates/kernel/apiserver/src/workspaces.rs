@@ -213,6 +213,22 @@ impl Workspaces {
         steps.join(":")
     }
 
+    /// Whether a workspace is another one, or is somewhere below it.
+    pub fn is_within(&self, id: &str, top: &str) -> bool {
+        let tree = self.read();
+        let mut at = id;
+        for _ in 0..=MAX_DEPTH {
+            if at == top {
+                return true;
+            }
+            match tree.clusters.get(at) {
+                Some(workspace) if !workspace.parent.is_empty() => at = &workspace.parent,
+                _ => return false,
+            }
+        }
+        false
+    }
+
     /// The ids of the workspaces directly below one.
     pub fn children(&self, id: &str) -> Vec<Box<str>> {
         let tree = self.read();

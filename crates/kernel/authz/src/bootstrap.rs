@@ -5,6 +5,7 @@
 //! alphabetical order in which upstream stores them, so that an object read here equals one read there. A test
 //! compares every object to upstream's where its Go module is at hand.
 
+mod catalog_roles;
 mod component_roles;
 mod controller_roles;
 mod fairway_roles;
@@ -14,6 +15,7 @@ mod grants;
 mod machine_roles;
 mod namespaced;
 mod node_roles;
+mod portal_roles;
 mod reconcile;
 mod tenancy_roles;
 mod user_roles;
@@ -23,6 +25,7 @@ use std::sync::{Arc, LazyLock};
 use serde_json::{Value, json};
 
 use crate::{Kind, Policy, RBAC_GROUP};
+use catalog_roles::{CATALOG_CONTROLLER_ROLES, CATALOG_ROLES};
 use component_roles::COMPONENT_ROLES;
 use controller_roles::CONTROLLER_ROLES;
 use fairway_roles::FAIRWAY_ROLES;
@@ -32,6 +35,7 @@ use grants::{CLUSTER_GRANTS, NAMESPACED_GRANTS};
 use machine_roles::{MACHINE_CONTROLLER_ROLES, MACHINE_GRANTS, MACHINE_ROLES};
 use namespaced::NAMESPACED_ROLES;
 use node_roles::{NODE_CONTROLLER_ROLES, NODE_GRANTS};
+use portal_roles::PORTAL_ROLES;
 pub use reconcile::{Reconciliation, reconcile};
 use tenancy_roles::{TENANCY_GRANTS, TENANCY_ROLES};
 use user_roles::USER_ROLES;
@@ -162,10 +166,13 @@ pub fn objects() -> Vec<BootstrapObject> {
         .chain(FAIRWAY_ROLES)
         .chain(TENANCY_ROLES)
         .chain(GITOPS_ROLES)
+        .chain(PORTAL_ROLES)
         .chain(MACHINE_CONTROLLER_ROLES)
         .chain(MACHINE_ROLES)
         .chain(GATEWAY_CONTROLLER_ROLES)
         .chain(GATEWAY_ROLES)
+        .chain(CATALOG_CONTROLLER_ROLES)
+        .chain(CATALOG_ROLES)
         .chain(NAMESPACED_ROLES)
         .chain(NODE_CONTROLLER_ROLES)
     {
@@ -188,6 +195,7 @@ pub fn objects() -> Vec<BootstrapObject> {
             .chain(FAIRWAY_ROLES)
             .chain(MACHINE_CONTROLLER_ROLES)
             .chain(GATEWAY_CONTROLLER_ROLES)
+            .chain(CATALOG_CONTROLLER_ROLES)
             .chain(NODE_CONTROLLER_ROLES)
             .map(controller_binding),
     );

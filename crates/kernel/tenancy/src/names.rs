@@ -94,6 +94,8 @@ pub mod extra {
     pub const SCOPES: &str = "authentication.kcp.io/scopes";
     /// The workspace of a ServiceAccount.
     pub const CLUSTER_NAME: &str = "authentication.kcp.io/cluster-name";
+    /// The workspace in which, and below which, a user is at home: a domain that knows him says so, and nobody else can.
+    pub const HOME: &str = "authentication.fairway.dev/home";
     /// Further identities of the user, each as JSON.
     pub const WARRANT: &str = "authorization.kcp.io/warrant";
 }

@@ -105,6 +105,11 @@ fn request<'r>(
         is_local_user: [extra::CLUSTER_NAME, extra::SCOPES]
             .iter()
             .any(|key| call.user.extra.contains_key(*key)),
+        subject: fairway_admission::Subject {
+            uid: &call.user.uid,
+            groups: &call.user.groups,
+            extra: Some(&call.user.extra),
+        },
         now: &call.now,
         world,
     }

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use fairway_apiservice::{self as apiservice, Upgrade, Upgraded};
 use fairway_kernel_authz::UserInfo;
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use http::header::AUTHORIZATION;
 use http::{Request, Response};
 use http_body::{Frame, SizeHint};
@@ -59,11 +60,18 @@ impl Route {
         let extensions = request.extensions_mut();
         extensions.insert(user_of(user));
         extensions.insert(info_of(info, path));
-        if let Some(on_upgrade) = parts.extensions.get::<OnUpgrade>() {
+        // A part of this process that hands a request on may keep a hand on the connection; nobody outside can bring an extension.
+        let own = parts.extensions.get::<Upgrade>().cloned();
+        let pending: Option<BoxFuture<'static, _>> = match (own, parts.extensions.get::<OnUpgrade>()) {
+            (Some(own), _) => Some(own.io().boxed()),
+            (None, Some(on_upgrade)) => Some(of_connection(on_upgrade.clone()).boxed()),
+            (None, None) => None,
+        };
+        if let Some(pending) = pending {
             let place = Arc::clone(&self.service.upgraded)
                 .try_acquire_owned()
                 .map_err(|_| ApiError::too_many_requests("Too many requests, please try again later.", 1))?;
-            extensions.insert(upgrade(on_upgrade.clone(), place));
+            extensions.insert(upgrade(pending, place));
         }
         self.call(request).await
     }
@@ -126,9 +134,16 @@ fn info_of(info: &RequestInfo, path: &ResourcePath) -> apiservice::RequestInfo {
     }
 }
 
-fn upgrade(on_upgrade: OnUpgrade, place: OwnedSemaphorePermit) -> Upgrade {
+async fn of_connection(on_upgrade: OnUpgrade) -> Result<Upgraded, apiservice::BoxError> {
+    Ok(Upgraded::new(TokioIo::new(on_upgrade.await?)))
+}
+
+fn upgrade(
+    pending: BoxFuture<'static, Result<Upgraded, apiservice::BoxError>>,
+    place: OwnedSemaphorePermit,
+) -> Upgrade {
     Upgrade::new(async move {
-        let io = TokioIo::new(on_upgrade.await?);
+        let io = pending.await?;
         Ok(Upgraded::new(Counted { io, _place: place }))
     })
 }

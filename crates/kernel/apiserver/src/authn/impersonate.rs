@@ -97,7 +97,8 @@ pub fn impersonate(
     }
     user.groups.extend(groups);
     if cluster != ROOT_CLUSTER {
-        user.extra.retain(|key, _| !key.contains("kcp.io/"));
+        user.extra
+            .retain(|key, _| !key.contains("kcp.io/") && key != extra::HOME);
         user.extra
             .insert(extra::SCOPES.to_owned(), vec![format!("cluster:{cluster}")]);
     }

@@ -18,6 +18,7 @@ mod certificates;
 mod custom;
 mod delete;
 mod encryption;
+mod guests;
 mod harness;
 mod hostile;
 mod kube_runtime;

@@ -122,6 +122,42 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
         rules: &[on(&["*"], &["*"], &["*"])],
         ..Role::NONE
     },
+    // Signs people in to the realm of their organisation. It reads who there is and keeps sessions; people and groups are made
+    // by administrators.
+    Role {
+        name: "system:controller:fairway-identity",
+        rules: &[
+            on(&["get"], &["fairway.dev"], &["oidcclients"]),
+            on(&["patch"], &["fairway.dev"], &["users/status"]),
+            on(
+                &["create", "delete", "get", "patch"],
+                &["fairway.dev"],
+                &["sessions"],
+            ),
+            on(&["create", "get", "patch"], &["fairway.dev"], &["credentials"]),
+        ],
+        ..Role::NONE
+    },
+    // The first administrator of a new installation, once.
+    Role {
+        name: "system:controller:fairway-identity-bootstrap",
+        rules: &[
+            on(&["create"], &["fairway.dev"], &["users"]),
+            on(&["create", "get", "patch"], &["fairway.dev"], &["credentials"]),
+            on(
+                &["create"],
+                &["rbac.authorization.k8s.io"],
+                &["clusterrolebindings"],
+            ),
+            named(
+                &["bind"],
+                &["rbac.authorization.k8s.io"],
+                &["clusterroles"],
+                &["cluster-admin"],
+            ),
+        ],
+        ..Role::NONE
+    },
     Role {
         name: "system:controller:fairway-informer",
         rules: &[on(
@@ -272,6 +308,36 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
             on(&["get"], CORE, &["serviceaccounts"]),
             // A token for an account that has shown who it is.
             on(&["create"], CORE, &["serviceaccounts/token"]),
+        ],
+        ..Role::NONE
+    },
+    // Runs of templates act as who started them. With its own rights it keeps their record, knows whether somebody still is who he was,
+    // and looks at quotas before anything is written; of other objects it asks whether they exist, to count them.
+    Role {
+        name: "system:controller:fairway-scaffolder",
+        rules: &[
+            on(READ, &["fairway.dev"], &["voyages"]),
+            on(&["patch"], &["fairway.dev"], &["voyages/status"]),
+            on(&["get", "list"], &["fairway.dev"], &["groups", "users"]),
+            on(
+                &["create", "get", "patch"],
+                &["scaffolder.backstage.io"],
+                &["templates"],
+            ),
+            on(
+                &["get"],
+                CORE,
+                &["persistentvolumeclaims", "serviceaccounts", "services"],
+            ),
+            on(&["get", "list"], CORE, &["resourcequotas"]),
+            on(&["get"], &["core.kcp.io"], &["logicalclusters"]),
+            on(&["get"], &["kubevirt.io"], &["virtualmachines"]),
+            on(
+                &["get"],
+                &["gateway.networking.k8s.io"],
+                &["gateways", "httproutes"],
+            ),
+            on(&["create"], &["authentication.k8s.io"], &["tokenreviews"]),
         ],
         ..Role::NONE
     },

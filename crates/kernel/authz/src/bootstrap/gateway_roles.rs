@@ -32,7 +32,9 @@ const POLICIES: &[&str] = &[
     "ratelimitpolicies",
     "tlspolicies",
 ];
-const PORTAL: &[&str] = &["apikeys", "apiproducts"];
+const PORTAL: &[&str] = &["apikeyapprovals", "apikeys", "apiproducts"];
+/// Made by the portal for the owners of APIs.
+const REQUESTS: &[&str] = &["apikeyrequests"];
 
 /// The parts, each with a service account in `kube-system`.
 pub(super) const GATEWAY_CONTROLLER_ROLES: &[Role] = &[
@@ -113,36 +115,62 @@ pub(super) const GATEWAY_CONTROLLER_ROLES: &[Role] = &[
         ],
         ..Role::NONE
     },
+    // Remembers whose host names are, over a restart.
+    Role {
+        name: "system:controller:fairway-gateway-claims",
+        namespace: "kube-system",
+        rules: &[on(
+            &["create", "delete", "get", "list", "patch"],
+            CORE,
+            &["configmaps"],
+        )],
+        ..Role::NONE
+    },
     // Gives developers the keys that were approved.
     Role {
         name: "system:controller:fairway-gateway-portal",
         rules: &[
             on(READ, DEVPORTAL, PORTAL),
-            on(PATCH, DEVPORTAL, &["apikeys/status", "apiproducts/status"]),
+            // An approval is bound to the request that it is for, and products may approve by themselves.
+            on(&["create", "patch"], DEVPORTAL, &["apikeyapprovals"]),
+            on(KEEP, DEVPORTAL, REQUESTS),
+            on(
+                PATCH,
+                DEVPORTAL,
+                &[
+                    "apikeyapprovals/status",
+                    "apikeyrequests/status",
+                    "apikeys/status",
+                    "apiproducts/status",
+                ],
+            ),
             on(READ, GATEWAY_API, &["httproutes"]),
             on(READ, KUADRANT, &["authpolicies", "planpolicies"]),
             on(KEEP, CORE, &["secrets"]),
+            // That of the Secrets which authentication reads.
+            on(&["create"], CORE, &["namespaces"]),
             EVENTS,
         ],
         ..Role::NONE
     },
 ];
 
-const fn of_people(verbs: &'static [&'static str]) -> [Rule; 4] {
+const fn of_people(verbs: &'static [&'static str]) -> [Rule; 5] {
     [
         on(verbs, GATEWAY_API, ROUTES),
         on(verbs, OPENSHIFT_ROUTES, &["routes"]),
         on(verbs, KUADRANT, POLICIES),
         on(verbs, DEVPORTAL, PORTAL),
+        on(READ, DEVPORTAL, REQUESTS),
     ]
 }
 
-const WRITTEN: [Rule; 4] = of_people(READ_WRITE);
-const SEEN: [Rule; 4] = of_people(READ);
+const WRITTEN: [Rule; 5] = of_people(READ_WRITE);
+const SEEN: [Rule; 5] = of_people(READ);
 /// Whether a Route may name its host itself.
 const CUSTOM_HOST: Rule = on(&["create"], OPENSHIFT_ROUTES, &["routes/custom-host"]);
 
-/// What people are given. An APIKey is approved through its status, which whoever administers a namespace may write.
+/// What people are given. An APIKey is approved by whoever may write APIKeyApprovals in the namespace of its APIProduct.
 pub(super) const GATEWAY_ROLES: &[Role] = &[
     Role {
         name: "gateway.fairway.dev:admin",
@@ -153,7 +181,7 @@ pub(super) const GATEWAY_ROLES: &[Role] = &[
             CUSTOM_HOST,
             WRITTEN[2],
             WRITTEN[3],
-            on(&["patch", "update"], DEVPORTAL, &["apikeys/status"]),
+            WRITTEN[4],
         ],
         ..Role::NONE
     },
@@ -165,7 +193,14 @@ pub(super) const GATEWAY_ROLES: &[Role] = &[
     Role {
         name: "gateway.fairway.dev:edit",
         aggregates_to: Some("edit"),
-        rules: &[WRITTEN[0], WRITTEN[1], CUSTOM_HOST, WRITTEN[2], WRITTEN[3]],
+        rules: &[
+            WRITTEN[0],
+            WRITTEN[1],
+            CUSTOM_HOST,
+            WRITTEN[2],
+            WRITTEN[3],
+            WRITTEN[4],
+        ],
         ..Role::NONE
     },
     Role {

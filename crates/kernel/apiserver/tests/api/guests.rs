@@ -1,0 +1,146 @@
+//! People whom a domain knows by tokens of its own: at home in a workspace and below it, and gone when the domain says so.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use fairway_kernel_apiserver::authn::{Guests, UserInfo};
+use futures::future::BoxFuture;
+use serde_json::json;
+
+use crate::harness::Server;
+use crate::workspaces::workspace;
+
+const A: &str = "aaaaaaaaaaaaaaaa";
+const TEAM: &str = "cccccccccccccccc";
+const B: &str = "bbbbbbbbbbbbbbbb";
+const HOME: &str = "authentication.fairway.dev/home";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// Knows one token: a member of a group, somebody without one, or nobody. He is at home in A, or in the root.
+#[derive(Default)]
+struct Book(AtomicU8, bool);
+
+impl Guests for Book {
+    fn authenticate<'a>(
+        &'a self,
+        _: &'a str,
+        token: &'a str,
+    ) -> BoxFuture<'a, Option<Result<UserInfo, String>>> {
+        let groups: &[&str] = match self.0.load(Ordering::SeqCst) {
+            0 => &["acme/devs"],
+            1 => &[],
+            _ => return Box::pin(std::future::ready(Some(Err("disabled".to_owned())))),
+        };
+        let mut user = UserInfo::new("acme/alice", groups.iter().copied());
+        let home = if self.1 { "root" } else { A };
+        user.extra.insert(HOME.to_owned(), vec![home.to_owned()]);
+        Box::pin(std::future::ready((token == "alice").then_some(Ok(user))))
+    }
+}
+
+fn at(id: &str, path: &str) -> String {
+    format!("/clusters/{id}{path}")
+}
+
+#[tokio::test]
+async fn a_guest_is_at_home_in_a_workspace_and_below_it_for_as_long_as_he_is_known() {
+    let server = Server::start().await;
+    workspace(&server, "root", "a", A).await;
+    workspace(&server, A, "team", TEAM).await;
+    workspace(&server, "root", "b", B).await;
+    let book = Arc::new(Book::default());
+    server.kernel.guests.add(Arc::clone(&book) as Arc<dyn Guests>);
+    let alice = server.anonymous().with("authorization", "Bearer alice");
+    // Let in at home, where roles decide; elsewhere not.
+    for (id, sentence) in [
+        (A, "cannot list resource"),
+        (TEAM, "cannot list resource"),
+        (B, "does not exist or"),
+    ] {
+        let refused = alice.get(&at(id, MAPS)).await.expect(403);
+        assert!(
+            refused["message"].as_str().unwrap().contains(sentence),
+            "{refused}"
+        );
+    }
+    let binding = json!({"metadata": {"name": "devs"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "acme/devs"}]});
+    for id in [A, TEAM] {
+        let path = at(id, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings");
+        server.admin().post(&path, &binding).await.expect(201);
+        alice.get(&at(id, MAPS)).await.expect(200);
+    }
+    // A neighbour's change ends nobody's watch; leaving the group does, and so does to be known no longer.
+    let url = format!("{}?watch=1", at(A, MAPS));
+    for state in [1, 2] {
+        book.0.store(0, Ordering::SeqCst);
+        let mut watch = alice.watch(&url).await;
+        server.kernel.guests.standing_changed();
+        let name = format!("m{state}");
+        let map = json!({"metadata": {"name": name}});
+        server.admin().post(&at(A, MAPS), &map).await.expect(201);
+        loop {
+            let event = watch.next().await.expect("the watch goes on");
+            if event["object"]["metadata"]["name"] == name.as_str() {
+                break;
+            }
+        }
+        book.0.store(state, Ordering::SeqCst);
+        server.kernel.guests.standing_changed();
+        assert_eq!(watch.next().await, None, "state {state}");
+    }
+    alice.get(&at(A, MAPS)).await.expect(401);
+}
+
+/// The root is above every workspace: to be at home there opens none. `access` in the parent does.
+#[tokio::test]
+async fn whoever_is_at_home_in_the_root_is_let_in_by_access_alone() {
+    let server = Server::start().await;
+    workspace(&server, "root", "a", A).await;
+    workspace(&server, A, "team", TEAM).await;
+    server.kernel.guests.add(Arc::new(Book(AtomicU8::new(0), true)));
+    let alice = server.anonymous().with("authorization", "Bearer alice");
+    let admin = server.admin();
+    // Even where the roles inside let everybody look.
+    let everybody = json!({"metadata": {"name": "everybody"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}]});
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    for id in ["root", A, TEAM] {
+        admin.post(&at(id, bindings), &everybody).await.expect(201);
+    }
+    let review = json!({"spec": {"token": "alice"}});
+    let is_known = async |id: &str| {
+        let path = at(id, "/apis/authentication.k8s.io/v1/tokenreviews");
+        let answer = admin.post(&path, &review).await.expect(201);
+        answer["status"]["authenticated"] == true
+    };
+    alice.get(&at("root", MAPS)).await.expect(200);
+    assert!(is_known("root").await);
+    for id in [A, TEAM] {
+        let refused = alice.get(&at(id, MAPS)).await.expect(403);
+        assert!(
+            refused["message"].as_str().unwrap().contains("does not exist or"),
+            "{refused}"
+        );
+        assert!(!is_known(id).await, "who asks about the token is told the same");
+    }
+    let rules = json!([{"apiGroups": ["tenancy.kcp.io"], "resources": ["workspaces"], "resourceNames": ["a"], "verbs": ["access"]}]);
+    let role = json!({"metadata": {"name": "visitors"}, "rules": rules});
+    admin
+        .post(
+            &at("root", "/apis/rbac.authorization.k8s.io/v1/clusterroles"),
+            &role,
+        )
+        .await
+        .expect(201);
+    let visitors = json!({"metadata": {"name": "visitors"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "visitors"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "acme/devs"}]});
+    admin.post(&at("root", bindings), &visitors).await.expect(201);
+    alice.get(&at(A, MAPS)).await.expect(200);
+    assert!(is_known(A).await);
+    // What is below has a parent of its own.
+    alice.get(&at(TEAM, MAPS)).await.expect(403);
+}
