@@ -1,5 +1,4 @@
-//! What is worth knowing of an object when it is written: fields that are kept and mean nothing here, and kinds that nothing acts
-//! on.
+//! What is worth knowing of an object when it is written: fields that are kept and mean nothing here.
 
 use std::sync::Arc;
 
@@ -10,20 +9,18 @@ use serde_json::Value;
 
 /// Who looks at the objects of a kind, if anybody does.
 pub fn of(definition: &Arc<Definition>) -> Option<Arc<dyn Admission>> {
-    let is_acted_on = match definition.group() {
-        KUADRANT_GROUP | EXTENSIONS_GROUP => true,
-        DEVPORTAL_GROUP => false,
-        _ => return None,
-    };
-    Some(Arc::new(Remarks {
-        definition: Arc::clone(definition),
-        is_acted_on,
-    }))
+    let group = definition.group();
+    [KUADRANT_GROUP, EXTENSIONS_GROUP, DEVPORTAL_GROUP]
+        .contains(&group)
+        .then(|| {
+            Arc::new(Remarks {
+                definition: Arc::clone(definition),
+            }) as Arc<dyn Admission>
+        })
 }
 
 struct Remarks {
     definition: Arc<Definition>,
-    is_acted_on: bool,
 }
 
 impl Admission for Remarks {
@@ -38,13 +35,9 @@ impl Admission for Remarks {
 impl Remarks {
     fn remarks(&self, object: &Value) -> Vec<String> {
         let unlisted = self.definition.unlisted(object).into_iter();
-        let unlisted =
-            unlisted.map(|path| format!("unknown field \"{path}\": it is kept, and nothing acts on it"));
-        let idle = (!self.is_acted_on).then(|| {
-            let kind = self.definition.kind().kind;
-            format!("Fairway keeps objects of kind {kind} and does not act on them yet")
-        });
-        unlisted.chain(idle).collect()
+        unlisted
+            .map(|path| format!("unknown field \"{path}\": it is kept, and nothing acts on it"))
+            .collect()
     }
 }
 
@@ -59,14 +52,17 @@ mod tests {
         let of_kind = |kind: &str| {
             let all = fairway_api::gateway_definitions().into_iter();
             let definition = Arc::new(all.into_iter().find(|it| it.kind().kind == kind).unwrap());
-            Remarks {
-                is_acted_on: definition.group() != DEVPORTAL_GROUP,
-                definition,
-            }
+            Remarks { definition }
         };
         let limits = of_kind("RateLimitPolicy");
         assert!(limits.remarks(&json!({"spec": {"limits": {}}})).is_empty());
         assert_eq!(limits.remarks(&json!({"spec": {"limit": {}}})).len(), 1);
-        assert_eq!(of_kind("APIProduct").remarks(&json!({"spec": {}})).len(), 1);
+        assert!(of_kind("APIProduct").remarks(&json!({"spec": {}})).is_empty());
+        assert_eq!(
+            of_kind("APIKey")
+                .remarks(&json!({"spec": {"plan": "gold"}}))
+                .len(),
+            1
+        );
     }
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_controller::{Reach, Shutdown, WorkspaceId};
+use fairway_controller::{Clients, Reach, Shutdown, WorkspaceId};
 use fairway_gateway_routes as routes;
 use fairway_gateway_routes::build::Holders;
 use fairway_gateway_routes::settings::{Addresses, Router};
@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use crate::addresses::Pool;
 use crate::bindings::{self, Bindings};
 use crate::certificates::{self, Issuer, OfRouter};
+use crate::claims::{self, Claims};
 use crate::classes;
 use crate::keeper::Wanted;
 use crate::names::{self, Names, Owners};
@@ -49,10 +50,12 @@ pub(crate) struct Conductor {
     enforcer: Enforcer,
     told: Outlets,
     bindings: Bindings,
-    /// Whose the names at the doors are. Not kept over a restart: then age decides.
+    /// Who remembers over a restart whose names are; nobody, where there is one workspace.
+    memory: Option<Clients>,
+    /// Whose the names at the doors are.
     holders: Arc<Holders>,
-    /// Whose the published names are, as long.
-    owners: Owners,
+    /// Whose the published names are.
+    owners: Arc<Owners>,
     /// What the data plane serves.
     served: Arc<Table>,
 }
@@ -64,6 +67,7 @@ pub(crate) struct Outlets {
     pub(crate) wanted: watch::Sender<Wanted>,
     pub(crate) certificates: watch::Sender<certificates::Wanted>,
     pub(crate) names: watch::Sender<Arc<Names>>,
+    pub(crate) claims: watch::Sender<claims::Latest>,
 }
 
 impl Conductor {
@@ -73,7 +77,7 @@ impl Conductor {
         settings: Settings,
         pool: Option<Pool>,
         (held, enforcer): (Arc<Held>, Enforcer),
-        told: Outlets,
+        (told, memory): (Outlets, Option<Clients>),
     ) -> Self {
         Self {
             world,
@@ -86,8 +90,9 @@ impl Conductor {
             enforcer,
             told,
             bindings: Bindings::new(),
+            memory,
             holders: Arc::default(),
-            owners: Owners::new(),
+            owners: Arc::default(),
             served: Arc::default(),
         }
     }
@@ -95,6 +100,14 @@ impl Conductor {
     /// Conducts until the end.
     pub(crate) async fn run(mut self, mut shutdown: Shutdown) {
         let mut retry: Option<Instant> = None;
+        if let Some(clients) = &self.memory {
+            tokio::select! {
+                () = shutdown.wait() => return,
+                remembered = claims::remember(clients) => {
+                    (self.holders, self.owners) = (Arc::new(remembered.holders), Arc::new(remembered.owners));
+                }
+            }
+        }
         loop {
             let later = async {
                 match retry {
@@ -145,10 +158,12 @@ impl Conductor {
         let mut built = routes::Built::default();
         let mut decision = Decision::default();
         let mut ways = BTreeMap::new();
+        // The same for each round: in the first after a start it is not known yet which port stands in for which.
+        let mut holders = Arc::clone(&self.holders);
         for _ in 0..ROUNDS {
             let settings = self.route_settings(addresses.clone(), certificate.clone());
             built = routes::build(&self.world.seen().observed, &settings);
-            self.holders = Arc::new(std::mem::take(&mut built.holders));
+            holders = Arc::new(std::mem::take(&mut built.holders));
             let table = Arc::new(std::mem::take(&mut built.table));
             ways = decide::ways(&table);
             decision = self.decide(&ways);
@@ -165,6 +180,7 @@ impl Conductor {
             }
             self.bindings = found;
         }
+        self.holders = holders;
         let mut objects = objects::decide(
             &self.held.seen(),
             &self.world.seen().observed,
@@ -196,7 +212,12 @@ impl Conductor {
             &self.operator(),
             &self.owners,
         );
-        self.owners = owners;
+        self.owners = Arc::new(owners);
+        let _ = self.told.claims.send(Some(Claims {
+            holders: Arc::clone(&self.holders),
+            owners: Arc::clone(&self.owners),
+            bindings: self.bindings.clone(),
+        }));
         self.told.names.send_if_modified(|before| {
             let changed = **before != published;
             *before = Arc::new(published);

@@ -16,6 +16,7 @@ mod addresses;
 pub mod admission;
 mod bindings;
 mod certificates;
+mod claims;
 mod classes;
 mod conductor;
 mod keeper;
@@ -24,6 +25,7 @@ mod names;
 mod observe;
 mod plane;
 mod policies;
+mod portal;
 mod service;
 mod services;
 mod settings;
@@ -32,7 +34,7 @@ mod world;
 
 use std::sync::Arc;
 
-use fairway_controller::{Manager, Metrics, Shutdown};
+use fairway_controller::{Manager, Metrics, Reach, Shutdown};
 
 use addresses::Pool;
 use conductor::{Conductor, Outlets};
@@ -41,10 +43,12 @@ use tokio::sync::watch;
 use world::World;
 
 pub use certificates::{Issuer, USER as CERTIFICATES_USER};
+pub use claims::USER as CLAIMS_USER;
 pub use names::Names;
 pub use plane::{Acknowledged, DataPlane, Guards, NotBound, Probe, Protection};
 pub use plane::{Explained, Stage};
 pub use policies::USER as POLICIES_USER;
+pub use portal::USER as PORTAL_USER;
 pub use service::Service;
 pub use settings::{Options, Settings};
 
@@ -63,6 +67,7 @@ pub fn start(
     let held = Arc::new(Held::new());
     observe::start(&mut manager, &clients, &world);
     policies::start(&mut manager, &of_policies, &world, &held);
+    portal::start(&mut manager, Arc::clone(&options.outbound));
     let (statuses, statuses_told) = watch::channel(statuses::Told::default());
     let (of_each, policies_told) = watch::channel(statuses::PoliciesTold::default());
     let (wanted, kept) = watch::channel(keeper::Wanted::default());
@@ -93,7 +98,11 @@ pub fn start(
         ending.clone(),
     ));
     let pool = options.settings.pool.map(|range| Pool::new(&clients, range));
-    let enforcer = Enforcer::new(of_policies.clone(), options.outbound);
+    let enforcer = Enforcer::new(
+        of_policies.clone(),
+        options.outbound,
+        options.settings.refuse_uncounted,
+    );
     let service = Service::new(Arc::clone(&options.plane), Arc::clone(&enforcer.gatekeeper));
     manager.spawn(policies::sweep(
         Arc::clone(&enforcer.gatekeeper),
@@ -108,12 +117,19 @@ pub fn start(
         of_each,
         ending.clone(),
     ));
+    let (claims, claimed) = watch::channel(claims::Latest::default());
+    // Within one workspace age decides, so there is nothing to remember.
+    let memory = (*clients.reach() == Reach::Every).then(|| manager.clients(claims::USER));
+    if let Some(memory) = &memory {
+        manager.spawn(claims::keep(memory.clone(), claimed, ending.clone()));
+    }
     let outlets = Outlets {
         statuses,
         rounds,
         wanted,
         certificates,
         names: options.names,
+        claims,
     };
     let conductor = Conductor::new(
         world,
@@ -121,7 +137,7 @@ pub fn start(
         options.settings,
         pool,
         (held, enforcer),
-        outlets,
+        (outlets, memory),
     );
     manager.spawn(conductor.run(ending));
     (manager.run(), service)

@@ -218,7 +218,8 @@ fn published(way: &Way) -> Value {
     };
     let rule = &way.rule;
     json!({
-        "scheme": if way.is_secure { "https" } else { "http" }, "host": host, "pathType": sort, "path": path,
+        "scheme": if way.is_secure { "https" } else { "http" }, "host": host,
+        "address": way.door.ip().to_string(), "port": way.door.port(), "pathType": sort, "path": path,
         "kind": rule.kind, "namespace": rule.namespace, "name": rule.name, "rule": rule.rule,
         "gateway": format!("{}/{}", rule.listener.namespace, rule.listener.gateway),
         "listener": rule.listener.listener, "backends": backends,

@@ -39,6 +39,8 @@ pub struct Settings {
     pub domain: String,
     /// Host names of the API server, `*.example.com` among them: tenants get no certificates for them.
     pub reserved: Vec<String>,
+    /// Requests that a rate limit cannot be counted for are refused instead of let pass.
+    pub refuse_uncounted: bool,
 }
 
 impl Default for Settings {
@@ -50,6 +52,7 @@ impl Default for Settings {
             https: 443,
             domain: "apps.fairway.localhost".to_owned(),
             reserved: Vec::new(),
+            refuse_uncounted: false,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -43,7 +44,12 @@ struct Limits {
     /// Of each limit, the beginning of its counters' keys, one for each rate.
     keys: Vec<Vec<String>>,
     by: Cow<'static, str>,
+    /// Of each limit, when it last could not be counted: seconds since 1970.
+    failed: Vec<AtomicU64>,
 }
+
+/// How long a limit that could not be counted is told of.
+const TOLD: u64 = 120;
 
 impl RuleGuard {
     pub(crate) fn new(shared: Arc<Shared>, plan: RulePlan) -> (Self, Vec<Problem>) {
@@ -57,6 +63,7 @@ impl RuleGuard {
         let limits = plan.limits.map(|plan| Limits {
             keys: plan.limits.iter().map(keys).collect(),
             by: Cow::Owned(plan.policy.to_string()),
+            failed: plan.limits.iter().map(|_| AtomicU64::new(0)).collect(),
             plan,
         });
         let of_auth = auth.iter().flat_map(|auth| &auth.plan.problems);
@@ -79,6 +86,30 @@ impl RuleGuard {
     /// Whom the policies need and do not reach, for their conditions.
     pub fn troubles(&self) -> Vec<String> {
         self.auth.as_ref().map_or_else(Vec::new, Auth::troubles)
+    }
+
+    /// What the limits could not do lately, for their conditions. `now` is seconds since 1970.
+    pub fn limit_troubles(&self, now: u64) -> Vec<String> {
+        let Some(limits) = &self.limits else {
+            return Vec::new();
+        };
+        let what = match self.shared.settings.rate_limit_failure {
+            FailureMode::Allow => "pass",
+            FailureMode::Deny => "are refused",
+        };
+        let all = limits.plan.limits.iter().zip(&limits.failed);
+        let lately = all.filter(|(_, at)| at.load(Ordering::Relaxed) + TOLD > now);
+        let mut troubles: Vec<String> = lately
+            .map(|(limit, _)| {
+                let name = &limit.name;
+                format!("an expression of limit {name:?} fails for some requests, which {what} uncounted")
+            })
+            .collect();
+        if self.shared.limiter.has_dropped() {
+            troubles
+                .push("there were too many counters at a time, and the least used were dropped".to_owned());
+        }
+        troubles
     }
 
     async fn run(&self, mut run: Run<'_>) -> (Verdict, Vec<Step>) {
@@ -115,7 +146,7 @@ impl RuleGuard {
     fn limit(&self, limits: &Limits, run: &mut Run<'_>, passage: &mut Passage) -> Result<(), Refusal> {
         let mut hits = Vec::new();
         let mut names: Vec<&str> = Vec::new();
-        for (limit, keys) in limits.plan.limits.iter().zip(&limits.keys) {
+        for ((limit, keys), failed) in limits.plan.limits.iter().zip(&limits.keys).zip(&limits.failed) {
             let what = || format!("{} limit {:?}", limits.by, limit.name);
             let values = match values(limit, run) {
                 Ok(Some(values)) => values,
@@ -128,6 +159,11 @@ impl RuleGuard {
                 }
                 Err(why) => {
                     run.note(None, || (what(), why.clone()));
+                    let asked = run.facts.asked();
+                    if !asked.probe {
+                        let seconds = u64::try_from(asked.now / 1_000_000_000).unwrap_or(u64::MAX);
+                        failed.store(seconds, Ordering::Relaxed);
+                    }
                     match self.shared.settings.rate_limit_failure {
                         FailureMode::Allow => continue,
                         FailureMode::Deny => return Err(broken(limits.by.clone(), why)),

@@ -38,7 +38,7 @@ pub(crate) struct Auth {
     pub(crate) plan: Arc<AuthPlan>,
     /// In the order of the plan's rules.
     ways: Vec<Way>,
-    modules: Vec<Option<Module>>,
+    modules: Vec<Option<Arc<Module>>>,
     ids: Ids,
     /// Headers that the policy may write.
     headers: Arc<[HeaderName]>,
@@ -120,7 +120,7 @@ impl Auth {
                     return None;
                 };
                 match Module::compile(module, *all_values, *is_v1, shared.settings.rego_time) {
-                    Ok(module) => Some(module),
+                    Ok(module) => Some(Arc::new(module)),
                     Err(why) => {
                         problems.push(Problem {
                             policy: rule.common.source.clone(),

@@ -1,14 +1,28 @@
 //! Rego policies (OPA), evaluated in this process within a time.
+//!
+//! Most take some microseconds, and the thread that serves the request does that itself. A module that has turned out to be slow
+//! is evaluated apart from then on: those threads serve everybody, and one tenant's policy must not keep the others waiting.
 
 use std::num::NonZeroU32;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use regorus::utils::limits::ExecutionTimerConfig;
 use regorus::{Engine, Value as Rego};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::lock;
+
+/// An evaluation that takes longer is slow.
+const SLOW: Duration = Duration::from_micros(500);
+/// So many of them are forgiven: the processor may have been busy with something else.
+const FORGIVEN: u32 = 8;
+/// Evaluations of one module at a time, apart.
+const AT_ONCE: usize = 2;
+/// How many times longer they may take there, where nobody else waits for them.
+const APART: u32 = 4;
 
 /// How many times longer its trial may take when it is compiled: no request waits for that, and a busy moment must not cost a policy.
 const TRIAL: u32 = 5;
@@ -22,6 +36,9 @@ pub(crate) struct Module {
     engine: Mutex<Engine>,
     all_values: bool,
     limit: Duration,
+    /// Evaluations that were.
+    slow: AtomicU32,
+    apart: Arc<Semaphore>,
 }
 
 impl Module {
@@ -57,14 +74,42 @@ impl Module {
             engine: Mutex::new(engine),
             all_values,
             limit,
+            slow: AtomicU32::new(0),
+            apart: Arc::new(Semaphore::new(AT_ONCE)),
         })
+    }
+
+    /// It is not to be evaluated by a thread that others wait for.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.slow.load(Ordering::Relaxed) > FORGIVEN
     }
 
     /// What the rules came to, if the request is allowed.
     pub(crate) fn allow(&self, document: &Value) -> Result<Value, String> {
         let start = Instant::now();
+        let outcome = self.judge(document, self.limit);
+        if start.elapsed() > SLOW {
+            self.slow.fetch_add(1, Ordering::Relaxed);
+        }
+        outcome
+    }
+
+    /// The same on a thread of its own. Within a runtime.
+    pub(crate) async fn allow_apart(self: Arc<Self>, document: Value) -> Result<Value, String> {
+        let stopped = || "the Rego policy was not evaluated to its end".to_owned();
+        let place = Arc::clone(&self.apart).acquire_owned().await;
+        let place = place.map_err(|_| stopped())?;
+        let judging = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            self.judge(&document, self.limit * APART)
+        });
+        judging.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    fn judge(&self, document: &Value, limit: Duration) -> Result<Value, String> {
+        let start = Instant::now();
         let mut engine = lock(&self.engine).clone();
-        engine.set_execution_timer_config(timer(self.limit));
+        engine.set_execution_timer_config(timer(limit));
         engine.set_input(Rego::from(document.clone()));
         let allowed = engine
             .eval_rule(format!("data.{PACKAGE}.allow"))
@@ -75,7 +120,7 @@ impl Module {
         match self.all_values {
             true => {
                 // What is left: the time is that of the request, not of each query.
-                engine.set_execution_timer_config(timer(self.limit.saturating_sub(start.elapsed())));
+                engine.set_execution_timer_config(timer(limit.saturating_sub(start.elapsed())));
                 all_values(&mut engine)
             }
             false => Ok(json!({"allow": true})),

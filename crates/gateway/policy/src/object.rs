@@ -181,6 +181,14 @@ impl Policy {
         policy
     }
 
+    /// Whether it can be understood and has nothing to say of any request.
+    pub fn asks_nothing(&self) -> bool {
+        let is_condition =
+            |name: &String| name == AUTH_WHEN || name == LIMITS_WHEN || name.starts_with("patterns#");
+        let has_rules = matches!(self.key.kind, Kind::AuthPolicy | Kind::RateLimitPolicy);
+        has_rules && self.invalid.is_none() && self.rules.keys().all(is_condition)
+    }
+
     fn read_rules(&mut self, proper: &Value) {
         match self.key.kind {
             Kind::AuthPolicy => {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::auth::Added;
 use crate::effective::level;
-use crate::object::{Kind, Policy};
+use crate::object::{Kind, Policy, PolicyKey};
 use crate::status::Condition;
 
 /// The most tiers of one policy.
@@ -50,6 +50,22 @@ pub fn rate_limit_policy(object: &Value) -> Result<Value, String> {
         },
         "spec": {"targetRef": object["spec"]["targetRef"], "limits": limits},
     }))
+}
+
+/// Whether a RateLimitPolicy is the one that was made for this very PlanPolicy.
+pub fn stands_for(there: &Value, wanted: &Value) -> bool {
+    let uid = &wanted["metadata"]["ownerReferences"][0]["uid"];
+    let owners = there["metadata"]["ownerReferences"].as_array();
+    let mut owners = owners.into_iter().flatten();
+    owners.any(|it| it["kind"] == Kind::PlanPolicy.as_str() && it["uid"] == *uid)
+}
+
+/// What a PlanPolicy is told whose place for its RateLimitPolicy somebody else has.
+pub fn in_the_way(limits: &PolicyKey) -> String {
+    format!(
+        "RateLimitPolicy {}/{} is there already and was not made for it; give one of the two another name",
+        limits.namespace, limits.name
+    )
 }
 
 /// What PlanPolicies add to the authentication of one rule: of several in its path, the most specific counts.

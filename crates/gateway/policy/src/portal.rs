@@ -4,13 +4,23 @@
 //! ```text
 //! APIKey (consumer) ── APIKeyRequest (owner's namespace) ── APIKeyApproval (a person, or "-auto") ── Secret for the AuthPolicy
 //! ```
+//!
+//! What counts is what people may write: the key in the consumer's namespace, the approval in the owner's. No decision reads
+//! a status of either, which others might have written.
 
+mod document;
+mod names;
 mod product;
+mod request;
+mod secrets;
 
 use serde_json::{Map, Value, json};
-use sha2::{Digest as _, Sha256};
 
-pub use product::{Discovered, product_status};
+pub use document::{Fetched, LARGEST, Told, Wanted, told, wanted, without_document};
+pub use names::{enforcement_name, names, product_of, referenced_secret, request_name, secret_name};
+pub use product::{Discovered, discover, is_accepted, product_status};
+pub use request::{approval_condition, owner_reference};
+pub use secrets::{KEY_OF, consumers_secret};
 
 use crate::status::Condition;
 
@@ -27,10 +37,12 @@ pub const ENFORCEMENT: &str = "devportal.kuadrant.io/enforcement";
 pub struct Around<'a> {
     /// The APIProduct that it refers to.
     pub product: Option<&'a Value>,
-    /// The consumer's Secret that it refers to.
+    /// The consumer's Secret: [`secret_name`] says which.
     pub secret: Option<&'a Value>,
+    /// APIKeyRequests that say they stand for it, in any namespace.
+    pub requests: &'a [&'a Value],
     /// APIKeyApprovals in the product's namespace.
-    pub approvals: &'a [Value],
+    pub approvals: &'a [&'a Value],
     /// The first host name of the product's route.
     pub hostname: Option<&'a str>,
     /// Where Secrets for authentication are kept.
@@ -48,90 +60,91 @@ pub struct Decided {
     pub condition: Condition,
     /// The rest of its status.
     pub status: Map<String, Value>,
-    /// The request that is to exist in the product's namespace; none: it is to be deleted.
+    /// Approvals that the request is to hold from now on, before anything happens to it.
+    pub adopted: Vec<String>,
+    /// Requests that are to be deleted, by namespace and name.
+    pub surplus: Vec<(String, String)>,
+    /// A request that is to be made in the product's namespace.
     pub request: Option<Value>,
-    /// An approval that is to be created now.
+    /// An approval that is to be made.
     pub approval: Option<Value>,
+    /// What becomes of a consumer's Secret that was made for them.
+    pub own: Own,
     /// The Secret that is to exist; none: it is to be deleted.
     pub secret: Option<Value>,
     /// Seconds after which to look again.
     pub again_in: Option<i64>,
 }
 
-/// The conditions that an APIKey can have; it has one of them.
-pub const CONDITIONS: [&str; 5] = ["Approved", "Denied", "Expired", "Failed", "Pending"];
+/// What becomes of the consumer's Secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Own {
+    /// It is there, or it is the consumer's own.
+    Leave,
+    /// A key is to be made.
+    Make,
+    /// The key is of no use any more: who is approved again gets another one.
+    Remove,
+}
 
 /// Decides about one APIKey.
 pub fn decide(key: &Value, around: &Around<'_>) -> Decided {
-    let condition = condition(key, around);
-    let is_failed = condition.r#type == "Failed";
+    let wanted = request::wanted(key);
+    let place = names(&wanted);
+    let there = (around.requests.iter().copied()).find(|request| names(request) == place);
+    let current = there.filter(|there| request::is_current(there, &wanted));
+    let failure = failure(key, around);
+    let is_orphan = is_without_product(around);
+    let condition = match &failure {
+        Some((reason, message)) => is("Failed", reason, message.clone()),
+        None => judged(key, current, around),
+    };
     let is_approved = condition.r#type == "Approved";
-    let request = (!is_failed).then(|| request(key));
-    let approval = match (&request, condition.r#type) {
-        (Some(request), "Pending") => automatic(request, around),
+    // What fails for a while must not cost the approval: the request stays as long as there is a product.
+    let surplus = around.requests.iter().filter(|request| {
+        let is_wanted = current.is_some_and(|current| std::ptr::eq(**request, current));
+        !is_wanted || is_orphan
+    });
+    let surplus = surplus
+        .map(|request| names(request))
+        .map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
+    let secret = match (is_approved, around.product, around.secret) {
+        (true, Some(product), Some(secret)) => {
+            secrets::enforcement(key, product, secret, around.system_namespace)
+        }
         _ => None,
     };
-    let expiry = expiry(key);
     Decided {
-        status: status(key, around),
-        secret: is_approved.then(|| enforcement(key, around)).flatten(),
-        again_in: expiry
+        status: status(key, around, is_approved),
+        adopted: there.map_or_else(Vec::new, |there| request::to_adopt(there, around)),
+        surplus: surplus.collect(),
+        approval: match (current, condition.r#type) {
+            (Some(current), "Pending") => request::automatic(current, around),
+            _ => None,
+        },
+        // One that is being deleted has to be gone first.
+        request: (failure.is_none() && there.is_none()).then_some(wanted),
+        own: own(key, around, &condition),
+        secret,
+        again_in: expiry(key)
             .map(|at| at.saturating_sub(around.now))
             .filter(|left| *left > 0 && is_approved),
         condition,
-        request,
-        approval,
     }
 }
 
-/// Namespace and name of the product that a key is for.
-pub fn product_of(key: &Value) -> (String, String) {
-    let reference = &key["spec"]["apiProductRef"];
-    let namespace = reference["namespace"].as_str().filter(|name| !name.is_empty());
-    let namespace = namespace.or(key["metadata"]["namespace"].as_str()).unwrap_or("");
-    (
-        namespace.to_owned(),
-        reference["name"].as_str().unwrap_or("").to_owned(),
-    )
-}
-
-fn names(key: &Value) -> (&str, &str) {
-    let metadata = &key["metadata"];
-    (
-        metadata["namespace"].as_str().unwrap_or(""),
-        metadata["name"].as_str().unwrap_or(""),
-    )
-}
-
-fn suffix(key: &Value) -> String {
-    let (namespace, name) = names(key);
-    let digest = Sha256::digest(format!("{namespace}/{name}"));
-    digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The name of the request that stands for a key in the product's namespace.
-pub fn request_name(key: &Value) -> String {
-    let (namespace, name) = names(key);
-    format!("{namespace}-{name}-{}", suffix(key))
-}
-
-/// The name of the Secret that lets a key in.
-pub fn enforcement_name(key: &Value) -> String {
-    let (namespace, name) = names(key);
-    format!("devportal-{namespace}-{name}-{}", suffix(key))
-}
-
-fn condition(key: &Value, around: &Around<'_>) -> Condition {
-    let is = |r#type, reason, message| Condition {
+fn is(r#type: &'static str, reason: &'static str, message: String) -> Condition {
+    Condition {
         r#type,
         is_true: true,
         reason,
         message,
-    };
-    if let Some((reason, message)) = failure(key, around) {
-        return is("Failed", reason, message);
     }
-    let Some(approval) = approval_of(key, around) else {
+}
+
+/// What the approval of a request says.
+fn judged(key: &Value, request: Option<&Value>, around: &Around<'_>) -> Condition {
+    let Some(approval) = request.and_then(|request| request::approval(request, around)) else {
         let message = "API key request is awaiting approval".to_owned();
         return is("Pending", "AwaitingApproval", message);
     };
@@ -160,6 +173,11 @@ fn expiry(key: &Value) -> Option<i64> {
     Some(at.map_or(i64::MIN, jiff::Timestamp::as_second))
 }
 
+fn is_without_product(around: &Around<'_>) -> bool {
+    let leaves = |product: &Value| !product["metadata"]["deletionTimestamp"].is_null();
+    around.product.is_none_or(leaves)
+}
+
 fn failure(key: &Value, around: &Around<'_>) -> Option<(&'static str, String)> {
     let (product_namespace, product_name) = product_of(key);
     let product_key = format!("{product_namespace}/{product_name}");
@@ -171,113 +189,83 @@ fn failure(key: &Value, around: &Around<'_>) -> Option<(&'static str, String)> {
         let message = format!("Referenced APIProduct {product_key} is being deleted");
         return Some(("APIProductDeleting", message));
     }
-    let secret_name = key["spec"]["secretRef"]["name"].as_str().unwrap_or("");
-    let secret_key = format!("{}/{secret_name}", names(key).0);
-    let Some(secret) = around.secret else {
-        let message = format!("Referenced secret {secret_key} not found");
-        return Some(("SecretNotFound", message));
-    };
-    match secret["data"][API_KEY].as_str() {
-        None => {
-            let message = format!("Secret {secret_key} does not contain \"{API_KEY}\" entry");
-            return Some(("SecretAPIKeyNotFound", message));
-        }
-        Some("") => {
-            let message = format!("Secret {secret_key} has empty \"{API_KEY}\" entry");
-            return Some(("SecretAPIKeyEmpty", message));
-        }
-        Some(_) => {}
+    if let Some(failure) = failure_of_secret(key, around) {
+        return Some(failure);
     }
-    let scheme = &product["status"]["discoveredAuthScheme"];
-    if !scheme.is_object() {
+    if !product["status"]["discoveredAuthScheme"].is_object() {
         let message = format!("APIProduct {product_key} does not have a discovered authentication scheme");
         return Some(("AuthSchemeNotFound", message));
     }
-    if api_key_scheme(product).is_none() {
+    let Some(scheme) = secrets::api_key_scheme(product) else {
         let message =
             format!("APIProduct {product_key} does not have an API key authentication scheme configured");
         return Some(("APIKeyAuthSchemeNotFound", message));
+    };
+    if !secrets::is_selectable(key, scheme) {
+        let message = format!(
+            "the AuthPolicy of APIProduct {product_key} selects keys by more than matchLabels, so none that is made here would \
+             be selected; select them by matchLabels alone"
+        );
+        return Some(("SelectorNotSupported", message));
     }
     None
 }
 
-/// The first authentication by API keys, by name.
-fn api_key_scheme(product: &Value) -> Option<&Value> {
-    let authentication = product["status"]["discoveredAuthScheme"]["authentication"].as_object()?;
-    let mut schemes: Vec<(&String, &Value)> = authentication
-        .iter()
-        .filter(|(_, one)| one["apiKey"].is_object())
-        .collect();
-    schemes.sort_by_key(|(name, _)| *name);
-    schemes.first().map(|(_, scheme)| *scheme)
-}
-
-/// The approval that counts: the oldest for this request that names an existing one, which this is.
-fn approval_of<'a>(key: &Value, around: &Around<'a>) -> Option<&'a Value> {
-    let (namespace, _) = product_of(key);
-    let request = request_name(key);
-    around
-        .approvals
-        .iter()
-        .filter(|approval| {
-            approval["metadata"]["namespace"] == namespace.as_str()
-                && approval["metadata"]["deletionTimestamp"].is_null()
-                && approval["spec"]["apiKeyRequestRef"]["name"] == request.as_str()
-        })
-        .min_by_key(|approval| {
-            let metadata = &approval["metadata"];
-            let text = |field: &str| metadata[field].as_str().unwrap_or("").to_owned();
-            (text("creationTimestamp"), text("name"))
-        })
-}
-
-fn request(key: &Value) -> Value {
-    let (namespace, name) = names(key);
-    let (product_namespace, product) = product_of(key);
-    let mut spec = json!({
-        "apiProductRef": {"name": product}, "planTier": key["spec"]["planTier"],
-        "useCase": key["spec"]["useCase"].as_str().unwrap_or(""), "requestedBy": key["spec"]["requestedBy"],
-        "apiKeyRef": {"name": name, "namespace": namespace},
-    });
-    if let Some(expiry) = key["spec"].get("expiresAt") {
-        spec["expiresAt"] = expiry.clone();
+fn failure_of_secret(key: &Value, around: &Around<'_>) -> Option<(&'static str, String)> {
+    let place = format!("{}/{}", names(key).0, secret_name(key));
+    if referenced_secret(key).is_none() {
+        // Whoever may make Secrets there must not choose the key of somebody else.
+        let is_foreign = (around.secret).is_some_and(|secret| !secrets::is_made_for(secret, key));
+        let message = format!(
+            "Secret {place} is in the place of the key that is to be made; delete it, or name a Secret in spec.secretRef"
+        );
+        return is_foreign.then_some(("SecretExists", message));
     }
-    json!({
-        "apiVersion": API_VERSION, "kind": "APIKeyRequest",
-        "metadata": {"name": request_name(key), "namespace": product_namespace}, "spec": spec,
-    })
-}
-
-/// Products that approve by themselves do so at once.
-fn automatic(request: &Value, around: &Around<'_>) -> Option<Value> {
-    if around.product?["spec"]["approvalMode"] != "automatic" {
-        return None;
+    let Some(secret) = around.secret else {
+        let message = format!("Referenced secret {place} not found");
+        return Some(("SecretNotFound", message));
+    };
+    match secret["data"][API_KEY].as_str() {
+        None => {
+            let message = format!("Secret {place} does not contain \"{API_KEY}\" entry");
+            Some(("SecretAPIKeyNotFound", message))
+        }
+        Some("") => {
+            let message = format!("Secret {place} has empty \"{API_KEY}\" entry");
+            Some(("SecretAPIKeyEmpty", message))
+        }
+        Some(_) => None,
     }
-    let name = request["metadata"]["name"].as_str().unwrap_or("");
-    Some(json!({
-        "apiVersion": API_VERSION, "kind": "APIKeyApproval",
-        "metadata": {"name": format!("{name}-auto"), "namespace": request["metadata"]["namespace"]},
-        "spec": {
-            "apiKeyRequestRef": {"name": name}, "approved": true, "reviewedBy": "system",
-            "reviewedAt": around.timestamp, "reason": "AutoApproved",
-            "message": "Automatically approved based on APIProduct approval mode",
-        },
-    }))
 }
 
-fn status(key: &Value, around: &Around<'_>) -> Map<String, Value> {
+/// A key is made when it is approved, and thrown away when it is no more.
+fn own(key: &Value, around: &Around<'_>, condition: &Condition) -> Own {
+    if referenced_secret(key).is_some() {
+        return Own::Leave;
+    }
+    match (condition.r#type, around.secret) {
+        ("Approved", None) => Own::Make,
+        ("Pending" | "Denied" | "Expired", Some(_)) => Own::Remove,
+        (_, Some(secret)) if is_without_product(around) && secrets::is_made_for(secret, key) => Own::Remove,
+        _ => Own::Leave,
+    }
+}
+
+fn status(key: &Value, around: &Around<'_>, is_approved: bool) -> Map<String, Value> {
     let mut status = Map::new();
-    status.insert(
-        "observedGeneration".to_owned(),
-        key["metadata"]["generation"].clone(),
-    );
+    let generation = key["metadata"]["generation"].clone();
+    status.insert("observedGeneration".to_owned(), generation);
+    if is_approved && referenced_secret(key).is_none() {
+        let place = json!({"name": secret_name(key), "key": API_KEY});
+        status.insert("secretRef".to_owned(), place);
+    }
     let Some(product) = around.product else {
         return status;
     };
     if let Some(hostname) = around.hostname {
         status.insert("apiHostname".to_owned(), Value::from(hostname));
     }
-    if let Some(scheme) = api_key_scheme(product) {
+    if let Some(scheme) = secrets::api_key_scheme(product) {
         let mut shown = json!({"authenticationSpec": scheme["apiKey"]});
         if let Some(credentials) = scheme.get("credentials") {
             shown["credentials"] = credentials.clone();
@@ -293,76 +281,6 @@ fn status(key: &Value, around: &Around<'_>) -> Map<String, Value> {
         status.insert("limits".to_owned(), limits.clone());
     }
     status
-}
-
-fn enforcement(key: &Value, around: &Around<'_>) -> Option<Value> {
-    let (namespace, name) = names(key);
-    let (product_namespace, product_name) = product_of(key);
-    let scheme = api_key_scheme(around.product?)?;
-    // What the controller says of a Secret counts more than what a selector of the same name would.
-    let mut labels = scheme["apiKey"]["selector"]["matchLabels"]
-        .as_object()
-        .cloned()
-        .unwrap_or_default();
-    for (label, value) in [
-        (ENFORCEMENT, "true"),
-        ("devportal.kuadrant.io/apiproduct", product_name.as_str()),
-        (
-            "devportal.kuadrant.io/apiproduct-namespace",
-            product_namespace.as_str(),
-        ),
-        ("devportal.kuadrant.io/apikey", name),
-        ("devportal.kuadrant.io/apikey-namespace", namespace),
-        MANAGED_BY,
-    ] {
-        labels.insert(label.to_owned(), Value::from(value));
-    }
-    let spec = &key["spec"];
-    let mut annotations = json!({
-        "secret.kuadrant.io/plan-id": spec["planTier"], "secret.kuadrant.io/user-id": spec["requestedBy"]["userId"],
-    });
-    if let Some(expiry) = spec.get("expiresAt") {
-        annotations["secret.kuadrant.io/expires-at"] = expiry.clone();
-    }
-    Some(json!({
-        "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-        "metadata": {
-            "name": enforcement_name(key), "namespace": around.system_namespace,
-            "labels": labels, "annotations": annotations,
-        },
-        "data": {API_KEY: around.secret?["data"][API_KEY]},
-    }))
-}
-
-/// The `Valid` condition of an approval.
-pub fn approval_condition(approval: &Value, request: Option<&Value>) -> Condition {
-    let namespace = approval["metadata"]["namespace"].as_str().unwrap_or("");
-    let name = approval["spec"]["apiKeyRequestRef"]["name"]
-        .as_str()
-        .unwrap_or("");
-    let (is_true, reason, message) = match request {
-        None => (
-            false,
-            "APIKeyRequestNotFound",
-            format!("Referenced APIKeyRequest {namespace}/{name} not found"),
-        ),
-        Some(request) if !request["metadata"]["deletionTimestamp"].is_null() => (
-            false,
-            "APIKeyRequestDeleting",
-            format!("Referenced APIKeyRequest {namespace}/{name} is being deleted"),
-        ),
-        Some(_) => (
-            true,
-            "Valid",
-            format!("References existing APIKeyRequest {namespace}/{name}"),
-        ),
-    };
-    Condition {
-        r#type: "Valid",
-        is_true,
-        reason,
-        message,
-    }
 }
 
 #[cfg(test)]

@@ -62,6 +62,8 @@ pub struct DataPlane {
     pub waiting_for: Vec<String>,
     /// What the policy needs and does not get: a key server that does not answer, a full counter store.
     pub troubles: Vec<String>,
+    /// The policy has no rule: whoever believes that it guards something is wrong.
+    pub asks_nothing: bool,
 }
 
 /// The name of a rule in [`DataPlane::waiting_for`].
@@ -142,6 +144,10 @@ fn enforced(
         reason,
         message,
     };
+    if plane.asks_nothing {
+        let message = format!("{kind} has no rules, so it asks nothing of any request");
+        return not("Unknown", message);
+    }
     if affects.is_empty() && overridden_by.is_empty() {
         let message = format!("{kind} is not in the path to any existing routes");
         return not("Unknown", message);

@@ -9,6 +9,7 @@ use fairway_gateway_proxy::{Guards, Options, Proxy};
 use fairway_gateway_routes::table::{
     Action, Backend, BackendProtocol, Cluster, ClusterKey, Door, Endpoint, Entry, Filter, HostPattern,
     Listener, ListenerKey, Match, Names, PathMatch, Redirect, Rule, RuleKey, Table, Target, Timeouts,
+    Traffic,
 };
 
 type Failure = Box<dyn std::error::Error>;
@@ -115,6 +116,7 @@ fn table(door: SocketAddr, backend: SocketAddr, routes: usize, added: &[String])
         key: cluster.clone(),
         protocol: BackendProtocol::Http1,
         tls: None,
+        traffic: Traffic::default(),
         endpoints: vec![Endpoint::Address(backend)],
     };
     Table {

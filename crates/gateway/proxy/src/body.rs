@@ -5,15 +5,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Body as _, Frame, SizeHint};
 use tokio::sync::mpsc;
 
+use crate::activity::Open;
 use crate::h1::chunked::BadChunk;
 use crate::h1::client_body::ClientBody;
 use crate::h1::exchange::Exchange;
 use crate::record::Record;
+use crate::upstream::InFlight;
+use crate::watch::Watch;
 
 pub(crate) enum Body {
     Empty,
@@ -24,6 +28,8 @@ pub(crate) enum Body {
     Upstream(Box<Exchange>),
     /// Either, over HTTP/2. What is kept with it is let go at its end.
     Http2(Box<Http2Body>),
+    /// Of a request, on its way to a backend over HTTP/2.
+    Uplink(Box<Uplink>),
     /// Kept on the way, for another attempt.
     Replay(Box<Replay>),
     /// Copied on the way, for a mirror.
@@ -52,14 +58,19 @@ pub(crate) enum BodyError {
     Truncated,
     #[error("the answer took longer than the rule allows")]
     Late,
-    #[error("the body's stream was reset")]
+    #[error("the client's stream broke")]
+    ClientReset(#[source] hyper::Error),
+    #[error("the backend's stream broke")]
     Http2(#[source] hyper::Error),
 }
 
 impl BodyError {
     /// Whose fault it is.
     pub(crate) fn is_clients(&self) -> bool {
-        matches!(self, Self::Client(_) | Self::Malformed(_) | Self::ClientIdle)
+        matches!(
+            self,
+            Self::Client(_) | Self::Malformed(_) | Self::ClientIdle | Self::ClientReset(_)
+        )
     }
 }
 
@@ -79,9 +90,8 @@ impl http_body::Body for Body {
             },
             Self::Client(body) => body.poll_frame(cx),
             Self::Upstream(exchange) => exchange.poll_frame(cx),
-            Self::Http2(body) => Pin::new(&mut body.incoming)
-                .poll_frame(cx)
-                .map_err(BodyError::Http2),
+            Self::Http2(body) => body.poll_frame(cx),
+            Self::Uplink(uplink) => uplink.poll_frame(cx),
             Self::Replay(replay) => replay.poll_frame(cx),
             Self::Tee(tee) => tee.poll_frame(cx),
             Self::Copy(receiver) => receiver.poll_recv(cx).map(|data| data.map(Frame::data).map(Ok)),
@@ -96,6 +106,7 @@ impl http_body::Body for Body {
             }
             Self::Recorded(recorded) => {
                 let (body, record) = &mut **recorded;
+                record.asked();
                 let frame = ready!(Pin::new(body).poll_frame(cx));
                 match &frame {
                     Some(Ok(frame)) => record.sent(frame.data_ref().map_or(0, Bytes::len)),
@@ -114,6 +125,7 @@ impl http_body::Body for Body {
             Self::Client(body) => body.is_done(),
             Self::Upstream(exchange) => exchange.is_done(),
             Self::Http2(body) => body.incoming.is_end_stream(),
+            Self::Uplink(uplink) => uplink.inner.is_end_stream(),
             Self::Replay(replay) => replay.left.is_empty() && replay.inner.is_end_stream(),
             Self::Tee(tee) => tee.inner.is_end_stream(),
             Self::Copy(_) => false,
@@ -129,6 +141,7 @@ impl http_body::Body for Body {
             Self::Client(body) => body.left().map_or_else(SizeHint::new, SizeHint::with_exact),
             Self::Upstream(exchange) => exchange.left().map_or_else(SizeHint::new, SizeHint::with_exact),
             Self::Http2(body) => body.incoming.size_hint(),
+            Self::Uplink(uplink) => uplink.inner.size_hint(),
             Self::Replay(replay) => {
                 let inner = replay.inner.size_hint();
                 match inner.exact() {
@@ -146,8 +159,102 @@ impl http_body::Body for Body {
 
 /// Bytes over HTTP/2, and what its sender wants kept until they have passed.
 pub(crate) struct Http2Body {
-    pub(crate) incoming: hyper::body::Incoming,
-    pub(crate) _kept: Option<crate::upstream::InFlight>,
+    incoming: hyper::body::Incoming,
+    side: Http2Side,
+}
+
+enum Http2Side {
+    /// Who has to send something now and then.
+    Client { watch: Watch, idle: Duration },
+    /// Who may be silent: whether it is alive is asked by pings.
+    Backend { _kept: (InFlight, Open) },
+}
+
+impl Http2Body {
+    pub(crate) fn of_client(incoming: hyper::body::Incoming, idle: Duration) -> Self {
+        let watch = Watch::new(idle);
+        Self {
+            incoming,
+            side: Http2Side::Client { watch, idle },
+        }
+    }
+
+    pub(crate) fn of_backend(incoming: hyper::body::Incoming, in_flight: InFlight, stream: Open) -> Self {
+        Self {
+            incoming,
+            side: Http2Side::Backend {
+                _kept: (in_flight, stream),
+            },
+        }
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let polled = Pin::new(&mut self.incoming).poll_frame(cx);
+        match &mut self.side {
+            Http2Side::Backend { .. } => polled.map_err(BodyError::Http2),
+            Http2Side::Client { watch, idle } => match polled {
+                Poll::Ready(frame) => {
+                    watch.set(*idle);
+                    Poll::Ready(frame.map(|frame| frame.map_err(BodyError::ClientReset)))
+                }
+                Poll::Pending => watch.poll_expired(cx).map(|()| Some(Err(BodyError::ClientIdle))),
+            },
+        }
+    }
+}
+
+/// A request's body on its way to a backend over HTTP/2. hyper tells of a body that broke as of a stream that did; whose fault
+/// it was, and when the last of it was sent, whoever waits for the answer learns here.
+pub(crate) struct Uplink {
+    inner: Body,
+    seen: Arc<Uplinked>,
+}
+
+/// What became of an [`Uplink`].
+#[derive(Default)]
+pub(crate) struct Uplinked {
+    broke: std::sync::Mutex<Option<BodyError>>,
+    /// Something was sent since the last look.
+    moved: AtomicBool,
+}
+
+impl Uplinked {
+    pub(crate) fn broke(&self) -> Option<BodyError> {
+        self.broke.lock().ok()?.take()
+    }
+
+    pub(crate) fn has_moved(&self) -> bool {
+        self.moved.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl Uplink {
+    pub(crate) fn wrap(inner: Body) -> (Body, Arc<Uplinked>) {
+        let seen = Arc::new(Uplinked::default());
+        if matches!(inner, Body::Empty) {
+            return (inner, seen);
+        }
+        let uplink = Self {
+            inner,
+            seen: Arc::clone(&seen),
+        };
+        (Body::Uplink(Box::new(uplink)), seen)
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
+        self.seen.moved.store(true, Ordering::Relaxed);
+        match frame {
+            Some(Err(error)) => {
+                if let Ok(mut broke) = self.seen.broke.lock() {
+                    *broke = Some(error);
+                }
+                let told = BodyError::Client(std::io::ErrorKind::BrokenPipe.into());
+                Poll::Ready(Some(Err(told)))
+            }
+            frame => Poll::Ready(frame),
+        }
+    }
 }
 
 /// What was sent of a body, so that another backend can be sent the same.

@@ -142,7 +142,7 @@ impl Drop for Doors {
 async fn work(shared: Arc<Shared>, index: usize, mut commands: mpsc::UnboundedReceiver<Open>) {
     let mut tasks = JoinSet::new();
     tasks.spawn(sweep(Arc::clone(&shared), index));
-    if index == 0 && shared.options.health.is_some() {
+    if index == health_check::WORKER {
         tasks.spawn(health_check::run(Arc::clone(&shared)));
     }
     while let Some(open) = commands.recv().await {

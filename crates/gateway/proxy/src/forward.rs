@@ -9,7 +9,7 @@ use http::request::Parts;
 use http::{Method, Response, StatusCode, Uri, Version};
 
 use crate::affinity;
-use crate::body::{Body, Http2Body, ReplayHome};
+use crate::body::{Body, Http2Body, ReplayHome, Uplink};
 use crate::chance;
 use crate::filters;
 use crate::h1::exchange::{Attempt, Exchange, ExchangeLimits, Failure};
@@ -308,7 +308,7 @@ fn judge_endpoint(context: &Context, endpoint: &Arc<Endpoint>, result: &Result<A
     };
     if !bad {
         endpoint.health.succeeded();
-    } else if endpoint.health.failed(now, &context.shared.options.outliers) {
+    } else if endpoint.health.failed(now, &endpoint.outliers) {
         metrics::add(&totals.upstream_ejections);
         tracing::debug!(%endpoint, "left out an endpoint after failures in a row");
     }
@@ -357,6 +357,13 @@ fn chain(error: &dyn std::error::Error) -> String {
     }
     text
 }
+
+/// An attempt whose request's body broke on the way.
+const BROKEN: Attempt = Attempt {
+    reused: false,
+    sent: true,
+    received: false,
+};
 
 /// One attempt at one endpoint.
 pub(crate) struct Attempting<'a> {
@@ -444,30 +451,36 @@ impl Attempting<'_> {
             tracing::debug!("an upgrade was asked of a backend that speaks HTTP/2");
         }
         let origin = self.context.peer.origin;
-        let mut sender = dial::http2(self.dialler(), self.cluster, self.endpoint, origin)
+        let (mut sender, stream) = dial::http2(self.dialler(), self.cluster, self.endpoint, origin)
             .await
             .map_err(Failed::Connect)?;
         let Some(request) = as_http2(self.parts, self.cluster.tls.is_some()) else {
             return Ok(plain(StatusCode::BAD_REQUEST).into());
         };
-        let body = std::mem::replace(body, Body::Empty);
+        let (body, uplinked) = Uplink::wrap(std::mem::replace(body, Body::Empty));
         let (parts, ()) = request.into_parts();
-        let answering = sender.send_request(http::Request::from_parts(parts, body));
+        let mut answering = std::pin::pin!(sender.send_request(http::Request::from_parts(parts, body)));
         let within = self.context.shared.options.timeouts.response_head;
-        let response = match tokio::time::timeout(within, answering).await {
-            Err(_) => return Err(Failed::Timeout),
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => {
-                let sent = !error.is_canceled();
-                return Err(Failed::Http2 { error, sent });
+        let response = loop {
+            match tokio::time::timeout(within, answering.as_mut()).await {
+                // A backend may wait for the whole request, and the time is the backend's: it begins when nothing more comes.
+                Err(_) if uplinked.has_moved() => {}
+                Err(_) => return Err(Failed::Timeout),
+                Ok(Ok(response)) => break response,
+                Ok(Err(error)) => {
+                    return Err(match uplinked.broke() {
+                        Some(broke) => Failed::NoAnswer(Failure::Body(broke), BROKEN),
+                        None => {
+                            let sent = !error.is_canceled();
+                            Failed::Http2 { error, sent }
+                        }
+                    });
+                }
             }
         };
         let (mut parts, incoming) = response.into_parts();
         parts.version = Version::HTTP_11;
-        let body = Body::Http2(Box::new(Http2Body {
-            incoming,
-            _kept: Some(in_flight),
-        }));
+        let body = Body::Http2(Box::new(Http2Body::of_backend(incoming, in_flight, stream)));
         Ok(Response::from_parts(parts, body).into())
     }
 }

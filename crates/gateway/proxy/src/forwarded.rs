@@ -150,6 +150,12 @@ fn trace(headers: &mut HeaderMap, starts: bool) {
     }
 }
 
+/// The identifier of a request's trace, if it has one.
+pub(crate) fn trace_of(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(&TRACE_PARENT)?.to_str().ok()?;
+    value.get(3..35)
+}
+
 fn is_trace_parent(value: &[u8]) -> bool {
     let hex = |bytes: &[u8]| bytes.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let some = |bytes: &[u8]| bytes.iter().any(|byte| *byte != b'0');

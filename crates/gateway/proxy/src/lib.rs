@@ -14,6 +14,7 @@
 //! writes the access log. The crate must not know where tables come from, nor what policies mean.
 
 mod access_log;
+mod activity;
 mod affinity;
 mod applied;
 mod body;
@@ -46,8 +47,9 @@ mod watch;
 
 pub use applied::{Applied, Problem};
 pub use explain::{Explanation, Probe, ProbeRequest, Stage, StageKind};
+pub use fairway_gateway_routes::table::HealthCheck;
 pub use guards::Guards;
-pub use options::{AccessLog, Balance, Breaker, HealthCheck, Limits, Options, Outliers, Timeouts, Trust};
+pub use options::{AccessLog, Balance, Breaker, Limits, Options, Outliers, Timeouts, Trust};
 pub use proxy::{Proxy, StartError};
 
 #[cfg(doc)]

@@ -28,9 +28,30 @@ pub(crate) struct RuleMetrics {
     /// The last is for all that took longer.
     pub(crate) buckets: [AtomicU64; 13],
     pub(crate) micros: AtomicU64,
+    /// What the rule's policies said, by [`VERDICTS`].
+    pub(crate) judged: [AtomicU64; 3],
+    /// How long they took.
+    pub(crate) judging_nanos: AtomicU64,
+}
+
+/// A policy that is missing or fails refuses, too, and is told apart.
+pub(crate) const VERDICTS: [&str; 3] = ["allowed", "denied", "failed"];
+
+/// One of [`VERDICTS`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Judged {
+    Allowed,
+    Denied,
+    Failed,
 }
 
 impl RuleMetrics {
+    pub(crate) fn judged(&self, verdict: Judged, took: Duration) {
+        self.judged[verdict as usize].fetch_add(1, Ordering::Relaxed);
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.judging_nanos.fetch_add(nanos, Ordering::Relaxed);
+    }
+
     pub(crate) fn count(&self, status: u16, took: Duration) {
         let class = usize::from(status / 100).min(5);
         self.by_class[class].fetch_add(1, Ordering::Relaxed);

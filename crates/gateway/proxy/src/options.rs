@@ -5,6 +5,8 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use fairway_gateway_routes::table::HealthCheck;
+
 /// How a proxy behaves, whatever it serves.
 #[derive(Debug)]
 pub struct Options {
@@ -15,7 +17,7 @@ pub struct Options {
     pub timeouts: Timeouts,
     pub balance: Balance,
     pub outliers: Outliers,
-    /// Off unless given: the same for every backend that speaks HTTP.
+    /// For every backend that speaks HTTP and says nothing else of itself. Off unless given.
     pub health: Option<HealthCheck>,
     /// None: nothing is logged.
     pub access_log: Option<AccessLog>,
@@ -171,18 +173,6 @@ impl Default for Outliers {
             longest: Duration::from_secs(300),
         }
     }
-}
-
-/// A request that endpoints are asked for, whether or not clients come.
-#[derive(Debug, Clone)]
-pub struct HealthCheck {
-    pub path: String,
-    pub interval: Duration,
-    pub timeout: Duration,
-    /// In a row, until an endpoint is left out.
-    pub unhealthy: u32,
-    /// In a row, until it is asked again.
-    pub healthy: u32,
 }
 
 /// Whose `X-Forwarded-` headers, `Forwarded` and `x-request-id` are believed.

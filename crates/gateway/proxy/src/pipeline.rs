@@ -1,7 +1,7 @@
 //! The way of a request: listener → route → guard → filters → backend, and its answer back.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use fairway_fabric::Connection;
@@ -20,7 +20,7 @@ use crate::forwarded::{self, Writes};
 use crate::guards;
 use crate::h1::head::Bad;
 use crate::intake::{self, Host};
-use crate::metrics;
+use crate::metrics::{self, Judged};
 use crate::mirror;
 use crate::peer::Peer;
 use crate::plan::{DoorPlan, ListenerPlan, Listening, Plan, RulePlan};
@@ -81,6 +81,7 @@ pub(crate) async fn serve(context: &Context, mut request: Request, record: &mut 
     };
     let peer = &context.peer;
     let id = forwarded::id(&request.parts.headers, &context.shared.options.trust);
+    introduce(&mut request.parts, &context.shared, peer, &id);
     record.begin(
         &request.parts,
         &host.0,
@@ -88,7 +89,6 @@ pub(crate) async fn serve(context: &Context, mut request: Request, record: &mut 
         peer.client,
         id.to_str().unwrap_or("-"),
     );
-    introduce(&mut request.parts, &context.shared, peer, &id);
     let answer = match context.door.listener(&host.0, peer.server_name.as_deref()) {
         Listening::Here(listener) => {
             let arrived = Arrived { host: &host, id: &id };
@@ -261,15 +261,20 @@ async fn judge(
         return Ok(None);
     };
     let asked = asked(&context.peer, parts, arrived, false);
+    let begun = Instant::now();
     match guards::judge(protection, &asked).await {
         Verdict::Allow(mut passage) => {
+            rule.metrics.judged(Judged::Allowed, begun.elapsed());
             record.told(&mut passage.told);
             Ok(Some(passage))
         }
         Verdict::Deny(refusal) => {
-            if refusal.by.starts_with("fairway/guard-") {
+            let failed = refusal.by.starts_with("fairway/guard-");
+            if failed {
                 metrics::add(&context.shared.metrics.totals.guard_failures);
             }
+            let verdict = if failed { Judged::Failed } else { Judged::Denied };
+            rule.metrics.judged(verdict, begun.elapsed());
             record.denied(&refusal.by, &refusal.why);
             Err(refusal)
         }

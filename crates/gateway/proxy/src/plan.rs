@@ -8,7 +8,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use fairway_gateway_routes::lookup::{self, Matcher, Request};
-use fairway_gateway_routes::table::{self, ClusterKey, HostPattern, ListenerKey, Names, RuleKey, Table};
+use fairway_gateway_routes::table::{
+    self, CertificateKey, ClusterKey, HostPattern, ListenerKey, Names, RuleKey, Table,
+};
+use rustls::sign::CertifiedKey;
 
 pub(crate) use compile::{Sources, compile};
 
@@ -26,7 +29,19 @@ pub(crate) struct Plan {
     pub(crate) clusters: HashMap<ClusterKey, Arc<Cluster>>,
     /// Backends that are listeners of ours, by host name as at a door.
     pub(crate) inner: HashMap<ClusterKey, Names<Arc<ListenerPlan>>>,
+    secrets: Secrets,
 }
+
+/// What was made of certificates. The next plan takes over what is the same: reading keys is work, and clients come back
+/// with sessions that only those settings know that they were begun with.
+#[derive(Default)]
+struct Secrets {
+    certificates: HashMap<CertificateKey, (Arc<table::Certificate>, Arc<CertifiedKey>)>,
+    terminations: HashMap<TerminationKey, Termination>,
+}
+
+/// What TLS settings of a listener are made of: where its keys are in memory, and who signs clients' certificates.
+type TerminationKey = (ListenerKey, Vec<usize>, Option<String>);
 
 pub(crate) enum DoorPlan {
     Http(Names<Arc<ListenerPlan>>),

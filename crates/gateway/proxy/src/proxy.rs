@@ -101,6 +101,7 @@ impl Proxy {
             metrics: &self.shared.metrics,
             marks: &self.shared.marks,
             breaker: &self.shared.options.limits.breaker,
+            outliers: &self.shared.options.outliers,
             workers: self.shared.workers,
         };
         let (plan, problems) = compile(table, &self.shared.plan.load(), &sources);

@@ -8,7 +8,9 @@ use std::time::Instant;
 use http::request::Parts;
 use http::{Method, StatusCode, Uri, Version};
 
+use crate::activity::Open;
 use crate::body::BodyError;
+use crate::forwarded;
 use crate::plan::RulePlan;
 use crate::proxy::Shared;
 use crate::upstream::Endpoint;
@@ -19,6 +21,8 @@ pub(crate) struct Record {
     rule: Option<Arc<RulePlan>>,
     status: u16,
     sent: u64,
+    /// The connection is not idle while the request lasts.
+    pub(crate) open: Option<Open>,
     /// Only if somebody reads it.
     line: Option<Box<Line>>,
 }
@@ -32,6 +36,7 @@ struct Line {
     client: SocketAddr,
     id: String,
     user_agent: Option<String>,
+    trace: Option<String>,
     endpoint: Option<Arc<Endpoint>>,
     attempts: u32,
     denied_by: Option<String>,
@@ -50,6 +55,7 @@ impl Record {
             rule: None,
             status: 0,
             sent: 0,
+            open: None,
             line: None,
         }
     }
@@ -77,6 +83,7 @@ impl Record {
             user_agent: agent
                 .and_then(|agent| agent.to_str().ok())
                 .map(|agent| agent.chars().take(LONGEST).collect()),
+            trace: forwarded::trace_of(&parts.headers).map(str::to_owned),
             endpoint: None,
             attempts: 0,
             denied_by: None,
@@ -122,6 +129,21 @@ impl Record {
 
     pub(crate) fn sent(&mut self, bytes: usize) {
         self.sent += bytes as u64;
+        self.handed_over();
+    }
+
+    /// Something of the answer is on its way to the client.
+    pub(crate) fn handed_over(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.handed_over();
+        }
+    }
+
+    /// More of the answer is wanted.
+    pub(crate) fn asked(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.asked();
+        }
     }
 
     pub(crate) fn broke(&mut self, error: &BodyError) {
@@ -156,7 +178,8 @@ impl Line {
             "method": self.method.as_str(),
             "scheme": self.scheme,
             "host": self.host,
-            "path": self.uri.path_and_query().map(http::uri::PathAndQuery::as_str),
+            // Without the query: API keys and tokens may be in it.
+            "path": self.uri.path(),
             "protocol": format!("{:?}", self.version),
             "status": status,
             "bytes": sent,
@@ -184,6 +207,9 @@ impl Line {
         if let Some(endpoint) = &self.endpoint {
             put("upstream", endpoint.to_string().into());
             put("attempts", self.attempts.into());
+        }
+        if let Some(trace) = self.trace {
+            put("trace_id", trace.into());
         }
         if let Some(agent) = self.user_agent {
             put("user_agent", agent.into());

@@ -58,7 +58,7 @@ pub(crate) async fn forward<T: AsyncRead + AsyncWrite + Unpin>(
             Err(error) => {
                 tracing::debug!(%error, "cannot forward a connection");
                 metrics::add(&shared.metrics.totals.upstream_connect_failures);
-                if error.is_endpoints() && endpoint.health.failed(now, &shared.options.outliers) {
+                if error.is_endpoints() && endpoint.health.failed(now, &endpoint.outliers) {
                     metrics::add(&shared.metrics.totals.upstream_ejections);
                 }
                 failed = Some(Arc::clone(endpoint));

@@ -31,7 +31,7 @@ use crate::settings::Settings;
 use crate::status::{Condition, ParentSays, Says, Status};
 use crate::table::Table;
 
-pub use doors::Holders;
+pub use doors::{Holders, Holding};
 pub use features::FEATURES;
 
 /// What a build yields.
@@ -159,6 +159,14 @@ fn condition(kind: &'static str, fault: Option<&Fault>, generation: i64) -> Cond
     match fault {
         None => Condition::new(kind, true, kind, "", generation),
         Some(fault) => Condition::new(kind, false, fault.reason, fault.message.clone(), generation),
+    }
+}
+
+/// Whether a route's references resolve, with remarks on what they lead to.
+fn resolved(unresolved: Option<&Fault>, remarks: &str, generation: i64) -> Condition {
+    match unresolved {
+        None => Condition::new("ResolvedRefs", true, "ResolvedRefs", remarks, generation),
+        fault => condition("ResolvedRefs", fault, generation),
     }
 }
 

@@ -14,6 +14,7 @@ mod read;
 mod reference;
 mod service;
 mod stream_route;
+mod traffic;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -11,6 +11,7 @@
 mod filter;
 mod matches;
 mod names;
+mod traffic;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,6 +22,7 @@ use std::time::Duration;
 pub use filter::{Cors, Filter, HeaderChanges, Mirror, PathChange, Redirect};
 pub use matches::{HeaderMatch, Match, PathMatch, QueryMatch, ValueMatch};
 pub use names::{HostPattern, Names};
+pub use traffic::{Breaker, Ejection, HealthCheck, Traffic};
 
 /// Everything that is served.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -153,6 +155,7 @@ pub struct Cluster {
     pub key: ClusterKey,
     pub protocol: BackendProtocol,
     pub tls: Option<BackendTls>,
+    pub traffic: Traffic,
     /// Ready ones, sorted. None at all is answered with 503.
     pub endpoints: Vec<Endpoint>,
 }

@@ -1,6 +1,7 @@
 //! What policies come to for the rules of a table. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use fairway_gateway_gatekeeper::RulePlan;
@@ -23,6 +24,8 @@ pub(crate) struct Way {
     pub(crate) host: HostPattern,
     pub(crate) entry: Entry,
     pub(crate) is_secure: bool,
+    /// Where it is listened on.
+    pub(crate) door: SocketAddr,
 }
 
 /// What was decided.
@@ -33,12 +36,14 @@ pub(crate) struct Decision {
     pub(crate) standing: BTreeMap<PolicyKey, Standing>,
     /// By the policy whose rule it is.
     pub(crate) problems: BTreeMap<PolicyKey, Vec<Problem>>,
+    /// Policies that ask nothing.
+    pub(crate) idle: BTreeSet<PolicyKey>,
 }
 
 /// The rules that listeners lead to, each once.
 pub(crate) fn ways(table: &Table) -> BTreeMap<RuleKey, Way> {
     let mut found = BTreeMap::new();
-    let mut take = |listener: &Listener, is_secure: bool| {
+    let mut take = |door: SocketAddr, listener: &Listener, is_secure: bool| {
         for (host, entries) in listener.routes.iter() {
             for entry in entries.iter() {
                 let rule = entry.rule.key.clone();
@@ -47,17 +52,18 @@ pub(crate) fn ways(table: &Table) -> BTreeMap<RuleKey, Way> {
                     host: host.clone(),
                     entry: entry.clone(),
                     is_secure,
+                    door,
                 });
             }
         }
     };
-    for door in table.doors.values() {
+    for (at, door) in &table.doors {
         match door {
-            Door::Http(listeners) => listeners.iter().for_each(|(_, it)| take(it, false)),
+            Door::Http(listeners) => listeners.iter().for_each(|(_, it)| take(*at, it, false)),
             Door::Tls(listeners) => {
                 for (_, listener) in listeners.iter() {
                     if let TlsListener::Terminate { http, .. } = &**listener {
-                        take(http, true);
+                        take(*at, http, true);
                     }
                 }
             }
@@ -69,7 +75,11 @@ pub(crate) fn ways(table: &Table) -> BTreeMap<RuleKey, Way> {
 
 /// Decides about the policies that guard rules.
 pub(crate) fn decide(policies: &[&Policy], observed: &Observed, ways: &BTreeMap<RuleKey, Way>) -> Decision {
-    let mut decision = Decision::default();
+    let idle = policies.iter().filter(|policy| policy.asks_nothing());
+    let mut decision = Decision {
+        idle: idle.map(|policy| policy.key.clone()).collect(),
+        ..Decision::default()
+    };
     let workspaces: BTreeSet<&str> = policies.iter().map(|it| it.key.workspace.as_str()).collect();
     for workspace in workspaces {
         let topology = topology(workspace, observed, ways);

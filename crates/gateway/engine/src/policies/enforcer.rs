@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_gateway_gatekeeper::{Gatekeeper, Outside, RuleGuard, RulePlan, Settings};
+use fairway_gateway_gatekeeper::{FailureMode, Gatekeeper, Outside, RuleGuard, RulePlan, Settings};
 use fairway_gateway_guard::Guard;
 use fairway_gateway_policy::status::Problem;
 use fairway_gateway_routes::table::RuleKey;
@@ -32,10 +32,17 @@ struct Kept {
 }
 
 impl Enforcer {
-    pub(crate) fn new(clients: Clients, outbound: Arc<Outbound>) -> Self {
+    pub(crate) fn new(clients: Clients, outbound: Arc<Outbound>, refuse_uncounted: bool) -> Self {
         let outside = Outside::new(outbound, Arc::new(Api::new(clients)));
+        let settings = Settings {
+            rate_limit_failure: match refuse_uncounted {
+                true => FailureMode::Deny,
+                false => FailureMode::Allow,
+            },
+            ..Settings::default()
+        };
         Self {
-            gatekeeper: Arc::new(Gatekeeper::new(outside, Settings::default())),
+            gatekeeper: Arc::new(Gatekeeper::new(outside, settings)),
             guards: BTreeMap::new(),
         }
     }
@@ -123,7 +130,7 @@ mod tests {
     #[tokio::test]
     async fn counters_whose_time_has_passed_are_forgotten() {
         let outbound = Arc::new(Outbound::new(AllowedHosts::parse("").unwrap()));
-        let mut enforcer = Enforcer::new(Script::new().clients(), outbound);
+        let mut enforcer = Enforcer::new(Script::new().clients(), outbound, false);
         let rules = json!([{"backendRefs": [{"name": "backend", "port": 8080}]}]);
         let (observed, table) = built(fairway_gateway_routes::Kind::HttpRoute, &rules);
         let policy = json!({

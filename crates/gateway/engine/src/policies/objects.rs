@@ -197,20 +197,12 @@ pub(crate) fn limits_to_write(
         match there(key) {
             None => found.push((key.clone(), wanted.clone(), true)),
             // One of that name which somebody else made stays as it is.
-            Some(one) if !is_of_plan(&one.object) => {}
+            Some(one) if !plan::stands_for(&one.object, wanted) => {}
             Some(one) if one.object["spec"] == wanted["spec"] => {}
             Some(_) => found.push((key.clone(), wanted.clone(), false)),
         }
     }
     found
-}
-
-fn is_of_plan(object: &Value) -> bool {
-    let owners = object["metadata"]["ownerReferences"].as_array();
-    owners
-        .into_iter()
-        .flatten()
-        .any(|it| it["kind"] == Kind::PlanPolicy.as_str())
 }
 
 #[cfg(test)]

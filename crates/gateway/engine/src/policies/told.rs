@@ -54,7 +54,10 @@ async fn of_workspace(
     let until = Instant::now() + WORKSPACE;
     let (mut found, mut is_whole) = (Conditions::new(), true);
     for (key, standing) in policies {
-        let mut known = Known::default();
+        let mut known = Known {
+            asks_nothing: round.decision.idle.contains(key),
+            ..Known::default()
+        };
         if let Standing::Attached { affects, .. } = standing {
             for rule in affects {
                 let (Some(way), Some((plan, guard))) = (round.ways.get(rule), round.guards.get(rule)) else {
@@ -84,10 +87,12 @@ async fn of_workspace(
 }
 
 fn add_troubles(known: &mut Known, kind: Kind, guard: &RuleGuard) {
-    if kind != Kind::AuthPolicy {
-        return;
-    }
-    for trouble in guard.troubles() {
+    let now = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default();
+    let troubles = match kind {
+        Kind::AuthPolicy => guard.troubles(),
+        _ => guard.limit_troubles(now),
+    };
+    for trouble in troubles {
         if !known.troubles.contains(&trouble) {
             known.troubles.push(trouble);
         }
@@ -104,10 +109,15 @@ pub(crate) fn of_plans(
         .iter()
         .filter(|(key, _)| key.kind == Kind::PlanPolicy);
     let conditions = plans.map(|(key, one)| {
-        let problem = plan::rate_limit_policy(&one.object).err();
         let limits = PolicyKey {
             kind: Kind::RateLimitPolicy,
             ..key.clone()
+        };
+        let problem = match plan::rate_limit_policy(&one.object) {
+            Err(problem) => Some(problem),
+            Ok(wanted) => (seen.policies.get(&limits))
+                .filter(|there| !plan::stands_for(&there.object, &wanted))
+                .map(|_| plan::in_the_way(&limits)),
         };
         let is_enforced = told
             .get(&limits)

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
 mod plane;
+mod portal;
 mod world;
 
 use fairway_gateway_engine::DataPlane as _;
@@ -189,4 +190,64 @@ async fn probes_without_an_answer_stop_nobody() {
         took.as_secs() < 30,
         "only the conductor's tick led to it: {took:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whose_names_are_is_written_down() {
+    let world = World::start().await;
+    world.create(GATEWAYS, &gateway("fairway")).await;
+    let path = "/api/v1/namespaces/kube-system/configmaps/fairway-gateway-claims-root-0";
+    let written = world
+        .until("the claims", async || world.api.get(path).await.unwrap())
+        .await;
+    assert_eq!(written["data"]["claims"], "127.0.0.1:80 http", "{written}");
+    world.api.delete(&format!("{GATEWAYS}/web")).await.unwrap();
+    world
+        .until("their end", async || match world.api.get(path).await.unwrap() {
+            None => Some(()),
+            Some(_) => None,
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_needs_a_place_for_its_limits() {
+    let world = World::start().await;
+    world.create(GATEWAYS, &gateway("fairway")).await;
+    world.create(ROUTES, &route()).await;
+    let target = json!({"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "api"});
+    let theirs = json!({
+        "apiVersion": "kuadrant.io/v1", "kind": "RateLimitPolicy", "metadata": {"name": "api"},
+        "spec": {"targetRef": target, "limits": {"few": {"rates": [{"limit": 1, "window": "1m"}]}}},
+    });
+    let limits = "/apis/kuadrant.io/v1/namespaces/default/ratelimitpolicies";
+    world.create(limits, &theirs).await;
+    world
+        .until_condition(&format!("{limits}/api"), "Enforced", "True")
+        .await;
+    let plan = json!({
+        "apiVersion": "extensions.kuadrant.io/v1alpha1", "kind": "PlanPolicy", "metadata": {"name": "api"},
+        "spec": {"targetRef": target, "plans": [{"tier": "gold", "predicate": "true", "limits": {"daily": 1}}]},
+    });
+    let plans = "/apis/extensions.kuadrant.io/v1alpha1/namespaces/default/planpolicies";
+    world.create(plans, &plan).await;
+    let path = format!("{plans}/api");
+    let told = world.until_condition(&path, "Accepted", "False").await;
+    assert!(!world::has(&told, "Enforced", "True"), "{told}");
+    // When the other one is gone there is room.
+    world.api.delete(&format!("{limits}/api")).await.unwrap();
+    world.until_condition(&path, "Enforced", "True").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_policy_without_rules_is_not_enforced() {
+    let world = World::start().await;
+    world.create(GATEWAYS, &gateway("fairway")).await;
+    world.create(ROUTES, &route()).await;
+    let mut empty = policy();
+    empty["spec"]["rules"] = json!({});
+    world.create(AUTH, &empty).await;
+    let path = format!("{AUTH}/api");
+    let told = world.until_condition(&path, "Enforced", "False").await;
+    assert!(world::has(&told, "Accepted", "True"), "{told}");
 }

@@ -47,16 +47,30 @@ impl Remembering {
     pub(crate) async fn refuses_all(&self) -> bool {
         let guards = self.0.lock().unwrap().guards.clone();
         for protection in guards.values() {
-            let request = Probe {
-                method: Method::GET,
-                uri: Uri::from_static("http://a/"),
-                headers: HeaderMap::new(),
-            };
-            if !refuses(protection, &request).await {
+            if !refuses(protection, &with(&HeaderMap::new())).await {
                 return false;
             }
         }
         !guards.is_empty()
+    }
+
+    /// Whether every guard that there is lets a request with these headers pass.
+    pub(crate) async fn passes(&self, headers: &HeaderMap) -> bool {
+        let guards = self.0.lock().unwrap().guards.clone();
+        for protection in guards.values() {
+            if refuses(protection, &with(headers)).await {
+                return false;
+            }
+        }
+        !guards.is_empty()
+    }
+}
+
+fn with(headers: &HeaderMap) -> Probe {
+    Probe {
+        method: Method::GET,
+        uri: Uri::from_static("http://a/"),
+        headers: headers.clone(),
     }
 }
 

@@ -71,7 +71,7 @@ impl World {
         let options = Options {
             clients,
             plane: Arc::clone(&plane) as Arc<dyn DataPlane>,
-            outbound: Arc::new(Outbound::new(AllowedHosts::parse("").unwrap())),
+            outbound: Arc::new(Outbound::new(AllowedHosts::parse("loopback").unwrap())),
             issuer: Arc::new(Nobody),
             names: tokio::sync::watch::channel(Arc::default()).0,
             settings: Settings::default(),

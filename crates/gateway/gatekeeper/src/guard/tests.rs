@@ -534,3 +534,21 @@ async fn callbacks_are_sent_behind_the_answer() {
     }
     assert_eq!(lock(&world.asked)[0].body.as_ref(), br#"{"who":"bob"}"#);
 }
+
+/// A policy that has turned out to be slow says the same as before, and is waited for instead of holding up whoever serves.
+#[tokio::test]
+async fn slow_rego_is_waited_for() {
+    let world = Arc::new(World::default());
+    let rego = "allow { input.request.method == \"GET\"; a := numbers.range(1, 150); some i, j; a[i] + a[j] == 300 }";
+    let policy = json!({"rules": {
+        "authentication": {"anybody": {"anonymous": {}}}, "authorization": {"slow": {"opa": {"rego": rego}}}}});
+    let guard = guard(&world, Some(&policy), None);
+    let mut waits = Vec::new();
+    for _ in 0..12 {
+        let (verdict, waited) = sent("GET /").judge(&guard).await;
+        assert_eq!(status(&verdict), 200);
+        waits.push(waited);
+    }
+    assert_eq!((waits[0], waits[11]), (false, true), "{waits:?}");
+    assert_eq!(status(&sent("POST /").judge(&guard).await.0), 403);
+}

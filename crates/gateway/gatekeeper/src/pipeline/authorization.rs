@@ -54,9 +54,15 @@ impl Run<'_> {
             AuthorizationMethod::Rego { .. } => {
                 let module = auth.modules.get(at).and_then(Option::as_ref);
                 let module = module.ok_or_else(denied)?;
-                module
-                    .allow(self.facts.document())
-                    .map_err(|why| Failure::hidden("Unauthorized", why))?
+                let document = self.facts.document();
+                let outcome = match module.is_slow() {
+                    false => module.allow(document),
+                    true => {
+                        let apart = async { Arc::clone(module).allow_apart(document.clone()).await };
+                        self.wait(apart).await
+                    }
+                };
+                outcome.map_err(|why| Failure::hidden("Unauthorized", why))?
             }
             AuthorizationMethod::SubjectAccessReview(review) => {
                 self.review_access(&rule.common.source.workspace, review).await?

@@ -95,3 +95,21 @@ fn a_request_is_not_judged_for_long() {
         assert!(quickest < Duration::from_millis(20), "{reason}: {quickest:?}");
     }
 }
+
+/// Whoever serves everybody evaluates a slow module some times and then no more; elsewhere it has more time.
+#[tokio::test]
+async fn slow_modules_are_evaluated_apart() {
+    let slow = "allow { input.slow; a := numbers.range(1, 200); some i, j; a[i] + a[j] == 1000 }";
+    let module = Arc::new(Module::compile(slow, false, false, SHORT).unwrap());
+    let input = json!({"slow": true});
+    for round in 0..=FORGIVEN {
+        assert!(!module.is_slow(), "round {round}");
+        module.allow(&input).unwrap_err();
+    }
+    assert!(module.is_slow());
+    let all = (0..2 * AT_ONCE).map(|_| Arc::clone(&module).allow_apart(input.clone()));
+    for outcome in futures::future::join_all(all).await {
+        outcome.unwrap_err();
+    }
+    assert_eq!(module.apart.available_permits(), AT_ONCE, "places are given back");
+}

@@ -42,16 +42,26 @@ fn conditions_say_what_upstream_says() {
     };
     let waiting = DataPlane {
         waiting_for: vec![component(&path())],
-        troubles: vec![],
+        ..DataPlane::default()
     };
     let troubled = DataPlane {
-        waiting_for: vec![],
         troubles: vec!["the key server is away".into()],
+        ..DataPlane::default()
+    };
+    let idle = DataPlane {
+        asks_nothing: true,
+        ..DataPlane::default()
     };
     let ready = DataPlane::default();
     let not_found = Standing::Refused(Refusal::TargetNotFound { name: "shop".into() });
     let conflicted = Standing::Refused(Refusal::Conflicted { by: key("older") });
     for (standing, problems, plane, expected) in [
+        (
+            attached(1, &[]),
+            vec![],
+            &idle,
+            "Enforced False Unknown AuthPolicy has no rules, so it asks nothing of any request",
+        ),
         (
             not_found,
             vec![],

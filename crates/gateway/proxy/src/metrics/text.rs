@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use fairway_gateway_routes::table::{ClusterKey, RuleKey};
 
-use super::{BUCKETS, Metrics, RuleMetrics};
+use super::{BUCKETS, Metrics, RuleMetrics, VERDICTS};
 use crate::upstream::cluster::Cluster;
 
 /// Everything, in an order that does not change. `now` is the proxy's clock.
@@ -28,6 +28,41 @@ pub(crate) fn exposition(
     denials(&mut out, metrics);
     endpoints(&mut out, clusters, now);
     out
+}
+
+/// What policies said, and how long they took; only of rules that have some.
+fn judgements(out: &mut String, rules: &[(String, Arc<RuleMetrics>)]) {
+    let counts = |rule: &RuleMetrics| [0, 1, 2].map(|at| rule.judged[at].load(Ordering::Relaxed));
+    let guarded: Vec<_> = rules
+        .iter()
+        .map(|(labels, rule)| (labels, rule, counts(rule)))
+        .filter(|(_, _, counts)| counts.iter().any(|count| *count > 0))
+        .collect();
+    out.push_str(
+        "# HELP fairway_gateway_policy_requests_total Requests that policies judged, by route and verdict.\n\
+         # TYPE fairway_gateway_policy_requests_total counter\n",
+    );
+    for (labels, _, counts) in &guarded {
+        for (verdict, count) in VERDICTS.iter().zip(counts).filter(|(_, count)| **count > 0) {
+            let _ = writeln!(
+                out,
+                "fairway_gateway_policy_requests_total{{{labels},verdict=\"{verdict}\"}} {count}"
+            );
+        }
+    }
+    out.push_str(
+        "# HELP fairway_gateway_policy_duration_seconds How long policies took to judge requests.\n\
+         # TYPE fairway_gateway_policy_duration_seconds summary\n",
+    );
+    for (labels, rule, counts) in &guarded {
+        let sum = Seconds(rule.judging_nanos.load(Ordering::Relaxed) / 1000);
+        let count: u64 = counts.iter().sum();
+        let _ = writeln!(
+            out,
+            "fairway_gateway_policy_duration_seconds_sum{{{labels}}} {sum}\n\
+             fairway_gateway_policy_duration_seconds_count{{{labels}}} {count}"
+        );
+    }
 }
 
 fn rules(out: &mut String, metrics: &Metrics) {
@@ -92,6 +127,7 @@ fn rules(out: &mut String, metrics: &Metrics) {
         );
         let _ = writeln!(out, "{name}_count{{{labels}}} {total}");
     }
+    judgements(out, &rules);
 }
 
 fn denials(out: &mut String, metrics: &Metrics) {

@@ -7,21 +7,22 @@ use std::sync::Arc;
 
 use fairway_gateway_routes::lookup::Matcher;
 use fairway_gateway_routes::table::{
-    self, Action, CertificateKey, ClusterKey, Door, Entry, Filter, Listener, Names, PathMatch, Rule, Table,
-    Target, TlsListener,
+    self, Action, CertificateKey, ClusterKey, Door, Entry, Filter, Listener, ListenerKey, Names, PathMatch,
+    Rule, Table, Target, TlsListener, Traffic,
 };
 use rustls::sign::CertifiedKey;
 
 use super::{
-    BackendPlan, Backends, DoorPlan, ForwardPlan, ListenerPlan, Plan, RulePlan, TargetPlan, TlsPlan,
+    BackendPlan, Backends, DoorPlan, ForwardPlan, ListenerPlan, Plan, RulePlan, Secrets, TargetPlan,
+    TerminationKey, TlsPlan,
 };
 use crate::affinity::Marks;
 use crate::applied::Problem;
 use crate::guards::Guards;
 use crate::metrics::Metrics;
-use crate::options::Breaker;
+use crate::options::{Breaker, Outliers};
 use crate::path;
-use crate::tls;
+use crate::tls::{self, Termination};
 use crate::upstream::Endpoint;
 use crate::upstream::cluster::Cluster;
 use crate::upstream::tls as upstream_tls;
@@ -32,17 +33,20 @@ pub(crate) struct Sources<'a> {
     pub(crate) metrics: &'a Metrics,
     pub(crate) marks: &'a Marks,
     pub(crate) breaker: &'a Breaker,
+    pub(crate) outliers: &'a Outliers,
     pub(crate) workers: usize,
 }
 
 pub(crate) fn compile(table: Arc<Table>, before: &Plan, sources: &Sources<'_>) -> (Plan, Vec<Problem>) {
     let mut problems = Vec::new();
     let clusters = clusters(&table, before, sources, &mut problems);
-    let certificates = certificates(&table, &mut problems);
+    let certificates = certificates(&table, before, &mut problems);
     let mut compiler = Compiler {
         sources,
         clusters: &clusters,
         certificates: &certificates,
+        before: &before.secrets,
+        terminations: HashMap::new(),
         rules: HashMap::new(),
         listeners: HashMap::new(),
         problems,
@@ -53,6 +57,7 @@ pub(crate) fn compile(table: Arc<Table>, before: &Plan, sources: &Sources<'_>) -
         .map(|(address, door)| (*address, Arc::new(compiler.door(door))))
         .collect();
     let (listeners, problems) = (compiler.listeners, compiler.problems);
+    let terminations = compiler.terminations;
     let inner = inner(&clusters, &doors);
     let listeners = listeners
         .into_values()
@@ -66,6 +71,10 @@ pub(crate) fn compile(table: Arc<Table>, before: &Plan, sources: &Sources<'_>) -
         listeners,
         clusters,
         inner,
+        secrets: Secrets {
+            certificates,
+            terminations,
+        },
     };
     (plan, problems)
 }
@@ -130,7 +139,10 @@ fn clusters(
             continue;
         }
         // Connections that were made with other settings are not used any longer.
-        let old = old.filter(|old| old.spec.protocol == spec.protocol && old.spec.tls == spec.tls);
+        let old = old.filter(|old| {
+            let old = &old.spec;
+            old.protocol == spec.protocol && old.tls == spec.tls && old.traffic == spec.traffic
+        });
         let tls = match (&spec.tls, old) {
             (None, _) => None,
             (Some(_), Some(old)) => old.tls.clone(),
@@ -153,7 +165,7 @@ fn clusters(
                 key.clone(),
                 at.clone(),
                 sources.marks.of(key, at),
-                sources.breaker.clone(),
+                treatment(&spec.traffic, sources),
                 sources.workers,
             )),
         };
@@ -166,12 +178,39 @@ fn clusters(
     clusters
 }
 
-fn certificates(table: &Table, problems: &mut Vec<Problem>) -> HashMap<CertificateKey, Arc<CertifiedKey>> {
+/// What a Service says of its endpoints goes before what holds for all.
+fn treatment(traffic: &Traffic, sources: &Sources<'_>) -> (Breaker, Outliers) {
+    let (breaker, outliers) = (sources.breaker, sources.outliers);
+    let (own, ejection) = (&traffic.breaker, &traffic.ejection);
+    let base = ejection.base.unwrap_or(outliers.base);
+    (
+        Breaker {
+            connections: own.connections.unwrap_or(breaker.connections),
+            pending: own.pending.unwrap_or(breaker.pending),
+            requests: own.requests.unwrap_or(breaker.requests),
+            idle: breaker.idle,
+        },
+        Outliers {
+            failures: ejection.failures.unwrap_or(outliers.failures),
+            base,
+            longest: ejection.longest.unwrap_or(outliers.longest).max(base),
+        },
+    )
+}
+
+type Certificates = HashMap<CertificateKey, (Arc<table::Certificate>, Arc<CertifiedKey>)>;
+
+fn certificates(table: &Table, before: &Plan, problems: &mut Vec<Problem>) -> Certificates {
     let mut certificates = HashMap::with_capacity(table.certificates.len());
     for (key, certificate) in &table.certificates {
+        let old = before.secrets.certificates.get(key);
+        if let Some((_, old)) = old.filter(|(of, _)| Arc::ptr_eq(of, certificate) || **of == **certificate) {
+            certificates.insert(key.clone(), (Arc::clone(certificate), Arc::clone(old)));
+            continue;
+        }
         match tls::certified(certificate) {
             Ok(certified) => {
-                certificates.insert(key.clone(), Arc::new(certified));
+                certificates.insert(key.clone(), (Arc::clone(certificate), Arc::new(certified)));
             }
             Err(why) => problems.push(Problem::Certificate {
                 key: key.clone(),
@@ -185,7 +224,9 @@ fn certificates(table: &Table, problems: &mut Vec<Problem>) -> HashMap<Certifica
 struct Compiler<'a> {
     sources: &'a Sources<'a>,
     clusters: &'a HashMap<ClusterKey, Arc<Cluster>>,
-    certificates: &'a HashMap<CertificateKey, Arc<CertifiedKey>>,
+    certificates: &'a Certificates,
+    before: &'a Secrets,
+    terminations: HashMap<TerminationKey, Termination>,
     /// By the rule's address in memory: entries of one rule share it.
     rules: HashMap<*const Rule, Arc<RulePlan>>,
     listeners: HashMap<*const Listener, Arc<ListenerPlan>>,
@@ -212,7 +253,7 @@ impl Compiler<'_> {
                 let keys: Vec<_> = certificates
                     .iter()
                     .filter_map(|key| self.certificates.get(key))
-                    .cloned()
+                    .map(|(_, key)| Arc::clone(key))
                     .collect();
                 for key in certificates
                     .iter()
@@ -230,7 +271,7 @@ impl Compiler<'_> {
                         self.problems.push(problem);
                     }
                 }
-                let tls = match tls::termination(keys, client_authorities.as_deref()) {
+                let tls = match self.termination(&http.key, keys, client_authorities.as_deref()) {
                     Ok(tls) => tls,
                     Err(why) => {
                         self.problems.push(Problem::ClientAuthorities {
@@ -246,6 +287,27 @@ impl Compiler<'_> {
                 }
             }
         })
+    }
+
+    /// The settings of before, where they are made of the same.
+    fn termination(
+        &mut self,
+        listener: &ListenerKey,
+        keys: Vec<Arc<CertifiedKey>>,
+        authorities: Option<&str>,
+    ) -> Result<Option<Termination>, String> {
+        // Keys are taken over, so the same place in memory is the same key: what is compared lives in both plans.
+        let places = keys.iter().map(|key| Arc::as_ptr(key).addr()).collect();
+        let made_of = (listener.clone(), places, authorities.map(str::to_owned));
+        let known = self.terminations.get(&made_of);
+        let made = match known.or_else(|| self.before.terminations.get(&made_of)) {
+            Some(known) => Some(known.clone()),
+            None => tls::termination(keys, authorities)?,
+        };
+        if let Some(made) = &made {
+            self.terminations.insert(made_of, made.clone());
+        }
+        Ok(made)
     }
 
     fn listener(&mut self, listener: &Arc<Listener>, secure: bool) -> Arc<ListenerPlan> {

@@ -84,7 +84,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    use fairway_gateway_routes::table::BackendProtocol;
+    use fairway_gateway_routes::table::{BackendProtocol, Traffic};
 
     use super::*;
     use crate::options::{Breaker, Outliers};
@@ -102,6 +102,7 @@ mod tests {
             key: key.clone(),
             protocol: BackendProtocol::Http1,
             tls: None,
+            traffic: Traffic::default(),
             endpoints: (1..=endpoints).map(at).collect(),
         };
         let endpoint = |port| {
@@ -109,7 +110,7 @@ mod tests {
                 key.clone(),
                 at(port),
                 format!("m{port}"),
-                Breaker::default(),
+                (Breaker::default(), Outliers::default()),
                 1,
             ))
         };

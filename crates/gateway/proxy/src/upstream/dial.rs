@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use fairway_fabric::{Connection, Destination, DialError, Fabric, Origin};
-use fairway_gateway_routes::table;
+use fairway_gateway_routes::table::{self, BackendProtocol};
+use hyper::client::conn::http2::SendRequest;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::pki_types::ServerName;
 use tokio::sync::OwnedSemaphorePermit;
@@ -15,8 +16,9 @@ use tokio_rustls::TlsConnector;
 
 use super::Endpoint;
 use super::cluster::Cluster;
-use super::endpoint::Senders;
+use super::endpoint::Line;
 use super::pool::{self, Conn};
+use crate::activity::{Activity, Open};
 use crate::body::Body;
 
 #[derive(Debug, thiserror::Error)]
@@ -98,30 +100,71 @@ pub(crate) async fn http1(
     })
 }
 
-/// A way to send requests over HTTP/2; one connection carries many.
+/// Requests that one connection over HTTP/2 is given before another one is opened: what servers usually allow.
+const STREAMS: usize = 100;
+
+/// A way to send requests over HTTP/2; one connection carries many. The stream counts as long as it is held.
 pub(crate) async fn http2(
     dialler: Dialler<'_>,
     cluster: &Cluster,
     endpoint: &Arc<Endpoint>,
     origin: Origin,
-) -> Result<hyper::client::conn::http2::SendRequest<Body>, ConnectError> {
-    let mine = |senders: &mut Senders| {
-        senders.retain(|(_, sender)| !sender.is_closed());
-        senders
+) -> Result<(SendRequest<Body>, Open), ConnectError> {
+    let lines = endpoint.http2.get(dialler.worker);
+    let known = |most: usize| {
+        let mut lines = lines?.lock().ok()?;
+        lines.retain(|line| !line.sender.is_closed());
+        let line = lines
             .iter()
-            .find(|(of, sender)| *of == origin && sender.is_ready())
-            .map(|(_, sender)| sender.clone())
+            .find(|line| line.origin == origin && line.sender.is_ready() && line.activity.streams() < most)?;
+        Some((line.sender.clone(), Activity::open(&line.activity)))
     };
-    if let Some(Ok(mut senders)) = endpoint.http2.get(dialler.worker).map(|senders| senders.lock())
-        && let Some(sender) = mine(&mut senders)
-    {
-        return Ok(sender);
+    if let Some(found) = known(STREAMS) {
+        return Ok(found);
     }
-    let permit = room(dialler, endpoint).await?;
+    let permit = match Arc::clone(&endpoint.room).try_acquire_owned() {
+        Ok(permit) => permit,
+        Err(_) => match known(usize::MAX) {
+            // It waits there for its turn.
+            Some(found) => return Ok(found),
+            None => room(dialler, endpoint).await?,
+        },
+    };
     let (io, _) = open(dialler, cluster, endpoint, origin).await?;
-    let (sender, connection) = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
+    let (sender, connection) = handshake(endpoint, io).await?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection to a backend ended");
+        }
+        drop(permit);
+    });
+    let activity = Arc::new(Activity::new());
+    let stream = Activity::open(&activity);
+    if let Some(Ok(mut lines)) = lines.map(|lines| lines.lock()) {
+        lines.push(Line {
+            origin,
+            sender: sender.clone(),
+            activity,
+        });
+    }
+    Ok((sender, stream))
+}
+
+type Http2Connection =
+    hyper::client::conn::http2::Connection<TokioIo<Box<dyn Connection>>, Body, TokioExecutor>;
+
+/// What a backend may have on its way to clients that do not take it: of one answer, and of a connection.
+const STREAM_WINDOW: u32 = 256 * 1024;
+const CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
+
+async fn handshake(
+    endpoint: &Endpoint,
+    io: Box<dyn Connection>,
+) -> Result<(SendRequest<Body>, Http2Connection), ConnectError> {
+    hyper::client::conn::http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
-        .adaptive_window(true)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .keep_alive_interval(Duration::from_secs(20))
         .keep_alive_timeout(Duration::from_secs(10))
         .handshake(TokioIo::new(io))
@@ -129,17 +172,27 @@ pub(crate) async fn http2(
         .map_err(|source| ConnectError::Http2 {
             at: endpoint.to_string(),
             source,
-        })?;
-    tokio::spawn(async move {
-        if let Err(error) = connection.await {
-            tracing::debug!(%error, "a connection to a backend ended");
-        }
-        drop(permit);
-    });
-    if let Some(Ok(mut senders)) = endpoint.http2.get(dialler.worker).map(|senders| senders.lock()) {
-        senders.push((origin, sender.clone()));
+        })
+}
+
+/// A connection of its own for one question, whatever the breaker says; with HTTP/2 spoken on it if the backend wants that.
+pub(crate) async fn apart(
+    dialler: Dialler<'_>,
+    cluster: &Cluster,
+    endpoint: &Arc<Endpoint>,
+) -> Result<Apart, ConnectError> {
+    let (io, _) = open(dialler, cluster, endpoint, Origin::Node).await?;
+    if cluster.spec.protocol != BackendProtocol::Http2 {
+        return Ok(Apart::Http1(io));
     }
-    Ok(sender)
+    let (sender, connection) = handshake(endpoint, io).await?;
+    Ok(Apart::Http2(sender, Box::new(connection)))
+}
+
+pub(crate) enum Apart {
+    Http1(Box<dyn Connection>),
+    /// It has to be driven.
+    Http2(SendRequest<Body>, Box<Http2Connection>),
 }
 
 /// One connection as it is, for bytes that nobody looks into.
@@ -171,16 +224,29 @@ async fn room(dialler: Dialler<'_>, endpoint: &Arc<Endpoint>) -> Result<OwnedSem
         return Err(ConnectError::Overflow(endpoint.to_string()));
     }
     // Idle connections in others' names, or of other workers, make room.
+    make_room(endpoint);
+    match tokio::time::timeout(dialler.connect, Arc::clone(&endpoint.room).acquire_owned()).await {
+        Ok(Ok(permit)) => Ok(permit),
+        _ => Err(ConnectError::Busy(endpoint.to_string())),
+    }
+}
+
+fn make_room(endpoint: &Endpoint) {
     for idle in &endpoint.idle {
         if let Ok(mut idle) = idle.lock()
             && idle.pop_front().is_some()
         {
-            break;
+            return;
         }
     }
-    match tokio::time::timeout(dialler.connect, Arc::clone(&endpoint.room).acquire_owned()).await {
-        Ok(Ok(permit)) => Ok(permit),
-        _ => Err(ConnectError::Busy(endpoint.to_string())),
+    for lines in &endpoint.http2 {
+        if let Ok(mut lines) = lines.lock()
+            && let Some(at) = lines.iter().position(|line| line.activity.streams() == 0)
+        {
+            // Its connection ends, and gives its place back, when nobody can send on it any longer.
+            lines.remove(at);
+            return;
+        }
     }
 }
 
@@ -226,3 +292,6 @@ async fn dial(
         Err(_) => Err(ConnectError::Slow(endpoint.to_string())),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,11 +11,17 @@ use tokio::sync::Semaphore;
 
 use super::health::Health;
 use super::pool::Idle;
+use crate::activity::Activity;
 use crate::body::Body;
-use crate::options::Breaker;
+use crate::options::{Breaker, Outliers};
 
-/// Connections that speak HTTP/2, by who they were opened for.
-pub(crate) type Senders = Vec<(Origin, SendRequest<Body>)>;
+/// A connection that speaks HTTP/2 and carries many requests.
+pub(crate) struct Line {
+    /// Who it was opened for.
+    pub(crate) origin: Origin,
+    pub(crate) sender: SendRequest<Body>,
+    pub(crate) activity: Arc<Activity>,
+}
 
 pub(crate) struct Endpoint {
     pub(crate) cluster: ClusterKey,
@@ -29,9 +35,10 @@ pub(crate) struct Endpoint {
     /// Requests that wait for one.
     pub(crate) waiting: AtomicUsize,
     pub(crate) breaker: Breaker,
+    pub(crate) outliers: Outliers,
     /// By worker, because a connection belongs to the runtime that opened it.
     pub(crate) idle: Box<[Mutex<VecDeque<Idle>>]>,
-    pub(crate) http2: Box<[Mutex<Senders>]>,
+    pub(crate) http2: Box<[Mutex<Vec<Line>>]>,
 }
 
 impl Endpoint {
@@ -39,7 +46,7 @@ impl Endpoint {
         cluster: ClusterKey,
         at: table::Endpoint,
         mark: String,
-        breaker: Breaker,
+        (breaker, outliers): (Breaker, Outliers),
         workers: usize,
     ) -> Self {
         Self {
@@ -51,6 +58,7 @@ impl Endpoint {
             room: Arc::new(Semaphore::new(breaker.connections)),
             waiting: AtomicUsize::new(0),
             breaker,
+            outliers,
             idle: (0..workers).map(|_| Mutex::default()).collect(),
             http2: (0..workers).map(|_| Mutex::default()).collect(),
         }

@@ -16,6 +16,8 @@ pub(crate) struct Health {
     /// Checks say it is down.
     down: AtomicBool,
     checks: AtomicU32,
+    /// Milliseconds of the proxy's clock; when a check is due.
+    check_at: AtomicU64,
 }
 
 impl Health {
@@ -44,6 +46,17 @@ impl Health {
         self.until.store(now.saturating_add(millis), Ordering::Relaxed);
         // After its time it has one chance before it is ejected again, for longer.
         self.failures.store(policy.failures - 1, Ordering::Relaxed);
+        true
+    }
+
+    /// Whether a check is due; if so, the next one is after `interval`.
+    pub(crate) fn is_due(&self, now: u64, interval: Duration) -> bool {
+        if self.check_at.load(Ordering::Relaxed) > now {
+            return false;
+        }
+        let interval = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
+        self.check_at
+            .store(now.saturating_add(interval), Ordering::Relaxed);
         true
     }
 

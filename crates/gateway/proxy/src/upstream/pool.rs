@@ -144,8 +144,9 @@ pub(crate) async fn sweep(endpoint: &Endpoint, worker: usize, longest: Duration)
         kept.append(&mut idle);
         *idle = kept;
     }
-    if let Some(Ok(mut http2)) = endpoint.http2.get(worker).map(|http2| http2.lock()) {
-        http2.retain(|(_, sender)| !sender.is_closed());
+    if let Some(Ok(mut lines)) = endpoint.http2.get(worker).map(|lines| lines.lock()) {
+        let now = tokio::time::Instant::now();
+        lines.retain(|line| !line.sender.is_closed() && line.activity.idle_at(longest) > now);
     }
 }
 

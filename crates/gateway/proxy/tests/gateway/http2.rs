@@ -1,6 +1,9 @@
 //! HTTP/2 on either side, and gRPC's trailers through.
 
+use std::time::Duration;
+
 use bytes::Bytes;
+use fairway_gateway_proxy::{Guards, Options, Timeouts};
 use fairway_gateway_routes::table::BackendProtocol;
 use http::{Request, Version};
 use http_body_util::{BodyExt, Full};
@@ -9,7 +12,7 @@ use tokio::net::TcpStream;
 
 use crate::backend::Backend;
 use crate::raw;
-use crate::rig::{Rig, cluster, http_table, rule};
+use crate::rig::{Rig, cluster, http_table, options, rule};
 
 fn table(backend: &Backend, protocol: BackendProtocol) -> fairway_gateway_routes::table::Table {
     let mut web = cluster("web", &[backend.address]);
@@ -78,6 +81,37 @@ async fn from_and_to_http2() {
             "{answer}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_without_requests_ends() {
+    let backend = Backend::start("web").await;
+    let options = Options {
+        timeouts: Timeouts {
+            keep_alive: Duration::from_millis(300),
+            ..Timeouts::default()
+        },
+        ..options()
+    };
+    let rig = Rig::with(
+        table(&backend, BackendProtocol::Http1),
+        &Guards::default(),
+        options,
+    );
+    let stream = TcpStream::connect(rig.door).await.unwrap();
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .unwrap();
+    // It answers pings, as a client does that means to stay for ever.
+    let ended = tokio::spawn(connection);
+    let request = Request::get("http://a.example/slow/1000").version(Version::HTTP_2);
+    let request = request.body(Full::new(Bytes::new())).unwrap();
+    let answer = sender.send_request(request).await.unwrap();
+    assert_eq!(answer.status(), 200, "a request that lasts is no idleness");
+    answer.into_body().collect().await.unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(30), ended).await;
+    assert!(ended.is_ok(), "it is still there");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,11 +3,16 @@
 
 mod backend;
 mod forwarding;
+mod frames;
 mod hostile;
 mod http2;
+mod http2_hostile;
+mod http2_random;
 mod policies;
 mod raw;
+mod recorder;
 mod reload;
 mod resilience;
 mod rig;
+mod soak;
 mod tls;

@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use fairway_gateway_proxy::{Balance, Breaker, Guards, HealthCheck, Limits, Options, Outliers, Timeouts};
-use fairway_gateway_routes::table::{Retry, Rule};
+use fairway_gateway_routes::table::{BackendProtocol, BackendTls, Retry, Rule};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::backend::Backend;
 use crate::raw;
 use crate::rig::{Rig, cluster, http_table, options, rule};
+use crate::tls::{Authority, secure_backend};
 
 /// An address where nobody listens.
 async fn nobody() -> SocketAddr {
@@ -176,39 +177,106 @@ async fn no_more_than_an_endpoint_may_carry() {
     );
 }
 
+/// Whatever the backend speaks: it is asked as requests would be.
 #[tokio::test(flavor = "multi_thread")]
 async fn checks_find_who_is_ill() {
+    let authority = Authority::new();
+    let secure = secure_backend(&authority.issue("backend.example")).await;
     let well = Backend::start("well").await;
     let ill = scripted(vec!["HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n"]).await;
-    let options = Options {
-        health: Some(HealthCheck {
-            path: "/healthz".into(),
-            interval: Duration::from_millis(50),
-            timeout: Duration::from_secs(1),
-            unhealthy: 2,
-            healthy: 2,
-        }),
-        ..options()
+    let tls = BackendTls {
+        hostname: "backend.example".into(),
+        names: Vec::new(),
+        authorities: Some(authority.pem().into()),
     };
-    let table = http_table(
-        vec![("/", rule("web"))],
-        vec![cluster("web", &[ill, well.address])],
-    );
-    let rig = Rig::with(table, &Guards::default(), options);
+    for (protocol, tls, well, reason) in [
+        (BackendProtocol::Http1, None, well.address, "HTTP/1.1"),
+        (BackendProtocol::Http2, None, well.address, "HTTP/2"),
+        (BackendProtocol::Http1, Some(tls), secure, "TLS"),
+    ] {
+        let options = Options {
+            health: Some(HealthCheck {
+                path: "/healthz".into(),
+                interval: Duration::from_millis(50),
+                timeout: Duration::from_secs(1),
+                unhealthy: 2,
+                healthy: 2,
+            }),
+            ..options()
+        };
+        let mut web = cluster("web", &[ill, well]);
+        (web.protocol, web.tls) = (protocol, tls);
+        let table = http_table(vec![("/", rule("web"))], vec![web]);
+        let rig = Rig::with(table, &Guards::default(), options);
+        let found = async {
+            loop {
+                let metrics = rig.proxy.metrics();
+                let mut ups = metrics
+                    .lines()
+                    .filter(|line| line.starts_with("fairway_gateway_upstream_up{"));
+                if ups.any(|line| line.contains(&ill.to_string()) && line.ends_with(" 0")) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let found = tokio::time::timeout(Duration::from_secs(10), found).await;
+        assert!(found.is_ok(), "{reason}: {}", rig.proxy.metrics());
+        // Long enough for those that are well to be found ill by mistake.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        for _ in 0..20 {
+            assert_eq!(raw::status(&raw::get(rig.door, "/").await), 200, "{reason}");
+        }
+        assert_eq!(
+            rig.metric("fairway_gateway_upstream_connect_failures_total"),
+            0,
+            "{reason}: nobody was sent to the one that is ill"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn services_say_how_they_are_treated() {
+    let well = Backend::start("well").await;
+    let ill = scripted(vec!["HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n"]).await;
+    let mut checked = cluster("web", &[ill, well.address]);
+    checked.traffic.health = Some(HealthCheck {
+        path: "/healthz".into(),
+        interval: Duration::from_millis(50),
+        timeout: Duration::from_secs(1),
+        unhealthy: 2,
+        healthy: 2,
+    });
+    // Only checks may leave it out.
+    checked.traffic.ejection.failures = Some(0);
+    let mut narrow = cluster("narrow", &[well.address]);
+    narrow.traffic.breaker.requests = Some(1);
+    let rules = || vec![("/slow", rule("narrow")), ("/", rule("web"))];
+    let rig = Rig::new(http_table(rules(), vec![checked, narrow]));
+    let down = |rig: &Rig| {
+        let text = rig.proxy.metrics();
+        let mut lines = text.lines();
+        lines.any(|line| line.starts_with("fairway_gateway_upstream_up{") && line.ends_with(" 0"))
+    };
     let found = async {
-        while !rig
-            .proxy
-            .metrics()
-            .lines()
-            .any(|line| line.starts_with("fairway_gateway_upstream_up{") && line.ends_with(" 0"))
-        {
+        while !down(&rig) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), found)
+    tokio::time::timeout(Duration::from_secs(30), found)
         .await
         .unwrap();
     for _ in 0..20 {
         assert_eq!(raw::status(&raw::get(rig.door, "/").await), 200);
     }
+    let all = futures::future::join_all((0..3).map(|_| raw::get(rig.door, "/slow/300"))).await;
+    let served = all.iter().filter(|answer| raw::status(answer) == 200).count();
+    assert!((1..3).contains(&served), "one at a time: {all:?}");
+    // Who does not ask for checks any more is not left out by them.
+    let plain = vec![
+        cluster("web", &[ill, well.address]),
+        cluster("narrow", &[well.address]),
+    ];
+    assert!(rig.serve(http_table(rules(), plain)).is_whole());
+    assert!(!down(&rig));
 }

@@ -7,7 +7,7 @@ use fairway_fabric::PlainTcp;
 use fairway_gateway_proxy::{Applied, Guards, Options, Proxy};
 use fairway_gateway_routes::table::{
     Action, Backend, BackendProtocol, Cluster, ClusterKey, Door, Endpoint, Entry, Filter, HostPattern,
-    Listener, ListenerKey, Match, Names, PathMatch, Rule, RuleKey, Table, Target, Timeouts,
+    Listener, ListenerKey, Match, Names, PathMatch, Rule, RuleKey, Table, Target, Timeouts, Traffic,
 };
 
 /// Any free port of the loopback.
@@ -49,6 +49,7 @@ pub(crate) fn cluster(service: &str, endpoints: &[SocketAddr]) -> Cluster {
         key: cluster_key(service),
         protocol: BackendProtocol::Http1,
         tls: None,
+        traffic: Traffic::default(),
         endpoints: endpoints.iter().copied().map(Endpoint::Address).collect(),
     }
 }

@@ -20,20 +20,20 @@ use crate::backend::Backend;
 use crate::raw;
 use crate::rig::{ANYWHERE, Rig, cluster, listener, listener_key, options, rule, rule_key, table, to};
 
-struct Authority(CertifiedIssuer<'static, KeyPair>);
+pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    fn pem(&self) -> String {
+    pub(crate) fn pem(&self) -> String {
         self.0.pem()
     }
 
-    fn issue(&self, name: &str) -> Certificate {
+    pub(crate) fn issue(&self, name: &str) -> Certificate {
         let key = KeyPair::generate().unwrap();
         let certificate = CertificateParams::new(vec![name.to_owned()])
             .unwrap()
@@ -45,7 +45,7 @@ impl Authority {
         }
     }
 
-    fn client(&self, protocols: &[&str], with: Option<&Certificate>) -> TlsConnector {
+    pub(crate) fn client(&self, protocols: &[&str], with: Option<&Certificate>) -> TlsConnector {
         let mut roots = RootCertStore::empty();
         roots.add(self.0.der().clone()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -75,7 +75,7 @@ fn der(certificate: &Certificate) -> (Vec<CertificateDer<'static>>, PrivateKeyDe
     )
 }
 
-fn certificate_key(name: &str) -> CertificateKey {
+pub(crate) fn certificate_key(name: &str) -> CertificateKey {
     CertificateKey {
         workspace: "root".into(),
         namespace: "team".into(),
@@ -283,8 +283,63 @@ async fn http2_is_agreed_on() {
     );
 }
 
+/// A change of routes must not cost every client a whole handshake.
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_outlive_tables_and_not_certificates() {
+    use rustls::HandshakeKind::{Full, Resumed};
+    let authority = Authority::new();
+    let backend = Backend::start("web").await;
+    let build = |certificate: &Certificate, path: &str| {
+        let http = Listener {
+            key: ListenerKey {
+                listener: "a".into(),
+                ..listener_key()
+            },
+            ..listener(vec![(path, rule("web"))])
+        };
+        let terminate = TlsListener::Terminate {
+            certificates: vec![certificate_key("a")],
+            client_authorities: None,
+            http: Arc::new(http),
+        };
+        let web = cluster("web", &[backend.address]);
+        tls_table(
+            vec![(HostPattern::Any, terminate)],
+            vec![web],
+            vec![("a", certificate.clone())],
+        )
+    };
+    let (first, second) = (authority.issue("a.example"), authority.issue("a.example"));
+    let rig = Rig::new(build(&first, "/"));
+    let client = authority.client(&[], None);
+    for (table, expected, reason) in [
+        (None, Full, "a stranger"),
+        (None, Resumed, "who comes again"),
+        (Some(build(&first, "/other")), Resumed, "after a change of routes"),
+        (
+            Some(build(&second, "/other")),
+            Full,
+            "after a change of the certificate",
+        ),
+    ] {
+        if let Some(table) = table {
+            assert!(rig.serve(table).is_whole());
+        }
+        let stream = TcpStream::connect(rig.door).await.unwrap();
+        let name = ServerName::try_from("a.example").unwrap();
+        let mut stream = client.connect(name, stream).await.unwrap();
+        // What the session is remembered by comes with the answer.
+        let request = b"GET /other HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).await.unwrap();
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{reason}: {answer}");
+        assert_eq!(stream.get_ref().1.handshake_kind(), Some(expected), "{reason}");
+    }
+}
+
 /// A server with a certificate of its own that answers one request.
-async fn secure_backend(certificate: &Certificate) -> SocketAddr {
+pub(crate) async fn secure_backend(certificate: &Certificate) -> SocketAddr {
     let (chain, key) = der(certificate);
     let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()

@@ -8,7 +8,9 @@ use super::gateways::Plan;
 use super::policies::Policies;
 use super::{ByName, Fault, Scope, permitted};
 use crate::observed::{BackendRef, Kind, Name, Service, ServicePort};
-use crate::table::{BackendProtocol, BackendTls, Cluster, ClusterKey, Endpoint, ListenerKey, Target};
+use crate::table::{
+    BackendProtocol, BackendTls, Cluster, ClusterKey, Endpoint, ListenerKey, Target, Traffic,
+};
 
 /// On the EndpointSlices of a Gateway's own Service.
 pub(super) const GATEWAY_LABEL: &str = "gateway.networking.k8s.io/gateway-name";
@@ -24,6 +26,8 @@ pub(super) struct Clusters<'a> {
     /// The Services and names of ports that the route at hand leads to.
     touched: BTreeSet<(Name, String)>,
     used: Used,
+    /// What is wrong with what the Services of the route at hand say of themselves.
+    remarks: BTreeSet<String>,
     /// Listeners that are served, by Gateway and port.
     own: HashMap<(Name, u16), Vec<ListenerKey>>,
 }
@@ -59,6 +63,7 @@ impl<'a> Clusters<'a> {
             made: BTreeMap::new(),
             touched: BTreeSet::new(),
             used: Used::new(),
+            remarks: BTreeSet::new(),
             own,
         }
     }
@@ -156,16 +161,45 @@ impl<'a> Clusters<'a> {
             port: port.port,
             via: via.to_owned(),
         };
+        let traffic = self.traffic(name, way, protocol, tls.is_some());
         if !self.made.contains_key(&key) {
             let cluster = Cluster {
                 key: key.clone(),
                 protocol,
                 tls,
+                traffic,
                 endpoints: self.endpoints(name, port),
             };
             self.made.insert(key.clone(), Arc::new(cluster));
         }
         Ok(Target::Cluster(key))
+    }
+
+    /// What a Service says of its endpoints, and remarks on it.
+    fn traffic(&mut self, name: &Name, way: &Way, protocol: BackendProtocol, tls: bool) -> Traffic {
+        let service = self.scope.held.services.get(name);
+        let Some(Ok(service)) = service.map(|service| &service.spec) else {
+            return Traffic::default();
+        };
+        let told = |remark: &String| format!("Service {name}: {remark}");
+        self.remarks.extend(service.remarks.iter().map(told));
+        let mut traffic = service.traffic.clone();
+        if matches!(way, Way::Stream) {
+            // What is spoken there is not known.
+            traffic.health = None;
+        }
+        if traffic.health.is_some() && (tls || protocol == BackendProtocol::Http2) {
+            let remark = "endpoints that speak TLS or HTTP/2 are not asked whether they are well".to_owned();
+            self.remarks.insert(told(&remark));
+            traffic.health = None;
+        }
+        traffic
+    }
+
+    /// Remarks on the Services of the route at hand.
+    pub(super) fn take_remarks(&mut self) -> String {
+        let remarks: Vec<String> = std::mem::take(&mut self.remarks).into_iter().collect();
+        remarks.join("; ")
     }
 
     fn endpoints(&self, name: &Name, port: &ServicePort) -> Vec<Endpoint> {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use held::{Doors, Owner};
-pub use holders::Holders;
+pub use holders::{Holders, Holding};
 
 use super::Fault;
 use super::gateways::{Class, Plan, class};

@@ -8,7 +8,7 @@ use super::attach::{Hung, attach};
 use super::backends::{Clusters, Way};
 use super::gateways::{Index, Plan};
 use super::precedence::Rank;
-use super::{Fault, Scope, condition};
+use super::{Fault, Scope, condition, resolved};
 use crate::observed::{self, HttpRoute, HttpRule, Kind, Object};
 use crate::settings::Settings;
 use crate::status::{Condition, ParentSays};
@@ -97,6 +97,7 @@ pub(super) fn route<'a>(
         }
     }
     clusters.mark(&gateways);
+    let remarks = clusters.take_remarks();
     let partial = refused.is_none().then(|| partial(spec)).flatten();
     let says = |outcome: &super::attach::Outcome<'_>| {
         let fault = outcome.fault.as_ref().or(refused.as_ref());
@@ -111,7 +112,7 @@ pub(super) fn route<'a>(
                 ),
                 fault => condition("Accepted", fault, meta.generation),
             },
-            condition("ResolvedRefs", unresolved.as_ref(), meta.generation),
+            resolved(unresolved.as_ref(), &remarks, meta.generation),
         ];
         if let (None, Some(partial)) = (fault, &partial) {
             conditions.push(Condition::new(

@@ -11,7 +11,7 @@ use super::precedence::Rank;
 use super::{Built, Fault, Scope};
 use crate::hostname;
 use crate::observed::{Insecure, Kind, Meta, Name, Object, Observed, Route, RouteTls, Termination};
-use crate::settings::Settings;
+use crate::settings::{Router, Settings};
 use crate::status::{Condition, Says, Status};
 use crate::table::{
     Action, Affinity, Backend, BackendTls, Certificate, CertificateKey, Door, Entry, Filter, Forward,
@@ -224,10 +224,12 @@ pub(super) fn serve(
         let mut clusters = Clusters::new(scope, &policies, plans);
         let mut hosts: BTreeMap<(SocketAddr, HostPattern), (ListenerKey, Host<'_>)> = BTreeMap::new();
         for route in routes.iter().filter(|route| route.workspace == id) {
+            let mut remarks = String::new();
             if route.refused.is_none()
                 && let Some(spec) = route.spec
             {
                 hang(route, spec, &mut clusters, settings, &mut hosts);
+                remarks = clusters.take_remarks();
                 if let Some((key, certificate)) = &route.certificate {
                     built
                         .table
@@ -235,7 +237,7 @@ pub(super) fn serve(
                         .insert(key.clone(), Arc::clone(certificate));
                 }
             }
-            built.statuses.push(status(route, settings));
+            built.statuses.push(status(route, settings, remarks));
         }
         built.table.clusters.extend(clusters.finish().0);
         for ((door, host), (key, what)) in hosts {
@@ -463,7 +465,22 @@ fn open(door: SocketAddr, host: HostPattern, key: ListenerKey, what: Host<'_>, t
     }
 }
 
-fn status(route: &RoutePlan<'_>, settings: &Settings) -> Status {
+/// What a Route that is admitted is told: other ports than a browser asks for, and what is not served.
+fn told(route: &RoutePlan<'_>, router: &Router, remarks: String) -> String {
+    let ports = [
+        ("https", router.https, route.https),
+        ("http", router.http, route.http),
+    ];
+    let moved = ports.into_iter().filter_map(|(scheme, asked, door)| {
+        let port = door?.port();
+        (port != asked).then(|| format!("served at {scheme}://{}:{port}", route.shown))
+    });
+    let remarks = Some(remarks).filter(|remarks| !remarks.is_empty());
+    let all: Vec<String> = moved.chain(route.remark.clone()).chain(remarks).collect();
+    all.join("; ")
+}
+
+fn status(route: &RoutePlan<'_>, settings: &Settings, remarks: String) -> Status {
     let router = &settings.router;
     let admitted = match &route.refused {
         Some(fault) => Condition::new(
@@ -477,7 +494,7 @@ fn status(route: &RoutePlan<'_>, settings: &Settings) -> Status {
             "Admitted",
             true,
             "",
-            route.remark.clone().unwrap_or_default(),
+            told(route, router, remarks),
             route.meta.generation,
         ),
     };

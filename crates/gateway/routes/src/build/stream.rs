@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::attach::{Hung, attach};
 use super::backends::{Clusters, Way};
 use super::gateways::{Index, Plan};
-use super::{Fault, Scope, condition};
+use super::{Fault, Scope, condition, resolved};
 use crate::observed::{Kind, Object, StreamRoute};
 use crate::status::{Condition, ParentSays};
 use crate::table::{Backend, Forward, RuleKey, Target};
@@ -90,11 +90,12 @@ pub(super) fn route<'a>(
             }
         }
     }
+    let remarks = clusters.take_remarks();
     let says = |outcome: &super::attach::Outcome<'_>| {
         let fault = outcome.fault.as_ref().or(refused.as_ref());
         let mut conditions = vec![
             condition("Accepted", fault, meta.generation),
-            condition("ResolvedRefs", unresolved.as_ref(), meta.generation),
+            resolved(unresolved.as_ref(), &remarks, meta.generation),
         ];
         if fault.is_none() && spec.rules.len() > 1 {
             let message = "Dropped Rule 1 and those after it: connections cannot be told apart, the first rule takes all";

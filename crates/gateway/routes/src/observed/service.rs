@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Unread, read};
+use super::{Unread, read, traffic};
+use crate::table::Traffic;
 
 pub(super) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
@@ -15,6 +16,12 @@ pub struct Service {
     pub ports: Vec<ServicePort>,
     #[serde(rename = "type", default)]
     pub kind: String,
+    /// What its annotations say.
+    #[serde(skip)]
+    pub traffic: Traffic,
+    /// What is wrong with them.
+    #[serde(skip)]
+    pub remarks: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -58,7 +65,13 @@ impl Service {
 }
 
 pub(super) fn read(object: &Value) -> Result<Service, Unread<Service>> {
-    read::part(&object["spec"], "spec").map_err(read::unread)
+    let service: Service = read::part(&object["spec"], "spec").map_err(read::unread)?;
+    let (traffic, remarks) = traffic::read(object);
+    Ok(Service {
+        traffic,
+        remarks,
+        ..service
+    })
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -72,6 +72,9 @@ async fn counters_are_told_apart() {
     ] {
         assert_eq!(status(&sent(request).judge(&guard).await.0), expected, "{why}");
     }
+    let now = u64::try_from(crate::testing::NOW).unwrap();
+    assert_eq!(guard.limit_troubles(now).len(), 1, "and it is told");
+    assert!(guard.limit_troubles(now + 3600).is_empty(), "not for ever");
     let long = |last: &str| sent(&format!("GET / | x-a: {}{last} | x-b: ", "x".repeat(300)));
     assert_eq!(status(&long("").judge(&guard).await.0), 200);
     assert_eq!(status(&long("").judge(&guard).await.0), 429);

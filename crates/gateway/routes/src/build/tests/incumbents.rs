@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::read;
-use crate::build::build;
+use crate::build::{Holders, build};
 use crate::settings::Settings;
 use crate::table::Door;
 
@@ -34,7 +34,8 @@ const UDP: &str = "{name: http, port: 9000, protocol: UDP}";
 fn answers(before: Option<&str>, after: &str, port: u16) -> Option<String> {
     let before = before.map(|text| {
         let (observed, settings) = read(&format!("kind: Settings\n{text}"));
-        build(&observed, &settings).holders
+        // As over a restart.
+        Holders::restore(build(&observed, &settings).holders.list())
     });
     let (observed, settings) = read(&format!("kind: Settings\n{after}"));
     let settings = Settings {
