@@ -256,11 +256,16 @@ pub(crate) async fn observe(scene: &Scene<'_>, rendered: Option<&Rendered>) -> R
             live_hooks.insert(pair.key, object.clone());
             continue;
         }
-        if let Some(other) = pair
+        let is_meant = match (&pair.target, &pair.live) {
+            (Some(target), Some(live)) => tracking.is_shared_on_purpose(target, live, &ignored),
+            _ => false,
+        };
+        let other = pair
             .live
             .as_ref()
-            .and_then(|live| tracking.conflict(live, &instance))
-        {
+            .filter(|_| !is_meant)
+            .and_then(|live| tracking.conflict(live, &instance));
+        if let Some(other) = other {
             conditions.push(Condition::new(Type::SharedResourceWarning, other.clone()));
             shared.push((pair.key.clone(), other));
         }

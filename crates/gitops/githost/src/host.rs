@@ -246,6 +246,38 @@ impl Host {
         }
     }
 
+    /// Calls Gitea's API in somebody's name, for other parts of this process that know who that is. Rights, rules and checks are those of
+    /// a request from outside; the answer, or the code and the words of a refusal.
+    pub async fn call_as(
+        self: &Arc<Self>,
+        caller: Caller,
+        method: Method,
+        path: &str,
+        body: &serde_json::Value,
+    ) -> Result<serde_json::Value, (u16, String)> {
+        let request = Request::builder().method(method).uri(format!("/api/v1/{path}"));
+        // A request from outside cannot bring an extension.
+        let request = request
+            .extension(caller)
+            .body(crate::transport::full(body.to_string()));
+        let request = request.map_err(|error| (400, error.to_string()))?;
+        let path = path.split('?').next().unwrap_or(path);
+        let answer = gitea::serve(self, path, request).await;
+        let status = answer.status();
+        let bytes = http_body_util::BodyExt::collect(answer.into_body()).await;
+        let bytes = bytes.map_err(|error| (500, error.to_string()))?.to_bytes();
+        let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        match status.is_success() {
+            true => Ok(value),
+            false => {
+                let said = value["message"]
+                    .as_str()
+                    .unwrap_or("it was refused without a word");
+                Err((status.as_u16(), said.to_owned()))
+            }
+        }
+    }
+
     /// Who asks for something in a workspace.
     pub async fn caller(&self, workspace: &str, headers: &HeaderMap) -> Result<Caller, Denial> {
         let Some(token) = access::token(headers) else {
@@ -297,6 +329,12 @@ impl Host {
     pub async fn open(&self, slug: &Slug, headers: &HeaderMap, verb: Verb) -> Result<Opened, Denial> {
         let workspace = owner::workspace_of(&slug.owner).ok_or(Denial::NotFound)?;
         let caller = self.caller(&workspace, headers).await?;
+        self.open_for(slug, caller, verb).await
+    }
+
+    /// The same for a caller who is known already.
+    pub async fn open_for(&self, slug: &Slug, caller: Caller, verb: Verb) -> Result<Opened, Denial> {
+        let workspace = owner::workspace_of(&slug.owner).ok_or(Denial::NotFound)?;
         if !scopes::allow(caller.user.as_ref(), Area::Repository, verb != Verb::Get) {
             return Err(Denial::Forbidden);
         }

@@ -431,7 +431,10 @@ async fn hooks_go_only_where_they_may() {
         if history[0]["status"] == "failed" {
             let one = ok(&place, "GET", "repos/root/app/hooks/1/deliveries/1", Value::Null).await;
             assert!(
-                one["response"].as_str().unwrap().contains("webhookAllowedHosts"),
+                one["response"]
+                    .as_str()
+                    .unwrap()
+                    .contains("--webhook-allowed-hosts"),
                 "{one}"
             );
             break;

@@ -7,6 +7,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::annotation::{self, INSTALLATION_ID, TRACKING_ID};
+use crate::diff::ignore::Ignored;
 use crate::key::{self, ResourceKey};
 
 /// The label by which objects are tracked unless the configuration names another.
@@ -183,6 +184,15 @@ impl Tracking {
             shown(application),
             shown(&other)
         ))
+    }
+
+    /// Whether an application says that it does not mind whose mark an object carries: then sharing it is meant, and neither takes it
+    /// from the other.
+    pub fn is_shared_on_purpose(&self, target: &Value, live: &Value, ignored: &Ignored) -> bool {
+        let (mut target, mut live) = (target.clone(), live.clone());
+        let is_marked = self.owner(&live).is_some();
+        ignored.apply(Some(&mut target), Some(&mut live));
+        is_marked && self.owner(&live).is_none()
     }
 
     /// Takes the marks away that a change of method leaves behind, so that it does not make everything OutOfSync.

@@ -202,10 +202,10 @@ impl Hands<'_> {
         self.requests.delete_read(&path, read).await
     }
 
-    /// Has an Application synced.
-    pub(crate) async fn sync(&self, name: &str, operation: &Value) -> Result<(), Failure> {
+    /// Has an Application synced, unless it has changed since it was looked at; whether that is so.
+    pub(crate) async fn sync(&self, name: &str, operation: &Value) -> Result<bool, Failure> {
         let Some(known) = self.applications.get(&self.application(name)) else {
-            return Ok(());
+            return Ok(true);
         };
         // If somebody was quicker, it may be synced already.
         let version = &known.object["metadata"]["resourceVersion"];
@@ -215,10 +215,10 @@ impl Hands<'_> {
             Ok(written) => written.iter().for_each(|written| {
                 self.applications.written(&self.application(name), written);
             }),
-            Err(failure) if failure.is_conflict() => {}
+            Err(failure) if failure.is_conflict() => return Ok(false),
             Err(failure) => return Err(failure),
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Writes a status, if it says something else than before.

@@ -32,6 +32,8 @@ const WRONG: Duration = Duration::from_secs(180);
 const UNREAD: Duration = Duration::from_secs(30);
 /// How soon to look again whether the Applications were listed.
 const UNLISTED: Duration = Duration::from_millis(20);
+/// How soon an Application whose turn it is gets it, if it was changed in the same moment.
+const LATE: Duration = Duration::from_millis(100);
 /// On a set: `true` if no Applications at all is what its generators may mean.
 const ALLOW_EMPTY: &str = "fairway.dev/allow-empty";
 
@@ -187,15 +189,20 @@ impl Sets {
             }
         };
         hands.write_status(&found.status).await?;
+        let mut is_late = false;
         if hands.policy.updates {
             for name in &found.sync {
                 let wanted = all.iter().find(|it| it["metadata"]["name"] == **name);
                 let operation =
                     rollout::operation(wanted.unwrap_or(&Value::Null), prepared.prunes.contains(name));
-                hands.sync(name, &operation).await?;
+                is_late |= !hands.sync(name, &operation).await?;
             }
         }
-        Ok(found.again.then(|| PAUSE.unsigned_abs()))
+        // What changed may concern no set, so that nobody would look again because of it.
+        Ok(match is_late {
+            true => Some(LATE),
+            false => found.again.then(|| PAUSE.unsigned_abs()),
+        })
     }
 
     /// What a set stands for: as it was found before, if nothing has happened since.

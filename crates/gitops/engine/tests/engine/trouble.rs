@@ -174,6 +174,96 @@ async fn shared_and_repeated_objects_are_named() {
     .await;
 }
 
+/// Two machines of the golden path: each repository declares the Namespace that they share, and each Application says that it does not
+/// mind whose mark it carries. What is shared without such a word is still told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn applications_that_say_so_share_a_namespace() {
+    everywhere(|world: World| async move {
+        let namespace = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shared\n  annotations:\n    \
+                         argocd.argoproj.io/sync-options: Prune=false,Delete=false\n";
+        let files = |value: &str| {
+            let both = map("both", "1", &[]);
+            [
+                ("web/ns.yaml", namespace.to_owned()),
+                ("web/a.yaml", map("a", value, &[])),
+                ("web/both.yaml", both.clone()),
+                ("other/ns.yaml", namespace.to_owned()),
+                ("other/b.yaml", map("b", value, &[])),
+                ("third/both.yaml", both),
+            ]
+        };
+        let files_of = |value: &str| files(value).map(|(path, text)| (path.to_owned(), text));
+        let first = files_of("1");
+        let first: Vec<(&str, &str)> = first
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str()))
+            .collect();
+        let commit = world.sources.commit(REPO, &first);
+        let mut web = automated();
+        web["metadata"] = json!({"finalizers": ["resources-finalizer.argocd.argoproj.io"]});
+        web["spec"]["destination"] = json!({"namespace": "shared"});
+        web["spec"]["ignoreDifferences"] = json!([
+            {"kind": "Namespace", "jsonPointers": ["/metadata/annotations/argocd.argoproj.io~1tracking-id"]},
+        ]);
+        web["spec"]["syncPolicy"]["syncOptions"] =
+            json!(["ServerSideApply=true", "RespectIgnoreDifferences=true"]);
+        let (mut other, mut third) = (web.clone(), web.clone());
+        other["spec"]["source"] = json!({"path": "other"});
+        third["spec"]["source"] = json!({"path": "third"});
+        third["spec"]["syncPolicy"] = json!({});
+        world.application("web", web).await;
+        world.synced("web", &commit).await;
+        world.application("other", other).await;
+        let found = world.synced("other", &commit).await;
+        assert_eq!(condition(&found, "SharedResourceWarning"), "");
+        let mark = async || {
+            let found = world.api.get("/api/v1/namespaces/shared").await.unwrap().unwrap();
+            found["metadata"]["annotations"]["argocd.argoproj.io/tracking-id"].clone()
+        };
+        assert_eq!(
+            mark().await,
+            "web:/Namespace:shared/shared",
+            "who came first keeps it"
+        );
+        // Both are synced again and again, and neither takes it from the other.
+        let second = files_of("2");
+        let second: Vec<(&str, &str)> = second
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str()))
+            .collect();
+        let commit = world.sources.push(REPO, &second);
+        for name in ["web", "other"] {
+            let found = world.synced(name, &commit).await;
+            assert_eq!(condition(&found, "SharedResourceWarning"), "", "{name}");
+        }
+        assert_eq!(mark().await, "web:/Namespace:shared/shared");
+        world.application("third", third).await;
+        let found = world
+            .until("third", "told", |found| {
+                !condition(found, "SharedResourceWarning").is_empty()
+            })
+            .await;
+        assert_eq!(
+            condition(&found, "SharedResourceWarning"),
+            "ConfigMap/both is part of applications third and web"
+        );
+        let path = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/web";
+        world.api.delete(path).await.unwrap();
+        crate::harness::eventually("web goes", || async {
+            world.get_application("web").await.is_null()
+        })
+        .await;
+        assert_eq!(
+            mark().await,
+            "web:/Namespace:shared/shared",
+            "the Namespace outlives who made it"
+        );
+        world.synced("other", &commit).await;
+        world.end().await;
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_project_account_may_do_what_its_roles_allow() {
     for at in [At::Root, At::Workspace] {

@@ -31,6 +31,8 @@ pub(super) struct Call {
     pub path: Vec<String>,
     pub query: BTreeMap<String, String>,
     pub headers: HeaderMap,
+    /// Who asks, if that is known without a token: another part of this process says so.
+    pub known: Option<Caller>,
     pub body: Value,
 }
 
@@ -223,7 +225,8 @@ impl From<kube::Error> for Problem {
 
 impl Call {
     pub(super) async fn read(host: &Arc<Host>, path: &str, request: Request<Body>) -> Result<Self, Problem> {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        let known = parts.extensions.remove::<Caller>();
         let decoded = path.split('/').map(decode).collect::<Option<Vec<String>>>();
         let path = decoded.ok_or_else(|| Problem::wrong("the path is not UTF-8"))?;
         let query = parts.uri.query().unwrap_or("");
@@ -247,6 +250,7 @@ impl Call {
             path,
             query,
             headers: parts.headers,
+            known,
             body,
         })
     }
@@ -265,13 +269,19 @@ impl Call {
 
     /// A repository for who may do this with it.
     pub(super) async fn open(&self, slug: &Slug, verb: Verb) -> Result<Opened, Problem> {
-        Ok(self.host.open(slug, &self.headers, verb).await?)
+        match &self.known {
+            Some(caller) => Ok(self.host.open_for(slug, caller.clone(), verb).await?),
+            None => Ok(self.host.open(slug, &self.headers, verb).await?),
+        }
     }
 
     /// The path of an owner's workspace, and who asks there; he must be known.
     pub(super) async fn caller_in(&self, owner: &str) -> Result<(String, Caller), Problem> {
         let workspace = owner::workspace_of(owner).ok_or_else(|| Problem::not_found("The organisation"))?;
-        let caller = self.host.caller(&workspace, &self.headers).await?;
+        let caller = match &self.known {
+            Some(caller) => caller.clone(),
+            None => self.host.caller(&workspace, &self.headers).await?,
+        };
         let is_write = self.method != Method::GET;
         let may = |area| scopes::allow(caller.user.as_ref(), area, is_write);
         if !may(Area::Organization) && !may(Area::Repository) {

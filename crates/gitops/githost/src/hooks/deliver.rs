@@ -262,7 +262,10 @@ mod tests {
             (2, Err(SendError::Timeout(Duration::from_secs(1))), seconds(120)),
             (
                 0,
-                Err(SendError::Forbidden("localhost".to_owned())),
+                Err(SendError::Forbidden {
+                    host: "localhost".to_owned(),
+                    setting: "--webhook-allowed-hosts",
+                }),
                 After::GivenUp,
             ),
             (u32::MAX, reply(500), After::GivenUp),

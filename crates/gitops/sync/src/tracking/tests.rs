@@ -106,6 +106,43 @@ fn another_installation_s_objects_are_not_ours() {
 }
 
 #[test]
+fn sharing_is_meant_where_the_mark_is_ignored() {
+    use crate::diff::ignore::{IgnoreStatus, Ignored, ResourceIgnoreDifferences};
+    let ignoring = |kind: &str, pointer: &str| {
+        let entry = ResourceIgnoreDifferences {
+            kind: kind.to_owned(),
+            json_pointers: vec![pointer.to_owned()],
+            ..Default::default()
+        };
+        Ignored::new(&[entry], &Default::default(), IgnoreStatus::All).unwrap()
+    };
+    let tracking = Tracking::default();
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
+    let (mut target, mut live) = (namespace.clone(), namespace.clone());
+    tracking.mark(&mut target, "other", "shop");
+    tracking.mark(&mut live, "web", "shop");
+    let mark = "/metadata/annotations/argocd.argoproj.io~1tracking-id";
+    let cases = [
+        ("the mark is ignored", ignoring("Namespace", mark), &live, true),
+        ("that of another kind", ignoring("ConfigMap", mark), &live, false),
+        (
+            "another field",
+            ignoring("Namespace", "/metadata/labels"),
+            &live,
+            false,
+        ),
+        ("nobody's object", ignoring("Namespace", mark), &namespace, false),
+    ];
+    for (reason, ignored, live, expected) in cases {
+        assert_eq!(
+            tracking.is_shared_on_purpose(&target, live, &ignored),
+            expected,
+            "{reason}"
+        );
+    }
+}
+
+#[test]
 fn copies_of_marks_are_no_ownership() {
     let tracking = Tracking::default();
     let mut original = deployment();

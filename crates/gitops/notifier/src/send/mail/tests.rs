@@ -145,7 +145,7 @@ async fn refusals_are_told() {
     let why = send(&Outbound::default(), &email(port), &mail())
         .await
         .unwrap_err();
-    assert!(why.contains("webhookAllowedHosts"), "{why}");
+    assert!(why.contains("--webhook-allowed-hosts"), "{why}");
     for (from, to) in [
         ("nobody", "a@b.c"),
         ("a@b.c", "not an address"),
