@@ -1,0 +1,207 @@
+//! `kubernetes:apply`, `crossplane:create`, and how every object is made that a run makes: written down first, marked, and found again.
+
+use fairway_api::fairway::VOYAGE_ANNOTATION;
+use fairway_portal_template::run::Made;
+use serde_json::{Value, json};
+
+use crate::discovery::Discovery;
+use crate::drive::{Job, Mode, StepError};
+use crate::who::is_name;
+
+/// In whose name fields are applied.
+const MANAGER: &str = "fairway-scaffolder";
+/// The most objects of one step.
+const MOST: usize = 200;
+
+/// Creates an object in a collection, unless this run has made it already. One of somebody else is an error.
+pub(super) async fn make(
+    job: &mut Job<'_>,
+    collection: &str,
+    mut object: Value,
+    title: &str,
+) -> Result<(), StepError> {
+    let name = object["metadata"]["name"].as_str().unwrap_or("").to_owned();
+    let path = format!("{collection}/{name}");
+    object["metadata"]["annotations"][VOYAGE_ANNOTATION] = job.voyage.uid.as_str().into();
+    let requests = job.requests();
+    let exists = || StepError::Failed(format!("{title} exists already; choose another name"));
+    match requests.get(&path).await? {
+        Some(known) if known["metadata"]["annotations"][VOYAGE_ANNOTATION] == job.voyage.uid.as_str() => {
+            return Ok(());
+        }
+        Some(_) => return Err(exists()),
+        None => {}
+    }
+    if job.mode == Mode::Dry {
+        let judged = requests.post(&format!("{collection}?dryRun=All"), &object).await;
+        if let Some(foreseen) = job.dry.as_deref_mut() {
+            foreseen.object(
+                &object,
+                &judged
+                    .as_ref()
+                    .map(|_| ())
+                    .map_err(fairway_controller::Failure::sentence),
+            );
+        }
+        return judged.map(drop).map_err(StepError::from);
+    }
+    job.will_make(Made {
+        kind: "object".to_owned(),
+        reference: json!({"path": path}),
+        title: title.to_owned(),
+        ..Made::default()
+    })
+    .await?;
+    match requests.create(collection, &object).await? {
+        true => {
+            job.log(&format!("made {title}"));
+            Ok(())
+        }
+        false => Err(exists()),
+    }
+}
+
+/// The objects of the input: text, a file of the working tree, or objects as they are.
+fn given(job: &Job<'_>) -> Result<Vec<Value>, StepError> {
+    let read = |text: &str| {
+        fairway_text_yaml::documents(text, fairway_text_yaml::Limits::default())
+            .map_err(|error| StepError::Failed(format!("the manifest cannot be read: {error}")))
+    };
+    let found = match job
+        .input
+        .get("manifest")
+        .or_else(|| job.input.get("manifestString"))
+    {
+        Some(Value::String(text)) => read(text)?,
+        Some(Value::Array(objects)) => objects.clone(),
+        Some(object @ Value::Object(_)) => vec![object.clone()],
+        _ => match (
+            job.input
+                .get("manifestObject")
+                .or_else(|| job.input.get("object")),
+            job.text("manifestPath"),
+        ) {
+            (Some(object), _) => vec![object.clone()],
+            (None, Some(path)) => {
+                let file = job.files.get(path).and_then(|file| file.text());
+                read(file.ok_or_else(|| StepError::Failed(format!("there is no file {path:?}")))?)?
+            }
+            (None, None) => {
+                return Err(StepError::failed(
+                    "there is no manifest: give input.manifest, manifestPath or manifestObject",
+                ));
+            }
+        },
+    };
+    let found: Vec<Value> = found.into_iter().filter(|object| !object.is_null()).collect();
+    match found.len() {
+        0 => Err(StepError::failed("the manifest has no objects")),
+        count if count > MOST => Err(StepError::Failed(format!(
+            "the manifest has more than {MOST} objects"
+        ))),
+        _ => Ok(found),
+    }
+}
+
+struct Placed {
+    object: Value,
+    collection: String,
+    title: String,
+}
+
+async fn placed(job: &Job<'_>, discovery: &mut Discovery, mut object: Value) -> Result<Placed, StepError> {
+    let resource = discovery.of(&job.requests(), &object).await?;
+    let name = object["metadata"]["name"].as_str().unwrap_or("").to_owned();
+    let kind = object["kind"].as_str().unwrap_or("").to_owned();
+    let own = job.voyage.namespace.clone();
+    let namespace = match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => namespace.to_owned(),
+        None => job.text("namespace").map_or(own, str::to_owned),
+    };
+    if !is_name(&name) || !is_name(&namespace) {
+        return Err(StepError::Failed(format!(
+            "{kind} {namespace}/{name} has no sound name"
+        )));
+    }
+    if resource.namespaced {
+        object["metadata"]["namespace"] = namespace.as_str().into();
+    }
+    Ok(Placed {
+        collection: resource.collection(&namespace),
+        title: match resource.namespaced {
+            true => format!("{kind} {namespace}/{name}"),
+            false => format!("{kind} {name}"),
+        },
+        object,
+    })
+}
+
+fn reference(placed: &Placed) -> Value {
+    json!({
+        "apiVersion": placed.object["apiVersion"], "kind": placed.object["kind"],
+        "name": placed.object["metadata"]["name"], "namespace": placed.object["metadata"]["namespace"],
+    })
+}
+
+pub(super) async fn create(job: &mut Job<'_>) -> Result<Value, StepError> {
+    let mut discovery = Discovery::default();
+    let mut made = Vec::new();
+    for object in given(job)? {
+        let placed = placed(job, &mut discovery, object).await?;
+        made.push(reference(&placed));
+        make(job, &placed.collection, placed.object, &placed.title).await?;
+    }
+    Ok(json!({ "objects": made }))
+}
+
+pub(super) async fn apply(job: &mut Job<'_>) -> Result<Value, StepError> {
+    let mut discovery = Discovery::default();
+    let requests = job.requests();
+    let mut made = Vec::new();
+    for object in given(job)? {
+        let mut placed = placed(job, &mut discovery, object).await?;
+        let path = format!(
+            "{}/{}",
+            placed.collection,
+            placed.object["metadata"]["name"].as_str().unwrap_or("")
+        );
+        let known = requests.get(&path).await?;
+        let is_ours = known.as_ref().is_some_and(|known| {
+            known["metadata"]["annotations"][VOYAGE_ANNOTATION] == job.voyage.uid.as_str()
+        });
+        match known {
+            // What was there before is changed, but not taken back.
+            Some(_) if !is_ours => job.log(&format!("{} was there before, and is changed", placed.title)),
+            _ => {
+                placed.object["metadata"]["annotations"][VOYAGE_ANNOTATION] = job.voyage.uid.as_str().into();
+                job.will_make(Made {
+                    kind: "object".to_owned(),
+                    reference: json!({"path": path}),
+                    title: placed.title.clone(),
+                    ..Made::default()
+                })
+                .await?;
+            }
+        }
+        if job.mode == Mode::Dry {
+            let judged = requests
+                .apply(&path, &placed.object, &format!("{MANAGER}&dryRun=All"), false)
+                .await;
+            if let Some(foreseen) = job.dry.as_deref_mut() {
+                foreseen.object(
+                    &placed.object,
+                    &judged
+                        .as_ref()
+                        .map(|_| ())
+                        .map_err(fairway_controller::Failure::sentence),
+                );
+            }
+            judged?;
+        } else {
+            requests.apply(&path, &placed.object, MANAGER, false).await?;
+            job.log(&format!("applied {}", placed.title));
+        }
+        made.push(reference(&placed));
+    }
+    Ok(json!({ "objects": made }))
+}

@@ -1,0 +1,96 @@
+//! One step: its condition, its repetitions, its input, and its action.
+
+use fairway_portal_template::expression::Variables;
+use fairway_portal_template::input;
+use fairway_portal_template::run::StepState;
+use fairway_portal_template::template::{Template, holds, items};
+use serde_json::{Map, Value, json};
+
+use super::job::{Job, StepError};
+use crate::actions;
+use crate::voyage::Voyage;
+use fairway_portal_template::answers;
+
+/// What expressions see, without secrets.
+fn variables(voyage: &Voyage, template: &Template) -> Variables {
+    let mut steps = Map::new();
+    for record in &voyage.run.steps {
+        if record.state == StepState::Completed {
+            steps.insert(record.id.clone(), json!({"output": record.output}));
+        }
+    }
+    // Defaults of questions that were not answered are answers, too; that they are good was judged at the start.
+    let mut values = voyage.values.clone();
+    answers::complete_all(template, &mut values);
+    for secret in answers::secret_questions(template) {
+        values.shift_remove(&secret);
+    }
+    let name = voyage.person.short_name();
+    let user = json!({
+        "ref": format!("user:default/{name}"),
+        "entity": {"kind": "User", "metadata": {"name": name, "namespace": "default"}, "spec": {"profile": {}}},
+    });
+    Variables::default()
+        .with("parameters", &Value::Object(values))
+        .with("steps", &Value::Object(steps))
+        .with("user", &user)
+        .with("context", &json!({"task": {"id": voyage.uid}}))
+}
+
+/// Does a step; its output, or nothing if its condition does not hold.
+pub(crate) async fn perform(job: &mut Job<'_>) -> Result<Option<Value>, StepError> {
+    let step = job.template.steps.get(job.at).cloned();
+    let step = step.ok_or_else(|| StepError::failed("the template has no such step any more"))?;
+    let plain = variables(job.voyage, job.template);
+    let wrong = |error: input::InputError| StepError::Failed(error.to_string());
+    if let Some(condition) = &step.condition {
+        let value = input::resolve(condition, &plain, "if").map_err(wrong)?;
+        if !holds(value.as_ref()) {
+            return Ok(None);
+        }
+    }
+    // Secrets are for inputs alone.
+    let secret = job.secrets.to_json();
+    let with_secrets = plain.clone().with("secrets", &secret);
+    let Some(each) = &step.each else {
+        let resolved = input::resolve(&step.input, &with_secrets, "input").map_err(wrong)?;
+        job.input = resolved.unwrap_or_default();
+        let output = actions::act(job, &step.action).await?;
+        return Ok(Some(job.secrets.hide_in(&output)));
+    };
+    let over = input::resolve(each, &plain, "each").map_err(wrong)?;
+    let mut outputs: Map<String, Value> = Map::new();
+    for item in items(over.as_ref())? {
+        let variables = with_secrets.clone().with("each", &item);
+        let resolved = input::resolve(&step.input, &variables, "input").map_err(wrong)?;
+        job.input = resolved.unwrap_or_default();
+        let output = actions::act(job, &step.action).await?;
+        for (key, value) in output.as_object().into_iter().flatten() {
+            // As Backstage does: each output is a list, an item for each repetition.
+            let list = outputs.entry(key.clone()).or_insert_with(|| json!([]));
+            if let Some(list) = list.as_array_mut() {
+                list.push(value.clone());
+            }
+        }
+    }
+    Ok(Some(job.secrets.hide_in(&Value::Object(outputs))))
+}
+
+/// What the template shows in the end. Links that come to nothing, or whose condition does not hold, are left out.
+pub(crate) fn output(voyage: &Voyage, template: &Template) -> Result<Value, String> {
+    let plain = variables(voyage, template);
+    let shown = input::resolve(&template.output, &plain, "output").map_err(|error| error.to_string())?;
+    let mut shown = shown.unwrap_or_default();
+    for key in ["links", "text"] {
+        if let Some(list) = shown.get_mut(key).and_then(Value::as_array_mut) {
+            list.retain(|item| item.get("if").is_none_or(|condition| holds(Some(condition))));
+            for item in list.iter_mut().filter_map(Value::as_object_mut) {
+                item.shift_remove("if");
+            }
+        }
+    }
+    if let Some(links) = shown.get_mut("links").and_then(Value::as_array_mut) {
+        links.retain(|link| link["url"].is_string() || link["entityRef"].is_string());
+    }
+    Ok(shown)
+}

@@ -1,0 +1,140 @@
+//! What runs need of the rest of the platform, as traits; the binary joins them.
+
+use fairway_controller::WorkspaceId;
+use fairway_portal_template::files::Files;
+use futures::future::BoxFuture;
+use kube::Client;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Somebody, as an authenticator knows him.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Person {
+    /// Name.
+    pub username: String,
+    /// An identifier that outlives renaming.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// Groups.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
+    /// What the authenticator added.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+impl Person {
+    /// A short name: of `acme/alice` and of a service account the last part.
+    pub fn short_name(&self) -> &str {
+        self.username.rsplit([':', '/']).next().unwrap_or(&self.username)
+    }
+}
+
+impl From<&fairway_apiservice::User> for Person {
+    fn from(user: &fairway_apiservice::User) -> Self {
+        Self {
+            username: user.name.clone(),
+            uid: user.uid.clone(),
+            groups: user.groups.clone(),
+            extra: user.extra.clone(),
+        }
+    }
+}
+
+/// Makes clients that act as somebody, with exactly his rights.
+pub trait Actors: Send + Sync {
+    /// The client of a person in a workspace.
+    fn client(&self, workspace: &WorkspaceId, person: &Person) -> Client;
+
+    /// The workspace that a path or an id means, if there is one.
+    fn workspace(&self, path: &str) -> Option<WorkspaceId>;
+}
+
+/// Why the Git host did not do something.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ForgeError {
+    /// As HTTP has it: 403, 404, 409.
+    pub code: u16,
+    /// For people.
+    pub message: String,
+}
+
+/// A repository of the Git host: of the run's own workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hosted {
+    /// Owner, as addresses write it.
+    pub owner: String,
+    /// Name.
+    pub name: String,
+}
+
+impl std::fmt::Display for Hosted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.owner, self.name)
+    }
+}
+
+/// The Git host of this installation.
+pub trait Forge: Send + Sync {
+    /// Its address, without a slash at its end.
+    fn url(&self) -> String;
+
+    /// The owner's name of a workspace.
+    fn owner<'a>(&'a self, workspace: &'a WorkspaceId) -> BoxFuture<'a, Result<String, ForgeError>>;
+
+    /// Calls its API (Gitea's) as somebody of a workspace.
+    fn call<'a>(
+        &'a self,
+        workspace: &'a WorkspaceId,
+        person: &'a Person,
+        method: http::Method,
+        path: &'a str,
+        body: Value,
+    ) -> BoxFuture<'a, Result<Value, ForgeError>>;
+
+    /// The files below a directory at a revision, and the commit that it is.
+    fn read<'a>(
+        &'a self,
+        workspace: &'a WorkspaceId,
+        person: &'a Person,
+        repository: &'a Hosted,
+        revision: &'a str,
+        directory: &'a str,
+    ) -> BoxFuture<'a, Result<(String, Files), ForgeError>>;
+}
+
+/// The APIs of this installation's portal, asked in somebody's name.
+pub trait Apis: Send + Sync {
+    /// Asks one of them as somebody, in a workspace. An answer of more bytes than this is an error.
+    fn ask<'a>(
+        &'a self,
+        workspace: &'a WorkspaceId,
+        person: &'a Person,
+        request: http::Request<Vec<u8>>,
+        most: usize,
+    ) -> BoxFuture<'a, Result<http::Response<Vec<u8>>, String>>;
+}
+
+/// A mail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mail {
+    /// Addresses.
+    pub to: Vec<String>,
+    /// What it is about.
+    pub subject: String,
+    /// What it says.
+    pub body: String,
+}
+
+/// Sends mail in the name of a workspace.
+pub trait Mailer: Send + Sync {
+    /// Sends one; else why not, and whether trying again may help.
+    fn send<'a>(
+        &'a self,
+        workspace: &'a WorkspaceId,
+        mail: &'a Mail,
+    ) -> BoxFuture<'a, Result<(), (String, bool)>>;
+}

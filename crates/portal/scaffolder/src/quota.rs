@@ -1,0 +1,224 @@
+//! What a run will take of quotas, weighed before anything is written to Git.
+//!
+//! Two runs for the last free place must not both be told that there is room: what is weighed is held in the Voyage until the objects
+//! exist (then the quota counts them), the run is over without them, or time is up. Looking and holding is one thing under a lock; with
+//! several replicas the controller runs on the one that has the lease.
+
+use std::time::Duration;
+
+use fairway_api::fairway::VOYAGE;
+use fairway_controller::Requests;
+use fairway_kernel_quota::{Amounts, Evaluator, Operation, Quota, Request, check};
+use fairway_portal_template::files::Files;
+use serde_json::{Value, json};
+
+use crate::discovery::Discovery;
+use crate::drive::{Job, Mode, StepError};
+use crate::now;
+use crate::who::{collection, is_name};
+
+/// How long a finished run holds what has not appeared.
+const HELD: Duration = Duration::from_secs(600);
+/// The most objects that are looked at.
+const MOST: usize = 500;
+
+/// An object that the files declare, with what it is to quotas.
+struct Declared {
+    namespace: String,
+    group: String,
+    resource: String,
+    path: String,
+    object: Value,
+}
+
+/// Weighs what the files declare, and holds it. An error names the quota.
+pub(crate) async fn reserve(job: &mut Job<'_>, files: &Files) -> Result<(), StepError> {
+    let declared = declared(job, files).await;
+    if declared.is_empty() {
+        return Ok(());
+    }
+    let _one_at_a_time = job.world.holding.lock().await;
+    let (own, requests) = (job.own.clone(), job.requests());
+    let mut namespaces: Vec<&str> = declared.iter().map(|it| it.namespace.as_str()).collect();
+    namespaces.sort_unstable();
+    namespaces.dedup();
+    let mut held = Vec::new();
+    for namespace in namespaces {
+        let quotas = own
+            .list(&format!("/api/v1/namespaces/{namespace}/resourcequotas"))
+            .await?;
+        if quotas.is_empty() {
+            continue;
+        }
+        let mut quotas: Vec<Quota> = quotas.iter().map(Quota::from_object).collect();
+        let others = held_by_others(&own, &job.voyage.uid, namespace).await?;
+        for quota in &mut quotas {
+            let counted = others.filtered(|name, _| quota.hard.has(name));
+            quota.used.add_all(&counted);
+        }
+        for it in declared.iter().filter(|it| it.namespace == namespace) {
+            // What exists is counted already; a second run of the same step does not count itself twice.
+            if matches!(requests.get(&it.path).await, Ok(Some(_))) {
+                continue;
+            }
+            let request = Request {
+                operation: Operation::Create,
+                group: &it.group,
+                resource: &it.resource,
+                subresource: "",
+                object: &it.object,
+                old: None,
+                now: &now(),
+            };
+            let charges = {
+                let borrowed: Vec<&Quota> = quotas.iter().collect();
+                check(&borrowed, &request)
+            };
+            let charges = charges.map_err(|why| {
+                format!(
+                    "there is no room in namespace {namespace} for {} {}: {why}",
+                    it.resource,
+                    name(&it.object)
+                )
+            })?;
+            for charge in charges {
+                if let Some(quota) = quotas.get_mut(charge.index) {
+                    quota.used = charge.used;
+                }
+            }
+            if let Some(evaluator) = Evaluator::of(&it.group, &it.resource) {
+                let usage = evaluator.usage(&it.object, &now());
+                held.push(json!({"namespace": namespace, "path": it.path, "amounts": usage.to_value(), "at": now()}));
+            }
+        }
+    }
+    if job.mode == Mode::Real && !held.is_empty() {
+        job.voyage.reservations = held;
+        job.log(&format!(
+            "there is room in the quotas; {} objects are held",
+            job.voyage.reservations.len()
+        ));
+        job.voyage.write(job.own).await.map_err(StepError::Interrupted)?;
+    }
+    Ok(())
+}
+
+/// What other runs hold in a namespace that is not there yet.
+async fn held_by_others(own: &Requests, uid: &str, namespace: &str) -> Result<Amounts, StepError> {
+    let mut sum = Amounts::default();
+    for voyage in own.list(&collection(VOYAGE, "")).await? {
+        let is_over = match voyage["status"]["phase"].as_str() {
+            Some("Failed" | "Cancelled" | "Decommissioned" | "Decommissioning" | "Undoing") => true,
+            Some("Succeeded") => is_long_ago(voyage["status"]["endedAt"].as_str().unwrap_or("")),
+            _ => false,
+        };
+        if is_over || voyage["metadata"]["uid"] == uid {
+            continue;
+        }
+        let held: Vec<&Value> = voyage["status"]["reservations"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .collect();
+        // What we may not look at, such as Secrets, comes with the rest of the same run.
+        let mut there = Vec::new();
+        for one in &held {
+            let found = own.get(one["path"].as_str().unwrap_or("")).await;
+            there.push(found.ok().map(|found| found.is_some()));
+        }
+        let has_begun = there.contains(&Some(true));
+        for (one, there) in held.iter().zip(there) {
+            if one["namespace"] == namespace && !there.unwrap_or(has_begun) {
+                sum.add_all(&Amounts::read(one, "amounts"));
+            }
+        }
+    }
+    Ok(sum)
+}
+
+fn is_long_ago(time: &str) -> bool {
+    let Ok(then) = time.parse::<jiff::Timestamp>() else {
+        return true;
+    };
+    let passed = jiff::Timestamp::now().duration_since(then);
+    passed.as_secs() > i64::try_from(HELD.as_secs()).unwrap_or(i64::MAX)
+}
+
+/// Objects in the YAML files of a tree that are in a namespace, and claims that machines bring with them.
+async fn declared(job: &Job<'_>, files: &Files) -> Vec<Declared> {
+    let (mut discovery, requests) = (Discovery::default(), job.requests());
+    let mut found = Vec::new();
+    for object in objects(files) {
+        let Some(namespace) = object["metadata"]["namespace"].as_str().filter(|it| is_name(it)) else {
+            continue;
+        };
+        let (namespace, name) = (namespace.to_owned(), name(&object).to_owned());
+        // What is not served is not counted; the GitOps engine will say so.
+        let Ok(resource) = discovery.of(&requests, &object).await else {
+            continue;
+        };
+        if !resource.namespaced || !is_name(&name) {
+            continue;
+        }
+        for template in object["spec"]["dataVolumeTemplates"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
+            let claim = claim(template);
+            let name = claim["metadata"]["name"].as_str().unwrap_or("").to_owned();
+            if is_name(&name) {
+                found.push(Declared {
+                    path: format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}"),
+                    namespace: namespace.clone(),
+                    group: String::new(),
+                    resource: "persistentvolumeclaims".to_owned(),
+                    object: claim,
+                });
+            }
+        }
+        found.push(Declared {
+            path: format!("{}/{name}", resource.collection(&namespace)),
+            namespace,
+            group: resource.group,
+            resource: resource.plural,
+            object,
+        });
+        if found.len() >= MOST {
+            break;
+        }
+    }
+    found
+}
+
+/// Every object in YAML files that can be read as such.
+pub(crate) fn objects(files: &Files) -> Vec<Value> {
+    let is_yaml = |path: &str| path.ends_with(".yaml") || path.ends_with(".yml");
+    let texts = files
+        .iter()
+        .filter(|(path, _)| is_yaml(path))
+        .filter_map(|(_, file)| file.text());
+    texts
+        .filter_map(|text| fairway_text_yaml::documents(text, fairway_text_yaml::Limits::default()).ok())
+        .flatten()
+        .filter(|object| object["apiVersion"].is_string() && object["kind"].is_string())
+        .take(MOST)
+        .collect()
+}
+
+/// The claim that a template of a disk becomes.
+fn claim(template: &Value) -> Value {
+    let spec = &template["spec"];
+    let storage = match &spec["storage"] {
+        Value::Null => &spec["pvc"],
+        storage => storage,
+    };
+    json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": template["metadata"]["name"]},
+        "spec": {"resources": storage["resources"], "storageClassName": storage["storageClassName"]},
+    })
+}
+
+fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or("")
+}
