@@ -1,0 +1,244 @@
+// Buttons that change things, clicked by a person; what became of it is asked with kubectl. Machines have a file of their own.
+
+import { Effects, ask, button, confirm, entry } from './effects.mjs';
+
+const GITOPS = 'openshift-gitops';
+const PULLS = '/api/gitea/v1/repos/root/shop/pulls';
+
+export async function changes(browser, settings, report) {
+    const person = await browser.person();
+    await person.signIn();
+    const effects = new Effects(settings);
+    await applications(person, effects, report);
+    await editor(person, effects, report);
+    await keys(person, effects, report);
+    await workspaces(person, effects, report);
+    await signOut(person, effects, report);
+    await person.context.close();
+}
+
+async function applications(person, effects, report) {
+    const { page } = person;
+    const app = name => effects.get('application.argoproj.io', GITOPS, name);
+    const replicas = async namespace => (await effects.get('configmap', namespace, 'settings'))?.data.replicas;
+    const open = name => person.open(`/applications/${GITOPS}/${name}`, name);
+    const sync = async (name, prune = false) => {
+        await open(name);
+        await button(page, 'Sync').click();
+        const dialog = page.getByRole('dialog');
+        if (prune) await dialog.getByLabel(/^Prune/).check();
+        await dialog.getByRole('button', { name: 'Sync', exact: true }).click();
+        await dialog.waitFor({ state: 'hidden' });
+    };
+
+    await report.step('Sync writes what Git has', async () => {
+        if (await replicas('waiting')) throw new Error('it was synced before anybody asked');
+        await sync('waiting');
+        await effects.becomes('its objects are there', async () => await replicas('waiting') === '1');
+        await person.see(page.getByText('Synced', { exact: true }));
+        await sync('guarded');
+        await effects.becomes('the precious machine is there', () => effects.get('vm', 'guarded', 'precious'));
+        await person.check('sync');
+    });
+    for (const name of ['Refresh', 'Hard refresh']) {
+        await report.step(`${name} has the Application compared anew`, async () => {
+            await open('broken');
+            const before = (await app('broken')).status.reconciledAt;
+            await page.waitForTimeout(1_100); // Times have whole seconds.
+            await button(page, name).click();
+            await effects.becomes('it was compared later', async () => {
+                const now = await app('broken');
+                return now.status.reconciledAt > before && !now.metadata.annotations?.['argocd.argoproj.io/refresh'];
+            });
+            await person.check(name, { axe: false });
+        });
+    }
+    await report.step('a pull request is made, and merged', async () => {
+        await person.open('/repositories/root/shop?tab=pulls', 'Create pull request');
+        await page.getByLabel('What to bring in').selectOption('next');
+        await page.getByLabel('Title').fill('Five, without the machine');
+        await person.check('propose');
+        await button(page, 'Create pull request').click();
+        await page.waitForURL(/\/pulls\/\d+$/);
+        const number = Number(page.url().split('/').pop());
+        const made = (await ask(page, `${PULLS}/${number}`)).body;
+        if (made.head.ref !== 'next' || made.base.ref !== 'main' || made.title !== 'Five, without the machine') throw new Error(JSON.stringify(made));
+        await button(page, 'Merge').click();
+        await confirm(page, 'main', 'Merge');
+        await person.see(page.getByText('Merged', { exact: true }));
+        if (!(await ask(page, `${PULLS}/${number}`)).body.merged) throw new Error('the page says Merged, and the Git host does not');
+        await effects.becomes('the Application that follows main has it', async () => await replicas('shop') === '5');
+        if (await replicas('waiting') !== '1') throw new Error('an Application that nobody syncs followed, too');
+        await person.check('merge', { axe: false });
+    });
+    await report.step('a pull request is closed', async () => {
+        await person.open('/repositories/root/shop/pulls/1', 'More replicas');
+        await button(page, 'Close pull request').click();
+        await person.see(page.getByText('Closed', { exact: true }));
+        const { body } = await ask(page, `${PULLS}/1`);
+        if (body.state !== 'closed' || body.merged) throw new Error(JSON.stringify(body));
+    });
+    await report.step('Rollback brings an older state back', async () => {
+        await sync('waiting');
+        await effects.becomes('the new state is there', async () => await replicas('waiting') === '5');
+        await effects.becomes('there are two states to choose from', async () => (await app('waiting')).status.history?.length === 2);
+        await person.open(`/applications/${GITOPS}/waiting?tab=history`);
+        await button(page, 'Rollback').click();
+        await effects.becomes('the old state is back', async () => await replicas('waiting') === '1');
+        await person.check('rollback');
+    });
+    await report.step('deletions that the guard holds back wait for an approval', async () => {
+        await sync('guarded', true);
+        const approve = await person.see(button(page, 'Approve deletions'));
+        await person.check('approval');
+        await person.shot('approval');
+        if (!await effects.get('vm', 'guarded', 'precious')) throw new Error('it was deleted before anybody approved');
+        await approve.click();
+        await effects.gone('vm', 'guarded', 'precious');
+        if (!await effects.get('configmap', 'guarded', 'beside')) throw new Error('more was deleted than was approved');
+    });
+    await report.step('an Application is deleted with its objects, as its dialog says', async () => {
+        await open('waiting');
+        await button(page, 'Delete').click();
+        await person.see(page.getByRole('dialog').getByText('ConfigMap waiting settings'));
+        await confirm(page, 'waiting', 'Delete');
+        await page.waitForURL(/\/applications$/);
+        await effects.gone('application.argoproj.io', GITOPS, 'waiting');
+        await effects.gone('configmap', 'waiting', 'settings');
+        await person.check('deleted', { axe: false });
+    });
+}
+
+async function editor(person, effects, report) {
+    const { page } = person;
+    const labels = async () => (await effects.get('vm', 'team', 'stopped-2')).metadata.labels;
+    const text = page.getByLabel('The machine as YAML');
+    const edit = async (from, to) => {
+        const before = await text.inputValue();
+        if (!before.includes(from)) throw new Error(`there is no ${from} in it`);
+        await text.fill(before.replace(from, to));
+    };
+    await report.step('YAML is saved', async () => {
+        await person.open('/machines/team/stopped-2?tab=yaml', 'YAML');
+        await text.waitFor();
+        await edit('vm.openshift.io/folder: web', 'vm.openshift.io/folder: saved');
+        await button(page, 'Save').click();
+        await effects.becomes('the machine is in another folder', async () => (await labels())['vm.openshift.io/folder'] === 'saved');
+        await effects.becomes('the page shows that', async () => await button(page, 'Save').isDisabled() && (await text.inputValue()).includes('folder: saved'));
+        await person.check('saved');
+    });
+    await report.step('YAML that somebody else has changed meanwhile is not overwritten, and it is said', async () => {
+        await edit('vm.openshift.io/folder: saved', 'vm.openshift.io/folder: mine');
+        await effects.kubectl('label', 'vm', 'stopped-2', '-n', 'team', 'vm.openshift.io/folder=theirs', '--overwrite');
+        await person.see('The machine was changed meanwhile.');
+        person.tolerated = [/409/];
+        await button(page, 'Save').click();
+        await person.see(page.locator('.pf-v6-c-alert.pf-m-danger').filter({ hasText: 'Somebody has changed it meanwhile' }));
+        await person.check('conflict');
+        await person.shot('conflict');
+        person.tolerated = [];
+        if (!(await text.inputValue()).includes('folder: mine')) throw new Error('what was written is lost');
+        if ((await labels())['vm.openshift.io/folder'] !== 'theirs') throw new Error('their change is lost');
+        // Nor is it when the version is taken out by hand.
+        await edit(/\n *resourceVersion:.*/.exec(await text.inputValue())[0], '');
+        person.tolerated = [/409/];
+        await Promise.all([page.waitForResponse(answer => answer.request().method() === 'PUT' && answer.status() === 409), button(page, 'Save').click()]);
+        await page.waitForTimeout(200);
+        person.tolerated = [];
+        if ((await labels())['vm.openshift.io/folder'] !== 'theirs') throw new Error('their change is lost');
+        await button(page, 'Reload').click();
+        if (!(await text.inputValue()).includes('folder: theirs')) throw new Error('after Reload the page does not show their change');
+    });
+    for (const [what, written, told] of [['nothing', '', 'This is not a VirtualMachine'], ['no YAML', 'a: [', 'This is not YAML'], ['no machine', '- 1', 'This is not a VirtualMachine']]) {
+        await report.step(`${what} is not saved, and the page says why`, async () => {
+            await text.fill(written);
+            await button(page, 'Save').click();
+            await person.see(page.locator('.pf-v6-c-alert.pf-m-danger').filter({ hasText: told }));
+            await button(page, 'Reload').click();
+            await person.check(what, { axe: false });
+        });
+    }
+}
+
+async function keys(person, effects, report) {
+    const { page } = person;
+    const condition = async (name, type) => (await effects.get('apikey', 'default', name))?.status?.conditions?.some(it => it.type === type && it.status === 'True');
+    for (const [name, use, action, type] of [['good', 'to be approved', 'Approve', 'Approved'], ['bad', 'to be rejected', 'Reject', 'Denied']]) {
+        await report.step(`a key is requested; ${action} makes it ${type}`, async () => {
+            await person.open('/gateways?tab=products', 'The API');
+            await button(page, 'Request a key').first().click();
+            const dialog = page.getByRole('dialog');
+            await dialog.getByLabel('Name of the key').fill(name);
+            await dialog.getByLabel('What it is for').fill(use);
+            await person.check('request a key');
+            await button(dialog, 'Send request').click();
+            await dialog.waitFor({ state: 'hidden' });
+            const made = await effects.becomes('the key is asked for', () => effects.get('apikey', 'default', name));
+            if (made.spec.useCase !== use || made.spec.planTier !== 'gold' || made.spec.requestedBy.userId !== 'root/admin') throw new Error(JSON.stringify(made.spec));
+            await person.open('/gateways?tab=keys', use);
+            await button(entry(page, use), action).click();
+            await effects.becomes(`it is ${type}`, () => condition(name, type));
+            await entry(page, use).waitFor({ state: 'hidden' });
+            await person.see(entry(page, `default/${name}`).getByText(type, { exact: true }));
+            await person.check(action);
+        });
+    }
+    await report.step('a key is deleted, with its Secret', async () => {
+        const secret = (await effects.get('apikey', 'default', 'good')).status.secretRef.name;
+        if (!await effects.get('secret', 'default', secret)) throw new Error('an approved key has no Secret');
+        await button(entry(page, 'default/good'), 'Delete key').click();
+        await confirm(page, 'good', 'Delete key');
+        await effects.gone('apikey', 'default', 'good');
+        await effects.gone('secret', 'default', secret);
+    });
+}
+
+async function workspaces(person, effects, report) {
+    const { page } = person;
+    await report.step('a workspace is made, and deleted', async () => {
+        await person.open('/workspaces', 'acme');
+        await page.getByLabel('Name', { exact: true }).fill('passing');
+        await button(page, 'Create workspace').click();
+        await effects.becomes('the workspace is ready', async () => (await effects.get('workspace.tenancy.kcp.io', '', 'passing'))?.status?.phase === 'Ready');
+        await person.see(entry(page, 'passing').getByText('Ready', { exact: true }));
+        await button(entry(page, 'passing'), 'Delete').click();
+        await confirm(page, 'passing', 'Delete');
+        await effects.gone('workspace.tenancy.kcp.io', '', 'passing');
+        await entry(page, 'passing').waitFor({ state: 'hidden' });
+        await person.check('workspace');
+    });
+    await report.step('a member is added, and removed', async () => {
+        const bound = async () => (await effects.list('clusterrolebinding')).find(it => it.subjects?.some(subject => subject.name === 'root/bob'));
+        await person.open('/workspaces?tab=members', 'Add member');
+        await page.getByLabel(/^Name, such as/).fill('root/bob');
+        await page.getByLabel('Role').selectOption('edit');
+        await button(page, 'Add member').click();
+        const { roleRef } = await effects.becomes('a role is bound', bound);
+        if (roleRef.name !== 'edit') throw new Error(JSON.stringify(roleRef));
+        await button(entry(page, 'root/bob'), 'Remove').click();
+        await confirm(page, 'root/bob', 'Remove');
+        await effects.becomes('no role is bound', async () => !await bound());
+        await person.check('member');
+    });
+}
+
+async function signOut(person, effects, report) {
+    const { page, settings } = person;
+    await report.step('Sign out ends the session, also for whoever has kept its cookie', async () => {
+        await person.open('/home', 'Home');
+        const kept = await person.context.cookies();
+        if ((await ask(page, '/auth/session')).status !== 200) throw new Error('nobody was signed in');
+        person.tolerated = [/401/];
+        await page.getByRole('button', { name: /^Account of/ }).click();
+        await page.getByRole('menuitem', { name: 'Sign out' }).click();
+        await page.waitForURL(url => url.href.startsWith(settings.portal.replace('//portal.', '//id.')), { timeout: 20_000 });
+        // The sign-in at the provider has ended, too: it asks for a password.
+        await person.see(page.locator('#password'));
+        await person.context.addCookies(kept);
+        const answer = await person.context.request.get(`${settings.portal.replace(/\/\/[^:]+/, '//127.0.0.1')}/auth/session`, {
+            headers: { Host: new URL(settings.portal).host, Cookie: kept.map(it => `${it.name}=${it.value}`).join('; ') },
+        });
+        if (answer.status() !== 401) throw new Error(`the old cookie is answered with ${answer.status()}`);
+        await person.check('signed out', { axe: false });
+    });
+}

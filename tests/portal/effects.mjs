@@ -1,0 +1,76 @@
+// What came of a click, asked beside the browser: kubectl, with the administrator's kubeconfig. A page that only says that it did something
+// is found out.
+
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+export class Effects {
+    constructor({ path, kubeconfig }) {
+        this.environment = { ...process.env, PATH: path, KUBECONFIG: kubeconfig };
+    }
+
+    async kubectl(...words) {
+        const { stdout } = await run('kubectl', words, { env: this.environment, maxBuffer: 64 << 20 });
+        return stdout;
+    }
+
+    /** An object, or nothing if there is none. */
+    async get(kind, namespace, name) {
+        const text = await this.kubectl('get', kind, name, ...(namespace ? ['-n', namespace] : []), '--ignore-not-found', '-o', 'json');
+        return text.trim() === '' ? undefined : JSON.parse(text);
+    }
+
+    async list(kind, namespace) {
+        return JSON.parse(await this.kubectl('get', kind, ...(namespace ? ['-n', namespace] : []), '-o', 'json')).items;
+    }
+
+    /** Waits until an answer is a true one, and returns it. */
+    async becomes(what, ask, patience = 30_000) {
+        const begun = Date.now();
+        for (;;) {
+            const answer = await ask();
+            if (answer) return answer;
+            if (Date.now() - begun > patience) throw new Error(`after ${patience / 1000} s it is not so that ${what}`);
+            await new Promise(resolve => { setTimeout(resolve, 150); });
+        }
+    }
+
+    gone(kind, namespace, name, patience) {
+        return this.becomes(`${kind} ${name} is gone`, async () => !(await this.get(kind, namespace, name)), patience);
+    }
+}
+
+/** Types a name into the dialog that asks for it; until it is right, the button must not be one. */
+export async function confirm(page, name, action) {
+    const dialog = page.getByRole('dialog');
+    const button = dialog.getByRole('button', { name: action, exact: true });
+    const field = dialog.getByRole('textbox');
+    await field.waitFor();
+    for (const wrong of ['', `${name}x`]) {
+        await field.fill(wrong);
+        if (await button.isEnabled()) throw new Error(`“${action}” can be clicked with “${wrong}” in place of “${name}”`);
+    }
+    await field.fill(name);
+    await button.click();
+    await dialog.waitFor({ state: 'hidden', timeout: 20_000 });
+}
+
+/** A button of the page by its whole name. */
+export function button(page, name) {
+    return page.getByRole('button', { name, exact: true });
+}
+
+/** The entry of a list that has a text in it. */
+export function entry(page, text) {
+    return page.getByRole('listitem').filter({ hasText: text });
+}
+
+/** An answer of the portal's own API, with the session of the browser. */
+export function ask(page, path) {
+    return page.evaluate(async where => {
+        const answer = await fetch(where);
+        return { status: answer.status, body: await answer.json().catch(() => undefined) };
+    }, path);
+}

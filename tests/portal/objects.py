@@ -1,0 +1,132 @@
+"""What the pages of the portal show in the tests: a shop out of Git, machines, a gateway with policies; and texts of a stranger."""
+
+import json
+
+HOSTILE = "<img src=x onerror=alert('text')>"
+
+FILES = {
+    "manifests/settings.yaml": """apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: settings
+data:
+  replicas: "1"
+""",
+    "manifests/service.yaml": """apiVersion: v1
+kind: Service
+metadata:
+  name: shop
+spec:
+  selector: {app: shop}
+  ports:
+  - port: 8080
+""",
+    "catalog-info.yaml": f"""apiVersion: backstage.io/v1alpha1
+kind: Component
+metadata:
+  name: shop
+  description: "{HOSTILE}"
+spec: {{type: service, lifecycle: production, owner: platform}}
+---
+apiVersion: backstage.io/v1alpha1
+kind: Component
+metadata:
+  name: hostile
+  title: "{HOSTILE}"
+spec: {{type: library, lifecycle: experimental, owner: platform}}
+""",
+    "precious/settings.yaml": """apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: beside
+""",
+    "<img src=x onerror=alert(1)>.txt": "<script>alert(3)</script>\n",
+    "README.md": "# Shop\n\n<script>alert('readme')</script>\n",
+}
+
+
+# What the guard asks about before it goes.
+PRECIOUS = "precious/machine.yaml"
+
+def herd():
+    """Machines without disks, which stop as soon as they are told to: nothing in them listens."""
+    made = [machine(f"herd-{number}", "herd") for number in (1, 2)]
+    for one in made:
+        one["metadata"]["namespace"] = "herd"
+        one["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 0
+    return made
+
+
+def machines():
+    return [machine(f"stopped-{number}", "web" if number < 3 else "db") for number in range(1, 5)]
+
+
+def machine(name, folder):
+    return {
+        "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
+        "metadata": {"name": name, "namespace": "team", "labels": {"vm.openshift.io/folder": folder}, "annotations": {"note": HOSTILE}},
+        "spec": {"runStrategy": "Halted", "template": {"spec": {
+            "domain": {"cpu": {"cores": 1}, "memory": {"guest": "128Mi"}, "devices": {"interfaces": [{"name": "default", "masquerade": {}}]}},
+            "networks": [{"name": "default", "pod": {}}],
+        }}},
+    }
+
+
+def application(name, url, *, path="manifests", automated=False, namespace="shop", labels=None):
+    policy = {"syncOptions": ["CreateNamespace=true"]} | ({"automated": {"prune": True, "selfHeal": True}} if automated else {})
+    return {
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": name, "namespace": "openshift-gitops", "labels": labels or {"team": "shop"}},
+        "spec": {
+            "project": "default", "source": {"repoURL": url, "path": path, "targetRevision": "main"},
+            "destination": {"name": "in-cluster", "namespace": namespace}, "syncPolicy": policy,
+        },
+    }
+
+
+def applications(git):
+    url = f"{git}/root/shop.git"
+    return [
+        application("shop", url, automated=True),
+        application("waiting", url, namespace="waiting"),
+        application("guarded", url, path="precious", namespace="guarded"),
+        application("broken", url, path="nowhere"),
+    ]
+
+
+def many_applications(count):
+    url = "https://git.example.invalid/many.git"
+    made = [application(f"many-{number:04}", url, namespace=f"n{number % 20}", labels={"team": f"t{number % 10}"}) for number in range(count)]
+    for one in made:
+        # Nobody is to fetch a thousand times from nowhere while a browser is measured.
+        one["metadata"]["annotations"] = {"argocd.argoproj.io/skip-reconcile": "true"}
+    return made
+
+
+def gateway(port):
+    target = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "api"}
+    return [
+        {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": {"name": "web", "namespace": "team"},
+         "spec": {"gatewayClassName": "fairway", "listeners": [{"name": "http", "port": port, "protocol": "HTTP"}]}},
+        {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "api", "namespace": "team"},
+         "spec": {"parentRefs": [{"name": "web"}], "hostnames": ["api.example.com"],
+                  "rules": [{"filters": [{"type": "RequestRedirect", "requestRedirect": {"statusCode": 302, "hostname": "other.example.com"}}]}]}},
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "alice", "namespace": "team", "labels": {"authorino.kuadrant.io/managed-by": "authorino", "app": "api"}},
+         "stringData": {"api_key": "key-of-alice"}},
+        {"apiVersion": "kuadrant.io/v1", "kind": "AuthPolicy", "metadata": {"name": "api", "namespace": "team"},
+         "spec": {"targetRef": target, "rules": {"authentication": {"keys": {
+             "apiKey": {"selector": {"matchLabels": {"app": "api"}}}, "credentials": {"authorizationHeader": {"prefix": "APIKEY"}}}}}}},
+        {"apiVersion": "extensions.kuadrant.io/v1alpha1", "kind": "PlanPolicy", "metadata": {"name": "api", "namespace": "team"},
+         "spec": {"targetRef": target, "plans": [{"tier": "gold", "predicate": "true", "limits": {"custom": [{"limit": 100, "window": "60s"}]}}]}},
+        {"apiVersion": "devportal.kuadrant.io/v1alpha1", "kind": "APIProduct", "metadata": {"name": "api", "namespace": "team"},
+         "spec": {"displayName": f"The API {HOSTILE}", "approvalMode": "manual", "publishStatus": "Published", "targetRef": target}},
+        {"apiVersion": "devportal.kuadrant.io/v1alpha1", "kind": "APIKey", "metadata": {"name": "mine", "namespace": "team"},
+         "spec": {"apiProductRef": {"name": "api", "namespace": "team"}, "planTier": "gold", "useCase": "to see it", "requestedBy": {"userId": "alice"}}},
+    ]
+
+
+FILES[PRECIOUS] = json.dumps({**machine("precious", "db"), "metadata": {"name": "precious"}}, indent=1)
+
+# Logs as large as somebody may commit: of many lines, of a single one, and larger than the Git host hands out in one piece.
+LINE = "2026-11-18T10:15:50Z INFO a request was answered with 200 after 3 ms\n"
+LOGS = {"lines.log": LINE * (30_000_000 // len(LINE)), "line.log": "x" * 30_000_000, "server.log": LINE * (50_000_000 // len(LINE))}

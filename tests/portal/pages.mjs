@@ -1,0 +1,65 @@
+// Every page with real data: it shows what is there, says nothing in the console, breaks no policy and has no serious barrier; on a wide
+// screen, on a phone, light and dark.
+
+/** Path, what must be seen, name of the screenshot. */
+export const PAGES = [
+    ['/home', 'Home', 'home'],
+    ['/catalog', 'shop', 'catalog'],
+    ['/create', 'Virtual machine', 'create'],
+    ['/applications', 'shop', 'applications'],
+    ['/applications/openshift-gitops/shop', 'settings', 'application'],
+    ['/applications/openshift-gitops/shop?view=list', 'ConfigMap', 'application-list'],
+    ['/machines', 'stopped-1', 'machines'],
+    ['/machines/team/stopped-1', 'Stopped', 'machine'],
+    ['/machines/team/stopped-1?tab=yaml', 'runStrategy', 'machine-yaml'],
+    ['/machines/team/stopped-1?tab=configuration', 'Memory', 'machine-configuration'],
+    ['/machines/team/stopped-1?tab=events', 'Events', 'machine-events'],
+    ['/machines/team/stopped-1?tab=snapshots', 'Take snapshot', 'machine-snapshots'],
+    ['/machines/team/stopped-1?tab=diagnostics', 'Conditions', 'machine-diagnostics'],
+    ['/gateways', 'web', 'gateways'],
+    ['/gateways?tab=policies', 'Enforced', 'policies'],
+    ['/gateways?tab=products', 'The API', 'apis'],
+    ['/gateways?tab=keys', 'mine', 'api-keys'],
+    ['/gateways?tab=explain', 'Explain', 'explain'],
+    ['/repositories', 'shop', 'repositories'],
+    ['/repositories/root/shop', 'manifests', 'repository'],
+    ['/repositories/root/shop?tab=commits', 'Settings of the shop', 'repository-commits'],
+    ['/repositories/root/shop/pulls/1', 'More replicas', 'pull-request'],
+    ['/workspaces', 'acme', 'workspaces'],
+    ['/workspaces?tab=members', 'Add member', 'members'],
+    ['/activity', 'Activity', 'activity'],
+];
+
+export async function pages(browser, settings, report) {
+    const wide = await browser.person();
+    await report.step('sign-in leads through the provider and back to the page that was asked for', async () => {
+        await wide.signIn('/applications');
+        await wide.see('shop');
+        if (!new URL(wide.page.url()).pathname.endsWith('/applications')) throw new Error(wide.page.url());
+    });
+    for (const [path, sign, name] of PAGES) {
+        await report.step(path, async () => {
+            await wide.open(path, sign);
+            await wide.check(path);
+            await wide.shot(name);
+        });
+    }
+    const state = await wide.context.storageState();
+    await wide.context.close();
+    const looks = [['phone', { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }], ['dark', { colorScheme: 'dark' }]];
+    for (const [look, options] of looks) {
+        const person = await browser.person({ storageState: state, ...options });
+        for (const [path, sign, name] of PAGES) {
+            await report.step(`${path} (${look})`, async () => {
+                await person.open(path, sign);
+                if (look === 'phone') {
+                    const over = await person.page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+                    if (over > 1) throw new Error(`the page is ${over} px wider than the screen`);
+                }
+                await person.check(`${path} ${look}`);
+                await person.shot(`${look}-${name}`);
+            });
+        }
+        await person.context.close();
+    }
+}

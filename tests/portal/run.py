@@ -1,0 +1,165 @@
+"""The portal in a real browser: every page with real data, strangers' texts, refusals, what pages cost, and the golden path with a guest.
+
+    run.py --fairway BINARY --tools .tools [--no-guest] [--screens DIR] [PART...]
+
+Parts are pages, hostile, refusals, budget, changes, large, machines and golden. Chromium and its driver come with `scripts/tools.sh chromium portal`. Screenshots are
+kept in --screens (default: target/portal).
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(ROOT / "tests" / "machines"), str(ROOT / "tests" / "clients")]
+
+import manifests  # noqa: E402
+import objects  # noqa: E402
+from world import World, eventually, images, servers  # noqa: E402
+
+MANY = "many"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fairway", type=pathlib.Path, required=True)
+    parser.add_argument("--tools", type=pathlib.Path, default=ROOT / ".tools")
+    parser.add_argument("--screens", type=pathlib.Path, default=ROOT / "target" / "portal")
+    parser.add_argument("--dist", type=pathlib.Path, help="a build of web/ to look at, in place of the one in the binary")
+    parser.add_argument("--no-guest", action="store_true", help="without a machine that runs")
+    parser.add_argument("--keep", action="store_true", help="leave the server running until a key is pressed")
+    parser.add_argument("parts", nargs="*")
+    options = parser.parse_args()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="fairway-portal-") as scratch:
+        directory = pathlib.Path(scratch)
+        target = options.fairway.resolve().parent.parent / "tmp" / "machines"
+        target.mkdir(parents=True, exist_ok=True)
+        ready = None if options.no_guest else images(options.fairway.resolve(), target, ["tiny"])
+        ports = [servers.free_port() for _ in range(3)]
+        flags = ["--web-listen", f"127.0.0.1:{ports[0]}", "--dns-listen", f"127.0.0.1:{ports[1]}", "--gateway-address", "127.0.0.1"]
+        world = World(options.fairway, directory, ready, flags + (["--no-machines"] if options.no_guest else []))
+        world.start()
+        try:
+            settings = prepare(options, world, ports)
+            print(f"prepared after {time.monotonic() - began:.0f} s", flush=True)
+            code = walk(options, directory, settings)
+            if options.keep:
+                input(f"{settings['portal']} as {settings['user']} with {settings['password']}; Enter ends it: ")
+        finally:
+            world.root().run("kubectl", "delete", "vm", "--all", "-A", "--timeout=60s")
+            world.end()
+    print(f"{'ok' if code == 0 else 'FAILED'}, {time.monotonic() - began:.0f} s")
+    sys.exit(code)
+
+
+def prepare(options, world, ports):
+    """Users, workspaces and objects that the pages show. What the browser needs to know of them."""
+    eventually("the server is ready", lambda: "Fairway is ready" in world.log.read_text())
+    password = re.findall(r"password\s+(\S+)   \(shown this once", world.log.read_text())[0]
+    root = world.root()
+    status = json.loads(root.fairway("status", "-o", "json", "--data", world.data))
+    git = status["git"]
+    propose = repository(world, root)
+    for name in ["team", "openshift-gitops"]:
+        root.namespace(name)
+    root.apply(*objects.machines())
+    root.apply(*objects.applications(git))
+    eventually("the shop is synced", lambda: root.get("configmap", "settings", "-n", "shop"))
+    propose()
+    if not options.no_guest:
+        # It boots while pages are looked at.
+        root.apply(manifests.machine("guest", "team", user_data=manifests.user_data("guest")))
+        root.namespace("herd")
+        root.apply(manifests.machine("worker", "herd", strategy="Halted", user_data=manifests.user_data("worker"), instance={"terminationGracePeriodSeconds": 5}), *objects.herd())
+    root.apply(*objects.gateway(ports[2]))
+    for name in ["acme", MANY]:
+        root.fairway("workspace", "create", name)
+    many(world, root)
+    return {
+        "portal": git.replace("https://git.", "https://portal."), "user": "admin", "password": password, "many": f"root:{MANY}",
+        "chromium": shutil.which("chromium"), "screens": str(options.screens.resolve()), "guest": not options.no_guest, "only": options.parts,
+        "path": servers.environment(root.kubeconfig, world.scratch, world.binary)["PATH"], "kubeconfig": str(root.kubeconfig),
+        "dist": str(options.dist.resolve()) if options.dist else None,
+    }
+
+
+def repository(world, root):
+    """A repository with manifests, and with names and texts of a stranger. Returns how a pull request is made."""
+    url = root.fairway("repo", "create", "root/shop", "--with-token").strip()
+    work = world.scratch / "shop"
+    for name, text in objects.FILES.items():
+        path = work / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    port = url.split(":")[-1].split("/")[0]
+    git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.com", "-c", f"http.curloptResolve=git.fairway.localhost:{port}:127.0.0.1"]
+
+    def run(*words):
+        done = subprocess.run([*git, *words], cwd=work, capture_output=True, text=True, env={**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_SSL_CAINFO": f"{world.data}/pki/ca.crt"})
+        if done.returncode != 0:
+            # Without its arguments: one of them has a token in it.
+            raise SystemExit(f"git {words[0]} failed: {done.stderr}")
+
+    run("init", "-q", "-b", "main")
+    run("add", ".")
+    run("commit", "-qm", "Settings of the shop <script>alert('commit')</script>")
+    run("push", "-q", "-o", "fairway.wait=false", url, "main")
+    run("checkout", "-qb", "larger")
+    (work / "manifests" / "settings.yaml").write_text(objects.FILES["manifests/settings.yaml"].replace("replicas: \"1\"", "replicas: \"3\""))
+    run("commit", "-qam", "More replicas")
+    run("push", "-q", "-o", "fairway.wait=false", url, "larger")
+    run("checkout", "-qb", "next", "main")
+    (work / "manifests" / "settings.yaml").write_text(objects.FILES["manifests/settings.yaml"].replace("replicas: \"1\"", "replicas: \"5\""))
+    run("rm", "-q", objects.PRECIOUS)
+    run("commit", "-qam", "Without the machine")
+    run("checkout", "-qb", "logs", "main")
+    for name, text in objects.LOGS.items():
+        (work / name).write_text(text)
+    run("add", ".")
+    run("commit", "-qm", "Logs")
+    run("push", "-q", "-o", "fairway.wait=false", url, "next", "logs")
+    token, address = re.fullmatch(r"https://[^:/]+:([^@]+)@(.+?)/root/shop\.git", url).groups()
+
+    def propose():
+        body = json.dumps({"title": "More replicas", "head": "larger", "base": "main", "body": "<img src=x onerror=alert('pull')>"})
+        asked = ["curl", "-sf", "--cacert", f"{world.data}/pki/ca.crt", "--resolve", f"git.fairway.localhost:{port}:127.0.0.1", "-K", "-",
+                 "-H", "Content-Type: application/json", "-d", body, f"https://{address}/api/v1/repos/root/shop/pulls"]
+        # The token comes on the standard input, so that no list of processes shows it.
+        subprocess.run(asked, input=f'header = "Authorization: token {token}"\n', text=True, check=True, stdout=subprocess.DEVNULL)
+
+    return propose
+
+
+def many(world, root):
+    """A workspace with a thousand Applications, which nobody syncs."""
+    place = world.workspace(MANY)
+    # The administrator of the installation has no rights in workspaces that others have made.
+    place.kubectl("create", "clusterrolebinding", "people", "--clusterrole=cluster-admin", "--user=root/admin")
+    place.namespace("openshift-gitops")
+    items = objects.many_applications(1_000)
+    for at in range(0, len(items), 250):
+        place.kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items[at:at + 250]}))
+
+
+def walk(options, directory, settings):
+    work = directory / "walk"
+    work.mkdir()
+    for script in HERE.glob("*.mjs"):
+        shutil.copy(script, work)
+    # Scripts find their packages beside them.
+    (work / "node_modules").symlink_to(options.tools.resolve() / "portal" / "node_modules")
+    (work / "settings.json").write_text(json.dumps(settings))
+    return subprocess.run(["node", "walk.mjs", "settings.json"], cwd=work).returncode
+
+
+if __name__ == "__main__":
+    main()

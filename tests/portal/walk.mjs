@@ -1,0 +1,34 @@
+// Walks through the portal in a real browser.
+//
+//   node walk.mjs SETTINGS.json
+//
+// The settings are written by run.py, which started the server and made what the pages show.
+
+import { readFileSync } from 'node:fs';
+import { Browser, Report } from './browser.mjs';
+import { budget } from './budget.mjs';
+import { changes } from './changes.mjs';
+import { golden } from './golden.mjs';
+import { hostile } from './hostile.mjs';
+import { large } from './large.mjs';
+import { machines } from './machines.mjs';
+import { pages } from './pages.mjs';
+import { refusals } from './refusals.mjs';
+
+const settings = JSON.parse(readFileSync(process.argv[2], 'utf8'));
+const report = new Report();
+const parts = { pages, hostile, refusals, budget, changes, large, machines, golden };
+const browser = await Browser.start(settings);
+try {
+    for (const [name, part] of Object.entries(parts)) {
+        if (settings.only.length > 0 && !settings.only.includes(name)) continue;
+        console.log(name);
+        await part(browser, settings, report);
+    }
+} finally {
+    await browser.close();
+}
+if (report.failed > 0) {
+    console.log(`${report.failed} failed; screenshots are in ${settings.screens}`);
+    process.exit(1);
+}

@@ -1,0 +1,78 @@
+// What went wrong, in a form that tells the user what to do about it.
+
+import { texts } from "../text/t";
+
+const t = texts("errors", {
+    unauthorized: "Your session has ended. Sign in again.",
+    forbidden: "You may not do this. Ask an administrator of the workspace for a role that grants it.",
+    notFound: "It does not exist, or was deleted meanwhile. Go back to the list.",
+    conflict: "Somebody has changed it meanwhile. Look at the new state and try again.",
+    tooMany: "The server is asked too much at the moment. Wait {seconds} seconds and try again.",
+    invalid: "Correct what the message names and try again.",
+    broken: "The server failed. Try again; if it stays, look into the server's log.",
+    silent: "The server does not answer. See whether Fairway is running and whether you are connected.",
+    unexpected: "The answer was not understood. Reload the page; the portal may have been updated.",
+});
+
+/** A request that failed. `message` is what the server said, `advice` what to do next. */
+export class ApiError extends Error {
+    readonly status: number;
+    readonly reason: string;
+    readonly retryAfter: number;
+    /** The whole answer, where it was JSON. */
+    readonly body: unknown;
+
+    constructor(status: number, message: string, reason = "", retryAfter = 0, body: unknown = undefined) {
+        super(message);
+        this.name = "ApiError";
+        this.status = status;
+        this.reason = reason;
+        this.retryAfter = retryAfter;
+        this.body = body;
+    }
+
+    get advice(): string {
+        return adviceFor(this.status, this.retryAfter);
+    }
+}
+
+export function adviceFor(status: number, retryAfter = 0): string {
+    if (status === 0) return t("silent");
+    if (status === 401) return t("unauthorized");
+    if (status === 403) return t("forbidden");
+    if (status === 404 || status === 410) return t("notFound");
+    if (status === 409) return t("conflict");
+    if (status === 429) return t("tooMany", { seconds: Math.max(1, retryAfter) });
+    if (status >= 500) return t("broken");
+    if (status >= 400) return t("invalid");
+    return t("unexpected");
+}
+
+/** Any thrown value as an ApiError. */
+export function asApiError(thrown: unknown): ApiError {
+    if (thrown instanceof ApiError) return thrown;
+    const message = thrown instanceof Error ? thrown.message : String(thrown);
+    return new ApiError(thrown instanceof TypeError ? 0 : -1, message);
+}
+
+/** The message in an answer's body: a Kubernetes Status, Backstage's error, Gitea's message, or text. */
+export function messageOf(body: unknown, fallback: string): { message: string; reason: string } {
+    if (typeof body === "string" && body.trim()) return { message: body.trim().slice(0, 2000), reason: "" };
+    if (body && typeof body === "object") {
+        const it = body as Record<string, unknown>;
+        if (typeof it.message === "string" && it.message) {
+            return { message: it.message, reason: typeof it.reason === "string" ? it.reason : "" };
+        }
+        const error = it.error;
+        if (typeof error === "string" && error) return { message: error, reason: "" };
+        if (error && typeof error === "object") {
+            const inner = error as Record<string, unknown>;
+            return { message: String(inner.message ?? fallback), reason: String(inner.name ?? "") };
+        }
+        if (Array.isArray(it.errors)) {
+            const all = it.errors.map(one => String((one as Record<string, unknown>)?.stack ?? (one as Record<string, unknown>)?.message ?? one));
+            return { message: all.join("; ").slice(0, 2000), reason: "" };
+        }
+    }
+    return { message: fallback, reason: "" };
+}

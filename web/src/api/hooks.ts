@@ -1,0 +1,85 @@
+// Live lists and objects, and one-time requests, for components.
+
+import { useCallback, useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { type ApiError, asApiError } from "./errors";
+import type { KubernetesObject, Resource } from "./kinds";
+import type { Selection } from "./kubernetes";
+import { storeOf, type Snapshot } from "./store";
+
+/** All objects of a kind that the selection means, live. */
+export function useList<T extends KubernetesObject>(resource: Resource<T>, selection: Selection = {}): Snapshot<T> {
+    const { namespace, labelSelector, fieldSelector, workspace } = selection;
+    const store = useMemo(
+        () => storeOf(resource, { namespace, labelSelector, fieldSelector, workspace }),
+        [resource, namespace, labelSelector, fieldSelector, workspace],
+    );
+    return useSyncExternalStore(store.subscribe, store.current);
+}
+
+export interface ObjectState<T> {
+    object?: T;
+    state: "loading" | "live" | "lost" | "failed" | "absent";
+    error?: ApiError;
+}
+
+/** One object, live. `absent` when it does not exist (any more). */
+export function useObject<T extends KubernetesObject>(resource: Resource<T>, namespace: string | undefined, name: string): ObjectState<T> {
+    const found = useList(resource, { namespace, fieldSelector: `metadata.name=${name}` });
+    const object = found.items[0];
+    if (object) return { object, state: found.state === "loading" ? "live" : found.state, error: found.error };
+    if (found.state === "live") return { state: "absent" };
+    return { state: found.state, error: found.error };
+}
+
+export interface Asked<A> {
+    answer?: A;
+    error?: ApiError;
+    isLoading: boolean;
+    again: () => void;
+}
+
+/** The answer to a request that is made once, and again when `key` changes or `again` is called. */
+export function useAnswer<A>(key: string, ask: (signal: AbortSignal) => Promise<A>): Asked<A> {
+    const [turn, setTurn] = useState(0);
+    const [state, setState] = useState<{ key: string; answer?: A; error?: ApiError }>({ key: "" });
+    const whole = `${key}\n${turn}`;
+    useEffect(() => {
+        const abort = new AbortController();
+        ask(abort.signal).then(
+            answer => !abort.signal.aborted && setState({ key: whole, answer }),
+            thrown => !abort.signal.aborted && setState(before => ({ key: whole, answer: before.key.startsWith(`${key}\n`) ? before.answer : undefined, error: asApiError(thrown) })),
+        );
+        return () => abort.abort();
+        // `ask` is a new function with every rendering; `key` says when the question is another.
+        // eslint-disable-next-line react-hooks/exhaustive-deps
+    }, [whole]);
+    const again = useCallback(() => setTurn(before => before + 1), []);
+    const isCurrent = state.key === whole;
+    const isSameQuestion = state.key.startsWith(`${key}\n`);
+    return { answer: isSameQuestion ? state.answer : undefined, error: isCurrent ? state.error : undefined, isLoading: !isCurrent, again };
+}
+
+/** An action with its progress and error. */
+export function useAction<A extends unknown[]>(act: (...args: A) => Promise<unknown>): {
+    run: (...args: A) => Promise<boolean>;
+    isRunning: boolean;
+    error?: ApiError;
+    clear: () => void;
+} {
+    const [isRunning, setRunning] = useState(false);
+    const [error, setError] = useState<ApiError>();
+    const run = async (...args: A): Promise<boolean> => {
+        setRunning(true);
+        setError(undefined);
+        try {
+            await act(...args);
+            return true;
+        } catch (thrown) {
+            setError(asApiError(thrown));
+            return false;
+        } finally {
+            setRunning(false);
+        }
+    };
+    return { run, isRunning, error, clear: () => setError(undefined) };
+}

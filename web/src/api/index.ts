@@ -1,0 +1,9 @@
+// The door to the server.
+
+export * from "./errors";
+export * from "./hooks";
+export * from "./kinds";
+export { apply, clusterPath, collectionPath, create, get, list, objectPath, patch, remove, replace, subresource, type Selection } from "./kubernetes";
+export { json, request, withQuery, type Options } from "./request";
+export { loginPath, pathIn, session, signOut, workspace } from "./session";
+export { useStreamState } from "./streams";

@@ -1,0 +1,61 @@
+// Who is signed in, and in which workspace the page works. The server keeps the token; the browser has a cookie that scripts cannot read.
+
+export interface Session {
+    user: { name: string; displayName?: string; email?: string; groups?: string[] };
+    workspace: string;
+    csrf: string;
+    expires?: string;
+    domain?: string;
+    version?: string;
+    apiServer?: string;
+    gitUrl?: string;
+}
+
+let current: Session | undefined;
+let chosenWorkspace = "root";
+
+export function session(): Session {
+    if (!current) throw new Error("the session is asked for before it was read");
+    return current;
+}
+
+/** The workspace in the address: everything on a page is asked there. */
+export function workspace(): string {
+    return chosenWorkspace;
+}
+
+export function beginSession(read: Session, place: string): void {
+    current = read;
+    chosenWorkspace = place;
+}
+
+const WORKSPACE_PATH = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(:[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/;
+
+/** The workspace that an address names (`/w/root:acme/...`), if it names one. */
+export function workspaceOfPath(path: string): string | undefined {
+    const [, w, encoded] = path.split("/");
+    if (w !== "w" || !encoded) return undefined;
+    let name: string;
+    try {
+        name = decodeURIComponent(encoded);
+    } catch {
+        return undefined;
+    }
+    return WORKSPACE_PATH.test(name) ? name : undefined;
+}
+
+/** The address of a page in a workspace. */
+export function pathIn(place: string, path: string): string {
+    return `/w/${place}${path.startsWith("/") ? path : `/${path}`}`;
+}
+
+/** Where the browser goes to sign in, and comes back from. */
+export function loginPath(): string {
+    return `/auth/login?return=${encodeURIComponent(location.pathname + location.search)}`;
+}
+
+/** Ends the session on the server and leaves the page. */
+export async function signOut(): Promise<void> {
+    await fetch("/auth/logout", { method: "POST", headers: { "X-Fairway-CSRF": session().csrf } }).catch(() => undefined);
+    location.assign("/");
+}

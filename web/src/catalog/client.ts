@@ -1,0 +1,62 @@
+// The catalog's REST API, which is Backstage's.
+
+import { json } from "../api/request";
+import { type Entity, refOf } from "./entity";
+
+export interface Page {
+    items: Entity[];
+    totalItems: number;
+    pageInfo?: { nextCursor?: string };
+}
+
+export interface Live {
+    applications: { name?: string; namespace?: string; sync?: string; health?: string; message?: string; [key: string]: unknown }[];
+    objects: { kind?: string; name?: string; namespace?: string; status?: string; [key: string]: unknown }[];
+    hidden: string[];
+}
+
+export interface Wanted {
+    kinds: string[];
+    filters?: Record<string, string | string[]>[];
+    ownedBy?: string[];
+}
+
+/** All pages of a query, up to a bound that no list on a screen needs. */
+export async function entities(query: Record<string, string | undefined>, filters: string[], signal?: AbortSignal, most = 10_000): Promise<Entity[]> {
+    const found: Entity[] = [];
+    let cursor: string | undefined;
+    do {
+        const search = new URLSearchParams();
+        if (cursor) search.set("cursor", cursor);
+        else {
+            for (const [key, value] of Object.entries(query)) if (value) search.set(key, value);
+            for (const filter of filters) search.append("filter", filter);
+        }
+        search.set("limit", "500");
+        const page: Page = await json<Page>(`/api/catalog/entities/by-query?${search.toString()}`, { signal });
+        found.push(...page.items);
+        cursor = page.pageInfo?.nextCursor;
+    } while (cursor && found.length < most);
+    return found;
+}
+
+/** References of entities that a picker offers. */
+export async function entityRefs(wanted: Wanted, signal?: AbortSignal): Promise<string[]> {
+    const kinds = wanted.kinds.map(kind => `kind=${kind.toLowerCase()}`);
+    const filters = (wanted.filters?.length ? wanted.filters : [{}]).flatMap(record => {
+        const parts = Object.entries(record).flatMap(([key, value]) => (Array.isArray(value) ? value : [value]).map(one => `${key}=${String(one).toLowerCase()}`));
+        if (wanted.ownedBy) parts.push(...wanted.ownedBy.map(ref => `relations.ownedBy=${ref.toLowerCase()}`));
+        const whole = [...(parts.some(part => part.startsWith("kind=")) ? [] : kinds), ...parts].join(",");
+        return whole ? [whole] : [];
+    });
+    const found = await entities({ fields: "kind,metadata.name,metadata.namespace", orderField: "metadata.name,asc" }, filters, signal, 2000);
+    return found.map(refOf);
+}
+
+export function entityByName(kind: string, namespace: string, name: string, signal?: AbortSignal): Promise<Entity> {
+    return json<Entity>(`/api/catalog/entities/by-name/${encodeURIComponent(kind)}/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`, { signal });
+}
+
+export function liveOf(kind: string, namespace: string, name: string, signal?: AbortSignal): Promise<Live> {
+    return json<Live>(`/api/catalog/entities/by-name/${encodeURIComponent(kind)}/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}/live`, { signal });
+}

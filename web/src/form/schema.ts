@@ -1,0 +1,82 @@
+// Backstage writes `ui:` options beside the schema; rjsf wants them apart. And answers that are secret go another way than the others.
+
+import type { RJSFSchema, UiSchema } from "@rjsf/utils";
+
+type Json = Record<string, unknown>;
+
+function isObject(value: unknown): value is Json {
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A schema and the `ui:` options that were in it. */
+export function splitUi(schema: Json): { schema: RJSFSchema; uiSchema: UiSchema } {
+    const uiSchema: Json = {};
+    const plain = strip(schema, uiSchema);
+    return { schema: plain as RJSFSchema, uiSchema: uiSchema as UiSchema };
+}
+
+function strip(schema: Json, ui: Json): Json {
+    const plain: Json = {};
+    for (const [key, value] of Object.entries(schema)) {
+        if (key.startsWith("ui:")) ui[key] = value;
+        else if (key === "enumNames") ui["ui:enumNames"] = value;
+        else if ((key === "properties" || key === "dependencies") && isObject(value)) plain[key] = properties(value, ui);
+        else if (key === "items" && isObject(value)) plain[key] = strip(value, child(ui, "items"));
+        else if ((key === "allOf" || key === "anyOf" || key === "oneOf") && Array.isArray(value)) {
+            plain[key] = value.map(one => (isObject(one) ? strip(one, ui) : one));
+        } else if ((key === "then" || key === "else") && isObject(value)) plain[key] = strip(value, ui);
+        else plain[key] = value;
+    }
+    return plain;
+}
+
+function properties(schemas: Json, ui: Json): Json {
+    const plain: Json = {};
+    for (const [name, schema] of Object.entries(schemas)) {
+        // A dependency is a schema of the whole object; its questions have their options at the same place.
+        const isDependency = isObject(schema) && !("type" in schema) && ("oneOf" in schema || "properties" in schema) && !("title" in schema);
+        plain[name] = isObject(schema) ? strip(schema, isDependency ? ui : child(ui, name)) : schema;
+    }
+    return plain;
+}
+
+function child(ui: Json, name: string): Json {
+    const known = ui[name];
+    if (isObject(known)) return known;
+    const made: Json = {};
+    ui[name] = made;
+    return made;
+}
+
+/** Whether an answer must not be kept with the others. */
+export function isSecret(schema: unknown): boolean {
+    return isObject(schema) && (schema["ui:field"] === "Secret" || schema["ui:widget"] === "password");
+}
+
+/** Names of secret answers of a page, those in branches included. */
+export function secretNames(schema: unknown, found = new Set<string>()): Set<string> {
+    if (Array.isArray(schema)) schema.forEach(one => secretNames(one, found));
+    if (!isObject(schema)) return found;
+    if (isObject(schema.properties)) {
+        for (const [name, one] of Object.entries(schema.properties)) if (isSecret(one)) found.add(name);
+    }
+    for (const key of ["dependencies", "allOf", "anyOf", "oneOf", "then", "else"]) {
+        const inner = schema[key];
+        if (key === "dependencies" && isObject(inner)) Object.values(inner).forEach(one => secretNames(one, found));
+        else secretNames(inner, found);
+    }
+    return found;
+}
+
+/** Answers as the server wants them: what is secret apart from the rest. */
+export function splitSecrets(schemas: unknown[], answers: Json): { values: Json; secrets: Record<string, string> } {
+    const names = new Set<string>();
+    schemas.forEach(schema => secretNames(schema, names));
+    const values: Json = {};
+    const secrets: Record<string, string> = {};
+    for (const [name, answer] of Object.entries(answers)) {
+        if (!names.has(name)) values[name] = answer;
+        else if (answer !== undefined && answer !== "") secrets[name] = String(answer);
+    }
+    return { values, secrets };
+}

@@ -1,0 +1,165 @@
+// One Application: its tree, what can be done with it, and what one of its objects is.
+
+import { Alert, AlertActionLink } from "@patternfly/react-core/dist/dynamic/components/Alert";
+import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
+import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
+import { type ReactNode, useState } from "react";
+import { useNavigate, useParams, useSearchParams } from "react-router";
+import { APPLICATIONS, type Application, patch, remove, subresource, useAction, useAnswer, useObject } from "../../api";
+import { Age, type Column, CommandHint, Conditions, ConfirmByName, Events, Failed, Loading, NotFound, PageHeader, StatusLabel, VirtualTable, Why, YamlView } from "../../widgets";
+import { AddressTabs, Facts, Problem } from "../pieces/parts";
+import { Marks } from "./List";
+import { ObjectPanel } from "./ObjectPanel";
+import { SyncDialog } from "./SyncDialog";
+import { Tree } from "./Tree";
+import { healthOf, idOf, syncOf, type TreeNode, waitingApproval, withMissing } from "./model";
+import { t } from "./text";
+
+const CASCADE = "resources-finalizer.argocd.argoproj.io";
+
+export function Details(): ReactNode {
+    const { namespace = "", name = "" } = useParams();
+    const found = useObject(APPLICATIONS, namespace, name);
+    if (found.state === "absent") return <NotFound />;
+    if (!found.object) return found.error ? <Failed error={found.error} /> : <Loading />;
+    return <Shown app={found.object} namespace={namespace} name={name} />;
+}
+
+function Shown(props: { app: Application; namespace: string; name: string }): ReactNode {
+    const { app, namespace, name } = props;
+    const navigate = useNavigate();
+    const [params, setParams] = useSearchParams();
+    const [dialog, setDialog] = useState<"sync" | "delete">();
+    // The tree is asked for again when the Application says that something of it has changed.
+    const tree = useAnswer(`tree ${namespace}/${name} ${app.metadata.resourceVersion}`, signal =>
+        subresource<{ nodes?: TreeNode[] }>(APPLICATIONS, namespace, name, "tree", { signal }));
+    const [kept, setKept] = useState<TreeNode[]>([]);
+    if (tree.answer?.nodes && tree.answer.nodes !== kept) setKept(tree.answer.nodes);
+    const nodes = withMissing(kept, app);
+    const annotate = useAction((key: string, value: string) => patch(APPLICATIONS, namespace, name, { metadata: { annotations: { [key]: value } } }));
+    const terminate = useAction(() => subresource(APPLICATIONS, namespace, name, "terminate", { method: "POST", body: {} }));
+    const digest = waitingApproval(app);
+    const isRunning = app.status?.operationState?.phase === "Running";
+    const chosenId = params.get("object");
+    const chosen = nodes.find(node => idOf(node) === chosenId);
+    const choose = (id: string): void => setParams(before => {
+        if (id === "") before.delete("object");
+        else before.set("object", id);
+        return before;
+    });
+    const treeView = (
+        <div className={`fw-split ${chosen ? "open" : ""}`}>
+            {params.get("view") === "list"
+                ? <VirtualTable label={t("resources")} rows={nodes} columns={columns(choose)} rowKey={idOf} />
+                : <Tree name={name} health={healthOf(app)} nodes={nodes} chosen={chosenId ?? undefined} onChoose={choose} />}
+            {chosen && <ObjectPanel app={app} node={chosen} onClose={() => choose("")} />}
+        </div>
+    );
+    return (
+        <>
+            <PageHeader
+                title={name} above={[{ to: "/applications", label: t("title") }]} here={name}
+                actions={<>
+                    <Button onClick={() => setDialog("sync")}>{t("doSync")}</Button>
+                    <Button variant="secondary" isLoading={annotate.isRunning} onClick={() => void annotate.run("argocd.argoproj.io/refresh", "normal")}>{t("refresh")}</Button>
+                    <Button variant="secondary" onClick={() => void annotate.run("argocd.argoproj.io/refresh", "hard")}>{t("hardRefresh")}</Button>
+                    {isRunning && <Button variant="secondary" onClick={() => void terminate.run()}>{t("terminate")}</Button>}
+                    <Button variant="danger" onClick={() => setDialog("delete")}>{t("remove")}</Button>
+                </>}
+            >
+                <Marks app={app} />
+            </PageHeader>
+            <PageSection className="fw-stack">
+                <Problem error={annotate.error ?? terminate.error ?? tree.error} />
+                {digest && (
+                    <Alert
+                        variant="warning" isInline title={t("waits")}
+                        actionLinks={<AlertActionLink onClick={() => void annotate.run("fairway.dev/approve-sync", digest)}>{t("approve")}</AlertActionLink>}
+                    >
+                        <span className="fw-wrap">{app.status?.operationState?.message}</span>
+                    </Alert>
+                )}
+                <AddressTabs label={name} tabs={[
+                    ["tree", t("resources"), () => treeView],
+                    ["summary", t("summary"), () => <Summary app={app} />],
+                    ["history", t("history"), () => <History app={app} />],
+                    ["events", t("events"), () => <Events kind="Application" namespace={namespace} name={name} uid={app.metadata.uid} />],
+                    ["why", t("why"), () => <Why kind="Application" namespace={namespace} name={name} />],
+                    ["yaml", "YAML", () => <YamlView value={app} name={`${name}.yaml`} />],
+                ]} />
+                <CommandHint commands={[`fairway app get ${name}`, `fairway app sync ${name}`, `fairway app diff ${name}`, `kubectl get application ${name} -n ${namespace} -o yaml`]} />
+            </PageSection>
+            {dialog === "sync" && <SyncDialog app={app} onClose={() => setDialog(undefined)} />}
+            {dialog === "delete" && (
+                <ConfirmByName title={t("deleteTitle", { name })} name={name} action={t("remove")} onClose={() => setDialog(undefined)}
+                    onConfirm={async () => { await destroy(app); void navigate("/applications"); }}>
+                    <p>{t("deleteWhat", { n: app.status?.resources?.length ?? 0 })}</p>
+                    <ul>{(app.status?.resources ?? []).slice(0, 30).map(it => <li key={`${it.kind} ${it.namespace} ${it.name}`} className="fw-wrap">{[it.kind, it.namespace, it.name].filter(Boolean).join(" ")}</li>)}</ul>
+                </ConfirmByName>
+            )}
+        </>
+    );
+}
+
+/** With its objects, as the dialog says: without Argo CD's finalizer they would stay. */
+async function destroy(app: Application): Promise<void> {
+    const { namespace, name = "", finalizers = [], deletionTimestamp } = app.metadata;
+    const cascades = finalizers.some(it => it.startsWith(CASCADE));
+    if (!cascades && !deletionTimestamp) await patch(APPLICATIONS, namespace, name, { metadata: { finalizers: [...finalizers, CASCADE] } });
+    await remove(APPLICATIONS, namespace, name);
+}
+
+function columns(choose: (id: string) => void): Column<TreeNode>[] {
+    return [
+        { key: "kind", title: t("kind"), render: node => node.kind },
+        { key: "name", title: t("name"), render: node => <Button variant="link" isInline onClick={() => choose(idOf(node))}>{node.name}</Button>, width: "2fr" },
+        { key: "namespace", title: t("namespace"), render: node => node.namespace ?? "", isOptional: true },
+        { key: "health", title: t("health"), render: node => <StatusLabel word={node.health?.status} title={node.health?.message} /> },
+    ];
+}
+
+function Summary(props: { app: Application }): ReactNode {
+    const { app } = props;
+    const source = app.spec.source ?? app.spec.sources?.[0];
+    const operation = app.status?.operationState;
+    return (
+        <>
+            <Facts of={[
+                [t("project"), app.spec.project],
+                [t("source"), [source?.repoURL, source?.path ?? source?.chart, source?.targetRevision].filter(Boolean).join(" ")],
+                [t("destination"), `${app.spec.destination.name ?? app.spec.destination.server ?? "in-cluster"} / ${app.spec.destination.namespace ?? "-"}`],
+                [t("sync"), <StatusLabel key="sync" word={syncOf(app)} />],
+                [t("revision"), app.status?.sync?.revision],
+                [t("automated"), app.spec.syncPolicy?.automated ? t("on") : t("off")],
+                [t("operation"), <StatusLabel key="operation" word={operation?.phase} />],
+                [t("message"), operation?.message],
+                [t("health"), app.status?.health?.message],
+            ]} />
+            <h2>{t("conditions")}</h2>
+            <Conditions conditions={app.status?.conditions?.map(it => ({ ...it, status: "True" }))} />
+        </>
+    );
+}
+
+function History(props: { app: Application }): ReactNode {
+    const { metadata, spec, status } = props.app;
+    const back = useAction((id: number) => subresource(APPLICATIONS, metadata.namespace, metadata.name ?? "", "rollback", { method: "POST", body: { id } }));
+    const entries = [...(status?.history ?? [])].reverse();
+    if (entries.length === 0) return <p className="fw-muted">{t("noHistory")}</p>;
+    return (
+        <>
+            {spec.syncPolicy?.automated && <Alert variant="info" isInline isPlain title={t("rollbackNote")} />}
+            <Problem error={back.error} />
+            <ul className="fw-plain-list">
+                {entries.map((entry, at) => (
+                    <li key={String(entry.id)} className="fw-row-gap">
+                        <code>{(entry.revision ?? "").slice(0, 10)}</code>
+                        <Age of={entry.deployedAt} />
+                        <span>{entry.initiatedBy?.username ?? (entry.initiatedBy?.automated ? t("automated") : "")}</span>
+                        {at > 0 && <Button variant="secondary" size="sm" isDisabled={back.isRunning} onClick={() => void back.run(Number(entry.id))}>{t("rollback")}</Button>}
+                    </li>
+                ))}
+            </ul>
+        </>
+    );
+}

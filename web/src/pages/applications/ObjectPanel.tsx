@@ -1,0 +1,72 @@
+// The panel beside the tree: one object of an Application, as it is and as Git declares it.
+
+import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
+import type { ReactNode } from "react";
+import { APPLICATIONS, type Application, clusterPath, json, subresource, useAnswer } from "../../api";
+import { Age, CommandHint, Events, Failed, Loading, StatusLabel, toYaml, YamlView } from "../../widgets";
+import { DiffView } from "../pieces/DiffView";
+import { AddressTabs, Facts } from "../pieces/parts";
+import type { TreeNode } from "./model";
+import { t } from "./text";
+
+interface Change { group?: string; kind: string; namespace?: string; name: string; action?: string; impact?: string; live?: unknown; target?: unknown }
+
+/** Where an object is read: the plural of its kind is the API's to say. */
+async function read(node: TreeNode, signal: AbortSignal): Promise<unknown> {
+    const base = `${clusterPath()}${node.group ? `/apis/${node.group}/${node.version ?? "v1"}` : `/api/${node.version ?? "v1"}`}`;
+    const { resources } = await json<{ resources: { name: string; kind: string; namespaced: boolean }[] }>(base, { signal });
+    const served = resources.find(it => it.kind === node.kind && !it.name.includes("/"));
+    if (!served) return undefined;
+    const within = served.namespaced && node.namespace ? `/namespaces/${node.namespace}` : "";
+    return json(`${base}${within}/${served.name}/${encodeURIComponent(node.name)}`, { signal });
+}
+
+export function ObjectPanel(props: { app: Application; node: TreeNode; onClose: () => void }): ReactNode {
+    const { app, node } = props;
+    const where = node.namespace ? ` -n ${node.namespace}` : "";
+    return (
+        <aside aria-label={`${node.kind} ${node.name}`} className="fw-stack">
+            <div className="fw-page-head">
+                <h2 className="fw-wrap">{node.kind} {node.name}</h2>
+                <Button variant="plain" aria-label={t("close")} onClick={props.onClose}>✕</Button>
+            </div>
+            <AddressTabs label={node.name} parameter="panel" tabs={[
+                ["summary", t("summary"), () => <Facts of={[
+                    [t("kind"), [node.group, node.version, node.kind].filter(Boolean).join("/")], [t("namespace"), node.namespace],
+                    [t("health"), <StatusLabel key="health" word={node.health?.status} />], [t("message"), node.health?.message],
+                    [t("live"), <Age key="age" of={node.createdAt} />],
+                ]} />],
+                ["diff", t("diff"), () => <Diff app={app} node={node} />],
+                ["live", t("live"), () => <LiveManifest node={node} version={app.metadata.resourceVersion ?? ""} />],
+                ["events", t("events"), () => <Events kind={node.kind} namespace={node.namespace} name={node.name} />],
+            ]} />
+            <CommandHint commands={[`kubectl get ${node.kind.toLowerCase()}${node.group ? `.${node.group}` : ""} ${node.name}${where} -o yaml`, `fairway app diff ${app.metadata.name}`]} />
+        </aside>
+    );
+}
+
+function LiveManifest(props: { node: TreeNode; version: string }): ReactNode {
+    const { node } = props;
+    const found = useAnswer(`live ${node.kind} ${node.namespace} ${node.name} ${props.version}`, signal => read(node, signal));
+    if (found.error) return found.error.status === 404 ? <p>{t("notLive")}</p> : <Failed error={found.error} again={found.again} />;
+    if (!found.answer) return found.isLoading ? <Loading /> : <p>{t("notLive")}</p>;
+    return <YamlView value={found.answer} name={`${node.name}.yaml`} />;
+}
+
+function Diff(props: { app: Application; node: TreeNode }): ReactNode {
+    const { app, node } = props;
+    const { namespace, name = "", resourceVersion } = app.metadata;
+    const plan = useAnswer(`plan ${namespace}/${name} ${resourceVersion}`, signal =>
+        subresource<{ changes?: Change[]; failure?: string }>(APPLICATIONS, namespace, name, "plan", { method: "POST", body: {}, signal }));
+    if (plan.error) return <Failed error={plan.error} again={plan.again} />;
+    if (!plan.answer) return <Loading />;
+    if (plan.answer.failure) return <p className="fw-wrap">{plan.answer.failure}</p>;
+    const change = plan.answer.changes?.find(it => it.kind === node.kind && it.name === node.name && (it.namespace ?? "") === (node.namespace ?? ""));
+    if (!change) return <p>{t("noDiff")}</p>;
+    return (
+        <>
+            <span className="fw-row-gap"><StatusLabel word={change.action} tone="purple" /><StatusLabel word={change.impact} tone={change.impact === "data loss" ? "red" : change.impact === "none" ? "green" : "orange"} /></span>
+            <DiffView before={change.live ? toYaml(change.live) : ""} after={change.target ? toYaml(change.target) : ""} label={t("diff")} />
+        </>
+    );
+}

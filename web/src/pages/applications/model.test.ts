@@ -1,0 +1,49 @@
+import { describe, expect, it } from "vitest";
+import type { Application } from "../../api";
+import { NO_FILTERS, choices, layOut, matches, waitingApproval, withMissing, type TreeNode } from "./model";
+
+const app = (name: string, more: Record<string, unknown> = {}, status: Record<string, unknown> = {}): Application => ({
+    metadata: { name, namespace: "argocd", labels: { team: "web" } },
+    spec: { project: "default", destination: { name: "in-cluster", namespace: "shop" }, ...more },
+    status: { health: { status: "Healthy" }, sync: { status: "Synced" }, ...status },
+}) as unknown as Application;
+
+describe("filters", () => {
+    it.each([
+        [{}, true], [{ text: "SHO" }, true], [{ text: "other" }, false], [{ health: "Healthy" }, true], [{ health: "Degraded" }, false],
+        [{ sync: "OutOfSync" }, false], [{ project: "default", cluster: "in-cluster", namespace: "shop" }, true], [{ namespace: "other" }, false],
+        [{ label: "team=web" }, true], [{ label: "team=db" }, false],
+    ])("%j", (filters, expected) => {
+        expect(matches(app("shop"), { ...NO_FILTERS, ...filters })).toBe(expected);
+    });
+    it("offers what is there", () => {
+        expect(choices([app("b"), app("a", { project: "x" })], it => it.spec.project)).toEqual(["default", "x"]);
+    });
+});
+
+describe("approvals", () => {
+    it.each([
+        ["Running", "3 deletions wait: `fairway app approve shop` or the annotation fairway.dev/approve-sync: 0123456789abcdef", "0123456789abcdef"],
+        ["Succeeded", "the annotation fairway.dev/approve-sync: 0123456789abcdef", undefined],
+        ["Running", "waiting for healthy state", undefined],
+    ])("%s: %s", (phase, message, digest) => {
+        expect(waitingApproval(app("shop", {}, { operationState: { phase, message } }))).toBe(digest);
+    });
+});
+
+describe("the tree", () => {
+    const node = (kind: string, name: string, uid: string, parent?: string): TreeNode => ({ kind, name, uid, parentRefs: parent ? [{ uid: parent }] : undefined });
+    it("has children right of their parents and a row for each leaf", () => {
+        const { placed, columns, rows } = layOut([node("Pod", "b", "3", "2"), node("Deployment", "web", "1"), node("ReplicaSet", "web-1", "2", "1"), node("Pod", "a", "4", "2"), node("Service", "web", "5")]);
+        expect(placed.map(it => [it.node.name, it.column, it.row])).toEqual([["web", 1, 0], ["web-1", 2, 0], ["a", 3, 0], ["b", 3, 1], ["web", 1, 2]]);
+        expect([columns, rows]).toEqual([4, 3]);
+    });
+    it("ends with circles, and with parents that are not there", () => {
+        const { placed } = layOut([node("A", "a", "1", "2"), node("B", "b", "2", "1"), node("C", "c", "3", "9")]);
+        expect(placed.map(it => it.node.name).sort()).toEqual(["a", "b", "c"]);
+    });
+    it("shows what is declared and missing", () => {
+        const declared = app("shop", {}, { resources: [{ kind: "ConfigMap", name: "gone", namespace: "shop", version: "v1" }] });
+        expect(withMissing([], declared)[0]?.health?.status).toBe("Missing");
+    });
+});

@@ -1,0 +1,24 @@
+import { plural, texts } from "../../text/t";
+
+export const t = texts("applications", {
+    title: "Applications",
+    search: "Search applications by name",
+    health: "Health", sync: "Sync", project: "Project", cluster: "Cluster", namespace: "Namespace", labels: "Labels",
+    label: "Label, such as team=web",
+    any: "{what}: any",
+    tiles: "Tiles", list: "List", tree: "Tree", view: "View",
+    none: "No applications",
+    noneHelp: "An Application syncs manifests out of Git. Create one from a template, or apply one with kubectl.",
+    source: "Source", destination: "Destination", synced: "Last sync", revision: "Revision", automated: "Automated sync", status: "Status",
+    doSync: "Sync", refresh: "Refresh", hardRefresh: "Hard refresh", terminate: "Terminate", remove: "Delete", approve: "Approve deletions",
+    prune: "Prune: delete what Git no longer has", dryRun: "Dry run: write nothing", force: "Force: delete and create again where a change is refused",
+    applyOnly: "Apply only: without hooks", replaceOption: "Replace instead of apply", serverSide: "Server-side apply", syncTitle: "Sync {name}", cancel: "Cancel",
+    waits: "The sync waits for your approval, because it deletes something precious.",
+    summary: "Summary", diff: "Diff", live: "Live manifest", desired: "Desired manifest", events: "Events", history: "History and rollback", conditions: "Conditions", resources: "Resources",
+    rollback: "Rollback", rollbackNote: "Automated sync would undo a rollback; switch it off first.", noHistory: "Nothing was synced yet.",
+    close: "Close", kind: "Kind", name: "Name", on: "on", off: "off",
+    deleteTitle: "Delete application {name}?", deleteWhat: "The Application and {n} objects that it manages are deleted. Machines and disks among them are lost.",
+    noDiff: "It is as Git declares it.", notLive: "It is not there.", operation: "Operation", nothing: "Nothing is chosen.", treeLabel: "Objects of {name}", message: "Message", why: "Why",
+});
+
+export const counted = (count: number): string => plural(count, "{n} application", "{n} applications");

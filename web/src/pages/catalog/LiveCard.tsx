@@ -1,0 +1,52 @@
+// What runs for an entity: Applications and objects that its annotations mean, asked again while somebody looks.
+
+import { Card, CardBody, CardTitle } from "@patternfly/react-core/dist/dynamic/components/Card";
+import { useEffect } from "react";
+import { Link } from "react-router";
+import { useAnswer, useList } from "../../api/hooks";
+import { APPLICATIONS } from "../../api/kinds";
+import { liveOf } from "../../catalog/client";
+import { t } from "../../text/catalog";
+import { Failed, Loading, StatusLabel } from "../../widgets";
+
+export function LiveCard({ kind, namespace, name }: { kind: string; namespace: string; name: string }) {
+    const asked = useAnswer(`live ${kind} ${namespace} ${name}`, signal => liveOf(kind, namespace, name, signal));
+    const { again } = asked;
+    // A change of any Application may be a change of what is shown; machines change without one, so the clock asks, too.
+    const { items } = useList(APPLICATIONS);
+    useEffect(() => {
+        const soon = setTimeout(again, 300);
+        const timer = setInterval(() => document.visibilityState === "visible" && again(), 10_000);
+        return () => {
+            clearTimeout(soon);
+            clearInterval(timer);
+        };
+    }, [items, again]);
+    const { applications = [], objects = [], hidden = [] } = asked.answer ?? {};
+    return (
+        <Card>
+            <CardTitle component="h2">{t("live")}</CardTitle>
+            <CardBody>
+                {asked.error && !asked.answer && <Failed error={asked.error} again={again} />}
+                {!asked.answer && !asked.error && <Loading />}
+                {asked.answer && applications.length + objects.length === 0 && <p className="fw-muted">{t("noLive")}</p>}
+                <ul className="fw-events">
+                    {applications.map(one => (
+                        <li key={`${one.namespace}/${one.name}`} className="fw-row-gap">
+                            <Link to={`/applications/${one.namespace}/${one.name}`}>{one.name}</Link>
+                            <StatusLabel word={one.health} title={one.message} />
+                            <StatusLabel word={one.sync} />
+                        </li>
+                    ))}
+                    {objects.map(one => (
+                        <li key={`${one.kind} ${one.namespace}/${one.name}`} className="fw-row-gap">
+                            {one.kind} {one.kind === "VirtualMachine" ? <Link to={`/machines/${one.namespace}/${one.name}`}>{one.name}</Link> : one.name}
+                            <StatusLabel word={one.status ?? (one.ready === true ? "Ready" : one.ready === false ? "NotReady" : undefined)} title={typeof one.message === "string" ? one.message : undefined} />
+                        </li>
+                    ))}
+                </ul>
+                {hidden.length > 0 && <p className="fw-muted">{t("liveHidden", { kinds: hidden.join(", ") })}</p>}
+            </CardBody>
+        </Card>
+    );
+}

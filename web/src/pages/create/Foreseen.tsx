@@ -1,0 +1,61 @@
+// What the dry run found out, in the order in which it would happen.
+
+import { Alert } from "@patternfly/react-core/dist/dynamic/components/Alert";
+import { ExpandableSection } from "@patternfly/react-core/dist/dynamic/components/ExpandableSection";
+import { Title } from "@patternfly/react-core/dist/dynamic/components/Title";
+import { useState } from "react";
+import { plural } from "../../text/t";
+import { t } from "../../text/create";
+import { CodeView, StatusLabel } from "../../widgets";
+import type { DryRun, Verdict } from "./types";
+
+export function Foreseen({ foreseen: dry }: { foreseen: DryRun }) {
+    const { foreseen } = dry;
+    if (!foreseen) return null;
+    const verdicts = [...foreseen.objects, ...foreseen.manifests];
+    return (
+        <div className="fw-stack">
+            <Alert variant={foreseen.succeeds ? "success" : "danger"} isInline title={foreseen.succeeds ? t("succeeds") : t("fails")}>
+                {!foreseen.succeeds && <p className="fw-wrap">{foreseen.problem ?? t("failsBody")}</p>}
+            </Alert>
+            {foreseen.repositories.map(repository => (
+                <section key={repository.url}>
+                    <Title headingLevel="h3" className="fw-wrap">{t("repository", { url: repository.url })}</Title>
+                    <p className="fw-muted">{plural(repository.files.length, "{n} file", "{n} files")}</p>
+                    {repository.files.map(file => <File key={file.path} path={file.path} content={file.content ?? ""} />)}
+                </section>
+            ))}
+            {verdicts.length > 0 && (
+                <section>
+                    <Title headingLevel="h3">{t("objects")}</Title>
+                    <ul className="fw-events" aria-label={t("objects")}>
+                        {verdicts.map((verdict, at) => <VerdictLine key={at} verdict={verdict} />)}
+                    </ul>
+                </section>
+            )}
+        </div>
+    );
+}
+
+function File({ path, content }: { path: string; content: string }) {
+    const [isOpen, setOpen] = useState(false);
+    return (
+        <ExpandableSection toggleText={path} isExpanded={isOpen} onToggle={(_, is) => setOpen(is)} isIndented>
+            {isOpen && <CodeView text={content} name={path} isYaml={/\.ya?ml$/.test(path)} />}
+        </ExpandableSection>
+    );
+}
+
+function VerdictLine({ verdict }: { verdict: Verdict }) {
+    const word = verdict.allowed === null ? t("unjudged") : verdict.allowed ? t("allowed") : t("refused");
+    const tone = verdict.allowed === null ? "grey" : verdict.allowed ? "green" : "red";
+    return (
+        <li>
+            <span className="fw-row-gap">
+                <StatusLabel word={word} tone={tone} />
+                <span>{verdict.kind} {[verdict.namespace, verdict.name].filter(Boolean).join("/")}</span>
+            </span>
+            {verdict.message && <div className="fw-wrap fw-muted">{verdict.message}</div>}
+        </li>
+    );
+}

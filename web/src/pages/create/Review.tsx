@@ -1,0 +1,68 @@
+// What will happen: the answers, the files of the repository, every object with the server's verdict, before anything is written.
+
+import { Alert } from "@patternfly/react-core/dist/dynamic/components/Alert";
+import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
+import { Checkbox } from "@patternfly/react-core/dist/dynamic/components/Checkbox";
+import { DescriptionList, DescriptionListDescription, DescriptionListGroup, DescriptionListTerm } from "@patternfly/react-core/dist/dynamic/components/DescriptionList";
+import { Title } from "@patternfly/react-core/dist/dynamic/components/Title";
+import { useState } from "react";
+import { useNavigate } from "react-router";
+import { useAction, useAnswer } from "../../api/hooks";
+import { json } from "../../api/request";
+import { splitSecrets } from "../../form/schema";
+import { t } from "../../text/create";
+import { CommandHint, Failed, Loading } from "../../widgets";
+import { Foreseen } from "./Foreseen";
+import { shellWord } from "./command";
+import type { DryRun, ParameterSchema } from "./types";
+
+interface Props {
+    schema: ParameterSchema;
+    answers: Record<string, unknown>;
+    templateRef: string;
+    name: string;
+    onBack: () => void;
+}
+
+export function Review({ schema, answers, templateRef, name, onBack }: Props) {
+    const { values, secrets } = splitSecrets(schema.steps.map(step => step.schema), answers);
+    const [keepOnFailure, setKeep] = useState(false);
+    const navigate = useNavigate();
+    const body = { templateRef, values, secrets };
+    const asked = useAnswer(`dry-run ${JSON.stringify(body)}`, signal => json<DryRun>("/api/scaffolder/v2/dry-run", { method: "POST", body, signal }));
+    const { run, isRunning, error } = useAction(async () => {
+        const { id } = await json<{ id: string }>("/api/scaffolder/v2/tasks", { method: "POST", body: { ...body, keepOnFailure } });
+        const dot = id.indexOf(".");
+        await navigate(`/voyages/${id.slice(0, dot)}/${id.slice(dot + 1)}`);
+    });
+    const command = `fairway new ${name} -y ${Object.entries(values).filter(([, value]) => value !== undefined).map(([key, value]) => `--set ${shellWord(`${key}=${typeof value === "string" ? value : JSON.stringify(value)}`)}`).join(" ")}`;
+    return (
+        <div className="fw-stack">
+            <Title headingLevel="h2">{t("answers")}</Title>
+            <DescriptionList isHorizontal isCompact>
+                {Object.entries(values).map(([key, value]) => <Answer key={key} name={key} value={typeof value === "string" ? value : JSON.stringify(value)} />)}
+                {Object.keys(secrets).map(key => <Answer key={key} name={key} value={t("hidden")} />)}
+            </DescriptionList>
+            <Title headingLevel="h2">{t("reviewTitle")}</Title>
+            {asked.error && <Failed error={asked.error} again={asked.again} />}
+            {!asked.answer && !asked.error && <Loading text={t("dryRunning")} />}
+            {asked.answer && <Foreseen foreseen={asked.answer} />}
+            <Checkbox id="keep" label={t("keep")} isChecked={keepOnFailure} onChange={(_, is) => setKeep(is)} />
+            {error && <Alert variant="danger" isInline title={error.message}>{error.advice}</Alert>}
+            <div className="fw-row-gap">
+                <Button variant="secondary" onClick={onBack}>{t("back")}</Button>
+                <Button onClick={() => void run()} isLoading={isRunning} isDisabled={isRunning || asked.answer?.foreseen?.succeeds === false}>{t("run")}</Button>
+            </div>
+            <CommandHint commands={[`${command} --dry-run`, command]} />
+        </div>
+    );
+}
+
+function Answer({ name, value }: { name: string; value: string | undefined }) {
+    return (
+        <DescriptionListGroup>
+            <DescriptionListTerm>{name}</DescriptionListTerm>
+            <DescriptionListDescription className="fw-wrap">{value}</DescriptionListDescription>
+        </DescriptionListGroup>
+    );
+}

@@ -1,0 +1,139 @@
+// API products for developers, keys that they ask for, and those who approve.
+
+import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
+import { Form, FormGroup } from "@patternfly/react-core/dist/dynamic/components/Form";
+import { FormSelect, FormSelectOption } from "@patternfly/react-core/dist/dynamic/components/FormSelect";
+import { Modal, ModalBody, ModalFooter, ModalHeader } from "@patternfly/react-core/dist/dynamic/components/Modal";
+import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextInput";
+import { type ReactNode, useState } from "react";
+import { API_KEY_APPROVALS, API_KEY_REQUESTS, API_KEYS, API_PRODUCTS, type APIKey, type APIKeyApproval, type APIKeyRequest, type APIProduct, create, NAMESPACES, PLAN_POLICIES, remove, session, useAction, useList } from "../../api";
+import { Age, ConfirmByName, StatusLabel } from "../../widgets";
+import { Facts, Live, Problem } from "../pieces/parts";
+import { standing } from "./model";
+import { t } from "./text";
+
+const shownName = (product: APIProduct): string => product.spec?.displayName ?? product.metadata?.name ?? "";
+
+function usePlans(product: APIProduct | undefined): string[] {
+    const plans = useList(PLAN_POLICIES, { namespace: product?.metadata?.namespace });
+    const target = product?.spec?.targetRef?.name;
+    return plans.items.filter(it => it.spec?.targetRef?.name === target).flatMap(it => (it.spec?.plans ?? []).map(plan => plan.tier));
+}
+
+export function Products(): ReactNode {
+    const found = useList(API_PRODUCTS);
+    const [asked, setAsked] = useState<APIProduct>();
+    return (
+        <Live of={found}>
+            {found.items.length === 0 && <p className="fw-muted">{t("none")}</p>}
+            {found.items.map(product => <Product key={product.metadata?.uid} product={product} onAsk={() => setAsked(product)} />)}
+            {asked && <RequestKey product={asked} onClose={() => setAsked(undefined)} />}
+        </Live>
+    );
+}
+
+function Product(props: { product: APIProduct; onAsk: () => void }): ReactNode {
+    const { product } = props;
+    const plans = usePlans(product);
+    const state = standing(product.status?.conditions, ["Ready"]);
+    return (
+        <section aria-label={shownName(product)} className="fw-stack">
+            <h2 className="fw-row-gap fw-wrap">{shownName(product)} <StatusLabel word={product.spec?.publishStatus} tone="purple" /> <StatusLabel word={state.word} tone={state.isGood ? "green" : "grey"} title={state.message} /></h2>
+            {product.spec?.description && <p className="fw-wrap">{product.spec.description}</p>}
+            <Facts of={[[t("namespace"), product.metadata?.namespace], [t("target"), product.spec?.targetRef?.name], [t("approvalMode"), product.spec?.approvalMode], [t("plans"), plans.join(", ")]]} />
+            <div><Button variant="secondary" onClick={props.onAsk}>{t("requestKey")}</Button></div>
+        </section>
+    );
+}
+
+function RequestKey(props: { product: APIProduct; onClose: () => void }): ReactNode {
+    const { product } = props;
+    const plans = usePlans(product);
+    const namespaces = useList(NAMESPACES);
+    const [written, setWritten] = useState<{ name?: string; namespace?: string; plan?: string; useCase?: string }>({});
+    const { user } = session();
+    const namespace = written.namespace ?? "default";
+    const send = useAction(() => create(API_KEYS, {
+        apiVersion: "devportal.kuadrant.io/v1alpha1", kind: "APIKey", metadata: { name: written.name ?? `${product.metadata?.name}-key`, namespace },
+        spec: {
+            apiProductRef: { name: product.metadata?.name ?? "", namespace: product.metadata?.namespace }, planTier: written.plan ?? plans[0] ?? "",
+            useCase: written.useCase ?? "", requestedBy: { userId: user.name, email: user.email || undefined },
+        },
+    } as APIKey));
+    const submit = async (): Promise<void> => { if (await send.run()) props.onClose(); };
+    const put = (change: typeof written): void => setWritten(before => ({ ...before, ...change }));
+    return (
+        <Modal isOpen variant="small" onClose={props.onClose} aria-labelledby="request-key">
+            <ModalHeader title={`${t("requestKey")}: ${shownName(product)}`} labelId="request-key" />
+            <ModalBody>
+                <Form onSubmit={event => { event.preventDefault(); void submit(); }}>
+                    <FormGroup label={t("keyName")} fieldId="key-name"><TextInput id="key-name" value={written.name ?? `${product.metadata?.name}-key`} onChange={(_event, name) => put({ name })} /></FormGroup>
+                    <FormGroup label={t("inNamespace")} fieldId="key-namespace">
+                        <FormSelect id="key-namespace" value={namespace} onChange={(_event, value) => put({ namespace: value })}>{namespaces.items.map(it => <FormSelectOption key={it.metadata?.name} value={it.metadata?.name} label={it.metadata?.name ?? ""} />)}</FormSelect>
+                    </FormGroup>
+                    <FormGroup label={t("plan")} fieldId="key-plan">
+                        <FormSelect id="key-plan" value={written.plan ?? plans[0] ?? ""} onChange={(_event, plan) => put({ plan })}>{plans.map(plan => <FormSelectOption key={plan} value={plan} label={plan} />)}</FormSelect>
+                    </FormGroup>
+                    <FormGroup label={t("useCase")} fieldId="key-use"><TextInput id="key-use" value={written.useCase ?? ""} onChange={(_event, useCase) => put({ useCase })} /></FormGroup>
+                </Form>
+                <Problem error={send.error} />
+            </ModalBody>
+            <ModalFooter>
+                <Button isDisabled={!written.useCase || send.isRunning} onClick={() => void submit()}>{t("send")}</Button>
+                <Button variant="link" onClick={props.onClose}>{t("cancel")}</Button>
+            </ModalFooter>
+        </Modal>
+    );
+}
+
+const decided = (it: { status?: { conditions?: { type?: string; status?: string }[] } }): string =>
+    ["Approved", "Denied", "Rejected", "Failed", "Pending"].find(type => it.status?.conditions?.some(one => one.type === type && one.status === "True")) ?? "Pending";
+
+export function Requests(): ReactNode {
+    const found = useList(API_KEY_REQUESTS);
+    const answer = useAction((request: APIKeyRequest, approved: boolean) => create(API_KEY_APPROVALS, {
+        apiVersion: "devportal.kuadrant.io/v1alpha1", kind: "APIKeyApproval",
+        metadata: { name: request.metadata?.name, namespace: request.metadata?.namespace },
+        spec: { apiKeyRequestRef: { name: request.metadata?.name ?? "" }, approved, reviewedBy: session().user.name, reviewedAt: new Date().toISOString(), reason: approved ? "Approved" : "Rejected" },
+    } as unknown as APIKeyApproval));
+    const waiting = found.items.filter(it => decided(it) === "Pending");
+    return (
+        <Live of={found}>
+            <Problem error={answer.error} />
+            {waiting.length === 0 && <p className="fw-muted">{t("noRequests")}</p>}
+            <ul className="fw-plain-list">
+                {waiting.map(request => (
+                    <li key={request.metadata?.uid} className="fw-row-gap">
+                        <strong>{request.spec?.apiProductRef.name}</strong> {request.spec?.planTier} <span>{t("by", { who: request.spec?.requestedBy.userId ?? "" })}</span> <span className="fw-muted">{request.spec?.useCase}</span>
+                        <Button size="sm" isDisabled={answer.isRunning} onClick={() => void answer.run(request, true)}>{t("approve")}</Button>
+                        <Button size="sm" variant="secondary" isDisabled={answer.isRunning} onClick={() => void answer.run(request, false)}>{t("reject")}</Button>
+                    </li>
+                ))}
+            </ul>
+        </Live>
+    );
+}
+
+export function Keys(): ReactNode {
+    const found = useList(API_KEYS);
+    const [gone, setGone] = useState<APIKey>();
+    return (
+        <Live of={found}>
+            {found.items.length === 0 && <p className="fw-muted">{t("noKeys")}</p>}
+            <ul className="fw-plain-list">
+                {found.items.map(key => (
+                    <li key={key.metadata?.uid} className="fw-row-gap">
+                        <strong>{key.metadata?.namespace}/{key.metadata?.name}</strong> <StatusLabel word={decided(key)} /> {key.spec?.apiProductRef.name} {key.spec?.planTier} <Age of={key.metadata?.creationTimestamp} />
+                        {key.status?.secretRef?.name && <span className="fw-muted">{t("reveal", { name: key.status.secretRef.name })}</span>}
+                        <Button size="sm" variant="danger" onClick={() => setGone(key)}>{t("revoke")}</Button>
+                    </li>
+                ))}
+            </ul>
+            {gone && (
+                <ConfirmByName title={t("revokeTitle", { name: gone.metadata?.name ?? "" })} name={gone.metadata?.name ?? ""} action={t("revoke")} onClose={() => setGone(undefined)} onConfirm={() => remove(API_KEYS, gone.metadata?.namespace, gone.metadata?.name ?? "")}>
+                    <p>{t("revokeWhat", { name: gone.metadata?.name ?? "" })}</p>
+                </ConfirmByName>
+            )}
+        </Live>
+    );
+}

@@ -1,0 +1,123 @@
+// Gateways with their routes and policies, and APIs with their keys.
+
+import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
+import type { ReactNode } from "react";
+import { AUTH_POLICIES, GATEWAYS, HTTP_ROUTES, json, PLAN_POLICIES, RATE_LIMIT_POLICIES, ROUTES, clusterPath, useAnswer, useList } from "../../api";
+import { type Column, CommandHint, Empty, Failed, Loading, PageHeader, SafeLink, StatusLabel, VirtualTable } from "../../widgets";
+import "../pieces/pieces.css";
+import { AddressTabs, Live } from "../pieces/parts";
+import { Explain } from "./Explain";
+import { standing } from "./model";
+import { Keys, Products, Requests } from "./Products";
+import { t } from "./text";
+
+export default function Gateways(): ReactNode {
+    return (
+        <>
+            <PageHeader title={t("title")} />
+            <PageSection className="fw-stack">
+                <AddressTabs label={t("title")} tabs={[
+                    ["gateways", t("gateways"), () => <GatewayList />],
+                    ["routes", t("routes"), () => <RouteList />],
+                    ["policies", t("policies"), () => <PolicyList />],
+                    ["products", t("products"), () => <Products />],
+                    ["keys", t("keys"), () => <><h2>{t("requests")}</h2><Requests /><h2>{t("keys")}</h2><Keys /></>],
+                    ["usage", t("usage"), () => <Usage />],
+                    ["explain", t("explain"), () => <Explain />],
+                ]} />
+                <CommandHint commands={["kubectl get gateways,httproutes,routes.route.openshift.io -A", "kubectl get authpolicies,ratelimitpolicies -A", "kubectl get apiproducts,apikeys,apikeyrequests -A", "fairway gateway explain GET https://HOST/PATH"]} />
+            </PageSection>
+        </>
+    );
+}
+
+interface Row { key: string; kind: string; namespace: string; name: string; what: ReactNode; word: string; isGood: boolean; message: string }
+
+function Rows(props: { label: string; rows: Row[]; what: string }): ReactNode {
+    if (props.rows.length === 0) return <p className="fw-muted">{t("none")}</p>;
+    const columns: Column<Row>[] = [
+        { key: "name", title: t("name"), render: row => row.name, width: "1.5fr" },
+        { key: "kind", title: t("kind"), render: row => row.kind, isOptional: true },
+        { key: "namespace", title: t("namespace"), render: row => row.namespace, isOptional: true },
+        { key: "what", title: props.what, render: row => row.what, width: "2fr" },
+        { key: "status", title: t("status"), render: row => <StatusLabel word={row.word} tone={row.isGood ? "green" : "orange"} title={row.message} />, width: "9rem" },
+        { key: "message", title: "", render: row => (row.isGood ? "" : row.message), isOptional: true, width: "2fr" },
+    ];
+    return <VirtualTable label={props.label} rows={props.rows} columns={columns} rowKey={row => row.key} />;
+}
+
+const place = (object: { metadata?: { namespace?: string; name?: string } }, kind: string): Pick<Row, "key" | "kind" | "namespace" | "name"> => ({
+    key: `${kind} ${object.metadata?.namespace}/${object.metadata?.name}`, kind, namespace: object.metadata?.namespace ?? "", name: object.metadata?.name ?? "",
+});
+
+function GatewayList(): ReactNode {
+    const found = useList(GATEWAYS);
+    return (
+        <Live of={found}>
+            {found.items.length === 0 && <Empty title={t("noGateways")}>{t("noGatewaysHelp")}</Empty>}
+            {found.items.map(gateway => {
+                const state = standing(gateway.status?.conditions, ["Accepted", "Programmed"]);
+                const addresses = gateway.status?.addresses?.map(it => it.value).join(", ");
+                return (
+                    <section key={gateway.metadata?.uid} aria-label={gateway.metadata?.name} className="fw-stack">
+                        <h2 className="fw-row-gap">{gateway.metadata?.namespace}/{gateway.metadata?.name} <StatusLabel word={state.word} tone={state.isGood ? "green" : "orange"} title={state.message} /></h2>
+                        <p className="fw-muted">{t("className")}: {gateway.spec?.gatewayClassName}; {t("address")}: {addresses || "-"} {state.isGood ? "" : state.message}</p>
+                        <Rows label={t("listeners")} what={t("hosts")} rows={(gateway.spec?.listeners ?? []).map(listener => {
+                            const status = gateway.status?.listeners?.find(it => it.name === listener.name);
+                            const stand = standing(status?.conditions, ["Accepted", "ResolvedRefs", "Programmed"]);
+                            return {
+                                key: listener.name, kind: `${listener.protocol} ${listener.port}`, namespace: t("attached", { n: Number(status?.attachedRoutes ?? 0) }), name: listener.name,
+                                what: listener.hostname ?? "*", ...stand,
+                            };
+                        })} />
+                    </section>
+                );
+            })}
+        </Live>
+    );
+}
+
+function RouteList(): ReactNode {
+    const http = useList(HTTP_ROUTES);
+    const routes = useList(ROUTES);
+    const rows: Row[] = [
+        ...http.items.map(route => ({ ...place(route, "HTTPRoute"), what: (route.spec?.hostnames ?? ["*"]).join(", "), ...standing(route.status?.parents?.[0]?.conditions, ["Accepted", "ResolvedRefs"]) })),
+        ...routes.items.map(route => ({ ...place(route, "Route"), what: route.spec?.host ? <SafeLink to={`https://${route.spec.host}/`}>{route.spec.host}</SafeLink> : "-", ...standing(route.status?.ingress?.[0]?.conditions, ["Admitted"]) })),
+    ];
+    return <Live of={http}><Rows label={t("routes")} what={t("hosts")} rows={rows} /></Live>;
+}
+
+function PolicyList(): ReactNode {
+    const auth = useList(AUTH_POLICIES);
+    const limits = useList(RATE_LIMIT_POLICIES);
+    const plans = useList(PLAN_POLICIES);
+    type Policy = { metadata?: { namespace?: string; name?: string }; spec?: { targetRef?: { kind?: string; name?: string; sectionName?: string } }; status?: { conditions?: { type?: string; status?: string; reason?: string; message?: string }[] } };
+    const rows = (kind: string, items: readonly unknown[]): Row[] => (items as Policy[]).map(policy => ({
+        ...place(policy, kind), what: [policy.spec?.targetRef?.kind, policy.spec?.targetRef?.name, policy.spec?.targetRef?.sectionName].filter(Boolean).join(" "),
+        ...standing(policy.status?.conditions, ["Accepted", "Enforced"]),
+    }));
+    return <Live of={auth}><Rows label={t("policies")} what={t("target")} rows={[...rows("AuthPolicy", auth.items), ...rows("RateLimitPolicy", limits.items), ...rows("PlanPolicy", plans.items)]} /></Live>;
+}
+
+interface Counter { key: string; count: number; reset?: unknown }
+interface Rule { scheme: string; host: string; port: number; path: string; kind: string; namespace: string; name: string; backends: string[] }
+
+function Usage(): ReactNode {
+    const base = `${clusterPath()}/apis/gateway.fairway.dev/v1alpha1`;
+    const counters = useAnswer("counters", signal => json<{ items: Counter[] }>(`${base}/counters`, { signal }));
+    const rules = useAnswer("rules", signal => json<{ items: Rule[] }>(`${base}/publishedrules`, { signal }));
+    if (counters.error) return <Failed error={counters.error} again={counters.again} />;
+    if (!counters.answer) return <Loading />;
+    return (
+        <>
+            <h2>{t("counters")}</h2>
+            {counters.answer.items.length === 0 ? <p className="fw-muted">{t("noCounters")}</p> : (
+                <ul className="fw-plain-list">{counters.answer.items.map(it => <li key={it.key}><code>{it.key}</code>: {it.count}</li>)}</ul>
+            )}
+            <h2>{t("rules")}</h2>
+            <ul className="fw-plain-list">
+                {(rules.answer?.items ?? []).map((it, at) => <li key={at}><code>{it.scheme}://{it.host}:{it.port}{it.path}</code> {it.kind} {it.namespace}/{it.name} → {it.backends.join(", ")}</li>)}
+            </ul>
+        </>
+    );
+}

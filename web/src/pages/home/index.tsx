@@ -1,0 +1,121 @@
+// Home: what needs attention, what is mine, and how things are.
+
+import { Card, CardBody, CardTitle } from "@patternfly/react-core/dist/dynamic/components/Card";
+import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
+import { useMemo } from "react";
+import { Link } from "react-router";
+import { useAnswer, useList } from "../../api/hooks";
+import { APPLICATIONS, VIRTUAL_MACHINES, VOYAGES } from "../../api/kinds";
+import { session, workspace } from "../../api/session";
+import type { Snapshot } from "../../api/store";
+import { entities } from "../../catalog/client";
+import { entityPath, refOf, titleOf } from "../../catalog/entity";
+import { hasPage } from "../../pages";
+import { t } from "../../text/home";
+import { Age, CommandHint, Loading, PageHeader, StatusLabel, useNow } from "../../widgets";
+import { concernsOf } from "./attention";
+
+const SHOWN = 8;
+
+export default function Home() {
+    const { user } = session();
+    const [applications, machines, voyages] = [useList(APPLICATIONS), useList(VIRTUAL_MACHINES), useList(VOYAGES)];
+    const now = useNow();
+    const hour = Math.floor(now / 3_600_000);
+    const concerns = useMemo(() => concernsOf(applications.items, machines.items, voyages.items, hour * 3_600_000), [applications.items, machines.items, voyages.items, hour]);
+    const isLoading = applications.state === "loading" || machines.state === "loading" || voyages.state === "loading";
+    const runs = useMemo(
+        () => voyages.items.filter(one => one.spec.requestedBy?.username === user.name).sort((a, b) => String(b.metadata?.creationTimestamp).localeCompare(String(a.metadata?.creationTimestamp))),
+        [voyages.items, user.name],
+    );
+    const healthy = applications.items.filter(one => one.status?.health?.status === "Healthy").length;
+    const running = machines.items.filter(one => one.status?.printableStatus === "Running").length;
+    return (
+        <>
+            <PageHeader
+                title={t("title", { name: user.displayName || user.name })}
+                description={t("description", { workspace: workspace() })}
+                actions={<Link to="/create" className="pf-v6-c-button pf-m-primary">{t("start")}</Link>}
+            />
+            <PageSection isFilled>
+                <div className="fw-split">
+                    <div className="fw-stack">
+                        <Card>
+                            <CardTitle component="h2">{t("attention")}</CardTitle>
+                            <CardBody>
+                                {isLoading && <Loading />}
+                                {!isLoading && concerns.length === 0 && <p><StatusLabel word={t("allWell")} tone="green" /> {t("allWellBody")}</p>}
+                                <ul className="fw-events" aria-live="polite">
+                                    {concerns.slice(0, SHOWN).map(one => (
+                                        <li key={one.key}>
+                                            <span className="fw-row-gap"><StatusLabel word={one.word} /> {one.kind} <Link to={one.to}>{one.name}</Link></span>
+                                            <div className="fw-detail">{one.message.slice(0, 300)}</div>
+                                        </li>
+                                    ))}
+                                </ul>
+                                {concerns.length > SHOWN && <p className="fw-muted">{t("more", { n: concerns.length - SHOWN })}</p>}
+                            </CardBody>
+                        </Card>
+                        <Mine />
+                    </div>
+                    <div className="fw-stack">
+                        <Card>
+                            <CardTitle component="h2">{t("overview")}</CardTitle>
+                            <CardBody>
+                                <Count label={t("applications")} to="/applications" of={applications} text={t("healthy", { good: healthy, all: applications.items.length })} />
+                                <Count label={t("machines")} to="/machines" of={machines} text={t("running", { good: running, all: machines.items.length })} />
+                            </CardBody>
+                        </Card>
+                        <Card>
+                            <CardTitle component="h2">{t("myRuns")}</CardTitle>
+                            <CardBody>
+                                {runs.length === 0 && <p className="fw-muted">{t("noRuns")}</p>}
+                                <ul className="fw-events">
+                                    {runs.slice(0, 5).map(one => (
+                                        <li key={one.metadata?.uid} className="fw-row-gap">
+                                            <StatusLabel word={one.status?.phase ?? "Pending"} />
+                                            <Link to={`/voyages/${one.metadata?.namespace}/${one.metadata?.name}`}>{one.metadata?.name}</Link>
+                                            <span className="fw-muted"><Age of={one.metadata?.creationTimestamp} /></span>
+                                        </li>
+                                    ))}
+                                </ul>
+                                {runs.length > 5 && <Link to="/voyages">{t("seeAll")}</Link>}
+                            </CardBody>
+                        </Card>
+                    </div>
+                </div>
+                <CommandHint commands={["kubectl get applications,vms,voyages -A", "fairway status"]} />
+            </PageSection>
+        </>
+    );
+}
+
+function Count({ label, to, of, text }: { label: string; to: string; of: Snapshot<object>; text: string }) {
+    const title = hasPage(to.slice(1)) ? <Link to={to}>{label}</Link> : label;
+    return <p>{title}: {of.error?.status === 403 ? t("forbidden") : of.state === "loading" ? "…" : text}</p>;
+}
+
+function Mine() {
+    const { user } = session();
+    const last = (text: string): string => (text.split(/[:/]/).pop() ?? text).toLowerCase();
+    const owners = [`user:default/${last(user.name)}`, ...(user.groups ?? []).filter(group => !group.startsWith("system:")).map(group => `group:default/${last(group)}`)];
+    const filter = owners.map(owner => `relations.ownedBy=${owner}`).join(",");
+    const asked = useAnswer(`mine ${filter}`, signal => entities({ fields: "kind,metadata.name,metadata.namespace,metadata.title,metadata.description", orderField: "metadata.name,asc" }, [filter], signal, 100));
+    return (
+        <Card>
+            <CardTitle component="h2">{t("mine")}</CardTitle>
+            <CardBody>
+                {asked.error && <p className="fw-muted">{asked.error.status === 403 ? t("forbidden") : asked.error.advice}</p>}
+                {asked.answer?.length === 0 && <p className="fw-muted">{t("noMine")}</p>}
+                <ul className="fw-events">
+                    {(asked.answer ?? []).slice(0, SHOWN).map(one => (
+                        <li key={refOf(one)}>
+                            {one.kind} <Link to={entityPath(refOf(one))}>{titleOf(one)}</Link> <span className="fw-muted">{one.metadata.description}</span>
+                        </li>
+                    ))}
+                </ul>
+                {(asked.answer?.length ?? 0) > SHOWN && <Link to="/catalog?kind=all">{t("seeAll")}</Link>}
+            </CardBody>
+        </Card>
+    );
+}

@@ -1,0 +1,131 @@
+// All machines of a workspace: a tree to choose from, a list, and what can be done with several at once.
+
+import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
+import { Checkbox } from "@patternfly/react-core/dist/dynamic/components/Checkbox";
+import { FormSelect, FormSelectOption } from "@patternfly/react-core/dist/dynamic/components/FormSelect";
+import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
+import { SearchInput } from "@patternfly/react-core/dist/dynamic/components/SearchInput";
+import { type ReactNode, useMemo, useState } from "react";
+import { Link, useSearchParams } from "react-router";
+import { useAction, useList, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, type VirtualMachine, workspace } from "../../api";
+import { Age, type Column, CommandHint, ConfirmByName, Empty, NoMatch, PageHeader, StatusLabel, VirtualTable } from "../../widgets";
+import { Live, Problem } from "../pieces/parts";
+import { act, destroy, type Place, withEach } from "./act";
+import { type Action, addressOf, branches, folderOf, possible, statusOf } from "./model";
+import { counted, t } from "./text";
+
+const keyOf = (machine: VirtualMachine): string => `${machine.metadata?.namespace}/${machine.metadata?.name}`;
+const placeOf = (machine: VirtualMachine): Place => ({ namespace: machine.metadata?.namespace ?? "", name: machine.metadata?.name ?? "" });
+const BULK: Action[] = ["start", "stop", "restart", "pause", "unpause"];
+
+export function List(): ReactNode {
+    const [params, setParams] = useSearchParams();
+    const found = useList(VIRTUAL_MACHINES);
+    const instances = useList(VIRTUAL_MACHINE_INSTANCES);
+    const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+    const [isDeleting, setDeleting] = useState(false);
+    const [namespace, folder, text, status] = ["namespace", "folder", "text", "status"].map(key => params.get(key) ?? "") as [string, string, string, string];
+    const bulk = useAction((action: Action, places: Place[]) => withEach(places, place => act(action, place.namespace, place.name)));
+    const change = (changes: Record<string, string>): void => setParams(before => {
+        for (const [key, value] of Object.entries(changes)) {
+            if (value === "") before.delete(key);
+            else before.set(key, value);
+        }
+        return before;
+    }, { replace: true });
+    const sorted = useMemo(() => [...found.items].sort((a, b) => keyOf(a).localeCompare(keyOf(b))), [found.items]);
+    const shown = useMemo(() => sorted.filter(machine =>
+        (namespace === "" || machine.metadata?.namespace === namespace) && (folder === "" || folderOf(machine) === folder)
+        && (status === "" || statusOf(machine) === status) && (machine.metadata?.name ?? "").includes(text.toLowerCase())), [sorted, namespace, folder, status, text]);
+    const byKey = useMemo(() => new Map(instances.items.map(it => [`${it.metadata?.namespace}/${it.metadata?.name}`, it])), [instances.items]);
+    const picked = shown.filter(machine => chosen.has(keyOf(machine)));
+    const toggle = (key: string, is: boolean): void => setChosen(before => {
+        const next = new Set(before);
+        if (is) next.add(key);
+        else next.delete(key);
+        return next;
+    });
+    const columns: Column<VirtualMachine>[] = [
+        { key: "pick", title: "", width: "2.5rem", render: machine => <Checkbox id={`pick ${keyOf(machine)}`} aria-label={t("select", { name: machine.metadata?.name ?? "" })} isChecked={chosen.has(keyOf(machine))} onChange={(_event, is) => toggle(keyOf(machine), is)} /> },
+        { key: "name", title: t("name"), width: "1.5fr", render: machine => <Link to={`/machines/${keyOf(machine)}`}>{machine.metadata?.name}</Link> },
+        { key: "namespace", title: t("namespace"), render: machine => machine.metadata?.namespace, isOptional: true },
+        { key: "status", title: t("status"), width: "9rem", render: machine => <StatusLabel word={statusOf(machine)} /> },
+        { key: "node", title: t("node"), render: machine => byKey.get(keyOf(machine))?.status?.nodeName ?? "", isOptional: true },
+        { key: "address", title: t("address"), render: machine => addressOf(byKey.get(keyOf(machine))), isOptional: true },
+        { key: "created", title: t("created"), width: "6rem", render: machine => <Age of={machine.metadata?.creationTimestamp} />, isOptional: true },
+    ];
+    const statuses = [...new Set(sorted.map(statusOf))].sort();
+    return (
+        <>
+            <PageHeader title={t("title")} description={found.state === "live" ? counted(shown.length) : undefined} actions={<Link className="pf-v6-c-button pf-m-primary" to="/create">{t("create")}</Link>} />
+            <PageSection className="fw-stack">
+                <Problem error={bulk.error} />
+                <Live of={found}>
+                    {sorted.length === 0 ? <Empty title={t("none")} actions={<Link to="/create">{t("create")}</Link>}>{t("noneHelp")}</Empty> : (
+                        <div className="fw-split left">
+                            <Branches machines={sorted} namespace={namespace} folder={folder} onChoose={(inNamespace, inFolder) => change({ namespace: inNamespace, folder: inFolder })} />
+                            <div className="fw-stack">
+                                <div className="fw-filters">
+                                    <SearchInput aria-label={t("search")} placeholder={t("search")} value={text} onChange={(_event, value) => change({ text: value })} onClear={() => change({ text: "" })} />
+                                    <FormSelect aria-label={t("status")} value={status} onChange={(_event, value) => change({ status: value })}>
+                                        <FormSelectOption value="" label={t("status")} />
+                                        {statuses.map(it => <FormSelectOption key={it} value={it} label={it} />)}
+                                    </FormSelect>
+                                    <Checkbox id="pick-all" label={t("selectAll")} isChecked={shown.length > 0 && picked.length === shown.length} onChange={(_event, is) => setChosen(new Set(is ? shown.map(keyOf) : []))} />
+                                </div>
+                                <div className="fw-row-gap" role="group" aria-label={t("actions")}>
+                                    {BULK.map(action => {
+                                        const able = picked.filter(machine => possible(statusOf(machine)).includes(action)).map(placeOf);
+                                        return <Button key={action} size="sm" variant="secondary" isDisabled={able.length === 0 || bulk.isRunning} onClick={() => void bulk.run(action, able)}>{t(action)}</Button>;
+                                    })}
+                                    <Button size="sm" variant="danger" isDisabled={picked.length === 0} onClick={() => setDeleting(true)}>{t("remove")}</Button>
+                                    {picked.length > 0 && <span className="fw-muted">{t("chosen", { n: picked.length })}</span>}
+                                </div>
+                                {shown.length === 0 ? <NoMatch onClear={() => setParams({})} /> : <VirtualTable label={t("title")} rows={shown} columns={columns} rowKey={keyOf} />}
+                            </div>
+                        </div>
+                    )}
+                </Live>
+                <CommandHint commands={["kubectl get vm -A", "virtctl start NAME -n NAMESPACE", `fairway workspace use :${workspace()}`]} />
+            </PageSection>
+            {isDeleting && <DeleteMachines places={picked.map(placeOf)} onClose={() => { setDeleting(false); setChosen(new Set()); }} />}
+        </>
+    );
+}
+
+export function DeleteMachines(props: { places: Place[]; onClose: () => void; onDone?: () => void }): ReactNode {
+    const only = props.places.length === 1 ? props.places[0]?.name : undefined;
+    const name = only ?? t("machinesWord", { n: props.places.length });
+    return (
+        <ConfirmByName title={t("deleteTitle", { name })} name={name} action={t("remove")} onClose={props.onClose}
+            onConfirm={async () => { await withEach(props.places, place => destroy(place.namespace, place.name)); props.onDone?.(); }}>
+            <p>{t("deleteWhat")}</p>
+            <ul>{props.places.slice(0, 50).map(place => <li key={`${place.namespace}/${place.name}`}>{place.namespace}/{place.name}</li>)}</ul>
+        </ConfirmByName>
+    );
+}
+
+function Branches(props: { machines: VirtualMachine[]; namespace: string; folder: string; onChoose: (namespace: string, folder: string) => void }): ReactNode {
+    const item = (label: string, count: number, isChosen: boolean, choose: () => void): ReactNode => (
+        <Button variant="link" isInline aria-current={isChosen ? "true" : undefined} style={isChosen ? { fontWeight: "bold" } : undefined} onClick={choose}>{label} ({count})</Button>
+    );
+    return (
+        <nav aria-label={t("tree")}>
+            <ul className="fw-plain-list">
+                <li>{item(`${workspace()}: ${t("allMachines")}`, props.machines.length, props.namespace === "", () => props.onChoose("", ""))}</li>
+                {branches(props.machines).map(branch => (
+                    <li key={branch.namespace}>
+                        {item(branch.namespace, branch.count, props.namespace === branch.namespace && props.folder === "", () => props.onChoose(branch.namespace, ""))}
+                        {branch.folders.length > 0 && (
+                            <ul style={{ listStyle: "none", paddingInlineStart: "1rem" }}>
+                                {branch.folders.map(folder => (
+                                    <li key={folder.name}>{item(`▸ ${folder.name}`, folder.count, props.namespace === branch.namespace && props.folder === folder.name, () => props.onChoose(branch.namespace, folder.name))}</li>
+                                ))}
+                            </ul>
+                        )}
+                    </li>
+                ))}
+            </ul>
+        </nav>
+    );
+}

@@ -1,0 +1,29 @@
+import { describe, expect, it } from "vitest";
+import type { VirtualMachine } from "../../api";
+import { branches, cpuPercent, FOLDER, possible, sizeOf } from "./model";
+
+const machine = (namespace: string, name: string, folder?: string, domain: unknown = {}): VirtualMachine => ({
+    metadata: { namespace, name, labels: folder ? { [FOLDER]: folder } : undefined },
+    spec: { template: { spec: { domain } } },
+}) as unknown as VirtualMachine;
+
+describe("the tree of machines", () => {
+    it("has namespaces and their folders, counted", () => {
+        expect(branches([machine("b", "1", "web"), machine("a", "2"), machine("b", "3", "db"), machine("b", "4")])).toEqual([
+            { namespace: "a", count: 1, folders: [] },
+            { namespace: "b", count: 3, folders: [{ name: "db", count: 1 }, { name: "web", count: 1 }] },
+        ]);
+    });
+});
+
+it.each([["Running", "stop"], ["Stopped", "start"], ["Paused", "unpause"], ["CrashLoopBackOff", "stop"], ["SomethingNew", "start"]] as const)("a machine that is %s can %s", (status, action) => {
+    expect(possible(status)).toContain(action);
+});
+
+it.each([[{ cpu: { cores: 2, sockets: 2 }, memory: { guest: "1Gi" } }, { cpu: "4", memory: "1Gi" }], [{ resources: { requests: { memory: "64Mi" } } }, { cpu: "1", memory: "64Mi" }]])("the size of %j", (domain, size) => {
+    expect(sizeOf(machine("a", "b", undefined, domain))).toEqual(size);
+});
+
+it.each([[1000, 0.5, 50], [2000, 3, 150], [0, 1, 0], [1000, -1, 0]])("in %i ms, %d CPU seconds are %d %%", (ms, cpuSeconds, percent) => {
+    expect(cpuPercent({ at: 0, usage: { cpuSeconds: 0, residentBytes: 0 } }, { at: ms, usage: { cpuSeconds, residentBytes: 0 } })).toBe(percent);
+});

@@ -1,0 +1,66 @@
+// Machines as the page shows them, without a page: the tree of namespaces and folders, filters, what can be done in which state.
+
+import type { VirtualMachine, VirtualMachineInstance } from "../../api";
+
+/** OpenShift's label for folders. */
+export const FOLDER = "vm.openshift.io/folder";
+
+export const statusOf = (machine: VirtualMachine): string => machine.status?.printableStatus ?? "Unknown";
+export const folderOf = (machine: VirtualMachine): string => machine.metadata?.labels?.[FOLDER] ?? "";
+
+export interface Branch {
+    namespace: string;
+    count: number;
+    folders: { name: string; count: number }[];
+}
+
+/** Namespaces with their folders, sorted. */
+export function branches(machines: VirtualMachine[]): Branch[] {
+    const found = new Map<string, Map<string, number>>();
+    for (const machine of machines) {
+        const namespace = machine.metadata?.namespace ?? "";
+        const folders = found.get(namespace) ?? new Map<string, number>();
+        folders.set(folderOf(machine), (folders.get(folderOf(machine)) ?? 0) + 1);
+        found.set(namespace, folders);
+    }
+    return [...found].sort(([a], [b]) => a.localeCompare(b)).map(([namespace, folders]) => ({
+        namespace,
+        count: [...folders.values()].reduce((sum, count) => sum + count, 0),
+        folders: [...folders].filter(([name]) => name !== "").sort(([a], [b]) => a.localeCompare(b)).map(([name, count]) => ({ name, count })),
+    }));
+}
+
+export type Action = "start" | "stop" | "restart" | "pause" | "unpause" | "migrate";
+
+/** What is possible in a state; the server judges again. */
+export function possible(status: string): Action[] {
+    switch (status) {
+        case "Running": return ["stop", "restart", "pause", "migrate"];
+        case "Paused": return ["unpause", "stop", "restart"];
+        case "Stopped": return ["start"];
+        case "Starting": case "Provisioning": case "WaitingForVolumeBinding": case "CrashLoopBackOff": case "ErrorUnschedulable": return ["stop"];
+        default: return ["start", "stop"];
+    }
+}
+
+export function addressOf(instance: VirtualMachineInstance | undefined): string {
+    return instance?.status?.interfaces?.find(it => it.ipAddress)?.ipAddress ?? "";
+}
+
+/** CPU and memory as they are declared. */
+export function sizeOf(machine: VirtualMachine): { cpu: string; memory: string } {
+    const domain = machine.spec?.template?.spec?.domain;
+    const cpu = domain?.cpu;
+    const count = (cpu?.cores ?? 1) * (cpu?.sockets ?? 1) * (cpu?.threads ?? 1);
+    const requests = domain?.resources?.requests as Record<string, unknown> | undefined;
+    return { cpu: String(count), memory: String(domain?.memory?.guest ?? requests?.["memory"] ?? "-") };
+}
+
+export interface Usage { cpuSeconds: number; residentBytes: number }
+export interface Sample { at: number; usage: Usage }
+
+/** Percent of one CPU between two measurements. */
+export function cpuPercent(before: Sample, after: Sample): number {
+    const seconds = (after.at - before.at) / 1000;
+    return seconds <= 0 ? 0 : Math.max(0, ((after.usage.cpuSeconds - before.usage.cpuSeconds) / seconds) * 100);
+}

@@ -1,0 +1,130 @@
+// One repository.
+
+import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
+import { FormSelect, FormSelectOption } from "@patternfly/react-core/dist/dynamic/components/FormSelect";
+import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
+import { ToggleGroup, ToggleGroupItem } from "@patternfly/react-core/dist/dynamic/components/ToggleGroup";
+import type { ReactNode } from "react";
+import { Link, useParams, useSearchParams } from "react-router";
+import { session, useAnswer } from "../../api";
+import { Age, CodeView, CommandHint, Failed, Loading, PageHeader, StatusLabel } from "../../widgets";
+import { AddressTabs } from "../pieces/parts";
+import { type Entry, gitea, textOf } from "./gitea";
+import { Propose } from "./Propose";
+import { t } from "./text";
+
+interface Place { owner: string; name: string; branch: string }
+
+export function RepositoryPage(): ReactNode {
+    const { owner = "", name = "" } = useParams();
+    const [params, setParams] = useSearchParams();
+    const repo = useAnswer(`repo ${owner}/${name}`, signal => gitea.repo(owner, name, signal));
+    const branches = useAnswer(`branches ${owner}/${name}`, signal => gitea.branches(owner, name, signal));
+    const above = [{ to: "/repositories", label: t("title") }];
+    if (repo.error) return <Failed error={repo.error} again={repo.again} />;
+    if (!repo.answer) return <Loading />;
+    const branch = params.get("branch") ?? repo.answer.default_branch;
+    const place = { owner, name, branch };
+    return (
+        <>
+            <PageHeader title={`${owner}/${name}`} description={repo.answer.description} above={above} here={name} />
+            <PageSection className="fw-stack">
+                <FormSelect aria-label={t("branch")} value={branch} style={{ maxWidth: "20rem" }} onChange={(_event, value) => setParams(before => { before.set("branch", value); before.delete("path"); return before; })}>
+                    {(branches.answer ?? [{ name: branch }]).map(it => <FormSelectOption key={it.name} value={it.name} label={it.name} />)}
+                </FormSelect>
+                {repo.answer.empty ? <p className="fw-muted">{t("empty")}</p> : (
+                    <AddressTabs label={name} tabs={[
+                        ["files", t("files"), () => <Files {...place} />],
+                        ["commits", t("commits"), () => <Commits {...place} />],
+                        ["pulls", t("pulls"), () => <Pulls {...place} branches={(branches.answer ?? []).map(it => it.name)} base={repo.answer?.default_branch ?? branch} />],
+                    ]} />
+                )}
+                <CommandHint commands={[`git clone ${session().gitUrl ?? "https://git.fairway.localhost:7443"}/${owner}/${name}.git`, `kubectl get repository ${name} -o yaml`]} />
+            </PageSection>
+        </>
+    );
+}
+
+function Files(props: Place): ReactNode {
+    const { owner, name, branch } = props;
+    const [params, setParams] = useSearchParams();
+    const path = params.get("path") ?? "";
+    const found = useAnswer(`contents ${owner}/${name} ${branch} ${path}`, signal => gitea.contents(owner, name, path, branch, signal));
+    const go = (to: string): void => setParams(before => {
+        if (to === "") before.delete("path");
+        else before.set("path", to);
+        return before;
+    });
+    const up = path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : "";
+    const head = path !== "" && <div className="fw-row-gap"><Button variant="secondary" size="sm" onClick={() => go(up)}>{t("up")}</Button><code className="fw-wrap">{path}</code></div>;
+    if (found.error) return <>{head}<Failed error={found.error} again={found.again} /></>;
+    if (!found.answer) return <Loading />;
+    if (!Array.isArray(found.answer)) return <>{head}<File entry={found.answer} /></>;
+    const sorted = [...found.answer].sort((a, b) => Number(b.type === "dir") - Number(a.type === "dir") || a.name.localeCompare(b.name));
+    return (
+        <>
+            {head}
+            <ul className="fw-plain-list" aria-label={t("files")}>
+                {sorted.map(entry => <li key={entry.path}><Button variant="link" isInline onClick={() => go(entry.path)}>{entry.type === "dir" ? `${entry.name}/` : entry.name}</Button></li>)}
+            </ul>
+        </>
+    );
+}
+
+function File(props: { entry: Entry }): ReactNode {
+    const text = textOf(props.entry);
+    if (text === undefined) return <p>{t("notText")}</p>;
+    return <CodeView text={text} name={props.entry.name} isYaml={/\.ya?ml$/.test(props.entry.name)} />;
+}
+
+function Commits(props: Place): ReactNode {
+    const { owner, name, branch } = props;
+    const [params, setParams] = useSearchParams();
+    const page = Math.max(1, Number(params.get("page")) || 1);
+    const found = useAnswer(`commits ${owner}/${name} ${branch} ${page}`, signal => gitea.commits(owner, name, branch, page, signal));
+    const go = (to: number): void => setParams(before => { before.set("page", String(to)); return before; });
+    if (found.error) return <Failed error={found.error} again={found.again} />;
+    if (!found.answer) return <Loading />;
+    return (
+        <>
+            <ul className="fw-plain-list" aria-label={t("commits")}>
+                {found.answer.map(it => (
+                    <li key={it.sha}>
+                        <div className="fw-wrap">{it.commit.message.split("\n")[0]}</div>
+                        <span className="fw-row-gap fw-muted"><code>{it.sha.slice(0, 10)}</code> {it.commit.author?.name} <Age of={it.commit.author?.date} /></span>
+                    </li>
+                ))}
+            </ul>
+            <div className="fw-row-gap">
+                <Button variant="secondary" size="sm" isDisabled={page === 1} onClick={() => go(page - 1)}>{t("newer")}</Button>
+                <Button variant="secondary" size="sm" isDisabled={found.answer.length < 30} onClick={() => go(page + 1)}>{t("older")}</Button>
+            </div>
+        </>
+    );
+}
+
+function Pulls(props: Place & { branches: string[]; base: string }): ReactNode {
+    const { owner, name } = props;
+    const [params, setParams] = useSearchParams();
+    const state = params.get("state") === "closed" ? "closed" : "open";
+    const found = useAnswer(`pulls ${owner}/${name} ${state}`, signal => gitea.pulls(owner, name, state, signal));
+    if (found.error) return <Failed error={found.error} again={found.again} />;
+    return (
+        <>
+            <ToggleGroup aria-label={t("state")}>
+                {(["open", "closed"] as const).map(it => <ToggleGroupItem key={it} text={t(it)} isSelected={state === it} onChange={() => setParams(before => { before.set("state", it); return before; })} />)}
+            </ToggleGroup>
+            {!found.answer ? <Loading /> : found.answer.length === 0 ? <p className="fw-muted">{t("noPulls")}</p> : (
+                <ul className="fw-plain-list" aria-label={t("pulls")}>
+                    {found.answer.map(it => (
+                        <li key={it.number}>
+                            <Link to={`/repositories/${owner}/${name}/pulls/${it.number}`}>#{it.number} {it.title}</Link>{" "}
+                            <StatusLabel word={it.merged ? "Merged" : it.state === "open" ? "Open" : "Closed"} /> <span className="fw-muted">{t("into", { head: it.head.ref, base: it.base.ref })} <Age of={it.created_at} /></span>
+                        </li>
+                    ))}
+                </ul>
+            )}
+            <Propose {...props} />
+        </>
+    );
+}

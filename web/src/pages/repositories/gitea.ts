@@ -1,0 +1,67 @@
+// Hosted repositories through Gitea's API.
+
+import { json, request, workspace } from "../../api";
+
+const BASE = "/api/gitea/v1";
+
+/** The owner that a workspace's repositories have. */
+export function ownerOf(path: string = workspace()): string {
+    return path === "root" ? "root" : path.replace(/^root:/, "").replaceAll(":", ".");
+}
+
+export interface Entry { name: string; path: string; type: "file" | "dir" | "symlink" | "submodule"; size?: number; encoding?: string | null; content?: string | null }
+export interface Commit { sha: string; commit: { message: string; author?: { name?: string; email?: string; date?: string } }; created?: string }
+export interface Pull { number: number; title: string; body?: string; state: string; merged?: boolean; user?: { login?: string }; head: { ref: string; sha: string }; base: { ref: string }; created_at?: string; mergeable?: boolean }
+export interface Comment { id: number; body: string; user?: { login?: string }; created_at?: string }
+export interface Status { status?: string; state?: string; context: string; description?: string }
+export interface Repo { name: string; full_name: string; description?: string; default_branch: string; private: boolean; empty?: boolean; clone_url?: string; updated_at?: string }
+
+export function repoPath(owner: string, name: string, rest = ""): string {
+    return `${BASE}/repos/${encodeURIComponent(owner)}/${encodeURIComponent(name)}${rest}`;
+}
+
+const pathOf = (path: string): string => path.split("/").map(encodeURIComponent).join("/");
+
+export const gitea = {
+    repo: (owner: string, name: string, signal: AbortSignal) => json<Repo>(repoPath(owner, name), { signal }),
+    contents: (owner: string, name: string, path: string, ref: string, signal: AbortSignal) =>
+        json<Entry | Entry[]>(repoPath(owner, name, `/contents${path ? `/${pathOf(path)}` : ""}`), { query: { ref }, signal }),
+    branches: (owner: string, name: string, signal: AbortSignal) => json<{ name: string }[]>(repoPath(owner, name, "/branches"), { query: { limit: 50 }, signal }),
+    commits: (owner: string, name: string, sha: string, page: number, signal: AbortSignal) => json<Commit[]>(repoPath(owner, name, "/commits"), { query: { sha, page, limit: 30, stat: false }, signal }),
+    pulls: (owner: string, name: string, state: string, signal: AbortSignal) => json<Pull[]>(repoPath(owner, name, "/pulls"), { query: { state, limit: 50 }, signal }),
+    pull: (owner: string, name: string, number: number, signal: AbortSignal) => json<Pull>(repoPath(owner, name, `/pulls/${number}`), { signal }),
+    comments: (owner: string, name: string, number: number, signal: AbortSignal) => json<Comment[]>(repoPath(owner, name, `/issues/${number}/comments`), { signal }),
+    statuses: (owner: string, name: string, sha: string, signal: AbortSignal) => json<Status[]>(repoPath(owner, name, `/commits/${sha}/statuses`), { signal }),
+    propose: (owner: string, name: string, body: { title: string; head: string; base: string; body: string }) => json<Pull>(repoPath(owner, name, "/pulls"), { method: "POST", body }),
+    merge: (owner: string, name: string, number: number, how: string) => json<unknown>(repoPath(owner, name, `/pulls/${number}/merge`), { method: "POST", body: { Do: how } }),
+    close: (owner: string, name: string, number: number) => json<unknown>(repoPath(owner, name, `/pulls/${number}`), { method: "PATCH", body: { state: "closed" } }),
+};
+
+/** A difference as text, at most this much of it. */
+const MAX_DIFF = 1_000_000;
+
+export async function pullDiff(owner: string, name: string, number: number, signal: AbortSignal): Promise<string> {
+    const answer = await request(repoPath(owner, name, `/pulls/${number}.diff`), { signal });
+    return beginning(answer, MAX_DIFF);
+}
+
+/** The first of an answer's text. The rest is not taken from the server: a difference can have hundreds of megabytes. */
+async function beginning(answer: Response, most: number): Promise<string> {
+    const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    while (reader && text.length < most) {
+        const { done, value } = await reader.read();
+        if (done) return text;
+        text += value;
+    }
+    await reader?.cancel();
+    return text.slice(0, most);
+}
+
+/** The text of a file, or nothing if it is not text. */
+export function textOf(entry: Entry): string | undefined {
+    if (entry.encoding !== "base64" || entry.content === undefined || entry.content === null) return entry.content ?? undefined;
+    const bytes = Uint8Array.from(atob(entry.content.replace(/\s/g, "")), letter => letter.charCodeAt(0));
+    if (bytes.includes(0)) return undefined;
+    return new TextDecoder().decode(bytes);
+}

@@ -1,0 +1,132 @@
+// One run: its steps with their logs as they are written, what came of it, and what can be wished of it.
+
+import { Alert } from "@patternfly/react-core/dist/dynamic/components/Alert";
+import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
+import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
+import { ProgressStep, ProgressStepper, type ProgressStepProps } from "@patternfly/react-core/dist/dynamic/components/ProgressStepper";
+import { Tab, Tabs, TabTitleText } from "@patternfly/react-core/dist/dynamic/components/Tabs";
+import { Title } from "@patternfly/react-core/dist/dynamic/components/Title";
+import { useEffect, useRef, useState } from "react";
+import { useParams, useSearchParams } from "react-router";
+import { useAction, useObject } from "../../api/hooks";
+import { type Voyage, VOYAGES } from "../../api/kinds";
+import { patch } from "../../api/kubernetes";
+import { shortRef } from "../../catalog/entity";
+import { t } from "../../text/create";
+import { t as shell } from "../../text/shell";
+import { Age, CommandHint, ConfirmByName, duration, Events, Failed, Loading, NotFound, PageHeader, SafeLink, StatusLabel, useNow, Why, YamlView } from "../../widgets";
+import { linksOf, type Step, stepsOf, textsOf, wishesOf } from "./steps";
+
+const VARIANTS: Record<string, ProgressStepProps["variant"]> = { completed: "success", failed: "danger", running: "info", undone: "warning", skipped: "default" };
+
+export function RunPage() {
+    const { namespace = "", name = "" } = useParams();
+    const { object, state, error } = useObject(VOYAGES, namespace, name);
+    if (state === "failed" && error) return <Failed error={error} />;
+    if (state === "absent") return <NotFound>{t("absent", { name, namespace })}</NotFound>;
+    if (!object) return <Loading />;
+    return <Run voyage={object} namespace={namespace} name={name} />;
+}
+
+function Run({ voyage, namespace, name }: { voyage: Voyage; namespace: string; name: string }) {
+    const [params, setParams] = useSearchParams();
+    const [isAsking, setAsking] = useState(false);
+    const now = useNow();
+    const steps = stepsOf(voyage);
+    const wishes = wishesOf(voyage);
+    const wish = useAction((spec: object) => patch(VOYAGES, namespace, name, { spec }));
+    const tab = params.get("tab") ?? "log";
+    const current = params.get("step") ?? (steps.find(step => step.state === "running" || step.state === "failed") ?? steps.findLast(step => step.state !== "pending"))?.id;
+    const chosen = steps.find(step => step.id === current);
+    const set = (key: string, value: string): void => {
+        const next = new URLSearchParams(params);
+        next.set(key, value);
+        setParams(next, { replace: true });
+    };
+    const actions = (
+        <>
+            <StatusLabel word={voyage.status?.phase ?? "Pending"} />
+            {wishes.retry && <Button variant="secondary" isLoading={wish.isRunning} onClick={() => void wish.run({ attempt: (voyage.status?.attempt ?? 0) + 1, cancel: false })}>{t("retry")}</Button>}
+            {wishes.cancel && <Button variant="secondary" isLoading={wish.isRunning} onClick={() => void wish.run({ cancel: true })}>{t("cancelRun")}</Button>}
+            {wishes.decommission && <Button variant="danger" onClick={() => setAsking(true)}>{t("decommission")}</Button>}
+        </>
+    );
+    return (
+        <>
+            <PageHeader title={name} description={shortRef(voyage.spec.template)} above={[{ to: "/voyages", label: t("runs") }]} here={name} actions={actions}>
+                <p className="fw-muted">
+                    {t("startedBy")} {voyage.spec.requestedBy?.username} · <Age of={voyage.metadata?.creationTimestamp} /> · {t("took")} {duration(voyage.status?.startedAt, voyage.status?.endedAt, now)}
+                </p>
+                {voyage.status?.message && <Alert isInline variant={voyage.status.phase === "Failed" ? "danger" : "info"} title={voyage.status.message} />}
+                {wish.error && <Alert isInline variant="danger" title={wish.error.message}>{wish.error.advice}</Alert>}
+            </PageHeader>
+            <PageSection isFilled>
+                <Tabs activeKey={tab} onSelect={(_, key) => set("tab", String(key))} aria-label={name}>
+                    <Tab eventKey="log" title={<TabTitleText>{t("steps")}</TabTitleText>}>
+                        {tab === "log" && (
+                            <div className="fw-run">
+                                <ProgressStepper isVertical aria-label={t("steps")}>
+                                    {steps.map(step => (
+                                        <ProgressStep key={step.id} id={step.id} titleId={`${step.id}-title`} variant={VARIANTS[step.state] ?? "pending"} isCurrent={step.state === "running"} description={`${step.state} ${duration(step.startedAt, step.endedAt, now)}`} aria-label={`${step.name}: ${step.state}`}>
+                                            <Button variant="link" isInline onClick={() => set("step", step.id)} aria-current={step.id === current ? "step" : undefined}>{step.name}</Button>
+                                        </ProgressStep>
+                                    ))}
+                                </ProgressStepper>
+                                {chosen && <StepLog step={chosen} />}
+                            </div>
+                        )}
+                        <Output voyage={voyage} />
+                    </Tab>
+                    <Tab eventKey="events" title={<TabTitleText>{shell("events")}</TabTitleText>}>{tab === "events" && <Events kind="Voyage" namespace={namespace} name={name} />}</Tab>
+                    <Tab eventKey="why" title={<TabTitleText>{shell("why")}</TabTitleText>}>{tab === "why" && <Why kind="Voyage" namespace={namespace} name={name} />}</Tab>
+                    <Tab eventKey="yaml" title={<TabTitleText>{shell("yaml")}</TabTitleText>}>{tab === "yaml" && <YamlView value={voyage} name={`${name}.yaml`} />}</Tab>
+                </Tabs>
+                <CommandHint commands={[`fairway voyage get ${name} -n ${namespace}`, `fairway voyage logs ${name} -n ${namespace}`, `kubectl get voyage ${name} -n ${namespace} -o yaml`]} />
+            </PageSection>
+            {isAsking && (
+                <ConfirmByName title={t("decommissionTitle", { name })} name={name} action={t("decommission")} onClose={() => setAsking(false)} onConfirm={() => patch(VOYAGES, namespace, name, { spec: { decommission: true } })}>
+                    <p>{t("decommissionBody")}</p>
+                    {steps.some(step => step.made.length > 0) && <p>{t("decommissionMade")}</p>}
+                    <ul>{steps.flatMap(step => step.made).map((one, at) => <li key={at} className="fw-wrap">{one}</li>)}</ul>
+                </ConfirmByName>
+            )}
+        </>
+    );
+}
+
+function StepLog({ step }: { step: Step }) {
+    const end = useRef<HTMLDivElement>(null);
+    useEffect(() => {
+        if (step.state === "running") end.current?.scrollIntoView({ block: "nearest" });
+    }, [step.log.length, step.state]);
+    return (
+        <section aria-label={`${t("log")} ${step.name}`}>
+            <Title headingLevel="h2">{step.name}</Title>
+            <p className="fw-muted">{step.action}</p>
+            {step.message && <Alert isInline variant="danger" title={step.message} />}
+            <pre className="fw-code" tabIndex={0} role="log" aria-label={t("log")}>
+                {step.log.length === 0 && t("noLog")}
+                {step.log.map((line, at) => <div key={at}><span className="c">{line.at?.slice(11, 19)} </span>{line.text}</div>)}
+                <div ref={end} />
+            </pre>
+            {step.made.length > 0 && <p className="fw-wrap">{t("made")}: {step.made.join(", ")}</p>}
+        </section>
+    );
+}
+
+function Output({ voyage }: { voyage: Voyage }) {
+    const [links, notes] = [linksOf(voyage), textsOf(voyage)];
+    if (links.length === 0 && notes.length === 0) return null;
+    return (
+        <section>
+            <Title headingLevel="h2">{t("output")}</Title>
+            <ul>{links.map(link => <li key={link.url}><SafeLink to={link.url}>{link.title}</SafeLink></li>)}</ul>
+            {notes.map((note, at) => (
+                <div key={at}>
+                    <strong>{note.title}</strong>
+                    <pre className="fw-wrap">{note.content}</pre>
+                </div>
+            ))}
+        </section>
+    );
+}

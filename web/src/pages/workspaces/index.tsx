@@ -1,0 +1,131 @@
+// Workspaces below this one, and who may do what in it.
+
+import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
+import { Form, FormGroup } from "@patternfly/react-core/dist/dynamic/components/Form";
+import { FormSelect, FormSelectOption } from "@patternfly/react-core/dist/dynamic/components/FormSelect";
+import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
+import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextInput";
+import { type ReactNode, useState } from "react";
+import { CLUSTER_ROLE_BINDINGS, type ClusterRoleBinding, create, pathIn, remove, useAction, useList, type Workspace, workspace, WORKSPACES } from "../../api";
+import { texts } from "../../text/t";
+import { Age, CommandHint, ConfirmByName, PageHeader, SafeLink, StatusLabel } from "../../widgets";
+import "../pieces/pieces.css";
+import { AddressTabs, Live, Problem } from "../pieces/parts";
+
+const t = texts("workspaces", {
+    title: "Workspaces", here: "This workspace: {path}", below: "Workspaces below", members: "Members", none: "There is no workspace below this one.", up: "Up to {path}", open: "Open",
+    create: "Create workspace", name: "Name", type: "Type", remove: "Delete", removeTitle: "Delete workspace {name}?", removeWhat: "The workspace {path} with everything in it: workspaces below it, machines with their disks, applications, repositories' objects.",
+    role: "Role", kind: "Kind", user: "User", group: "Group", who: "Name, such as acme/alice", add: "Add member", noMembers: "No role is bound in this workspace.", removeMember: "Remove", removeMemberTitle: "Remove {name}?", removeMemberWhat: "{name} loses the role {role} in this workspace.",
+    view: "view: look", edit: "edit: change things", admin: "admin: and give roles", clusterAdmin: "cluster-admin: everything", built: "Roles of the system are not shown.",
+});
+
+const ROLES = [["view", "view"], ["edit", "edit"], ["admin", "admin"], ["cluster-admin", "clusterAdmin"]] as const;
+/** Members are people, groups and programs of the workspace; what the server gives itself is not shown. */
+const isOfSystem = (name: string): boolean => name.startsWith("system:") && !name.startsWith("system:serviceaccount:");
+
+export default function Workspaces(): ReactNode {
+    const path = workspace();
+    const above = path.includes(":") ? path.slice(0, path.lastIndexOf(":")) : undefined;
+    return (
+        <>
+            <PageHeader title={t("title")} description={t("here", { path })} actions={above && <SafeLink to={pathIn(above, "/workspaces")}>{t("up", { path: above })}</SafeLink>} />
+            <PageSection className="fw-stack">
+                <AddressTabs label={t("title")} tabs={[["below", t("below"), () => <Below path={path} />], ["members", t("members"), () => <Members />]]} />
+                <CommandHint commands={["fairway workspace tree", `fairway workspace use :${path}`, "fairway workspace create NAME --type root:universal", "kubectl get clusterrolebindings"]} />
+            </PageSection>
+        </>
+    );
+}
+
+function Below(props: { path: string }): ReactNode {
+    const found = useList(WORKSPACES);
+    const [name, setName] = useState("");
+    const [type, setType] = useState("universal");
+    const [gone, setGone] = useState<string>();
+    const making = useAction(async () => {
+        await create(WORKSPACES, { apiVersion: "tenancy.kcp.io/v1alpha1", kind: "Workspace", metadata: { name }, spec: { type: { name: type, path: "root" } } } as Workspace);
+        setName("");
+    });
+    const sorted = [...found.items].sort((a, b) => (a.metadata?.name ?? "").localeCompare(b.metadata?.name ?? ""));
+    return (
+        <>
+            <Live of={found}>
+                {sorted.length === 0 && <p className="fw-muted">{t("none")}</p>}
+                <ul className="fw-plain-list">
+                    {sorted.map(it => (
+                        <li key={it.metadata?.uid} className="fw-row-gap">
+                            <SafeLink to={pathIn(`${props.path}:${it.metadata?.name}`, "/workspaces")}>{it.metadata?.name}</SafeLink>
+                            <StatusLabel word={it.status?.phase} /> <span className="fw-muted">{it.spec?.type?.name}</span> <Age of={it.metadata?.creationTimestamp} />
+                            <Button size="sm" variant="danger" onClick={() => setGone(it.metadata?.name)}>{t("remove")}</Button>
+                        </li>
+                    ))}
+                </ul>
+            </Live>
+            <h2>{t("create")}</h2>
+            <Form onSubmit={event => { event.preventDefault(); void making.run(); }}>
+                <FormGroup label={t("name")} fieldId="workspace-name"><TextInput id="workspace-name" value={name} onChange={(_event, value) => setName(value)} /></FormGroup>
+                <FormGroup label={t("type")} fieldId="workspace-type">
+                    <FormSelect id="workspace-type" value={type} onChange={(_event, value) => setType(value)}>{["universal", "organization", "team"].map(it => <FormSelectOption key={it} value={it} label={it} />)}</FormSelect>
+                </FormGroup>
+                <div><Button type="submit" isLoading={making.isRunning} isDisabled={name === "" || making.isRunning}>{t("create")}</Button></div>
+            </Form>
+            <Problem error={making.error} />
+            {gone && (
+                <ConfirmByName title={t("removeTitle", { name: gone })} name={gone} action={t("remove")} onClose={() => setGone(undefined)} onConfirm={() => remove(WORKSPACES, undefined, gone)}>
+                    <p>{t("removeWhat", { path: `${props.path}:${gone}` })}</p>
+                </ConfirmByName>
+            )}
+        </>
+    );
+}
+
+function Members(): ReactNode {
+    const found = useList(CLUSTER_ROLE_BINDINGS);
+    const [written, setWritten] = useState({ kind: "User", name: "", role: "view" });
+    const [gone, setGone] = useState<{ binding: string; who: string; role: string }>();
+    const add = useAction(async () => {
+        const made = `${written.role}-${written.kind}-${written.name}`.toLowerCase().replace(/[^a-z0-9.-]+/g, "-").slice(0, 100);
+        await create(CLUSTER_ROLE_BINDINGS, {
+            apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRoleBinding", metadata: { name: made },
+            roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: written.role },
+            subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: written.kind, name: written.name }],
+        } as ClusterRoleBinding);
+        setWritten(before => ({ ...before, name: "" }));
+    });
+    const rows = found.items.flatMap(binding => (binding.subjects ?? []).filter(subject => !isOfSystem(subject.name)).map(subject => ({
+        key: `${binding.metadata?.name} ${subject.kind} ${subject.name}`, binding: binding.metadata?.name ?? "", kind: subject.kind, who: subject.name, role: binding.roleRef.name, isOnly: binding.subjects?.length === 1,
+    })));
+    return (
+        <>
+            <Live of={found}>
+                {rows.length === 0 && <p className="fw-muted">{t("noMembers")}</p>}
+                <ul className="fw-plain-list">
+                    {rows.map(row => (
+                        <li key={row.key} className="fw-row-gap">
+                            <strong>{row.who}</strong> <span className="fw-muted">{row.kind}</span> <StatusLabel word={row.role} tone="purple" />
+                            {row.isOnly && <Button size="sm" variant="danger" onClick={() => setGone(row)}>{t("removeMember")}</Button>}
+                        </li>
+                    ))}
+                </ul>
+                <p className="fw-muted">{t("built")}</p>
+            </Live>
+            <h2>{t("add")}</h2>
+            <Form onSubmit={event => { event.preventDefault(); void add.run(); }}>
+                <FormGroup label={t("kind")} fieldId="member-kind">
+                    <FormSelect id="member-kind" value={written.kind} onChange={(_event, kind) => setWritten(before => ({ ...before, kind }))}><FormSelectOption value="User" label={t("user")} /><FormSelectOption value="Group" label={t("group")} /></FormSelect>
+                </FormGroup>
+                <FormGroup label={t("who")} fieldId="member-name"><TextInput id="member-name" value={written.name} onChange={(_event, name) => setWritten(before => ({ ...before, name }))} /></FormGroup>
+                <FormGroup label={t("role")} fieldId="member-role">
+                    <FormSelect id="member-role" value={written.role} onChange={(_event, role) => setWritten(before => ({ ...before, role }))}>{ROLES.map(([role, label]) => <FormSelectOption key={role} value={role} label={t(label)} />)}</FormSelect>
+                </FormGroup>
+                <div><Button type="submit" isLoading={add.isRunning} isDisabled={written.name === "" || add.isRunning}>{t("add")}</Button></div>
+            </Form>
+            <Problem error={add.error} />
+            {gone && (
+                <ConfirmByName title={t("removeMemberTitle", { name: gone.who })} name={gone.who} action={t("removeMember")} onClose={() => setGone(undefined)} onConfirm={() => remove(CLUSTER_ROLE_BINDINGS, undefined, gone.binding)}>
+                    <p>{t("removeMemberWhat", { name: gone.who, role: gone.role })}</p>
+                </ConfirmByName>
+            )}
+        </>
+    );
+}

@@ -1,0 +1,32 @@
+import { Divider } from "@patternfly/react-core/dist/dynamic/components/Divider";
+import { Dropdown, DropdownItem, DropdownList } from "@patternfly/react-core/dist/dynamic/components/Dropdown";
+import { MenuToggle } from "@patternfly/react-core/dist/dynamic/components/MenuToggle";
+import UserIcon from "@patternfly/react-icons/dist/esm/icons/user-icon";
+import { useState } from "react";
+import { session, signOut } from "../api/session";
+import { t } from "../text/shell";
+
+export function UserMenu() {
+    const [isOpen, setOpen] = useState(false);
+    const { user, version } = session();
+    const name = user.displayName || user.name;
+    return (
+        <Dropdown
+            isOpen={isOpen}
+            onOpenChange={setOpen}
+            popperProps={{ position: "right" }}
+            toggle={ref => (
+                <MenuToggle ref={ref} variant="plain" onClick={() => setOpen(!isOpen)} isExpanded={isOpen} aria-label={t("userMenu", { name })} icon={<UserIcon />}>
+                    <span className="fw-wide-only">{name}</span>
+                </MenuToggle>
+            )}
+        >
+            <DropdownList>
+                <DropdownItem isDisabled description={user.email ?? user.name} key="who">{name}</DropdownItem>
+                {version && <DropdownItem isDisabled key="version">{t("version", { version })}</DropdownItem>}
+                <Divider component="li" />
+                <DropdownItem key="out" onClick={() => void signOut()}>{t("signOut")}</DropdownItem>
+            </DropdownList>
+        </Dropdown>
+    );
+}

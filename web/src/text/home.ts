@@ -1,0 +1,37 @@
+// Texts of home and activity.
+
+import { texts } from "./t";
+
+export const t = texts("home", {
+    title: "Welcome, {name}",
+    description: "Workspace {workspace}",
+    attention: "Needs attention",
+    allWell: "Everything is well",
+    allWellBody: "No Application, machine or run asks for attention.",
+    mine: "My things",
+    noMine: "Nothing in the catalog is owned by you or your groups.",
+    myRuns: "My latest runs",
+    noRuns: "You have not started anything yet.",
+    start: "Start a golden path",
+    overview: "At a glance",
+    applications: "Applications",
+    machines: "Virtual machines",
+    healthy: "{good} of {all} healthy",
+    running: "{good} of {all} running",
+    forbidden: "You may not list them here.",
+    more: "… and {n} more",
+    seeAll: "See all",
+    activity: "Activity",
+    activityDescription: "Who did what in this workspace, newest first.",
+    noActivity: "Nothing has been done yet",
+    activityMissing: "This server does not answer what was done",
+    activityMissingBody: "The audit log of the server has it: see docs/reference/audit.md.",
+    time: "When",
+    who: "Who",
+    verb: "Did",
+    what: "What",
+    answer: "Answer",
+    search: "Filter activity",
+    failedOnly: "Refused only",
+    refresh: "Refresh",
+});

@@ -1,0 +1,42 @@
+// Texts in one place: each area of the portal declares its texts once, in English, with placeholders that the compiler checks. A translation
+// is a catalog of the same keys that is laid over them (`useCatalog`), so that a missing text is English and never a key.
+
+type Placeholders<S extends string> = S extends `${string}{${infer Name}}${infer Rest}` ? Name | Placeholders<Rest> : never;
+type Values<S extends string> = { [Name in Placeholders<S>]: string | number };
+type Args<S extends string> = [Placeholders<S>] extends [never] ? [] : [Values<S>];
+
+export type Catalog = Record<string, Record<string, string>>;
+
+let catalog: Catalog = {};
+let language = "en";
+
+/** Lays a translation over the English texts. */
+export function setCatalog(lang: string, translated: Catalog): void {
+    language = lang;
+    catalog = translated;
+    document.documentElement.lang = lang;
+}
+
+export function locale(): string {
+    return language;
+}
+
+/** Fills `{name}` from the values. */
+export function fill(text: string, values: Record<string, string | number> | undefined): string {
+    if (!values) return text;
+    return text.replace(/\{(\w+)\}/g, (whole, name: string) => (name in values ? String(values[name]) : whole));
+}
+
+/** The texts of an area. */
+export function texts<const M extends Record<string, string>>(area: string, messages: M) {
+    return function t<K extends keyof M & string>(key: K, ...args: Args<M[K]>): string {
+        const text = catalog[area]?.[key] ?? messages[key] ?? key;
+        return fill(text, args[0] as Record<string, string | number> | undefined);
+    };
+}
+
+/** `one` or `other`, as the language counts. */
+export function plural(count: number, one: string, other: string): string {
+    const form = new Intl.PluralRules(language).select(count);
+    return fill(form === "one" ? one : other, { n: count.toLocaleString(language) });
+}

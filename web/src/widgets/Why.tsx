@@ -1,0 +1,58 @@
+// Why an object is as it is: the chain of reasons that the server finds.
+
+import { Alert } from "@patternfly/react-core/dist/dynamic/components/Alert";
+import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
+import { json } from "../api/request";
+import { useAnswer } from "../api/hooks";
+import { workspace } from "../api/session";
+import { t } from "../text/shell";
+import { Age } from "./Age";
+import { Failed, Loading } from "./States";
+import type { Tone } from "./status";
+import { StatusLabel } from "./StatusLabel";
+
+/** What the server says; a link is one thing that has to hold for the object to be well. */
+interface Link {
+    link: string;
+    state: string;
+    at?: string | null;
+    finding?: string;
+    evidence?: { seenIn?: string; at?: string | null; message?: string }[];
+    advice?: string | null;
+}
+
+interface Explanation {
+    sound?: boolean;
+    firstBroken?: string | null;
+    verdict?: string;
+    links?: Link[];
+}
+
+const TONES: Record<string, Tone> = { ok: "green", unused: "grey", unknown: "grey", waiting: "blue", off: "yellow", broken: "red" };
+
+export function Why({ kind, namespace, name }: { kind: string; namespace?: string; name: string }) {
+    const key = `why ${kind} ${namespace ?? ""} ${name}`;
+    const asked = useAnswer(key, signal => json<Explanation>("/api/fairway/why", { query: { workspace: workspace(), kind, namespace, name }, signal }));
+    if (asked.error?.status === 404 || asked.error?.status === 501) return <p className="fw-muted">{t("whyMissing")}</p>;
+    if (asked.error) return <Failed error={asked.error} again={asked.again} />;
+    if (!asked.answer) return <Loading text={t("whyLoading")} />;
+    const { verdict, sound, links = [] } = asked.answer;
+    return (
+        <div className="fw-stack fw-top">
+            {verdict && <Alert isInline variant={sound ? "success" : "danger"} title={verdict} />}
+            <ol className="fw-events">
+                {links.map((one, at) => (
+                    <li key={at}>
+                        <span className="fw-row-gap">
+                            <StatusLabel word={one.state} tone={TONES[one.state]} /> <strong>{one.link}</strong> <Age of={one.at ?? undefined} />
+                        </span>
+                        <div className="fw-wrap">{one.finding}</div>
+                        {one.evidence?.map((seen, n) => <div key={n} className="fw-detail">{seen.seenIn}{seen.message ? `: ${seen.message}` : ""}</div>)}
+                        {one.advice && <div className="fw-wrap"><strong>{one.advice}</strong></div>}
+                    </li>
+                ))}
+            </ol>
+            <Button variant="link" isInline onClick={asked.again}>{t("tryAgain")}</Button>
+        </div>
+    );
+}

@@ -1,0 +1,18 @@
+// What pages are made of.
+
+export { Age, useNow } from "./Age";
+export { duration, shortAge } from "./age";
+export { safeAddress } from "./address";
+export { CommandHint } from "./CommandHint";
+export { type Condition, Conditions } from "./Conditions";
+export { ConfirmByName } from "./ConfirmByName";
+export { CopyButton } from "./CopyButton";
+export { Events } from "./Events";
+export { PageHeader } from "./PageHeader";
+export { SafeLink } from "./SafeLink";
+export { Empty, Failed, Loading, NoMatch, NotFound } from "./States";
+export { conditionTone, type Tone, toneOf } from "./status";
+export { StatusLabel } from "./StatusLabel";
+export { type Column, sorted, VirtualTable } from "./VirtualTable";
+export { Why } from "./Why";
+export { CodeView, toYaml, YamlView } from "./YamlView";

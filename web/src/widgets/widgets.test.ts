@@ -1,0 +1,59 @@
+import { describe, expect, it } from "vitest";
+import { fill, plural } from "../text/t";
+import { safeAddress } from "./address";
+import { shortAge } from "./age";
+import { pieces } from "./highlight";
+import { conditionTone, toneOf } from "./status";
+import { visibleRange } from "./window";
+
+describe("addresses from objects", () => {
+    it.each([
+        ["https://example.com/a", "https://example.com/a"],
+        ["/catalog", "/catalog"],
+        ["javascript:alert(1)", undefined],
+        ["JaVaScRiPt:alert(1)", undefined],
+        ["data:text/html,x", undefined],
+        ["//evil.example", undefined],
+        ["/\\evil.example", undefined],
+        [" vbscript:x", undefined],
+        ["", undefined],
+    ])("%s", (text, expected) => expect(safeAddress(text)).toBe(expected));
+});
+
+describe("ages as kubectl writes them", () => {
+    const now = Date.parse("2026-01-10T00:00:00Z");
+    it.each([
+        ["2026-01-09T23:59:30Z", "30s"],
+        ["2026-01-09T23:55:30Z", "4m30s"],
+        ["2026-01-09T22:00:00Z", "120m"],
+        ["2026-01-09T19:30:00Z", "4h30m"],
+        ["2026-01-01T00:00:00Z", "9d"],
+        ["nonsense", ""],
+    ])("%s", (from, expected) => expect(shortAge(from, now)).toBe(expected));
+});
+
+describe("long lists", () => {
+    it("draw what is seen, and a little more", () => {
+        expect(visibleRange(0, 440, 44, 10_000)).toEqual({ first: 0, last: 18 });
+        expect(visibleRange(44_000, 440, 44, 10_000)).toEqual({ first: 992, last: 1018 });
+        expect(visibleRange(1e9, 440, 44, 3)).toEqual({ first: 3, last: 3 });
+    });
+});
+
+describe("words and colours", () => {
+    it("are the originals'", () => {
+        expect(["Healthy", "OutOfSync", "Degraded", "Running", "whatever"].map(toneOf)).toEqual(["green", "yellow", "red", "green", "grey"]);
+        expect(conditionTone("Ready", "False")).toBe("red");
+        expect(conditionTone("DataVolumesError", "False")).toBe("green");
+    });
+    it("YAML is coloured without losing a character", () => {
+        for (const line of ["a: 1", "  - name: x", "# c", "- b", "'q': \"z\"", "url: http://x:80/", ""]) {
+            expect(pieces(line).map(piece => piece.text).join("")).toBe(line);
+        }
+    });
+    it("texts are filled and counted", () => {
+        expect(fill("a {n} {m}", { n: 1 })).toBe("a 1 {m}");
+        expect(plural(1, "{n} file", "{n} files")).toBe("1 file");
+        expect(plural(2, "{n} file", "{n} files")).toBe("2 files");
+    });
+});
