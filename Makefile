@@ -8,6 +8,8 @@ TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 PROFILE ?= release
 DATA ?= $(HOME)/.local/share/fairway
 LISTEN ?= 127.0.0.1:6443
+# Cargo calls the directory of the profile dev debug.
+BUILT := $(TARGET_DIR)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))/fairway
 
 TOOLS := $(CURDIR)/.tools
 export PATH := $(TOOLS)/bin:$(PATH)
@@ -27,26 +29,46 @@ MEASURED_CHARTS := kyverno,kube-prometheus-stack,argo-cd,cert-manager,external-s
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+.PHONY: web
+web: ## build the web application, which the next build of Fairway takes in
+	@if [[ -f web/package.json ]]; then \
+	    scripts/tools.sh web && \
+	    cd web && npm run build && \
+	    touch ../crates/portal/web-server/src/unbuilt.html; \
+	else \
+	    echo 'web: there is no web/package.json; the portal will say that the application was not built'; \
+	fi
+
+.PHONY: web-check
+web-check: ## types, lint and unit tests of the web application
+	@scripts/tools.sh web
+	cd web && npm run --silent check
+
 .PHONY: up
-up: ## build Fairway and start it in the background (DATA=DIR, LISTEN=ADDR:PORT)
+up: web ## build Fairway and an image for machines, and start it in the background (DATA=DIR, LISTEN=ADDR:PORT, PROFILE=release|dev)
 	@scripts/tools.sh cc
+	@scripts/tools.sh qemu || echo 'make: there is no QEMU here, so no machine will run; everything else works' >&2
 	cargo build --profile $(PROFILE) -p fairway
-	@$(TARGET_DIR)/$(PROFILE)/fairway up --detach --data "$(DATA)" --listen "$(LISTEN)"
+	@! command -v qemu-img >/dev/null || $(BUILT) image build tiny --data "$(DATA)" >/dev/null \
+		|| echo 'make: the image tiny is not there; fairway image build tiny tries again' >&2
+	@$(BUILT) up --detach --data "$(DATA)" --listen "$(LISTEN)"
 
 .PHONY: down
 down: ## stop the Fairway that `make up` started
-	@$(TARGET_DIR)/$(PROFILE)/fairway down --data "$(DATA)"
+	@$(BUILT) down --data "$(DATA)"
 
 .PHONY: test
 test: ## everything that must pass before a change lands
-	@scripts/timed.sh 'tools' scripts/tools.sh cc deny python oidc kubectl qemu
+	@scripts/timed.sh 'tools' scripts/tools.sh cc deny python oidc catalog portal chromium kubectl qemu
 	@scripts/timed.sh 'virtctl' scripts/peers.sh virtctl
 	@scripts/timed.sh 'format' $(MAKE) --no-print-directory fmt-check
 	@scripts/timed.sh 'lint' $(MAKE) --no-print-directory lint
 	@scripts/timed.sh 'licences, bans, sources' $(MAKE) --no-print-directory deny
+	@scripts/timed.sh 'web application' $(MAKE) --no-print-directory web
+	@scripts/timed.sh 'web checks' $(MAKE) --no-print-directory web-check
 	@scripts/timed.sh 'build' cargo build $(TESTED)
 	@scripts/timed.sh 'tidy' $(XTASK) tidy
-	@scripts/timed.sh 'unit and integration tests' cargo test --workspace --exclude fairway-bench
+	@scripts/timed.sh 'unit and integration tests' cargo test --workspace --exclude fairway-bench --no-fail-fast
 	@scripts/timed.sh 'apply conformance' $(XTASK) conformance apply
 	@scripts/timed.sh 'kustomize conformance' $(XTASK) conformance kustomize
 	@scripts/timed.sh 'helm conformance' $(XTASK) conformance helm
@@ -55,8 +77,12 @@ test: ## everything that must pass before a change lands
 	@scripts/timed.sh 'wrong requests' $(MAKE) --no-print-directory wrong
 	@scripts/timed.sh 'sync agent' $(MAKE) --no-print-directory syncagent
 	@scripts/timed.sh 'gateway' $(MAKE) --no-print-directory gateway
+	@scripts/timed.sh 'identity' $(MAKE) --no-print-directory identity
+	@scripts/timed.sh 'catalog' $(MAKE) --no-print-directory catalog
+	@scripts/timed.sh 'portal' $(MAKE) --no-print-directory portal
+	@scripts/timed.sh 'why' $(MAKE) --no-print-directory why
 	@scripts/timed.sh 'machines' $(MAKE) --no-print-directory machines
-	@scripts/timed.sh 'the slice' $(MAKE) --no-print-directory slice
+	@scripts/timed.sh 'the demo' $(MAKE) --no-print-directory golden-path-demo
 	@scripts/timed.sh --summary
 
 .PHONY: wrong
@@ -89,16 +115,27 @@ test-machines: ## all scenarios with real guests, a Debian among them; half an h
 	cargo build $(TESTED)
 	$(PYTHON) tests/machines/run.py --fairway $(FAIRWAY)
 
-.PHONY: slice
-slice:
-	@scripts/tools.sh python kubectl qemu
-	$(PYTHON) tests/machines/slice.py --fairway $(FAIRWAY)
+.PHONY: demo
+demo: ## the golden path without hands: sign in, a machine, SSH, HTTP with a key, changes, a move, mail, the end; prints what it does
+	@scripts/tools.sh cc python kubectl netns qemu
+	cargo build $(TESTED)
+	@$(MAKE) --no-print-directory golden-path-demo
+
+.PHONY: golden-path-demo
+golden-path-demo:
+	@scripts/tools.sh python kubectl netns qemu
+	$(PYTHON) tests/demo/run.py --fairway $(FAIRWAY) --tools $(TOOLS)
 
 .PHONY: demo-slice
-demo-slice: ## git push, a machine, SSH and HTTP, changes in Git and by hand, the end; prints what it does
+demo-slice: ## by hand-written manifests, in a workspace: git push, a machine, SSH and HTTP, changes, a guarded delete; prints what it does
 	@scripts/tools.sh cc python kubectl qemu
 	cargo build $(TESTED)
-	@$(MAKE) --no-print-directory slice
+	$(PYTHON) tests/machines/slice.py --fairway $(FAIRWAY)
+
+.PHONY: golden-path
+golden-path: ## golden paths on the whole program: runs, dry runs, undoing, kill -9, quotas, rights, mail, Backstage's API
+	@scripts/tools.sh python
+	cargo test -p fairway --test golden_path
 
 .PHONY: conformance
 conformance: ## the client transcripts against the real kube-apiserver, then everything against Fairway, and Kubernetes' tests
@@ -133,10 +170,37 @@ gateway-conformance: ## upstream's conformance suite of Gateway API against the 
 	cargo build $(TESTED)
 	$(PYTHON) tests/gateway-conformance/run.py --fairway $(FAIRWAY) --programs $(TOOLS)/gateway-conformance
 
+.PHONY: catalog
+catalog: ## Backstage's own client against the software catalog of the debug binary
+	@scripts/tools.sh python catalog kubectl
+	$(PYTHON) tests/catalog/run.py --fairway $(FAIRWAY) --tools $(TOOLS)
+
+.PHONY: portal
+portal: ## the portal in a real Chromium: every page, strangers' texts, refusals, what pages cost, the golden path (PARTS=...)
+	@scripts/tools.sh python chromium portal kubectl qemu
+	$(PYTHON) tests/portal/run.py --fairway $(FAIRWAY) --tools $(TOOLS) $(PARTS)
+
+SCREENS := home catalog golden-1-form golden-3-review golden-4-run golden-5-application golden-6-machine golden-7-console gateways
+.PHONY: screens
+screens: portal ## the pictures in docs/screens, taken anew by the tests of the portal
+	@mkdir -p docs/screens
+	cp $(SCREENS:%=target/portal/%.png) docs/screens/
+
+.PHONY: why
+why: ## the catalogue of faults: `fairway why` names the broken link of each
+	@scripts/tools.sh python kubectl qemu
+	$(PYTHON) tests/why/run.py --fairway $(FAIRWAY) --tools $(TOOLS)
+
 .PHONY: gateway
-gateway: ## a service behind Route, Gateway, HTTPRoute and policies, with an OIDC provider
-	@scripts/tools.sh python oidc kubectl netns
+gateway: ## a service behind Route, Gateway, HTTPRoute and policies, with an OIDC provider; then the same to a real guest
+	@scripts/tools.sh python oidc kubectl netns qemu
 	$(PYTHON) tests/gateway/run.py --fairway $(FAIRWAY) --tools $(TOOLS)
+	$(PYTHON) tests/gateway/run.py --fairway $(FAIRWAY) --tools $(TOOLS) --guest
+
+.PHONY: identity
+identity: ## sign-in: openid-client, authlib, kubectl's plugin, git, and those who try to get in
+	@scripts/tools.sh python oidc kubectl
+	$(PYTHON) tests/identity/run.py --fairway $(FAIRWAY) --tools $(TOOLS)
 
 .PHONY: kubernetes-e2e
 kubernetes-e2e: ## Kubernetes' own conformance tests against the debug binary (NAMES=... for some of them)
@@ -202,14 +266,22 @@ switch-bench: ## frames through the userspace switch beside a bare copy; writes 
 gateway-bench: ## the data plane of gateways beside nginx and HAProxy; writes bench/results/gateway-DATE-COMMIT.md
 	@scripts/tools.sh cc proxies
 	cargo build --release -p fairway-gateway-proxy --example plain
-	cargo build --release -p fairway-bench
-	$(BENCH) gateway --proxy $(TARGET_DIR)/release/examples/plain --results bench/results $(ARGS)
+	cargo build --release -p fairway-gateway-gatekeeper --example guarded
+	cargo build --release -p fairway-bench -p fairway
+	$(BENCH) gateway --proxy $(TARGET_DIR)/release/examples/plain --guarded $(TARGET_DIR)/release/examples/guarded \
+		--fairway $(TARGET_DIR)/release/fairway --results bench/results $(ARGS)
 
 .PHONY: machines-bench
 machines-bench: ## apply to SSH beside the same QEMU by hand, memory, 100 machines; writes bench/results/machines-DATE-COMMIT.md
 	@scripts/tools.sh cc qemu
 	cargo build --release -p fairway -p fairway-bench
 	$(BENCH) machines --fairway $(TARGET_DIR)/release/fairway $(ARGS)
+
+.PHONY: golden-path-bench
+golden-path-bench: ## a run of the golden path, sign-in, the catalog, 5,000 realms, the platform at rest; writes bench/results/golden-path-DATE-COMMIT.md
+	@scripts/tools.sh cc
+	cargo build --release -p fairway -p fairway-bench
+	$(BENCH) golden-path --fairway $(TARGET_DIR)/release/fairway $(ARGS)
 
 .PHONY: renderers-diff
 renderers-diff: # the same few random cases each time; kustomize-diff and helm-diff are the long runs

@@ -11,6 +11,10 @@
 #   proxies  nginx, HAProxy and wrk, which the data plane of gateways is measured with
 #   netns    ip, which tests give a network namespace an address with
 #   oidc     .tools/oidc: the OIDC provider of tests/oidc, and node if the machine has none
+#   catalog  .tools/catalog: Backstage's own client, for tests/catalog, and node if the machine has none
+#   chromium  a real browser, for tests/portal
+#   portal   .tools/portal: what drives that browser and looks for barriers in its pages, and node if the machine has none
+#   web      web/node_modules: what the web application is built of, and node if the machine has none
 #   qemu     QEMU with its tools, and what the tests of machines use beside it: ISO images, an SSH client, e2fsck
 #   mmdebstrap  puts the image debian together
 #   kubectl  .tools/bin/kubectl: the machine's own when it is of the right minor version, else built from source
@@ -34,7 +38,7 @@ apt_install() {
     fi
     echo "tools.sh: installing $*" >&2
     "${sudo[@]}" apt-get update -qq
-    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
 ensure_cc() {
@@ -114,7 +118,43 @@ ensure_python() {
 }
 
 ensure_oidc() {
-    local dir="$tools/oidc" pins="$root/tests/oidc/package-lock.json" stamp
+    npm_packages oidc
+}
+
+ensure_catalog() {
+    npm_packages catalog
+}
+
+ensure_portal() {
+    npm_packages portal
+}
+
+ensure_chromium() {
+    if ! command -v chromium >/dev/null; then
+        # A page without fonts has no text in its screenshots.
+        apt_install chromium fonts-dejavu-core
+    fi
+}
+
+# Installs what web/package-lock.json pins where the application is built.
+ensure_web() {
+    local dir="$root/web" stamp
+    stamp=$(sha256sum <"$dir/package-lock.json" | cut -d' ' -f1)
+    if [[ $(cat "$dir/node_modules/.fairway-stamp" 2>/dev/null) == "$stamp" ]]; then
+        return
+    fi
+    if ! command -v npm >/dev/null; then
+        apt_install nodejs npm
+    fi
+    # Not `npm ci`: Vite's compiler comes as an optional package for each platform, a lock file has those that the registry of
+    # whoever wrote it had, and `npm ci` refuses one that lacks any. What it has is installed as it says, and it stays as it is.
+    npm install --no-save --prefix "$dir" --no-audit --no-fund --loglevel=error >/dev/null
+    echo "$stamp" >"$dir/node_modules/.fairway-stamp"
+}
+
+# Installs what tests/NAME/package-lock.json pins as .tools/NAME.
+npm_packages() {
+    local dir="$tools/$1" pins="$root/tests/$1/package-lock.json" stamp
     stamp=$(sha256sum <"$pins" | cut -d' ' -f1)
     if [[ $(cat "$dir/.stamp" 2>/dev/null) == "$stamp" ]]; then
         return
@@ -123,7 +163,7 @@ ensure_oidc() {
         apt_install nodejs npm
     fi
     mkdir -p "$dir"
-    cp "$root/tests/oidc/package.json" "$pins" "$dir/"
+    cp "$root/tests/$1/package.json" "$pins" "$dir/"
     npm ci --prefix "$dir" --no-audit --no-fund --loglevel=error >/dev/null
     echo "$stamp" >"$dir/.stamp"
 }
@@ -146,12 +186,13 @@ ensure_kubectl() {
 }
 
 if [[ $# -eq 0 ]]; then
-    echo "usage: scripts/tools.sh (cc|deny|python|oidc|kubectl|netns|redis|proxies|qemu|mmdebstrap)..." >&2
+    echo "usage: scripts/tools.sh (cc|deny|python|oidc|catalog|portal|chromium|kubectl|netns|redis|proxies|qemu|mmdebstrap|web)..." >&2
     exit 2
 fi
 for tool in "$@"; do
     case $tool in
-        cc | deny | python | oidc | kubectl | netns | redis | proxies | qemu | mmdebstrap) "ensure_$tool" ;;
+        cc | deny | python | oidc | catalog | portal | chromium | kubectl | netns | redis | proxies | qemu | mmdebstrap) "ensure_$tool" ;;
+        cc | deny | python | oidc | catalog | kubectl | netns | redis | proxies | qemu | mmdebstrap | web) "ensure_$tool" ;;
         *)
             echo "tools.sh: unknown tool '$tool'" >&2
             exit 2

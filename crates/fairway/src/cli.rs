@@ -1,11 +1,15 @@
 //! What can be typed.
 
+pub(crate) mod api_key;
 pub(crate) mod app;
 pub(crate) mod appset;
 pub(crate) mod audit;
 pub(crate) mod backup;
+pub(crate) mod catalog;
 pub(crate) mod gateway;
 pub(crate) mod gitops;
+pub(crate) mod golden_path;
+pub(crate) mod identity;
 pub(crate) mod image;
 pub(crate) mod keys;
 pub(crate) mod machines;
@@ -17,6 +21,7 @@ pub(crate) mod syncagent;
 pub(crate) mod trust;
 pub(crate) mod undelete;
 pub(crate) mod vm;
+pub(crate) mod why;
 pub(crate) mod workspace;
 
 use std::net::{IpAddr, SocketAddr};
@@ -50,6 +55,23 @@ pub(crate) enum Command {
     Status(Status),
     /// Print the administrator's kubeconfig, or add it to a file of your own.
     Kubeconfig(Kubeconfig),
+    /// Sign in, and write a kubeconfig that refreshes itself.
+    Login(Box<identity::Login>),
+    /// Sign out of what `login` signed in to.
+    Logout(identity::Logout),
+    /// Show who the server takes you for.
+    Whoami(identity::Whoami),
+    /// Give kubectl or git the token of a sign-in; they run this themselves.
+    #[command(hide = true)]
+    Credential(identity::Credential),
+    /// Make, list, disable and remove the users of an organisation, and set their passwords.
+    User(identity::User),
+    /// Make, list and fill the groups of an organisation.
+    Group(identity::Group),
+    /// Make, list, show and delete organisations.
+    Org(identity::Org),
+    /// Register programs that people sign in to.
+    OidcClient(identity::OidcClient),
     /// Make, list, enter and delete workspaces.
     #[command(visible_alias = "ws")]
     Workspace(workspace::Workspace),
@@ -75,10 +97,23 @@ pub(crate) enum Command {
     Undelete(undelete::Undelete),
     /// Make, list, clone, mirror and delete Git repositories.
     Repo(repo::Repo),
+    /// List and show software templates.
+    Template(golden_path::Template),
+    /// Make something by a software template: answer its questions and watch it happen.
+    New(Box<golden_path::New>),
+    /// Show, retry and take back runs of software templates.
+    #[command(visible_alias = "voyages")]
+    Voyage(golden_path::Voyage),
+    /// List, register, search and judge entities of the software catalog.
+    Catalog(catalog::Catalog),
     /// Start, stop, reach and examine virtual machines.
     Vm(Box<vm::Vm>),
+    /// Show why something does not do what it is for: the first broken link from the form over Git and the machine to the gateway.
+    Why(Box<why::Why>),
     /// Show why a request is answered as it is, what is published, and how far limits are used up.
     Gateway(Box<gateway::Gateway>),
+    /// Ask for keys to published APIs, approve them, print and delete them.
+    ApiKey(api_key::ApiKey),
     /// Build, list, import and forget disk images.
     Image(image::Image),
     /// Run the machines of this host for a Fairway elsewhere.

@@ -1,5 +1,6 @@
 //! The one place where parts are wired: store, keys, certificates, kernel, controllers, listener.
 
+mod catalog;
 mod control;
 mod controllers;
 mod gateway;
@@ -9,8 +10,10 @@ pub(crate) mod keys;
 mod kinds;
 pub(crate) mod machines;
 mod oidc;
+mod realms;
 mod rest;
 mod rotation;
+pub(crate) mod scaffolder;
 mod web;
 
 use std::net::{IpAddr, SocketAddr};
@@ -31,7 +34,8 @@ use crate::command::running::Running;
 use crate::config::Config;
 use crate::data_dir::DataDir;
 
-pub(crate) use web::GIT;
+pub(crate) use realms::ID;
+pub(crate) use web::{GIT, PORTAL};
 
 /// The issuer of service-account tokens: a name, not an address, so that tokens survive a change of the address.
 const TOKEN_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
@@ -40,7 +44,7 @@ const TOKEN_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 pub(crate) async fn run(
     data: &DataDir,
     config: &Config,
-    on_ready: impl FnOnce(&Running),
+    on_ready: impl FnOnce(&Running, Option<&str>),
 ) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("signals cannot be received")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("signals cannot be received")?;
@@ -126,7 +130,7 @@ pub(crate) async fn run(
     );
     let shared = (controllers::clients(&kernel), Arc::default());
     let web = web::start(
-        web_socket,
+        (web_socket, format!("https://{advertise}")),
         data,
         config,
         &kernel,
@@ -134,6 +138,29 @@ pub(crate) async fn run(
         shared.clone(),
         shutdown.clone(),
     )?;
+    let voyages = Arc::new(scaffolder::make(
+        &kernel,
+        &shared.0,
+        &web.host,
+        (web.listen, &web.portal),
+        &config.allowed_hosts,
+    ));
+    scaffolder::join(&voyages, &web.portal);
+    if let Err(problem) = kernel.serve_api(&voyages.dry_runs()) {
+        tracing::error!(%problem, "dry runs of templates are not answered");
+    }
+    let first = shared.0.clients(fairway_portal_identity::FIRST_USER);
+    let password = fairway_portal_identity::first_administrator(first)
+        .await
+        .context("the first administrator could not be made")?;
+    let catalog = catalog::start(
+        &kernel,
+        &web.host,
+        &web.portal,
+        config.allowed_hosts.clone(),
+        shared.clone(),
+        shutdown.clone(),
+    );
     let own = gitops::OwnHost {
         host: Arc::clone(&web.host),
         kernel: Arc::clone(&kernel),
@@ -152,10 +179,16 @@ pub(crate) async fn run(
         advertise,
         shutdown.clone(),
     );
+    let voyages = tokio::spawn(scaffolder::run(
+        voyages,
+        shared.0.clone(),
+        Arc::clone(&shared.1),
+        shutdown.clone(),
+    ));
     let running = Running::this(listen, web.listen, kernel.clock.rfc3339());
     running.write(data)?;
     info!(%listen, "the Kubernetes API is ready");
-    on_ready(&running);
+    on_ready(&running, password.as_deref());
     // Last: nobody waits for them before there is a machine.
     let disks = (served, web.uploads.clone());
     let (machines, reachable) =
@@ -176,6 +209,8 @@ pub(crate) async fn run(
     // Controllers first, while they can still write what they have begun.
     stop.shut_down();
     controllers.await.context("the controllers failed")?;
+    voyages.await.context("the controllers of voyages failed")?;
+    catalog.await.context("the catalog failed")?;
     if let Some(gateway) = gateway {
         gateway.await.context("the controllers of gateways failed")?;
     }

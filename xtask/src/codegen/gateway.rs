@@ -85,7 +85,21 @@ fn route() -> Result<Value> {
     let text = fs::read_to_string(upstream::go_module(OPENSHIFT_API)?.join(file))?;
     let mut crd = cleaned(yaml(&text)?);
     either(&mut crd);
+    columns(&mut crd);
     Ok(crd)
+}
+
+/// Upstream's column is of a field that does not exist, and so always empty; OpenShift's own server shows the termination.
+fn columns(crd: &mut Value) {
+    let versions = crd["spec"]["versions"].as_array_mut();
+    for version in versions.into_iter().flatten() {
+        let columns = version["additionalPrinterColumns"].as_array_mut();
+        let of_tls = columns
+            .into_iter()
+            .flatten()
+            .filter(|it| it["jsonPath"] == ".spec.tls.type");
+        of_tls.for_each(|it| it["jsonPath"] = json!(".spec.tls.termination"));
+    }
 }
 
 /// Writes what is a number or a text as everybody else does.

@@ -43,6 +43,8 @@ fn objection(from: &Crate, to: &Crate) -> Option<String> {
         // The kernel's decisions (schemas, patches) are the platform's language; its machinery is not.
         (_, Some("kernel")) if to.pure => None,
         (_, Some("kernel")) => Some("outside the kernel, the only way in is a kube::Client".to_owned()),
+        // Whoever explains what all domains did reads their words as they do.
+        (Some("why"), Some(_)) if to.pure => None,
         (Some(own), Some(other)) => Some(format!("the domains `{own}` and `{other}` meet in objects only")),
         (None, Some(other)) => Some(format!("what all share must not know the domain `{other}`")),
     }

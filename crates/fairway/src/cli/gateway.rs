@@ -1,8 +1,9 @@
 //! Flags of what publishes services, and `fairway gateway` on the command line.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::gitops::{ListFormat, Place};
 
@@ -25,6 +26,16 @@ pub(crate) struct GatewayFlags {
     /// Hosts that policies may call for keys, metadata and the like, as for --webhook-allowed-hosts [default: external].
     #[arg(long, value_name = "HOSTS", env = "FAIRWAY_GATEWAY_ALLOWED_HOSTS")]
     pub gateway_allowed_hosts: Option<String>,
+    /// File that a line of JSON is written to for every request through Gateways and Routes; - is the standard output
+    /// [default: none].
+    #[arg(long, value_name = "FILE", env = "FAIRWAY_GATEWAY_ACCESS_LOG")]
+    pub gateway_access_log: Option<PathBuf>,
+    /// Begin a trace (traceparent) for requests that come without one; others keep theirs either way.
+    #[arg(long, env = "FAIRWAY_GATEWAY_START_TRACES")]
+    pub gateway_start_traces: bool,
+    /// Refuse requests that a rate limit cannot be counted for, because an expression of it fails; without it they pass.
+    #[arg(long, env = "FAIRWAY_GATEWAY_REFUSE_UNCOUNTED")]
+    pub gateway_refuse_uncounted: bool,
     /// Address of the name server for published host names, while there are any [default: 127.0.0.1:10053].
     #[arg(long, value_name = "ADDR:PORT", env = "FAIRWAY_DNS_LISTEN")]
     pub dns_listen: Option<SocketAddr>,
@@ -63,10 +74,19 @@ pub(crate) struct Explain {
     pub header: Vec<String>,
     /// Print it in this form instead.
     #[arg(short, long)]
-    pub output: Option<ListFormat>,
+    pub output: Option<ValueFormat>,
     /// The API.
     #[command(flatten)]
     pub place: Place,
+}
+
+/// How an answer is printed that has neither names nor columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ValueFormat {
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
 }
 
 /// Options of lists.

@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use serde::Deserialize;
 
 /// Whether machines run here, and how they are reached.
 #[derive(Args, Clone, Debug, Default)]
@@ -13,6 +14,19 @@ pub(crate) struct MachineFlags {
     /// This host.
     #[command(flatten)]
     pub host: HostFlags,
+}
+
+/// What carries frames between machines of a host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum MachineNetwork {
+    /// The switch.
+    #[default]
+    User,
+    /// The kernel, as far as the switch has allowed it.
+    Tap,
+    /// The kernel where it can.
+    Auto,
 }
 
 /// A host that runs machines.
@@ -33,6 +47,10 @@ pub(crate) struct HostFlags {
     /// there are other nodes [default: 10262, or any other while that is taken].
     #[arg(long, value_name = "PORT", env = "FAIRWAY_TUNNEL_PORT")]
     pub tunnel_port: Option<u16>,
+    /// What carries frames between machines of this host: `user`, the switch in this process; `tap`, the kernel in a network namespace, as far as
+    /// the switch has allowed a connection (needs root, ip and nft); `auto`, the kernel where it can [default: user].
+    #[arg(long, value_name = "HOW", env = "FAIRWAY_MACHINE_NETWORK")]
+    pub machine_network: Option<MachineNetwork>,
     /// Addresses or networks, with a port if only one is meant, that machines may reach although they are this host's own, denied or
     /// closed, separated by commas.
     #[arg(

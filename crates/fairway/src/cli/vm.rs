@@ -75,7 +75,7 @@ pub(crate) enum VmCommand {
     Top(show::Top),
     /// Show what happened to virtual machines, their disks and their migrations.
     Events(show::Events),
-    /// Show why a virtual machine does not do what it is for: the first broken link from the object to the Service.
+    /// Show why a virtual machine does not do what it is for: the same as `fairway why vm/NAME`.
     Why(show::Why),
 }
 

@@ -1,13 +1,13 @@
 //! `fairway gateway`: why a request is answered as it is, what is published, how far limits are used up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 
 use super::gitops::{Session, print_value, run as run_command, told};
-use crate::cli::gateway::{Explain, Gateway, GatewayCommand, Show};
+use crate::cli::gateway::{Explain, Gateway, GatewayCommand, Show, ValueFormat};
 use crate::cli::gitops::ListFormat;
 
 const API: &str = "/apis/gateway.fairway.dev/v1alpha1";
@@ -18,15 +18,18 @@ pub(crate) fn run(options: &Gateway) -> anyhow::Result<ExitCode> {
         match &options.command {
             GatewayCommand::Explain(options) => return explain(options).await,
             GatewayCommand::Routes(options) => {
-                let columns = ["HOST", "PATH", "ROUTE", "GATEWAY", "BACKENDS"];
-                show(options, "publishedrules", columns, route).await?;
+                let columns = ["HOST", "PATH", "ROUTE", "GATEWAY", "BACKENDS", "ADDRESS"];
+                show(options, "publishedrules", (columns, 1), route, route_name).await?;
             }
             GatewayCommand::Certs(options) => {
                 let columns = ["SECRET", "NAMES", "UNTIL", "ISSUER"];
-                show(options, "servedcertificates", columns, certificate).await?;
+                let name = |item: &Value| certificate(item)[0].clone();
+                show(options, "servedcertificates", (columns, 0), certificate, name).await?;
             }
             GatewayCommand::Limits(options) => {
-                show(options, "counters", ["COUNTER", "COUNT", "RESET"], limit).await?;
+                let columns = ["COUNTER", "COUNT", "RESET"];
+                let name = |item: &Value| limit(item)[0].clone();
+                show(options, "counters", (columns, 0), limit, name).await?;
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -48,7 +51,7 @@ async fn explain(options: &Explain) -> anyhow::Result<ExitCode> {
     let path = format!("{API}/explanations");
     let answer = session.requests.post(&path, &question).await.map_err(told)?;
     match options.output {
-        Some(format) => print_value(&answer, format == ListFormat::Yaml),
+        Some(format) => print_value(&answer, format == ValueFormat::Yaml),
         None => print!("{}", explained(&answer["status"])),
     }
     // As a client would see it: what is refused or not served is no success.
@@ -87,11 +90,13 @@ fn explained(status: &Value) -> String {
     text
 }
 
+/// Prints a list: of its columns the last `wide` only for those who ask for all.
 async fn show<const N: usize>(
     options: &Show,
     what: &str,
-    columns: [&str; N],
+    (columns, wide): ([&str; N], usize),
     row: impl Fn(&Value) -> [String; N],
+    name: impl Fn(&Value) -> String,
 ) -> anyhow::Result<()> {
     let session = Session::open(&options.place).await?;
     let answer = session
@@ -100,16 +105,47 @@ async fn show<const N: usize>(
         .await
         .map_err(told)?;
     let answer = answer.context("this server does not serve gateways (--no-gateway)")?;
-    if let Some(format) = options.output {
-        print_value(&answer, format == ListFormat::Yaml);
-        return Ok(());
-    }
-    let rows = answer["items"].as_array().into_iter().flatten().map(row);
-    print!("{}", table(columns.map(str::to_owned), rows.collect()));
+    let items = answer["items"].as_array().into_iter().flatten();
+    let hidden = match options.output {
+        Some(format @ (ListFormat::Json | ListFormat::Yaml)) => {
+            print_value(&answer, format == ListFormat::Yaml);
+            return Ok(());
+        }
+        Some(ListFormat::Name) => {
+            let names: BTreeSet<String> = items.map(name).collect();
+            names.iter().for_each(|name| println!("{name}"));
+            return Ok(());
+        }
+        Some(ListFormat::Wide) => 0,
+        None => wide,
+    };
+    let text = table(columns.map(str::to_owned), items.map(row).collect(), hidden);
+    print!("{text}");
     Ok(())
 }
 
-fn route(item: &Value) -> [String; 5] {
+/// As `kubectl get -o name` would write it, with the namespace before.
+fn route_name(item: &Value) -> String {
+    let word = |field: &str| item[field].as_str().unwrap_or_default();
+    format!(
+        "{}/{}/{}",
+        word("namespace"),
+        word("kind").to_lowercase(),
+        word("name")
+    )
+}
+
+/// What a client has to ask for: the port too, if it is not the scheme's own.
+fn address(item: &Value) -> String {
+    let word = |field: &str| item[field].as_str().unwrap_or_default();
+    let (scheme, host) = (word("scheme"), word("host"));
+    match (scheme, item["port"].as_u64()) {
+        ("https", Some(443)) | ("http", Some(80)) | (_, None) => format!("{scheme}://{host}"),
+        (_, Some(port)) => format!("{scheme}://{host}:{port}"),
+    }
+}
+
+fn route(item: &Value) -> [String; 6] {
     let word = |field: &str| item[field].as_str().unwrap_or_default();
     let path = match word("pathType") {
         "Exact" => format!("={}", word("path")),
@@ -120,7 +156,7 @@ fn route(item: &Value) -> [String; 5] {
         .filter_map(Value::as_str)
         .collect();
     [
-        format!("{}://{}", word("scheme"), word("host")),
+        address(item),
         path,
         format!(
             "{} {}/{} rule {}",
@@ -131,6 +167,7 @@ fn route(item: &Value) -> [String; 5] {
         ),
         format!("{} {}", word("gateway"), word("listener")),
         backends.join(","),
+        format!("{}:{}", word("address"), item["port"]),
     ]
 }
 
@@ -152,12 +189,13 @@ fn limit(item: &Value) -> [String; 3] {
     [key, item["count"].to_string(), format!("{}s", item["reset"])]
 }
 
-/// Columns that are as wide as they have to be.
-fn table<const N: usize>(head: [String; N], rows: Vec<[String; N]>) -> String {
+/// Columns that are as wide as they have to be, but for the last `hidden`.
+fn table<const N: usize>(head: [String; N], rows: Vec<[String; N]>, hidden: usize) -> String {
+    let shown = N.saturating_sub(hidden);
     let mut all = vec![head];
     all.extend(rows);
     let width = |at: usize| all.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..N).map(width).collect();
+    let widths: Vec<usize> = (0..shown).map(width).collect();
     let mut text = String::new();
     for row in &all {
         let cells = row
@@ -186,12 +224,27 @@ mod tests {
     }
 
     #[test]
+    fn a_port_is_told_where_it_matters() {
+        for (scheme, port, expected) in [
+            ("https", 443, "https://a"),
+            ("https", 8443, "https://a:8443"),
+            ("http", 80, "http://a"),
+            ("http", 443, "http://a:443"),
+        ] {
+            let item = json!({"scheme": scheme, "host": "a", "port": port});
+            assert_eq!(address(&item), expected);
+        }
+    }
+
+    #[test]
     fn columns_are_in_line() {
         let rows = vec![
             ["a".to_owned(), "b".to_owned()],
             ["long".to_owned(), "c".to_owned()],
         ];
-        let text = table(["X".to_owned(), "Y".to_owned()], rows);
+        let head = ["X".to_owned(), "Y".to_owned()];
+        let text = table(head.clone(), rows.clone(), 0);
         assert_eq!(text, "X     Y\na     b\nlong  c\n");
+        assert_eq!(table(head, rows, 1), "X\na\nlong\n");
     }
 }

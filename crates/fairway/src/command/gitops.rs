@@ -24,10 +24,7 @@ const GENERIC: u8 = 20;
 
 /// Runs a command. Errors end with the code that scripts know from `argocd`.
 pub(super) fn run(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("the runtime could not be started")?;
+    let runtime = super::runtime()?;
     Ok(runtime.block_on(command).unwrap_or_else(|error| {
         eprintln!("fairway: {error:#}");
         ExitCode::from(GENERIC)

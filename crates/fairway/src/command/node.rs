@@ -40,11 +40,7 @@ pub(crate) fn run(options: &Node) -> anyhow::Result<ExitCode> {
 fn blocking(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
     // rustls wants to be told which cryptography to use, once.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("the runtime could not be started")?
-        .block_on(command)
+    super::runtime()?.block_on(command)
 }
 
 fn machines(options: &NodeRun) -> anyhow::Result<ExitCode> {

@@ -21,10 +21,7 @@ const READY: Duration = Duration::from_secs(20);
 
 /// Does what was asked for.
 pub(crate) fn run(options: &Repo) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("the runtime could not be started")?;
+    let runtime = super::runtime()?;
     runtime.block_on(async {
         match &options.command {
             RepoCommand::Create(create) => make(create).await,

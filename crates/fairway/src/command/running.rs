@@ -43,6 +43,18 @@ impl Running {
         Some(format!("https://{}:{port}", crate::server::GIT))
     }
 
+    /// Where the portal is, if the server that wrote this has one.
+    pub(crate) fn portal(&self) -> Option<String> {
+        let port = self.web_listen?.port();
+        Some(format!("https://{}:{port}", crate::server::PORTAL))
+    }
+
+    /// Where people sign in, if the server that wrote this has such a place.
+    pub(crate) fn sign_in(&self) -> Option<String> {
+        let port = self.web_listen?.port();
+        Some(format!("https://{}:{port}", crate::server::ID))
+    }
+
     /// Writes it down.
     pub(crate) fn write(&self, data: &DataDir) -> anyhow::Result<()> {
         write_private(&data.running(), serde_json::to_string_pretty(self)?.as_bytes())

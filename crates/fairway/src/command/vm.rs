@@ -24,18 +24,26 @@ mod why;
 
 use std::process::ExitCode;
 
-use anyhow::Context as _;
-
 use crate::cli::vm::{Vm, VmCommand};
+use crate::cli::why::Why;
 use session::Session;
 
 /// Does what was asked for.
 pub(crate) fn run(options: &Vm) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("the runtime could not be started")?;
-    let outcome = runtime.block_on(perform(options));
+    block_on(perform(options))
+}
+
+/// `fairway why`, of which `fairway vm why` is the part that names machines.
+pub(crate) fn why(options: &Why) -> anyhow::Result<ExitCode> {
+    block_on(async {
+        let session = Session::open(&options.place).await?;
+        why::of(&session, &options.object, &options.output).await
+    })
+}
+
+fn block_on(work: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    let runtime = super::runtime()?;
+    let outcome = runtime.block_on(work);
     // Somebody may still be asked what to look up or read; nobody waits for the answer.
     runtime.shutdown_background();
     outcome

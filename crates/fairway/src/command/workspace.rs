@@ -11,8 +11,6 @@ mod tree;
 
 use std::process::ExitCode;
 
-use anyhow::Context;
-
 use fairway_kernel_tenancy::WorkspacePath;
 use kube::Client;
 
@@ -20,10 +18,7 @@ use crate::cli::workspace::{Where, Workspace, WorkspaceCommand};
 
 /// Does what was asked for.
 pub(crate) fn run(options: &Workspace) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("the runtime could not be started")?;
+    let runtime = super::runtime()?;
     runtime.block_on(async {
         match &options.command {
             None => go::run(&options.go).await,

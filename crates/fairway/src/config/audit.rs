@@ -73,6 +73,11 @@ impl AuditConfig {
         }))
     }
 
+    /// Where the log is.
+    pub(crate) fn path(&self, data: &DataDir) -> PathBuf {
+        self.log_path.clone().unwrap_or_else(|| data.audit_log())
+    }
+
     /// Reads the policy.
     pub(crate) fn options(&self, data: &DataDir) -> anyhow::Result<audit::Options> {
         let policy = match &self.policy_file {
@@ -85,7 +90,7 @@ impl AuditConfig {
             }
         };
         Ok(Options {
-            path: self.log_path.clone().unwrap_or_else(|| data.audit_log()),
+            path: self.path(data),
             policy,
             limits: self.limits,
         })

@@ -1,6 +1,7 @@
 //! Settings of what publishes services.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use fairway_gateway_engine::Settings;
@@ -24,6 +25,9 @@ pub(crate) struct GatewayFile {
     domain: Option<String>,
     dns_listen: Option<SocketAddr>,
     allowed_hosts: Option<String>,
+    access_log: Option<PathBuf>,
+    start_traces: Option<bool>,
+    refuse_uncounted: Option<bool>,
 }
 
 /// How services are published here.
@@ -34,6 +38,10 @@ pub(crate) struct GatewayConfig {
     pub dns: SocketAddr,
     /// Where policies may ask for keys, metadata and the like.
     pub allowed_hosts: AllowedHosts,
+    /// Where requests are told of.
+    pub access_log: Option<PathBuf>,
+    /// Whether requests that come without a trace get one.
+    pub start_traces: bool,
 }
 
 impl GatewayConfig {
@@ -52,6 +60,7 @@ impl GatewayConfig {
         if let Some(name) = flags.gateway_domain.clone().or(file.domain) {
             settings.domain = domain(&name)?;
         }
+        settings.refuse_uncounted = flags.gateway_refuse_uncounted || file.refuse_uncounted == Some(true);
         let hosts = flags.gateway_allowed_hosts.clone().or(file.allowed_hosts);
         let allowed_hosts = AllowedHosts::parse(hosts.as_deref().unwrap_or_default())
             .map_err(anyhow::Error::msg)
@@ -60,6 +69,8 @@ impl GatewayConfig {
             settings,
             allowed_hosts,
             dns: flags.dns_listen.or(file.dns_listen).unwrap_or(DNS),
+            access_log: flags.gateway_access_log.clone().or(file.access_log),
+            start_traces: flags.gateway_start_traces || file.start_traces == Some(true),
         }))
     }
 }

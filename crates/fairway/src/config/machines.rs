@@ -12,7 +12,7 @@ use fairway_machines_wiring::frames::outside::Outside;
 use fairway_outbound::AllowedHosts;
 use serde::Deserialize;
 
-use crate::cli::machines::{HostFlags, MachineFlags};
+use crate::cli::machines::{HostFlags, MachineFlags, MachineNetwork};
 
 /// The port of name servers.
 const DNS: u16 = 53;
@@ -30,6 +30,7 @@ pub(crate) struct MachinesFile {
     machine_users: Option<String>,
     image_allowed_hosts: Option<String>,
     tunnel_port: Option<u16>,
+    machine_network: Option<MachineNetwork>,
     #[serde(default)]
     egress_allow: Vec<String>,
     #[serde(default)]
@@ -52,6 +53,8 @@ pub(crate) struct MachinesConfig {
     pub seen_at: Option<IpAddr>,
     /// Where machines of other nodes come in; if nothing is said, the usual port.
     pub tunnel_port: Option<u16>,
+    /// What carries frames between machines here.
+    pub network: MachineNetwork,
     /// What machines may reach beyond their workspace.
     pub egress: Outside,
 }
@@ -87,6 +90,7 @@ impl MachinesConfig {
             image_hosts,
             seen_at,
             tunnel_port: flags.tunnel_port.or(file.tunnel_port),
+            network: flags.machine_network.or(file.machine_network).unwrap_or_default(),
             egress: Outside {
                 allowed: destinations("egressAllow", &flags.egress_allow, &file.egress_allow)?,
                 denied: destinations("egressDeny", &flags.egress_deny, &file.egress_deny)?,
@@ -231,14 +235,17 @@ mod tests {
 
     #[test]
     fn flags_go_before_the_file() {
-        let file = r#"{"nodeName": "a", "nodeAddresses": ["10.0.0.1"], "tunnelPort": 7}"#;
+        let file =
+            r#"{"nodeName": "a", "nodeAddresses": ["10.0.0.1"], "tunnelPort": 7, "machineNetwork": "tap"}"#;
         let by_file = merged(file, &MachineFlags::default()).unwrap().unwrap();
+        assert_eq!(by_file.network, MachineNetwork::Tap);
         let tunnel = by_file.tunnel().unwrap().usual();
         assert_eq!(tunnel.to_string(), "10.0.0.1:7");
         assert_eq!((by_file.node.as_str(), by_file.addresses.len()), ("a", 1));
         let flags = MachineFlags {
             host: HostFlags {
                 node_name: Some("b.example".to_owned()),
+                machine_network: Some(MachineNetwork::Auto),
                 node_addresses: vec!["0.0.0.0".parse().unwrap(), "::".parse().unwrap()],
                 ..HostFlags::default()
             },
@@ -257,6 +264,10 @@ mod tests {
         let plain = merged("{}", &MachineFlags::default()).unwrap().unwrap();
         assert!(is_name(&plain.node));
         assert_eq!(plain.addresses, [IpAddr::V4(Ipv4Addr::LOCALHOST)]);
+        assert_eq!(
+            (plain.network, by_flags.network),
+            (MachineNetwork::User, MachineNetwork::Auto)
+        );
         let tunnel = |mut config: MachinesConfig| {
             config.set_seen_at("192.0.2.9".parse().unwrap());
             config.tunnel().unwrap().usual().to_string()

@@ -3,11 +3,13 @@
 //!
 //! The proxy starts with the first Gateway or Route. Before that there is neither a thread nor a socket of it.
 
+mod access_log;
 mod names;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -45,6 +47,8 @@ pub(super) fn start(
 ) -> JoinHandle<()> {
     let plane = Arc::new(Plane {
         fabric: Arc::new(Backends::new(reachable)),
+        access_log: config.access_log.clone(),
+        start_traces: config.start_traces,
         proxy: Mutex::default(),
     });
     let shown = Arc::clone(&plane);
@@ -54,7 +58,7 @@ pub(super) fn start(
     let options = Options {
         clients,
         plane: Arc::clone(&plane) as Arc<dyn DataPlane>,
-        outbound: Arc::new(Outbound::new(config.allowed_hosts.clone())),
+        outbound: Arc::new(Outbound::new(config.allowed_hosts.clone()).set_by("--gateway-allowed-hosts")),
         issuer: Arc::new(live.clone()),
         names: watch::channel(Arc::default()).0,
         settings: Settings {
@@ -81,6 +85,8 @@ pub(super) fn start(
 /// The proxy, once there is something to serve.
 struct Plane {
     fabric: Arc<dyn Fabric>,
+    access_log: Option<PathBuf>,
+    start_traces: bool,
     proxy: Mutex<Option<Arc<Proxy>>>,
 }
 
@@ -94,7 +100,12 @@ impl Plane {
         if let Some(proxy) = &*running {
             return Ok(Arc::clone(proxy));
         }
-        let started = Proxy::start(proxy::Options::default(), Arc::clone(&self.fabric))?;
+        let options = proxy::Options {
+            access_log: self.access_log.as_deref().map(access_log::to),
+            start_traces: self.start_traces,
+            ..proxy::Options::default()
+        };
+        let started = Proxy::start(options, Arc::clone(&self.fabric))?;
         Ok(Arc::clone(running.insert(Arc::new(started))))
     }
 

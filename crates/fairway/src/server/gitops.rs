@@ -283,7 +283,7 @@ pub(super) async fn run(
     let all = AllSources::new(Arc::clone(&sources), directories.charts, plugins, user.clone());
     let (answers, plans) = (Answers::default(), Plans::default());
     let guests = guests::ProjectRoles(ProjectTokens::new(user));
-    let _ = own.kernel.guests.set(Arc::new(guests));
+    own.kernel.guests.add(Arc::new(guests));
     let service = Service {
         plans: plans.clone(),
         pulls: pulls(&own, &git),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fairway_api::{Definition, definitions, gateway_definitions, machine_definitions};
+use fairway_api::{Definition, definitions, gateway_definitions, identity_definitions, machine_definitions};
 use fairway_kernel_apiserver::custom::ProvidedKind;
 
 /// All of them.
@@ -10,7 +10,8 @@ pub(super) fn provided() -> Vec<ProvidedKind> {
     let all = definitions()
         .into_iter()
         .chain(machine_definitions())
-        .chain(gateway_definitions());
+        .chain(gateway_definitions())
+        .chain(identity_definitions());
     all.map(served).collect()
 }
 
@@ -24,6 +25,7 @@ fn served(definition: Definition) -> ProvidedKind {
         fingerprint: definition.fingerprint(),
         sealed: definition.kind().sealed,
         domain: fairway_machines_plan::admission::of(definition.group(), definition.kind().plural)
-            .or_else(|| fairway_gateway_engine::admission::of(&definition)),
+            .or_else(|| fairway_gateway_engine::admission::of(&definition))
+            .or_else(|| fairway_portal_scaffolder::admission::of(&definition)),
     }
 }

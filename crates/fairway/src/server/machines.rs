@@ -12,9 +12,10 @@ use fairway_kernel_apiserver::admission::service::ServiceNetwork;
 use fairway_machines_guests::Guests;
 use fairway_machines_link::{Answers, Links};
 use fairway_machines_node::supervise::Fencing;
-use fairway_machines_node::{Node, QEMU};
+use fairway_machines_node::{DataPath, Node, QEMU, Taps};
 use fairway_machines_plan::settings::NODES_PLUG;
 use fairway_machines_subresources::Service;
+use fairway_machines_tap::Space;
 use fairway_machines_volumes::{ContainerDisks, ImageService, Uploads};
 use fairway_machines_wiring::frames::address::Cidr;
 use fairway_machines_wiring::{NodeOptions, Settings, Wiring};
@@ -22,6 +23,7 @@ use futures::FutureExt as _;
 use tokio::task::JoinHandle;
 use tracing::error;
 
+use crate::cli::machines::MachineNetwork;
 use crate::config::Config;
 use crate::config::machines::{MachinesConfig, resolvers};
 use crate::data_dir::DataDir;
@@ -201,15 +203,44 @@ pub(crate) struct Host {
     node: Node,
     wiring: Wiring,
     role: Role,
+    data_path: DataPath,
     /// Disks and running machines.
     directory: PathBuf,
     images: PathBuf,
     config: MachinesConfig,
 }
 
+/// What carries frames between machines, and the network namespace that the switch knows devices in. Machines that were started with
+/// devices keep them, whatever is configured now.
+fn data_path(wanted: MachineNetwork, directory: &Path) -> (DataPath, Option<Space>) {
+    if wanted == MachineNetwork::User {
+        return (DataPath::Switch, Space::find(directory));
+    }
+    let opened = Space::open(directory).map_err(|missing| missing.to_string());
+    let program =
+        std::env::current_exe().map_err(|error| format!("the path of this program is not known: {error}"));
+    match opened.and_then(|space| Ok((space, program?))) {
+        Ok((space, program)) => {
+            let taps = Taps {
+                space: space.clone(),
+                program,
+            };
+            (DataPath::Kernel(taps), Some(space))
+        }
+        Err(why) => {
+            if wanted == MachineNetwork::Tap {
+                tracing::warn!(%why, "machines have no network devices of the kernel; the switch carries everything");
+            }
+            (DataPath::Incomplete(why), Space::find(directory))
+        }
+    }
+}
+
 impl Host {
     pub(crate) fn start(common: &Common, config: &MachinesConfig, data: &DataDir, role: Role) -> Self {
+        let (data_path, space) = data_path(config.network, &data.machines());
         let network = NodeOptions {
+            space,
             clients: common.clients.clone(),
             served: Some(common.served.clone()),
             node: config.node.clone(),
@@ -220,6 +251,7 @@ impl Host {
             node: Node::new(&config.node, &data.machines()),
             wiring: Wiring::start(network, &common.shutdown),
             role,
+            data_path,
             directory: data.machines(),
             images: data.images(),
             config: config.clone(),
@@ -268,6 +300,7 @@ impl Host {
                 Role::Node(fencing) => fencing,
             },
             users: self.config.users,
+            data_path: self.data_path,
             cables: Arc::new(self.wiring),
             disks: Arc::new(disks),
         };

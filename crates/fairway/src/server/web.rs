@@ -1,9 +1,14 @@
 //! The web listener: one port for everything that is not the Kubernetes API, by host name; disks are sent to it by number, too.
 
-use std::net::{Ipv4Addr, SocketAddr};
+mod behind;
+mod fairway_api;
+mod portal;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::Context;
+use bytes::Bytes;
 use fairway_controller::clients::Within;
 use fairway_controller::{ClientFactory, Metrics, Shutdown};
 use fairway_gitops_githost::{Body, Host, Options};
@@ -12,6 +17,8 @@ use fairway_kernel_apiserver::authn::UserInfo;
 use fairway_kernel_apiserver::client::InProcess;
 use fairway_kernel_apiserver::http::accept::{self, Bounds, Site};
 use fairway_machines_volumes::Uploads;
+use fairway_portal_identity::Provider;
+use fairway_portal_web_server::{BoxError, WebServer};
 use http::header::HOST;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
@@ -21,12 +28,17 @@ use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::server::TlsStream;
+use tower::Service;
 use tracing::warn;
 
+use super::realms::{ID, Identity};
 use super::rotation::Live;
 use crate::config::Config;
 use crate::data_dir::DataDir;
+pub(crate) use portal::{PORTAL, Portal, Visitor};
 
+/// What the names of all sites end with.
+const DOMAIN: &str = "fairway.localhost";
 /// The host name of Git, Gitea's API and webhooks.
 pub(crate) const GIT: &str = "git.fairway.localhost";
 /// What strangers may take.
@@ -64,6 +76,9 @@ pub(super) struct Web {
     pub host: Arc<Host>,
     /// Disks that are sent, also for machines on other nodes.
     pub uploads: Option<Uploads>,
+    identity: Identity,
+    /// Backstage's APIs.
+    pub portal: Portal,
     serving: JoinHandle<()>,
     keeping: JoinHandle<()>,
 }
@@ -76,12 +91,13 @@ impl Web {
                 warn!(%error, "a task of the web listener failed");
             }
         }
+        self.identity.ended().await;
     }
 }
 
 /// Serves until the end.
 pub(super) fn start(
-    socket: TcpListener,
+    (socket, api_server): (TcpListener, String),
     data: &DataDir,
     config: &Config,
     kernel: &Arc<Kernel>,
@@ -92,15 +108,11 @@ pub(super) fn start(
     let listen = socket
         .local_addr()
         .context("the web listener's address is not known")?;
+    let identity = super::realms::start(kernel, &clients, listen, shutdown.clone())?;
     let user = fairway_gitops_githost::USER;
     let user = UserInfo::new(user, fairway_kernel_controllers::groups(user));
     let in_process = InProcess::new(Arc::clone(kernel), user);
-    let client_at = move |workspace: &str| {
-        // A path was judged where it was read; one that fits no URL leads nowhere.
-        let prefix = format!("/clusters/{workspace}").parse();
-        let prefix = prefix.unwrap_or_else(|_| http::uri::PathAndQuery::from_static("/clusters/-"));
-        Client::new(Within::below(in_process.clone(), prefix), "default")
-    };
+    let client_at = move |workspace: &str| client_within(in_process.clone(), workspace);
     let host = Host::new(Options {
         repositories: data.repositories(),
         url: format!("https://{GIT}:{}", listen.port()),
@@ -116,9 +128,27 @@ pub(super) fn start(
     ));
     // By number: who sends a disk may know no name of this host.
     let uploads = Uploads::new(&format!("https://{listen}"));
+    let portal = Portal::default();
+    behind::join(&portal, kernel, &host);
+    fairway_api::join(
+        &portal,
+        kernel,
+        config.audit.as_ref().map(|audit| audit.path(data)),
+    );
+    let web_server = WebServer::new(fairway_portal_web_server::Options {
+        url: format!("https://{PORTAL}:{}", listen.port()),
+        domain: DOMAIN.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        api_server,
+        git_url: host.url().to_owned(),
+        provider: Arc::clone(&identity.provider),
+        behind: portal.handler(),
+    });
     let sites = Sites {
         host: Arc::clone(&host),
         uploads: uploads.clone(),
+        provider: Arc::clone(&identity.provider),
+        web_server,
         live: live.clone(),
     };
     let end = async move { shutdown.wait().await };
@@ -127,44 +157,68 @@ pub(super) fn start(
         listen,
         host,
         uploads,
+        identity,
+        portal,
         serving,
         keeping,
     })
+}
+
+/// A client of a workspace, by its path or id.
+pub(super) fn client_within<S, B>(service: S, workspace: &str) -> Client
+where
+    S: Service<Request<kube::client::Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    B: hyper::body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    // A path was judged where it was read; one that fits no URL leads nowhere.
+    let prefix = format!("/clusters/{workspace}").parse();
+    let prefix = prefix.unwrap_or_else(|_| http::uri::PathAndQuery::from_static("/clusters/-"));
+    Client::new(Within::below(service, prefix), "default")
 }
 
 /// What is served, by host name.
 struct Sites {
     host: Arc<Host>,
     uploads: Option<Uploads>,
+    provider: Arc<Provider>,
+    web_server: Arc<WebServer>,
     live: Live,
 }
 
 impl Site for Sites {
     type Body = Body;
     type Trust = ();
-    type Peer = ();
+    type Peer = IpAddr;
 
     fn tls(&self) -> (Arc<ServerConfig>, ()) {
         (self.live.tls.load().web(), ())
     }
 
-    fn peer((): (), _: &TlsStream<TcpStream>, _: SocketAddr) {}
+    fn peer((): (), _: &TlsStream<TcpStream>, address: SocketAddr) -> IpAddr {
+        address.ip()
+    }
 
-    async fn answer(self: Arc<Self>, request: Request<Incoming>, _: Arc<()>) -> Response<Body> {
-        answer(&self, request).await
+    async fn answer(self: Arc<Self>, request: Request<Incoming>, peer: Arc<IpAddr>) -> Response<Body> {
+        answer(&self, request, *peer).await
     }
 }
 
-async fn answer(sites: &Sites, request: Request<Incoming>) -> Response<Body> {
+async fn answer(sites: &Sites, request: Request<Incoming>, peer: IpAddr) -> Response<Body> {
     let name = name_of(&request);
     let boxed = |request: Request<Incoming>| request.map(|body| body.map_err(Into::into).boxed_unsync());
     match (name.as_str(), &sites.uploads) {
         (GIT, _) => sites.host.serve(boxed(request)).await,
+        (ID, _) => sites.provider.serve(boxed(request), peer).await,
+        (PORTAL, _) => sites.web_server.serve(boxed(request), peer).await,
         // Whatever the host is called: the paths are those of CDI's proxy, and nobody else's.
         (_, Some(uploads)) if Uploads::serves(request.uri().path()) => uploads.serve(boxed(request)).await,
         _ => {
             let why = format!(
-                "No site is called {name:?} here. Git repositories are at https://{GIT}; the Kubernetes API is at another port."
+                "No site is called {name:?} here. Git repositories are at https://{GIT}, sign-in is at https://{ID}, the portal at \
+                 https://{PORTAL}; the Kubernetes API is at another port."
             );
             fairway_gitops_githost::transport::text(StatusCode::MISDIRECTED_REQUEST, &why)
         }

@@ -132,6 +132,11 @@ impl Session {
         &self.namespace
     }
 
+    /// Whether somebody said which namespace is meant.
+    pub(super) fn names_namespace(&self) -> bool {
+        self.place.namespace.is_some()
+    }
+
     /// The same API in the root of all workspaces.
     pub(super) fn root(&self) -> anyhow::Result<Self> {
         Ok(Self {

@@ -68,6 +68,11 @@ impl Server {
         Client::try_from(self.config.clone()).with_context(|| format!("{url} cannot be used"))
     }
 
+    /// The files of the kubeconfig.
+    pub(crate) fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
     /// How the context gets in.
     pub(crate) fn config(&self) -> &Config {
         &self.config

@@ -1,0 +1,156 @@
+//! Realms joined to the kernel: their objects feed the directory before a write is acknowledged, and the kernel asks it who sent a
+//! token. The kernel knows nothing of organisations; what it learns is a user, his groups, and where he is at home.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
+
+use anyhow::Context;
+use fairway_api::identity::{CREDENTIAL, GROUP_KIND, REALM, REALM_EXTRA, SESSION, SESSION_EXTRA, USER};
+use fairway_controller::{ClientFactory, Shutdown};
+use fairway_kernel_apiserver::Kernel;
+use fairway_kernel_apiserver::authn::{Guests, UserInfo};
+use fairway_kernel_apiserver::cache::{Change, ChangeKind};
+use fairway_kernel_apiserver::key::{BUILTIN_IDENTITY, KindPrefix, split_suffix};
+use fairway_kernel_tenancy::names::{TENANCY, extra};
+use fairway_portal_identity::{Options, Provider, Realms, SignedIn, sweep};
+use fairway_portal_realm::directory::{Fed, ROOT};
+use futures::future::BoxFuture;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+use tracing::warn;
+
+/// The host name of sign-in.
+pub(crate) const ID: &str = "id.fairway.localhost";
+
+const KINDS: [(fairway_api::Kind, Fed); 5] = [
+    (USER, Fed::User),
+    (GROUP_KIND, Fed::Group),
+    (SESSION, Fed::Session),
+    (CREDENTIAL, Fed::Credential),
+    (REALM, Fed::Realm),
+];
+
+/// What serves sign-in.
+pub(super) struct Identity {
+    /// Answers requests.
+    pub(super) provider: Arc<Provider>,
+    sweeping: JoinHandle<()>,
+}
+
+impl Identity {
+    /// Waits until everything under way is finished, once the shutdown was given.
+    pub(super) async fn ended(self) {
+        if let Err(error) = self.sweeping.await {
+            warn!(%error, "the removal of old sessions failed");
+        }
+    }
+}
+
+/// Feeds the directory from now on, lets the kernel ask it, and prepares the provider.
+pub(super) fn start(
+    kernel: &Arc<Kernel>,
+    clients: &ClientFactory,
+    listen: SocketAddr,
+    shutdown: Shutdown,
+) -> anyhow::Result<Identity> {
+    let realms = Arc::new(Realms::default());
+    follow(kernel, &realms);
+    kernel.guests.add(Arc::new(Members {
+        realms: Arc::clone(&realms),
+        kernel: Arc::downgrade(kernel),
+    }));
+    let provider = Provider::new(Options {
+        base: format!("https://{ID}:{}", listen.port()),
+        portal: format!("https://{}:{}", super::web::PORTAL, listen.port()),
+        realms,
+        clients: clients.clients(fairway_portal_identity::USER),
+    })
+    .context("sign-in could not be prepared")?;
+    let sweeping = tokio::spawn(sweep::run(Arc::clone(&provider), shutdown));
+    Ok(Identity { provider, sweeping })
+}
+
+fn follow(kernel: &Arc<Kernel>, realms: &Arc<Realms>) {
+    let cache = &kernel.storage.cache;
+    for (kind, fed) in KINDS {
+        let (realms, kernel) = (Arc::clone(realms), Arc::downgrade(kernel));
+        let prefix = KindPrefix::new(kind.group, kind.plural, BUILTIN_IDENTITY);
+        cache.kind(prefix.as_str()).observe(Box::new(move |change| {
+            let (cluster, _, name) = split_suffix(&change.suffix);
+            let object = object_of(change);
+            let lost = realms.write(|all| all.take(fed, cluster, name, object.as_ref()));
+            if let Some(kernel) = kernel.upgrade().filter(|_| lost) {
+                kernel.guests.standing_changed();
+            }
+        }));
+    }
+    let realms = Arc::clone(realms);
+    let prefix = KindPrefix::new(TENANCY, "workspaces", BUILTIN_IDENTITY);
+    cache.kind(prefix.as_str()).observe(Box::new(move |change| {
+        let (parent, _, name) = split_suffix(&change.suffix);
+        let object = object_of(change);
+        realms.write(|all| all.take_workspace(parent, name, object.as_ref()));
+    }));
+}
+
+fn object_of(change: &Change) -> Option<Value> {
+    match change.kind {
+        ChangeKind::Deleted => None,
+        _ => change.object.value().ok(),
+    }
+}
+
+/// People who come with a token of a realm.
+struct Members {
+    realms: Arc<Realms>,
+    kernel: Weak<Kernel>,
+}
+
+impl Guests for Members {
+    fn authenticate<'a>(
+        &'a self,
+        cluster: &'a str,
+        token: &'a str,
+    ) -> BoxFuture<'a, Option<Result<UserInfo, String>>> {
+        let found = self.realms.authenticate(token);
+        Box::pin(std::future::ready(found.map(|found| {
+            let found = found?;
+            match self.is_known_in(&found, cluster) {
+                true => Ok(user(found)),
+                false => Err(format!(
+                    "{} is known in the workspaces of the organisation {} alone",
+                    found.member.username(),
+                    found.member.realm
+                )),
+            }
+        })))
+    }
+}
+
+impl Members {
+    /// Users of the root's realm are known everywhere, those of an organisation in its workspaces.
+    fn is_known_in(&self, found: &SignedIn, cluster: &str) -> bool {
+        found.cluster == ROOT
+            || self
+                .kernel
+                .upgrade()
+                .is_some_and(|kernel| kernel.workspaces.is_within(cluster, &found.cluster))
+    }
+}
+
+fn user(found: SignedIn) -> UserInfo {
+    let mut user = UserInfo::new(found.member.username(), found.member.usergroups());
+    user.uid = found.member.uid;
+    let credential = "authentication.kubernetes.io/credential-id".to_owned();
+    user.extra = BTreeMap::from([
+        (credential, vec![format!("JTI={}", found.access.id)]),
+        (REALM_EXTRA.to_owned(), vec![found.member.realm]),
+        (SESSION_EXTRA.to_owned(), vec![found.access.session]),
+    ]);
+    // The root is above every workspace, so to be at home there would be to be let in everywhere.
+    if found.cluster != ROOT {
+        user.extra.insert(extra::HOME.to_owned(), vec![found.cluster]);
+    }
+    user
+}
