@@ -14,14 +14,20 @@ pub(crate) async fn start(binary: &Path, directory: &Path) -> Result<Server> {
 
 /// The same, at a port that an earlier start has had: at another one, a server has to tell everybody its new address.
 pub(crate) async fn start_at(binary: &Path, directory: &Path, port: u16) -> Result<Server> {
+    start_with(binary, directory, port, &[]).await
+}
+
+/// The same, with flags that a user would give.
+pub(crate) async fn start_with(binary: &Path, directory: &Path, port: u16, flags: &[&str]) -> Result<Server> {
     let directory = server::absolute(directory)?;
     let data = directory.join("data");
     let log = directory.join("fairway.log");
-    let arguments = [
+    let mut arguments = vec![
         "up".to_owned(),
         format!("--data={}", data.display()),
         format!("--listen=127.0.0.1:{port}"),
     ];
+    arguments.extend(flags.iter().map(|&flag| flag.to_owned()));
     let started = Instant::now();
     let mut child = server::spawn(&server::absolute(binary)?, &arguments, &log)?;
     let path = data.join("kubeconfig");

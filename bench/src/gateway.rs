@@ -8,6 +8,7 @@
 //! a configuration in `peers`.
 
 mod peers;
+mod whole;
 mod wrk;
 
 use std::fmt::Write as _;
@@ -27,6 +28,12 @@ pub(crate) struct Options {
     /// The program that serves a table: the example `plain` of fairway-gateway-proxy.
     #[arg(long, default_value = "target/release/examples/plain")]
     proxy: PathBuf,
+    /// The same with policies: the example `guarded` of fairway-gateway-gatekeeper.
+    #[arg(long, default_value = "target/release/examples/guarded")]
+    guarded: PathBuf,
+    /// Fairway itself: what its gateways take of its memory, and how long a change takes from the API to the first request.
+    #[arg(long)]
+    fairway: Option<PathBuf>,
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// For each case of a round.
@@ -52,9 +59,15 @@ enum Who {
     Haproxy,
     /// With so many routes.
     Fairway(usize),
+    /// With a key that is asked for by `auth_request`, and `limit_req`.
+    NginxGuarded,
+    /// With policies, by the name that the example has for them.
+    Guarded(&'static str),
+    /// With tokens that were never seen.
+    FirstSeen,
 }
 
-const CASES: [Case; 5] = [
+const CASES: [Case; 12] = [
     Case {
         name: "nginx, one worker",
         who: Who::Nginx,
@@ -80,6 +93,41 @@ const CASES: [Case; 5] = [
         who: Who::Fairway(10_000),
         path: "/route/9999",
     },
+    Case {
+        name: "nginx, auth_request and limit_req",
+        who: Who::NginxGuarded,
+        path: "/",
+    },
+    Case {
+        name: "Fairway, API key",
+        who: Who::Guarded("key"),
+        path: "/",
+    },
+    Case {
+        name: "Fairway, rate limit",
+        who: Who::Guarded("limit"),
+        path: "/",
+    },
+    Case {
+        name: "Fairway, API key and rate limit",
+        who: Who::Guarded("key-limit"),
+        path: "/",
+    },
+    Case {
+        name: "Fairway, JWT that is known",
+        who: Who::Guarded("jwt"),
+        path: "/",
+    },
+    Case {
+        name: "Fairway, JWT seen first (ES256)",
+        who: Who::FirstSeen,
+        path: "/",
+    },
+    Case {
+        name: "Fairway, API key, CEL, header, limit by user",
+        who: Who::Guarded("all"),
+        path: "/",
+    },
 ];
 
 /// Of nginx's CPU time per request.
@@ -87,6 +135,10 @@ const FLOOR: f64 = 1.2;
 /// 10,000 routes against 10.
 const FLOOR_ROUTES: f64 = 1.1;
 const FLOOR_CHANGE: Duration = Duration::from_millis(50);
+/// Policies against none.
+const FLOOR_POLICIES: f64 = 1.2;
+/// Of memory that gateways take when nothing happens, in MiB.
+const FLOOR_IDLE: f64 = 20.0;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Measured {
@@ -104,15 +156,15 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
     for round in 0..options.rounds.max(1) {
         for (at, case) in CASES.iter().enumerate() {
             eprintln!("round {} of {}: {}", round + 1, options.rounds, case.name);
-            let (child, door) = start(case.who, options, directory.path(), backend).await?;
+            let (child, door, asks) = start(case.who, options, directory.path(), backend).await?;
             let pid = child.id().context("the proxy has ended")?;
             if case.who == Who::Fairway(1) {
                 idle = family_resident(pid)?;
             }
             // Connections are opened and code is loaded before it counts.
-            wrk::run(door, case.path, options.connections, 1).await?;
+            wrk::run(door, case.path, &asks, options.connections, 1).await?;
             let before = family_cpu(pid)?;
-            let load = wrk::run(door, case.path, options.connections, options.seconds).await?;
+            let load = wrk::run(door, case.path, &asks, options.connections, options.seconds).await?;
             let spent = family_cpu(pid)?.saturating_sub(before);
             if let Some(all) = rounds.get_mut(at) {
                 all.push(Measured {
@@ -123,8 +175,16 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
             }
         }
     }
+    let mut floors = of_requests(&rounds);
     let changes = peers::changes(&options.proxy, backend).await?;
-    let text = tell(options, &rounds, &changes, idle)?;
+    floors.push(Floor::change(
+        "a change among 1,000 routes, in the data plane",
+        &changes,
+    ));
+    if let Some(fairway) = &options.fairway {
+        floors.extend(whole::measure(fairway, directory.path()).await?.floors());
+    }
+    let text = tell(options, &rounds, idle, &floors)?;
     println!("{text}");
     if let Some(results) = &options.results {
         let path = report::write_named(results, "gateway-", &text)?;
@@ -138,15 +198,39 @@ async fn start(
     options: &Options,
     directory: &Path,
     backend: SocketAddr,
-) -> Result<(Child, SocketAddr)> {
+) -> Result<(Child, SocketAddr, Asks)> {
     let door = free_address()?;
-    let child = match who {
-        Who::Nginx => peers::nginx(directory, door, backend)?,
-        Who::Haproxy => peers::haproxy(directory, door, backend)?,
-        Who::Fairway(routes) => peers::fairway(&options.proxy, door, backend, routes)?,
+    let (child, asks) = match who {
+        Who::Nginx => (peers::nginx(directory, door, backend)?, Asks::Plain),
+        Who::Haproxy => (peers::haproxy(directory, door, backend)?, Asks::Plain),
+        Who::Fairway(routes) => (
+            peers::fairway(&options.proxy, door, backend, routes)?,
+            Asks::Plain,
+        ),
+        Who::NginxGuarded => {
+            let child = peers::nginx_guarded(directory, door, backend)?;
+            (child, Asks::Header(format!("Authorization: {}", peers::KEY)))
+        }
+        Who::Guarded(policy) => {
+            let (child, header) = peers::guarded(&options.guarded, door, backend, policy, None).await?;
+            (child, Asks::Header(format!("Authorization: {header}")))
+        }
+        Who::FirstSeen => {
+            let tokens = directory.join("tokens");
+            let (child, _) = peers::guarded(&options.guarded, door, backend, "jwt", Some(&tokens)).await?;
+            (child, Asks::Script(wrk::each_line(directory, &tokens)?))
+        }
     };
     until_open(door).await?;
-    Ok((child, door))
+    Ok((child, door, asks))
+}
+
+/// What requests bring along.
+enum Asks {
+    Plain,
+    Header(String),
+    /// A script of wrk's.
+    Script(PathBuf),
 }
 
 fn free_address() -> Result<SocketAddr> {
@@ -173,7 +257,52 @@ fn median(rounds: &[Measured]) -> Measured {
     rounds.get(rounds.len() / 2).copied().unwrap_or_default()
 }
 
-fn tell(options: &Options, rounds: &[Vec<Measured>], changes: &[Duration], idle: u64) -> Result<String> {
+/// What the cost of one case is of another's: the median over the rounds, in which both ran one after the other, so that
+/// what disturbed a round disturbed both.
+fn ratio(rounds: &[Vec<Measured>], of: Who, to: Who) -> f64 {
+    let of_case = |who: Who| {
+        let at = CASES.iter().position(|case| case.who == who);
+        at.and_then(|at| rounds.get(at)).map_or(&[][..], |all| &all[..])
+    };
+    let pairs = of_case(of).iter().zip(of_case(to));
+    let mut ratios: Vec<f64> = pairs.map(|(of, to)| of.cpu_micros / to.cpu_micros).collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Something that is promised, and what it came to.
+struct Floor {
+    what: String,
+    measured: String,
+    most: String,
+    held: bool,
+}
+
+impl Floor {
+    fn ratio(what: &str, measured: f64, most: f64) -> Self {
+        Self {
+            what: what.to_owned(),
+            measured: format!("{measured:.2}"),
+            most: format!("{most}"),
+            held: measured <= most,
+        }
+    }
+
+    /// The median of changes.
+    fn change(what: &str, changes: &[Duration]) -> Self {
+        let mut changes = changes.to_vec();
+        changes.sort();
+        let change = changes.get(changes.len() / 2).copied().unwrap_or(Duration::MAX);
+        Self {
+            what: format!("{what}, the median of {}", changes.len()),
+            measured: format!("{:.1} ms", change.as_secs_f64() * 1e3),
+            most: format!("{} ms", FLOOR_CHANGE.as_millis()),
+            held: change < FLOOR_CHANGE,
+        }
+    }
+}
+
+fn tell(options: &Options, rounds: &[Vec<Measured>], idle: u64, floors: &[Floor]) -> Result<String> {
     let medians: Vec<Measured> = rounds.iter().map(|all| median(all)).collect();
     let cost = |who: Who| {
         let at = CASES.iter().position(|case| case.who == who).unwrap_or(0);
@@ -189,29 +318,83 @@ fn tell(options: &Options, rounds: &[Vec<Measured>], changes: &[Duration], idle:
             "| {} | {:.1} | {:.2} | {:.0} | {:.1} |",
             case.name,
             measured.cpu_micros,
-            measured.cpu_micros / cost(Who::Nginx),
+            ratio(rounds, case.who, Who::Nginx),
             measured.per_second,
             measured.p99_millis,
         )?;
     }
-    let plain = cost(Who::Fairway(1)) / cost(Who::Nginx);
-    let routes = cost(Who::Fairway(10_000)) / cost(Who::Fairway(10));
-    let mut changes = changes.to_vec();
-    changes.sort();
-    let change = changes.get(changes.len() / 2).copied().unwrap_or_default();
-    let word = |is_met: bool| if is_met { "met" } else { "MISSED" };
+    text.push_str("\n| floor | measured | at most | held |\n|---|---|---|---|\n");
+    for floor in floors {
+        let held = if floor.held { "yes" } else { "NO" };
+        writeln!(
+            text,
+            "| {} | {} | {} | {held} |",
+            floor.what, floor.measured, floor.most
+        )?;
+    }
     writeln!(
         text,
-        "\n- plain proxying: {plain:.2} of nginx's CPU time; floor {FLOOR} {}\n- 10,000 routes: {routes:.2} of 10; floor \
-         {FLOOR_ROUTES} {}\n- a change of routes takes effect after {:.1} ms, the median of {}; floor {} ms {}\n- idle, with one \
-         route: {:.1} MiB resident",
-        word(plain <= FLOOR),
-        word(routes <= FLOOR_ROUTES),
-        change.as_secs_f64() * 1e3,
-        changes.len(),
-        FLOOR_CHANGE.as_millis(),
-        word(change <= FLOOR_CHANGE),
+        "\n- a token that is seen first costs {:.0} µs more than one that is known\n- nginx with auth_request and limit_req: {:.2} of \
+         nginx without\n- the example with one route, idle: {:.1} MiB resident",
+        cost(Who::FirstSeen) - cost(Who::Guarded("jwt")),
+        ratio(rounds, Who::NginxGuarded, Who::Nginx),
         idle as f64 / f64::from(1 << 20),
     )?;
     Ok(text)
+}
+
+/// By CPU per request; what is not of one request comes from elsewhere.
+fn of_requests(rounds: &[Vec<Measured>]) -> Vec<Floor> {
+    let plain = Who::Fairway(1);
+    let over_plain = |policy: &'static str| ratio(rounds, Who::Guarded(policy), plain);
+    vec![
+        Floor::ratio(
+            "plain proxying, of nginx's CPU",
+            ratio(rounds, plain, Who::Nginx),
+            FLOOR,
+        ),
+        Floor::ratio(
+            "API key and rate limit, of plain proxying",
+            over_plain("key-limit"),
+            FLOOR_POLICIES,
+        ),
+        Floor::ratio(
+            "JWT that is known, of plain proxying",
+            over_plain("jwt"),
+            FLOOR_POLICIES,
+        ),
+        Floor::ratio(
+            "10,000 routes, of 10",
+            ratio(rounds, Who::Fairway(10_000), Who::Fairway(10)),
+            FLOOR_ROUTES,
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_of_rounds() {
+        let costs = |all: &[f64]| {
+            let measured = |cpu_micros: &f64| Measured {
+                cpu_micros: *cpu_micros,
+                ..Measured::default()
+            };
+            all.iter().map(measured).collect::<Vec<_>>()
+        };
+        let mut rounds = vec![Vec::new(); CASES.len()];
+        // The second round was disturbed, and so were both.
+        rounds[0] = costs(&[10.0, 30.0, 10.0]);
+        rounds[2] = costs(&[11.0, 36.0, 12.0]);
+        let found = ratio(&rounds, Who::Fairway(1), Who::Nginx);
+        assert!((found - 1.2).abs() < 1e-9, "{found}");
+        let floors = of_requests(&rounds);
+        assert!(floors[0].held, "{}", floors[0].measured);
+        assert!(!floors[1].held, "what was not measured is not held");
+        let slow = Floor::change("a change", &[Duration::from_millis(50)]);
+        assert!(!slow.held);
+        assert!(!Floor::change("a change", &[]).held);
+    }
 }

@@ -7,6 +7,7 @@
 //!
 //! - `run` measures and writes a report; `scale` does so at growing sizes, with a plot; `load` puts the load on a server that runs already.
 //! - `gitops` compares with Argo CD, in the same way.
+//! - `golden-path` has no peer: it measures what a form, a sign-in and the platform around them cost, against what is promised.
 //! - `peer` starts etcd and kube-apiserver (and, if asked, the controllers that Fairway has too) and keeps them until
 //!   interrupted: the client transcripts under `tests/clients` are recorded against it.
 #![expect(
@@ -15,12 +16,14 @@
     reason = "a command line tool talks to its user"
 )]
 
+mod catalog;
 mod ceilings;
 mod client;
 mod fairway;
 mod figures;
 mod gateway;
 mod gitops;
+mod golden_path;
 mod kubeconfig;
 mod load;
 mod machines;
@@ -65,12 +68,16 @@ enum Command {
     Gitops(gitops::Options),
     /// Render a repository of 1,000 applications, then again after commits of one file.
     Rerender(rerender::Options),
+    /// Ask the index of the software catalog what pages ask, with 10,000 entities.
+    Catalog(catalog::Options),
     /// Send frames through the userspace switch, beside a bare copy through the same sockets.
     Switch(switch::Options),
     /// Put the same load on nginx, HAProxy and the data plane of gateways, and compare CPU time per request.
     Gateway(gateway::Options),
     /// Boot a machine by Fairway and by hand, and write bench/results/machines-DATE-COMMIT.md.
     Machines(machines::Options),
+    /// Run the golden path of a machine, sign in, list the catalog, and write bench/results/golden-path-DATE-COMMIT.md.
+    GoldenPath(golden_path::Options),
     /// Run a command and print what it took; for `renderers`.
     #[command(hide = true)]
     Measured(renderers::measured::Options),
@@ -135,9 +142,11 @@ fn main() -> Result<()> {
             Command::Workspaces(options) => workspaces::run(&options).await,
             Command::Gitops(options) => gitops::run(&options).await,
             Command::Rerender(options) => rerender::run(&options),
+            Command::Catalog(options) => catalog::run(&options),
             Command::Switch(options) => switch::run(&options).await,
             Command::Gateway(options) => gateway::run(&options).await,
             Command::Machines(options) => machines::run(&options).await,
+            Command::GoldenPath(options) => golden_path::run(&options).await,
             Command::Measured(options) => renderers::measured::run(&options),
             Command::Load {
                 kubeconfig,

@@ -63,6 +63,42 @@ pub(super) fn nginx(directory: &Path, door: SocketAddr, backend: SocketAddr) -> 
     start_nginx(directory, "nginx", &http)
 }
 
+/// What the guarded nginx lets pass.
+pub(super) const KEY: &str = "APIKEY a-key-of-thirty-two-characters-7";
+
+/// The same with a key, which a subrequest of its own judges, and a limit for all.
+pub(super) fn nginx_guarded(directory: &Path, door: SocketAddr, backend: SocketAddr) -> Result<Child> {
+    let http = format!(
+        "map $http_authorization $known {{ default 0; \"{KEY}\" 1; }}\n\
+         limit_req_zone $server_name zone=all:1m rate=10000000r/s;\n\
+         upstream backend {{ server {backend}; keepalive 128; keepalive_requests 1000000000; }}\n\
+         server {{ listen {door};\n\
+         location = /auth {{ internal; if ($known = 0) {{ return 401; }} return 204; }}\n\
+         location / {{ auth_request /auth; limit_req zone=all burst=100000 nodelay;\n\
+         proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection \"\"; proxy_set_header Host $host;\n\
+         proxy_set_header X-Forwarded-For $remote_addr; proxy_set_header X-Forwarded-Proto $scheme;\n\
+         proxy_set_header X-Request-Id $request_id; }} }}"
+    );
+    start_nginx(directory, "guarded", &http)
+}
+
+/// Fairway with policies, and the header that passes them.
+pub(super) async fn guarded(
+    program: &Path,
+    door: SocketAddr,
+    backend: SocketAddr,
+    policy: &str,
+    tokens: Option<&Path>,
+) -> Result<(Child, String)> {
+    let mut command = Command::new(program);
+    command.args([&door.to_string(), &backend.to_string(), "2", policy]);
+    command.args(tokens);
+    let mut child = spawn(command.stdout(Stdio::piped()))?;
+    let output = child.stdout.take().context("the proxy has no output")?;
+    let header = BufReader::new(output).lines().next_line().await?;
+    Ok((child, header.context("the proxy has ended")?))
+}
+
 pub(super) fn haproxy(directory: &Path, door: SocketAddr, backend: SocketAddr) -> Result<Child> {
     let text = format!(
         "global\n  nbthread 1\n  maxconn 4096\ndefaults\n  mode http\n  timeout client 60s\n  timeout server 60s\n  timeout \
@@ -115,7 +151,7 @@ pub(super) async fn changes(program: &Path, backend: SocketAddr) -> Result<Vec<D
     Ok(taken)
 }
 
-async fn is_redirected(stream: &mut TcpStream, path: &str) -> Result<bool> {
+pub(super) async fn is_redirected(stream: &mut TcpStream, path: &str) -> Result<bool> {
     let request = format!("GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut buffer = [0; 4096];

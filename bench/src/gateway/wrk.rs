@@ -1,10 +1,13 @@
 //! wrk, the load: how many requests, and how long the slowest hundredth took.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use tokio::process::Command;
+
+use super::Asks;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
@@ -12,8 +15,32 @@ pub(super) struct Load {
     pub(super) p99: Duration,
 }
 
-pub(super) async fn run(door: SocketAddr, path: &str, connections: usize, seconds: u64) -> Result<Load> {
-    let output = Command::new("wrk")
+/// A script by which each request has the next line of a file as its `Authorization`.
+pub(super) fn each_line(directory: &Path, lines: &Path) -> Result<PathBuf> {
+    let text = format!(
+        "local lines = {{}}\nfor line in io.lines({:?}) do lines[#lines + 1] = line end\nlocal at = 0\nrequest = function()\n  at = at \
+         % #lines + 1\n  return wrk.format(\"GET\", nil, {{[\"Authorization\"] = lines[at]}})\nend\n",
+        lines.display().to_string()
+    );
+    let path = directory.join("lines.lua");
+    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}
+
+pub(super) async fn run(
+    door: SocketAddr,
+    path: &str,
+    asks: &Asks,
+    connections: usize,
+    seconds: u64,
+) -> Result<Load> {
+    let mut command = Command::new("wrk");
+    match asks {
+        Asks::Plain => {}
+        Asks::Header(header) => drop(command.arg("--header").arg(header)),
+        Asks::Script(script) => drop(command.arg("--script").arg(script)),
+    }
+    let output = command
         .args(["--threads", "1", "--latency"])
         .arg(format!("--connections={connections}"))
         .arg(format!("--duration={seconds}s"))

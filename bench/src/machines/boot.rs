@@ -204,18 +204,41 @@ fn template(bench: &Bench, pid: u32, directory: &Path) -> Result<Template> {
             std::fs::copy(entry.path(), copy.join(entry.file_name()))?;
         }
     }
-    let volumes = bench.data.join("machines/volumes").display().to_string();
     let disk = line
         .iter()
-        .find_map(|word| {
-            let (_, rest) = word.split_once(&volumes)?;
-            let end = rest.find([',', '"'])?;
-            Some(format!("{volumes}{}", &rest[..end]))
-        })
+        .find_map(|word| disk_in(word))
         .context("the machine's arguments name no disk")?;
     Ok(Template {
         line,
         directory: copy,
         disk,
     })
+}
+
+/// The file of a volume that an argument names, by its way from the machine's directory.
+fn disk_in(word: &str) -> Option<String> {
+    let volumes = word.find("/volumes/")?;
+    let begin = word[..volumes].rfind(['=', '"']).map_or(0, |at| at + 1);
+    let end = word[volumes..]
+        .find([',', '"'])
+        .map_or(word.len(), |at| volumes + at);
+    Some(word[begin..end].to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disks_are_found_in_both_forms() {
+        let disk = "../../volumes/root/pvc-1/disk.qcow2";
+        for word in [
+            format!("driver=file,filename={disk},node-name=f0"),
+            format!("driver=file,node-name=f0,filename={disk}"),
+            format!(r#"{{"driver":"file","filename":"{disk}","node-name":"f0"}}"#),
+        ] {
+            assert_eq!(disk_in(&word).as_deref(), Some(disk), "{word}");
+        }
+        assert_eq!(disk_in("driver=file,filename=seed.iso"), None);
+    }
 }

@@ -21,6 +21,8 @@ pub(super) async fn run(bench: &Bench, template: &Template) -> Result<Boot> {
             std::fs::copy(entry.path(), directory.path().join(entry.file_name()))?;
         }
     }
+    // Its sockets are made there.
+    std::fs::create_dir(directory.path().join("live"))?;
     let image = image(bench)?;
     let disk = directory.path().join("disk.qcow2");
     let port = server::free_port()?;

@@ -117,6 +117,15 @@ impl Circumstances {
         )
     }
 
+    /// The heading of a run of the golden path.
+    pub(crate) fn golden_path_heading(&self) -> String {
+        format!(
+            "# The golden path: a form, the catalog, sign-in and the platform at rest\n\n{} Medians of {}; fsync on.\n",
+            self.machine(),
+            self.rounds
+        )
+    }
+
     /// The heading of a GitOps run.
     pub(crate) fn gitops_heading(&self) -> String {
         format!(

@@ -148,6 +148,7 @@ async fn network(paths: &[PathBuf; 2]) -> Result<Network> {
     let settings = Settings {
         plan: plan.clone(),
         bounds: Bounds::default(),
+        space: None,
     };
     let network = Network::start(settings, Arc::new(Server::new(None)))?;
     let tenant: Tenant = network.tenant("root");

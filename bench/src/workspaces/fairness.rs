@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 use tokio::task::JoinSet;
 
+use super::operations::median;
 use super::place;
 use crate::client::{Call, Client, Endpoint};
 use crate::figures::{milliseconds, percentile};
@@ -21,7 +22,10 @@ use crate::workloads::{config_map, name};
 const FLOOD: usize = 128;
 /// Connections that they share.
 const CONNECTIONS: usize = 8;
-const SECONDS: u64 = 8;
+const SECONDS: u64 = 4;
+/// Times alone and times flooded, in turns: how a small machine shares its cores between the flood's clients, the quiet one
+/// and the server is another matter every time.
+const TURNS: usize = 5;
 const PAUSE: Duration = Duration::from_millis(5);
 const NAMESPACE: &str = "fairness";
 
@@ -52,33 +56,53 @@ pub(super) async fn measure(server: &Server, count: usize) -> Result<Vec<Slowed>
     }
     let mut slowed = Vec::new();
     for operation in ["GET", "create"] {
-        let alone = ask(&server.endpoint, &quiet, operation, "alone")?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let (done, refused) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-        let flood = flood(server, &loud, operation, &stop, &done, &refused).await?;
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        let (before, turned_away, started) = (
-            done.load(Ordering::Relaxed),
-            refused.load(Ordering::Relaxed),
-            Instant::now(),
-        );
-        let endpoint = server.endpoint.clone();
-        let at = quiet.clone();
-        let flooded =
-            tokio::task::spawn_blocking(move || ask(&endpoint, &at, operation, "flooded")).await??;
-        let seconds = started.elapsed().as_secs_f64();
-        let rate =
-            |counter: &AtomicU64, before: u64| (counter.load(Ordering::Relaxed) - before) as f64 / seconds;
+        let mut turns = Vec::new();
+        for turn in 0..TURNS {
+            turns.push(take_turn(server, (&quiet, &loud), operation, turn).await?);
+        }
+        let of = |figure: fn(&Slowed) -> f64| median(turns.iter().map(figure).collect());
         slowed.push(Slowed {
             operation,
-            alone,
-            flooded,
-            flood_rate: rate(&done, before),
-            refused_rate: rate(&refused, turned_away),
+            alone: (of(|turn| turn.alone.0), of(|turn| turn.alone.1)),
+            flooded: (of(|turn| turn.flooded.0), of(|turn| turn.flooded.1)),
+            flood_rate: of(|turn| turn.flood_rate),
+            refused_rate: of(|turn| turn.refused_rate),
         });
-        stop.store(true, Ordering::Relaxed);
-        flood.join_all().await;
     }
+    Ok(slowed)
+}
+
+async fn take_turn(
+    server: &Server,
+    (quiet, loud): (&str, &str),
+    operation: &'static str,
+    turn: usize,
+) -> Result<Slowed> {
+    let alone = ask(&server.endpoint, quiet, operation, &format!("alone-{turn}"))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let (done, refused) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let flood = flood(server, loud, (operation, turn), &stop, &done, &refused).await?;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let (before, turned_away, started) = (
+        done.load(Ordering::Relaxed),
+        refused.load(Ordering::Relaxed),
+        Instant::now(),
+    );
+    let (endpoint, at) = (server.endpoint.clone(), quiet.to_owned());
+    let flooded =
+        tokio::task::spawn_blocking(move || ask(&endpoint, &at, operation, &format!("flooded-{turn}")))
+            .await??;
+    let seconds = started.elapsed().as_secs_f64();
+    let rate = |counter: &AtomicU64, before: u64| (counter.load(Ordering::Relaxed) - before) as f64 / seconds;
+    let slowed = Slowed {
+        operation,
+        alone,
+        flooded,
+        flood_rate: rate(&done, before),
+        refused_rate: rate(&refused, turned_away),
+    };
+    stop.store(true, Ordering::Relaxed);
+    flood.join_all().await;
     Ok(slowed)
 }
 
@@ -129,7 +153,7 @@ fn named(name: &str) -> String {
 async fn flood(
     server: &Server,
     at: &str,
-    operation: &'static str,
+    (operation, turn): (&'static str, usize),
     stop: &Arc<AtomicBool>,
     done: &Arc<AtomicU64>,
     refused: &Arc<AtomicU64>,
@@ -147,7 +171,7 @@ async fn flood(
                 let call = if operation == "GET" {
                     Call::get(format!("{path}?limit=100"))
                 } else {
-                    Call::create(&path, named(&format!("flood-{number}-{sent}")))
+                    Call::create(&path, named(&format!("flood-{turn}-{number}-{sent}")))
                 };
                 match client.send(call).await {
                     Ok(reply) if reply.status.is_success() => done.fetch_add(1, Ordering::Relaxed),
