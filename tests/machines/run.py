@@ -18,7 +18,7 @@ import time
 import traceback
 
 from guest import Key
-from world import HERE, Failed, World, images
+from world import HERE, Failed, Skipped, World, images
 
 
 class Bench:
@@ -47,7 +47,7 @@ def run(chosen, binary, scratch, target):
     # Tests fetch images from this host, and one port of it is allowed to machines.
     world = World(binary, scratch, images(binary, target, wanted), ["--image-allowed-hosts", "loopback"])
     world.allow_port()
-    failed = []
+    failed, skipped = [], []
     try:
         print(f"fairway up: ready after {world.start():.1f} s", flush=True)
         key = Key(scratch)
@@ -57,12 +57,16 @@ def run(chosen, binary, scratch, target):
             began = time.monotonic()
             try:
                 place.namespace(bench.namespace)
-                scenario(bench)
+                why = tried(scenario, bench)
                 place.free(bench.namespace)
                 left = world.machines()
                 if left:
                     raise Failed(f"after the namespace is gone, these still run: {left}")
-                print(f"ok      {name}  {time.monotonic() - began:.1f} s", flush=True)
+                if why:
+                    skipped.append(name)
+                    print(f"SKIPPED {name}  {time.monotonic() - began:.1f} s: {why}", flush=True)
+                else:
+                    print(f"ok      {name}  {time.monotonic() - began:.1f} s", flush=True)
             except Exception as error:  # noqa: BLE001: the next scenario may still tell something
                 failed.append(name)
                 print(f"FAILED  {name}  {time.monotonic() - began:.1f} s: {error}", flush=True)
@@ -79,7 +83,24 @@ def run(chosen, binary, scratch, target):
         except Failed as error:
             failed.append("the end")
             print(f"FAILED  the end: {error}", flush=True)
-    return failed
+    return failed, skipped
+
+
+def tried(scenario, bench):
+    """Runs it; why it could not be tried, if so."""
+    try:
+        scenario(bench)
+    except Skipped as why:
+        return str(why)
+    return None
+
+
+def summary(count, failed, skipped):
+    """The last line: each scenario counts once, and those that were not tried are named."""
+    said = f"{count} scenarios: {count - len(failed) - len(skipped)} passed, {len(failed)} failed, {len(skipped)} skipped"
+    for what, names in (("failed", failed), ("skipped", skipped)):
+        said += f"; {what}: {', '.join(names)}" if names else ""
+    return said
 
 
 def main():
@@ -106,15 +127,15 @@ def main():
     target.mkdir(parents=True, exist_ok=True)
     # A short path: sockets are made below it.
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="fw-", dir=target))
-    failed = []
+    failed, skipped = [], []
     try:
-        failed = run(chosen, binary, scratch, target)
+        failed, skipped = run(chosen, binary, scratch, target)
     finally:
         if not failed and not options.keep:
             shutil.rmtree(scratch, ignore_errors=True)
         else:
             print(f"logs are in {scratch}", flush=True)
-    print(f"{len(chosen)} scenarios, {len(failed)} failed: {', '.join(failed)}" if failed else f"{len(chosen)} scenarios passed")
+    print(summary(len(chosen), failed, skipped))
     sys.exit(1 if failed else 0)
 
 

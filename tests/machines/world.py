@@ -24,6 +24,10 @@ class Failed(Exception):
     """What was expected did not come; the message says what, and what there was instead."""
 
 
+class Skipped(Exception):
+    """This host does not let it be tried; the message says why. It is neither a success nor a failure, and is told in the end."""
+
+
 def eventually(what, ask, patience=PATIENCE, pause=0.2):
     """Asks until something true comes back, and returns it. What `ask` raises as Failed counts as not yet."""
     deadline = time.monotonic() + patience

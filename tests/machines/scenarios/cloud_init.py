@@ -12,7 +12,7 @@ from guest import boot_time, node_port
 from manifests import from_image, machine, secret, service
 from scenario import scenario
 from scenarios.life import ready, web
-from world import HERE, check, eventually
+from world import HERE, Skipped, check, eventually
 
 FACTS = (HERE / "facts.sh").read_text()
 SEED = """#cloud-config
@@ -175,8 +175,7 @@ def served(folder, address, port):
 def packages_come(bench):
     """Packages are installed on Debian, from a repository on the host that the operator allows, through the switch."""
     if not bench.world.allowed:
-        print("SKIPPED: this host has no address of its own that machines could be allowed to reach", flush=True)
-        return
+        raise Skipped("this host has no address of its own that machines could be allowed to reach")
     place, namespace, (address, port) = bench.place, bench.namespace, bench.world.allowed
     folder = bench.world.scratch / "apt"
     seed = WITH_PACKAGES.replace("KEY", bench.key.public).replace("AT", f"{address}:{port}")

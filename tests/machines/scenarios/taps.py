@@ -8,7 +8,7 @@ import types
 from scenario import scenario
 from scenarios.life import condition, ready, status, web
 from scenarios.moving import IMAGE
-from world import World, check, eventually
+from world import Skipped, World, check, eventually
 
 # Zeros for whoever connects, for as long as anybody listens.
 POUR = "setsid sh -c 'while true; do nc -l -p 7000 < /dev/zero; done' > /dev/null 2>&1 < /dev/null &"
@@ -16,7 +16,7 @@ POUR = "setsid sh -c 'while true; do nc -l -p 7000 < /dev/zero; done' > /dev/nul
 
 @contextlib.contextmanager
 def kernel(bench):
-    """A server whose machines have devices; a bench there. Nothing, if this host has none."""
+    """A server whose machines have devices; a bench there. Skipped, if this host has none."""
     scratch = bench.world.scratch / "taps"
     scratch.mkdir()
     world = World(bench.world.binary, scratch, bench.world.data / "images", ["--machine-network", "tap"])
@@ -27,16 +27,14 @@ def kernel(bench):
             (condition(it.get("status", {}), "fairway.dev/KernelDataPath") for it in there.place.get("nodes")["items"]), None))
         if told["status"] != "True":
             check(told["reason"] == "Incomplete", f"it is said what is missing: {told}")
-            print(f"        not tried: {told['message']}", flush=True)
-            yield None
-        else:
-            there.space = re.search(r"/run/netns/(\S+)", told["message"]).group(1)
-            there.place.namespace(there.namespace)
-            try:
-                yield there
-            except BaseException:
-                world.tell(there.place, there.namespace)
-                raise
+            raise Skipped(told["message"])
+        there.space = re.search(r"/run/netns/(\S+)", told["message"]).group(1)
+        there.place.namespace(there.namespace)
+        try:
+            yield there
+        except BaseException:
+            world.tell(there.place, there.namespace)
+            raise
     finally:
         world.end()
 
@@ -61,8 +59,6 @@ def devices(bench):
 def same_behaviour(bench):
     """DHCP, names, Services and the way in as with the switch; a busy connection is carried by the kernel, until a policy forbids it; a kill leaves nothing."""
     with kernel(bench) as there:
-        if there is None:
-            return
         place, namespace, key, world = there.place, there.namespace, there.key, there.world
         ports = {name: web(there, name, **IMAGE)[0] for name in ("web", "other")}
         for name, port in ports.items():
