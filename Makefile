@@ -82,6 +82,7 @@ test: ## everything that must pass before a change lands
 	@scripts/timed.sh 'portal' $(MAKE) --no-print-directory portal
 	@scripts/timed.sh 'why' $(MAKE) --no-print-directory why
 	@scripts/timed.sh 'machines' $(MAKE) --no-print-directory machines
+	@scripts/timed.sh 'the slice' $(MAKE) --no-print-directory slice
 	@scripts/timed.sh 'the demo' $(MAKE) --no-print-directory golden-path-demo
 	@scripts/timed.sh --summary
 
@@ -130,6 +131,11 @@ golden-path-demo:
 demo-slice: ## by hand-written manifests, in a workspace: git push, a machine, SSH and HTTP, changes, a guarded delete; prints what it does
 	@scripts/tools.sh cc python kubectl qemu
 	cargo build $(TESTED)
+	@$(MAKE) --no-print-directory slice
+
+.PHONY: slice
+slice:
+	@scripts/tools.sh python kubectl qemu
 	$(PYTHON) tests/machines/slice.py --fairway $(FAIRWAY)
 
 .PHONY: golden-path
