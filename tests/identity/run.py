@@ -380,7 +380,7 @@ class Flow:
         answer = self.send_form(browser, page.url, page, username="alice", password=PASSWORD)
         assert answer.status_code == 303, answer.text
         cookie = answer.headers["set-cookie"]
-        assert all(it in cookie for it in ["HttpOnly", "Secure", "SameSite=Lax", "Path=/realms/acme/", "__Secure-"]), cookie
+        assert all(it in cookie for it in ["HttpOnly", "Secure", "SameSite=Lax", "; Path=/;", "__Host-fairway-session-acme="]), cookie
         # Who is signed in is not asked again, unless the program wants it.
         assert self.authorize("spa", "http://127.0.0.1:2/cb", browser, user=None, **challenge).status_code == 303
         assert self.authorize("spa", "http://127.0.0.1:2/cb", browser, user=None, prompt="login", **challenge).status_code == 200
