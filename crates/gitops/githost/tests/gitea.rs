@@ -543,4 +543,22 @@ async fn pull_requests_are_merged_in_three_ways() {
     }
     let compared = ok(&place, "GET", &at("compare/main...c2"), Value::Null).await;
     assert_eq!(compared["total_commits"], 1);
+    // A commit as a patch; the first one is compared with nothing.
+    let commits = ok(&place, "GET", &at("commits?sha=c2&limit=50"), Value::Null).await;
+    let commits = commits.as_array().unwrap();
+    for commit in [commits.first().unwrap(), commits.last().unwrap()] {
+        let sha = commit["sha"].as_str().unwrap();
+        for end in ["diff", "patch"] {
+            let path = at(&format!("git/commits/{sha}.{end}"));
+            let patch = call(&place, "writer", "GET", &path, Value::Null).await;
+            let text = String::from_utf8_lossy(&patch.bytes).into_owned();
+            assert_eq!(patch.status, 200, "{text}");
+            assert!(text.starts_with("diff --git ") && text.contains("\n+"), "{text}");
+        }
+    }
+    let none = at("git/commits/0123456789012345678901234567890123456789.diff");
+    assert_eq!(
+        call(&place, "writer", "GET", &none, Value::Null).await.status,
+        404
+    );
 }

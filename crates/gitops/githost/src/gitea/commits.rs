@@ -53,14 +53,34 @@ pub(super) async fn list(call: &Call, slug: &Slug) -> Result<Answer, Problem> {
     Ok(call.paged(shown, total))
 }
 
-/// `GET git/commits/{revision}`
+/// `GET git/commits/{revision}`, also with `.diff` or `.patch` at its end: what it changed against its first parent.
 pub(super) async fn get(call: &Call, slug: &Slug, revision: &str) -> Result<Answer, Problem> {
     let opened = call.open(slug, Verb::Get).await?;
-    let id = opened.repository.resolve(revision).await?;
+    let plain = revision
+        .strip_suffix(".diff")
+        .or_else(|| revision.strip_suffix(".patch"));
+    let id = opened.repository.resolve(plain.unwrap_or(revision)).await?;
     let info = opened.repository.commit_info(&id).await?;
+    if plain.is_some() {
+        let parent = match info.parents.first() {
+            Some(parent) => parent.clone(),
+            None => nothing_like(&id)?,
+        };
+        let patch = opened.repository.diff(&parent, &id).await?;
+        return Ok(Answer::bytes(patch, "text/plain; charset=utf-8"));
+    }
     let mut shape = shapes::commit(call.host.url(), slug, &info);
     describe(&opened, info.parents.first(), &id, &mut shape).await?;
     Ok(Answer::ok(shape))
+}
+
+/// The tree without files, which a first commit is compared with. Git knows it in every repository; its name depends on the hash.
+fn nothing_like(commit: &ObjectId) -> Result<ObjectId, Problem> {
+    let name = match commit.as_str().len() {
+        40 => "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+        _ => "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+    };
+    Ok(ObjectId::parse(name)?)
 }
 
 /// Says which files a commit changed.
