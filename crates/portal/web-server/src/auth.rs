@@ -43,12 +43,18 @@ impl WebServer {
         let Ok(params) = Params::parse(request.uri.query().unwrap_or_default()) else {
             return wrong("The address is too long, or says something twice.");
         };
-        let realm = params.get("org").unwrap_or(ROOT);
-        let endpoint = match client::is_name(realm) {
+        let endpoint_of = |realm: &str| match client::is_name(realm) {
             true => self.options.provider.authorization_endpoint(realm),
             false => None,
         };
-        let Some(endpoint) = endpoint else {
+        let realm = match params.get("org") {
+            Some(realm) => realm,
+            // Not every workspace is an organisation with people of its own.
+            None => Some(place::realm_of(params.text("workspace")))
+                .filter(|realm| endpoint_of(realm).is_some())
+                .unwrap_or(ROOT),
+        };
+        let Some(endpoint) = endpoint_of(realm) else {
             return respond::page(StatusCode::NOT_FOUND, "There is no organisation of that name.");
         };
         let Some(fresh) = respond::random() else {

@@ -47,6 +47,15 @@ pub(crate) fn return_path(asked: &str) -> &str {
     if is_local { asked } else { "/" }
 }
 
+/// The realm whose people are at home in a workspace: the organisation's, or the root's.
+pub(crate) fn realm_of(workspace: &str) -> &str {
+    workspace
+        .strip_prefix("root:")
+        .and_then(|rest| rest.split(':').next())
+        .filter(|realm| !realm.is_empty())
+        .unwrap_or("root")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,5 +105,19 @@ mod tests {
             assert_eq!(return_path(asked), expected, "{asked:?}");
         }
         assert_eq!(return_path(&format!("/{}", "a".repeat(MAX_RETURN))), "/");
+    }
+
+    #[test]
+    fn people_sign_in_at_home() {
+        for (workspace, realm) in [
+            ("", "root"),
+            ("root", "root"),
+            ("root:acme", "acme"),
+            ("root:acme:team", "acme"),
+            ("root:", "root"),
+            ("acme", "root"),
+        ] {
+            assert_eq!(realm_of(workspace), realm, "{workspace}");
+        }
     }
 }

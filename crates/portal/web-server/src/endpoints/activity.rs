@@ -59,7 +59,7 @@ impl Deed {
     }
 }
 
-/// The deeds in the end of a log, the newest first. `is_here` says whether a workspace, as a request named it, is the one meant. The
+/// The deeds in the end of a log, the newest first, also those that were refused: their code says so. `is_here` says whether a workspace, as a request named it, is the one meant. The
 /// first line may be a part of one.
 pub fn deeds(log: &[u8], is_here: impl Fn(&str) -> bool) -> Vec<Deed> {
     log.split(|byte| *byte == b'\n')
@@ -93,7 +93,6 @@ fn deed(event: &Value, is_here: impl Fn(&str) -> bool) -> Option<Deed> {
     let is_told = text("/stage") == "ResponseComplete"
         && !resource.is_empty()
         && !READING.contains(&verb)
-        && code < 400
         && !NOISE.contains(&(group, resource))
         && !QUESTIONS.contains(&group)
         && !ASKED
@@ -155,9 +154,16 @@ mod tests {
         let found = deeds(log.as_bytes(), |workspace| workspace == "root:acme");
         let told: Vec<_> = found
             .iter()
-            .map(|it| (it.user.as_str(), it.verb.as_str()))
+            .map(|it| (it.user.as_str(), it.verb.as_str(), it.code))
             .collect();
-        assert_eq!(told, [("acme/bob", "delete"), ("acme/alice", "create")]);
+        assert_eq!(
+            told,
+            [
+                ("acme/bob", "delete", 200),
+                ("acme/alice", "delete", 403),
+                ("acme/alice", "create", 201)
+            ]
+        );
         let root = deeds(log.as_bytes(), |workspace| workspace == "root");
         assert_eq!(root.len(), 1, "without a workspace it is the root");
         let kinds = objects(&found, 8);
