@@ -6,6 +6,7 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { RouterProvider } from "react-router/dom";
 import { adviceFor, messageOf } from "./api/errors";
+import { PATIENCE_MS } from "./api/request";
 import { beginSession, loginPath, pathIn, type Session, workspaceOfPath } from "./api/session";
 import { makeRouter } from "./router";
 import { StartFailed } from "./shell/StartFailed";
@@ -17,7 +18,7 @@ async function start(): Promise<void> {
     const fail = (message: string, advice: string): void => root.render(<StartFailed message={message} advice={advice} />);
     let answer: Response;
     try {
-        answer = await fetch("/auth/session", { headers: { Accept: "application/json" } });
+        answer = await fetch("/auth/session", { headers: { Accept: "application/json" }, signal: AbortSignal.timeout(PATIENCE_MS.reading) });
     } catch (thrown) {
         return fail(String(thrown), adviceFor(0));
     }

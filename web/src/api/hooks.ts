@@ -1,6 +1,7 @@
 // Live lists and objects, and one-time requests, for components.
 
 import { useCallback, useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { notify } from "../shell/notify";
 import { type ApiError, asApiError } from "./errors";
 import type { KubernetesObject, Resource } from "./kinds";
 import type { Selection } from "./kubernetes";
@@ -59,8 +60,8 @@ export function useAnswer<A>(key: string, ask: (signal: AbortSignal) => Promise<
     return { answer: isSameQuestion ? state.answer : undefined, error: isCurrent ? state.error : undefined, isLoading: !isCurrent, again };
 }
 
-/** An action with its progress and error. */
-export function useAction<A extends unknown[]>(act: (...args: A) => Promise<unknown>): {
+/** An action with its progress and error. What it came to is told when it is done, unless the page says it by itself. */
+export function useAction<A extends unknown[]>(act: (...args: A) => Promise<unknown>, told?: string | ((...args: A) => string)): {
     run: (...args: A) => Promise<boolean>;
     isRunning: boolean;
     error?: ApiError;
@@ -73,6 +74,7 @@ export function useAction<A extends unknown[]>(act: (...args: A) => Promise<unkn
         setError(undefined);
         try {
             await act(...args);
+            if (told !== undefined) notify("success", typeof told === "string" ? told : told(...args));
             return true;
         } catch (thrown) {
             setError(asApiError(thrown));

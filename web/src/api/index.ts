@@ -4,6 +4,6 @@ export * from "./errors";
 export * from "./hooks";
 export * from "./kinds";
 export { apply, clusterPath, collectionPath, create, get, list, objectPath, patch, remove, replace, subresource, type Selection } from "./kubernetes";
-export { json, request, withQuery, type Options } from "./request";
-export { loginPath, pathIn, session, signOut, workspace } from "./session";
+export { json, PATIENCE_MS, request, withQuery, type Options } from "./request";
+export { loginPath, pathIn, session, workspace } from "./session";
 export { useStreamState } from "./streams";

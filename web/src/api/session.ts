@@ -27,6 +27,11 @@ export function workspace(): string {
 export function beginSession(read: Session, place: string): void {
     current = read;
     chosenWorkspace = place;
+    try {
+        localStorage.setItem(HOME, read.workspace);
+    } catch {
+        // Then it is not remembered.
+    }
 }
 
 const WORKSPACE_PATH = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(:[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/;
@@ -49,13 +54,26 @@ export function pathIn(place: string, path: string): string {
     return `/w/${place}${path.startsWith("/") ? path : `/${path}`}`;
 }
 
-/** Where the browser goes to sign in, and comes back from. */
-export function loginPath(): string {
-    return `/auth/login?return=${encodeURIComponent(location.pathname + location.search)}`;
+/** The workspace where somebody who uses this browser was at home the last time. */
+const HOME = "fairway-home";
+
+function remembered(): string | undefined {
+    try {
+        return localStorage.getItem(HOME) ?? undefined;
+    } catch {
+        // Storage may be forbidden; the address tells then.
+        return undefined;
+    }
 }
 
-/** Ends the session on the server and leaves the page. */
-export async function signOut(): Promise<void> {
-    await fetch("/auth/logout", { method: "POST", headers: { "X-Fairway-CSRF": session().csrf } }).catch(() => undefined);
-    location.assign("/");
+/** Which workspace says where to sign in: that of whoever was signed in, else that of the address. */
+export function homeFor(path: string, last: string | undefined): string | undefined {
+    return last !== undefined && WORKSPACE_PATH.test(last) ? last : workspaceOfPath(path);
+}
+
+/** Where the browser goes to sign in, and comes back from. */
+export function loginPath(): string {
+    const home = homeFor(location.pathname, current?.workspace ?? remembered());
+    const asked = new URLSearchParams({ return: location.pathname + location.search, ...(home ? { workspace: home } : {}) });
+    return `/auth/login?${asked.toString()}`;
 }

@@ -3,8 +3,26 @@ import { Dropdown, DropdownItem, DropdownList } from "@patternfly/react-core/dis
 import { MenuToggle } from "@patternfly/react-core/dist/dynamic/components/MenuToggle";
 import UserIcon from "@patternfly/react-icons/dist/esm/icons/user-icon";
 import { useState } from "react";
-import { session, signOut } from "../api/session";
+import { asApiError } from "../api/errors";
+import { request } from "../api/request";
+import { session } from "../api/session";
 import { t } from "../text/shell";
+import { notify } from "./notify";
+
+/** Ends the session on the server and leaves the page. Whoever walks away has to know if it did not end. */
+async function signOut(): Promise<void> {
+    try {
+        await request("/auth/logout", { method: "POST" });
+    } catch (thrown) {
+        const error = asApiError(thrown);
+        // Without a session there is nothing to end.
+        if (error.status !== 401) {
+            notify("danger", t("notSignedOut"), `${error.message}. ${error.advice}`);
+            return;
+        }
+    }
+    location.assign("/");
+}
 
 export function UserMenu() {
     const [isOpen, setOpen] = useState(false);

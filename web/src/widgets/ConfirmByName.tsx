@@ -17,12 +17,14 @@ interface Props {
     children: ReactNode;
     action: string;
     onConfirm: () => Promise<unknown>;
+    /** What is told when it is done. */
+    told?: string;
     onClose: () => void;
 }
 
-export function ConfirmByName({ title, name, children, action, onConfirm, onClose }: Props) {
+export function ConfirmByName({ title, name, children, action, onConfirm, onClose, told }: Props) {
     const [typed, setTyped] = useState("");
-    const { run, isRunning, error } = useAction(onConfirm);
+    const { run, isRunning, error } = useAction(onConfirm, told);
     const id = useId();
     const confirm = async (): Promise<void> => {
         if (typed === name && (await run())) onClose();

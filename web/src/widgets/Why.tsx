@@ -33,7 +33,10 @@ const TONES: Record<string, Tone> = { ok: "green", unused: "grey", unknown: "gre
 export function Why({ kind, namespace, name }: { kind: string; namespace?: string; name: string }) {
     const key = `why ${kind} ${namespace ?? ""} ${name}`;
     const asked = useAnswer(key, signal => json<Explanation>("/api/fairway/why", { query: { workspace: workspace(), kind, namespace, name }, signal }));
-    if (asked.error?.status === 404 || asked.error?.status === 501) return <p className="fw-muted">{t("whyMissing")}</p>;
+    // The server says whether there is no such object, or what kinds it can explain.
+    if (asked.error && [400, 404, 501].includes(asked.error.status)) {
+        return <Alert isInline variant="info" title={t("whyMissing")}><span className="fw-wrap">{asked.error.message}</span></Alert>;
+    }
     if (asked.error) return <Failed error={asked.error} again={asked.again} />;
     if (!asked.answer) return <Loading text={t("whyLoading")} />;
     const { verdict, sound, links = [] } = asked.answer;

@@ -3,6 +3,7 @@
 export { Age, useNow } from "./Age";
 export { duration, shortAge } from "./age";
 export { safeAddress } from "./address";
+export { sh, shellWord } from "./command";
 export { CommandHint } from "./CommandHint";
 export { type Condition, Conditions } from "./Conditions";
 export { ConfirmByName } from "./ConfirmByName";

@@ -6,7 +6,7 @@ import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page
 import { type ReactNode, useState } from "react";
 import { useNavigate, useParams, useSearchParams } from "react-router";
 import { APPLICATIONS, type Application, patch, remove, subresource, useAction, useAnswer, useObject } from "../../api";
-import { Age, type Column, CommandHint, Conditions, ConfirmByName, Events, Failed, Loading, NotFound, PageHeader, StatusLabel, VirtualTable, Why, YamlView } from "../../widgets";
+import { Age, type Column, CommandHint, Conditions, ConfirmByName, Events, Failed, Loading, NotFound, PageHeader, sh, StatusLabel, VirtualTable, Why, YamlView } from "../../widgets";
 import { AddressTabs, Facts, Problem } from "../pieces/parts";
 import { Marks } from "./List";
 import { ObjectPanel } from "./ObjectPanel";
@@ -33,7 +33,7 @@ function Shown(props: { app: Application; namespace: string; name: string }): Re
     // The tree is asked for again when the Application says that something of it has changed.
     const tree = useAnswer(`tree ${namespace}/${name} ${app.metadata.resourceVersion}`, signal =>
         subresource<{ nodes?: TreeNode[] }>(APPLICATIONS, namespace, name, "tree", { signal }));
-    const [kept, setKept] = useState<TreeNode[]>([]);
+    const [kept, setKept] = useState<TreeNode[]>();
     if (tree.answer?.nodes && tree.answer.nodes !== kept) setKept(tree.answer.nodes);
     const nodes = withMissing(kept, app);
     const annotate = useAction((key: string, value: string) => patch(APPLICATIONS, namespace, name, { metadata: { annotations: { [key]: value } } }));
@@ -87,7 +87,7 @@ function Shown(props: { app: Application; namespace: string; name: string }): Re
                     ["why", t("why"), () => <Why kind="Application" namespace={namespace} name={name} />],
                     ["yaml", "YAML", () => <YamlView value={app} name={`${name}.yaml`} />],
                 ]} />
-                <CommandHint commands={[`fairway app get ${name}`, `fairway app sync ${name}`, `fairway app diff ${name}`, `kubectl get application ${name} -n ${namespace} -o yaml`]} />
+                <CommandHint commands={[sh`fairway app get ${name}`, sh`fairway app sync ${name}`, sh`fairway app diff ${name}`, sh`kubectl get application ${name} -n ${namespace} -o yaml`]} />
             </PageSection>
             {dialog === "sync" && <SyncDialog app={app} onClose={() => setDialog(undefined)} />}
             {dialog === "delete" && (

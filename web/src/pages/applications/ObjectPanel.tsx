@@ -3,7 +3,7 @@
 import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
 import type { ReactNode } from "react";
 import { APPLICATIONS, type Application, clusterPath, json, subresource, useAnswer } from "../../api";
-import { Age, CommandHint, Events, Failed, Loading, StatusLabel, toYaml, YamlView } from "../../widgets";
+import { Age, CommandHint, Events, Failed, Loading, sh, StatusLabel, toYaml, YamlView } from "../../widgets";
 import { DiffView } from "../pieces/DiffView";
 import { AddressTabs, Facts } from "../pieces/parts";
 import type { TreeNode } from "./model";
@@ -23,7 +23,7 @@ async function read(node: TreeNode, signal: AbortSignal): Promise<unknown> {
 
 export function ObjectPanel(props: { app: Application; node: TreeNode; onClose: () => void }): ReactNode {
     const { app, node } = props;
-    const where = node.namespace ? ` -n ${node.namespace}` : "";
+    const get = [sh`kubectl get ${[node.kind.toLowerCase(), node.group].filter(Boolean).join(".")} ${node.name}`, ...(node.namespace ? [sh`-n ${node.namespace}`] : []), "-o yaml"].join(" ");
     return (
         <aside aria-label={`${node.kind} ${node.name}`} className="fw-stack">
             <div className="fw-page-head">
@@ -40,7 +40,7 @@ export function ObjectPanel(props: { app: Application; node: TreeNode; onClose: 
                 ["live", t("live"), () => <LiveManifest node={node} version={app.metadata.resourceVersion ?? ""} />],
                 ["events", t("events"), () => <Events kind={node.kind} namespace={node.namespace} name={node.name} />],
             ]} />
-            <CommandHint commands={[`kubectl get ${node.kind.toLowerCase()}${node.group ? `.${node.group}` : ""} ${node.name}${where} -o yaml`, `fairway app diff ${app.metadata.name}`]} />
+            <CommandHint commands={[get, sh`fairway app diff ${app.metadata.name}`]} />
         </aside>
     );
 }

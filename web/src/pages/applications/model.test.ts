@@ -46,4 +46,9 @@ describe("the tree", () => {
         const declared = app("shop", {}, { resources: [{ kind: "ConfigMap", name: "gone", namespace: "shop", version: "v1" }] });
         expect(withMissing([], declared)[0]?.health?.status).toBe("Missing");
     });
+    it("calls nothing missing before anybody has looked", () => {
+        const resources = [{ kind: "ConfigMap", name: "a", namespace: "shop" }, { kind: "VirtualMachine", group: "kubevirt.io", name: "b", namespace: "shop", health: { status: "Healthy" } }];
+        const nodes = withMissing(undefined, app("shop", {}, { resources }));
+        expect(nodes.map(it => [it.name, it.health?.status])).toEqual([["a", undefined], ["b", "Healthy"]]);
+    });
 });

@@ -68,11 +68,13 @@ export interface Placed {
 
 export const idOf = (node: TreeNode): string => [node.group ?? "", node.kind, node.namespace ?? "", node.name].join("/");
 
-/** Objects that are declared and not there have no uid, and are not in the tree that the engine sees; they are shown all the same. */
-export function withMissing(nodes: TreeNode[], app: Application): TreeNode[] {
-    const known = new Set(nodes.map(idOf));
-    const missing = (app.status?.resources ?? []).filter(it => !known.has(idOf({ group: it.group, kind: it.kind ?? "", namespace: it.namespace, name: it.name ?? "" })));
-    return [...nodes, ...missing.map(it => ({ group: it.group, version: it.version, kind: it.kind ?? "", namespace: it.namespace, name: it.name ?? "", health: { status: "Missing" } }))];
+/** Objects that are declared and not there have no uid, and are not in the tree that the engine sees; they are shown all the same. As long
+ * as the tree is not known (`undefined`), what is declared is shown with the health that the Application says it has: nobody has looked. */
+export function withMissing(nodes: TreeNode[] | undefined, app: Application): TreeNode[] {
+    const known = new Set((nodes ?? []).map(idOf));
+    const declared = (app.status?.resources ?? []).map(it => ({ node: { group: it.group, version: it.version, kind: it.kind ?? "", namespace: it.namespace, name: it.name ?? "" }, health: it.health }));
+    const others = declared.filter(it => !known.has(idOf(it.node)));
+    return [...(nodes ?? []), ...others.map(it => ({ ...it.node, health: nodes ? { status: "Missing" } : it.health }))];
 }
 
 /** Children right of their parents, one row for every leaf. A child of several is drawn below the first; a circle is cut. */

@@ -13,7 +13,7 @@ import { entityByName } from "../../catalog/client";
 import { type Entity, entityPath, shortRef, specText, titleOf } from "../../catalog/entity";
 import { useCatalogVersion } from "../../catalog/live";
 import { t } from "../../text/catalog";
-import { CodeView, CommandHint, Failed, Loading, NotFound, PageHeader, SafeLink, StatusLabel, YamlView } from "../../widgets";
+import { CodeView, CommandHint, Failed, Loading, NotFound, PageHeader, SafeLink, sh, StatusLabel, YamlView } from "../../widgets";
 import { ownerOf } from "./filters";
 import { LiveCard } from "./LiveCard";
 import { RelationsGraph } from "./RelationsGraph";
@@ -61,7 +61,7 @@ function EntityView({ entity, kind, namespace, name }: { entity: Entity; kind: s
                     {definition !== "" && <Tab eventKey="definition" title={<TabTitleText>{t("definition")}</TabTitleText>}>{tab === "definition" && <CodeView text={definition} name={`${name}-definition`} />}</Tab>}
                     <Tab eventKey="yaml" title={<TabTitleText>{t("yaml")}</TabTitleText>}>{tab === "yaml" && <YamlView value={entity} name={`${name}.yaml`} />}</Tab>
                 </Tabs>
-                <CommandHint commands={[`fairway catalog get ${kind}:${namespace}/${name}`, `kubectl get catalogentity ${kind}.${namespace}.${name} -o yaml`]} />
+                <CommandHint commands={[sh`fairway catalog get ${kind}:${namespace}/${name}`, sh`kubectl get catalogentity ${kind}.${namespace}.${name} -o yaml`]} />
             </PageSection>
         </>
     );

@@ -11,10 +11,9 @@ import { useAction, useAnswer } from "../../api/hooks";
 import { json } from "../../api/request";
 import { splitSecrets } from "../../form/schema";
 import { t } from "../../text/create";
-import { CommandHint, Failed, Loading } from "../../widgets";
+import { CommandHint, Failed, Loading, sh } from "../../widgets";
 import { Foreseen } from "./Foreseen";
-import { shellWord } from "./command";
-import type { DryRun, ParameterSchema } from "./types";
+import { type DryRun, mayCreate, type ParameterSchema } from "./types";
 
 interface Props {
     schema: ParameterSchema;
@@ -35,7 +34,8 @@ export function Review({ schema, answers, templateRef, name, onBack }: Props) {
         const dot = id.indexOf(".");
         await navigate(`/voyages/${id.slice(0, dot)}/${id.slice(dot + 1)}`);
     });
-    const command = `fairway new ${name} -y ${Object.entries(values).filter(([, value]) => value !== undefined).map(([key, value]) => `--set ${shellWord(`${key}=${typeof value === "string" ? value : JSON.stringify(value)}`)}`).join(" ")}`;
+    const given = Object.entries(values).filter(([, value]) => value !== undefined);
+    const command = [sh`fairway new ${name} -y`, ...given.map(([key, value]) => sh`--set ${`${key}=${typeof value === "string" ? value : JSON.stringify(value)}`}`)].join(" ");
     return (
         <div className="fw-stack">
             <Title headingLevel="h2">{t("answers")}</Title>
@@ -51,7 +51,7 @@ export function Review({ schema, answers, templateRef, name, onBack }: Props) {
             {error && <Alert variant="danger" isInline title={error.message}>{error.advice}</Alert>}
             <div className="fw-row-gap">
                 <Button variant="secondary" onClick={onBack}>{t("back")}</Button>
-                <Button onClick={() => void run()} isLoading={isRunning} isDisabled={isRunning || asked.answer?.foreseen?.succeeds === false}>{t("run")}</Button>
+                <Button onClick={() => void run()} isLoading={isRunning} isDisabled={isRunning || !mayCreate(asked)}>{t("run")}</Button>
             </div>
             <CommandHint commands={[`${command} --dry-run`, command]} />
         </div>

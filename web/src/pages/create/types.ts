@@ -28,3 +28,8 @@ export interface DryRun {
         [key: string]: unknown;
     };
 }
+
+/** Only what was foreseen and would be accepted is created: as long as nobody has looked, nobody knows what would happen. */
+export function mayCreate(asked: { answer?: DryRun; error?: unknown; isLoading: boolean }): boolean {
+    return !asked.isLoading && !asked.error && asked.answer?.foreseen?.succeeds === true;
+}

@@ -8,7 +8,7 @@ import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextIn
 import { type ReactNode, useState } from "react";
 import { useSearchParams } from "react-router";
 import { ApiError, json, useAction, workspace } from "../../api";
-import { CommandHint, StatusLabel } from "../../widgets";
+import { CommandHint, sh, StatusLabel } from "../../widgets";
 import { Problem } from "../pieces/parts";
 import { readHeaders } from "./model";
 import { t } from "./text";
@@ -56,7 +56,7 @@ export function Explain(): ReactNode {
                     </ol>
                 </section>
             )}
-            {url && <CommandHint commands={[`fairway gateway explain ${method} ${url}`]} />}
+            {url && <CommandHint commands={[sh`fairway gateway explain ${method} ${url}`]} />}
         </>
     );
 }

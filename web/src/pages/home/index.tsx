@@ -1,5 +1,6 @@
 // Home: what needs attention, what is mine, and how things are.
 
+import { Alert } from "@patternfly/react-core/dist/dynamic/components/Alert";
 import { Card, CardBody, CardTitle } from "@patternfly/react-core/dist/dynamic/components/Card";
 import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
 import { useMemo } from "react";
@@ -13,7 +14,7 @@ import { entityPath, refOf, titleOf } from "../../catalog/entity";
 import { hasPage } from "../../pages";
 import { t } from "../../text/home";
 import { Age, CommandHint, Loading, PageHeader, StatusLabel, useNow } from "../../widgets";
-import { concernsOf } from "./attention";
+import { concernsOf, sightOf } from "./attention";
 
 const SHOWN = 8;
 
@@ -23,7 +24,7 @@ export default function Home() {
     const now = useNow();
     const hour = Math.floor(now / 3_600_000);
     const concerns = useMemo(() => concernsOf(applications.items, machines.items, voyages.items, hour * 3_600_000), [applications.items, machines.items, voyages.items, hour]);
-    const isLoading = applications.state === "loading" || machines.state === "loading" || voyages.state === "loading";
+    const { isWhole, isLoading, blind } = sightOf({ [t("applications")]: applications, [t("machines")]: machines, [t("runs")]: voyages });
     const runs = useMemo(
         () => voyages.items.filter(one => one.spec.requestedBy?.username === user.name).sort((a, b) => String(b.metadata?.creationTimestamp).localeCompare(String(a.metadata?.creationTimestamp))),
         [voyages.items, user.name],
@@ -44,7 +45,12 @@ export default function Home() {
                             <CardTitle component="h2">{t("attention")}</CardTitle>
                             <CardBody>
                                 {isLoading && <Loading />}
-                                {!isLoading && concerns.length === 0 && <p><StatusLabel word={t("allWell")} tone="green" /> {t("allWellBody")}</p>}
+                                {blind.length > 0 && (
+                                    <Alert variant="warning" isInline title={t("blind")}>
+                                        <ul>{blind.map(({ what, error }) => <li key={what}>{what}: {error.status === 403 ? t("forbidden") : `${error.message}. ${error.advice}`}</li>)}</ul>
+                                    </Alert>
+                                )}
+                                {isWhole && concerns.length === 0 && <p><StatusLabel word={t("allWell")} tone="green" /> {t("allWellBody")}</p>}
                                 <ul className="fw-events" aria-live="polite">
                                     {concerns.slice(0, SHOWN).map(one => (
                                         <li key={one.key}>
@@ -69,7 +75,7 @@ export default function Home() {
                         <Card>
                             <CardTitle component="h2">{t("myRuns")}</CardTitle>
                             <CardBody>
-                                {runs.length === 0 && <p className="fw-muted">{t("noRuns")}</p>}
+                                {runs.length === 0 && voyages.state === "live" && <p className="fw-muted">{t("noRuns")}</p>}
                                 <ul className="fw-events">
                                     {runs.slice(0, 5).map(one => (
                                         <li key={one.metadata?.uid} className="fw-row-gap">
@@ -92,7 +98,7 @@ export default function Home() {
 
 function Count({ label, to, of, text }: { label: string; to: string; of: Snapshot<object>; text: string }) {
     const title = hasPage(to.slice(1)) ? <Link to={to}>{label}</Link> : label;
-    return <p>{title}: {of.error?.status === 403 ? t("forbidden") : of.state === "loading" ? "…" : text}</p>;
+    return <p>{title}: {of.error?.status === 403 ? t("forbidden") : of.error && of.items.length === 0 ? t("unseen") : of.state === "loading" ? "…" : text}</p>;
 }
 
 function Mine() {

@@ -6,7 +6,7 @@ import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page
 import { lazy, type ReactNode, Suspense, useState } from "react";
 import { useNavigate, useParams } from "react-router";
 import { useAction, useObject, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, type VirtualMachine, type VirtualMachineInstance } from "../../api";
-import { Age, CommandHint, Conditions, Events, Failed, Loading, NotFound, PageHeader, StatusLabel, Why } from "../../widgets";
+import { Age, CommandHint, Conditions, Events, Failed, Loading, NotFound, PageHeader, sh, StatusLabel, Why } from "../../widgets";
 import { AddressTabs, Facts, Problem, Tags } from "../pieces/parts";
 import { act } from "./act";
 import { DeleteMachines } from "./List";
@@ -60,7 +60,7 @@ function Shown(props: Props): ReactNode {
                     ["snapshots", t("snapshots"), () => <Snapshots machine={machine} />],
                     ["diagnostics", t("diagnostics"), () => <Diagnostics {...props} />],
                 ]} />
-                <CommandHint commands={[`kubectl get vm ${name} -n ${namespace} -o yaml`, `virtctl console ${name} -n ${namespace}`, `virtctl ${possible(status)[0] ?? "start"} ${name} -n ${namespace}`]} />
+                <CommandHint commands={[sh`kubectl get vm ${name} -n ${namespace} -o yaml`, sh`virtctl console ${name} -n ${namespace}`, sh`virtctl ${possible(status)[0] ?? "start"} ${name} -n ${namespace}`]} />
             </PageSection>
             {isDeleting && <DeleteMachines places={[{ namespace, name }]} onClose={() => setDeleting(false)} onDone={() => void navigate("/machines")} />}
         </>

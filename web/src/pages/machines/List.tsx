@@ -8,7 +8,7 @@ import { SearchInput } from "@patternfly/react-core/dist/dynamic/components/Sear
 import { type ReactNode, useMemo, useState } from "react";
 import { Link, useSearchParams } from "react-router";
 import { useAction, useList, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, type VirtualMachine, workspace } from "../../api";
-import { Age, type Column, CommandHint, ConfirmByName, Empty, NoMatch, PageHeader, StatusLabel, VirtualTable } from "../../widgets";
+import { Age, type Column, CommandHint, ConfirmByName, Empty, NoMatch, PageHeader, sh, StatusLabel, VirtualTable } from "../../widgets";
 import { Live, Problem } from "../pieces/parts";
 import { act, destroy, type Place, withEach } from "./act";
 import { type Action, addressOf, branches, folderOf, possible, statusOf } from "./model";
@@ -86,7 +86,7 @@ export function List(): ReactNode {
                         </div>
                     )}
                 </Live>
-                <CommandHint commands={["kubectl get vm -A", "virtctl start NAME -n NAMESPACE", `fairway workspace use :${workspace()}`]} />
+                <CommandHint commands={["kubectl get vm -A", "virtctl start NAME -n NAMESPACE", sh`fairway workspace use :${workspace()}`]} />
             </PageSection>
             {isDeleting && <DeleteMachines places={picked.map(placeOf)} onClose={() => { setDeleting(false); setChosen(new Set()); }} />}
         </>

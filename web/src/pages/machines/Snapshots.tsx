@@ -5,7 +5,7 @@ import { Form, FormGroup } from "@patternfly/react-core/dist/dynamic/components/
 import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextInput";
 import { type ReactNode, useState } from "react";
 import { create, remove, RESTORES, SNAPSHOTS, useAction, useList, type VirtualMachine, type VirtualMachineRestore, type VirtualMachineSnapshot } from "../../api";
-import { Age, CommandHint, ConfirmByName, StatusLabel } from "../../widgets";
+import { Age, CommandHint, ConfirmByName, sh, StatusLabel } from "../../widgets";
 import { Live, Problem } from "../pieces/parts";
 import { t } from "./text";
 
@@ -59,7 +59,7 @@ export function Snapshots(props: { machine: VirtualMachine }): ReactNode {
                     <ul className="fw-plain-list">{ownRestores.map(it => <li key={it.metadata?.uid} className="fw-row-gap">{it.metadata?.name} <StatusLabel word={it.status?.complete ? "Succeeded" : "Progressing"} /> {it.status?.conditions?.map(one => one.message).filter(Boolean).join(" ")}</li>)}</ul>
                 </>
             )}
-            <CommandHint commands={[`kubectl get vmsnapshot,vmrestore -n ${namespace}`]} />
+            <CommandHint commands={[sh`kubectl get vmsnapshot,vmrestore -n ${namespace}`]} />
             {asked?.what === "restore" && (
                 <ConfirmByName title={t("restoreTitle", { name, snapshot: asked.snapshot })} name={name} action={t("restore")} onClose={() => setAsked(undefined)} onConfirm={() => restore(asked.snapshot)}>
                     <p>{t("restoreWhat", { name })}</p>

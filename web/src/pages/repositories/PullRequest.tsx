@@ -5,7 +5,7 @@ import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page
 import { type ReactNode, useState } from "react";
 import { useParams } from "react-router";
 import { useAction, useAnswer } from "../../api";
-import { Age, CommandHint, ConfirmByName, Failed, Loading, PageHeader, StatusLabel } from "../../widgets";
+import { Age, CommandHint, ConfirmByName, Failed, Loading, PageHeader, sh, StatusLabel } from "../../widgets";
 import { AddressTabs, Problem } from "../pieces/parts";
 import { gitea, type Pull, pullDiff } from "./gitea";
 import { t } from "./text";
@@ -40,7 +40,7 @@ export function PullRequest(): ReactNode {
                     ["plan", t("plan"), () => <Plan owner={owner} name={name} pull={pull} />],
                     ["diff", t("diff"), () => <Changes owner={owner} name={name} number={number} />],
                 ]} />
-                <CommandHint commands={[`fairway app plan --repo ${owner}/${name} --branch ${pull.head.ref}`]} />
+                <CommandHint commands={[sh`fairway app plan --repo ${owner}/${name} --branch ${pull.head.ref}`]} />
             </PageSection>
             {how && (
                 <ConfirmByName title={t("mergeTitle", { base: pull.base.ref })} name={pull.base.ref} action={t("merge")} onClose={() => setHow(undefined)} onConfirm={async () => { await gitea.merge(owner, name, number, how); found.again(); }}>

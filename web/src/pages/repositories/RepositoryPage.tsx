@@ -7,7 +7,7 @@ import { ToggleGroup, ToggleGroupItem } from "@patternfly/react-core/dist/dynami
 import type { ReactNode } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
 import { session, useAnswer } from "../../api";
-import { Age, CodeView, CommandHint, Failed, Loading, PageHeader, StatusLabel } from "../../widgets";
+import { Age, CodeView, CommandHint, Failed, Loading, PageHeader, sh, StatusLabel } from "../../widgets";
 import { AddressTabs } from "../pieces/parts";
 import { type Entry, gitea, textOf } from "./gitea";
 import { Propose } from "./Propose";
@@ -39,7 +39,7 @@ export function RepositoryPage(): ReactNode {
                         ["pulls", t("pulls"), () => <Pulls {...place} branches={(branches.answer ?? []).map(it => it.name)} base={repo.answer?.default_branch ?? branch} />],
                     ]} />
                 )}
-                <CommandHint commands={[`git clone ${session().gitUrl ?? "https://git.fairway.localhost:7443"}/${owner}/${name}.git`, `kubectl get repository ${name} -o yaml`]} />
+                <CommandHint commands={[sh`git clone ${session().gitUrl ?? "https://git.fairway.localhost:7443"}/${owner}/${name}.git`, sh`kubectl get repository ${name} -o yaml`]} />
             </PageSection>
         </>
     );

@@ -4,7 +4,7 @@ import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page
 import type { ReactNode } from "react";
 import { Link, Route, Routes } from "react-router";
 import { REPOSITORIES, type Repository, useList } from "../../api";
-import { Age, type Column, CommandHint, Empty, NotFound, PageHeader, StatusLabel, VirtualTable } from "../../widgets";
+import { Age, type Column, CommandHint, Empty, NotFound, PageHeader, sh, StatusLabel, VirtualTable } from "../../widgets";
 import "../pieces/pieces.css";
 import { Live } from "../pieces/parts";
 import { ownerOf } from "./gitea";
@@ -40,7 +40,7 @@ function All(): ReactNode {
                 <Live of={found}>
                     {sorted.length === 0 ? <Empty title={t("none")}>{t("noneHelp")}</Empty> : <VirtualTable label={t("title")} rows={sorted} columns={COLUMNS} rowKey={it => it.metadata?.name ?? ""} />}
                 </Live>
-                <CommandHint commands={["kubectl get repositories.fairway.dev", `fairway repo create ${ownerOf()}/NAME --with-token`]} />
+                <CommandHint commands={["kubectl get repositories.fairway.dev", sh`fairway repo create ${ownerOf()}/NAME --with-token`]} />
             </PageSection>
         </>
     );

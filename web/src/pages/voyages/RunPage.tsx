@@ -14,7 +14,7 @@ import { patch } from "../../api/kubernetes";
 import { shortRef } from "../../catalog/entity";
 import { t } from "../../text/create";
 import { t as shell } from "../../text/shell";
-import { Age, CommandHint, ConfirmByName, duration, Events, Failed, Loading, NotFound, PageHeader, SafeLink, StatusLabel, useNow, Why, YamlView } from "../../widgets";
+import { Age, CommandHint, ConfirmByName, duration, Events, Failed, Loading, NotFound, PageHeader, SafeLink, sh, StatusLabel, useNow, Why, YamlView } from "../../widgets";
 import { linksOf, type Step, stepsOf, textsOf, wishesOf } from "./steps";
 
 const VARIANTS: Record<string, ProgressStepProps["variant"]> = { completed: "success", failed: "danger", running: "info", undone: "warning", skipped: "default" };
@@ -81,7 +81,7 @@ function Run({ voyage, namespace, name }: { voyage: Voyage; namespace: string; n
                     <Tab eventKey="why" title={<TabTitleText>{shell("why")}</TabTitleText>}>{tab === "why" && <Why kind="Voyage" namespace={namespace} name={name} />}</Tab>
                     <Tab eventKey="yaml" title={<TabTitleText>{shell("yaml")}</TabTitleText>}>{tab === "yaml" && <YamlView value={voyage} name={`${name}.yaml`} />}</Tab>
                 </Tabs>
-                <CommandHint commands={[`fairway voyage get ${name} -n ${namespace}`, `fairway voyage logs ${name} -n ${namespace}`, `kubectl get voyage ${name} -n ${namespace} -o yaml`]} />
+                <CommandHint commands={[sh`fairway voyage get ${name} -n ${namespace}`, sh`fairway voyage logs ${name} -n ${namespace}`, sh`kubectl get voyage ${name} -n ${namespace} -o yaml`]} />
             </PageSection>
             {isAsking && (
                 <ConfirmByName title={t("decommissionTitle", { name })} name={name} action={t("decommission")} onClose={() => setAsking(false)} onConfirm={() => patch(VOYAGES, namespace, name, { spec: { decommission: true } })}>
