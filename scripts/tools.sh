@@ -15,8 +15,9 @@
 #   chromium  a real browser, for tests/portal
 #   portal   .tools/portal: what drives that browser and looks for barriers in its pages, and node if the machine has none
 #   web      web/node_modules: what the web application is built of, and node if the machine has none
-#   qemu     QEMU with its tools, and what the tests of machines use beside it: ISO images, an SSH client, e2fsck
+#   qemu     QEMU with its tools, firmware and TPM, and what the tests of machines use beside it: ISO images, an SSH client, e2fsck
 #   mmdebstrap  puts the image debian together
+#   iperf3   measures the network of guests
 #   kubectl  .tools/bin/kubectl: the machine's own when it is of the right minor version, else built from source
 set -euo pipefail
 
@@ -76,13 +77,19 @@ ensure_mmdebstrap() {
     fi
 }
 
+ensure_iperf3() {
+    if ! command -v iperf3 >/dev/null; then
+        apt_install iperf3
+    fi
+}
+
 ensure_qemu() {
     local program missing=
-    for program in qemu-system-x86_64 qemu-img genisoimage ssh ssh-keygen e2fsck; do
+    for program in qemu-system-x86_64 qemu-img genisoimage ssh ssh-keygen e2fsck swtpm; do
         command -v "$program" >/dev/null || missing=1
     done
     if [[ -n $missing ]]; then
-        apt_install qemu-system-x86 qemu-utils seabios ovmf genisoimage openssh-client e2fsprogs
+        apt_install qemu-system-x86 qemu-utils seabios ovmf swtpm genisoimage openssh-client e2fsprogs
     fi
 }
 
@@ -186,13 +193,12 @@ ensure_kubectl() {
 }
 
 if [[ $# -eq 0 ]]; then
-    echo "usage: scripts/tools.sh (cc|deny|python|oidc|catalog|portal|chromium|kubectl|netns|redis|proxies|qemu|mmdebstrap|web)..." >&2
+    echo "usage: scripts/tools.sh (cc|deny|python|oidc|catalog|portal|chromium|kubectl|netns|redis|proxies|qemu|mmdebstrap|iperf3|web)..." >&2
     exit 2
 fi
 for tool in "$@"; do
     case $tool in
-        cc | deny | python | oidc | catalog | portal | chromium | kubectl | netns | redis | proxies | qemu | mmdebstrap) "ensure_$tool" ;;
-        cc | deny | python | oidc | catalog | kubectl | netns | redis | proxies | qemu | mmdebstrap | web) "ensure_$tool" ;;
+        cc | deny | python | oidc | catalog | portal | chromium | kubectl | netns | redis | proxies | qemu | mmdebstrap | iperf3 | web) "ensure_$tool" ;;
         *)
             echo "tools.sh: unknown tool '$tool'" >&2
             exit 2
