@@ -11,6 +11,7 @@ const t = texts("errors", {
     invalid: "Correct what the message names and try again.",
     broken: "The server failed. Try again; if it stays, look into the server's log.",
     silent: "The server does not answer. See whether Fairway is running and whether you are connected.",
+    several: "{n} of {all} were refused",
     unexpected: "The answer was not understood. Reload the page; the portal may have been updated.",
 });
 
@@ -33,6 +34,16 @@ export class ApiError extends Error {
 
     get advice(): string {
         return adviceFor(this.status, this.retryAfter);
+    }
+}
+
+/** Several of the same that failed, each with its name. */
+export class Refusals extends ApiError {
+    readonly each: string[];
+
+    constructor(all: { name: string; error: ApiError }[], tried: number) {
+        super(all[0]?.error.status ?? -1, t("several", { n: all.length, all: tried }), all[0]?.error.reason, Math.max(0, ...all.map(one => one.error.retryAfter)));
+        this.each = all.map(one => `${one.name}: ${one.error.message}`);
     }
 }
 

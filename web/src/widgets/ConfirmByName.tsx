@@ -1,6 +1,5 @@
 // Asks for the name of what is destroyed, and says what goes with it.
 
-import { Alert } from "@patternfly/react-core/dist/dynamic/components/Alert";
 import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
 import { Form, FormGroup } from "@patternfly/react-core/dist/dynamic/components/Form";
 import { Modal, ModalBody, ModalFooter, ModalHeader } from "@patternfly/react-core/dist/dynamic/components/Modal";
@@ -8,6 +7,7 @@ import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextIn
 import { type ReactNode, useId, useState } from "react";
 import { useAction } from "../api/hooks";
 import { t } from "../text/shell";
+import { Problem } from "./Problem";
 
 interface Props {
     title: string;
@@ -44,11 +44,7 @@ export function ConfirmByName({ title, name, children, action, onConfirm, onClos
                         <TextInput id={id} value={typed} onChange={(_, value) => setTyped(value)} autoComplete="off" />
                     </FormGroup>
                 </Form>
-                {error && (
-                    <Alert variant="danger" isInline title={error.message}>
-                        {error.advice}
-                    </Alert>
-                )}
+                <Problem error={error} />
             </ModalBody>
             <ModalFooter>
                 <Button variant="danger" isDisabled={typed !== name || isRunning} isLoading={isRunning} onClick={() => void confirm()}>

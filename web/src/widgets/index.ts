@@ -10,6 +10,7 @@ export { ConfirmByName } from "./ConfirmByName";
 export { CopyButton } from "./CopyButton";
 export { Events } from "./Events";
 export { PageHeader } from "./PageHeader";
+export { Problem } from "./Problem";
 export { SafeLink } from "./SafeLink";
 export { Empty, Failed, Loading, NoMatch, NotFound } from "./States";
 export { conditionTone, type Tone, toneOf } from "./status";

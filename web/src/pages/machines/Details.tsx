@@ -7,7 +7,7 @@ import { lazy, type ReactNode, Suspense, useState } from "react";
 import { useNavigate, useParams } from "react-router";
 import { useAction, useObject, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, type VirtualMachine, type VirtualMachineInstance } from "../../api";
 import { Age, CommandHint, Conditions, Events, Failed, Loading, NotFound, PageHeader, sh, StatusLabel, Why } from "../../widgets";
-import { AddressTabs, Facts, Problem, Tags } from "../pieces/parts";
+import { AddressTabs, Facts, type Looked, Problem, Tags, Unread } from "../pieces/parts";
 import { act } from "./act";
 import { DeleteMachines } from "./List";
 import { Metrics } from "./Metrics";
@@ -25,17 +25,17 @@ export function Details(): ReactNode {
     const instance = useObject(VIRTUAL_MACHINE_INSTANCES, namespace, name);
     if (found.state === "absent") return <NotFound />;
     if (!found.object) return found.error ? <Failed error={found.error} /> : <Loading />;
-    return <Shown machine={found.object} instance={instance.object} namespace={namespace} name={name} />;
+    return <Shown machine={found.object} instance={instance.object} looked={instance} namespace={namespace} name={name} />;
 }
 
-interface Props { machine: VirtualMachine; instance?: VirtualMachineInstance; namespace: string; name: string }
+interface Props { machine: VirtualMachine; instance?: VirtualMachineInstance; looked: Looked; namespace: string; name: string }
 
 function Shown(props: Props): ReactNode {
     const { machine, instance, namespace, name } = props;
     const navigate = useNavigate();
     const [isDeleting, setDeleting] = useState(false);
     const status = statusOf(machine);
-    const doing = useAction((action: Action) => act(action, namespace, name));
+    const doing = useAction((action: Action) => act(action, namespace, name), action => t("requested", { action: t(action), name }));
     const isRunning = instance?.status?.phase === "Running";
     return (
         <>
@@ -50,13 +50,14 @@ function Shown(props: Props): ReactNode {
             </PageHeader>
             <PageSection className="fw-stack">
                 <Problem error={doing.error} />
+                <Unread of={[[t("instances"), props.looked]]} />
                 <AddressTabs label={name} tabs={[
                     ["overview", t("overview"), () => <Overview {...props} />],
-                    ["metrics", t("metrics"), () => (isRunning ? <Metrics namespace={namespace} name={name} /> : <NotRunning />)],
+                    ["metrics", t("metrics"), () => (isRunning ? <Metrics namespace={namespace} name={name} /> : <NotRunning looked={props.looked} />)],
                     ["yaml", t("yaml"), () => <YamlEditor machine={machine} />],
                     ["configuration", t("configuration"), () => <Configuration machine={machine} />],
                     ["events", t("events"), () => <><h2>{t("events")}</h2><Events kind="VirtualMachine" namespace={namespace} name={name} /><Events kind="VirtualMachineInstance" namespace={namespace} name={name} /></>],
-                    ["console", t("console"), () => (isRunning ? <Suspense fallback={<Loading />}><Console namespace={namespace} name={name} /></Suspense> : <NotRunning />)],
+                    ["console", t("console"), () => (isRunning ? <Suspense fallback={<Loading />}><Console namespace={namespace} name={name} /></Suspense> : <NotRunning looked={props.looked} />)],
                     ["snapshots", t("snapshots"), () => <Snapshots machine={machine} />],
                     ["diagnostics", t("diagnostics"), () => <Diagnostics {...props} />],
                 ]} />
@@ -67,7 +68,10 @@ function Shown(props: Props): ReactNode {
     );
 }
 
-function NotRunning(): ReactNode {
+/** Of an instance that could not be looked at nobody knows whether it runs; why it could not is said above. */
+function NotRunning(props: { looked: Looked }): ReactNode {
+    if (props.looked.state === "loading") return <Loading />;
+    if (props.looked.error) return null;
     return <Alert variant="info" isInline title={t("notRunning")} />;
 }
 

@@ -9,13 +9,14 @@ import { type ReactNode, useMemo, useState } from "react";
 import { Link, useSearchParams } from "react-router";
 import { useAction, useList, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, type VirtualMachine, workspace } from "../../api";
 import { Age, type Column, CommandHint, ConfirmByName, Empty, NoMatch, PageHeader, sh, StatusLabel, VirtualTable } from "../../widgets";
-import { Live, Problem } from "../pieces/parts";
+import { Live, Problem, Unread } from "../pieces/parts";
 import { act, destroy, type Place, withEach } from "./act";
 import { type Action, addressOf, branches, folderOf, possible, statusOf } from "./model";
 import { counted, t } from "./text";
 
 const keyOf = (machine: VirtualMachine): string => `${machine.metadata?.namespace}/${machine.metadata?.name}`;
 const placeOf = (machine: VirtualMachine): Place => ({ namespace: machine.metadata?.namespace ?? "", name: machine.metadata?.name ?? "" });
+const namesOf = (places: Place[]): string => (places.length === 1 ? places[0]?.name : undefined) ?? t("machinesWord", { n: places.length });
 const BULK: Action[] = ["start", "stop", "restart", "pause", "unpause"];
 
 export function List(): ReactNode {
@@ -25,7 +26,7 @@ export function List(): ReactNode {
     const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
     const [isDeleting, setDeleting] = useState(false);
     const [namespace, folder, text, status] = ["namespace", "folder", "text", "status"].map(key => params.get(key) ?? "") as [string, string, string, string];
-    const bulk = useAction((action: Action, places: Place[]) => withEach(places, place => act(action, place.namespace, place.name)));
+    const bulk = useAction((action: Action, places: Place[]) => withEach(places, place => act(action, place.namespace, place.name)), (action, places) => t("requested", { action: t(action), name: namesOf(places) }));
     const change = (changes: Record<string, string>): void => setParams(before => {
         for (const [key, value] of Object.entries(changes)) {
             if (value === "") before.delete(key);
@@ -60,6 +61,7 @@ export function List(): ReactNode {
             <PageHeader title={t("title")} description={found.state === "live" ? counted(shown.length) : undefined} actions={<Link className="pf-v6-c-button pf-m-primary" to="/create">{t("create")}</Link>} />
             <PageSection className="fw-stack">
                 <Problem error={bulk.error} />
+                <Unread of={[[t("instances"), instances]]} />
                 <Live of={found}>
                     {sorted.length === 0 ? <Empty title={t("none")} actions={<Link to="/create">{t("create")}</Link>}>{t("noneHelp")}</Empty> : (
                         <div className="fw-split left">
@@ -94,13 +96,12 @@ export function List(): ReactNode {
 }
 
 export function DeleteMachines(props: { places: Place[]; onClose: () => void; onDone?: () => void }): ReactNode {
-    const only = props.places.length === 1 ? props.places[0]?.name : undefined;
-    const name = only ?? t("machinesWord", { n: props.places.length });
+    const name = namesOf(props.places);
     return (
-        <ConfirmByName title={t("deleteTitle", { name })} name={name} action={t("remove")} onClose={props.onClose}
+        <ConfirmByName title={t("deleteTitle", { name })} name={name} action={t("remove")} onClose={props.onClose} told={t("requested", { action: t("remove"), name: namesOf(props.places) })}
             onConfirm={async () => { await withEach(props.places, place => destroy(place.namespace, place.name)); props.onDone?.(); }}>
             <p>{t("deleteWhat")}</p>
-            <ul>{props.places.slice(0, 50).map(place => <li key={`${place.namespace}/${place.name}`}>{place.namespace}/{place.name}</li>)}</ul>
+            <ul className="fw-long-list" tabIndex={0} aria-label={t("deleteWhat")}>{props.places.map(place => <li key={`${place.namespace}/${place.name}`}>{place.namespace}/{place.name}</li>)}</ul>
         </ConfirmByName>
     );
 }

@@ -6,7 +6,7 @@ import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextIn
 import { type ReactNode, useState } from "react";
 import { create, remove, RESTORES, SNAPSHOTS, useAction, useList, type VirtualMachine, type VirtualMachineRestore, type VirtualMachineSnapshot } from "../../api";
 import { Age, CommandHint, ConfirmByName, sh, StatusLabel } from "../../widgets";
-import { Live, Problem } from "../pieces/parts";
+import { Live, Problem, Unread } from "../pieces/parts";
 import { t } from "./text";
 
 export function Snapshots(props: { machine: VirtualMachine }): ReactNode {
@@ -20,7 +20,7 @@ export function Snapshots(props: { machine: VirtualMachine }): ReactNode {
         const snapshot = { apiVersion: "snapshot.kubevirt.io/v1beta1", kind: "VirtualMachineSnapshot", metadata: { name: written || `${name}-${Date.now().toString(36)}`, namespace }, spec: { source } };
         await create(SNAPSHOTS, snapshot as unknown as VirtualMachineSnapshot);
         setWritten("");
-    });
+    }, t("requested", { action: t("take"), name }));
     const restore = (snapshot: string): Promise<unknown> => create(RESTORES, {
         apiVersion: "snapshot.kubevirt.io/v1beta1", kind: "VirtualMachineRestore", metadata: { generateName: `${snapshot}-`, namespace },
         spec: { target: source, virtualMachineSnapshotName: snapshot },
@@ -53,6 +53,7 @@ export function Snapshots(props: { machine: VirtualMachine }): ReactNode {
                     </ul>
                 )}
             </Live>
+            <Unread of={[[t("restores"), restores]]} />
             {ownRestores.length > 0 && (
                 <>
                     <h2>{t("restores")}</h2>
@@ -61,12 +62,12 @@ export function Snapshots(props: { machine: VirtualMachine }): ReactNode {
             )}
             <CommandHint commands={[sh`kubectl get vmsnapshot,vmrestore -n ${namespace}`]} />
             {asked?.what === "restore" && (
-                <ConfirmByName title={t("restoreTitle", { name, snapshot: asked.snapshot })} name={name} action={t("restore")} onClose={() => setAsked(undefined)} onConfirm={() => restore(asked.snapshot)}>
+                <ConfirmByName title={t("restoreTitle", { name, snapshot: asked.snapshot })} name={name} action={t("restore")} onClose={() => setAsked(undefined)} onConfirm={() => restore(asked.snapshot)} told={t("requested", { action: t("restore"), name })}>
                     <p>{t("restoreWhat", { name })}</p>
                 </ConfirmByName>
             )}
             {asked?.what === "delete" && (
-                <ConfirmByName title={t("deleteSnapshot", { name: asked.snapshot })} name={asked.snapshot} action={t("remove")} onClose={() => setAsked(undefined)} onConfirm={() => remove(SNAPSHOTS, namespace, asked.snapshot)}>
+                <ConfirmByName title={t("deleteSnapshot", { name: asked.snapshot })} name={asked.snapshot} action={t("remove")} onClose={() => setAsked(undefined)} onConfirm={() => remove(SNAPSHOTS, namespace, asked.snapshot)} told={t("requested", { action: t("remove"), name: asked.snapshot })}>
                     <p>{t("deleteSnapshotWhat", { name: asked.snapshot })}</p>
                 </ConfirmByName>
             )}

@@ -31,7 +31,7 @@ function read(text: string, from: string): VirtualMachine {
 export function YamlEditor(props: { machine: VirtualMachine }): ReactNode {
     const current = textOf(props.machine);
     const [draft, setDraft] = useState<{ text: string; from: string }>();
-    const save = useAction(async (text: string, from: string) => { await replace(VIRTUAL_MACHINES, read(text, from)); setDraft(undefined); });
+    const save = useAction(async (text: string, from: string) => { await replace(VIRTUAL_MACHINES, read(text, from)); setDraft(undefined); }, t("saved"));
     const isOld = draft !== undefined && draft.from !== (props.machine.metadata?.resourceVersion ?? "");
     return (
         <>

@@ -1,6 +1,6 @@
 // What is asked of machines: KubeVirt's subresources, as virtctl calls them.
 
-import { clusterPath, json, remove, VIRTUAL_MACHINES } from "../../api";
+import { type ApiError, asApiError, clusterPath, json, Refusals, remove, VIRTUAL_MACHINES } from "../../api";
 import type { Action } from "./model";
 
 const OF_INSTANCE: Action[] = ["pause", "unpause"];
@@ -20,11 +20,23 @@ export function destroy(namespace: string, name: string): Promise<unknown> {
 
 export interface Place { namespace: string; name: string }
 
-/** The same with each, all of them even if some are refused; the first refusal is thrown. */
+/** Requests at once: a session has a bound, and its pages need some for themselves. */
+const AT_ONCE = 8;
+
+/** The same with each, all of them even if some are refused; who was refused is thrown, by name. */
 export async function withEach(places: Place[], run: (place: Place) => Promise<unknown>): Promise<void> {
-    const results = await Promise.allSettled(places.map(run));
-    const refused = results.find(result => result.status === "rejected");
-    if (refused) throw refused.reason;
+    const refused: { name: string; error: ApiError; at: number }[] = [];
+    let next = 0;
+    const work = async (): Promise<void> => {
+        for (let at = next++; at < places.length; at = next++) {
+            const place = places[at];
+            if (!place) return;
+            await run(place).catch((thrown: unknown) => refused.push({ name: `${place.namespace}/${place.name}`, error: asApiError(thrown), at }));
+        }
+    };
+    await Promise.all(Array.from({ length: Math.min(AT_ONCE, places.length) }, work));
+    if (places.length === 1 && refused[0]) throw refused[0].error;
+    if (refused.length > 0) throw new Refusals(refused.sort((a, b) => a.at - b.at), places.length);
 }
 
 /** The address of a stream to a machine. */

@@ -6,7 +6,12 @@ import { Tab, TabTitleText, Tabs } from "@patternfly/react-core/dist/dynamic/com
 import { type ReactNode, useId } from "react";
 import { useSearchParams } from "react-router";
 import type { ApiError } from "../../api";
-import { Failed, Loading } from "../../widgets";
+import { texts } from "../../text/t";
+import { Failed, Loading, Problem } from "../../widgets";
+
+export { Problem };
+
+const t = texts("parts", { unread: "{what} could not be read: {why}" });
 
 /** Terms and what they are. */
 export function Facts(props: { of: [string, ReactNode][] }): ReactNode {
@@ -18,12 +23,14 @@ export function Tags(props: { of: Record<string, string> | undefined }): ReactNo
     return all.length === 0 ? "-" : <span className="fw-row-gap">{all.map(([key, value]) => <Label isCompact key={key}>{value ? `${key}=${value}` : key}</Label>)}</span>;
 }
 
-/** What went wrong, above what it went wrong with. */
-export function Problem(props: { error: ApiError | undefined }): ReactNode {
-    return props.error ? <Alert variant="danger" isInline title={props.error.message}>{props.error.advice}</Alert> : null;
-}
+export interface Looked { state: string; error?: ApiError; items?: readonly unknown[] }
 
-interface Looked { state: string; error?: ApiError; items?: readonly unknown[] }
+/** What of several lists could not be read: the rest is shown, and nobody takes it for the whole. */
+export function Unread(props: { of: [string, Looked][] }): ReactNode {
+    return props.of.map(([what, { state, error }]) => state !== "live" && error && (
+        <Alert key={what} variant="warning" isInline title={t("unread", { what, why: error.message })}>{error.advice}</Alert>
+    ));
+}
 
 /** Children as soon as there is a list, else what is the matter with it. */
 export function Live(props: { of: Looked; children: ReactNode }): ReactNode {
