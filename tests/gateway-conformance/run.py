@@ -35,7 +35,7 @@ SKIPPED = {
     "HTTPRouteRequestMultipleMirrors": "reads the logs of pods to see the copies of requests; Fairway runs none",
     "HTTPRouteRequestPercentageMirror": "reads the logs of pods to see the copies of requests; Fairway runs none",
 }
-# Features of the suite that are not Fairway's, each with its reason.
+# Families of tests whose features are not Fairway's, by how their names begin, each with its reason.
 EXEMPT = {
     "Mesh": "there are no pods between which a mesh would be",
 }
@@ -134,6 +134,12 @@ def outcomes(text):
     return {name: outcome for outcome, name in found}
 
 
+def reason(name):
+    """Why a test does not run."""
+    family = next((why for begins, why in EXEMPT.items() if name.startswith(begins)), None)
+    return SKIPPED.get(name) or family or "of a feature that is not among `supportedFeatures`"
+
+
 def write_list(results):
     lines = [
         "# Gateway API: what passes", "",
@@ -149,7 +155,7 @@ def write_list(results):
     skipped = sorted(name for name, outcome in results.items() if outcome == "SKIP")
     lines += [f"## Does not run ({len(skipped)})", ""]
     for name in skipped:
-        lines.append(f"- {name}: {SKIPPED.get(name, 'of a feature that is not among `supportedFeatures`')}")
+        lines.append(f"- {name}: {reason(name)}")
     LIST.write_text("\n".join(lines) + "\n")
 
 
