@@ -1,11 +1,12 @@
 //! Migrations of real guests that come to nothing: there are never two that run, and no disk is lost.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::moving::{THERE, console, count, is_over, lay_down, machine, own, share_disk};
-use super::world::{NODE, Neighbour, World, eventually};
+use super::world::{NODE, Neighbour, PATIENCE, World, eventually};
 
 /// Kills a machine's process, as a host that fails does.
 fn kill(pid: u32) {
@@ -19,6 +20,37 @@ async fn until_on_its_way(world: &World) {
             it["status"]["migrationState"]["startTimestamp"].is_string()
         })
         .await;
+}
+
+/// Waits until the first of its disks is at the target in part. A target that goes a moment earlier, while the two sides agree on keys, can
+/// leave QEMU 7.2 at the source waiting for itself (docs/reference/machines.md), which no test of ours can mend.
+async fn until_in_the_middle(world: &World, there: &Neighbour) {
+    until_on_its_way(world).await;
+    let copy = own(&there.directory, "pv-root").join("disk.qcow2");
+    eventually("a part of the disk has come", || {
+        std::fs::metadata(&copy).is_ok_and(|it| it.len() > 1 << 20)
+    })
+    .await;
+}
+
+/// Waits until the source has nothing left to send, and returns what is known of the machine then. A migration that fails on its way is told
+/// at once, and why.
+async fn until_everything_was_sent(world: &World) -> Value {
+    let begun = Instant::now();
+    loop {
+        let found = world.get("web").await.unwrap();
+        if world.plugs.0.lock().unwrap().is_empty() {
+            return found;
+        }
+        let state = &found["status"]["migrationState"];
+        assert!(!is_over(&found), "it came to nothing: {state}");
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "nothing more is sent: {state}; {:?}",
+            world.events("web").await
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// The volume is still the source's, and so is the disk.
@@ -63,7 +95,7 @@ async fn a_target_is_lost() {
         json!({"bandwidthPerMigration": "1Mi"}),
     )
     .await;
-    until_on_its_way(&world).await;
+    until_in_the_middle(&world, &there).await;
     kill(there.processes()[0]);
     let failed = world.until("web", "over", is_over).await;
     let state = &failed["status"]["migrationState"];
@@ -132,7 +164,7 @@ async fn a_target_is_lost_when_everything_was_sent() {
         json!({"bandwidthPerMigration": "1Mi"}),
     )
     .await;
-    until_on_its_way(&world).await;
+    until_in_the_middle(&world, &there).await;
     kill(there.processes()[0]);
     world.until("web", "over", is_over).await;
     eventually("nothing runs at the target", || there.processes().is_empty()).await;
@@ -148,8 +180,7 @@ async fn a_target_is_lost_when_everything_was_sent() {
     .await;
     until_on_its_way(&world).await;
     there.crash().await;
-    eventually("everything was sent", || world.plugs.0.lock().unwrap().is_empty()).await;
-    let waiting = world.get("web").await.unwrap();
+    let waiting = until_everything_was_sent(&world).await;
     assert_eq!(waiting["status"]["nodeName"], NODE);
     assert_eq!(waiting["status"]["migrationState"]["completed"], Value::Null);
     assert_eq!(world.processes().len(), 1, "it stands still, and is kept");
