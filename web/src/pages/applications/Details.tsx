@@ -7,6 +7,7 @@ import { type ReactNode, useState } from "react";
 import { useNavigate, useParams, useSearchParams } from "react-router";
 import { APPLICATIONS, type Application, patch, remove, subresource, useAction, useAnswer, useObject } from "../../api";
 import { Age, type Column, CommandHint, Conditions, ConfirmByName, Events, Failed, Loading, NotFound, PageHeader, sh, StatusLabel, VirtualTable, Why, YamlView } from "../../widgets";
+import { locale } from "../../text/t";
 import { AddressTabs, Facts, Problem } from "../pieces/parts";
 import { Marks } from "./List";
 import { ObjectPanel } from "./ObjectPanel";
@@ -29,15 +30,15 @@ function Shown(props: { app: Application; namespace: string; name: string }): Re
     const { app, namespace, name } = props;
     const navigate = useNavigate();
     const [params, setParams] = useSearchParams();
-    const [dialog, setDialog] = useState<"sync" | "delete">();
+    const [dialog, setDialog] = useState<"sync" | "delete" | "approve">();
     // The tree is asked for again when the Application says that something of it has changed.
     const tree = useAnswer(`tree ${namespace}/${name} ${app.metadata.resourceVersion}`, signal =>
         subresource<{ nodes?: TreeNode[] }>(APPLICATIONS, namespace, name, "tree", { signal }));
     const [kept, setKept] = useState<TreeNode[]>();
     if (tree.answer?.nodes && tree.answer.nodes !== kept) setKept(tree.answer.nodes);
     const nodes = withMissing(kept, app);
-    const annotate = useAction((key: string, value: string) => patch(APPLICATIONS, namespace, name, { metadata: { annotations: { [key]: value } } }));
-    const terminate = useAction(() => subresource(APPLICATIONS, namespace, name, "terminate", { method: "POST", body: {} }));
+    const annotate = useAction((key: string, value: string) => patch(APPLICATIONS, namespace, name, { metadata: { annotations: { [key]: value } } }), t("requested", { what: t("refresh"), name }));
+    const terminate = useAction(() => subresource(APPLICATIONS, namespace, name, "terminate", { method: "POST", body: {} }), t("requested", { what: t("terminate"), name }));
     const digest = waitingApproval(app);
     const isRunning = app.status?.operationState?.phase === "Running";
     const chosenId = params.get("object");
@@ -74,7 +75,7 @@ function Shown(props: { app: Application; namespace: string; name: string }): Re
                 {digest && (
                     <Alert
                         variant="warning" isInline title={t("waits")}
-                        actionLinks={<AlertActionLink onClick={() => void annotate.run("fairway.dev/approve-sync", digest)}>{t("approve")}</AlertActionLink>}
+                        actionLinks={<AlertActionLink onClick={() => setDialog("approve")}>{t("approve")}</AlertActionLink>}
                     >
                         <span className="fw-wrap">{app.status?.operationState?.message}</span>
                     </Alert>
@@ -90,11 +91,18 @@ function Shown(props: { app: Application; namespace: string; name: string }): Re
                 <CommandHint commands={[sh`fairway app get ${name}`, sh`fairway app sync ${name}`, sh`fairway app diff ${name}`, sh`kubectl get application ${name} -n ${namespace} -o yaml`]} />
             </PageSection>
             {dialog === "sync" && <SyncDialog app={app} onClose={() => setDialog(undefined)} />}
+            {dialog === "approve" && digest && (
+                <ConfirmByName title={t("approveTitle", { name })} name={name} action={t("approve")} onClose={() => setDialog(undefined)} told={t("requested", { what: t("approve"), name })}
+                    onConfirm={() => patch(APPLICATIONS, namespace, name, { metadata: { annotations: { "fairway.dev/approve-sync": digest } } })}>
+                    <p>{t("approveWhat")}</p>
+                    <p className="fw-wrap">{app.status?.operationState?.message}</p>
+                </ConfirmByName>
+            )}
             {dialog === "delete" && (
-                <ConfirmByName title={t("deleteTitle", { name })} name={name} action={t("remove")} onClose={() => setDialog(undefined)}
+                <ConfirmByName title={t("deleteTitle", { name })} name={name} action={t("remove")} onClose={() => setDialog(undefined)} told={t("requested", { what: t("remove"), name })}
                     onConfirm={async () => { await destroy(app); void navigate("/applications"); }}>
                     <p>{t("deleteWhat", { n: app.status?.resources?.length ?? 0 })}</p>
-                    <ul>{(app.status?.resources ?? []).slice(0, 30).map(it => <li key={`${it.kind} ${it.namespace} ${it.name}`} className="fw-wrap">{[it.kind, it.namespace, it.name].filter(Boolean).join(" ")}</li>)}</ul>
+                    <ul className="fw-long-list" tabIndex={0} aria-label={t("resources")}>{(app.status?.resources ?? []).map(it => <li key={`${it.kind} ${it.namespace} ${it.name}`} className="fw-wrap">{[it.kind, it.namespace, it.name].filter(Boolean).join(" ")}</li>)}</ul>
                 </ConfirmByName>
             )}
         </>
@@ -143,23 +151,29 @@ function Summary(props: { app: Application }): ReactNode {
 
 function History(props: { app: Application }): ReactNode {
     const { metadata, spec, status } = props.app;
-    const back = useAction((id: number) => subresource(APPLICATIONS, metadata.namespace, metadata.name ?? "", "rollback", { method: "POST", body: { id } }));
+    const name = metadata.name ?? "";
+    const [chosen, setChosen] = useState<{ id: number; revision: string; at?: string }>();
     const entries = [...(status?.history ?? [])].reverse();
     if (entries.length === 0) return <p className="fw-muted">{t("noHistory")}</p>;
     return (
         <>
             {spec.syncPolicy?.automated && <Alert variant="info" isInline isPlain title={t("rollbackNote")} />}
-            <Problem error={back.error} />
             <ul className="fw-plain-list">
                 {entries.map((entry, at) => (
                     <li key={String(entry.id)} className="fw-row-gap">
                         <code>{(entry.revision ?? "").slice(0, 10)}</code>
                         <Age of={entry.deployedAt} />
                         <span>{entry.initiatedBy?.username ?? (entry.initiatedBy?.automated ? t("automated") : "")}</span>
-                        {at > 0 && <Button variant="secondary" size="sm" isDisabled={back.isRunning} onClick={() => void back.run(Number(entry.id))}>{t("rollback")}</Button>}
+                        {at > 0 && <Button variant="secondary" size="sm" onClick={() => setChosen({ id: Number(entry.id), revision: entry.revision ?? "", at: entry.deployedAt })}>{t("rollback")}</Button>}
                     </li>
                 ))}
             </ul>
+            {chosen && (
+                <ConfirmByName title={t("rollbackTitle", { name })} name={name} action={t("rollback")} onClose={() => setChosen(undefined)} told={t("requested", { what: t("rollback"), name })}
+                    onConfirm={() => subresource(APPLICATIONS, metadata.namespace, name, "rollback", { method: "POST", body: { id: chosen.id } })}>
+                    <p className="fw-wrap">{t("rollbackWhat", { name, revision: chosen.revision, at: chosen.at ? new Date(chosen.at).toLocaleString(locale()) : "-" })}</p>
+                </ConfirmByName>
+            )}
         </>
     );
 }

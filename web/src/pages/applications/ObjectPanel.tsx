@@ -3,7 +3,7 @@
 import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
 import type { ReactNode } from "react";
 import { APPLICATIONS, type Application, clusterPath, json, subresource, useAnswer } from "../../api";
-import { Age, CommandHint, Events, Failed, Loading, sh, StatusLabel, toYaml, YamlView } from "../../widgets";
+import { Age, CommandHint, Events, EXPLAINED, Failed, Loading, sh, StatusLabel, toYaml, Why, YamlView } from "../../widgets";
 import { DiffView } from "../pieces/DiffView";
 import { AddressTabs, Facts } from "../pieces/parts";
 import type { TreeNode } from "./model";
@@ -38,6 +38,7 @@ export function ObjectPanel(props: { app: Application; node: TreeNode; onClose: 
                 ]} />],
                 ["diff", t("diff"), () => <Diff app={app} node={node} />],
                 ["live", t("live"), () => <LiveManifest node={node} version={app.metadata.resourceVersion ?? ""} />],
+                ...(EXPLAINED.has(node.kind) ? [["why", t("why"), () => <Why kind={node.kind} namespace={node.namespace} name={node.name} />] as [string, string, () => ReactNode]] : []),
                 ["events", t("events"), () => <Events kind={node.kind} namespace={node.namespace} name={node.name} />],
             ]} />
             <CommandHint commands={[get, sh`fairway app diff ${app.metadata.name}`]} />
