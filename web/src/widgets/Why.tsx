@@ -28,6 +28,12 @@ interface Explanation {
     links?: Link[];
 }
 
+/** The kinds that the server explains. */
+export const EXPLAINED: ReadonlySet<string> = new Set([
+    "VirtualMachine", "VirtualMachineInstance", "DataVolume", "PersistentVolumeClaim", "Voyage", "Application", "Repository", "Service", "HTTPRoute", "GRPCRoute", "Gateway", "Route",
+    "AuthPolicy", "RateLimitPolicy", "PlanPolicy", "APIProduct", "Secret", "ConfigMap",
+]);
+
 const TONES: Record<string, Tone> = { ok: "green", unused: "grey", unknown: "grey", waiting: "blue", off: "yellow", broken: "red" };
 
 export function Why({ kind, namespace, name }: { kind: string; namespace?: string; name: string }) {

@@ -16,5 +16,5 @@ export { Empty, Failed, Loading, NoMatch, NotFound } from "./States";
 export { conditionTone, type Tone, toneOf } from "./status";
 export { StatusLabel } from "./StatusLabel";
 export { type Column, sorted, VirtualTable } from "./VirtualTable";
-export { Why } from "./Why";
+export { EXPLAINED, Why } from "./Why";
 export { CodeView, toYaml, YamlView } from "./YamlView";

@@ -8,9 +8,9 @@ import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextIn
 import { type ReactNode, useState } from "react";
 import { useSearchParams } from "react-router";
 import { ApiError, json, useAction, workspace } from "../../api";
-import { CommandHint, sh, StatusLabel } from "../../widgets";
+import { CommandHint, StatusLabel } from "../../widgets";
 import { Problem } from "../pieces/parts";
-import { readHeaders } from "./model";
+import { explainCommand, readHeaders } from "./model";
 import { t } from "./text";
 
 interface Stage { kind: string; what?: string; seen?: string; passes?: boolean | null }
@@ -56,7 +56,7 @@ export function Explain(): ReactNode {
                     </ol>
                 </section>
             )}
-            {url && <CommandHint commands={[sh`fairway gateway explain ${method} ${url}`]} />}
+            {url && <CommandHint commands={[explainCommand(method, url, readHeaders(headers).headers)]} />}
         </>
     );
 }

@@ -6,18 +6,19 @@ import { FormSelect, FormSelectOption } from "@patternfly/react-core/dist/dynami
 import { Modal, ModalBody, ModalFooter, ModalHeader } from "@patternfly/react-core/dist/dynamic/components/Modal";
 import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextInput";
 import { type ReactNode, useState } from "react";
+import { Link } from "react-router";
 import { API_KEY_APPROVALS, API_KEY_REQUESTS, API_KEYS, API_PRODUCTS, type APIKey, type APIKeyApproval, type APIKeyRequest, type APIProduct, create, NAMESPACES, PLAN_POLICIES, remove, session, useAction, useList } from "../../api";
 import { Age, ConfirmByName, StatusLabel } from "../../widgets";
-import { Facts, Live, Problem } from "../pieces/parts";
-import { standing } from "./model";
+import { Facts, Live, type Looked, Problem, Unread } from "../pieces/parts";
+import { pathOf, standing } from "./model";
 import { t } from "./text";
 
 const shownName = (product: APIProduct): string => product.spec?.displayName ?? product.metadata?.name ?? "";
 
-function usePlans(product: APIProduct | undefined): string[] {
+function usePlans(product: APIProduct | undefined): { plans: string[]; looked: Looked } {
     const plans = useList(PLAN_POLICIES, { namespace: product?.metadata?.namespace });
     const target = product?.spec?.targetRef?.name;
-    return plans.items.filter(it => it.spec?.targetRef?.name === target).flatMap(it => (it.spec?.plans ?? []).map(plan => plan.tier));
+    return { plans: plans.items.filter(it => it.spec?.targetRef?.name === target).flatMap(it => (it.spec?.plans ?? []).map(plan => plan.tier)), looked: plans };
 }
 
 export function Products(): ReactNode {
@@ -34,13 +35,14 @@ export function Products(): ReactNode {
 
 function Product(props: { product: APIProduct; onAsk: () => void }): ReactNode {
     const { product } = props;
-    const plans = usePlans(product);
+    const { plans, looked } = usePlans(product);
     const state = standing(product.status?.conditions, ["Ready"]);
     return (
         <section aria-label={shownName(product)} className="fw-stack">
-            <h2 className="fw-row-gap fw-wrap">{shownName(product)} <StatusLabel word={product.spec?.publishStatus} tone="purple" /> <StatusLabel word={state.word} tone={state.isGood ? "green" : "grey"} title={state.message} /></h2>
+            <h2 className="fw-row-gap fw-wrap"><Link to={pathOf("APIProduct", product.metadata?.namespace, product.metadata?.name)}>{shownName(product)}</Link> <StatusLabel word={product.spec?.publishStatus} tone="purple" /> <StatusLabel word={state.word} tone={state.isGood ? "green" : "grey"} title={state.message} /></h2>
             {product.spec?.description && <p className="fw-wrap">{product.spec.description}</p>}
             <Facts of={[[t("namespace"), product.metadata?.namespace], [t("target"), product.spec?.targetRef?.name], [t("approvalMode"), product.spec?.approvalMode], [t("plans"), plans.join(", ")]]} />
+            <Unread of={[["PlanPolicy", looked]]} />
             <div><Button variant="secondary" onClick={props.onAsk}>{t("requestKey")}</Button></div>
         </section>
     );
@@ -48,18 +50,19 @@ function Product(props: { product: APIProduct; onAsk: () => void }): ReactNode {
 
 function RequestKey(props: { product: APIProduct; onClose: () => void }): ReactNode {
     const { product } = props;
-    const plans = usePlans(product);
+    const { plans, looked } = usePlans(product);
     const namespaces = useList(NAMESPACES);
+    const names = namespaces.items.map(it => it.metadata?.name ?? "").sort();
     const [written, setWritten] = useState<{ name?: string; namespace?: string; plan?: string; useCase?: string }>({});
     const { user } = session();
-    const namespace = written.namespace ?? "default";
+    const namespace = written.namespace ?? (names.includes("default") || names.length === 0 ? "default" : (names[0] ?? ""));
     const send = useAction(() => create(API_KEYS, {
         apiVersion: "devportal.kuadrant.io/v1alpha1", kind: "APIKey", metadata: { name: written.name ?? `${product.metadata?.name}-key`, namespace },
         spec: {
             apiProductRef: { name: product.metadata?.name ?? "", namespace: product.metadata?.namespace }, planTier: written.plan ?? plans[0] ?? "",
             useCase: written.useCase ?? "", requestedBy: { userId: user.name, email: user.email || undefined },
         },
-    } as APIKey));
+    } as APIKey), t("told", { what: t("send"), name: shownName(product) }));
     const submit = async (): Promise<void> => { if (await send.run()) props.onClose(); };
     const put = (change: typeof written): void => setWritten(before => ({ ...before, ...change }));
     return (
@@ -69,10 +72,14 @@ function RequestKey(props: { product: APIProduct; onClose: () => void }): ReactN
                 <Form onSubmit={event => { event.preventDefault(); void submit(); }}>
                     <FormGroup label={t("keyName")} fieldId="key-name"><TextInput id="key-name" value={written.name ?? `${product.metadata?.name}-key`} onChange={(_event, name) => put({ name })} /></FormGroup>
                     <FormGroup label={t("inNamespace")} fieldId="key-namespace">
-                        <FormSelect id="key-namespace" value={namespace} onChange={(_event, value) => put({ namespace: value })}>{namespaces.items.map(it => <FormSelectOption key={it.metadata?.name} value={it.metadata?.name} label={it.metadata?.name ?? ""} />)}</FormSelect>
+                        {namespaces.error && names.length === 0
+                            ? <><TextInput id="key-namespace" value={namespace} onChange={(_event, value) => put({ namespace: value })} /><p className="fw-muted">{t("namespaceNeeded")} {namespaces.error.message}</p></>
+                            : <FormSelect id="key-namespace" value={namespace} onChange={(_event, value) => put({ namespace: value })}>{names.map(it => <FormSelectOption key={it} value={it} label={it} />)}</FormSelect>}
                     </FormGroup>
                     <FormGroup label={t("plan")} fieldId="key-plan">
                         <FormSelect id="key-plan" value={written.plan ?? plans[0] ?? ""} onChange={(_event, plan) => put({ plan })}>{plans.map(plan => <FormSelectOption key={plan} value={plan} label={plan} />)}</FormSelect>
+                        <Unread of={[["PlanPolicy", looked]]} />
+                        {plans.length === 0 && looked.state === "live" && <p className="fw-muted">{t("noPlans")}</p>}
                     </FormGroup>
                     <FormGroup label={t("useCase")} fieldId="key-use"><TextInput id="key-use" value={written.useCase ?? ""} onChange={(_event, useCase) => put({ useCase })} /></FormGroup>
                 </Form>
@@ -95,7 +102,7 @@ export function Requests(): ReactNode {
         apiVersion: "devportal.kuadrant.io/v1alpha1", kind: "APIKeyApproval",
         metadata: { name: request.metadata?.name, namespace: request.metadata?.namespace },
         spec: { apiKeyRequestRef: { name: request.metadata?.name ?? "" }, approved, reviewedBy: session().user.name, reviewedAt: new Date().toISOString(), reason: approved ? "Approved" : "Rejected" },
-    } as unknown as APIKeyApproval));
+    } as unknown as APIKeyApproval), (request, approved) => t("told", { what: t(approved ? "approve" : "reject"), name: request.metadata?.name ?? "" }));
     const waiting = found.items.filter(it => decided(it) === "Pending");
     return (
         <Live of={found}>
@@ -123,14 +130,14 @@ export function Keys(): ReactNode {
             <ul className="fw-plain-list">
                 {found.items.map(key => (
                     <li key={key.metadata?.uid} className="fw-row-gap">
-                        <strong>{key.metadata?.namespace}/{key.metadata?.name}</strong> <StatusLabel word={decided(key)} /> {key.spec?.apiProductRef.name} {key.spec?.planTier} <Age of={key.metadata?.creationTimestamp} />
+                        <strong><Link to={pathOf("APIKey", key.metadata?.namespace, key.metadata?.name)}>{key.metadata?.namespace}/{key.metadata?.name}</Link></strong> <StatusLabel word={decided(key)} /> {key.spec?.apiProductRef.name} {key.spec?.planTier} <Age of={key.metadata?.creationTimestamp} />
                         {key.status?.secretRef?.name && <span className="fw-muted">{t("reveal", { name: key.status.secretRef.name })}</span>}
                         <Button size="sm" variant="danger" onClick={() => setGone(key)}>{t("revoke")}</Button>
                     </li>
                 ))}
             </ul>
             {gone && (
-                <ConfirmByName title={t("revokeTitle", { name: gone.metadata?.name ?? "" })} name={gone.metadata?.name ?? ""} action={t("revoke")} onClose={() => setGone(undefined)} onConfirm={() => remove(API_KEYS, gone.metadata?.namespace, gone.metadata?.name ?? "")}>
+                <ConfirmByName title={t("revokeTitle", { name: gone.metadata?.name ?? "" })} name={gone.metadata?.name ?? ""} action={t("revoke")} onClose={() => setGone(undefined)} told={t("told", { what: t("revoke"), name: gone.metadata?.name ?? "" })} onConfirm={() => remove(API_KEYS, gone.metadata?.namespace, gone.metadata?.name ?? "")}>
                     <p>{t("revokeWhat", { name: gone.metadata?.name ?? "" })}</p>
                 </ConfirmByName>
             )}

@@ -1,17 +1,29 @@
-// Gateways with their routes and policies, and APIs with their keys.
+// Gateways with their routes and policies, and APIs with their keys: all of them, and a page for each.
 
 import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
 import type { ReactNode } from "react";
+import { Link, Route, Routes } from "react-router";
 import { AUTH_POLICIES, GATEWAYS, HTTP_ROUTES, json, PLAN_POLICIES, RATE_LIMIT_POLICIES, ROUTES, clusterPath, useAnswer, useList } from "../../api";
-import { type Column, CommandHint, Empty, Failed, Loading, PageHeader, SafeLink, StatusLabel, VirtualTable } from "../../widgets";
+import { type Column, CommandHint, Empty, Failed, Loading, NotFound, PageHeader, SafeLink, StatusLabel, VirtualTable } from "../../widgets";
 import "../pieces/pieces.css";
-import { AddressTabs, Live } from "../pieces/parts";
+import { AddressTabs, Live, type Looked, Unread } from "../pieces/parts";
 import { Explain } from "./Explain";
-import { standing } from "./model";
+import { pathOf, standing } from "./model";
+import { ObjectPage } from "./ObjectPage";
 import { Keys, Products, Requests } from "./Products";
 import { t } from "./text";
 
 export default function Gateways(): ReactNode {
+    return (
+        <Routes>
+            <Route index element={<Overview />} />
+            <Route path=":plural/:namespace/:name" element={<ObjectPage />} />
+            <Route path="*" element={<NotFound />} />
+        </Routes>
+    );
+}
+
+function Overview(): ReactNode {
     return (
         <>
             <PageHeader title={t("title")} />
@@ -36,15 +48,26 @@ interface Row { key: string; kind: string; namespace: string; name: string; what
 function Rows(props: { label: string; rows: Row[]; what: string }): ReactNode {
     if (props.rows.length === 0) return <p className="fw-muted">{t("none")}</p>;
     const columns: Column<Row>[] = [
-        { key: "name", title: t("name"), render: row => row.name, width: "1.5fr" },
+        { key: "name", title: t("name"), render: row => <Link to={pathOf(row.kind, row.namespace, row.name)}>{row.name}</Link>, width: "1.5fr" },
         { key: "kind", title: t("kind"), render: row => row.kind, isOptional: true },
         { key: "namespace", title: t("namespace"), render: row => row.namespace, isOptional: true },
         { key: "what", title: props.what, render: row => row.what, width: "2fr" },
         { key: "status", title: t("status"), render: row => <StatusLabel word={row.word} tone={row.isGood ? "green" : "orange"} title={row.message} />, width: "9rem" },
-        { key: "message", title: "", render: row => (row.isGood ? "" : row.message), isOptional: true, width: "2fr" },
+        { key: "message", title: t("message"), render: row => (row.isGood ? "" : row.message), isOptional: true, width: "2fr" },
     ];
     return <VirtualTable label={props.label} rows={props.rows} columns={columns} rowKey={row => row.key} />;
 }
+
+interface Listener { name: string; port: string; hosts: string; attached: number; word: string; isGood: boolean; message: string }
+
+const LISTENERS: Column<Listener>[] = [
+    { key: "name", title: t("listener"), render: row => row.name },
+    { key: "port", title: t("protocolAndPort"), render: row => row.port },
+    { key: "hosts", title: t("hosts"), render: row => row.hosts, width: "2fr" },
+    { key: "attached", title: t("attachedRoutes"), render: row => row.attached, width: "8rem", isOptional: true },
+    { key: "status", title: t("status"), render: row => <StatusLabel word={row.word} tone={row.isGood ? "green" : "orange"} title={row.message} />, width: "9rem" },
+    { key: "message", title: t("message"), render: row => (row.isGood ? "" : row.message), isOptional: true, width: "2fr" },
+];
 
 const place = (object: { metadata?: { namespace?: string; name?: string } }, kind: string): Pick<Row, "key" | "kind" | "namespace" | "name"> => ({
     key: `${kind} ${object.metadata?.namespace}/${object.metadata?.name}`, kind, namespace: object.metadata?.namespace ?? "", name: object.metadata?.name ?? "",
@@ -60,21 +83,26 @@ function GatewayList(): ReactNode {
                 const addresses = gateway.status?.addresses?.map(it => it.value).join(", ");
                 return (
                     <section key={gateway.metadata?.uid} aria-label={gateway.metadata?.name} className="fw-stack">
-                        <h2 className="fw-row-gap">{gateway.metadata?.namespace}/{gateway.metadata?.name} <StatusLabel word={state.word} tone={state.isGood ? "green" : "orange"} title={state.message} /></h2>
+                        <h2 className="fw-row-gap"><Link to={pathOf("Gateway", gateway.metadata?.namespace, gateway.metadata?.name)}>{gateway.metadata?.namespace}/{gateway.metadata?.name}</Link> <StatusLabel word={state.word} tone={state.isGood ? "green" : "orange"} title={state.message} /></h2>
                         <p className="fw-muted">{t("className")}: {gateway.spec?.gatewayClassName}; {t("address")}: {addresses || "-"} {state.isGood ? "" : state.message}</p>
-                        <Rows label={t("listeners")} what={t("hosts")} rows={(gateway.spec?.listeners ?? []).map(listener => {
+                        <VirtualTable label={t("listeners")} columns={LISTENERS} rowKey={row => row.name} rows={(gateway.spec?.listeners ?? []).map(listener => {
                             const status = gateway.status?.listeners?.find(it => it.name === listener.name);
                             const stand = standing(status?.conditions, ["Accepted", "ResolvedRefs", "Programmed"]);
-                            return {
-                                key: listener.name, kind: `${listener.protocol} ${listener.port}`, namespace: t("attached", { n: Number(status?.attachedRoutes ?? 0) }), name: listener.name,
-                                what: listener.hostname ?? "*", ...stand,
-                            };
+                            return { name: listener.name, port: `${listener.protocol} ${listener.port}`, hosts: listener.hostname ?? "*", attached: Number(status?.attachedRoutes ?? 0), ...stand };
                         })} />
                     </section>
                 );
             })}
         </Live>
     );
+}
+
+/** A table out of several lists, with what is missing of it. */
+function Several(props: { of: [string, Looked & { items: readonly unknown[] }][]; children: ReactNode }): ReactNode {
+    if (props.of.every(([, it]) => it.state === "loading")) return <Loading />;
+    const isEmpty = props.of.every(([, it]) => it.items.length === 0);
+    const isUnread = props.of.some(([, it]) => it.error && it.state !== "live");
+    return <><Unread of={props.of} />{!(isEmpty && isUnread) && props.children}</>;
 }
 
 function RouteList(): ReactNode {
@@ -84,7 +112,7 @@ function RouteList(): ReactNode {
         ...http.items.map(route => ({ ...place(route, "HTTPRoute"), what: (route.spec?.hostnames ?? ["*"]).join(", "), ...standing(route.status?.parents?.[0]?.conditions, ["Accepted", "ResolvedRefs"]) })),
         ...routes.items.map(route => ({ ...place(route, "Route"), what: route.spec?.host ? <SafeLink to={`https://${route.spec.host}/`}>{route.spec.host}</SafeLink> : "-", ...standing(route.status?.ingress?.[0]?.conditions, ["Admitted"]) })),
     ];
-    return <Live of={http}><Rows label={t("routes")} what={t("hosts")} rows={rows} /></Live>;
+    return <Several of={[["HTTPRoute", http], ["Route", routes]]}><Rows label={t("routes")} what={t("hosts")} rows={rows} /></Several>;
 }
 
 function PolicyList(): ReactNode {
@@ -96,7 +124,8 @@ function PolicyList(): ReactNode {
         ...place(policy, kind), what: [policy.spec?.targetRef?.kind, policy.spec?.targetRef?.name, policy.spec?.targetRef?.sectionName].filter(Boolean).join(" "),
         ...standing(policy.status?.conditions, ["Accepted", "Enforced"]),
     }));
-    return <Live of={auth}><Rows label={t("policies")} what={t("target")} rows={[...rows("AuthPolicy", auth.items), ...rows("RateLimitPolicy", limits.items), ...rows("PlanPolicy", plans.items)]} /></Live>;
+    const all = [...rows("AuthPolicy", auth.items), ...rows("RateLimitPolicy", limits.items), ...rows("PlanPolicy", plans.items)];
+    return <Several of={[["AuthPolicy", auth], ["RateLimitPolicy", limits], ["PlanPolicy", plans]]}><Rows label={t("policies")} what={t("target")} rows={all} /></Several>;
 }
 
 interface Counter { key: string; count: number; reset?: unknown }
@@ -115,6 +144,9 @@ function Usage(): ReactNode {
                 <ul className="fw-plain-list">{counters.answer.items.map(it => <li key={it.key}><code>{it.key}</code>: {it.count}</li>)}</ul>
             )}
             <h2>{t("rules")}</h2>
+            {rules.error && <Failed error={rules.error} again={rules.again} />}
+            {rules.isLoading && !rules.answer && <Loading />}
+            {rules.answer?.items.length === 0 && <p className="fw-muted">{t("none")}</p>}
             <ul className="fw-plain-list">
                 {(rules.answer?.items ?? []).map((it, at) => <li key={at}><code>{it.scheme}://{it.host}:{it.port}{it.path}</code> {it.kind} {it.namespace}/{it.name} → {it.backends.join(", ")}</li>)}
             </ul>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readHeaders, standing } from "./model";
+import { conditionsOf, explainCommand, pathOf, readHeaders, standing } from "./model";
 
 describe("how something stands", () => {
     it.each([
@@ -19,5 +19,21 @@ describe("headers", () => {
         ["", {}, undefined], ["no colon", {}, "no colon"], [": x", {}, ": x"], ["a b: c", {}, "a b: c"],
     ])("%j", (text, headers, wrong) => {
         expect(readHeaders(text)).toEqual(wrong === undefined ? { headers } : { headers, wrong });
+    });
+});
+
+it("a request is explained in a terminal with everything that was written", () => {
+    expect(explainCommand("GET", "https://a/?b=1&c=$(id)", { Authorization: "APIKEY x'y" })).toBe("fairway gateway explain GET 'https://a/?b=1&c=$(id)' --header 'Authorization: APIKEY x'\\''y'");
+});
+
+describe("pages of objects", () => {
+    it.each([["Gateway", "a", "web", "/gateways/gateways/a/web"], ["AuthPolicy", "a", "x", "/gateways/authpolicies/a/x"], ["HTTPRoute", "a", "b/c", "/gateways/httproutes/a/b%2Fc"]])("%s %s/%s", (kind, namespace, name, path) => {
+        expect(pathOf(kind, namespace, name)).toBe(path);
+    });
+    it("show conditions of all who report some", () => {
+        const one = [{ type: "Accepted", status: "True" }];
+        expect(conditionsOf({ parents: [{ parentRef: { namespace: "a", name: "web", sectionName: "http" }, conditions: one }, { parentRef: { name: "silent" } }] })).toEqual([{ of: "a/web/http", conditions: one }]);
+        expect(conditionsOf({ conditions: one, listeners: [{ name: "http", conditions: one }] }).map(it => it.of)).toEqual(["", "http"]);
+        expect(conditionsOf(undefined)).toEqual([]);
     });
 });

@@ -1,5 +1,7 @@
 // Gateways and policies as the page shows them, without a page.
 
+import { sh } from "../../widgets/command";
+
 interface Condition { type?: string; status?: string; reason?: string; message?: string }
 
 /** The word for how something stands, and why: the first of the conditions that is not true, else the last that is. */
@@ -22,4 +24,34 @@ export function readHeaders(text: string): { headers: Record<string, string>; wr
         headers[name] = line.slice(at + 1).trim();
     }
     return { headers };
+}
+
+/** The same question in a terminal. */
+export function explainCommand(method: string, url: string, headers: Record<string, string>): string {
+    return [sh`fairway gateway explain ${method} ${url}`, ...Object.entries(headers).map(([name, value]) => sh`--header ${`${name}: ${value}`}`)].join(" ");
+}
+
+/** The kinds that have a page, by the word in its address. */
+export const PAGES: Record<string, string> = {
+    gateways: "Gateway", httproutes: "HTTPRoute", routes: "Route", authpolicies: "AuthPolicy", ratelimitpolicies: "RateLimitPolicy", planpolicies: "PlanPolicy", apiproducts: "APIProduct", apikeys: "APIKey",
+};
+
+/** The page of an object. */
+export function pathOf(kind: string, namespace: string | undefined, name: string | undefined): string {
+    const plural = Object.entries(PAGES).find(([, it]) => it === kind)?.[0] ?? "";
+    return `/gateways/${plural}/${encodeURIComponent(namespace ?? "")}/${encodeURIComponent(name ?? "")}`;
+}
+
+interface Reporter { conditions?: Condition[]; parentRef?: { name?: string; namespace?: string; sectionName?: string }; routerName?: string; host?: string; name?: string }
+interface Status { conditions?: Condition[]; parents?: Reporter[]; ingress?: Reporter[]; listeners?: Reporter[] }
+
+/** All conditions of an object, by who says them: the object itself, each parent of a route, each router, each listener. */
+export function conditionsOf(status: Status | undefined): { of: string; conditions: Condition[] }[] {
+    const groups = [
+        { of: "", conditions: status?.conditions ?? [] },
+        ...(status?.parents ?? []).map(it => ({ of: [it.parentRef?.namespace, it.parentRef?.name, it.parentRef?.sectionName].filter(Boolean).join("/"), conditions: it.conditions ?? [] })),
+        ...(status?.ingress ?? []).map(it => ({ of: [it.routerName, it.host].filter(Boolean).join(" "), conditions: it.conditions ?? [] })),
+        ...(status?.listeners ?? []).map(it => ({ of: it.name ?? "", conditions: it.conditions ?? [] })),
+    ];
+    return groups.filter(it => it.conditions.length > 0);
 }
