@@ -5,9 +5,11 @@ import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page
 import { type ReactNode, useState } from "react";
 import { useParams } from "react-router";
 import { useAction, useAnswer } from "../../api";
-import { Age, CommandHint, ConfirmByName, Failed, Loading, PageHeader, sh, StatusLabel } from "../../widgets";
+import { Age, CommandHint, ConfirmByName, Failed, Loading, PageHeader, sh, StatusLabel, type Tone } from "../../widgets";
 import { AddressTabs, Problem } from "../pieces/parts";
-import { gitea, type Pull, pullDiff } from "./gitea";
+import { gitea, patchOf } from "./gitea";
+import { Patch } from "./Patch";
+import { Plan } from "./Plan";
 import { t } from "./text";
 
 export function PullRequest(): ReactNode {
@@ -15,7 +17,7 @@ export function PullRequest(): ReactNode {
     const number = Number(text);
     const found = useAnswer(`pull ${owner}/${name} ${number}`, signal => gitea.pull(owner, name, number, signal));
     const [how, setHow] = useState<string>();
-    const close = useAction(async () => { await gitea.close(owner, name, number); found.again(); });
+    const close = useAction(async () => { await gitea.close(owner, name, number); found.again(); }, t("told", { what: t("close"), name: `#${number}` }));
     if (found.error) return <Failed error={found.error} again={found.again} />;
     if (!found.answer) return <Loading />;
     const pull = found.answer;
@@ -36,14 +38,16 @@ export function PullRequest(): ReactNode {
             <PageSection className="fw-stack">
                 <Problem error={close.error} />
                 {pull.body && <p className="fw-wrap">{pull.body}</p>}
+                <Checks owner={owner} name={name} sha={pull.head.sha} />
                 <AddressTabs label={pull.title} tabs={[
-                    ["plan", t("plan"), () => <Plan owner={owner} name={name} pull={pull} />],
+                    ["plan", t("plan"), () => (isOpen ? <Plan owner={owner} name={name} pull={pull} /> : <p className="fw-muted">{t("planOver")}</p>)],
                     ["diff", t("diff"), () => <Changes owner={owner} name={name} number={number} />],
+                    ["comments", t("comments"), () => <Comments owner={owner} name={name} number={number} />],
                 ]} />
-                <CommandHint commands={[sh`fairway app plan --repo ${owner}/${name} --branch ${pull.head.ref}`]} />
+                <CommandHint commands={[sh`fairway app plan --repo ${owner}/${name} --pull ${number}`]} />
             </PageSection>
             {how && (
-                <ConfirmByName title={t("mergeTitle", { base: pull.base.ref })} name={pull.base.ref} action={t("merge")} onClose={() => setHow(undefined)} onConfirm={async () => { await gitea.merge(owner, name, number, how); found.again(); }}>
+                <ConfirmByName title={t("mergeTitle", { base: pull.base.ref })} name={pull.base.ref} action={t("merge")} onClose={() => setHow(undefined)} told={t("told", { what: t("merged"), name: `#${number}` })} onConfirm={async () => { await gitea.merge(owner, name, number, how); found.again(); }}>
                     <p>{t("mergeWhat", { title: pull.title, base: pull.base.ref })}</p>
                 </ConfirmByName>
             )}
@@ -51,21 +55,34 @@ export function PullRequest(): ReactNode {
     );
 }
 
-/** The plan is what Fairway writes as a status of the head and as a comment. */
-function Plan(props: { owner: string; name: string; pull: Pull }): ReactNode {
-    const { owner, name, pull } = props;
-    const statuses = useAnswer(`statuses ${owner}/${name} ${pull.head.sha}`, signal => gitea.statuses(owner, name, pull.head.sha, signal));
-    const comments = useAnswer(`comments ${owner}/${name} ${pull.number}`, signal => gitea.comments(owner, name, pull.number, signal));
-    if (comments.error) return <Failed error={comments.error} again={comments.again} />;
-    if (!comments.answer) return <Loading />;
+/** Gitea's words for how a check stands. */
+const TONES: Record<string, Tone> = { success: "green", warning: "orange", pending: "blue", failure: "red", error: "red" };
+
+function Checks(props: { owner: string; name: string; sha: string }): ReactNode {
+    const { owner, name, sha } = props;
+    const found = useAnswer(`statuses ${owner}/${name} ${sha}`, signal => gitea.statuses(owner, name, sha, signal));
+    if (found.error) return <Problem error={found.error} title={t("checks")} />;
+    if (!found.answer?.length) return null;
+    return (
+        <ul className="fw-plain-list" aria-label={t("checks")}>
+            {found.answer.map((it, at) => <li key={at} className="fw-row-gap"><StatusLabel word={it.context} tone={TONES[it.status ?? it.state ?? ""] ?? "grey"} /> <span className="fw-muted">{it.status ?? it.state}</span> {it.description}</li>)}
+        </ul>
+    );
+}
+
+function Comments(props: { owner: string; name: string; number: number }): ReactNode {
+    const { owner, name, number } = props;
+    const found = useAnswer(`comments ${owner}/${name} ${number}`, signal => gitea.comments(owner, name, number, signal));
+    if (found.error) return <Failed error={found.error} again={found.again} />;
+    if (!found.answer) return <Loading />;
+    if (found.answer.length === 0) return <p className="fw-muted">{t("noComments")}</p>;
     return (
         <>
-            {(statuses.answer ?? []).map((it, at) => <span key={at} className="fw-row-gap"><StatusLabel word={it.context} tone={(it.status ?? it.state) === "success" ? "green" : (it.status ?? it.state) === "warning" ? "orange" : "red"} /> {it.description}</span>)}
-            {comments.answer.length === 0 && (statuses.answer ?? []).length === 0 && <p className="fw-muted">{t("noPlan")}</p>}
-            {comments.answer.map(it => (
+            <p className="fw-muted">{t("commentsNote")}</p>
+            {found.answer.map(it => (
                 <section key={it.id} aria-label={t("comments")}>
-                    <p className="fw-muted">{it.user?.login} <Age of={it.created_at} /></p>
-                    <pre className="fw-diff" tabIndex={0} role="region" aria-label={t("plan")}>{it.body.replace(/<!--[\s\S]*?-->\s*/g, "")}</pre>
+                    <p className="fw-muted">{t("by", { who: it.user?.login ?? "-" })} <Age of={it.created_at} /></p>
+                    <pre className="fw-diff" tabIndex={0} role="region" aria-label={t("comments")}>{it.body.replace(/<!--[\s\S]*?-->\s*/g, "")}</pre>
                 </section>
             ))}
         </>
@@ -74,14 +91,5 @@ function Plan(props: { owner: string; name: string; pull: Pull }): ReactNode {
 
 function Changes(props: { owner: string; name: string; number: number }): ReactNode {
     const { owner, name, number } = props;
-    const found = useAnswer(`diff ${owner}/${name} ${number}`, signal => pullDiff(owner, name, number, signal));
-    if (found.error) return <Failed error={found.error} again={found.again} />;
-    if (found.answer === undefined) return <Loading />;
-    const kind = (line: string): string => (/^\+(?!\+\+ )/.test(line) ? "added" : /^-(?!-- )/.test(line) ? "removed" : "same");
-    return (
-        <>
-            {found.answer.length >= 1_000_000 && <p className="fw-muted">{t("large")}</p>}
-            <pre className="fw-diff" tabIndex={0} role="region" aria-label={t("diff")}>{found.answer.split("\n").slice(0, 10_000).map((line, at) => <span key={at} className={kind(line)}>{line || " "}</span>)}</pre>
-        </>
-    );
+    return <Patch of={useAnswer(`diff ${owner}/${name} ${number}`, signal => patchOf(owner, name, `pulls/${number}.diff`, signal))} />;
 }

@@ -7,9 +7,9 @@ import { ToggleGroup, ToggleGroupItem } from "@patternfly/react-core/dist/dynami
 import type { ReactNode } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
 import { session, useAnswer } from "../../api";
-import { Age, CodeView, CommandHint, Failed, Loading, PageHeader, sh, StatusLabel } from "../../widgets";
-import { AddressTabs } from "../pieces/parts";
-import { type Entry, gitea, textOf } from "./gitea";
+import { Age, CodeView, CommandHint, Failed, Loading, PageHeader, sh, StatusLabel, Why } from "../../widgets";
+import { AddressTabs, Problem } from "../pieces/parts";
+import { type Entry, gitea, ownerOf, textOf } from "./gitea";
 import { Propose } from "./Propose";
 import { t } from "./text";
 
@@ -32,11 +32,14 @@ export function RepositoryPage(): ReactNode {
                 <FormSelect aria-label={t("branch")} value={branch} style={{ maxWidth: "20rem" }} onChange={(_event, value) => setParams(before => { before.set("branch", value); before.delete("path"); return before; })}>
                     {(branches.answer ?? [{ name: branch }]).map(it => <FormSelectOption key={it.name} value={it.name} label={it.name} />)}
                 </FormSelect>
+                <Problem error={branches.error} title={t("branch")} />
                 {repo.answer.empty ? <p className="fw-muted">{t("empty")}</p> : (
                     <AddressTabs label={name} tabs={[
                         ["files", t("files"), () => <Files {...place} />],
                         ["commits", t("commits"), () => <Commits {...place} />],
                         ["pulls", t("pulls"), () => <Pulls {...place} branches={(branches.answer ?? []).map(it => it.name)} base={repo.answer?.default_branch ?? branch} />],
+                        // Only this workspace's repositories are objects of it.
+                        ...(owner === ownerOf() ? [["why", t("why"), () => <Why kind="Repository" name={name} />] as [string, string, () => ReactNode]] : []),
                     ]} />
                 )}
                 <CommandHint commands={[sh`git clone ${session().gitUrl ?? "https://git.fairway.localhost:7443"}/${owner}/${name}.git`, sh`kubectl get repository ${name} -o yaml`]} />
@@ -90,7 +93,7 @@ function Commits(props: Place): ReactNode {
             <ul className="fw-plain-list" aria-label={t("commits")}>
                 {found.answer.map(it => (
                     <li key={it.sha}>
-                        <div className="fw-wrap">{it.commit.message.split("\n")[0]}</div>
+                        <div className="fw-wrap"><Link to={`/repositories/${owner}/${name}/commits/${it.sha}`}>{it.commit.message.split("\n")[0] || it.sha.slice(0, 10)}</Link></div>
                         <span className="fw-row-gap fw-muted"><code>{it.sha.slice(0, 10)}</code> {it.commit.author?.name} <Age of={it.commit.author?.date} /></span>
                     </li>
                 ))}

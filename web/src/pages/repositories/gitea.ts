@@ -10,7 +10,7 @@ export function ownerOf(path: string = workspace()): string {
 }
 
 export interface Entry { name: string; path: string; type: "file" | "dir" | "symlink" | "submodule"; size?: number; encoding?: string | null; content?: string | null }
-export interface Commit { sha: string; commit: { message: string; author?: { name?: string; email?: string; date?: string } }; created?: string }
+export interface Commit { sha: string; commit: { message: string; author?: { name?: string; email?: string; date?: string } }; created?: string; parents?: { sha: string }[] }
 export interface Pull { number: number; title: string; body?: string; state: string; merged?: boolean; user?: { login?: string }; head: { ref: string; sha: string }; base: { ref: string }; created_at?: string; mergeable?: boolean }
 export interface Comment { id: number; body: string; user?: { login?: string }; created_at?: string }
 export interface Status { status?: string; state?: string; context: string; description?: string }
@@ -28,6 +28,7 @@ export const gitea = {
         json<Entry | Entry[]>(repoPath(owner, name, `/contents${path ? `/${pathOf(path)}` : ""}`), { query: { ref }, signal }),
     branches: (owner: string, name: string, signal: AbortSignal) => json<{ name: string }[]>(repoPath(owner, name, "/branches"), { query: { limit: 50 }, signal }),
     commits: (owner: string, name: string, sha: string, page: number, signal: AbortSignal) => json<Commit[]>(repoPath(owner, name, "/commits"), { query: { sha, page, limit: 30, stat: false }, signal }),
+    commit: (owner: string, name: string, sha: string, signal: AbortSignal) => json<Commit>(repoPath(owner, name, `/git/commits/${encodeURIComponent(sha)}`), { signal }),
     pulls: (owner: string, name: string, state: string, signal: AbortSignal) => json<Pull[]>(repoPath(owner, name, "/pulls"), { query: { state, limit: 50 }, signal }),
     pull: (owner: string, name: string, number: number, signal: AbortSignal) => json<Pull>(repoPath(owner, name, `/pulls/${number}`), { signal }),
     comments: (owner: string, name: string, number: number, signal: AbortSignal) => json<Comment[]>(repoPath(owner, name, `/issues/${number}/comments`), { signal }),
@@ -38,10 +39,11 @@ export const gitea = {
 };
 
 /** A difference as text, at most this much of it. */
-const MAX_DIFF = 1_000_000;
+export const MAX_DIFF = 1_000_000;
 
-export async function pullDiff(owner: string, name: string, number: number, signal: AbortSignal): Promise<string> {
-    const answer = await request(repoPath(owner, name, `/pulls/${number}.diff`), { signal });
+/** What is at `pulls/3.diff` or `git/commits/SHA.diff`. */
+export async function patchOf(owner: string, name: string, what: string, signal: AbortSignal): Promise<string> {
+    const answer = await request(repoPath(owner, name, `/${what}`), { signal });
     return beginning(answer, MAX_DIFF);
 }
 

@@ -7,6 +7,7 @@ import { REPOSITORIES, type Repository, useList } from "../../api";
 import { Age, type Column, CommandHint, Empty, NotFound, PageHeader, sh, StatusLabel, VirtualTable } from "../../widgets";
 import "../pieces/pieces.css";
 import { Live } from "../pieces/parts";
+import { CommitPage } from "./CommitPage";
 import { ownerOf } from "./gitea";
 import { PullRequest } from "./PullRequest";
 import { RepositoryPage } from "./RepositoryPage";
@@ -17,6 +18,7 @@ export default function Repositories(): ReactNode {
         <Routes>
             <Route index element={<All />} />
             <Route path=":owner/:name" element={<RepositoryPage />} />
+            <Route path=":owner/:name/commits/:sha" element={<CommitPage />} />
             <Route path=":owner/:name/pulls/:number" element={<PullRequest />} />
             <Route path="*" element={<NotFound />} />
         </Routes>

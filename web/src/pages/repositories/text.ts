@@ -6,5 +6,8 @@ export const t = texts("repositories", {
     newer: "Newer", older: "Older", open: "Open", closed: "Closed", state: "State", noPulls: "No pull requests.", plan: "Plan", noPlan: "No Application says what this would change.", diff: "Changes", comments: "Comments",
     merge: "Merge", squash: "Squash and merge", rebase: "Rebase and merge", close: "Close pull request", into: "{head} into {base}", status: "Status", merged: "Merged", mergeTitle: "Merge into {base}?", mergeWhat: "{title} becomes part of {base}; Applications that follow it are synced, with what the plan names.",
     propose: "Create pull request", from: "What to bring in", pullTitle: "Title",
-    large: "Only the first megabyte is shown.", by: "by {who}",
+    commit: "Commit", author: "Author", parents: "Parents", noChanges: "Nothing was changed.", why: "Why", told: "{what}: {name}", checks: "Status of the head", noComments: "No comments.", commentsNote: "Written by people and programs; none of it is a plan.",
+    planNote: "Asked of Fairway now, for every Application of this workspace that is synced out of this repository.", planOver: "The pull request is no longer open; a plan says what merging would change.", untouched: "{n} Applications follow this repository, and none of them would change.", noFollower: "No Application of this workspace follows this repository.",
+    impact: "Impact", planFailed: "No plan could be made: {why}", noEffect: "Touched, and nothing of it changes.", approval: "Deletions in it need an approval.",
+    large: "Only the beginning is shown.", by: "by {who}",
 });
