@@ -6,23 +6,21 @@ import { FormSelect, FormSelectOption } from "@patternfly/react-core/dist/dynami
 import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
 import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextInput";
 import { type ReactNode, useState } from "react";
-import { CLUSTER_ROLE_BINDINGS, type ClusterRoleBinding, create, pathIn, remove, useAction, useList, type Workspace, workspace, WORKSPACES } from "../../api";
+import { CLUSTER_ROLE_BINDINGS, type ClusterRoleBinding, create, patch, pathIn, remove, type Resource, ROLE_BINDINGS, useAction, useList, type Workspace, workspace, WORKSPACES } from "../../api";
 import { texts } from "../../text/t";
 import { Age, CommandHint, ConfirmByName, PageHeader, SafeLink, sh, StatusLabel } from "../../widgets";
 import "../pieces/pieces.css";
-import { AddressTabs, Live, Problem } from "../pieces/parts";
+import { AddressTabs, Live, Problem, Unread } from "../pieces/parts";
+import { type Member, membersOf } from "./members";
 
 const t = texts("workspaces", {
     title: "Workspaces", here: "This workspace: {path}", below: "Workspaces below", members: "Members", none: "There is no workspace below this one.", up: "Up to {path}", open: "Open",
     create: "Create workspace", name: "Name", type: "Type", remove: "Delete", removeTitle: "Delete workspace {name}?", removeWhat: "The workspace {path} with everything in it: workspaces below it, machines with their disks, applications, repositories' objects.",
     role: "Role", kind: "Kind", user: "User", group: "Group", who: "Name, such as acme/alice", add: "Add member", noMembers: "No role is bound in this workspace.", removeMember: "Remove", removeMemberTitle: "Remove {name}?", removeMemberWhat: "{name} loses the role {role} in this workspace.",
-    view: "view: look", edit: "edit: change things", admin: "admin: and give roles", clusterAdmin: "cluster-admin: everything", built: "Roles of the system are not shown.",
+    view: "view: look", edit: "edit: change things", admin: "admin: and give roles", clusterAdmin: "cluster-admin: everything", built: "Roles of the system are not shown.", everywhere: "in the whole workspace", inNamespace: "in the namespace {namespace}", told: "{what}: {name}",
 });
 
 const ROLES = [["view", "view"], ["edit", "edit"], ["admin", "admin"], ["cluster-admin", "clusterAdmin"]] as const;
-/** Members are people, groups and programs of the workspace; what the server gives itself is not shown. */
-const isOfSystem = (name: string): boolean => name.startsWith("system:") && !name.startsWith("system:serviceaccount:");
-
 export default function Workspaces(): ReactNode {
     const path = workspace();
     const above = path.includes(":") ? path.slice(0, path.lastIndexOf(":")) : undefined;
@@ -31,7 +29,7 @@ export default function Workspaces(): ReactNode {
             <PageHeader title={t("title")} description={t("here", { path })} actions={above && <SafeLink to={pathIn(above, "/workspaces")}>{t("up", { path: above })}</SafeLink>} />
             <PageSection className="fw-stack">
                 <AddressTabs label={t("title")} tabs={[["below", t("below"), () => <Below path={path} />], ["members", t("members"), () => <Members />]]} />
-                <CommandHint commands={["fairway workspace tree", sh`fairway workspace use :${path}`, "fairway workspace create NAME --type root:universal", "kubectl get clusterrolebindings"]} />
+                <CommandHint commands={["fairway workspace tree", sh`fairway workspace use :${path}`, "fairway workspace create NAME --type root:universal", "kubectl get clusterrolebindings", "kubectl get rolebindings -A"]} />
             </PageSection>
         </>
     );
@@ -45,7 +43,7 @@ function Below(props: { path: string }): ReactNode {
     const making = useAction(async () => {
         await create(WORKSPACES, { apiVersion: "tenancy.kcp.io/v1alpha1", kind: "Workspace", metadata: { name }, spec: { type: { name: type, path: "root" } } } as Workspace);
         setName("");
-    });
+    }, t("told", { what: t("create"), name }));
     const sorted = [...found.items].sort((a, b) => (a.metadata?.name ?? "").localeCompare(b.metadata?.name ?? ""));
     return (
         <>
@@ -71,7 +69,7 @@ function Below(props: { path: string }): ReactNode {
             </Form>
             <Problem error={making.error} />
             {gone && (
-                <ConfirmByName title={t("removeTitle", { name: gone })} name={gone} action={t("remove")} onClose={() => setGone(undefined)} onConfirm={() => remove(WORKSPACES, undefined, gone)}>
+                <ConfirmByName title={t("removeTitle", { name: gone })} name={gone} action={t("remove")} onClose={() => setGone(undefined)} told={t("told", { what: t("remove"), name: gone })} onConfirm={() => remove(WORKSPACES, undefined, gone)}>
                     <p>{t("removeWhat", { path: `${props.path}:${gone}` })}</p>
                 </ConfirmByName>
             )}
@@ -79,10 +77,18 @@ function Below(props: { path: string }): ReactNode {
     );
 }
 
+/** Takes one subject out of a binding; with the last one the binding goes, too. Nobody else's change is lost: the version must be the one that was seen. */
+async function withdraw(member: Member): Promise<void> {
+    const resource = member.namespace ? ROLE_BINDINGS : CLUSTER_ROLE_BINDINGS;
+    if (member.others.length === 0) await remove(resource, member.namespace, member.binding);
+    else await patch(resource as Resource, member.namespace, member.binding, { metadata: { resourceVersion: member.version }, subjects: member.others });
+}
+
 function Members(): ReactNode {
     const found = useList(CLUSTER_ROLE_BINDINGS);
+    const within = useList(ROLE_BINDINGS);
     const [written, setWritten] = useState({ kind: "User", name: "", role: "view" });
-    const [gone, setGone] = useState<{ binding: string; who: string; role: string }>();
+    const [gone, setGone] = useState<Member>();
     const add = useAction(async () => {
         const made = `${written.role}-${written.kind}-${written.name}`.toLowerCase().replace(/[^a-z0-9.-]+/g, "-").slice(0, 100);
         await create(CLUSTER_ROLE_BINDINGS, {
@@ -91,19 +97,19 @@ function Members(): ReactNode {
             subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: written.kind, name: written.name }],
         } as ClusterRoleBinding);
         setWritten(before => ({ ...before, name: "" }));
-    });
-    const rows = found.items.flatMap(binding => (binding.subjects ?? []).filter(subject => !isOfSystem(subject.name)).map(subject => ({
-        key: `${binding.metadata?.name} ${subject.kind} ${subject.name}`, binding: binding.metadata?.name ?? "", kind: subject.kind, who: subject.name, role: binding.roleRef.name, isOnly: binding.subjects?.length === 1,
-    })));
+    }, t("told", { what: t("add"), name: written.name }));
+    const rows = membersOf([...found.items, ...within.items]);
     return (
         <>
+            <Unread of={[["RoleBinding", within]]} />
             <Live of={found}>
                 {rows.length === 0 && <p className="fw-muted">{t("noMembers")}</p>}
                 <ul className="fw-plain-list">
                     {rows.map(row => (
                         <li key={row.key} className="fw-row-gap">
                             <strong>{row.who}</strong> <span className="fw-muted">{row.kind}</span> <StatusLabel word={row.role} tone="purple" />
-                            {row.isOnly && <Button size="sm" variant="danger" onClick={() => setGone(row)}>{t("removeMember")}</Button>}
+                            <span className="fw-muted">{row.namespace ? t("inNamespace", { namespace: row.namespace }) : t("everywhere")}</span>
+                            <Button size="sm" variant="danger" onClick={() => setGone(row)}>{t("removeMember")}</Button>
                         </li>
                     ))}
                 </ul>
@@ -122,8 +128,8 @@ function Members(): ReactNode {
             </Form>
             <Problem error={add.error} />
             {gone && (
-                <ConfirmByName title={t("removeMemberTitle", { name: gone.who })} name={gone.who} action={t("removeMember")} onClose={() => setGone(undefined)} onConfirm={() => remove(CLUSTER_ROLE_BINDINGS, undefined, gone.binding)}>
-                    <p>{t("removeMemberWhat", { name: gone.who, role: gone.role })}</p>
+                <ConfirmByName title={t("removeMemberTitle", { name: gone.who })} name={gone.who} action={t("removeMember")} onClose={() => setGone(undefined)} told={t("told", { what: t("removeMember"), name: gone.who })} onConfirm={() => withdraw(gone)}>
+                    <p>{t("removeMemberWhat", { name: gone.who, role: gone.role })} {gone.namespace ? t("inNamespace", { namespace: gone.namespace }) : t("everywhere")}</p>
                 </ConfirmByName>
             )}
         </>
