@@ -21,9 +21,16 @@ export interface Wanted {
     ownedBy?: string[];
 }
 
+/** Entities, and how many there are: who shows fewer has to say so. */
+export interface Found<T> {
+    items: T[];
+    total: number;
+}
+
 /** All pages of a query, up to a bound that no list on a screen needs. */
-export async function entities(query: Record<string, string | undefined>, filters: string[], signal?: AbortSignal, most = 10_000): Promise<Entity[]> {
+export async function entities(query: Record<string, string | undefined>, filters: string[], signal?: AbortSignal, most = 10_000): Promise<Found<Entity>> {
     const found: Entity[] = [];
+    let total = 0;
     let cursor: string | undefined;
     do {
         const search = new URLSearchParams();
@@ -35,13 +42,14 @@ export async function entities(query: Record<string, string | undefined>, filter
         search.set("limit", "500");
         const page: Page = await json<Page>(`/api/catalog/entities/by-query?${search.toString()}`, { signal });
         found.push(...page.items);
+        total = Math.max(total, page.totalItems, found.length);
         cursor = page.pageInfo?.nextCursor;
     } while (cursor && found.length < most);
-    return found;
+    return { items: found, total };
 }
 
 /** References of entities that a picker offers. */
-export async function entityRefs(wanted: Wanted, signal?: AbortSignal): Promise<string[]> {
+export async function entityRefs(wanted: Wanted, signal?: AbortSignal): Promise<Found<string>> {
     const kinds = wanted.kinds.map(kind => `kind=${kind.toLowerCase()}`);
     const filters = (wanted.filters?.length ? wanted.filters : [{}]).flatMap(record => {
         const parts = Object.entries(record).flatMap(([key, value]) => (Array.isArray(value) ? value : [value]).map(one => `${key}=${String(one).toLowerCase()}`));
@@ -50,7 +58,7 @@ export async function entityRefs(wanted: Wanted, signal?: AbortSignal): Promise<
         return whole ? [whole] : [];
     });
     const found = await entities({ fields: "kind,metadata.name,metadata.namespace", orderField: "metadata.name,asc" }, filters, signal, 2000);
-    return found.map(refOf);
+    return { items: found.items.map(refOf), total: found.total };
 }
 
 export function entityByName(kind: string, namespace: string, name: string, signal?: AbortSignal): Promise<Entity> {

@@ -9,7 +9,7 @@ import { useId } from "react";
 import { useAnswer } from "../api/hooks";
 import { session } from "../api/session";
 import { shortRef } from "../catalog/entity";
-import { entityRefs, type Wanted } from "../catalog/client";
+import { entityRefs, type Found, type Wanted } from "../catalog/client";
 import { t } from "../text/create";
 
 function options(props: FieldProps): Record<string, unknown> {
@@ -30,12 +30,18 @@ function Question({ props, children }: { props: FieldProps; children: React.Reac
     );
 }
 
+/** Says that there is more than is offered. */
+function Cut({ of }: { of: Found<string> | undefined }) {
+    if (!of || of.total <= of.items.length) return null;
+    return <HelperText><HelperTextItem>{t("pickerCut", { n: of.items.length, all: of.total })}</HelperTextItem></HelperText>;
+}
+
 /** A text with suggestions from the catalog; anything may be typed, unless the template forbids it. */
 function Suggest({ props, wanted, isShort }: { props: FieldProps; wanted: Wanted; isShort: boolean }) {
     const id = props.fieldPathId.$id;
     const listId = useId();
     const asked = useAnswer(`refs ${JSON.stringify(wanted)}`, signal => entityRefs(wanted, signal));
-    const found = asked.answer ?? [];
+    const found = asked.answer?.items ?? [];
     return (
         <Question props={props}>
             <TextInput
@@ -52,6 +58,7 @@ function Suggest({ props, wanted, isShort }: { props: FieldProps; wanted: Wanted
             <datalist id={listId}>
                 {found.map(ref => <option key={ref} value={isShort ? shortRef(ref) : ref} />)}
             </datalist>
+            <Cut of={asked.answer} />
             {asked.error && <HelperText><HelperTextItem variant="warning">{t("pickerFailed", { why: asked.error.message })}</HelperTextItem></HelperText>}
         </Question>
     );
@@ -99,11 +106,13 @@ function MultiEntityPicker(props: FieldProps) {
         else chosen.add(ref);
         set(props, [...chosen]);
     };
-    const all = [...new Set([...(asked.answer ?? []), ...chosen])];
+    const all = [...new Set([...(asked.answer?.items ?? []), ...chosen])];
     return (
         <div role="group" id={props.fieldPathId.$id} className="fw-choices">
             {all.map(ref => <Checkbox key={ref} id={`${props.fieldPathId.$id}-${ref}`} label={shortRef(ref)} isChecked={chosen.has(ref)} onChange={() => toggle(ref)} />)}
-            {all.length === 0 && !asked.isLoading && <span className="fw-muted">{t("pickerNone")}</span>}
+            <Cut of={asked.answer} />
+            {asked.error && <HelperText><HelperTextItem variant="warning">{t("pickerFailed", { why: asked.error.message })}</HelperTextItem></HelperText>}
+            {all.length === 0 && !asked.isLoading && !asked.error && <span className="fw-muted">{t("pickerNone")}</span>}
         </div>
     );
 }

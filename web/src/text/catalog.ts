@@ -34,6 +34,7 @@ export const t = texts("catalog", {
     overview: "Overview",
     yaml: "YAML",
     definition: "Definition",
+    cut: "Only {n} of {all} entities are read, by name; filters look at these alone. fairway catalog list has all of them.",
     count: "{n} entities",
     graphLabel: "Relations of {name}",
     absent: "There is no entity {ref}. Its file may have been moved or deleted.",

@@ -1,5 +1,6 @@
 // The catalog as a table, with Backstage's filters. All entities are read once; filters are then instant.
 
+import { Alert } from "@patternfly/react-core/dist/dynamic/components/Alert";
 import { FormSelect, FormSelectOption } from "@patternfly/react-core/dist/dynamic/components/FormSelect";
 import { Label } from "@patternfly/react-core/dist/dynamic/components/Label";
 import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
@@ -27,7 +28,7 @@ export function ListPage() {
     }, [version, again]);
     const filters = readFilters(params);
     const sort = params.get("sort") ?? "name";
-    const all = useMemo(() => asked.answer ?? [], [asked.answer]);
+    const all = useMemo(() => asked.answer?.items ?? [], [asked.answer]);
     const key = params.toString();
     const rows = useMemo(() => sorted(all.filter(one => matches(one, readFilters(new URLSearchParams(key)))), COLUMNS, sort), [all, key, sort]);
     const change = (name: string, value: string): void => {
@@ -50,8 +51,9 @@ export function ListPage() {
             <PageSection isFilled>
                 {asked.error && <Failed error={asked.error} again={again} />}
                 {!asked.answer && !asked.error && <Loading />}
-                {asked.answer?.length === 0 && <Empty title={t("empty")} actions={<Link to="/create">{t("create")}</Link>}>{t("emptyBody")}</Empty>}
+                {asked.answer?.items.length === 0 && <Empty title={t("empty")} actions={<Link to="/create">{t("create")}</Link>}>{t("emptyBody")}</Empty>}
                 {all.length > 0 && rows.length === 0 && <NoMatch onClear={() => setParams({ kind: "all" })} />}
+                {asked.answer && asked.answer.total > all.length && <Alert isInline variant="warning" title={t("cut", { n: all.length, all: asked.answer.total })} />}
                 {rows.length > 0 && (
                     <>
                         <p className="fw-muted" role="status">{plural(rows.length, "{n} entity", "{n} entities")}</p>

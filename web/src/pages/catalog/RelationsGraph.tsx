@@ -49,7 +49,7 @@ export function RelationsGraph({ entity }: { entity: Entity }) {
             </ToggleGroup>
             {asked.error && <Failed error={asked.error} again={asked.again} />}
             <div className="fw-scroll" tabIndex={0} role="region" aria-label={t("graphLabel", { name: entity.metadata.name })}>
-                <svg width={graph.width + 4} height={graph.height + 4} className="fw-graph" aria-hidden>
+                <svg width={graph.width + 4} height={graph.height + 4} className="fw-graph" role="group" aria-label={t("graphLabel", { name: entity.metadata.name })}>
                     {graph.edges.map(edge => {
                         const [a, b] = [at.get(edge.from), at.get(edge.to)];
                         if (!a || !b) return null;
@@ -63,11 +63,15 @@ export function RelationsGraph({ entity }: { entity: Entity }) {
                         );
                     })}
                     {graph.nodes.map(node => (
-                        <g key={node.ref} transform={`translate(${node.x + 2},${node.y + 2})`}>
-                            <rect width={NODE.width} height={NODE.height} rx={6} className={node.ref === root ? "fw-node fw-node-root" : "fw-node"} />
-                            <text x={10} y={18} className="fw-node-kind">{parseRef(node.ref).kind}</text>
-                            <text x={10} y={35} className="fw-node-name">{shortRef(node.ref).slice(0, 24)}</text>
-                        </g>
+                        // A link, so that it can be reached by keyboard, opened beside this page, and told by a screen reader.
+                        <Link key={node.ref} to={`${entityPath(node.ref)}?tab=relations&depth=${depth}`} aria-label={node.ref} aria-current={node.ref === root ? "page" : undefined} className="fw-node-link">
+                            <g transform={`translate(${node.x + 2},${node.y + 2})`}>
+                                <title>{node.ref}</title>
+                                <rect width={NODE.width} height={NODE.height} rx={6} className={node.ref === root ? "fw-node fw-node-root" : "fw-node"} />
+                                <text x={10} y={18} className="fw-node-kind">{parseRef(node.ref).kind}</text>
+                                <text x={10} y={35} className="fw-node-name">{shortRef(node.ref).slice(0, 24)}</text>
+                            </g>
+                        </Link>
                     ))}
                 </svg>
             </div>

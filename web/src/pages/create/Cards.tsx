@@ -20,7 +20,7 @@ export function Cards() {
     const [params, setParams] = useSearchParams();
     const words = params.get("q") ?? "";
     const asked = useAnswer("templates", signal => entities({ orderField: "metadata.name,asc" }, ["kind=template"], signal));
-    const found = (asked.answer ?? []).filter(one => matches(one, words));
+    const found = (asked.answer?.items ?? []).filter(one => matches(one, words));
     const search = (value: string): void => setParams(value ? { q: value } : {}, { replace: true });
     return (
         <>
@@ -30,8 +30,8 @@ export function Cards() {
             <PageSection isFilled>
                 {asked.error && <Failed error={asked.error} again={asked.again} />}
                 {!asked.answer && !asked.error && <Loading />}
-                {asked.answer?.length === 0 && <Empty title={t("noTemplates")}>{t("noTemplatesBody")}</Empty>}
-                {asked.answer && asked.answer.length > 0 && found.length === 0 && <NoMatch onClear={() => search("")} />}
+                {asked.answer?.items.length === 0 && <Empty title={t("noTemplates")}>{t("noTemplatesBody")}</Empty>}
+                {asked.answer && asked.answer.items.length > 0 && found.length === 0 && <NoMatch onClear={() => search("")} />}
                 <div className="fw-grid">
                     {found.map(one => (
                         <TemplateCard key={`${one.metadata.namespace}/${one.metadata.name}`} template={one} />

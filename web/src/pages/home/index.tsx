@@ -112,15 +112,15 @@ function Mine() {
             <CardTitle component="h2">{t("mine")}</CardTitle>
             <CardBody>
                 {asked.error && <p className="fw-muted">{asked.error.status === 403 ? t("forbidden") : asked.error.advice}</p>}
-                {asked.answer?.length === 0 && <p className="fw-muted">{t("noMine")}</p>}
+                {asked.answer?.items.length === 0 && <p className="fw-muted">{t("noMine")}</p>}
                 <ul className="fw-events">
-                    {(asked.answer ?? []).slice(0, SHOWN).map(one => (
+                    {(asked.answer?.items ?? []).slice(0, SHOWN).map(one => (
                         <li key={refOf(one)}>
                             {one.kind} <Link to={entityPath(refOf(one))}>{titleOf(one)}</Link> <span className="fw-muted">{one.metadata.description}</span>
                         </li>
                     ))}
                 </ul>
-                {(asked.answer?.length ?? 0) > SHOWN && <Link to="/catalog?kind=all">{t("seeAll")}</Link>}
+                {(asked.answer?.total ?? 0) > SHOWN && <Link to="/catalog?kind=all">{t("seeAll")}</Link>}
             </CardBody>
         </Card>
     );

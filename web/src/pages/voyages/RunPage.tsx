@@ -34,7 +34,7 @@ function Run({ voyage, namespace, name }: { voyage: Voyage; namespace: string; n
     const now = useNow();
     const steps = stepsOf(voyage);
     const wishes = wishesOf(voyage);
-    const wish = useAction((spec: object) => patch(VOYAGES, namespace, name, { spec }));
+    const wish = useAction((spec: object) => patch(VOYAGES, namespace, name, { spec }), t("requested", { name }));
     const tab = params.get("tab") ?? "log";
     const current = params.get("step") ?? (steps.find(step => step.state === "running" || step.state === "failed") ?? steps.findLast(step => step.state !== "pending"))?.id;
     const chosen = steps.find(step => step.id === current);
