@@ -17,24 +17,24 @@ export function Conditions({ conditions }: { conditions: readonly Condition[] | 
     if (!conditions?.length) return <p className="fw-muted">{t("noConditions")}</p>;
     return (
         <div className="fw-scroll">
-            <table className="pf-v6-c-table pf-m-compact pf-m-grid-md" aria-label={t("conditions")}>
-                <thead className="pf-v6-c-table__thead">
-                    <tr className="pf-v6-c-table__tr">
+            <table className="fw-conditions" aria-label={t("conditions")}>
+                <thead>
+                    <tr>
                         {[t("conditionType"), t("conditionStatus"), t("conditionReason"), t("conditionMessage"), t("conditionChanged")].map(title => (
-                            <th key={title} className="pf-v6-c-table__th" scope="col">{title}</th>
+                            <th key={title} scope="col">{title}</th>
                         ))}
                     </tr>
                 </thead>
-                <tbody className="pf-v6-c-table__tbody">
+                <tbody>
                     {conditions.map((one, at) => (
-                        <tr key={`${one.type} ${at}`} className="pf-v6-c-table__tr">
-                            <td className="pf-v6-c-table__td" data-label={t("conditionType")}>{one.type}</td>
-                            <td className="pf-v6-c-table__td" data-label={t("conditionStatus")}>
+                        <tr key={`${one.type} ${at}`}>
+                            <td data-label={t("conditionType")}>{one.type}</td>
+                            <td data-label={t("conditionStatus")}>
                                 <StatusLabel word={one.status} tone={conditionTone(one.type ?? "", one.status ?? "")} />
                             </td>
-                            <td className="pf-v6-c-table__td" data-label={t("conditionReason")}>{one.reason}</td>
-                            <td className="pf-v6-c-table__td fw-wrap" data-label={t("conditionMessage")}>{one.message}</td>
-                            <td className="pf-v6-c-table__td" data-label={t("conditionChanged")}><Age of={one.lastTransitionTime ?? undefined} /></td>
+                            <td data-label={t("conditionReason")}>{one.reason}</td>
+                            <td className="fw-wrap" data-label={t("conditionMessage")}>{one.message}</td>
+                            <td data-label={t("conditionChanged")}><Age of={one.lastTransitionTime ?? undefined} /></td>
                         </tr>
                     ))}
                 </tbody>

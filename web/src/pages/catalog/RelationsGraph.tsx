@@ -64,11 +64,10 @@ export function RelationsGraph({ entity }: { entity: Entity }) {
                     })}
                     {graph.nodes.map(node => (
                         // A link, so that it can be reached by keyboard, opened beside this page, and told by a screen reader.
-                        <Link key={node.ref} to={`${entityPath(node.ref)}?tab=relations&depth=${depth}`} aria-label={node.ref} aria-current={node.ref === root ? "page" : undefined} className="fw-node-link">
+                        <Link key={node.ref} to={`${entityPath(node.ref)}?tab=relations&depth=${depth}`} aria-current={node.ref === root ? "page" : undefined} className="fw-node-link">
                             <g transform={`translate(${node.x + 2},${node.y + 2})`}>
-                                <title>{node.ref}</title>
                                 <rect width={NODE.width} height={NODE.height} rx={6} className={node.ref === root ? "fw-node fw-node-root" : "fw-node"} />
-                                <text x={10} y={18} className="fw-node-kind">{parseRef(node.ref).kind}</text>
+                                <text x={10} y={18} className="fw-node-kind">{parseRef(node.ref).kind} </text>
                                 <text x={10} y={35} className="fw-node-name">{shortRef(node.ref).slice(0, 24)}</text>
                             </g>
                         </Link>

@@ -62,7 +62,7 @@ interface Listener { name: string; port: string; hosts: string; attached: number
 
 const LISTENERS: Column<Listener>[] = [
     { key: "name", title: t("listener"), render: row => row.name },
-    { key: "port", title: t("protocolAndPort"), render: row => row.port },
+    { key: "port", title: t("protocolAndPort"), render: row => row.port, width: "10rem" },
     { key: "hosts", title: t("hosts"), render: row => row.hosts, width: "2fr" },
     { key: "attached", title: t("attachedRoutes"), render: row => row.attached, width: "8rem", isOptional: true },
     { key: "status", title: t("status"), render: row => <StatusLabel word={row.word} tone={row.isGood ? "green" : "orange"} title={row.message} />, width: "9rem" },

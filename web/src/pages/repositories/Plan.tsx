@@ -67,7 +67,7 @@ function Planned(props: { of: Planned }): ReactNode {
     const changes = plan?.changes ?? [];
     return (
         <section aria-label={name} className="fw-stack">
-            <h2 className="fw-row-gap"><Link to={`/applications/${namespace}/${name}`}>{name}</Link> {plan?.impact && <StatusLabel word={`${t("impact")}: ${plan.impact}`} tone={impactTone(plan.impact)} />}</h2>
+            <h2 className="fw-row-gap"><Link to={`/applications/${namespace}/${name}`}>{name}</Link> {plan?.impact && !failure && <StatusLabel word={`${t("impact")}: ${plan.impact}`} tone={impactTone(plan.impact)} />}</h2>
             {failure && <Alert variant="danger" isInline title={t("planFailed", { why: failure })} />}
             {plan?.approval !== undefined && <Alert variant="warning" isInline title={t("approval")} />}
             {changes.length === 0 && !failure && <p className="fw-muted">{t("noEffect")}</p>}
