@@ -21,7 +21,8 @@ const TONES: Record<string, Tone> = {
 };
 
 export function toneOf(word: string): Tone {
-    return TONES[word] ?? "grey";
+    // Argo CD's conditions: `ComparisonError`, `InvalidSpecError`, `SyncError`, ...
+    return TONES[word] ?? (word.endsWith("Error") ? "red" : "grey");
 }
 
 /** The tone of a condition: `True` is good, except for those whose name says that something is wrong. */

@@ -42,7 +42,7 @@ describe("long lists", () => {
 
 describe("words and colours", () => {
     it("are the originals'", () => {
-        expect(["Healthy", "OutOfSync", "Degraded", "Running", "whatever"].map(toneOf)).toEqual(["green", "yellow", "red", "green", "grey"]);
+        expect(["Healthy", "OutOfSync", "Degraded", "Running", "whatever", "ComparisonError"].map(toneOf)).toEqual(["green", "yellow", "red", "green", "grey", "red"]);
         expect(conditionTone("Ready", "False")).toBe("red");
         expect(conditionTone("DataVolumesError", "False")).toBe("green");
     });
