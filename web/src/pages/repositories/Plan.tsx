@@ -36,6 +36,8 @@ export function Plan(props: { owner: string; name: string; pull: Pull }): ReactN
     const url = `${session().gitUrl ?? ""}/${props.owner}/${props.name}.git`;
     const found = useList(APPLICATIONS);
     const apps = followers(found.items, url);
+    // What cannot be merged changes nothing; every plan would only say so.
+    if (props.pull.mergeable === false) return <Alert variant="warning" isInline title={t("conflicts", { head: props.pull.head.ref, base: props.pull.base.ref })} />;
     return (
         <Live of={found}>
             {apps.length === 0 ? <p className="fw-muted">{t("noFollower")}</p> : <Plans apps={apps} url={url} pull={props.pull} />}

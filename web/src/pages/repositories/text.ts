@@ -7,6 +7,7 @@ export const t = texts("repositories", {
     merge: "Merge", squash: "Squash and merge", rebase: "Rebase and merge", close: "Close pull request", into: "{head} into {base}", status: "Status", merged: "Merged", mergeTitle: "Merge into {base}?", mergeWhat: "{title} becomes part of {base}; Applications that follow it are synced, with what the plan names.",
     propose: "Create pull request", from: "What to bring in", pullTitle: "Title",
     commit: "Commit", author: "Author", parents: "Parents", noChanges: "Nothing was changed.", why: "Why", told: "{what}: {name}", checks: "Status of the head", noComments: "No comments.", commentsNote: "Written by people and programs; none of it is a plan.",
+    conflicts: "{head} cannot be merged into {base}: both changed the same lines. Merge {base} into {head}, or rebase it, and push.",
     planNote: "Asked of Fairway now, for every Application of this workspace that is synced out of this repository.", planOver: "The pull request is no longer open; a plan says what merging would change.", untouched: "{n} Applications follow this repository, and none of them would change.", noFollower: "No Application of this workspace follows this repository.",
     impact: "Impact", planFailed: "No plan could be made: {why}", noEffect: "Touched, and nothing of it changes.", approval: "Deletions in it need an approval.",
     large: "Only the beginning is shown.", by: "by {who}",
