@@ -90,8 +90,8 @@ export class Person {
     }
 
     complain(text) {
-        // A binary without the application in it says so where the sign-in leads back to.
-        if (this.settings.dist && /503/.test(text)) return;
+        // Where the sign-in leads back to, the binary's own application is shown, whose files are not in the directory, or that it has none.
+        if (this.settings.dist && /503|Failed to load module script/.test(text)) return;
         if (!this.tolerated.some(pattern => pattern.test(text))) this.complaints.push(text);
     }
 

@@ -13,6 +13,7 @@ export async function changes(browser, settings, report) {
     await editor(person, effects, report);
     await keys(person, effects, report);
     await workspaces(person, effects, report);
+    await members(person, effects, report);
     await signOut(person, effects, report);
     await person.context.close();
 }
@@ -26,8 +27,14 @@ async function applications(person, effects, report) {
         await open(name);
         await button(page, 'Sync').click();
         const dialog = page.getByRole('dialog');
-        if (prune) await dialog.getByLabel(/^Prune/).check();
-        await dialog.getByRole('button', { name: 'Sync', exact: true }).click();
+        const go = dialog.getByRole('button', { name: 'Sync', exact: true });
+        if (prune) {
+            await dialog.getByLabel(/^Prune/).check();
+            await person.see(dialog.getByText('Prune deletes what Git no longer has'));
+            if (await go.isEnabled()) throw new Error('something is pruned without asking for a name');
+            await dialog.getByLabel(`Type ${name} to confirm`).fill(name);
+        }
+        await go.click();
         await dialog.waitFor({ state: 'hidden' });
     };
 
@@ -46,6 +53,7 @@ async function applications(person, effects, report) {
             const before = (await app('broken')).status.reconciledAt;
             await page.waitForTimeout(1_100); // Times have whole seconds.
             await button(page, name).click();
+            await person.see(page.locator('.pf-v6-c-alert-group.pf-m-toast').getByText('Refresh requested: broken'));
             await effects.becomes('it was compared later', async () => {
                 const now = await app('broken');
                 return now.status.reconciledAt > before && !now.metadata.annotations?.['argocd.argoproj.io/refresh'];
@@ -63,6 +71,7 @@ async function applications(person, effects, report) {
         const number = Number(page.url().split('/').pop());
         const made = (await ask(page, `${PULLS}/${number}`)).body;
         if (made.head.ref !== 'next' || made.base.ref !== 'main' || made.title !== 'Five, without the machine') throw new Error(JSON.stringify(made));
+        await person.see('Asked of Fairway now', 60_000);
         await button(page, 'Merge').click();
         await confirm(page, 'main', 'Merge');
         await person.see(page.getByText('Merged', { exact: true }));
@@ -73,6 +82,8 @@ async function applications(person, effects, report) {
     });
     await report.step('a pull request is closed', async () => {
         await person.open('/repositories/root/shop/pulls/1', 'More replicas');
+        // Both have changed the same line meanwhile.
+        await person.see('larger cannot be merged into main');
         await button(page, 'Close pull request').click();
         await person.see(page.getByText('Closed', { exact: true }));
         const { body } = await ask(page, `${PULLS}/1`);
@@ -84,6 +95,7 @@ async function applications(person, effects, report) {
         await effects.becomes('there are two states to choose from', async () => (await app('waiting')).status.history?.length === 2);
         await person.open(`/applications/${GITOPS}/waiting?tab=history`);
         await button(page, 'Rollback').click();
+        await confirm(page, 'waiting', 'Rollback');
         await effects.becomes('the old state is back', async () => await replicas('waiting') === '1');
         await person.check('rollback');
     });
@@ -94,6 +106,8 @@ async function applications(person, effects, report) {
         await person.shot('approval');
         if (!await effects.get('vm', 'guarded', 'precious')) throw new Error('it was deleted before anybody approved');
         await approve.click();
+        await person.see(page.getByRole('dialog').getByText('What the guard holds back is deleted'));
+        await confirm(page, 'guarded', 'Approve deletions');
         await effects.gone('vm', 'guarded', 'precious');
         if (!await effects.get('configmap', 'guarded', 'beside')) throw new Error('more was deleted than was approved');
     });
@@ -219,6 +233,38 @@ async function workspaces(person, effects, report) {
         await confirm(page, 'root/bob', 'Remove');
         await effects.becomes('no role is bound', async () => !await bound());
         await person.check('member');
+    });
+}
+
+async function members(person, effects, report) {
+    const { page } = person;
+    const subjects = async () => (await effects.get('rolebinding', 'team', 'pair'))?.subjects?.map(it => it.name).sort();
+    await report.step('one of two who share a role in a namespace loses it, the other does not', async () => {
+        await effects.kubectl('create', 'rolebinding', 'pair', '-n', 'team', '--clusterrole=view', '--user=root/carol', '--user=root/dave');
+        await person.open('/workspaces?tab=members', 'root/carol');
+        await person.see(entry(page, 'root/carol').getByText('in the namespace team'));
+        await button(entry(page, 'root/carol'), 'Remove').click();
+        await confirm(page, 'root/carol', 'Remove');
+        await effects.becomes('carol is out', async () => JSON.stringify(await subjects()) === '["root/dave"]');
+        await entry(page, 'root/carol').waitFor({ state: 'hidden' });
+        await button(entry(page, 'root/dave'), 'Remove').click();
+        await confirm(page, 'root/dave', 'Remove');
+        await effects.gone('rolebinding', 'team', 'pair');
+        await person.check('shared binding', { axe: false });
+    });
+    await report.step('what was refused is in the activity', async () => {
+        person.tolerated = [/404/];
+        await page.evaluate(async () => {
+            const { csrf } = await (await fetch('/auth/session')).json();
+            await fetch('/k8s/clusters/root/api/v1/namespaces/team/configmaps/never-there', { method: 'DELETE', headers: { 'X-Fairway-CSRF': csrf } });
+        });
+        person.tolerated = [];
+        await person.open('/activity?refused=1');
+        await effects.becomes('the refusal is told', () => page.getByText('configmaps team/never-there').first().isVisible());
+        const codes = await page.getByRole('row').filter({ hasText: /^(?!.*When)/ }).getByText(/^\d{3}$/).allTextContents();
+        if (codes.length === 0 || codes.some(code => Number(code) < 400)) throw new Error(`codes ${codes.join(', ')}`);
+        await person.check('refused');
+        await person.shot('activity-refused');
     });
 }
 

@@ -34,6 +34,10 @@ export async function golden(browser, settings, report) {
     await report.step('its Application becomes Synced', async () => {
         await person.open('/applications/openshift-gitops/golden', 'golden');
         await person.see(page.getByText('Synced', { exact: true }), 60_000);
+        // Its objects are there, and the page knows it.
+        const objects = page.getByRole('region', { name: 'Objects of golden' });
+        await person.see(objects.getByText(/^Service · Healthy/));
+        if (/Missing/.test(await objects.textContent())) throw new Error(`something is missing: ${await objects.textContent()}`);
         await person.shot('golden-5-application');
     });
     await report.step('its machine runs', async () => {

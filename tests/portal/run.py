@@ -2,7 +2,7 @@
 
     run.py --fairway BINARY --tools .tools [--no-guest] [--screens DIR] [PART...]
 
-Parts are pages, hostile, refusals, budget, changes, large, machines and golden. Chromium and its driver come with `scripts/tools.sh chromium portal`. Screenshots are
+Parts are pages, using, long, hostile, refusals, budget, changes, large, machines and golden. Chromium and its driver come with `scripts/tools.sh chromium portal`. Screenshots are
 kept in --screens (default: target/portal).
 """
 
@@ -88,7 +88,7 @@ def prepare(options, world, ports):
         "portal": git.replace("https://git.", "https://portal."), "user": "admin", "password": password, "many": f"root:{MANY}",
         "chromium": shutil.which("chromium"), "screens": str(options.screens.resolve()), "guest": not options.no_guest, "only": options.parts,
         "path": servers.environment(root.kubeconfig, world.scratch, world.binary)["PATH"], "kubeconfig": str(root.kubeconfig),
-        "dist": str(options.dist.resolve()) if options.dist else None,
+        "gateway": ports[2], "dist": str(options.dist.resolve()) if options.dist else None,
     }
 
 

@@ -11,13 +11,15 @@ import { changes } from './changes.mjs';
 import { golden } from './golden.mjs';
 import { hostile } from './hostile.mjs';
 import { large } from './large.mjs';
+import { long } from './long.mjs';
 import { machines } from './machines.mjs';
 import { pages } from './pages.mjs';
 import { refusals } from './refusals.mjs';
+import { using } from './using.mjs';
 
 const settings = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 const report = new Report();
-const parts = { pages, hostile, refusals, budget, changes, large, machines, golden };
+const parts = { pages, using, long, hostile, refusals, budget, changes, large, machines, golden };
 const browser = await Browser.start(settings);
 try {
     for (const [name, part] of Object.entries(parts)) {
