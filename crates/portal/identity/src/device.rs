@@ -45,8 +45,15 @@ impl Provider {
             let why = "too many devices wait to be allowed; try again later";
             return respond::error(StatusCode::TOO_MANY_REQUESTS, "slow_down", why);
         }
+        if !self.queued(|queue| queue.join(call.address, call.now)) {
+            let why = "too many devices of this address wait to be allowed; try again later";
+            return respond::error(StatusCode::TOO_MANY_REQUESTS, "slow_down", why);
+        }
         let answered = self.new_device(call, &client).await;
-        answered.unwrap_or_else(|failure| respond::failed(&failure))
+        answered.unwrap_or_else(|failure| {
+            self.queued(|queue| queue.leave(call.address));
+            respond::failed(&failure)
+        })
     }
 
     async fn new_device(&self, call: &Call<'_>, client: &Client) -> Result<Response<Body>, Failure> {
@@ -119,6 +126,7 @@ impl Provider {
                 tell("authorization_pending", "nobody has allowed the device yet")
             }
             Poll::Denied => {
+                self.queued(|queue| queue.leave(call.address));
                 self.objects.delete(call.cluster, SESSION, name).await?;
                 tell("access_denied", "the user has refused")
             }
@@ -138,6 +146,7 @@ impl Provider {
         if !self.objects.change(call.cluster, SESSION, read, &used).await? {
             return Ok(refused("the device code was used before"));
         }
+        self.queued(|queue| queue.leave(call.address));
         let name = random::name().map_err(|error| Failure::NotYet(error.to_string()))?;
         let session = Session {
             kind: Kind::Grant,

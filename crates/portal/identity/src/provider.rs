@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fairway_controller::Clients;
+use fairway_portal_realm::device::Queue;
 use fairway_portal_realm::guard::Limits;
 use fairway_portal_realm::{Guard, Params, Settings};
 use http::header::{ALLOW, CONTENT_TYPE, COOKIE, ORIGIN};
@@ -47,6 +48,7 @@ pub struct Provider {
     pub(crate) hasher: Hasher,
     guard: Mutex<Guard>,
 }
+    queue: Mutex<Queue>,
 
 /// A request for a realm, taken apart.
 pub(crate) struct Call<'a> {
@@ -115,6 +117,7 @@ impl Provider {
             hasher: Hasher::new()?,
             guard: Mutex::default(),
         }))
+            queue: Mutex::default(),
     }
 
     pub(crate) fn guarded<T>(&self, act: impl FnOnce(&mut Guard) -> T) -> T {
@@ -122,6 +125,10 @@ impl Provider {
     }
 
     /// Answers a request from an address.
+    pub(crate) fn queued<T>(&self, act: impl FnOnce(&mut Queue) -> T) -> T {
+        act(&mut self.queue.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     pub async fn serve(&self, request: Request<Body>, address: IpAddr) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let path = parts.uri.path();

@@ -1,5 +1,9 @@
 //! Signing in a device that has no browser (RFC 8628): codes that people can type, and what a device is told while it waits.
 
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use crate::guard;
 use crate::secret;
 use crate::session::{Kind, Session};
 use crate::time;
@@ -10,6 +14,39 @@ pub const LIFE: i64 = 600;
 pub const INTERVAL: i64 = 5;
 /// Devices of a realm that may wait at once: strangers may ask.
 pub const MAX_WAITING: usize = 256;
+/// Of those, devices of one address: a stranger must not take the places of all others.
+pub const MAX_OF_ADDRESS: usize = 16;
+
+/// Where the devices are that wait. What is remembered is bounded by how many may wait.
+#[derive(Debug, Default)]
+pub struct Queue(HashMap<IpAddr, Vec<i64>>);
+
+impl Queue {
+    /// A device of an address begins to wait; false if too many of that address do already.
+    pub fn join(&mut self, address: IpAddr, now: i64) -> bool {
+        self.0.retain(|_, begun| {
+            begun.retain(|at| now < at + LIFE);
+            !begun.is_empty()
+        });
+        let begun = self.0.entry(guard::counted(address)).or_default();
+        let has_room = begun.len() < MAX_OF_ADDRESS;
+        if has_room {
+            begun.push(now);
+        }
+        has_room
+    }
+
+    /// A device of an address waits no longer.
+    pub fn leave(&mut self, address: IpAddr) {
+        let address = guard::counted(address);
+        if let Some(begun) = self.0.get_mut(&address) {
+            begun.pop();
+            if begun.is_empty() {
+                self.0.remove(&address);
+            }
+        }
+    }
+}
 
 /// Consonants: no words come of them, and none looks like another.
 const ALPHABET: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
@@ -90,6 +127,37 @@ pub fn poll(session: &Session, secret: &str, client: &str, now: i64) -> Poll {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn address(last: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, last])
+    }
+
+    #[test]
+    fn one_address_leaves_places_for_others() {
+        let mut queue = Queue::default();
+        for at in 0..MAX_OF_ADDRESS {
+            assert!(queue.join(address(1), 0), "{at}");
+        }
+        assert!(!queue.join(address(1), LIFE - 1));
+        assert!(queue.join(address(2), 1), "another one is not concerned");
+        // Who is let in, or has waited in vain, makes room.
+        queue.leave(address(1));
+        assert!(queue.join(address(1), 1));
+        assert!(!queue.join(address(1), 1));
+        assert!(queue.join(address(1), LIFE));
+        // Those who never joined take nobody's place, and nothing is kept of who is gone.
+        queue.leave(address(9));
+        assert!(queue.join(address(3), 3 * LIFE));
+        assert_eq!(queue.0.len(), 1);
+    }
+
+    #[test]
+    fn the_addresses_of_one_customer_are_one() {
+        let mut queue = Queue::default();
+        let of = |last: usize| -> IpAddr { format!("2001:db8:0:1::{last:x}").parse().unwrap() };
+        assert!((0..MAX_OF_ADDRESS).all(|last| queue.join(of(last), 0)));
+        assert!(!queue.join(of(999), 0));
+    }
     use crate::session::Device;
 
     #[test]

@@ -51,7 +51,7 @@ pub struct Guard {
 }
 
 /// The address that attempts are counted for: of IPv6 the network that a customer has.
-fn counted(address: IpAddr) -> IpAddr {
+pub(crate) fn counted(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(it) => {
             let mut octets = it.octets();
