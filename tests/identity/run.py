@@ -127,6 +127,7 @@ class Flow:
         self.sign_in_page()
         self.devices()
         self.one_time_codes()
+        self.names_are_free()
         self.git_over_https()
         self.disabled()
         self.guessing()
@@ -445,6 +446,34 @@ class Flow:
         assert attempt(code) == 303
         assert attempt(code) == 400, "a code counts once"
         step("one-time codes are needed once set up, and count once")
+
+    def names_are_free(self):
+        """Whoever gets a name gets nothing of him who had it, however he was deleted."""
+        at = self.workspace("root:acme")
+        for how in ["kubectl", "fairway"]:
+            self.run_fairway("user", "create", "gone", "--org", "acme", "--group", "developers", "--password-stdin", stdin=PASSWORD + "\n")
+            self.run_fairway("user", "enable-totp", "gone", "--org", "acme")
+            held = lambda: "fairway.dev/identity" in self.kubectl(self.admin, *at, "get", "users.fairway.dev", "gone", "-o", "json").stdout
+            wait(held)
+            if how == "kubectl":
+                self.kubectl(self.admin, *at, "delete", "users.fairway.dev", "gone", "--timeout=30s")
+            else:
+                self.run_fairway("user", "delete", "gone", "--org", "acme")
+            left = self.kubectl(self.admin, *at, "get", "credentials.fairway.dev", "user.gone", ok=False)
+            assert "not found" in left.stderr, left
+            group = json.loads(self.kubectl(self.admin, *at, "get", "groups.fairway.dev", "developers", "-o", "json").stdout)
+            assert "gone" not in group["spec"]["members"], group
+            # The name is free: another one has neither the groups nor the password nor the one-time codes.
+            self.kubectl(self.admin, *at, "create", "-f", "-",
+                         stdin=json.dumps({"apiVersion": "fairway.dev/v1alpha1", "kind": "User", "metadata": {"name": "gone"}}))
+            page = self.authorize("spa", "http://127.0.0.1:1/cb", user="gone", code_challenge="E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+                                  code_challenge_method="S256")
+            assert page.status_code == 400, page.status_code
+            self.run_fairway("user", "set-password", "gone", "--org", "acme", "--password-stdin", stdin=PASSWORD + "\n")
+            user = json.loads(self.kubectl(self.login("acme", "gone", PASSWORD, f"gone-{how}"), "auth", "whoami", "-o", "json").stdout)
+            assert "acme/developers" not in user["status"]["userInfo"]["groups"], user
+            self.run_fairway("user", "delete", "gone", "--org", "acme")
+        step("a name that was somebody's is free of what was his, whether kubectl or fairway deleted him")
 
     def git_over_https(self):
         self.run_fairway("repo", "create", "acme/site")

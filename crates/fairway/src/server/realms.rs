@@ -13,7 +13,7 @@ use fairway_kernel_apiserver::authn::{Guests, UserInfo};
 use fairway_kernel_apiserver::cache::{Change, ChangeKind};
 use fairway_kernel_apiserver::key::{BUILTIN_IDENTITY, KindPrefix, split_suffix};
 use fairway_kernel_tenancy::names::{TENANCY, extra};
-use fairway_portal_identity::{Options, Provider, Realms, SignedIn, sweep};
+use fairway_portal_identity::{DEPARTURES_USER, Options, Provider, Realms, SignedIn, departures, sweep};
 use fairway_portal_realm::directory::{Fed, ROOT};
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -36,6 +36,7 @@ pub(super) struct Identity {
     /// Answers requests.
     pub(super) provider: Arc<Provider>,
     sweeping: JoinHandle<()>,
+    departing: JoinHandle<()>,
 }
 
 impl Identity {
@@ -43,6 +44,9 @@ impl Identity {
     pub(super) async fn ended(self) {
         if let Err(error) = self.sweeping.await {
             warn!(%error, "the removal of old sessions failed");
+        }
+        if let Err(error) = self.departing.await {
+            warn!(%error, "the removal of what users leave behind failed");
         }
     }
 }
@@ -60,6 +64,11 @@ pub(super) fn start(
         realms: Arc::clone(&realms),
         kernel: Arc::downgrade(kernel),
     }));
+    let departing = departures::run(
+        Arc::clone(&realms),
+        clients.clients(DEPARTURES_USER),
+        shutdown.clone(),
+    );
     let provider = Provider::new(Options {
         base: format!("https://{ID}:{}", listen.port()),
         portal: format!("https://{}:{}", super::web::PORTAL, listen.port()),
@@ -68,7 +77,11 @@ pub(super) fn start(
     })
     .context("sign-in could not be prepared")?;
     let sweeping = tokio::spawn(sweep::run(Arc::clone(&provider), shutdown));
-    Ok(Identity { provider, sweeping })
+    Ok(Identity {
+        provider,
+        sweeping,
+        departing: tokio::spawn(departing),
+    })
 }
 
 fn follow(kernel: &Arc<Kernel>, realms: &Arc<Realms>) {
@@ -79,7 +92,7 @@ fn follow(kernel: &Arc<Kernel>, realms: &Arc<Realms>) {
         cache.kind(prefix.as_str()).observe(Box::new(move |change| {
             let (cluster, _, name) = split_suffix(&change.suffix);
             let object = object_of(change);
-            let lost = realms.write(|all| all.take(fed, cluster, name, object.as_ref()));
+            let lost = realms.take(fed, cluster, name, object.as_ref());
             if let Some(kernel) = kernel.upgrade().filter(|_| lost) {
                 kernel.guests.standing_changed();
             }

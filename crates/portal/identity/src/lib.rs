@@ -5,11 +5,12 @@
 //! memory. [`Provider`] answers browsers and programs on the web listener and writes through a client of the API. The decisions are
 //! `fairway-portal-realm`'s.
 //!
-//! There is one task ([`sweep::run`]), for all realms, which removes sessions whose time is up. A realm costs nothing until
+//! There are two tasks for all realms: [`sweep::run`] removes sessions whose time is up, [`departures::run`] what users leave behind. A realm costs nothing until
 //! somebody signs in to it: its keys are made then.
 
 mod authorize;
 mod client_auth;
+pub mod departures;
 mod device;
 mod discovery;
 mod first;
@@ -38,5 +39,7 @@ pub use respond::{Body, BoxError};
 
 /// The user that serves sign-in.
 pub const USER: &str = "system:serviceaccount:kube-system:fairway-identity";
+/// The user that clears away what users leave behind.
+pub const DEPARTURES_USER: &str = "system:serviceaccount:kube-system:fairway-identity-departures";
 /// The user that makes the first administrator of a new installation.
 pub const FIRST_USER: &str = "system:serviceaccount:kube-system:fairway-identity-bootstrap";

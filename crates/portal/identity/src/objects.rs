@@ -59,7 +59,18 @@ impl Objects {
             .and_then(Value::as_str)
             .unwrap_or_default();
         let patch = json!({"metadata": {"resourceVersion": version(read)}, "spec": spec});
-        match self.requests(cluster)?.merge(&path(kind, name), &patch).await {
+        self.patch(cluster, kind, name, &patch).await
+    }
+
+    /// Changes an object by a merge patch that says which version it is of; false if somebody else has changed or removed it since.
+    pub(crate) async fn patch(
+        &self,
+        cluster: &str,
+        kind: Kind,
+        name: &str,
+        patch: &Value,
+    ) -> Result<bool, Failure> {
+        match self.requests(cluster)?.merge(&path(kind, name), patch).await {
             Ok(found) => Ok(found.is_some()),
             Err(failure) if failure.is_conflict() => Ok(false),
             Err(failure) => Err(failure),

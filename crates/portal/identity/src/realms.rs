@@ -4,9 +4,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use fairway_portal_realm::claims::{self, Access};
+use fairway_portal_realm::directory::Fed;
 use fairway_portal_realm::proven::{Proven, mark};
 use fairway_portal_realm::{Directory, Member, keys};
 use serde_json::Value;
+use tokio::sync::Notify;
 
 /// The longest token that is looked at.
 const MAX_TOKEN: usize = 16 * 1024;
@@ -17,6 +19,7 @@ pub struct Realms {
     directory: RwLock<Directory>,
     proven: Mutex<Proven>,
     base: OnceLock<String>,
+    chores: Notify,
 }
 
 /// Whom a token stands for.
@@ -50,6 +53,23 @@ impl Realms {
     /// Takes something in.
     pub fn write<T>(&self, change: impl FnOnce(&mut Directory) -> T) -> T {
         change(&mut self.directory.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes in an object of a realm, or that it is gone. True if somebody may have lost a right by it.
+    pub fn take(&self, fed: Fed, cluster: &str, name: &str, object: Option<&Value>) -> bool {
+        let (lost, has_chores) = self.write(|all| {
+            let lost = all.take(fed, cluster, name, object);
+            (lost, fed == Fed::User && all.has_chores())
+        });
+        if has_chores {
+            self.chores.notify_one();
+        }
+        lost
+    }
+
+    /// Waits until there is something to do about users.
+    pub(crate) async fn chores_came(&self) {
+        self.chores.notified().await;
     }
 
     /// Whom a token for the API stands for; none if no realm of ours claims to have made it.

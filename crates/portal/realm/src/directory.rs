@@ -4,7 +4,9 @@
 //! group has its rights with the next request, and whoever leaves it, is disabled or signed out has them no longer. Nothing here
 //! depends on the number of realms: a question is a few look-ups.
 
-use std::collections::{BTreeSet, HashMap};
+pub mod duties;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use fairway_api::identity::{EVERYONE, SEPARATOR};
 use serde_json::Value;
@@ -14,6 +16,7 @@ use crate::keys::{self, KeyEntry};
 use crate::session::{Kind, Session};
 use crate::settings::Settings;
 use crate::time;
+use duties::Duty;
 
 /// The realm of the root workspace, and the workspace's id.
 pub const ROOT: &str = "root";
@@ -63,6 +66,16 @@ struct Person {
     display_name: Box<str>,
     email: Box<str>,
     disabled: bool,
+    /// Whether it is being deleted, and waits for what was the user's to be cleared away.
+    leaving: bool,
+    /// Whether it waits for that at all.
+    held: bool,
+}
+
+impl Person {
+    fn may_sign_in(&self) -> bool {
+        !self.disabled && !self.leaving
+    }
 }
 
 /// What is kept of a session.
@@ -120,6 +133,8 @@ pub struct Directory {
     realms: HashMap<Box<str>, Box<str>>,
     names: HashMap<Box<str>, Box<str>>,
     rooms: HashMap<Box<str>, Room>,
+    /// What is to be done about users, by workspace and name.
+    duties: BTreeMap<(Box<str>, Box<str>), Duty>,
 }
 
 fn text(object: &Value, pointer: &str) -> Box<str> {
@@ -161,7 +176,15 @@ impl Directory {
             None => self.rooms.entry(cluster.into()).or_default(),
         };
         let lost = match fed {
-            Fed::User => take_user(room, name, object),
+            Fed::User => {
+                let (lost, duty) = take_user(room, name, object);
+                let key = (cluster.into(), name.into());
+                match duty {
+                    Some(duty) => self.duties.insert(key, duty),
+                    None => self.duties.remove(&key),
+                };
+                lost
+            }
             Fed::Group => take_group(room, name, object),
             Fed::Session => take_session(room, name, object),
             Fed::Credential if name == REALM_OBJECT => {
@@ -199,10 +222,10 @@ impl Directory {
         }
     }
 
-    /// Somebody in a realm who may sign in; none if there is no such user, or he is disabled.
+    /// Somebody in a realm who may sign in; none if there is no such user, or he is disabled or leaving.
     pub fn member(&self, realm: &str, name: &str) -> Option<Member> {
         let room = self.rooms.get(self.cluster(realm)?)?;
-        let person = room.users.get(name).filter(|it| !it.disabled)?;
+        let person = room.users.get(name).filter(|it| it.may_sign_in())?;
         let groups = room.memberships.get(name);
         Some(Member {
             realm: realm.to_owned(),
@@ -303,20 +326,29 @@ impl Directory {
     }
 }
 
-fn take_user(room: &mut Room, name: &str, object: Option<&Value>) -> bool {
+fn take_user(room: &mut Room, name: &str, object: Option<&Value>) -> (bool, Option<Duty>) {
     let before = room.users.remove(name);
     let Some(object) = object else {
-        return before.is_some();
+        // Whoever was held had everything cleared before; whoever was not, was gone too soon.
+        let duty = before.as_ref().filter(|it| !it.held).map(|_| Duty::Forget);
+        return (before.is_some(), duty);
     };
-    let disabled = object.pointer("/spec/disabled").is_some_and(|it| it == true);
+    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
     let person = Person {
         uid: text(object, "/metadata/uid"),
         display_name: text(object, "/spec/displayName"),
         email: text(object, "/spec/email"),
-        disabled,
+        disabled: object.pointer("/spec/disabled").is_some_and(|it| it == true),
+        leaving: object.pointer("/metadata/deletionTimestamp").is_some(),
+        held: finalizers.is_some_and(|all| all.iter().any(|it| it == duties::FINALIZER)),
+    };
+    let duty = match (person.leaving, person.held) {
+        (false, false) => Some(Duty::Hold),
+        (true, true) => Some(Duty::Release),
+        (false, true) | (true, false) => None,
     };
     room.users.insert(name.into(), person);
-    disabled && before.is_some_and(|it| !it.disabled)
+    (lost, duty)
 }
 
 fn take_group(room: &mut Room, name: &str, object: Option<&Value>) -> bool {
@@ -331,6 +363,7 @@ fn take_group(room: &mut Room, name: &str, object: Option<&Value>) -> bool {
     let before = room.groups.remove(name).unwrap_or_default();
     for gone in before.difference(&members) {
         if let Some(groups) = room.memberships.get_mut(gone) {
+    let lost = !person.may_sign_in() && before.is_some_and(|it| it.may_sign_in());
             groups.remove(name);
             if groups.is_empty() {
                 room.memberships.remove(gone);

@@ -1,14 +1,18 @@
 //! `fairway user`.
 
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
-use anyhow::Context;
-use fairway_api::identity::{CREDENTIAL, GROUP_KIND, REALM, USER};
+use anyhow::{Context, bail};
+use fairway_api::identity::{GROUP_KIND, REALM, USER};
 use fairway_portal_realm::{Settings, password, totp};
 use serde_json::{Value, json};
 
 use super::{Realm, groups, password_from_stdin, random, table, told};
 use crate::cli::identity::{SetPassword, UserCommand, UserCreate, UserList, UserNamed};
+
+/// How long the server may take to clear away what was a user's.
+const CLEARED: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(command: &UserCommand) -> anyhow::Result<ExitCode> {
     match command {
@@ -132,17 +136,23 @@ async fn set_password(options: &SetPassword) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Deletes a user. The server clears away what was his; until that is done the name is not free.
 async fn delete(options: &UserNamed) -> anyhow::Result<()> {
     let realm = Realm::of(&options.at).await?;
     realm.delete(USER, &options.name).await?;
-    let path = Realm::path(CREDENTIAL, &credential(&options.name));
-    realm.requests.delete(&path).await.map_err(told)?;
-    // Somebody who gets the name later must not get the groups with it.
-    let all = realm.list(GROUP_KIND).await?;
-    for group in groups::of_user(&all, &options.name) {
-        groups::change(&realm, &group, std::slice::from_ref(&options.name), false).await?;
+    let path = Realm::path(USER, &options.name);
+    let begun = Instant::now();
+    while realm.requests.get(&path).await.map_err(told)?.is_some() {
+        if begun.elapsed() > CLEARED {
+            bail!(
+                "{}/{} is out, but something of his is still there after {} seconds; the server's log says why",
+                realm.name,
+                options.name,
+                CLEARED.as_secs()
+            );
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    realm.end_sessions("user", &options.name).await?;
     println!("User {}/{} deleted.", realm.name, options.name);
     Ok(())
 }

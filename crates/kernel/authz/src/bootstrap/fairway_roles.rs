@@ -138,6 +138,15 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
         ],
         ..Role::NONE
     },
+    // What a user leaves behind when somebody deletes him: what he signs in with, and his place in groups.
+    Role {
+        name: "system:controller:fairway-identity-departures",
+        rules: &[
+            on(&["delete"], &["fairway.dev"], &["credentials"]),
+            on(&["get", "patch"], &["fairway.dev"], &["groups", "users"]),
+        ],
+        ..Role::NONE
+    },
     // The first administrator of a new installation, once.
     Role {
         name: "system:controller:fairway-identity-bootstrap",
