@@ -190,3 +190,180 @@ async fn codes_of_devices_are_not_guessed_by_deciding() {
     assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
     script.finish();
 }
+
+/// Whether there is such a user must not be told by the time that an answer takes. What takes the time is counted: hashes, and questions
+/// to the API.
+#[tokio::test]
+async fn who_is_unknown_costs_as_much_as_who_is_known() {
+    let hash = password::hash("correct horse battery").unwrap();
+    let cases = [
+        (
+            "known, wrong password",
+            "alice",
+            Some(json!({"passwordHash": hash})),
+        ),
+        ("known, no password", "alice", Some(json!({}))),
+        (
+            "known, one-time codes only",
+            "alice",
+            Some(json!({"totpSeed": "GEZDGNBVGY3TQOJQ"})),
+        ),
+        (
+            "known, a hash that cannot be read",
+            "alice",
+            Some(json!({"passwordHash": "$2b$x"})),
+        ),
+        ("known, no credential", "alice", None),
+        ("disabled", "carol", Some(json!({"passwordHash": hash}))),
+        ("leaving", "dave", Some(json!({"passwordHash": hash}))),
+        ("unknown", "bob", None),
+        (
+            "unknown, left behind",
+            "erin",
+            Some(json!({"passwordHash": hash})),
+        ),
+        ("no name at all", "no name/at all", None),
+        ("empty", "", None),
+    ];
+    for (what, user, credential) in cases {
+        let asked = match user {
+            "" | "no name/at all" => "no.such.user",
+            name => name,
+        };
+        let path = format!("{CREDENTIALS}/user.{asked}");
+        let script = match credential {
+            Some(spec) => Script::new().expect(
+                "GET",
+                &path,
+                200,
+                json!({"metadata": {"name": asked}, "spec": spec}),
+            ),
+            None => Script::new().refuse("GET", &path, 404, "NotFound"),
+        };
+        let realms = realms();
+        realms.write(|all| {
+            let disabled = json!({"metadata": {"uid": "u-3"}, "spec": {"disabled": true}});
+            all.take(Fed::User, ROOT, "carol", Some(&disabled));
+            let leaving = json!({"metadata": {"uid": "u-4", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+            all.take(Fed::User, ROOT, "dave", Some(&leaving));
+        });
+        let provider = provider(&script, realms);
+        assert_eq!(
+            sign_in(&provider, user, "wrong").await,
+            StatusCode::BAD_REQUEST,
+            "{what}"
+        );
+        script.finish();
+        let costs = provider.hasher.costs.lock().unwrap().clone();
+        assert_eq!(costs, [(19_456, 2, 1)], "{what}");
+    }
+}
+
+async fn begin_device(provider: &Provider, address: [u8; 4]) -> StatusCode {
+    let body = Full::new(Bytes::from(params::query([
+        ("client_id", "fairway"),
+        ("scope", "openid"),
+    ])));
+    let request = Request::post(format!("{BASE}/realms/root/device_authorization"))
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(body.map_err(|never| match never {}).boxed_unsync())
+        .unwrap();
+    provider.serve(request, IpAddr::from(address)).await.status()
+}
+
+#[tokio::test]
+async fn one_address_cannot_take_all_places_of_devices() {
+    use fairway_portal_realm::device::MAX_OF_ADDRESS;
+    let mut script = Script::new().in_any_order();
+    for _ in 0..=MAX_OF_ADDRESS {
+        script = script.expect("POST", SESSIONS, 201, json!({}));
+    }
+    let provider = provider(&script, realms());
+    for _ in 0..MAX_OF_ADDRESS {
+        assert_eq!(begin_device(&provider, [192, 0, 2, 1]).await, StatusCode::OK);
+    }
+    for _ in 0..3 {
+        let refused = begin_device(&provider, [192, 0, 2, 1]).await;
+        assert_eq!(refused, StatusCode::TOO_MANY_REQUESTS);
+    }
+    assert_eq!(begin_device(&provider, [192, 0, 2, 2]).await, StatusCode::OK);
+    script.finish();
+}
+
+mod departures {
+    use fairway_portal_realm::directory::duties::FINALIZER;
+
+    use super::*;
+    use crate::departures::attend;
+    use crate::objects::Objects;
+
+    const USERS: &str = "/apis/fairway.dev/v1alpha1/users";
+    const GROUPS: &str = "/apis/fairway.dev/v1alpha1/groups";
+
+    fn alice(finalizers: &[&str], is_leaving: bool) -> Value {
+        let mut alice = json!({
+            "metadata": {"name": "alice", "uid": "u-1", "resourceVersion": "7", "finalizers": finalizers}, "spec": {},
+        });
+        if is_leaving {
+            alice["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
+        alice
+    }
+
+    #[tokio::test]
+    async fn a_new_user_is_held_beside_whoever_else_holds_him() {
+        let realms = Realms::default();
+        let read = alice(&["example.com/mine"], false);
+        realms.take(Fed::User, ROOT, "alice", Some(&read));
+        let script = Script::new()
+            .expect("GET", &format!("{USERS}/alice"), 200, read)
+            .expect("PATCH", &format!("{USERS}/alice"), 200, json!({}));
+        let chore = realms.read(|all| all.chores(1)).remove(0);
+        let done = attend(&realms, &Objects::new(script.clients()), &chore).await;
+        assert!(done.unwrap());
+        let called = script.finish();
+        let metadata = &called[1].body["metadata"];
+        assert_eq!(metadata["finalizers"], json!(["example.com/mine", FINALIZER]));
+        assert_eq!(metadata["resourceVersion"], "7");
+    }
+
+    #[tokio::test]
+    async fn what_is_under_the_name_goes_before_the_name_is_free() {
+        let realms = Realms::default();
+        let staff = json!({"metadata": {"name": "staff", "resourceVersion": "3"}, "spec": {"members": ["alice", "bob"]}});
+        realms.take(Fed::Group, ROOT, "staff", Some(&staff));
+        let read = alice(&[FINALIZER], true);
+        realms.take(Fed::User, ROOT, "alice", Some(&read));
+        let script = Script::new()
+            .expect("DELETE", &format!("{CREDENTIALS}/user.alice"), 200, json!({}))
+            .expect("GET", &format!("{GROUPS}/staff"), 200, staff)
+            .expect("PATCH", &format!("{GROUPS}/staff"), 200, json!({}))
+            .expect("GET", &format!("{USERS}/alice"), 200, read)
+            .expect("PATCH", &format!("{USERS}/alice"), 200, json!({}));
+        let chore = realms.read(|all| all.chores(1)).remove(0);
+        let done = attend(&realms, &Objects::new(script.clients()), &chore).await;
+        assert!(done.unwrap());
+        let called = script.finish();
+        assert_eq!(called[2].body["spec"]["members"], json!(["bob"]));
+        assert_eq!(called[4].body["metadata"]["finalizers"], json!([]));
+    }
+
+    #[tokio::test]
+    async fn as_long_as_something_is_left_the_name_is_not_free() {
+        let realms = Realms::default();
+        realms.take(Fed::User, ROOT, "alice", Some(&alice(&[FINALIZER], true)));
+        let script = Script::new().refuse(
+            "DELETE",
+            &format!("{CREDENTIALS}/user.alice"),
+            500,
+            "InternalError",
+        );
+        let chore = realms.read(|all| all.chores(1)).remove(0);
+        assert!(
+            attend(&realms, &Objects::new(script.clients()), &chore)
+                .await
+                .is_err()
+        );
+        script.finish();
+    }
+}
