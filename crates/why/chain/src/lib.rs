@@ -23,7 +23,7 @@ use serde_json::Value;
 
 pub use link::{Evidence, Link, State};
 pub use machine::{Answer, Machine, Probe};
-pub use machine::{is_near as service_means, is_selected as service_selects};
+pub use machine::{guest_port, is_near as service_means, is_selected as service_selects};
 pub use show::{described, text};
 
 /// What was asked about.

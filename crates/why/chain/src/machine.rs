@@ -13,7 +13,7 @@ use crate::Facts;
 use crate::link::{Evidence, Link, State};
 use crate::object;
 
-pub use service::{is_near, is_selected};
+pub use service::{guest_port, is_near, is_selected};
 
 /// What is known of a machine. Objects as they were read; what could not be read is absent.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fairway_why_chain::{Facts, Machine, Probe, service_selects};
+use fairway_why_chain::{Facts, Machine, Probe, guest_port, service_selects};
 use futures::StreamExt as _;
 use futures::future::join_all;
 use futures::stream;
@@ -252,12 +252,7 @@ async fn ports(
     let ports = chosen
         .flat_map(|it| items(it, "/spec/ports"))
         .filter(|it| it["protocol"] != "UDP");
-    let numbers = ports.filter_map(|it| {
-        it["targetPort"]
-            .as_u64()
-            .or_else(|| it["targetPort"].is_null().then(|| it["port"].as_u64())?)
-    });
-    let numbers: BTreeSet<u16> = numbers.filter_map(|it| u16::try_from(it).ok()).collect();
+    let numbers: BTreeSet<u16> = ports.filter_map(|it| guest_port(it, vmi)).collect();
     let tried = numbers.into_iter().take(PORTS).map(|port| async move {
         Probe {
             port,

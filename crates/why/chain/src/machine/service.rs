@@ -195,7 +195,9 @@ fn unanswered(facts: &Facts, service: &Value, machine: &Machine) -> Option<Link>
     let titled = title(service);
     let ports = items(service, "/spec/ports").iter();
     for port in ports.filter(|it| matches!(field(it, "/protocol"), "" | "TCP")) {
-        let number = target(port)?;
+        let Some(number) = guest_port(port, machine.vmi.as_ref()?) else {
+            return Some(unnamed(&titled, port, machine));
+        };
         let tried = machine.probes.iter().find(|it| it.port == number);
         let Some(Answer::Closed(why)) = tried.map(|it| &it.answer) else {
             continue;
@@ -224,10 +226,48 @@ fn unanswered(facts: &Facts, service: &Value, machine: &Machine) -> Option<Link>
     None
 }
 
-/// The port of the guest, if it is a number.
-fn target(port: &Value) -> Option<u16> {
+/// A port that goes by a name which the machine does not have.
+fn unnamed(titled: &str, port: &Value, machine: &Machine) -> Link {
+    let wanted = field(port, "/targetPort");
+    let ports = machine.vmi.iter().flat_map(named_ports);
+    let known: Vec<&str> = ports
+        .map(|it| field(it, "/name"))
+        .filter(|it| !it.is_empty())
+        .collect();
+    let known = match known.is_empty() {
+        true => "no port has a name".to_owned(),
+        false => known.join(", "),
+    };
+    let finding = format!(
+        "{titled} sends port {} to the port {wanted:?} of {}, which has none of that name",
+        port["port"], machine.name
+    );
+    link(State::Broken, finding)
+        .shown_by([Evidence::new(
+            format!("ports of the interfaces of {}", machine.name),
+            "",
+            &known,
+        )])
+        .advised("make targetPort a number, or name the port in spec.template.spec.domain.devices.interfaces of the machine")
+}
+
+fn named_ports(vmi: &Value) -> impl Iterator<Item = &Value> {
+    items(vmi, "/spec/domain/devices/interfaces")
+        .iter()
+        .flat_map(|it| items(it, "/ports"))
+}
+
+/// The port of the guest that a port of a Service leads to; none if it goes by a name that no port of the guest has.
+pub fn guest_port(port: &Value, vmi: &Value) -> Option<u16> {
+    let protocol = |it: &Value| match field(it, "/protocol") {
+        "" => "TCP".to_owned(),
+        other => other.to_owned(),
+    };
     let number = match &port["targetPort"] {
         Value::Null => port["port"].as_u64(),
+        Value::String(wanted) => named_ports(vmi)
+            .find(|it| field(it, "/name") == wanted && protocol(it) == protocol(port))
+            .and_then(|it| it["port"].as_u64()),
         target => target.as_u64(),
     };
     number.and_then(|it| u16::try_from(it).ok())

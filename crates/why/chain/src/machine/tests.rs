@@ -772,3 +772,37 @@ fn networks() {
         "#]],
     );
 }
+
+#[test]
+fn ports_by_their_names() {
+    let console = "console: 'cloud-init: finished, status: done, web login:'\n";
+    let by_name = |ports: &str| {
+        let spec = "spec: {selector: {app: web}, ports: [{port: 80, targetPort: http}]}";
+        let given = changed("spec: {selector: {app: web}}", spec);
+        let mut given: Value = yaml::from_str(&format!("{given}{console}"), yaml::Limits::default()).unwrap();
+        let ports: Value = yaml::from_str(ports, yaml::Limits::default()).unwrap();
+        given["vmi"]["spec"]["domain"]["devices"]["interfaces"] =
+            serde_json::json!([{"name": "default", "ports": ports}]);
+        let all = shown(&given.to_string());
+        all.lines()
+            .find(|it| it.starts_with("Service"))
+            .unwrap()
+            .to_owned()
+    };
+    for (ports, expected) in [
+        (
+            "[{name: http, port: 8080}]",
+            "Service     ok       web to 10.88.0.7",
+        ),
+        (
+            "[{name: http, port: 8080, protocol: UDP}]",
+            "Service     BROKEN   web sends port 80 to the port \"http\" of web, which has none of that name",
+        ),
+        (
+            "[{name: admin, port: 8080}]",
+            "Service     BROKEN   web sends port 80 to the port \"http\" of web, which has none of that name",
+        ),
+    ] {
+        assert_eq!(by_name(ports), expected, "{ports}");
+    }
+}
