@@ -77,10 +77,7 @@ pub(crate) async fn find(reader: &Reader, entry: &Entry, facts: &mut Facts) {
         let by_uid = uid.and_then(|uid| voyages.iter().find(|it| it["metadata"]["uid"] == uid));
         // What is not there may be what a run should have made.
         let is_asked = |it: &&Value| {
-            let mut values = it["spec"]["values"].as_object().into_iter().flatten();
-            entry.object.is_none()
-                && entry.kind != "Host"
-                && values.any(|(_, value)| *value == entry.name.as_str())
+            entry.object.is_none() && entry.kind != "Host" && would_make(it, &entry.name, &entry.namespace)
         };
         let by_name = || {
             let all = voyages.iter().filter(is_asked);
@@ -97,6 +94,17 @@ pub(crate) async fn find(reader: &Reader, entry: &Entry, facts: &mut Facts) {
             downwards(reader, &voyage, facts).await;
         }
     }
+}
+
+/// Whether somebody asked a run for something of this name, as far as the answers tell. One that says into which namespace it goes is
+/// not taken for the maker of what is missing in another.
+fn would_make(voyage: &Value, name: &str, namespace: &str) -> bool {
+    let values = &voyage["spec"]["values"];
+    let is_elsewhere = values["namespace"]
+        .as_str()
+        .is_some_and(|it| !namespace.is_empty() && it != namespace);
+    let mut all = values.as_object().into_iter().flatten();
+    !is_elsewhere && all.any(|(_, value)| *value == name)
 }
 
 async fn in_control_planes(reader: &Reader) -> Vec<Value> {
@@ -224,4 +232,30 @@ fn repository_of(
 
 fn host_of(url: &str) -> Option<&str> {
     url.split_once("://")?.1.split('/').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::would_make;
+
+    #[test]
+    fn a_run_is_the_maker_of_what_it_was_asked_for() {
+        for (values, name, namespace, expected) in [
+            (json!({"name": "web"}), "web", "shop", true),
+            (json!({"name": "web", "namespace": "shop"}), "web", "shop", true),
+            (json!({"name": "web", "namespace": "shop"}), "web", "other", false),
+            (json!({"name": "web", "namespace": "shop"}), "web", "", true),
+            (json!({"name": "db", "namespace": "shop"}), "web", "shop", false),
+            (json!(null), "web", "shop", false),
+        ] {
+            let voyage = json!({"spec": {"values": values}});
+            assert_eq!(
+                would_make(&voyage, name, namespace),
+                expected,
+                "{values} {name} {namespace}"
+            );
+        }
+    }
 }
