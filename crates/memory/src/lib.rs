@@ -19,3 +19,12 @@ pub fn give_back() {
     #[cfg(target_os = "linux")]
     mapping::forget_code();
 }
+
+/// What is resident of mapped files, in bytes: mostly the program's own code. None where that cannot be told.
+#[must_use]
+pub fn mapped_of_files() -> Option<u64> {
+    #[cfg(target_os = "linux")]
+    return mapping::resident_of_files();
+    #[cfg(not(target_os = "linux"))]
+    None
+}

@@ -22,6 +22,19 @@ pub(crate) fn forget_code() {
     }
 }
 
+/// What is resident of mapped files, in bytes.
+pub(crate) fn resident_of_files() -> Option<u64> {
+    let pages = file_pages(&fs::read_to_string("/proc/self/statm").ok()?)?;
+    // SAFETY: it reads a constant of the system.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    pages.checked_mul(u64::try_from(size).ok()?)
+}
+
+/// The third number of `statm`: resident pages that files, or shared memory, are behind.
+fn file_pages(statm: &str) -> Option<u64> {
+    statm.split_ascii_whitespace().nth(2)?.parse().ok()
+}
+
 /// The address ranges of a listing that are the program's and can be executed but not written. Constants that are relocated at
 /// the start are read-only, too, but no longer equal to the file: what is not executable is left alone.
 fn code_of(maps: &str, program: &str) -> Vec<Range<usize>> {
@@ -42,7 +55,7 @@ fn code_of(maps: &str, program: &str) -> Vec<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{code_of, forget_code};
+    use super::{code_of, file_pages, forget_code, resident_of_files};
 
     #[test]
     fn only_the_programs_code_is_found() {
@@ -59,6 +72,20 @@ mod tests {
         assert_eq!(code, vec![0x561a_2ff9_9000..0x561a_312e_9000; 1]);
         assert!(code_of(maps, "/opt/fairway").is_empty());
         assert!(code_of("nonsense\n/opt/fairway r-xp", "/opt/fairway").is_empty());
+    }
+
+    #[test]
+    fn the_pages_of_files_are_the_third_number() {
+        for (statm, expected) in [
+            ("131072 25600 6400 5000 0 30000 0\n", Some(6400)),
+            ("131072 25600\n", None),
+            ("1 2 many 4", None),
+            ("", None),
+        ] {
+            assert_eq!(file_pages(statm), expected, "{statm:?}");
+        }
+        let here = resident_of_files().unwrap();
+        assert!(here > 64 * 1024, "the test itself is mapped: {here}");
     }
 
     #[test]
