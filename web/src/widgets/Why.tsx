@@ -2,7 +2,7 @@
 
 import { Alert } from "@patternfly/react-core/dist/dynamic/components/Alert";
 import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
-import { json } from "../api/request";
+import { json, PATIENCE_MS } from "../api/request";
 import { useAnswer } from "../api/hooks";
 import { workspace } from "../api/session";
 import { t } from "../text/shell";
@@ -38,7 +38,7 @@ const TONES: Record<string, Tone> = { ok: "green", unused: "grey", unknown: "gre
 
 export function Why({ kind, namespace, name }: { kind: string; namespace?: string; name: string }) {
     const key = `why ${kind} ${namespace ?? ""} ${name}`;
-    const asked = useAnswer(key, signal => json<Explanation>("/api/fairway/why", { query: { workspace: workspace(), kind, namespace, name }, signal }));
+    const asked = useAnswer(key, signal => json<Explanation>("/api/fairway/why", { query: { workspace: workspace(), kind, namespace, name }, signal, patienceMs: PATIENCE_MS.doing }));
     // The server says whether there is no such object, or what kinds it can explain.
     if (asked.error && [400, 404, 501].includes(asked.error.status)) {
         return <Alert isInline variant="info" title={t("whyMissing")}><span className="fw-wrap">{asked.error.message}</span></Alert>;

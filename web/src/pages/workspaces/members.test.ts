@@ -20,3 +20,13 @@ it("everybody with a role is shown, wherever it holds, with those who share the 
 it("a role that the system shares with somebody stays the system's", () => {
     expect(membersOf([binding("mixed", "admin", [server, alice])])[0]?.others).toEqual([server]);
 });
+
+it.each([
+    ["a controller of the server", binding("system:controller:x", "system:controller:x", [{ kind: "ServiceAccount", name: "x", namespace: "kube-system" }]), 0],
+    ["what the server makes at its start", { ...binding("defaults", "admin", [alice]), metadata: { name: "defaults", labels: { "kubernetes.io/bootstrapping": "rbac-defaults" } } }, 0],
+    ["a group that the server made for itself", binding("project", "system:argocd:api-user", [{ kind: "Group", name: "argocd:project-roles" }]), 0],
+    ["a person with a role of the system", binding("auth", "system:auth-delegator", [alice]), 1],
+    ["a program of the workspace", binding("ci", "edit", [robot]), 1],
+])("%s", (_what, one, count) => {
+    expect(membersOf([one])).toHaveLength(count);
+});

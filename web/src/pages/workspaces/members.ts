@@ -17,14 +17,20 @@ export interface Member {
     others: Subject[];
 }
 
-/** Members are people, groups and programs of the workspace; what the server gives itself is not shown. */
-const isOfSystem = (name: string): boolean => name.startsWith("system:") && !name.startsWith("system:serviceaccount:");
+/** Members are people, groups and programs of the workspace. What the server gives itself is not shown: nobody is to take it away by a click. */
+function isOfSystem(subject: Subject, binding: ClusterRoleBinding | RoleBinding): boolean {
+    const { kind, name, namespace } = subject;
+    return (name.startsWith("system:") && !name.startsWith("system:serviceaccount:"))
+        || (kind === "ServiceAccount" && namespace === "kube-system") || name.startsWith("system:serviceaccount:kube-system:")
+        || binding.metadata?.labels?.["kubernetes.io/bootstrapping"] === "rbac-defaults"
+        || (kind !== "User" && binding.roleRef.name.startsWith("system:"));
+}
 
 export function membersOf(bindings: readonly (ClusterRoleBinding | RoleBinding)[]): Member[] {
     const found = bindings.flatMap(binding => {
         const subjects = binding.subjects ?? [];
         const { name = "", namespace, resourceVersion } = binding.metadata ?? {};
-        return subjects.filter(subject => !isOfSystem(subject.name)).map(subject => ({
+        return subjects.filter(subject => !isOfSystem(subject, binding)).map(subject => ({
             key: [namespace ?? "", name, subject.kind, subject.namespace ?? "", subject.name].join(" "),
             // A program's namespace is a part of its name.
             kind: subject.kind, who: subject.namespace ? `${subject.namespace}/${subject.name}` : subject.name, role: binding.roleRef.name,
