@@ -9,7 +9,7 @@ import types
 
 from manifests import user_data
 from scenario import scenario
-from scenarios.joining import node, node_of
+from scenarios.joining import figures_of, node, node_of
 from scenarios.life import condition, ready, status, web
 from scenarios.moving import COUNT, Session
 from world import Skipped, World, check, eventually
@@ -113,6 +113,7 @@ def session_survives(bench):
                                           host=at("other").address, timeout=40).stdout
         boot = lambda: key.ssh(ports["web"], "cat /proc/sys/kernel/random/boot_id", host=at("web").address)
         first, address = boot(), status(there, "vmi")["interfaces"][0]["ipAddress"]
+        eventually("a server without machines tells figures of theirs", lambda: figures_of(there, at("web").name))
         eventually("it is reached over the bridge of both", lambda: "hello from web" in ask(f"{LAN}.1"))
         eventually("it can move", lambda: condition(status(there, "vmi"), "LiveMigratable").get("status") == "True")
         key.ssh(ports["web"], COUNT, host=at("web").address)

@@ -108,6 +108,16 @@ def there(bench, name="far", where=NAME, **options):
     bench.place.apply(made)
 
 
+def figures_of(bench, where):
+    """Whether the server's /metrics has figures of a machine on a node, each family once."""
+    lines = bench.world.root().kubectl("get", "--raw", "/metrics").splitlines()
+    heads = [line for line in lines if line.startswith("# TYPE ")]
+    check(len(heads) == len(set(heads)), f"a family comes twice: {sorted(it for it in heads if heads.count(it) > 1)}")
+    check(f'fairway_node_figures_told{{node="{where}"}} 1' in lines, f"{where} has told nothing")
+    return all(any(line.startswith(f'{family}{{node="{where}"') for line in lines)
+               for family in ("kubevirt_vmi_info", "kubevirt_vmi_cpu_usage_seconds_total", "kubevirt_vmi_memory_resident_bytes"))
+
+
 def node_of(bench, name="far"):
     return (bench.place.get("vmi", name, "-n", bench.namespace) or {}).get("status", {}).get("nodeName")
 
@@ -146,6 +156,8 @@ def joined(bench):
         ports = f"{servers.free_port()}:22"
         with forwarded(place, "virtctl", "port-forward", "vmi/far", "-n", bench.namespace, ports, marker=r"127\.0\.0\.1:(\d+)") as port:
             check(banner(port, patience=180).startswith(b"SSH-"), "SSH answers through the stream")
+
+        eventually("its figures are told by the server", lambda: figures_of(bench, NAME))
 
         # Killed and started again: the machine is the same, and is reached again.
         process = second.qemus()

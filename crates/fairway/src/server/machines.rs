@@ -10,7 +10,7 @@ use fairway_fabric::Fabric;
 use fairway_kernel_apiserver::Kernel;
 use fairway_kernel_apiserver::admission::service::ServiceNetwork;
 use fairway_machines_guests::Guests;
-use fairway_machines_link::{Answers, Links};
+use fairway_machines_link::{Answers, Links, figures};
 use fairway_machines_node::supervise::Fencing;
 use fairway_machines_node::{DataPath, Node, QEMU, Taps};
 use fairway_machines_plan::settings::NODES_PLUG;
@@ -81,12 +81,6 @@ pub(super) fn start(
             let here = (config.node.clone(), here);
             serve(kernel, &common.clients, Some(here), host.wiring.fabric());
             reachable.fabric = Some(host.wiring.fabric());
-            // Set once: there is one host in a process.
-            let node = host.node.clone();
-            let _ = kernel.asked_metrics.set(Box::new(move || {
-                let node = node.clone();
-                async move { node.figures().await }.boxed()
-            }));
             host.run(common).boxed()
         }
         None => {
@@ -172,7 +166,7 @@ async fn cluster(common: Common) {
     );
 }
 
-/// What virtctl and consoles ask for, of machines here and on nodes that are connected.
+/// What virtctl, consoles and those who collect figures ask for, of machines here and on nodes that are connected.
 fn serve(
     kernel: &Kernel,
     clients: &ClientFactory,
@@ -180,6 +174,17 @@ fn serve(
     fabric: Arc<dyn Fabric>,
 ) {
     let links = Links::new(here, NODES_PLUG);
+    let (asked, known) = (links.clone(), clients.clone());
+    // Set once: there is one server in a process.
+    let _ = kernel.asked_metrics.set(Box::new(move || {
+        let (links, clients) = (asked.clone(), known.clone());
+        async move {
+            let instances = fairway_machines_node::figures_of_instances(&clients);
+            let (instances, told) = tokio::join!(instances, links.figures());
+            figures::together(&instances, &told)
+        }
+        .boxed()
+    }));
     for service in Service::versions(clients, Arc::new(links.clone()), fabric) {
         if let Err(problem) = kernel.serve_api(&service) {
             error!(%problem, "consoles and commands of machines are not served");

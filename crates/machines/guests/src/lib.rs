@@ -132,6 +132,11 @@ pub trait Guests: Send + Sync + 'static {
         None
     }
 
+    /// Figures of the machines that run here, as Prometheus reads them.
+    fn figures(&self) -> BoxFuture<'_, String> {
+        Box::pin(std::future::ready(String::new()))
+    }
+
     /// Does something, and returns what there is to tell; `null` if nothing.
     fn order<'a>(
         &'a self,

@@ -10,12 +10,13 @@
 //!
 //! HTTP/2 brings streams with flow control of their own (who does not read is not read from), bounds, and pings by which either end
 //! notices that the other is gone. A console, a screen or a forwarded port is a CONNECT whose header says what for; an order is a
-//! POST. The words are in [`wire`]. A node that loses its stream dials again; what was open is cut.
+//! POST; figures are a GET, and are put together by [`figures`]. The words are in [`wire`]. A node that loses its stream dials again; what was open is cut.
 //!
 //! Tasks: on a node one that dials and serves; on the server one for each node that is connected. Nothing runs where nobody dials.
 //!
 //! The crate must not know QEMU, or who may dial: the server's authorizer lets each node in as itself alone.
 
+pub mod figures;
 mod links;
 mod node;
 mod service;

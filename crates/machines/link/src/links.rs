@@ -10,6 +10,7 @@ use fairway_controller::ObjectKey;
 use fairway_fabric::{Connection, Destination, DialError};
 use fairway_machines_guests::{Door, Guests, Order, Refusal};
 use fairway_websocket::Role;
+use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -22,12 +23,17 @@ use tokio::sync::oneshot;
 
 use crate::node::{PING, PONG};
 use crate::tube;
-use crate::wire::{Key, LARGEST, ORDERS, Problem, Task, WISH, Wish};
+use crate::wire::{FIGURES, Key, LARGEST, LARGEST_FIGURES, ORDERS, Problem, Task, WISH, Wish};
 
 /// How long a node may take to open a stream.
 const OPENING: Duration = Duration::from_secs(15);
 /// How long it may take to carry out an order.
 const OBEYING: Duration = Duration::from_secs(120);
+/// How long it may take to tell figures of its machines, how many are asked at a time, and how long all of them together may take:
+/// whoever reads figures does so every few seconds, and does not wait for a node that is ill.
+const COUNTING: Duration = Duration::from_secs(5);
+const COUNTING_AT_ONCE: usize = 32;
+const COUNTING_ALL: Duration = Duration::from_secs(8);
 
 /// The nodes that are connected, and the one of this process. Clones share them.
 #[derive(Clone)]
@@ -173,6 +179,50 @@ impl Links {
         serde_json::from_slice(&body).map_err(|error| wrong(&error))
     }
 
+    /// Figures of the machines of this process and of all nodes that are connected, as Prometheus reads them, each with the node that it came
+    /// from; nothing for this process. In the place of what a node did not tell in time is why not.
+    pub async fn figures(&self) -> Vec<(Option<String>, Result<String, String>)> {
+        let mut all = Vec::new();
+        if let Some((_, guests)) = &self.0.here {
+            all.push((None, Ok(guests.figures().await)));
+        }
+        let nodes = self.connected();
+        let mut told: HashMap<String, Result<String, String>> = HashMap::new();
+        {
+            let asking = futures::stream::iter(nodes.clone())
+                .map(|node| async move {
+                    let answer = self.count(&node).await;
+                    (node, answer)
+                })
+                .buffer_unordered(COUNTING_AT_ONCE);
+            let gathering = asking.for_each(|(node, answer)| {
+                told.insert(node, answer);
+                std::future::ready(())
+            });
+            // What has come until then counts.
+            let _ = tokio::time::timeout(COUNTING_ALL, gathering).await;
+        }
+        for node in nodes {
+            let answer = told.remove(&node);
+            let late = || Err("there was no time to ask it".to_owned());
+            all.push((Some(node), answer.unwrap_or_else(late)));
+        }
+        all
+    }
+
+    async fn count(&self, node: &str) -> Result<String, String> {
+        let request = Request::get(format!("http://machines{FIGURES}"))
+            .body(Full::default())
+            .map_err(|error| error.to_string())?;
+        let response = self.send(node, request, COUNTING).await;
+        let response = response.map_err(|missed| match missed {
+            Missed::Lost(why) | Missed::Said(Problem::Failed(why)) => why,
+            Missed::Said(problem) => format!("{problem:?}"),
+        })?;
+        let body = read_within(response, LARGEST_FIGURES, COUNTING).await?;
+        String::from_utf8(body.to_vec()).map_err(|error| error.to_string())
+    }
+
     /// The machines of this process, if the node is its own.
     fn here(&self, node: &str) -> Option<&Arc<dyn Guests>> {
         let here = self.0.here.as_ref().filter(|(name, _)| name == node);
@@ -181,8 +231,16 @@ impl Links {
 }
 
 async fn read(response: Response<Incoming>) -> Result<Bytes, String> {
-    let body = Limited::new(response.into_body(), LARGEST);
-    let reading = tokio::time::timeout(OBEYING, body.collect());
+    read_within(response, LARGEST, OBEYING).await
+}
+
+async fn read_within(
+    response: Response<Incoming>,
+    largest: usize,
+    patience: Duration,
+) -> Result<Bytes, String> {
+    let body = Limited::new(response.into_body(), largest);
+    let reading = tokio::time::timeout(patience, body.collect());
     match reading.await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) => Err(error.to_string()),

@@ -23,7 +23,7 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
 use tokio::time::Instant;
 
-use crate::wire::{LARGEST, ORDERS, Problem, Task, WISH, Wish};
+use crate::wire::{FIGURES, LARGEST, ORDERS, Problem, Task, WISH, Wish};
 use crate::{PROTOCOL, path, tube};
 
 /// How soon a stream that broke is dialled again, and how seldom at last.
@@ -153,6 +153,9 @@ impl Answers {
                 }
                 Err(problem) => reply(StatusCode::BAD_GATEWAY, &problem),
             };
+        }
+        if request.uri().path() == FIGURES {
+            return Response::new(Full::new(Bytes::from(self.guests.figures().await)));
         }
         if request.uri().path() != ORDERS {
             return reply(StatusCode::NOT_FOUND, &Problem::Failed(unknown("a request")));

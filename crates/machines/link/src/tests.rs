@@ -47,6 +47,10 @@ impl Guests for Echo {
         })
     }
 
+    fn figures(&self) -> BoxFuture<'_, String> {
+        Box::pin(async { "kubevirt_vmi_info{node=\"far\",name=\"web\"} 1\n".to_owned() })
+    }
+
     fn order<'a>(
         &'a self,
         _: &'a str,
@@ -165,6 +169,67 @@ async fn a_node_that_is_gone_is_told_and_may_come_back() {
     let _second = connect(&links).await;
     assert!(links.open("far", &key("web"), Door::Console).await.is_ok());
     assert_eq!(wire::ORDERS, "/orders");
+}
+
+/// Machines that never answer.
+struct Silent;
+
+impl Guests for Silent {
+    fn can_plug(&self) -> bool {
+        false
+    }
+
+    fn open<'a>(
+        &'a self,
+        _: &'a str,
+        key: &'a ObjectKey,
+        _: Door,
+    ) -> BoxFuture<'a, Result<Box<dyn Connection>, Refusal>> {
+        Box::pin(async move { Err(Refusal::NotRunning(key.clone())) })
+    }
+
+    fn figures(&self) -> BoxFuture<'_, String> {
+        Box::pin(std::future::pending())
+    }
+
+    fn order<'a>(
+        &'a self,
+        _: &'a str,
+        key: &'a ObjectKey,
+        _: Order,
+    ) -> BoxFuture<'a, Result<Value, Refusal>> {
+        Box::pin(async move { Err(Refusal::NotRunning(key.clone())) })
+    }
+}
+
+#[tokio::test]
+async fn figures_come_through_the_streams_and_nobody_waits_for_one_that_is_ill() {
+    let links = Links::new(Some(("here".to_owned(), Arc::new(Echo))), true);
+    let line = "kubevirt_vmi_info{node=\"far\",name=\"web\"} 1\n".to_owned();
+    assert_eq!(links.figures().await, [(None, Ok(line.clone()))]);
+
+    let _answering = connect(&links).await;
+    let (server, node) = duplex(16 << 10);
+    let taking = links.clone();
+    tokio::spawn(async move { taking.take("ill", server).await });
+    let answers = Answers {
+        node: "ill".to_owned(),
+        guests: Arc::new(Silent),
+        fabric: Arc::new(PlainTcp::default()),
+    };
+    let _silent = tokio::spawn(async move { drop(answer_on(&answers, node).await) });
+    while links.connected().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let began = std::time::Instant::now();
+    let mut told = links.figures().await;
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    told.sort_by(|a, b| a.0.cmp(&b.0));
+    assert_eq!(told[0], (None, Ok(line.clone())));
+    assert_eq!(told[1], (Some("far".to_owned()), Ok(line)));
+    let (node, why) = told.remove(2);
+    assert_eq!(node.as_deref(), Some("ill"));
+    assert!(why.unwrap_err().contains("no answer within"));
 }
 
 #[tokio::test]

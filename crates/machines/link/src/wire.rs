@@ -12,6 +12,10 @@ use serde::{Deserialize, Serialize};
 pub const WISH: &str = "fairway-wish";
 /// Where orders go.
 pub const ORDERS: &str = "/orders";
+/// Where figures of a node's machines are.
+pub const FIGURES: &str = "/figures";
+/// Their largest text: some thousand machines.
+pub const LARGEST_FIGURES: usize = 16 << 20;
 /// The largest order, and the largest answer to one: a picture of a screen.
 pub const LARGEST: usize = 32 << 20;
 

@@ -214,6 +214,10 @@ impl Guests for Node {
         Box::pin(self.enter(node, key, door))
     }
 
+    fn figures(&self) -> BoxFuture<'_, String> {
+        Box::pin(self.count())
+    }
+
     fn order<'a>(
         &'a self,
         node: &'a str,

@@ -41,6 +41,7 @@ use fairway_machines_plan::confinement::users::Range;
 use context::Context;
 use host::{Host, Isolation};
 use instances::Instances;
+pub use metrics::figures_of_instances;
 use ports::{Cables, Disks};
 use registration::Registration;
 use registry::Registry;

@@ -1,7 +1,8 @@
 //! Figures of machines, under KubeVirt's names and labels: taken when somebody asks for them, and never otherwise.
 //!
 //! What is known of instances comes from their objects ([`objects`]), what is known of running machines from QEMU, the host and the guest's agent
-//! ([`sample`]). One that does not answer in time is left out.
+//! ([`sample`]). One that does not answer in time is left out. The objects are told of by the server, which sees all of them; each node tells
+//! of the machines that run there, and sees no others.
 
 mod objects;
 mod sample;
@@ -10,13 +11,12 @@ mod text;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fairway_controller::{ObjectKey, Requests};
+use fairway_controller::{ClientFactory, Clients, ObjectKey, Requests};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::Node;
-use crate::context::Context;
+use crate::{Node, USER};
 use text::Page;
 
 /// How long all machines together may take to answer.
@@ -27,14 +27,13 @@ const INTERESTED: Duration = Duration::from_secs(300);
 const INSTANCES: &str = "/apis/kubevirt.io/v1/virtualmachineinstances";
 
 impl Node {
-    /// Figures of all instances, and of the machines that run here, as Prometheus reads them. Nothing before the node runs.
-    pub async fn figures(&self) -> String {
+    /// Figures of the machines that run here, as Prometheus reads them. Nothing before the node runs.
+    pub(crate) async fn count(&self) -> String {
         let Some(context) = self.context.get() else {
             return String::new();
         };
         let mut page = Page::default();
-        let instances = instances(context).await;
-        objects::add(&instances, &mut page);
+        let instances = instances(&context.clients).await;
         let samples = self.samples().await;
         for (key, sample) in &samples {
             sample.add(self.name(), key, instances.get(key), &mut page);
@@ -83,11 +82,18 @@ impl Node {
     }
 }
 
+/// Figures of all instances, wherever they run or do not.
+pub async fn figures_of_instances(clients: &ClientFactory) -> String {
+    let mut page = Page::default();
+    objects::add(&instances(&clients.clients(USER)).await, &mut page);
+    page.write()
+}
+
 /// All instances of all workspaces, as far as they can be read.
-async fn instances(context: &Context) -> BTreeMap<ObjectKey, Value> {
-    let every = Requests::new(context.clients.every());
+async fn instances(clients: &Clients) -> BTreeMap<ObjectKey, Value> {
+    let every = Requests::new(clients.every());
     let all = every.list(INSTANCES).await.unwrap_or_default();
-    let reach = context.clients.reach();
+    let reach = clients.reach();
     let keyed = |object: Value| {
         let metadata: ObjectMeta = serde_json::from_value(object["metadata"].clone()).ok()?;
         Some((ObjectKey::of(reach, &metadata), object))

@@ -153,12 +153,12 @@ async fn a_guest_lives() {
 /// Figures of the instance and of its machine.
 async fn figures(world: &World) {
     let begun = Instant::now();
-    let mut written = world.node.figures().await;
+    let mut written = world.figures().await;
     // Guests say how they use their memory a moment after somebody asked.
     while !written.contains("kubevirt_vmi_memory_usable_bytes{") {
         assert!(begun.elapsed() < PATIENCE, "{written}");
         tokio::time::sleep(Duration::from_millis(500)).await;
-        written = world.node.figures().await;
+        written = world.figures().await;
     }
     let value = |name: &str, with: &str| -> f64 {
         let is_it = |line: &&str| line.starts_with(&format!("{name}{{")) && line.contains(with);

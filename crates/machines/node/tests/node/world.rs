@@ -276,6 +276,13 @@ impl World {
         (end, task)
     }
 
+    /// What whoever asks for figures reads, of instances and of the machines of this node.
+    pub(crate) async fn figures(&self) -> String {
+        use fairway_machines_guests::Guests as _;
+        let instances = fairway_machines_node::figures_of_instances(&self.factory).await;
+        instances + &self.node.figures().await
+    }
+
     /// Another node beside this one, with a directory of its own; `host` makes it look like one of another host.
     pub(crate) fn neighbour(&self, name: &str, host: Option<&str>) -> Neighbour {
         let directory = self.folder.path().join(name);
