@@ -9,7 +9,7 @@ from guest import http as ask
 from manifests import machine, secret, service, user_data
 from scenario import scenario
 from scenarios.joining import NAME, node
-from scenarios.life import ready, status, web
+from scenarios.life import condition, ready, status, web
 from world import Skipped, check, eventually
 
 
@@ -218,3 +218,29 @@ def hosts(bench):
         })
         eventually("a policy keeps it out", lambda: not reach(bench, near, address))
         place.kubectl("delete", "vm", "far", "near", "-n", namespace, "--timeout=120s")
+
+
+@scenario()
+def networks_of_other_types(bench):
+    """A definition that no machine can be connected to is accepted; the machine runs, and says so by a condition until the definition is a bridge."""
+    place, namespace = bench.place, bench.namespace
+
+    def definition(**config):
+        return {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
+                "metadata": {"name": "lan", "namespace": namespace}, "spec": {"config": json.dumps({"cniVersion": "0.3.1", **config})}}
+
+    place.apply(definition(type="macvlan", master="eth7"))
+    made = machine("web", namespace, disk=None, instance={"terminationGracePeriodSeconds": 0})
+    spec = made["spec"]["template"]["spec"]
+    spec["networks"].append({"name": "lan", "multus": {"networkName": "lan"}})
+    spec["domain"]["devices"]["interfaces"].append({"name": "lan", "bridge": {}})
+    place.apply(made)
+    place.wait("vm/web", "jsonpath={.status.printableStatus}=Running", namespace)
+    told = lambda kind: condition((place.get(kind, "web", "-n", namespace) or {}).get("status", {}), "NetworksConnected")
+    for kind in ("vmi", "vm"):
+        found = eventually(f"the {kind} says so", lambda: told(kind))
+        check((found["status"], found["reason"]) == ("False", "NetworkNotServed"), f"{kind}: {found}")
+        check("card lan" in found["message"] and "macvlan" in found["message"], f"it names card and type: {found}")
+    place.apply(definition(type="bridge", bridge="br1"))
+    for kind in ("vmi", "vm"):
+        eventually(f"the {kind} has nothing more to say", lambda: not told(kind))

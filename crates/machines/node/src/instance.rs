@@ -1,6 +1,6 @@
 //! One machine of this host: its task ([`runner`]), what the task does ([`act`]) and says ([`report`], [`status`]), and what it is
 //! made of: directory and record ([`home`]), disks ([`disks`], [`seeds`]) and claims that change meanwhile ([`stirred`]), firmware ([`firmware`]), what it may touch ([`confining`]), process ([`launch`], [`running`]),
-//! what the agent in the guest tells ([`guest`]), how well the guest is ([`probe`]), its keys ([`credentials`]), and what changes while it
+//! what the agent in the guest tells ([`guest`]), how well the guest is ([`probe`]), what is wrong with its network ([`network`]), its keys ([`credentials`]), and what changes while it
 //! runs ([`live`], [`changing`]), its way to another node included ([`migration`]); and how it goes on with memory that was kept ([`memory`]).
 
 mod act;
@@ -16,6 +16,7 @@ mod launch;
 mod live;
 pub(crate) mod memory;
 pub(crate) mod migration;
+mod network;
 mod probe;
 mod report;
 pub(crate) mod runner;

@@ -9,8 +9,9 @@ use fairway_controller::ObjectKey;
 use fairway_fabric::Fabric;
 use fairway_machines_image::Image;
 use fairway_machines_volumes::{ContainerDisk, ContainerDiskError, ContainerDisks};
-use fairway_machines_wiring::{Card, Wiring};
+use fairway_machines_wiring::{Card, Problem, Wiring};
 use futures::future::BoxFuture;
+use tokio::sync::watch;
 
 /// Whoever connects the network cards of this host's machines.
 pub trait Cables: Send + Sync + 'static {
@@ -20,6 +21,15 @@ pub trait Cables: Send + Sync + 'static {
     fn unplug(&self, key: &ObjectKey);
     /// The address of an instance, as soon as it has one.
     fn address(&self, key: &ObjectKey) -> Option<Ipv4Addr>;
+    /// What is wrong with an instance's network.
+    fn problems(&self, key: &ObjectKey) -> Vec<Problem> {
+        let _ = key;
+        Vec::new()
+    }
+    /// Says when that has changed for any instance; nothing if it never does.
+    fn troubles(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
     /// The way to machines of this host.
     fn fabric(&self) -> Arc<dyn Fabric>;
 }
@@ -41,6 +51,14 @@ impl Cables for Wiring {
 
     fn address(&self, key: &ObjectKey) -> Option<Ipv4Addr> {
         Wiring::address(self, key)
+    }
+
+    fn problems(&self, key: &ObjectKey) -> Vec<Problem> {
+        Wiring::problems(self, key)
+    }
+
+    fn troubles(&self) -> Option<watch::Receiver<u64>> {
+        Some(Wiring::troubles(self))
     }
 
     fn fabric(&self) -> Arc<dyn Fabric> {

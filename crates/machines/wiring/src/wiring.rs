@@ -12,6 +12,7 @@ use fairway_fabric::{Connection, Destination, DialError, Fabric, Talk};
 use fairway_machines_frames::packet::{TCP, UDP};
 use fairway_machines_network::Network;
 use futures::future::BoxFuture;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::Card;
@@ -34,6 +35,8 @@ pub struct Problem {
 pub(crate) struct Desk {
     plugged: Mutex<BTreeMap<ObjectKey, Plugged>>,
     problems: Mutex<BTreeMap<ObjectKey, Vec<Problem>>>,
+    /// Grows when they change.
+    troubles: watch::Sender<u64>,
 }
 
 fn held<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -61,7 +64,10 @@ impl Desk {
                 });
             }
         }
-        *held(&self.problems) = problems;
+        let before = std::mem::replace(&mut *held(&self.problems), problems.clone());
+        if before != problems {
+            self.troubles.send_modify(|count| *count += 1);
+        }
     }
 }
 
@@ -119,6 +125,11 @@ impl Wiring {
     /// by an event.
     pub fn problems(&self, key: &ObjectKey) -> Vec<Problem> {
         held(&self.0.desk.problems).get(key).cloned().unwrap_or_default()
+    }
+
+    /// Says when [`Self::problems`] of any machine have changed.
+    pub fn troubles(&self) -> watch::Receiver<u64> {
+        self.0.desk.troubles.subscribe()
     }
 
     /// The way to machines and Services through this node's switch.

@@ -42,7 +42,7 @@ use super::migration::{Arriving, Sending, Unsaid};
 use super::running::Running;
 use super::status::VolumeFacts;
 use super::stirred::{Bell, Stirred};
-use super::{changing, credentials};
+use super::{changing, credentials, network};
 use crate::context::Context;
 use crate::host::Facts;
 
@@ -110,6 +110,8 @@ pub(crate) struct Runner {
     /// Tells of claims of the namespace that have changed, and which of them did so while they were looked at.
     claims: Arc<Bell>,
     pub(super) stirred: Stirred,
+    /// Says when something about networks is to be said anew.
+    troubles: Option<watch::Receiver<u64>>,
     /// Since when the guest has done nothing about memory that it should have, or give back.
     pub(super) memory_since: Option<Instant>,
     /// How far a machine is that leaves, or comes.
@@ -171,6 +173,7 @@ impl Runner {
                 BTreeMap::new(),
             ),
         };
+        let troubles = context.cables.troubles();
         Self {
             context,
             key,
@@ -196,6 +199,7 @@ impl Runner {
             unbound: Vec::new(),
             claims,
             stirred: Stirred::default(),
+            troubles,
             memory_since: None,
             sending: None,
             arriving: None,
@@ -253,6 +257,8 @@ impl Runner {
                         self.claim_changed(&name);
                     }
                 }
+                // The next step says it.
+                () = network::changed(&mut self.troubles) => {}
                 // Ended tasks are of no interest, but must not pile up.
                 Some(_) = self.tasks.join_next() => {}
             }

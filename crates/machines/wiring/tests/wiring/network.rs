@@ -366,6 +366,10 @@ async fn cards_on_a_bridge_meet_there_and_nowhere_else() {
     let problems = node.wiring.problems(&key("root", "d"));
     assert_eq!(problems[0].reason, "NetworkNotServed");
     assert!(node.wiring.problems(&key("root", "a")).is_empty());
+    assert!(
+        *node.wiring.troubles().borrow() > 0,
+        "and whoever waits for it was told"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]

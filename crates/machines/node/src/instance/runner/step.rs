@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::{Disks, Life, Next, Runner, planned};
-use crate::instance::confining;
 use crate::instance::migration::{Role, role};
+use crate::instance::{confining, network};
 
 /// A process that does not talk is tried again so often.
 const KNOCK_AGAIN: Duration = Duration::from_secs(5);
@@ -184,6 +184,7 @@ impl Runner {
             let reason = "Synchronizing with the Domain failed.";
             found.push(view::Condition::fails("Synchronized", reason, why.clone()));
         }
+        found.extend(network::condition(&self.context.cables.problems(&self.key)));
         if let Some(remembered) = &self.home.record.remembered {
             found.push(remembered.condition());
         }

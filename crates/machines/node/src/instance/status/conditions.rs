@@ -23,6 +23,7 @@ fn is_ours(kind: &str) -> bool {
     let more = [
         fairway_machines_plan::unsupported::CONDITION,
         fairway_machines_plan::lifecycle::HOTPLUG_FAILED,
+        crate::instance::network::CONDITION,
     ];
     OURS.contains(&kind) || more.contains(&kind)
 }
