@@ -194,10 +194,10 @@ pub(crate) async fn run(
     let (machines, reachable) =
         machines::start(&kernel, data, config, shared.clone(), disks, shutdown.clone());
     let reserved = identity::names(config);
-    let gateway = config
-        .gateway
-        .as_ref()
-        .map(|config| gateway::start(&kernel, config, shared, (&live, reserved), reachable, shutdown));
+    let gateway = config.gateway.as_ref().map(|config| {
+        let own = (&live, reserved, web.realms());
+        gateway::start(&kernel, config, shared, own, reachable, shutdown)
+    });
     let rest = tokio::spawn(rest::run());
 
     tokio::select! {

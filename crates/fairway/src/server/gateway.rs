@@ -16,7 +16,8 @@ use std::time::Duration;
 use fairway_controller::{ClientFactory, Metrics, Shutdown};
 use fairway_fabric::{Connection, Destination, DialError, Fabric, PlainTcp, Talk};
 use fairway_gateway_engine::{
-    Acknowledged, DataPlane, Explained, Guards, Issuer, NotBound, Options, Probe, Protection, Settings, Stage,
+    Acknowledged, DataPlane, Explained, Guards, Issuer, NotBound, Options, Probe, Protection, Realms,
+    Settings, Stage,
 };
 use fairway_gateway_proxy as proxy;
 use fairway_gateway_proxy::{Proxy, StageKind};
@@ -41,7 +42,7 @@ pub(super) fn start(
     kernel: &Arc<Kernel>,
     config: &GatewayConfig,
     (clients, metrics): (ClientFactory, Arc<Metrics>),
-    (live, reserved): (&Live, Vec<String>),
+    (live, reserved, realms): (&Live, Vec<String>, Arc<dyn Realms>),
     reachable: Reachable,
     shutdown: Shutdown,
 ) -> JoinHandle<()> {
@@ -59,6 +60,7 @@ pub(super) fn start(
         clients,
         plane: Arc::clone(&plane) as Arc<dyn DataPlane>,
         outbound: Arc::new(Outbound::new(config.allowed_hosts.clone()).set_by("--gateway-allowed-hosts")),
+        realms,
         issuer: Arc::new(live.clone()),
         names: watch::channel(Arc::default()).0,
         settings: Settings {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 use anyhow::Context;
 use fairway_api::identity::{CREDENTIAL, GROUP_KIND, REALM, REALM_EXTRA, SESSION, SESSION_EXTRA, USER};
 use fairway_controller::{ClientFactory, Shutdown};
+use fairway_gateway_engine::Realms as AtGateways;
 use fairway_kernel_apiserver::Kernel;
 use fairway_kernel_apiserver::authn::{Guests, UserInfo};
 use fairway_kernel_apiserver::cache::{Change, ChangeKind};
@@ -35,11 +36,20 @@ const KINDS: [(fairway_api::Kind, Fed); 5] = [
 pub(super) struct Identity {
     /// Answers requests.
     pub(super) provider: Arc<Provider>,
+    realms: Arc<Realms>,
     sweeping: JoinHandle<()>,
     departing: JoinHandle<()>,
 }
 
 impl Identity {
+    /// For gateways, which verify tokens themselves.
+    pub(super) fn at_gateways(&self) -> Arc<dyn AtGateways> {
+        Arc::new(Known {
+            provider: Arc::clone(&self.provider),
+            realms: Arc::clone(&self.realms),
+        })
+    }
+
     /// Waits until everything under way is finished, once the shutdown was given.
     pub(super) async fn ended(self) {
         if let Err(error) = self.sweeping.await {
@@ -72,13 +82,14 @@ pub(super) fn start(
     let provider = Provider::new(Options {
         base: format!("https://{ID}:{}", listen.port()),
         portal: format!("https://{}:{}", super::web::PORTAL, listen.port()),
-        realms,
+        realms: Arc::clone(&realms),
         clients: clients.clients(fairway_portal_identity::USER),
     })
     .context("sign-in could not be prepared")?;
     let sweeping = tokio::spawn(sweep::run(Arc::clone(&provider), shutdown));
     Ok(Identity {
         provider,
+        realms,
         sweeping,
         departing: tokio::spawn(departing),
     })
@@ -166,4 +177,20 @@ fn user(found: SignedIn) -> UserInfo {
         user.extra.insert(extra::HOME.to_owned(), vec![found.cluster]);
     }
     user
+}
+
+/// What gateways know of realms.
+struct Known {
+    provider: Arc<Provider>,
+    realms: Arc<Realms>,
+}
+
+impl AtGateways for Known {
+    fn document(&self, url: &str) -> Option<Value> {
+        self.provider.published(url)
+    }
+
+    fn lapsed(&self, claims: &Value, now: i64) -> Option<&'static str> {
+        self.realms.lapsed(claims, now)
+    }
 }

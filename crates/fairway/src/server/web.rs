@@ -84,6 +84,11 @@ pub(super) struct Web {
 }
 
 impl Web {
+    /// For gateways, which verify tokens themselves.
+    pub(super) fn realms(&self) -> Arc<dyn fairway_gateway_engine::Realms> {
+        self.identity.at_gateways()
+    }
+
     /// Waits until everything under way is finished, once the shutdown was given.
     pub(super) async fn ended(self) {
         for task in [self.serving, self.keeping] {

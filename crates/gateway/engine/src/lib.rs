@@ -44,6 +44,7 @@ use world::World;
 
 pub use certificates::{Issuer, USER as CERTIFICATES_USER};
 pub use claims::USER as CLAIMS_USER;
+pub use fairway_gateway_gatekeeper::{NoRealms, Realms};
 pub use names::Names;
 pub use plane::{Acknowledged, DataPlane, Guards, NotBound, Probe, Protection};
 pub use plane::{Explained, Stage};
@@ -100,7 +101,7 @@ pub fn start(
     let pool = options.settings.pool.map(|range| Pool::new(&clients, range));
     let enforcer = Enforcer::new(
         of_policies.clone(),
-        options.outbound,
+        (options.outbound, options.realms),
         options.settings.refuse_uncounted,
     );
     let service = Service::new(Arc::clone(&options.plane), Arc::clone(&enforcer.gatekeeper));

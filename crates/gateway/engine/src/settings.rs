@@ -8,7 +8,7 @@ use fairway_outbound::Outbound;
 
 use tokio::sync::watch;
 
-use crate::{DataPlane, Issuer, Names};
+use crate::{DataPlane, Issuer, Names, Realms};
 
 /// What [`crate::start`] is started with.
 pub struct Options {
@@ -18,6 +18,8 @@ pub struct Options {
     pub plane: Arc<dyn DataPlane>,
     /// How policies reach key servers and the like, whose addresses tenants name.
     pub outbound: Arc<Outbound>,
+    /// Whose tokens policies may name without calling anybody, and who of them still counts.
+    pub realms: Arc<dyn Realms>,
     /// Who signs certificates.
     pub issuer: Arc<dyn Issuer>,
     /// Who tells which names lead where.

@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as B64};
-use fairway_gateway_gatekeeper::{Cluster, Gatekeeper, Outside, Review, RuleGuard, RulePlan, Settings, Web};
+use fairway_gateway_gatekeeper::{
+    Cluster, Gatekeeper, NoRealms, Outside, Review, RuleGuard, RulePlan, Settings, Web,
+};
 use fairway_gateway_guard::{Asked, Guard as _, Judgement, Verdict};
 use fairway_gateway_policy::auth::{self, SecretRef};
 use fairway_gateway_policy::effective::Effective;
@@ -195,6 +197,7 @@ async fn main() {
     let outside = Outside {
         web: world.clone(),
         cluster: world,
+        realms: Arc::new(NoRealms),
     };
     let gatekeeper = Gatekeeper::new(outside, Settings::default());
     let secrets = (0..1000).map(|number| {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as B64};
 use fairway_fabric::PlainTcp;
-use fairway_gateway_gatekeeper::{Cluster, Gatekeeper, Outside, Review, RulePlan, Settings, Web};
+use fairway_gateway_gatekeeper::{Cluster, Gatekeeper, NoRealms, Outside, Review, RulePlan, Settings, Web};
 use fairway_gateway_guard::Guard;
 use fairway_gateway_policy::auth::{self, SecretRef};
 use fairway_gateway_policy::effective::Effective;
@@ -210,6 +210,7 @@ async fn main() {
     let outside = Outside {
         web: world.clone(),
         cluster: world,
+        realms: Arc::new(NoRealms),
     };
     let gatekeeper = Gatekeeper::new(outside, Settings::default());
     let secret = json!({"kind": "Secret", "metadata": {"name": "user", "namespace": "team", "labels": {

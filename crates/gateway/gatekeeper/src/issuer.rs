@@ -3,6 +3,9 @@
 //! Keys are read when the first guard needs them, again when a token names a key that is not among them, and every so often.
 //! Between two reads there is a pause, which grows while the server does not answer: strangers with made-up tokens must not be
 //! able to make us call somebody. Keys that were read once are kept while their server is away.
+//!
+//! Realms of this installation are not called at all: what they publish is known, and so is whether a token's user and session
+//! still count, which is looked at with every request, however often the token was verified before.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -17,7 +20,7 @@ use serde_json::Value;
 use tracing::{info, warn};
 
 use crate::lock;
-use crate::outside::Web;
+use crate::outside::{Outside, Realms, Web};
 use crate::tokens::Tokens;
 
 /// Between two reads, if the first went well.
@@ -35,6 +38,7 @@ const LEEWAY: i64 = 300;
 pub struct KeyServer {
     method: JwtMethod,
     web: Arc<dyn Web>,
+    realms: Arc<dyn Realms>,
     published: ArcSwapOption<Published>,
     generation: AtomicU64,
     tokens: Tokens,
@@ -66,10 +70,11 @@ pub(crate) enum Proof {
 }
 
 impl KeyServer {
-    pub(crate) fn start(method: JwtMethod, web: Arc<dyn Web>, max_tokens: usize) -> Arc<Self> {
+    pub(crate) fn start(method: JwtMethod, outside: &Outside, max_tokens: usize) -> Arc<Self> {
         let server = Arc::new(Self {
             method,
-            web,
+            web: outside.web.clone(),
+            realms: outside.realms.clone(),
             published: ArcSwapOption::empty(),
             generation: AtomicU64::new(0),
             tokens: Tokens::new(max_tokens),
@@ -84,6 +89,17 @@ impl KeyServer {
 
     /// Judges a token by what is known. `now` is seconds since 1970.
     pub(crate) fn verify(&self, token: &str, now: i64) -> Proof {
+        match self.verify_alone(token, now) {
+            Proof::Good(claims) => match self.realms.lapsed(&claims, now) {
+                Some(why) => Proof::Bad(why.to_owned()),
+                None => Proof::Good(claims),
+            },
+            other => other,
+        }
+    }
+
+    /// By the keys and the token alone.
+    fn verify_alone(&self, token: &str, now: i64) -> Proof {
         let Some(published) = self.published.load_full() else {
             return Proof::Ask;
         };
@@ -160,7 +176,7 @@ impl KeyServer {
     async fn refresh(&self, due: bool) {
         let mut asking = self.asking.lock().await;
         let pause = PAUSE.saturating_mul(1 << asking.failures.min(5)).min(MAX_PAUSE);
-        if !due && asking.last.is_some_and(|at| at.elapsed() < pause) {
+        if !due && !self.is_own() && asking.last.is_some_and(|at| at.elapsed() < pause) {
             return;
         }
         match self.read().await {
@@ -194,6 +210,15 @@ impl KeyServer {
         asking.last = Some(Instant::now());
     }
 
+    /// Whether a realm of this installation is meant, of which nothing has to be fetched.
+    fn is_own(&self) -> bool {
+        let place = match &self.method.keys {
+            KeySource::Jwks(url) => url.clone(),
+            KeySource::Issuer(issuer) => discovery(issuer),
+        };
+        self.realms.document(&place).is_some()
+    }
+
     fn place(&self) -> &str {
         match &self.method.keys {
             KeySource::Issuer(place) | KeySource::Jwks(place) => place,
@@ -204,11 +229,7 @@ impl KeyServer {
         let (jwks, userinfo) = match &self.method.keys {
             KeySource::Jwks(url) => (url.clone(), None),
             KeySource::Issuer(issuer) => {
-                let place = format!(
-                    "{}/.well-known/openid-configuration",
-                    issuer.trim_end_matches('/')
-                );
-                let document = self.document(&place).await?;
+                let document = self.document(&discovery(issuer)).await?;
                 let named = document["issuer"].as_str().unwrap_or("");
                 if named != issuer {
                     return Err(format!("its configuration says that it is {named:?}"));
@@ -222,13 +243,17 @@ impl KeyServer {
         };
         let document = self.document(&jwks).await?;
         let keys = fairway_jose::keys(&document).map_err(|error| format!("{jwks}: {error}"))?;
-        match keys.is_empty() {
+        // A realm of ours has no keys before somebody signs in, and that is no trouble.
+        match keys.is_empty() && !self.is_own() {
             true => Err(format!("{jwks} has no key that signatures can be verified with")),
             false => Ok((keys, userinfo)),
         }
     }
 
     async fn document(&self, url: &str) -> Result<Value, String> {
+        if let Some(document) = self.realms.document(url) {
+            return Ok(document);
+        }
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         let message = Message {
@@ -249,6 +274,14 @@ impl KeyServer {
         }
         serde_json::from_slice(&reply.body).map_err(|_| format!("{url} did not answer with JSON"))
     }
+}
+
+/// Where an issuer says what it can do.
+fn discovery(issuer: &str) -> String {
+    format!(
+        "{}/.well-known/openid-configuration",
+        issuer.trim_end_matches('/')
+    )
 }
 
 /// Reads the keys now and then, as long as somebody needs them.

@@ -37,7 +37,7 @@ pub use guard::{PROBE, RuleGuard};
 pub use issuer::KeyServer;
 pub use keys::KeyRing;
 pub use limits::{CounterView, Limiter};
-pub use outside::{Cluster, Outside, Review, Web};
+pub use outside::{Cluster, NoRealms, Outside, Realms, Review, Web};
 pub use settings::{FailureMode, RateLimitHeaders, Settings};
 
 /// The policies of one rule.
@@ -140,7 +140,7 @@ impl Shared {
             return server;
         }
         servers.retain(|_, server| server.strong_count() > 0);
-        let server = KeyServer::start(method.clone(), self.outside.web.clone(), self.settings.max_tokens);
+        let server = KeyServer::start(method.clone(), &self.outside, self.settings.max_tokens);
         servers.insert(method.clone(), Arc::downgrade(&server));
         server
     }

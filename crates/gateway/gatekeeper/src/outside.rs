@@ -1,4 +1,4 @@
-//! Whom guards ask: servers on the network, and the cluster's own API.
+//! Whom guards ask: servers on the network, the cluster's own API, and the installation's own realms.
 
 use std::sync::Arc;
 
@@ -34,11 +34,36 @@ pub struct Review {
     pub spec: Value,
 }
 
-/// Both.
+/// The realms of this installation. It is asked with every request that brings a token, and answers from memory.
+pub trait Realms: Send + Sync + 'static {
+    /// What a realm publishes at an address: what discovery finds, or its keys. None if the address is no realm's.
+    fn document(&self, url: &str) -> Option<Value>;
+
+    /// Why a token with such claims, whose signature and times are good, stands for nobody: its user is gone or disabled, or the
+    /// session has ended. None if it does, and for tokens of other issuers, whose users nobody knows here.
+    fn lapsed(&self, claims: &Value, now: i64) -> Option<&'static str>;
+}
+
+/// An installation without any.
+#[derive(Debug, Clone, Copy)]
+pub struct NoRealms;
+
+impl Realms for NoRealms {
+    fn document(&self, _: &str) -> Option<Value> {
+        None
+    }
+
+    fn lapsed(&self, _: &Value, _: i64) -> Option<&'static str> {
+        None
+    }
+}
+
+/// All of them.
 #[derive(Clone)]
 pub struct Outside {
     pub web: Arc<dyn Web>,
     pub cluster: Arc<dyn Cluster>,
+    pub realms: Arc<dyn Realms>,
 }
 
 /// Requests to addresses that were judged.
@@ -53,10 +78,11 @@ impl Web for Judged {
 }
 
 impl Outside {
-    pub fn new(outbound: Arc<Outbound>, cluster: Arc<dyn Cluster>) -> Self {
+    pub fn new(outbound: Arc<Outbound>, cluster: Arc<dyn Cluster>, realms: Arc<dyn Realms>) -> Self {
         Self {
             web: Arc::new(Judged(outbound)),
             cluster,
+            realms,
         }
     }
 }

@@ -22,7 +22,7 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as 
 use serde_json::{Value, json};
 
 use crate::lock;
-use crate::outside::{Cluster, Outside, Review, Web};
+use crate::outside::{Cluster, Outside, Realms, Review, Web};
 use crate::{Gatekeeper, RuleGuard, RulePlan, Settings};
 
 /// Seconds since 1970 that requests come at.
@@ -35,6 +35,10 @@ pub(crate) struct World {
     pub(crate) asked: Mutex<Vec<Message>>,
     pub(crate) reviews: Mutex<Vec<Review>>,
     pub(crate) count: AtomicUsize,
+    /// What realms of the installation publish.
+    pub(crate) realms: Mutex<HashMap<String, Value>>,
+    /// Sessions of those realms that have ended.
+    pub(crate) ended: Mutex<Vec<String>>,
 }
 
 impl World {
@@ -46,6 +50,7 @@ impl World {
         Outside {
             web: self.clone(),
             cluster: self.clone(),
+            realms: self.clone(),
         }
     }
 }
@@ -68,6 +73,17 @@ impl Web for World {
             })
         }
         .boxed()
+    }
+}
+
+impl Realms for World {
+    fn document(&self, url: &str) -> Option<Value> {
+        lock(&self.realms).get(url).cloned()
+    }
+
+    fn lapsed(&self, claims: &Value, _: i64) -> Option<&'static str> {
+        let is_over = (lock(&self.ended).iter()).any(|it| claims["sid"] == it.as_str());
+        is_over.then_some("the session has ended")
     }
 }
 
@@ -126,6 +142,16 @@ impl Issuer {
             json!({"issuer": "https://issuer", "jwks_uri": "https://issuer/jwks", "userinfo_endpoint": "https://issuer/me"}),
         );
         world.page("https://issuer/jwks", 200, self.jwks());
+    }
+
+    /// Publishes itself at the same place, as a realm of the installation.
+    pub(crate) fn publish_here(&self, world: &World) {
+        let mut realms = lock(&world.realms);
+        realms.insert(
+            "https://issuer/.well-known/openid-configuration".to_owned(),
+            json!({"issuer": "https://issuer", "jwks_uri": "https://issuer/jwks"}),
+        );
+        realms.insert("https://issuer/jwks".to_owned(), self.jwks());
     }
 
     pub(crate) fn sign(&self, header: &Value, claims: &Value) -> String {

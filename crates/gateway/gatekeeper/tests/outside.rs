@@ -9,7 +9,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
-use fairway_gateway_gatekeeper::{Cluster, Gatekeeper, Outside, Review, RuleGuard, RulePlan, Settings};
+use fairway_gateway_gatekeeper::{
+    Cluster, Gatekeeper, NoRealms, Outside, Review, RuleGuard, RulePlan, Settings,
+};
 use fairway_gateway_guard::{Asked, Guard as _, Judgement, Verdict};
 use fairway_gateway_policy::auth::{self, SecretRef};
 use fairway_gateway_policy::effective::Effective;
@@ -86,7 +88,7 @@ fn guard(hosts: &str, issuer: &str) -> Arc<RuleGuard> {
     };
     let outbound = Outbound::new(AllowedHosts::parse(hosts).unwrap());
     let gatekeeper = Gatekeeper::new(
-        Outside::new(Arc::new(outbound), Arc::new(Nobody)),
+        Outside::new(Arc::new(outbound), Arc::new(Nobody), Arc::new(NoRealms)),
         Settings::default(),
     );
     let plan = auth::compile(&effective, &[], &auth::Settings::default());

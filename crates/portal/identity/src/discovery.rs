@@ -5,19 +5,41 @@ use http::Response;
 use serde_json::{Value, json};
 
 use crate::provider::{Call, Provider};
+use crate::realms::now;
 use crate::respond::{self, Body};
 
+/// Below a realm: what it is able to do, as discovery looks for it.
+pub(crate) const CONFIGURATION: &str = ".well-known/openid-configuration";
+/// Its keys.
+pub(crate) const JWKS: &str = "jwks";
+
 impl Provider {
+    /// What is published at an address of a realm, for those in this process who need not call it: what discovery finds, and
+    /// keys. None if the address is no realm's, or something else is there.
+    pub fn published(&self, url: &str) -> Option<Value> {
+        let (realm, rest) = self.realms.realm_of(url)?.split_once('/')?;
+        self.realms.read(|all| all.cluster(realm).map(drop))?;
+        match rest {
+            CONFIGURATION => Some(self.configuration(realm)),
+            JWKS => Some(self.key_set(realm, now())),
+            _ => None,
+        }
+    }
+
     pub(crate) fn discovery(&self, call: &Call<'_>) -> Response<Body> {
-        let issuer = self.realms.issuer(call.realm);
+        respond::public(&self.configuration(call.realm))
+    }
+
+    fn configuration(&self, realm: &str) -> Value {
+        let issuer = self.realms.issuer(realm);
         let at = |path: &str| format!("{issuer}/{path}");
         let auth = json!(["none", "client_secret_basic", "client_secret_post"]);
-        respond::public(&json!({
+        json!({
             "issuer": issuer,
             "authorization_endpoint": at("authorize"),
             "token_endpoint": at("token"),
             "userinfo_endpoint": at("userinfo"),
-            "jwks_uri": at("jwks"),
+            "jwks_uri": at(JWKS),
             "device_authorization_endpoint": at("device_authorization"),
             "end_session_endpoint": at("logout"),
             "revocation_endpoint": at("revoke"),
@@ -42,14 +64,18 @@ impl Provider {
             "authorization_response_iss_parameter_supported": true,
             "request_parameter_supported": false,
             "request_uri_parameter_supported": false,
-        }))
+        })
     }
 
     pub(crate) fn jwks(&self, call: &Call<'_>) -> Response<Body> {
+        respond::public(&self.key_set(call.realm, call.now))
+    }
+
+    fn key_set(&self, realm: &str, now: i64) -> Value {
         let keys: Vec<Value> = self.realms.read(|all| {
-            let verifying = keys::verifying(all.keys(call.realm), call.now);
+            let verifying = keys::verifying(all.keys(realm), now);
             verifying.map(keys::PublicKey::jwk).collect()
         });
-        respond::public(&json!({"keys": keys}))
+        json!({"keys": keys})
     }
 }

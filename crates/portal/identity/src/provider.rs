@@ -12,6 +12,7 @@ use http::header::{ALLOW, CONTENT_TYPE, COOKIE, ORIGIN};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 
+use crate::discovery::{CONFIGURATION, JWKS};
 use crate::objects::Objects;
 use crate::page;
 use crate::password::Hasher;
@@ -47,8 +48,8 @@ pub struct Provider {
     pub(crate) signers: Signers,
     pub(crate) hasher: Hasher,
     guard: Mutex<Guard>,
-}
     queue: Mutex<Queue>,
+}
 
 /// A request for a realm, taken apart.
 pub(crate) struct Call<'a> {
@@ -116,19 +117,19 @@ impl Provider {
             signers: Signers::default(),
             hasher: Hasher::new()?,
             guard: Mutex::default(),
-        }))
             queue: Mutex::default(),
+        }))
     }
 
     pub(crate) fn guarded<T>(&self, act: impl FnOnce(&mut Guard) -> T) -> T {
         act(&mut self.guard.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Answers a request from an address.
     pub(crate) fn queued<T>(&self, act: impl FnOnce(&mut Queue) -> T) -> T {
         act(&mut self.queue.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Answers a request from an address.
     pub async fn serve(&self, request: Request<Body>, address: IpAddr) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let path = parts.uri.path();
@@ -172,8 +173,8 @@ impl Provider {
 
     async fn answer(&self, path: &str, call: &Call<'_>) -> Response<Body> {
         match (path, call.is_post()) {
-            (".well-known/openid-configuration", false) => self.discovery(call),
-            ("jwks", false) => self.jwks(call),
+            (CONFIGURATION, false) => self.discovery(call),
+            (JWKS, false) => self.jwks(call),
             ("authorize", false) => self.authorize(call).await,
             ("authorize", true) if self.is_same_origin(call) => self.authorize_form(call).await,
             ("device", false) => self.device_page(call).await,
@@ -192,7 +193,7 @@ impl Provider {
             ("introspect", true) => self.introspect(call).await,
             ("userinfo", _) => self.userinfo(call),
             ("token" | "device_authorization" | "revoke" | "introspect", false) => refuse_method("POST"),
-            (".well-known/openid-configuration" | "jwks", true) => refuse_method("GET, HEAD"),
+            (CONFIGURATION | JWKS, true) => refuse_method("GET, HEAD"),
             _ => page::not_found(),
         }
     }

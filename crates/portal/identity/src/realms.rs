@@ -74,13 +74,27 @@ impl Realms {
 
     /// Whom a token for the API stands for; none if no realm of ours claims to have made it.
     pub fn authenticate(&self, token: &str) -> Option<Result<SignedIn, String>> {
-        let base = self.base.get()?;
         if token.len() > MAX_TOKEN {
             return None;
         }
         let issuer = unverified_issuer(token)?;
-        let realm = issuer.strip_prefix(base.as_str())?.strip_prefix("/realms/")?;
+        let realm = self.realm_of(&issuer)?;
         Some(self.check(token, realm, claims::API, now()))
+    }
+
+    /// Why claims that were verified stand for nobody any longer; none if they do, or if no realm of ours claims to have made
+    /// them. For those who verify tokens by the keys that realms publish, ID tokens among them.
+    pub fn lapsed(&self, claims: &Value, now: i64) -> Option<&'static str> {
+        let text = |claim: &str| claims[claim].as_str().unwrap_or_default();
+        let realm = self.realm_of(text("iss"))?;
+        self.read(|all| all.lapsed(realm, text("sub"), text("sid"), now))
+    }
+
+    /// The realm that an issuer's address, or one below it, names.
+    pub(crate) fn realm_of<'a>(&self, address: &'a str) -> Option<&'a str> {
+        address
+            .strip_prefix(self.base.get()?.as_str())?
+            .strip_prefix("/realms/")
     }
 
     /// Whom an access token of a realm stands for, for an audience.

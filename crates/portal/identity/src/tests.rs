@@ -191,6 +191,57 @@ async fn codes_of_devices_are_not_guessed_by_deciding() {
     script.finish();
 }
 
+#[tokio::test]
+async fn who_is_in_the_same_process_need_not_call() {
+    let realms = realms();
+    let provider = provider(&Script::new(), Arc::clone(&realms));
+    let at = |path: &str| provider.published(&format!("{BASE}{path}"));
+    let found = at("/realms/root/.well-known/openid-configuration").unwrap();
+    assert_eq!(found["issuer"], format!("{BASE}/realms/root"));
+    assert_eq!(at("/realms/root/jwks"), Some(json!({"keys": []})));
+    assert_eq!(found["jwks_uri"], format!("{BASE}/realms/root/jwks"));
+    for path in [
+        "/realms/none/jwks",
+        "/realms/root/token",
+        "/realms/root",
+        "/jwks",
+        "",
+    ] {
+        assert_eq!(at(path), None, "{path}");
+    }
+    assert_eq!(
+        provider.published("https://id.example.org/realms/root/jwks"),
+        None
+    );
+
+    let session = Session {
+        user: "alice".to_owned(),
+        expires_at: time::write(now() + 60),
+        ..Session::default()
+    };
+    let session = json!({"spec": session});
+    realms.write(|all| all.take(Fed::Session, ROOT, "s1", Some(&session)));
+    let claims = |issuer: &str, session: &str| json!({"iss": issuer, "sub": "u-1", "sid": session});
+    let ours = format!("{BASE}/realms/root");
+    for (claims, lapses, reason) in [
+        (claims(&ours, "s1"), false, "signed in"),
+        (claims(&ours, "s2"), true, "signed out"),
+        (
+            claims(&format!("{BASE}/realms/none"), "s1"),
+            true,
+            "no such realm",
+        ),
+        (
+            claims("https://other.example", "s2"),
+            false,
+            "somebody else's token",
+        ),
+        (json!({}), false, "nobody's token"),
+    ] {
+        assert_eq!(realms.lapsed(&claims, now()).is_some(), lapses, "{reason}");
+    }
+}
+
 /// Whether there is such a user must not be told by the time that an answer takes. What takes the time is counted: hashes, and questions
 /// to the API.
 #[tokio::test]

@@ -255,6 +255,22 @@ impl Directory {
         }
     }
 
+    /// Why an identity in a session no longer counts, for tokens that need not tell a name; none if it does.
+    pub fn lapsed(&self, realm: &str, uid: &str, session: &str, now: i64) -> Option<&'static str> {
+        let room = self.cluster(realm).and_then(|cluster| self.rooms.get(cluster));
+        let glimpse = room
+            .and_then(|room| room.sessions.get(session))
+            .filter(|it| now < it.expires);
+        let (Some(room), Some(glimpse)) = (room, glimpse) else {
+            return Some("the session has ended");
+        };
+        let person = room.users.get(&glimpse.user);
+        match person.is_some_and(|it| it.may_sign_in() && *it.uid == *uid) {
+            true => None,
+            false => Some("the user is gone or disabled"),
+        }
+    }
+
     /// A session.
     pub fn session(&self, realm: &str, name: &str) -> Option<&Glimpse> {
         self.rooms.get(self.cluster(realm)?)?.sessions.get(name)
@@ -347,6 +363,7 @@ fn take_user(room: &mut Room, name: &str, object: Option<&Value>) -> (bool, Opti
         (true, true) => Some(Duty::Release),
         (false, true) | (true, false) => None,
     };
+    let lost = !person.may_sign_in() && before.is_some_and(|it| it.may_sign_in());
     room.users.insert(name.into(), person);
     (lost, duty)
 }
@@ -363,7 +380,6 @@ fn take_group(room: &mut Room, name: &str, object: Option<&Value>) -> bool {
     let before = room.groups.remove(name).unwrap_or_default();
     for gone in before.difference(&members) {
         if let Some(groups) = room.memberships.get_mut(gone) {
-    let lost = !person.may_sign_in() && before.is_some_and(|it| it.may_sign_in());
             groups.remove(name);
             if groups.is_empty() {
                 room.memberships.remove(gone);

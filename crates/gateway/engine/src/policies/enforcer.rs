@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_gateway_gatekeeper::{FailureMode, Gatekeeper, Outside, RuleGuard, RulePlan, Settings};
+use fairway_gateway_gatekeeper::{FailureMode, Gatekeeper, Outside, Realms, RuleGuard, RulePlan, Settings};
 use fairway_gateway_guard::Guard;
 use fairway_gateway_policy::status::Problem;
 use fairway_gateway_routes::table::RuleKey;
@@ -32,8 +32,12 @@ struct Kept {
 }
 
 impl Enforcer {
-    pub(crate) fn new(clients: Clients, outbound: Arc<Outbound>, refuse_uncounted: bool) -> Self {
-        let outside = Outside::new(outbound, Arc::new(Api::new(clients)));
+    pub(crate) fn new(
+        clients: Clients,
+        (outbound, realms): (Arc<Outbound>, Arc<dyn Realms>),
+        refuse_uncounted: bool,
+    ) -> Self {
+        let outside = Outside::new(outbound, Arc::new(Api::new(clients)), realms);
         let settings = Settings {
             rate_limit_failure: match refuse_uncounted {
                 true => FailureMode::Deny,
@@ -118,6 +122,7 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
     use fairway_controller::fake::Script;
+    use fairway_gateway_gatekeeper::NoRealms;
     use fairway_gateway_guard::{Asked, Judgement};
     use fairway_gateway_policy::object::{Kind, Policy};
     use fairway_outbound::AllowedHosts;
@@ -130,7 +135,8 @@ mod tests {
     #[tokio::test]
     async fn counters_whose_time_has_passed_are_forgotten() {
         let outbound = Arc::new(Outbound::new(AllowedHosts::parse("").unwrap()));
-        let mut enforcer = Enforcer::new(Script::new().clients(), outbound, false);
+        let outside = (outbound, Arc::new(NoRealms) as Arc<dyn Realms>);
+        let mut enforcer = Enforcer::new(Script::new().clients(), outside, false);
         let rules = json!([{"backendRefs": [{"name": "backend", "port": 8080}]}]);
         let (observed, table) = built(fairway_gateway_routes::Kind::HttpRoute, &rules);
         let policy = json!({

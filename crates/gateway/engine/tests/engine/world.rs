@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fairway_controller::{ClientFactory, Requests, Shutdown, ShutdownTrigger};
-use fairway_gateway_engine::{DataPlane, Issuer, Options, Settings};
+use fairway_gateway_engine::{DataPlane, Issuer, NoRealms, Options, Settings};
 use fairway_gateway_routes::table::Certificate;
 use fairway_kernel_apiserver::authn::token::Tokens;
 use fairway_kernel_apiserver::client::InProcess;
@@ -72,6 +72,7 @@ impl World {
             clients,
             plane: Arc::clone(&plane) as Arc<dyn DataPlane>,
             outbound: Arc::new(Outbound::new(AllowedHosts::parse("loopback").unwrap())),
+            realms: Arc::new(NoRealms),
             issuer: Arc::new(Nobody),
             names: tokio::sync::watch::channel(Arc::default()).0,
             settings: Settings::default(),

@@ -19,6 +19,7 @@ fn server(world: &Arc<World>) -> Arc<KeyServer> {
     Arc::new(KeyServer {
         method,
         web: world.clone(),
+        realms: world.clone(),
         published: ArcSwapOption::empty(),
         generation: AtomicU64::new(0),
         tokens: Tokens::new(64),
@@ -205,4 +206,57 @@ async fn an_issuer_that_is_away_is_told_about_and_keeps_its_keys() {
         assert!(server.trouble().is_some(), "{why}");
         assert!(matches!(server.verify(&token, NOW), Proof::Good(_)), "{why}");
     }
+}
+
+#[tokio::test]
+async fn a_token_that_was_verified_ends_with_its_session() {
+    let world = Arc::new(World::default());
+    let issuer = Issuer::new("k1");
+    issuer.publish(&world);
+    let server = server(&world);
+    let tokens = ["s1", "s2"].map(|session| issuer.token(json!({"sub": "alice", "sid": session})));
+    for token in &tokens {
+        assert!(server.verify_later(token, NOW).await.is_ok());
+        assert!(matches!(server.verify(token, NOW), Proof::Good(_)));
+    }
+    lock(&world.ended).push("s1".to_owned());
+    let never_seen = issuer.token(json!({"sub": "alice", "sid": "s1", "jti": "another"}));
+    for (token, expected) in [
+        (&tokens[0], Some("the session has ended")),
+        (&never_seen, Some("the session has ended")),
+        (&tokens[1], None),
+    ] {
+        let refused = match server.verify(token, NOW) {
+            Proof::Good(_) => None,
+            Proof::Bad(why) => Some(why),
+            Proof::Ask => Some("the keys are known".to_owned()),
+        };
+        assert_eq!(refused.as_deref(), expected);
+        assert_eq!(server.verify_later(token, NOW).await.err().as_deref(), expected);
+    }
+    lock(&world.ended).clear();
+    assert!(
+        matches!(server.verify(&tokens[0], NOW), Proof::Good(_)),
+        "whoever is let in again is let in at once"
+    );
+}
+
+#[tokio::test]
+async fn a_realm_of_the_installation_is_not_called() {
+    let world = Arc::new(World::default());
+    let issuer = Issuer::new("k1");
+    issuer.publish_here(&world);
+    let jwks = lock(&world.realms).insert("https://issuer/jwks".to_owned(), json!({"keys": []}));
+    let server = server(&world);
+    let token = issuer.token(json!({"sub": "alice"}));
+    let refused = server.verify_later(&token, NOW).await;
+    assert_eq!(
+        refused.err().as_deref(),
+        Some("no key of the issuer fits the token")
+    );
+    assert_eq!(server.trouble(), None, "nobody has signed in yet");
+    // Keys are made with the first sign-in, whose token counts at once.
+    lock(&world.realms).insert("https://issuer/jwks".to_owned(), jwks.unwrap());
+    assert!(server.verify_later(&token, NOW).await.is_ok());
+    assert_eq!(world.count.load(Ordering::SeqCst), 0, "somebody was called");
 }

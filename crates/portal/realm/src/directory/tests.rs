@@ -181,3 +181,35 @@ fn a_wait_that_was_written_down_holds_for_one_user_and_a_time() {
     assert!(all.sessions_of_user("acme", "alice", Kind::Browser).is_empty());
     assert!(all.over(100, 10).len() == 2, "with s1");
 }
+
+#[test]
+fn a_token_without_a_name_lapses_with_its_user_and_its_session() {
+    let mut all = directory();
+    all.take(Fed::Session, "c2", "s2", Some(&session("alice", 100)));
+    const USER: Option<&str> = Some("the user is gone or disabled");
+    const SESSION: Option<&str> = Some("the session has ended");
+    for (realm, uid, session, now, expected, reason) in [
+        ("acme", "1", "s1", 99, None, "as signed in"),
+        ("acme", "1", "s1", 100, SESSION, "its time is up"),
+        ("acme", "1", "s2", 99, SESSION, "that of another realm"),
+        ("acme", "1", "", 99, SESSION, "a token without a session"),
+        ("acme", "2", "s1", 99, USER, "somebody else's session"),
+        ("acme", "", "s1", 99, USER, "a token of nobody"),
+        ("other", "2", "s2", 99, None, "each realm has its own"),
+        ("none", "1", "s1", 99, SESSION, "no such realm"),
+    ] {
+        assert_eq!(all.lapsed(realm, uid, session, now), expected, "{reason}");
+    }
+    all.take(Fed::User, "c1", "alice", Some(&user("1", true)));
+    assert_eq!(all.lapsed("acme", "1", "s1", 99), USER, "disabled");
+    all.take(Fed::User, "c1", "alice", Some(&user("9", false)));
+    assert_eq!(
+        all.lapsed("acme", "1", "s1", 99),
+        USER,
+        "another of the same name"
+    );
+    all.take(Fed::User, "c1", "alice", Some(&user("1", false)));
+    assert_eq!(all.lapsed("acme", "1", "s1", 99), None, "enabled again");
+    all.take(Fed::Session, "c1", "s1", None);
+    assert_eq!(all.lapsed("acme", "1", "s1", 99), SESSION, "signed out");
+}
