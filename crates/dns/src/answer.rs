@@ -27,9 +27,9 @@ pub enum Outcome {
     },
 }
 
-/// Answers a question by a zone; `None` where the asker's workspace has none. `can_ask`: whether there is anybody else to
-/// ask.
-pub fn answer(zone: Option<&Zone>, question: &Message, can_ask: bool) -> Outcome {
+/// Answers a question by the zones that the asker knows: the first that owns a name decides. `can_ask`: whether there is anybody
+/// else to ask.
+pub fn answer(zones: &[&Zone], question: &Message, can_ask: bool) -> Outcome {
     let mut reply = Message::response(question.metadata.id, question.metadata.op_code);
     reply.metadata.recursion_desired = question.metadata.recursion_desired;
     reply.metadata.recursion_available = can_ask;
@@ -54,17 +54,27 @@ pub fn answer(zone: Option<&Zone>, question: &Message, can_ask: bool) -> Outcome
         return failed(reply, ResponseCode::Refused);
     }
     let name = key(query.name());
-    match zone.filter(|zone| zone.owns(&name)) {
-        Some(zone) => from_zone(zone, query, name, reply, can_ask),
+    match owner(zones, &name) {
+        Some(zone) => from_zone((zones, zone), query, name, reply, can_ask),
         None if can_ask => Outcome::Ask(query.clone()),
         None => failed(reply, ResponseCode::Refused),
     }
 }
 
-fn from_zone(zone: &Zone, query: &Query, mut name: String, mut reply: Message, can_ask: bool) -> Outcome {
+fn owner<'z>(zones: &[&'z Zone], name: &str) -> Option<&'z Zone> {
+    zones.iter().copied().find(|zone| zone.owns(name))
+}
+
+fn from_zone(
+    (zones, mut zone): (&[&Zone], &Zone),
+    query: &Query,
+    mut name: String,
+    mut reply: Message,
+    can_ask: bool,
+) -> Outcome {
     reply.metadata.authoritative = true;
     let wanted = query.query_type();
-    let mut owner = query.name().clone();
+    let mut alias_of = query.name().clone();
     for _ in 0..ALIASES {
         let Some(records) = zone.records(&name) else {
             if reply.answers.is_empty() {
@@ -74,7 +84,7 @@ fn from_zone(zone: &Zone, query: &Query, mut name: String, mut reply: Message, c
         };
         for data in records {
             if let Some(rdata) = rdata(data, wanted) {
-                reply.add_answer(Record::from_rdata(owner.clone(), TTL, rdata));
+                reply.add_answer(Record::from_rdata(alias_of.clone(), TTL, rdata));
             }
         }
         let alias = records.iter().find_map(|data| match data {
@@ -90,17 +100,18 @@ fn from_zone(zone: &Zone, query: &Query, mut name: String, mut reply: Message, c
         };
         if wanted != RecordType::ANY {
             let cname = RData::CNAME(CNAME(target_name.clone()));
-            reply.add_answer(Record::from_rdata(owner, TTL, cname));
+            reply.add_answer(Record::from_rdata(alias_of, TTL, cname));
         }
-        if !zone.owns(target) {
+        let Some(next) = owner(zones, target) else {
             if can_ask {
                 let mut ask = Query::query(target_name, wanted);
                 ask.set_query_class(DNSClass::IN);
                 return Outcome::Complete { reply, ask };
             }
             break;
-        }
-        owner = target_name;
+        };
+        zone = next;
+        alias_of = target_name;
         name.clone_from(target);
     }
     if reply.answers.is_empty() {

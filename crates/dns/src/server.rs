@@ -1,10 +1,10 @@
-//! Zones by workspace, and messages to answers.
+//! Zones by workspace, one that all of them know, and messages to answers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use hickory_proto::op::{Edns, Message, ResponseCode};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -32,6 +32,8 @@ const QUESTIONS: usize = 1000;
 #[derive(Debug, Default)]
 pub struct Server {
     zones: ArcSwap<HashMap<String, Arc<Zone>>>,
+    /// Names that everybody knows, beside those of the own workspace.
+    common: ArcSwapOption<Zone>,
     upstream: Option<Upstream>,
 }
 
@@ -40,6 +42,7 @@ impl Server {
     pub fn new(upstream: Option<Upstream>) -> Self {
         Self {
             zones: ArcSwap::default(),
+            common: ArcSwapOption::empty(),
             upstream,
         }
     }
@@ -62,6 +65,11 @@ impl Server {
         });
     }
 
+    /// Replaces the names that everybody knows.
+    pub fn set_common(&self, zone: Zone) {
+        self.common.store(Some(Arc::new(zone)));
+    }
+
     /// Answers a message of somebody in `workspace`. `None`: it was no question.
     pub async fn answer(&self, workspace: &str, message: &[u8], transport: Transport) -> Option<Vec<u8>> {
         let Ok(question) = Message::from_vec(message) else {
@@ -70,8 +78,10 @@ impl Server {
         if !is_question(&question) {
             return None;
         }
-        let zone = self.zones.load().get(workspace).cloned();
-        let reply = match answer(zone.as_deref(), &question, self.upstream.is_some()) {
+        let own = self.zones.load().get(workspace).cloned();
+        let common = self.common.load_full();
+        let zones: Vec<&Zone> = own.as_deref().into_iter().chain(common.as_deref()).collect();
+        let reply = match answer(&zones, &question, self.upstream.is_some()) {
             Outcome::Reply(reply) => reply,
             Outcome::Ask(ask) => {
                 let mut reply = self.blank(&question);

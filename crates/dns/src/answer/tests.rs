@@ -71,7 +71,7 @@ fn question(name: &str, kind: RecordType) -> Message {
 
 /// The reply in words: its code, and the answers' data in order.
 fn said(name: &str, kind: RecordType) -> String {
-    match answer(Some(&zone()), &question(name, kind), true) {
+    match answer(&[&zone()], &question(name, kind), true) {
         Outcome::Reply(reply) => {
             let has_soa = reply
                 .authorities
@@ -190,7 +190,7 @@ fn another_workspace_has_other_names() {
         ("an empty workspace", Some(&empty), true, ResponseCode::NXDomain),
         ("no workspace", None, false, ResponseCode::Refused),
     ] {
-        let Outcome::Reply(reply) = answer(zone, &question, can_ask) else {
+        let Outcome::Reply(reply) = answer(zone.as_slice(), &question, can_ask) else {
             panic!("{what}");
         };
         assert_eq!(reply.metadata.response_code, expected, "{what}");
@@ -202,7 +202,7 @@ fn addresses_take_turns() {
     let first = |id| {
         let mut question = question("db.shop.svc.cluster.local.", RecordType::A);
         question.metadata.id = id;
-        match answer(Some(&zone()), &question, false) {
+        match answer(&[&zone()], &question, false) {
             Outcome::Reply(reply) => addresses(&reply)[0],
             other => panic!("{other:?}"),
         }
@@ -249,7 +249,7 @@ fn odd_questions_are_refused() {
             ResponseCode::Refused,
         ),
     ] {
-        let Outcome::Reply(reply) = answer(Some(&zone()), &message, true) else {
+        let Outcome::Reply(reply) = answer(&[&zone()], &message, true) else {
             panic!("{what}");
         };
         assert_eq!(reply.metadata.response_code, expected, "{what}");

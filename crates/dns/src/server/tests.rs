@@ -203,3 +203,65 @@ proptest! {
         });
     }
 }
+
+#[tokio::test]
+async fn what_is_published_is_known_in_every_workspace() {
+    let server = Server::new(None);
+    let service = Service {
+        namespace: "shop".into(),
+        name: "front".into(),
+        kind: Kind::External("www.apps.example".into()),
+    };
+    server.set_zone("a", Zone::new("cluster.local", vec![], &[service], &[]));
+    let published = [
+        ("www.apps.example".to_owned(), vec![Ipv4Addr::new(192, 0, 2, 7)]),
+        ("here.apps.example".to_owned(), vec![]),
+    ];
+    server.set_common(Zone::of_hosts("apps.example", published));
+    let there = vec![Ipv4Addr::new(192, 0, 2, 7)];
+    for (workspace, name, expected, found, why) in [
+        (
+            "a",
+            "www.apps.example.",
+            ResponseCode::NoError,
+            &there,
+            "published",
+        ),
+        (
+            "b",
+            "www.apps.example.",
+            ResponseCode::NoError,
+            &there,
+            "where there is no zone, too",
+        ),
+        (
+            "a",
+            "front.shop.svc.cluster.local.",
+            ResponseCode::NoError,
+            &there,
+            "an alias leads there",
+        ),
+        (
+            "a",
+            "no.apps.example.",
+            ResponseCode::NXDomain,
+            &vec![],
+            "nobody else is asked below the domain",
+        ),
+        (
+            "a",
+            "here.apps.example.",
+            ResponseCode::NoError,
+            &vec![],
+            "it exists, and cannot be reached",
+        ),
+        ("a", "example.org.", ResponseCode::Refused, &vec![], "nobody's"),
+    ] {
+        let reply = asked(&server, workspace, name, Transport::Datagram).await;
+        assert_eq!(
+            (reply.metadata.response_code, &addresses(&reply)),
+            (expected, found),
+            "{why}"
+        );
+    }
+}

@@ -43,9 +43,10 @@ pub(super) fn start(
     config: &GatewayConfig,
     (clients, metrics): (ClientFactory, Arc<Metrics>),
     (live, reserved, realms): (&Live, Vec<String>, Arc<dyn Realms>),
-    reachable: Reachable,
+    mut reachable: Reachable,
     shutdown: Shutdown,
 ) -> JoinHandle<()> {
+    let of_machines = reachable.names.take();
     let plane = Arc::new(Plane {
         fabric: Arc::new(Backends::new(reachable)),
         access_log: config.access_log.clone(),
@@ -71,6 +72,7 @@ pub(super) fn start(
     let names = names::serve(
         config.dns,
         config.settings.domain.clone(),
+        of_machines,
         options.names.subscribe(),
         shutdown.clone(),
     );
@@ -315,6 +317,7 @@ mod tests {
         let backends = Backends::new(Reachable {
             networks: vec![Cidr::of([10, 88, 0, 0].into(), 16)],
             fabric: None,
+            names: None,
         });
         for (address, is_reached, reason) in [
             ("192.0.2.7", true, "the host's network"),

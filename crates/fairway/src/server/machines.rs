@@ -73,6 +73,7 @@ pub(super) fn start(
     let mut reachable = Reachable {
         networks: vec![common.settings.machines, common.settings.services],
         fabric: None,
+        names: None,
     };
     let host = match &config.machines {
         Some(config) => {
@@ -81,6 +82,7 @@ pub(super) fn start(
             let here = (config.node.clone(), here);
             serve(kernel, &common.clients, Some(here), host.wiring.fabric());
             reachable.fabric = Some(host.wiring.fabric());
+            reachable.names = Some(host.wiring.names());
             host.run(common).boxed()
         }
         None => {
@@ -111,10 +113,11 @@ pub(super) fn start(
     (running, reachable)
 }
 
-/// Which addresses are machines' and Services', and the way to them, if machines run here.
+/// Which addresses are machines' and Services', the way to them, and whom they ask for names, if machines run here.
 pub(super) struct Reachable {
     pub(super) networks: Vec<Cidr>,
     pub(super) fabric: Option<Arc<dyn Fabric>>,
+    pub(super) names: Option<Arc<fairway_dns::Server>>,
 }
 
 /// The networks: those of the API server, and addresses of this host.

@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) needed: Needed,
     /// The addresses that load balancers may have.
     pub(crate) pools: Arc<Pools>,
+    /// Who answers machines' questions about names.
+    pub(crate) names: Arc<Server>,
     /// Other nodes, if there may be any.
     pub(crate) peers: Option<Arc<Peers>>,
 }
@@ -58,6 +60,8 @@ fn peers(options: &NodeOptions, shared: &Weak<Shared>) -> Option<Arc<Peers>> {
 /// Starts the tasks, which end with `shutdown`.
 pub(crate) fn start(options: NodeOptions, shutdown: &Shutdown) -> Arc<Shared> {
     let clients: Clients = options.clients.clients(USER);
+    let upstream =
+        (!options.settings.resolvers.is_empty()).then(|| Upstream::new(options.settings.resolvers.clone()));
     let shared = Arc::new_cyclic(|shared| Shared {
         desk: Desk::default(),
         caches: Caches::new(clients.reach()),
@@ -65,6 +69,7 @@ pub(crate) fn start(options: NodeOptions, shutdown: &Shutdown) -> Arc<Shared> {
         wake: Notify::new(),
         needed: Needed::new(),
         pools: Arc::new(Pools::new(&options.settings)),
+        names: Arc::new(Server::new(upstream)),
         peers: peers(&options, shared),
     });
     if let Some(peers) = &shared.peers {
@@ -85,14 +90,11 @@ pub(crate) fn start(options: NodeOptions, shutdown: &Shutdown) -> Arc<Shared> {
     ));
     let follow = caches::follow_all(Arc::clone(&shared), clients.clone(), shutdown.clone());
     tokio::spawn(shared.needed.then(shutdown.clone(), follow));
-    let upstream =
-        (!options.settings.resolvers.is_empty()).then(|| Upstream::new(options.settings.resolvers.clone()));
     let painter = Painter::new(
         Arc::clone(&shared),
         options,
         Recorder::new(clients.clone(), "machine-network"),
         clients,
-        Arc::new(Server::new(upstream)),
     );
     tokio::spawn(
         shared

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use fairway_api::kubevirt::VIRTUAL_MACHINE_INSTANCE;
 use fairway_controller::{ObjectKey, Shutdown, WorkspaceId};
+use fairway_dns::Server;
 use fairway_fabric::{Connection, Destination, DialError, Fabric, Talk};
 use fairway_machines_frames::packet::{TCP, UDP};
 use fairway_machines_network::Network;
@@ -135,6 +136,11 @@ impl Wiring {
     /// The way to machines and Services through this node's switch.
     pub fn fabric(&self) -> Arc<dyn Fabric> {
         Arc::new(self.clone())
+    }
+
+    /// Who answers the questions of this node's machines about names.
+    pub fn names(&self) -> Arc<Server> {
+        Arc::clone(&self.0.names)
     }
 
     /// What has passed the switch; nothing if there is none.

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use fairway_controller::events::{Happening, Recorder, Severity};
 use fairway_controller::{Clients, ObjectKey, Requests, Shutdown, WorkspaceId};
-use fairway_dns::Server;
 use fairway_fabric::Fabric;
 use fairway_machines_frames::Tenant;
 use fairway_machines_frames::topology::{Plan, PortId};
@@ -39,7 +38,6 @@ pub(super) struct Painter {
     space: Option<Space>,
     recorder: Recorder,
     clients: Clients,
-    names: Arc<Server>,
     /// What was handed out last.
     zones: BTreeMap<WorkspaceId, Names>,
     sockets: BTreeMap<PathBuf, PortId>,
@@ -68,7 +66,6 @@ impl Painter {
         options: NodeOptions,
         recorder: Recorder,
         clients: Clients,
-        names: Arc<Server>,
     ) -> Self {
         Self {
             shared,
@@ -77,7 +74,6 @@ impl Painter {
             space: options.space,
             recorder,
             clients,
-            names,
             zones: BTreeMap::new(),
             sockets: BTreeMap::new(),
             listeners: Listeners::default(),
@@ -178,7 +174,7 @@ impl Painter {
             bounds: Bounds::default(),
             space: self.space.clone(),
         };
-        match Network::start(settings, Arc::clone(&self.names)) {
+        match Network::start(settings, Arc::clone(&self.shared.names)) {
             Ok(network) => {
                 let network = Arc::new(network);
                 if let Some(peers) = &self.shared.peers {
@@ -197,13 +193,12 @@ impl Painter {
     fn set_zones(&mut self, names: BTreeMap<WorkspaceId, Names>) {
         for (workspace, names) in &names {
             if self.zones.get(workspace) != Some(names) {
-                self.names
-                    .set_zone(workspace.as_str(), names.zone(&self.settings));
+                (self.shared.names).set_zone(workspace.as_str(), names.zone(&self.settings));
             }
         }
         for workspace in std::mem::replace(&mut self.zones, names).keys() {
             if !self.zones.contains_key(workspace) {
-                self.names.remove_zone(workspace.as_str());
+                self.shared.names.remove_zone(workspace.as_str());
             }
         }
     }
