@@ -69,7 +69,7 @@ pub(crate) struct Explain {
     pub method: String,
     /// With scheme, host and, if it is another than usual, port.
     pub url: String,
-    /// A header of the request, such as 'Authorization: Bearer abc'.
+    /// A header of the request, such as 'Authorization: Bearer abc'; as often as it has some, the same name too.
     #[arg(short = 'H', long, value_name = "NAME: VALUE")]
     pub header: Vec<String>,
     /// Print it in this form instead.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use super::gitops::{Session, print_value, run as run_command, told};
@@ -37,15 +37,7 @@ pub(crate) fn run(options: &Gateway) -> anyhow::Result<ExitCode> {
 }
 
 async fn explain(options: &Explain) -> anyhow::Result<ExitCode> {
-    let mut headers: BTreeMap<&str, &str> = BTreeMap::new();
-    for header in &options.header {
-        let (name, value) = header.split_once(':').with_context(|| {
-            format!("{header:?} is not a header; write it such as 'Authorization: Bearer abc'")
-        })?;
-        if headers.insert(name.trim(), value.trim()).is_some() {
-            bail!("the header {} is given twice", name.trim());
-        }
-    }
+    let headers = headers(&options.header)?;
     let session = Session::open(&options.place).await?;
     let question = json!({"spec": {"method": options.method, "url": options.url, "headers": headers}});
     let path = format!("{API}/explanations");
@@ -64,6 +56,19 @@ async fn explain(options: &Explain) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::from(1)
     })
+}
+
+/// The headers of a request by name, each with its values in the order in which they were given.
+fn headers(given: &[String]) -> anyhow::Result<BTreeMap<String, Vec<&str>>> {
+    let mut headers: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for header in given {
+        let (name, value) = header.split_once(':').with_context(|| {
+            format!("{header:?} is not a header; write it such as 'Authorization: Bearer abc'")
+        })?;
+        let values = headers.entry(name.trim().to_ascii_lowercase()).or_default();
+        values.push(value.trim());
+    }
+    Ok(headers)
 }
 
 /// The way, a line for each step and one for what was seen there.
@@ -221,6 +226,19 @@ mod tests {
         let expected = "✓ Route    HTTPRoute a/b rule 0\n             path prefix /\n✗ Policy   AuthPolicy/a/b\n             \
                         no key\n             anonymous: no\nanswer: 401\n";
         assert_eq!(explained(&status), expected);
+    }
+
+    #[test]
+    fn headers_are_sent_as_often_as_they_are_given() {
+        let given = [
+            "X-Forwarded-For: 192.0.2.1",
+            "Accept: a:b",
+            "x-forwarded-for:10.0.0.1",
+        ]
+        .map(str::to_owned);
+        let expected = json!({"accept": ["a:b"], "x-forwarded-for": ["192.0.2.1", "10.0.0.1"]});
+        assert_eq!(json!(headers(&given).unwrap()), expected);
+        assert!(headers(&["no header".to_owned()]).is_err());
     }
 
     #[test]

@@ -43,7 +43,24 @@ struct Spec {
     method: String,
     url: String,
     #[serde(default)]
-    headers: BTreeMap<String, String>,
+    headers: BTreeMap<String, Values>,
+}
+
+/// What a header says; one that comes several times has several values, in their order.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Values {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl Values {
+    fn all(&self) -> &[String] {
+        match self {
+            Self::One(value) => std::slice::from_ref(value),
+            Self::Many(values) => values,
+        }
+    }
 }
 
 impl Service {
@@ -156,7 +173,9 @@ async fn read(mut body: Body) -> Option<Vec<u8>> {
 
 fn probe(spec: &Spec) -> Result<Probe, String> {
     let mut headers = HeaderMap::new();
-    for (name, value) in &spec.headers {
+    let lines =
+        (spec.headers.iter()).flat_map(|(name, values)| values.all().iter().map(move |it| (name, it)));
+    for (name, value) in lines {
         let read = HeaderName::from_bytes(name.as_bytes()).ok();
         let (Some(name), Ok(value)) = (read, HeaderValue::from_str(value)) else {
             return Err(format!("{name:?} is not a header, or its value is not one"));
@@ -305,11 +324,34 @@ mod tests {
         let spec = |method: &str, url: &str| Spec {
             method: method.to_owned(),
             url: url.to_owned(),
-            headers: [("x-a".to_owned(), "b".to_owned())].into(),
+            headers: [("x-a".to_owned(), Values::One("b".to_owned()))].into(),
         };
         assert!(probe(&spec("GET", "https://a.example.com/x")).is_ok());
         for (method, url) in [("GET", "/x"), ("G T", "https://a/"), ("GET", "https://a b/")] {
             assert!(probe(&spec(method, url)).is_err(), "{method} {url}");
+        }
+    }
+
+    #[test]
+    fn a_header_may_come_several_times() {
+        for (headers, expected) in [
+            (json!({"x-a": "b"}), &["b"][..]),
+            (json!({"x-a": ["c", "b"]}), &["c", "b"]),
+            (json!({"X-A": "b", "x-a": ["c"]}), &["b", "c"]),
+            (json!({"x-a": []}), &[]),
+            (json!({}), &[]),
+        ] {
+            let spec = json!({"method": "GET", "url": "https://a/", "headers": headers});
+            let read = probe(&serde_json::from_value(spec).unwrap()).unwrap().headers;
+            let values: Vec<&str> = (read.get_all("x-a").iter())
+                .map(|value| value.to_str().unwrap())
+                .collect();
+            assert_eq!(values, expected, "{headers}");
+        }
+        for headers in [json!({"x-a": 1}), json!({"x-a": [1]}), json!({"x-a": ["a\nb"]})] {
+            let spec = json!({"method": "GET", "url": "https://a/", "headers": headers});
+            let is_read = serde_json::from_value(spec).is_ok_and(|spec| probe(&spec).is_ok());
+            assert!(!is_read, "{headers}");
         }
     }
 }
