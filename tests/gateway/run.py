@@ -26,6 +26,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "clients"))
 
 import servers  # noqa: E402
+from published import Published  # noqa: E402
 
 HOST = "10.200.0.1"
 BACKEND_PORT = 3000
@@ -88,6 +89,7 @@ class Flow:
         self.authority = directory / "data" / "pki" / "ca.crt"
         self.log = directory / "fairway.log"
         self.oidc = oidc
+        self.published = Published(self, options.fairway, directory, HOST, step)
 
     def run(self):
         self.apply("service.yaml")
@@ -104,6 +106,7 @@ class Flow:
         step("without a key nobody passes", lambda: self.expect(401))
         step("a wrong key is none", lambda: self.expect(401, authorization="APIKEY wrong"))
         step("a key from a Secret passes", lambda: self.expect(200, authorization="APIKEY secret-of-alice"))
+        self.published.explained()
 
         text = (HERE / "oidc.yaml").read_text().replace("ISSUER", self.oidc["issuer"])
         self.apply_text(text)
@@ -116,12 +119,14 @@ class Flow:
         self.apply("limit.yaml")
         self.wait("ratelimitpolicy/api", "Enforced")
         self.expect_limit(tokens)
+        self.published.limits()
 
         self.kubectl_run("delete", "ratelimitpolicy/api")
         self.portal()
 
         self.kubectl_run("delete", "authpolicy/api")
         step("without policies everybody passes again", lambda: self.expect(200))
+        self.published.run()
 
     def portal(self):
         """A developer asks for a key, the API's owner answers."""
@@ -195,12 +200,12 @@ class Flow:
         assert answer["status"] == status, answer
         return answer
 
-    def ask(self, scheme="https", host=NAME, path="/hello", authorization=None):
-        """A request to the router, by the host's name."""
-        port = 443 if scheme == "https" else 80
+    def ask(self, scheme="https", host=NAME, path="/hello", authorization=None, port=None):
+        """A request to the router, or another port, by the host's name."""
+        port = port or (443 if scheme == "https" else 80)
         headers = {"Host": host, **({"Authorization": authorization} if authorization else {})}
         command = ["curl", "-s", "-i", "--max-time", "5", "--cacert", str(self.authority),
-                   "--resolve", f"{host}:{port}:{HOST}", f"{scheme}://{host}{path}"]
+                   "--resolve", f"{host}:{port}:{HOST}", f"{scheme}://{host}:{port}{path}"]
         for name, value in headers.items():
             if name != "Host":
                 command += ["-H", f"{name}: {value}"]
