@@ -125,7 +125,12 @@ pub(crate) fn voyage(options: &Voyage) -> anyhow::Result<ExitCode> {
             }
             VoyageCommand::Decommission(named) => {
                 let session = Session::open(&named.place).await?;
-                get(&session, named).await?;
+                let voyage = get(&session, named).await?;
+                // A wish that came to nothing is taken back, so that this one is ours and acts with our rights.
+                let phase = voyage["status"]["phase"].as_str().unwrap_or("");
+                if voyage["spec"]["decommission"] == true && matches!(phase, "Failed" | "Cancelled") {
+                    wish(&session, named, json!({"decommission": false})).await?;
+                }
                 wish(&session, named, json!({"decommission": true})).await?;
                 follow::follow(&session, &named.namespace, &named.name).await
             }

@@ -6,7 +6,7 @@ mod debug;
 mod fetch;
 mod fs;
 mod http;
-mod notify;
+pub(crate) mod notify;
 mod objects;
 mod publish;
 
@@ -216,7 +216,7 @@ pub const ACTIONS: &[Action] = &[
     ),
     action(
         "kubernetes:apply",
-        "Applies objects to this workspace by server-side apply.",
+        "Applies objects to this workspace by server-side apply; those that are not there are created.",
         &[
             ("manifest", "string", false),
             ("manifestPath", "string", false),
@@ -338,7 +338,7 @@ pub(crate) async fn act(job: &mut Job<'_>, name: &str) -> Result<Value, StepErro
         "catalog:write" => catalog::write(job),
         "crossplane:create" => objects::create(job).await,
         "debug:log" => debug::log(job),
-        "debug:wait" => debug::wait(job).await,
+        "debug:wait" => debug::wait(job),
         "fetch:plain" => fetch::plain(job).await,
         "fetch:plain:file" => fetch::plain_file(job).await,
         "fetch:template" => fetch::template(job).await,

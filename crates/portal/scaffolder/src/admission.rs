@@ -7,6 +7,7 @@ use fairway_api::{Definition, fairway::VOYAGE};
 use serde_json::{Value, json};
 
 use crate::USER;
+use crate::voyage::FINALIZER;
 
 const WEBHOOK: &str = "voyages.fairway.dev";
 
@@ -23,12 +24,19 @@ impl Admission for Voyages {
         if request.subresource.is_some() || request.operation == Operation::Delete {
             return Ok(Vec::new());
         }
+        if request.operation == Operation::Create {
+            hold(object);
+        }
         let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else {
             return Ok(Vec::new());
         };
         let old = request.old.map(|old| &old["spec"]);
         let started = match old {
             None => Some(asker(request)),
+            // Whoever tries again acts with what he is now, not with what he was: groups that he has left count no more.
+            Some(old) if is_retried(old, spec) && old["requestedBy"]["username"] == request.user => {
+                Some(asker(request))
+            }
             Some(old) => old.get("requestedBy").cloned(),
         };
         set(spec, "requestedBy", started);
@@ -65,18 +73,47 @@ impl Admission for Voyages {
                 ));
             }
         }
-        let number = |spec: &Value| spec["attempt"].as_u64().unwrap_or(0);
+        let number = |spec: &Value| attempt(spec.get("attempt"));
         let started = is["requestedBy"]["username"].as_str().unwrap_or("");
         if number(is) > number(was) && started != request.user {
             return refuse(format!(
                 "only {started} can try this again, since it acts with the rights of who started it; start another"
             ));
         }
-        if number(is) < number(was) || was["decommission"] == true && is["decommission"] != true {
-            return refuse("attempts and decommissioning cannot be taken back".to_owned());
+        if number(is) < number(was) {
+            return refuse("attempts cannot be taken back".to_owned());
+        }
+        // A wish that came to nothing can be taken back, so that somebody else can wish the same with his rights.
+        let has_begun = matches!(
+            old["status"]["phase"].as_str(),
+            Some("Decommissioning" | "Decommissioned")
+        );
+        if was["decommission"] == true && is["decommission"] != true && has_begun {
+            return refuse("decommissioning has begun and cannot be taken back".to_owned());
         }
         Ok(Vec::new())
     }
+}
+
+/// A Voyage stays until what it had begun is taken back.
+fn hold(object: &mut Value) {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let all = metadata.entry("finalizers").or_insert_with(|| json!([]));
+    if let Some(all) = all.as_array_mut()
+        && !all.iter().any(|it| it == FINALIZER)
+    {
+        all.push(FINALIZER.into());
+    }
+}
+
+fn attempt(value: Option<&Value>) -> u64 {
+    value.and_then(Value::as_u64).unwrap_or(0)
+}
+
+fn is_retried(old: &Value, spec: &serde_json::Map<String, Value>) -> bool {
+    attempt(spec.get("attempt")) > attempt(old.get("attempt"))
 }
 
 fn set(spec: &mut serde_json::Map<String, Value>, field: &str, value: Option<Value>) {
@@ -174,6 +211,72 @@ mod tests {
             .unwrap();
         assert_eq!(object["spec"]["requestedBy"]["username"], "ann");
         assert_eq!(object["spec"]["decommissionedBy"], json!({"username": "bob"}));
+    }
+
+    #[test]
+    fn whoever_tries_again_does_so_with_the_groups_of_now() {
+        let old =
+            json!({"spec": {"template": "t", "requestedBy": {"username": "ann", "groups": ["admins"]}}});
+        let now = ["dev".to_owned()];
+        for (user, attempt, expected) in [
+            ("ann", 1, json!({"username": "ann", "groups": ["dev"]})),
+            ("ann", 0, json!({"username": "ann", "groups": ["admins"]})),
+            // He is refused; until then nothing is his.
+            ("bob", 1, json!({"username": "ann", "groups": ["admins"]})),
+        ] {
+            let mut object = old.clone();
+            object["spec"]["attempt"] = json!(attempt);
+            let request = request(user, &now, Some(&old), None);
+            Voyages.complete(&request, &mut object).unwrap();
+            assert_eq!(object["spec"]["requestedBy"], expected, "{user} {attempt}");
+        }
+    }
+
+    #[test]
+    fn a_voyage_is_held_from_its_beginning() {
+        let mut object = json!({"metadata": {"finalizers": ["other"]}, "spec": {}});
+        for _ in 0..2 {
+            Voyages
+                .complete(&request("ann", &[], None, None), &mut object)
+                .unwrap();
+            assert_eq!(object["metadata"]["finalizers"], json!(["other", FINALIZER]));
+        }
+        // Whoever lets go of it later is not held back.
+        let old = object.clone();
+        object["metadata"]["finalizers"] = json!([]);
+        Voyages
+            .complete(&request("ann", &[], Some(&old), None), &mut object)
+            .unwrap();
+        assert_eq!(object["metadata"]["finalizers"], json!([]));
+    }
+
+    #[test]
+    fn a_wish_that_came_to_nothing_can_be_wished_by_somebody_else() {
+        for (phase, allowed) in [
+            ("Failed", true),
+            ("Cancelled", true),
+            ("Succeeded", true),
+            ("Decommissioning", false),
+            ("Decommissioned", false),
+        ] {
+            let by = json!({"username": "bob"});
+            let old = json!({
+                "spec": {"template": "t", "requestedBy": {"username": "ann"}, "decommission": true, "decommissionedBy": by},
+                "status": {"phase": phase},
+            });
+            let mut object = old.clone();
+            object["spec"]["decommission"] = json!(false);
+            let withdraw = request("cid", &[], Some(&old), None);
+            Voyages.complete(&withdraw, &mut object).unwrap();
+            assert_eq!(Voyages.judge(&withdraw, &object).is_ok(), allowed, "{phase}");
+            assert_eq!(object["spec"].get("decommissionedBy"), None);
+            let old = object.clone();
+            object["spec"]["decommission"] = json!(true);
+            Voyages
+                .complete(&request("cid", &[], Some(&old), None), &mut object)
+                .unwrap();
+            assert_eq!(object["spec"]["decommissionedBy"]["username"], "cid");
+        }
     }
 
     #[test]

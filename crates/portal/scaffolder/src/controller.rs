@@ -17,7 +17,7 @@ use crate::outbox::Outbox;
 use crate::voyage::Voyage;
 use crate::who::collection;
 
-/// How many Voyages are driven at once; one that waits must not keep others waiting.
+/// How many Voyages are driven at once; one that waits gives its place back.
 const WORKERS: usize = 16;
 /// How many messages are sent at once.
 const SENDERS: usize = 4;
@@ -35,13 +35,9 @@ impl Reconcile<ObjectKey> for Voyages {
         let Some(object) = own.get(&path).await? else {
             return Ok(Outcome::Done);
         };
-        let is_going = !object["metadata"]["deletionTimestamp"].is_null();
         let voyage = Voyage::read(&key.workspace, object);
         if voyage.notices.iter().any(|notice| notice["state"] == "waiting") {
             self.outbox.add(key.clone());
-        }
-        if is_going {
-            return Ok(Outcome::Done);
         }
         Pass::new(Arc::clone(&self.world), voyage, self.shutdown.clone())
             .run()

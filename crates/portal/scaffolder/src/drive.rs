@@ -1,7 +1,7 @@
 //! One Voyage, as far as it goes now: what comes next is decided by `run::next`, and done here.
 //!
-//! Every change is written down before the next thing is done. A write that meets a conflict ends the pass: somebody has wished
-//! something, and the next pass begins with that.
+//! Every change is written down before the next thing is done. What people wish meanwhile is heard with every write. What takes its
+//! time, such as a pause or something that goes slowly, gives the worker back and is looked at again.
 
 mod job;
 mod step;
@@ -12,19 +12,19 @@ use std::time::Duration;
 use fairway_controller::{Failure, Outcome, Requests, Shutdown};
 use fairway_portal_template::answers;
 use fairway_portal_template::files::Files;
-use fairway_portal_template::run::{Next, Phase, Run, next};
+use fairway_portal_template::run::{Next, Phase, Run, WAIT, fits, next};
 use fairway_portal_template::secrets::Secrets;
 use fairway_portal_template::template::Template;
 use serde_json::Value;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::voyage::Voyage;
 use crate::{World, actions, now, templates, undo, who};
 
 pub(crate) use job::{Job, Mode, StepError};
-pub(crate) use step::{output, perform};
+pub(crate) use step::{output, perform, variables};
 
-/// How soon something is looked at again that takes its time to go.
+/// How soon a process that begins anew looks again.
 const SOON: Duration = Duration::from_millis(500);
 
 /// A pass over one Voyage.
@@ -59,19 +59,36 @@ impl Pass {
             if self.shutdown.is_shut_down() {
                 return Ok(Outcome::Again(SOON));
             }
+            let is_undoing = matches!(self.voyage.run.phase, Phase::Undoing | Phase::Decommissioning);
+            if is_undoing && self.voyage.is_news() {
+                self.voyage.run.hurry();
+            }
             match next(&self.voyage.run, self.voyage.wish) {
-                Next::Nothing => return Ok(Outcome::Done),
+                Next::Nothing => return self.rest().await,
                 Next::Start => self.start().await?,
                 Next::Begin(at) => {
                     self.voyage.run.begin(at, &now());
                     self.write().await?;
-                    self.step(at).await?;
+                    if let Some(outcome) = self.step(at).await? {
+                        return Ok(outcome);
+                    }
                 }
                 Next::Resume(at) => {
-                    self.voyage
-                        .run
-                        .log(at, &now(), "taken up again after an interruption");
-                    self.step(at).await?;
+                    let record = &self.voyage.run.steps[at];
+                    let waits = record.pinned.iter().filter(|(key, _)| key.starts_with(WAIT));
+                    let last = waits.filter_map(|(_, until)| until.as_str()).max();
+                    if let Some(rest) = last.and_then(time_until) {
+                        return Ok(Outcome::Again(rest));
+                    }
+                    // A pause that is over is none of an interruption, unless another process began it.
+                    if last.is_none() || record.started_at < self.world.begun {
+                        self.voyage
+                            .run
+                            .log(at, &now(), "taken up again after an interruption");
+                    }
+                    if let Some(outcome) = self.step(at).await? {
+                        return Ok(outcome);
+                    }
                 }
                 Next::Cancel => {
                     let keep = self.voyage.wish.keep;
@@ -94,8 +111,12 @@ impl Pass {
                     self.write().await?;
                 }
                 Next::Undo(step, made) => {
-                    if !self.undo(step, made).await? {
-                        return Ok(Outcome::Again(SOON));
+                    let thing = &self.voyage.run.steps[step].made[made];
+                    if let Some(rest) = time_until(&thing.retry_at) {
+                        return Ok(Outcome::Again(rest));
+                    }
+                    if let Some(outcome) = self.undo(step, made).await? {
+                        return Ok(outcome);
                     }
                 }
                 Next::EndUndo => {
@@ -111,14 +132,29 @@ impl Pass {
         self.voyage.write(&self.own).await
     }
 
+    /// There is nothing to do: what was wished is written down as heard, and one that was deleted may go.
+    async fn rest(&mut self) -> Result<Outcome, Failure> {
+        if self.voyage.is_going {
+            if self.voyage.run.message.contains("still there") {
+                warn!(
+                    voyage = self.voyage.name,
+                    message = self.voyage.run.message,
+                    "a voyage was deleted, and leaves something behind"
+                );
+            }
+            self.voyage.let_go(&self.own).await?;
+        } else if self.voyage.is_news() {
+            self.write().await?;
+        }
+        Ok(Outcome::Done)
+    }
+
     /// Judges everything that can be judged before anything is done.
     async fn start(&mut self) -> Result<(), Failure> {
         let judged = self.judge().await;
         match judged {
             Ok((frozen, template)) => {
-                let attempt = self.voyage.run.attempt;
-                self.voyage.run = Run::of(&template, &now());
-                self.voyage.run.attempt = attempt;
+                self.voyage.run = Run::of(&template, &now()).after(&self.voyage.run);
                 self.voyage.frozen = Some(frozen);
                 self.template = Some(template);
                 info!(
@@ -128,14 +164,8 @@ impl Pass {
                 );
             }
             Err(why) => {
-                self.voyage.run = Run {
-                    phase: Phase::Failed,
-                    message: why,
-                    started_at: now(),
-                    ended_at: now(),
-                    attempt: self.voyage.wish.attempt,
-                    ..Run::default()
-                };
+                let attempt = self.voyage.wish.attempt;
+                self.voyage.run = Run::refused(&self.voyage.run, why, attempt, &now());
             }
         }
         self.write().await
@@ -143,7 +173,8 @@ impl Pass {
 
     async fn judge(&mut self) -> Result<(Value, Template), String> {
         let (world, workspace) = (Arc::clone(&self.world), self.voyage.workspace.clone());
-        let person = who::now(&world, &workspace, &self.voyage.person).await?;
+        let person = who::now(&world, &workspace, &self.voyage.person).await;
+        let person = person.map_err(|setback| setback.why)?;
         let requests = Requests::new(world.options.actors.client(&workspace, &person));
         let mut frozen = templates::find(&requests, &world.options.builtins, &self.voyage.template).await?;
         if let Some(object) = frozen.as_object_mut() {
@@ -155,7 +186,7 @@ impl Pass {
             return Err(unknown.join("; "));
         }
         let mut given = self.voyage.values.clone();
-        let secrets = self.read_secrets(&requests).await?;
+        let secrets = self.voyage.secrets(&requests).await?;
         // Answers that are secret count as answers, and are not among the values afterwards.
         for (name, secret) in secrets.iter() {
             given.entry(name).or_insert_with(|| secret.into());
@@ -177,23 +208,13 @@ impl Pass {
         Ok((frozen, template))
     }
 
-    /// Secrets, read with the rights of who started the run.
-    async fn read_secrets(&self, requests: &Requests) -> Result<Secrets, String> {
-        let Some(name) = &self.voyage.secret else {
-            return Ok(Secrets::default());
+    /// Does a step, and writes down what became of it. If it has to wait, the pass ends with that.
+    async fn step(&mut self, at: usize) -> Result<Option<Outcome>, Failure> {
+        let performed = match self.performed(at).await {
+            Ok(Some(output)) => fits(&output).map(|()| Some(output)).map_err(StepError::Failed),
+            other => other,
         };
-        if !who::is_name(name) {
-            return Err(format!("{name:?} is not the name of a Secret"));
-        }
-        let path = format!("/api/v1/namespaces/{}/secrets/{name}", self.voyage.namespace);
-        let found = requests.get(&path).await.map_err(|failure| failure.sentence())?;
-        let found = found.ok_or_else(|| format!("there is no Secret {name} in {}", self.voyage.namespace))?;
-        Ok(Secrets::new(crate::submit::decoded(&found)))
-    }
-
-    /// Does a step, and writes down what became of it.
-    async fn step(&mut self, at: usize) -> Result<(), Failure> {
-        match self.performed(at).await {
+        match performed {
             Ok(Some(output)) => self.voyage.run.complete(at, output, &now()),
             Ok(None) => self.voyage.run.skip(at, &now()),
             Err(StepError::Failed(why)) => {
@@ -206,25 +227,30 @@ impl Pass {
                 self.voyage.run.fail(at, &why, keep, &now());
             }
             Err(StepError::Interrupted(failure)) => return Err(failure),
-            Err(StepError::Shutdown) => return Ok(()),
+            Err(StepError::Later(rest)) => {
+                self.write().await?;
+                return Ok(Some(Outcome::Again(rest)));
+            }
+            Err(StepError::Shutdown) => return Ok(None),
         }
         // What comes next is written with it, if that is another step.
         match next(&self.voyage.run, self.voyage.wish) {
-            Next::Begin(_) => Ok(()),
-            _ => self.write().await,
+            Next::Begin(_) => {}
+            _ => self.write().await?,
         }
+        Ok(None)
     }
 
     async fn performed(&mut self, at: usize) -> Result<Option<Value>, StepError> {
         let (world, workspace) = (Arc::clone(&self.world), self.voyage.workspace.clone());
         let person = who::now(&world, &workspace, &self.voyage.person).await;
-        let person = person.map_err(StepError::Failed)?;
+        let person = person.map_err(|setback| StepError::Failed(setback.why))?;
         let template = self.template.clone();
         let template =
             template.ok_or_else(|| StepError::failed("the template of this run cannot be read any more"))?;
         if self.secrets.is_none() {
             let requests = Requests::new(world.options.actors.client(&workspace, &person));
-            self.secrets = Some(self.read_secrets(&requests).await.map_err(StepError::Failed)?);
+            self.secrets = Some(self.voyage.secrets(&requests).await.map_err(StepError::Failed)?);
         }
         let secrets = self.secrets.clone().unwrap_or_default();
         let mut files = match self.files.take() {
@@ -238,6 +264,7 @@ impl Pass {
             shutdown: &mut self.shutdown,
             template: &template,
             at,
+            turn: 0,
             input: Value::Null,
             files: &mut files,
             secrets: &secrets,
@@ -273,6 +300,7 @@ impl Pass {
                 shutdown: &mut self.shutdown,
                 template,
                 at,
+                turn: 0,
                 input: Value::Null,
                 files: &mut files,
                 secrets,
@@ -287,6 +315,9 @@ impl Pass {
 
     async fn succeed(&mut self) -> Result<(), Failure> {
         let template = self.template.clone();
+        if self.voyage.user.is_none() && template.as_ref().is_some_and(step::asks_for_user) {
+            self.voyage.user = step::user(&self.world, &self.voyage, &self.voyage.person).await;
+        }
         let shown = template.map(|template| output(&self.voyage, &template));
         match shown {
             Some(Ok(output)) => self.voyage.run.succeed(output, &now()),
@@ -302,14 +333,14 @@ impl Pass {
         Ok(())
     }
 
-    /// Takes one thing back; false if it is going and not yet gone.
-    async fn undo(&mut self, step: usize, made: usize) -> Result<bool, Failure> {
+    /// Takes one thing back. If it takes time, the pass ends with that.
+    async fn undo(&mut self, step: usize, made: usize) -> Result<Option<Outcome>, Failure> {
         let (world, workspace) = (Arc::clone(&self.world), self.voyage.workspace.clone());
         let thing = self.voyage.run.steps[step].made[made].clone();
         let undoer = self.voyage.undoer().clone();
         let done = match who::now(&world, &workspace, &undoer).await {
             Ok(person) => undo::undo(&world, &workspace, &person, &self.voyage.uid, &thing).await,
-            Err(why) => Err(why),
+            Err(setback) => Err(setback),
         };
         match done {
             Ok(undo::Undone::Gone) => {
@@ -323,19 +354,36 @@ impl Pass {
                 self.voyage.run.undone(step, made);
             }
             Ok(undo::Undone::Going) => {
-                let waiting = format!("waiting until {} is gone", thing.title);
-                if !self.voyage.run.message.contains(&waiting) {
-                    self.voyage.run.log(step, &now(), &waiting);
+                if self.voyage.run.undo_waits(step, made, &now()) {
+                    self.write().await?;
                 }
-                return Ok(false);
+                return Ok(Some(Outcome::Poll));
             }
-            Err(why) => {
-                self.voyage.run.undo_failed(step, made, &why, &now());
-                self.write().await?;
-                return Ok(false);
+            Err(setback) => {
+                let generation = self.voyage.wish.generation;
+                let run = &mut self.voyage.run;
+                if let Some(pause) = run.undo_failed(step, made, &setback, generation, &now()) {
+                    run.retry_at(step, made, &moment_after(pause));
+                }
             }
         }
         self.write().await?;
-        Ok(true)
+        Ok(None)
     }
+}
+
+/// A moment from now, to parts of a second.
+pub(crate) fn moment_after(pause: Duration) -> String {
+    let now = jiff::Timestamp::now();
+    now.checked_add(pause)
+        .unwrap_or(now)
+        .strftime("%Y-%m-%dT%H:%M:%S.%3fZ")
+        .to_string()
+}
+
+/// How long it is until a moment that was written down, if it is not past.
+pub(crate) fn time_until(moment: &str) -> Option<Duration> {
+    let then: jiff::Timestamp = moment.parse().ok()?;
+    let rest = Duration::try_from(then.duration_since(jiff::Timestamp::now())).ok()?;
+    (!rest.is_zero()).then_some(rest)
 }

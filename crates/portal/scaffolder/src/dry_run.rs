@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fairway_controller::{Requests, Shutdown, WorkspaceId};
 use fairway_portal_template::files::Files;
-use fairway_portal_template::run::{Run, StepState};
+use fairway_portal_template::run::{Run, StepState, fits};
 use fairway_portal_template::secrets::Secrets;
 use fairway_portal_template::template::Template;
 use serde_json::{Value, json};
@@ -117,6 +117,7 @@ pub(crate) async fn dry_run(
             shutdown: &mut shutdown,
             template: &read,
             at,
+            turn: 0,
             input: Value::Null,
             files: &mut files,
             secrets: &secrets,
@@ -124,13 +125,18 @@ pub(crate) async fn dry_run(
             mode: Mode::Dry,
             dry: Some(&mut foreseen),
         };
-        match perform(&mut job).await {
+        let performed = match perform(&mut job).await {
+            Ok(Some(output)) => fits(&output).map(|()| Some(output)).map_err(StepError::Failed),
+            other => other,
+        };
+        match performed {
             Ok(Some(output)) => voyage.run.complete(at, output, &now()),
             Ok(None) => voyage.run.skip(at, &now()),
             Err(error) => {
                 let why = match error {
                     StepError::Failed(why) => secrets.hide(&why),
                     StepError::Interrupted(failure) => failure.sentence(),
+                    StepError::Later(_) => "it would wait".to_owned(),
                     StepError::Shutdown => "the server is ending".to_owned(),
                 };
                 voyage.run.log(at, &now(), &why);
@@ -140,6 +146,7 @@ pub(crate) async fn dry_run(
             }
         }
     }
+    let urls = urls(&foreseen.manifests);
     let verdicts = verdicts(&requests, &foreseen.manifests).await;
     let shown = output(&voyage, &read).unwrap_or_default();
     let log: Vec<Value> = voyage
@@ -172,9 +179,31 @@ pub(crate) async fn dry_run(
         "log": log, "directoryContents": contents.collect::<Vec<_>>(), "steps": steps, "output": shown,
         "foreseen": {
             "succeeds": done && verdicts.iter().all(|verdict| verdict["allowed"] != false), "problem": problem,
-            "repositories": foreseen.repositories, "objects": foreseen.objects, "manifests": verdicts,
+            "repositories": foreseen.repositories, "objects": foreseen.objects, "manifests": verdicts, "urls": urls,
         },
     }))
+}
+
+/// Where what the manifests publish will be found: the hosts of Routes and HTTPRoutes.
+fn urls(manifests: &[Value]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for object in manifests {
+        let hosts: Vec<&str> = match object["kind"].as_str() {
+            Some("Route") => object["spec"]["host"].as_str().into_iter().collect(),
+            Some("HTTPRoute") => {
+                let names = object["spec"]["hostnames"].as_array();
+                names.into_iter().flatten().filter_map(Value::as_str).collect()
+            }
+            _ => continue,
+        };
+        for host in hosts {
+            let url = format!("https://{host}");
+            if !found.contains(&url) {
+                found.push(url);
+            }
+        }
+    }
+    found
 }
 
 /// What the server says of the manifests, by its own dry run, also of those in a namespace that the same run makes.
@@ -224,4 +253,19 @@ async fn verdicts(requests: &Requests, manifests: &[Value]) -> Vec<Value> {
         ));
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_published_is_found_by_its_hosts() {
+        let manifests = [
+            json!({"kind": "Route", "spec": {"host": "web.example"}}),
+            json!({"kind": "HTTPRoute", "spec": {"hostnames": ["web.example", "www.example"]}}),
+            json!({"kind": "Service", "spec": {}}),
+        ];
+        assert_eq!(urls(&manifests), ["https://web.example", "https://www.example"]);
+    }
 }

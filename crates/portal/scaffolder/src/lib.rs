@@ -21,6 +21,7 @@ mod controller;
 mod discovery;
 mod drive;
 pub mod dry_run;
+mod entities;
 mod outbox;
 pub mod ports;
 mod quota;
@@ -71,6 +72,8 @@ pub(crate) struct World {
     pub(crate) own: fairway_controller::Clients,
     /// Looking at quotas and holding a part of them is one thing: nobody else looks in between.
     pub(crate) holding: tokio::sync::Mutex<()>,
+    /// Since when this process drives runs.
+    pub(crate) begun: String,
 }
 
 impl World {
@@ -79,6 +82,7 @@ impl World {
             own: options.clients.clients(USER),
             options,
             holding: tokio::sync::Mutex::default(),
+            begun: now(),
         })
     }
 }

@@ -8,14 +8,16 @@ use std::time::Duration;
 
 use fairway_controller::{Failure, ObjectKey, Outcome, Reconcile, Requests};
 use fairway_outbound::Message;
+use fairway_portal_template::secrets::Secrets;
 use http::{HeaderMap, HeaderValue, Method, header};
 use serde_json::{Value, json};
 use tracing::{debug, info};
 
 use crate::World;
+use crate::actions::notify;
 use crate::ports::Mail;
 use crate::voyage::Voyage;
-use crate::who::collection;
+use crate::who::{self, collection};
 
 /// How often a message is tried; with the delays below that is about a day.
 const MOST: u64 = 24;
@@ -39,7 +41,24 @@ fn delay(attempts: u64) -> Duration {
 }
 
 impl Outbox {
+    /// Where a message goes. If that is secret, it is read as who started the run, and is kept nowhere.
+    async fn addresses(&self, voyage: &Voyage, notice: &Value) -> Result<Vec<String>, (String, bool)> {
+        let secrets = match notice.get("sealed") {
+            None => Secrets::default(),
+            Some(_) => {
+                let person = who::now(&self.world, &voyage.workspace, &voyage.person).await;
+                let person = person.map_err(|setback| (setback.why, setback.may_pass))?;
+                let client = self.world.options.actors.client(&voyage.workspace, &person);
+                let found = voyage.secrets(&Requests::new(client)).await;
+                found.map_err(|why| (why, true))?
+            }
+        };
+        notify::addresses(notice, &secrets)
+            .ok_or_else(|| ("a secret of its address is not there any more".to_owned(), false))
+    }
+
     async fn send(&self, voyage: &Voyage, notice: &Value) -> Result<(), (String, bool)> {
+        let to = self.addresses(voyage, notice).await?;
         let text = |key: &str| notice[key].as_str().unwrap_or("").to_owned();
         if notice["kind"] == "webhook" {
             let mut headers = HeaderMap::new();
@@ -50,7 +69,7 @@ impl Outbox {
             });
             let message = Message {
                 method: Method::POST,
-                url: text("to"),
+                url: to.into_iter().next().unwrap_or_default(),
                 headers,
                 body: body.to_string().into(),
                 timeout: PATIENCE,
@@ -62,16 +81,15 @@ impl Outbox {
                     format!("it answers {}", reply.status),
                     reply.status >= 500 || reply.status == 429,
                 )),
+                // What it says may name the address, which may be secret.
+                Err(error) if notice.get("sealed").is_some() => {
+                    Err(("it cannot be reached".to_owned(), !error.is_final()))
+                }
                 Err(error) => Err((error.to_string(), !error.is_final())),
             };
         }
-        let to = notice["to"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str);
         let mail = Mail {
-            to: to.map(str::to_owned).collect(),
+            to,
             subject: text("title"),
             body: text("body"),
         };
@@ -120,11 +138,7 @@ impl Reconcile<ObjectKey> for Outbox {
                 return Ok(Outcome::Done);
             };
             let mut voyage = Voyage::read(&key.workspace, object);
-            let same = |other: &&mut Value| {
-                other["step"] == notice["step"]
-                    && other["kind"] == notice["kind"]
-                    && other["state"] == "waiting"
-            };
+            let same = |other: &&mut Value| other["id"] == notice["id"] && other["state"] == "waiting";
             let Some(now) = voyage.notices.iter_mut().find(same) else {
                 break;
             };
@@ -133,7 +147,7 @@ impl Reconcile<ObjectKey> for Outbox {
             if let Some(message) = &message {
                 now["message"] = json!(message);
             }
-            match voyage.write(&own).await {
+            match voyage.write_notices(&own).await {
                 Err(failure) if failure.is_conflict() && turn + 1 < TURNS => {}
                 written => {
                     written?;

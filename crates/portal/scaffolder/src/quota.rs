@@ -10,10 +10,12 @@ use fairway_api::fairway::VOYAGE;
 use fairway_controller::Requests;
 use fairway_kernel_quota::{Amounts, Evaluator, Operation, Quota, Request, check};
 use fairway_portal_template::files::Files;
+use fairway_portal_template::input;
+use fairway_portal_template::template::Step;
 use serde_json::{Value, json};
 
 use crate::discovery::Discovery;
-use crate::drive::{Job, Mode, StepError};
+use crate::drive::{Job, Mode, StepError, variables};
 use crate::now;
 use crate::who::{collection, is_name};
 
@@ -38,6 +40,11 @@ pub(crate) async fn reserve(job: &mut Job<'_>, files: &Files) -> Result<(), Step
         return Ok(());
     }
     let _one_at_a_time = job.world.holding.lock().await;
+    // Each publishing step holds what its own files declare; done again, it holds that once.
+    let step = format!("{}/{}", job.voyage.run.steps[job.at].id, job.turn);
+    job.voyage
+        .reservations
+        .retain(|held| held["step"] != step.as_str());
     let (own, requests) = (job.own.clone(), job.requests());
     let mut namespaces: Vec<&str> = declared.iter().map(|it| it.namespace.as_str()).collect();
     namespaces.sort_unstable();
@@ -51,7 +58,8 @@ pub(crate) async fn reserve(job: &mut Job<'_>, files: &Files) -> Result<(), Step
             continue;
         }
         let mut quotas: Vec<Quota> = quotas.iter().map(Quota::from_object).collect();
-        let others = held_by_others(&own, &job.voyage.uid, namespace).await?;
+        let mut others = held_by_others(&own, &job.voyage.uid, namespace).await?;
+        add_missing(&own, &job.voyage.reservations, namespace, &mut others).await;
         for quota in &mut quotas {
             let counted = others.filtered(|name, _| quota.hard.has(name));
             quota.used.add_all(&counted);
@@ -88,16 +96,16 @@ pub(crate) async fn reserve(job: &mut Job<'_>, files: &Files) -> Result<(), Step
             }
             if let Some(evaluator) = Evaluator::of(&it.group, &it.resource) {
                 let usage = evaluator.usage(&it.object, &now());
-                held.push(json!({"namespace": namespace, "path": it.path, "amounts": usage.to_value(), "at": now()}));
+                held.push(json!({"step": step, "namespace": namespace, "path": it.path, "amounts": usage.to_value(), "at": now()}));
             }
         }
     }
     if job.mode == Mode::Real && !held.is_empty() {
-        job.voyage.reservations = held;
         job.log(&format!(
             "there is room in the quotas; {} objects are held",
-            job.voyage.reservations.len()
+            held.len()
         ));
+        job.voyage.reservations.extend(held);
         job.voyage.write(job.own).await.map_err(StepError::Interrupted)?;
     }
     Ok(())
@@ -115,25 +123,36 @@ async fn held_by_others(own: &Requests, uid: &str, namespace: &str) -> Result<Am
         if is_over || voyage["metadata"]["uid"] == uid {
             continue;
         }
-        let held: Vec<&Value> = voyage["status"]["reservations"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .collect();
-        // What we may not look at, such as Secrets, comes with the rest of the same run.
-        let mut there = Vec::new();
-        for one in &held {
-            let found = own.get(one["path"].as_str().unwrap_or("")).await;
-            there.push(found.ok().map(|found| found.is_some()));
-        }
-        let has_begun = there.contains(&Some(true));
-        for (one, there) in held.iter().zip(there) {
-            if one["namespace"] == namespace && !there.unwrap_or(has_begun) {
-                sum.add_all(&Amounts::read(one, "amounts"));
-            }
-        }
+        let held = voyage["status"]["reservations"].as_array();
+        let held = held.map_or(&[][..], Vec::as_slice);
+        add_missing(own, held, namespace, &mut sum).await;
     }
     Ok(sum)
+}
+
+/// Adds what one run holds in a namespace and is not there yet.
+async fn add_missing(own: &Requests, held: &[Value], namespace: &str, sum: &mut Amounts) {
+    // What we may not look at, such as Secrets, comes with the rest of the same run.
+    let mut there = Vec::new();
+    for one in held {
+        let found = own.get(one["path"].as_str().unwrap_or("")).await;
+        there.push(found.ok().map(|found| found.is_some()));
+    }
+    let has_begun = there.contains(&Some(true));
+    for (one, there) in held.iter().zip(there) {
+        if one["namespace"] == namespace && !there.unwrap_or(has_begun) {
+            sum.add_all(&Amounts::read(one, "amounts"));
+        }
+    }
+}
+
+/// Where objects go that name no namespace: to where the next Application of the template syncs them.
+fn destination(job: &Job<'_>) -> Option<String> {
+    let deploys = |step: &&Step| step.action == "argocd:create-resources";
+    let step = job.template.steps.iter().skip(job.at + 1).find(deploys)?;
+    let known = variables(job.voyage, job.template);
+    let found = input::resolve(step.input.get("namespace")?, &known, "namespace").ok()??;
+    found.as_str().filter(|it| is_name(it)).map(str::to_owned)
 }
 
 fn is_long_ago(time: &str) -> bool {
@@ -148,8 +167,12 @@ fn is_long_ago(time: &str) -> bool {
 async fn declared(job: &Job<'_>, files: &Files) -> Vec<Declared> {
     let (mut discovery, requests) = (Discovery::default(), job.requests());
     let mut found = Vec::new();
+    let destination = destination(job);
     for object in objects(files) {
-        let Some(namespace) = object["metadata"]["namespace"].as_str().filter(|it| is_name(it)) else {
+        let named = object["metadata"]["namespace"]
+            .as_str()
+            .or(destination.as_deref());
+        let Some(namespace) = named.filter(|it| is_name(it)) else {
             continue;
         };
         let (namespace, name) = (namespace.to_owned(), name(&object).to_owned());

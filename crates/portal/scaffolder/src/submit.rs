@@ -85,17 +85,33 @@ pub async fn submit(requests: &Requests, submission: &Submission) -> Result<Valu
         "metadata": {"name": name, "namespace": namespace}, "spec": spec,
     });
     let made = requests.post(&collection(VOYAGE, namespace), &object).await;
-    let made = made.map_err(|failure| failure.sentence())?;
+    let made = match made {
+        Ok(made) => made,
+        Err(failure) => {
+            // Nobody would use the Secret any more. Whoever could make it and may not delete it is told.
+            let mut why = failure.sentence();
+            if !submission.secrets.is_empty() {
+                let path = format!("/api/v1/namespaces/{namespace}/secrets/{name}");
+                if let Err(left) = requests.delete(&path).await {
+                    why = format!("{why}; Secret {name} is left behind: {}", left.sentence());
+                }
+            }
+            return Err(why);
+        }
+    };
     if !submission.secrets.is_empty() {
-        // So that it goes with the Voyage. If that fails, it stays, sealed.
+        // So that it goes with the Voyage. If that fails, the run has begun all the same, and the Secret stays, sealed.
         let owner = json!({"metadata": {"ownerReferences": [{
             "apiVersion": VOYAGE.api_version(), "kind": VOYAGE.kind, "name": name, "uid": made["metadata"]["uid"],
         }]}});
         let path = format!("/api/v1/namespaces/{namespace}/secrets/{name}");
-        requests
-            .merge(&path, &owner)
-            .await
-            .map_err(|failure| failure.sentence())?;
+        if let Err(failure) = requests.merge(&path, &owner).await {
+            tracing::warn!(
+                secret = name,
+                reason = failure.sentence(),
+                "the secret of a voyage will not go with it"
+            );
+        }
     }
     Ok(made)
 }

@@ -3,11 +3,17 @@
 use fairway_api::fairway::VOYAGE;
 use fairway_controller::{Failure, Requests, WorkspaceId};
 use fairway_portal_template::run::{Run, Wish};
+use fairway_portal_template::secrets::Secrets;
 use fairway_portal_template::template::Template;
 use serde_json::{Map, Value, json};
 
 use crate::ports::Person;
-use crate::who::collection;
+use crate::who::{collection, is_name};
+
+/// By which a Voyage stays until what it had begun is taken back.
+pub(crate) const FINALIZER: &str = "fairway.dev/voyage";
+/// How often something is written, if others write at the same time.
+const TURNS: usize = 20;
 
 /// A Voyage.
 #[derive(Clone, Debug)]
@@ -29,6 +35,12 @@ pub(crate) struct Voyage {
     pub(crate) frozen: Option<Value>,
     pub(crate) notices: Vec<Value>,
     pub(crate) reservations: Vec<Value>,
+    /// Who started it, as the catalog knows him, once somebody has asked.
+    pub(crate) user: Option<Value>,
+    /// Somebody has deleted it, and it is there until what it had begun is taken back.
+    pub(crate) is_going: bool,
+    /// The generation of wishes that was written down as heard.
+    observed: u64,
     /// The object, for writing.
     object: Value,
 }
@@ -58,6 +70,10 @@ impl Voyage {
             .pointer("/spec/attempt")
             .and_then(Value::as_u64)
             .unwrap_or(0);
+        let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
+        let is_going = object
+            .pointer("/metadata/deletionTimestamp")
+            .is_some_and(|it| !it.is_null());
         let status = object.get("status").cloned().unwrap_or_default();
         Self {
             workspace: workspace.clone(),
@@ -74,16 +90,24 @@ impl Voyage {
             person: person("/spec/requestedBy").unwrap_or_default(),
             decommissioned_by: person("/spec/decommissionedBy"),
             wish: Wish {
-                cancel: flag("/spec/cancel"),
+                // Whoever deletes a run that is under way stops it, and it is not tried again.
+                cancel: flag("/spec/cancel") || is_going,
                 keep: flag("/spec/keepOnFailure"),
                 decommission: flag("/spec/decommission"),
-                attempt: u32::try_from(attempt).unwrap_or(u32::MAX),
+                attempt: match is_going {
+                    true => 0,
+                    false => u32::try_from(attempt).unwrap_or(u32::MAX),
+                },
+                generation: number("/metadata/generation"),
             },
             // What cannot be read was never begun.
             run: serde_json::from_value(status.clone()).unwrap_or_default(),
             frozen: status.get("template").cloned(),
             notices: items("/status/notices"),
             reservations: items("/status/reservations"),
+            user: None,
+            is_going,
+            observed: number("/status/observedGeneration"),
             object,
         }
     }
@@ -98,14 +122,14 @@ impl Voyage {
         Template::read(self.frozen.as_ref()?).ok()
     }
 
-    /// Writes down where the run is. A conflict is an error: somebody has written in between, and must be heard first.
-    pub(crate) async fn write(&mut self, requests: &Requests) -> Result<(), Failure> {
+    /// Whether somebody wished something that nobody has written down as heard.
+    pub(crate) fn is_news(&self) -> bool {
+        self.wish.generation > self.observed
+    }
+
+    fn status(&self) -> Value {
         let mut status = serde_json::to_value(&self.run).unwrap_or_default();
-        status["observedGeneration"] = self
-            .object
-            .pointer("/metadata/generation")
-            .cloned()
-            .unwrap_or(json!(0));
+        status["observedGeneration"] = json!(self.wish.generation);
         if let Some(frozen) = &self.frozen {
             status["template"] = frozen.clone();
         }
@@ -115,17 +139,85 @@ impl Voyage {
         if !self.reservations.is_empty() {
             status["reservations"] = Value::Array(self.reservations.clone());
         }
-        let written = requests
-            .replace_status(&self.path(), &self.object, &status)
-            .await?;
-        if let Some(written) = written {
-            // People's wishes come with every answer, so that stopping does not wait for a watch.
-            let seen = Self::read(&self.workspace, written.clone());
-            self.wish = seen.wish;
-            self.decommissioned_by = seen.decommissioned_by;
-            self.object = written;
+        status
+    }
+
+    /// Writes down where the run is. Wishes and messages that others have written in between are taken in; only who has written where
+    /// the run is drives it, too, and must be heard first: that is a conflict.
+    pub(crate) async fn write(&mut self, requests: &Requests) -> Result<(), Failure> {
+        let gone =
+            |name: &str| Failure::NotYet(format!("Voyage {name} is gone, and nothing more is done for it"));
+        let mut turn = 0;
+        loop {
+            let written = requests
+                .replace_status(&self.path(), &self.object, &self.status())
+                .await;
+            match written {
+                Ok(Some(written)) => {
+                    self.observed = self.wish.generation;
+                    self.hear(written);
+                    return Ok(());
+                }
+                Ok(None) => return Err(gone(&self.name)),
+                Err(failure) if failure.is_conflict() && turn < TURNS => {
+                    turn += 1;
+                    let found = requests.get(&self.path()).await?;
+                    let found = found.ok_or_else(|| gone(&self.name))?;
+                    let is_same = found["metadata"]["uid"] == self.uid.as_str()
+                        && driven(&found["status"]) == driven(&self.object["status"]);
+                    if !is_same {
+                        return Err(failure);
+                    }
+                    take_in(&mut self.notices, &found["status"]["notices"]);
+                    self.hear(found);
+                }
+                Err(failure) => return Err(failure),
+            }
         }
-        Ok(())
+    }
+
+    /// Writes down what became of messages, and nothing else.
+    pub(crate) async fn write_notices(&self, requests: &Requests) -> Result<(), Failure> {
+        let mut status = self.object["status"].clone();
+        status["notices"] = Value::Array(self.notices.clone());
+        let written = requests.replace_status(&self.path(), &self.object, &status).await;
+        written.map(drop)
+    }
+
+    /// Lets go of one that was deleted.
+    pub(crate) async fn let_go(&self, requests: &Requests) -> Result<(), Failure> {
+        let all = self.object["metadata"]["finalizers"].as_array();
+        let others: Vec<&Value> = all.into_iter().flatten().filter(|it| *it != FINALIZER).collect();
+        if all.is_none_or(|all| all.len() == others.len()) {
+            return Ok(());
+        }
+        let version = &self.object["metadata"]["resourceVersion"];
+        let patch = json!({"metadata": {"finalizers": others, "resourceVersion": version}});
+        requests.merge(&self.path(), &patch).await.map(drop)
+    }
+
+    /// People's wishes come with every answer, so that stopping does not wait for a watch.
+    fn hear(&mut self, object: Value) {
+        let seen = Self::read(&self.workspace, object);
+        self.wish = seen.wish;
+        self.person = seen.person;
+        self.decommissioned_by = seen.decommissioned_by;
+        self.is_going = seen.is_going;
+        self.object = seen.object;
+    }
+
+    /// Its secrets, read as whoever these requests are.
+    pub(crate) async fn secrets(&self, requests: &Requests) -> Result<Secrets, String> {
+        let Some(name) = &self.secret else {
+            return Ok(Secrets::default());
+        };
+        if !is_name(name) {
+            return Err(format!("{name:?} is not the name of a Secret"));
+        }
+        let path = format!("/api/v1/namespaces/{}/secrets/{name}", self.namespace);
+        let found = requests.get(&path).await.map_err(|failure| failure.sentence())?;
+        let found = found.ok_or_else(|| format!("there is no Secret {name} in {}", self.namespace))?;
+        Ok(Secrets::new(crate::submit::decoded(&found)))
     }
 
     /// Who takes back what was made: who asked for it, else who made it.
@@ -134,5 +226,57 @@ impl Voyage {
             (Some(person), true) => person,
             _ => &self.person,
         }
+    }
+}
+
+/// What only who drives a run writes.
+fn driven(status: &Value) -> Value {
+    let mut status = status.clone();
+    if let Some(fields) = status.as_object_mut() {
+        fields.shift_remove("notices");
+    }
+    status
+}
+
+/// What became of messages meanwhile, into those that are known here.
+fn take_in(known: &mut [Value], found: &Value) {
+    for one in known {
+        let same = |other: &&Value| other["id"] == one["id"];
+        if let Some(other) = found.as_array().into_iter().flatten().find(same) {
+            *one = other.clone();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_became_of_messages_is_taken_in_and_new_ones_stay() {
+        let mut known = vec![
+            json!({"id": "a", "state": "waiting"}),
+            json!({"id": "b", "state": "waiting"}),
+        ];
+        take_in(&mut known, &json!([{"id": "a", "state": "sent", "attempts": 1}]));
+        assert_eq!(known[0], json!({"id": "a", "state": "sent", "attempts": 1}));
+        assert_eq!(known[1]["state"], "waiting");
+        let (one, other) = (
+            json!({"phase": "Running", "notices": [1]}),
+            json!({"phase": "Running"}),
+        );
+        assert_eq!(driven(&one), driven(&other));
+        assert_ne!(driven(&one), driven(&json!({"phase": "Failed"})));
+    }
+
+    #[test]
+    fn deleting_is_stopping() {
+        let mut object = json!({"metadata": {"name": "v", "generation": 3}, "spec": {"attempt": 2}, "status": {"observedGeneration": 2}});
+        let read = |object: &Value| Voyage::read(&WorkspaceId::root(), object.clone());
+        let voyage = read(&object);
+        assert!(!voyage.wish.cancel && voyage.wish.attempt == 2 && voyage.is_news());
+        object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        let voyage = read(&object);
+        assert!(voyage.wish.cancel && voyage.wish.attempt == 0 && voyage.is_going);
     }
 }

@@ -5,7 +5,9 @@
 //! what they may do is judged by RBAC at each request anyway.
 
 use fairway_api::Kind;
-use fairway_controller::{Requests, WorkspaceId};
+use fairway_controller::error::status;
+use fairway_controller::{Failure, Requests, WorkspaceId};
+use fairway_portal_template::run::Setback;
 use serde_json::Value;
 
 use crate::World;
@@ -18,10 +20,31 @@ const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 const USERS: &str = "/apis/fairway.dev/v1alpha1/users";
 const GROUPS: &str = "/apis/fairway.dev/v1alpha1/groups";
 
+/// Somebody has to do something about it.
+fn for_good(why: String) -> Setback {
+    Setback { why, may_pass: false }
+}
+
+/// Whether a request that failed may succeed later although nobody does anything about it.
+pub(crate) fn may_pass(failure: &Failure) -> bool {
+    match failure {
+        Failure::Api { source, .. } => match status(source) {
+            Some(status) => may_pass_as(status.code),
+            None => true,
+        },
+        _ => true,
+    }
+}
+
+/// The same of an answer's code: what was refused stays refused; what was too early, too much or broken does not.
+pub(crate) fn may_pass_as(code: u16) -> bool {
+    !(400..500).contains(&code) || matches!(code, 408 | 409 | 425 | 429)
+}
+
 /// The person as he is now, or why he acts no more.
-pub(crate) async fn now(world: &World, workspace: &WorkspaceId, person: &Person) -> Result<Person, String> {
+pub(crate) async fn now(world: &World, workspace: &WorkspaceId, person: &Person) -> Result<Person, Setback> {
     if person.username.is_empty() {
-        return Err("nobody is named who started it".to_owned());
+        return Err(for_good("nobody is named who started it".to_owned()));
     }
     if let Some(rest) = person.username.strip_prefix(SERVICE_ACCOUNT) {
         return account(world, workspace, person, rest).await;
@@ -32,18 +55,24 @@ pub(crate) async fn now(world: &World, workspace: &WorkspaceId, person: &Person)
     };
     // Those of root's realm are at home in no workspace: the root is above all of them.
     let home = match (first(HOME), realm.as_str()) {
-        (Some(home), _) => WorkspaceId::parse(home).map_err(|error| error.to_string())?,
+        (Some(home), _) => WorkspaceId::parse(home).map_err(|error| for_good(error.to_string()))?,
         (None, "root") => WorkspaceId::root(),
         (None, _) => return Ok(person.clone()),
     };
     let requests = Requests::new(world.own.of(&home));
     let name = person.short_name();
-    let gone = || format!("user {} is disabled or does not exist any more", person.username);
+    let gone = || {
+        for_good(format!(
+            "user {} is disabled or does not exist any more",
+            person.username
+        ))
+    };
     if !is_name(name) {
         return Err(gone());
     }
-    let unknown = |failure: fairway_controller::Failure| {
-        format!("who the user is cannot be found out: {}", failure.sentence())
+    let unknown = |failure: Failure| Setback {
+        why: format!("who the user is cannot be found out: {}", failure.sentence()),
+        may_pass: may_pass(&failure),
     };
     let user = requests.get(&format!("{USERS}/{name}")).await.map_err(unknown)?;
     let user = user.ok_or_else(gone)?;
@@ -83,8 +112,8 @@ async fn account(
     workspace: &WorkspaceId,
     person: &Person,
     name: &str,
-) -> Result<Person, String> {
-    let gone = || format!("service account {name} does not exist any more");
+) -> Result<Person, Setback> {
+    let gone = || for_good(format!("service account {name} does not exist any more"));
     let (namespace, account) = name.split_once(':').ok_or_else(gone)?;
     // Those of other workspaces are not known here, and those of the platform have no object.
     if !is_name(namespace) || !is_name(account) {
@@ -92,7 +121,11 @@ async fn account(
     }
     let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}");
     let found = Requests::new(world.own.of(workspace)).get(&path).await;
-    let found = found.map_err(|failure| failure.sentence())?.ok_or_else(gone)?;
+    let unknown = |failure: Failure| Setback {
+        why: failure.sentence(),
+        may_pass: may_pass(&failure),
+    };
+    let found = found.map_err(unknown)?.ok_or_else(gone)?;
     match person.uid.is_empty() || found["metadata"]["uid"] == person.uid.as_str() {
         true => Ok(person.clone()),
         false => Err(gone()),
@@ -117,5 +150,26 @@ pub(crate) fn collection(kind: Kind, namespace: &str) -> String {
             kind.api_version(),
             kind.plural
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_refused_stays_refused() {
+        for (code, expected) in [
+            (403, false),
+            (404, false),
+            (422, false),
+            (409, true),
+            (429, true),
+            (500, true),
+            (503, true),
+        ] {
+            assert_eq!(may_pass_as(code), expected, "{code}");
+        }
+        assert!(may_pass(&Failure::NotYet("not yet".to_owned())));
     }
 }

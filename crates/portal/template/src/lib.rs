@@ -12,6 +12,7 @@
 //! actions, clients, Git or clocks.
 
 pub mod answers;
+pub mod change;
 pub mod expression;
 pub mod files;
 pub mod input;

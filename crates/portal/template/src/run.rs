@@ -10,11 +10,16 @@
 //!
 //! A step is `Running` in the record before it acts, and what it makes is in the record before it is made, so that whoever takes the run
 //! up knows what may be there. [`next`] says what to do; [`Run`]'s other functions write down what was done. Time comes from outside.
+//!
+//! What is told of a run is numbered as it happens: who has heard up to a number hears the rest later, whatever became of the run since.
+
+mod undoing;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::template::Template;
+pub use undoing::{MAX_UNDO, Setback, pause};
 
 /// Lines that a step keeps, and how long one may be.
 pub const MAX_LINES: usize = 200;
@@ -22,10 +27,10 @@ pub const MAX_LINES: usize = 200;
 pub const MAX_LINE: usize = 2000;
 /// The largest output of a step, as JSON.
 pub const MAX_OUTPUT: usize = 64 << 10;
+/// How [`StepRecord::pinned`] names until when a step waits, with the number of the pause after it.
+pub const WAIT: &str = "wait ";
 /// The message of a run that somebody stopped.
 const STOPPED: &str = "somebody stopped it";
-/// How often undoing one thing is tried.
-pub const MAX_UNDO: u32 = 8;
 
 /// Where a run is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,13 +90,16 @@ pub struct Line {
     pub at: String,
     /// What.
     pub text: String,
+    /// Its number among all that is told of the run.
+    #[serde(default)]
+    pub event: u64,
 }
 
 /// Something that a step makes or has made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Made {
-    /// What takes it back: `object`, `repository`, `branch`.
+    /// What takes it back: `object`, `change` of one that was there before, `call` of the Git host.
     pub kind: String,
     /// What it is, for who takes it back.
     pub reference: Value,
@@ -99,8 +107,17 @@ pub struct Made {
     pub title: String,
     /// Whether it was taken back.
     pub undone: bool,
-    /// How often that was tried.
+    /// How often that was tried in vain.
     pub attempts: u32,
+    /// Why it is still there, if taking it back has begun.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub problem: String,
+    /// When it is tried again.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub retry_at: String,
+    /// The generation of people's wishes at which no more was tried; 0 if it still is. Whoever wishes again is heard.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub given_up: u64,
 }
 
 /// A step and what became of it.
@@ -130,9 +147,15 @@ pub struct StepRecord {
     /// What it makes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub made: Vec<Made>,
-    /// What it must find as it was when it is done again: commits by address.
+    /// What it must find as it was when it is done again: commits by address, and until when it waits.
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
     pub pinned: serde_json::Map<String, Value>,
+    /// The numbers of its beginning and its end among all that is told.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub begun_event: u64,
+    /// See [`StepRecord::begun_event`].
+    #[serde(skip_serializing_if = "is_zero")]
+    pub ended_event: u64,
 }
 
 /// A run.
@@ -156,6 +179,11 @@ pub struct Run {
     /// When it ended.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ended_at: String,
+    /// How much was told of it so far: the last number.
+    pub events: u64,
+    /// The number of what says how it ended; the one before says that somebody stopped it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub end_event: u64,
 }
 
 /// What people want of a run.
@@ -169,6 +197,8 @@ pub struct Wish {
     pub decommission: bool,
     /// The attempt that is wanted; more than there were: try again.
     pub attempt: u32,
+    /// Which wish this is: it grows whenever somebody wishes something else.
+    pub generation: u64,
 }
 
 /// What to do next.
@@ -213,11 +243,14 @@ pub fn next(run: &Run, wish: Wish) -> Next {
                 Some(at) => Next::Begin(at),
             }
         }
-        Phase::Undoing | Phase::Decommissioning => match run.last_made() {
+        Phase::Undoing | Phase::Decommissioning => match run.last_made(wish.generation) {
             Some((step, made)) => Next::Undo(step, made),
             None => Next::EndUndo,
         },
-        Phase::Failed | Phase::Cancelled if wish.decommission && run.last_made().is_some() => {
+        // What was given up is left to the next wish; of what is nowhere any more nothing is left to do, and that is said.
+        Phase::Failed | Phase::Cancelled
+            if wish.decommission && (run.last_made(wish.generation).is_some() || !run.leaves_something()) =>
+        {
             Next::Decommission
         }
         Phase::Failed | Phase::Cancelled if wish.attempt > run.attempt && !wish.decommission => Next::Retry,
@@ -243,24 +276,56 @@ impl Run {
         }
     }
 
-    /// What was made last and is still there, or may be.
-    fn last_made(&self) -> Option<(usize, usize)> {
-        let steps = self.steps.iter().enumerate().rev();
-        steps.into_iter().find_map(|(at, step)| {
-            let made = step
-                .made
-                .iter()
-                .rposition(|made| !made.undone && made.attempts < MAX_UNDO)?;
-            Some((at, made))
-        })
+    /// The same run after what was there before it, which nobody has to hear twice.
+    #[must_use]
+    pub fn after(self, before: &Self) -> Self {
+        Self {
+            attempt: before.attempt,
+            events: before.events,
+            ..self
+        }
+    }
+
+    /// A run that was refused before anything was done.
+    pub fn refused(before: &Self, why: String, attempt: u32, now: &str) -> Self {
+        let mut run = Self {
+            phase: Phase::Failed,
+            message: why,
+            started_at: now.to_owned(),
+            ..Self::default()
+        }
+        .after(before);
+        run.attempt = attempt;
+        run.end(now);
+        run
+    }
+
+    /// The next number of what is told.
+    fn number(&mut self) -> u64 {
+        self.events += 1;
+        self.events
+    }
+
+    /// It is over: that is told, too.
+    fn end(&mut self, now: &str) {
+        self.ended_at = now.to_owned();
+        if self.phase == Phase::Cancelled {
+            self.number();
+        }
+        self.end_event = self.number();
     }
 
     /// A step begins, or begins again.
     pub fn begin(&mut self, at: usize, now: &str) {
+        let number = self.number();
         if let Some(step) = self.steps.get_mut(at) {
             step.state = StepState::Running;
             step.started_at = now.to_owned();
+            step.begun_event = number;
             step.ended_at.clear();
+            step.ended_event = 0;
+            // Waiting is done anew by whoever begins anew.
+            step.pinned.retain(|key, _| !key.starts_with(WAIT));
         }
     }
 
@@ -268,10 +333,7 @@ impl Run {
     pub fn complete(&mut self, at: usize, output: Value, now: &str) {
         self.end_step(at, StepState::Completed, now);
         if let Some(step) = self.steps.get_mut(at) {
-            step.output = match output.to_string().len() > MAX_OUTPUT {
-                true => Value::Null,
-                false => output,
-            };
+            step.output = output;
         }
     }
 
@@ -292,22 +354,21 @@ impl Run {
     /// Somebody stopped it.
     pub fn cancel(&mut self, keep: bool, now: &str) {
         self.message = STOPPED.to_owned();
-        for step in &mut self.steps {
-            if step.state == StepState::Running {
-                step.state = StepState::Failed;
-                step.ended_at = now.to_owned();
+        for at in 0..self.steps.len() {
+            if self.steps[at].state == StepState::Running {
+                self.end_step(at, StepState::Failed, now);
             }
         }
         self.stop(Phase::Cancelled, keep, now);
     }
 
     fn stop(&mut self, end: Phase, keep: bool, now: &str) {
-        self.phase = match keep || self.last_made().is_none() {
+        self.phase = match keep || self.last_made(u64::MAX).is_none() {
             true => end,
             false => Phase::Undoing,
         };
         if self.phase.is_over() {
-            self.ended_at = now.to_owned();
+            self.end(now);
         }
     }
 
@@ -316,69 +377,7 @@ impl Run {
         self.phase = Phase::Succeeded;
         self.message.clear();
         self.output = output;
-        self.ended_at = now.to_owned();
-    }
-
-    /// Taking back begins.
-    pub fn decommission(&mut self) {
-        self.phase = Phase::Decommissioning;
-        self.ended_at.clear();
-        for made in self.steps.iter_mut().flat_map(|step| &mut step.made) {
-            made.attempts = 0;
-        }
-    }
-
-    /// Something was taken back.
-    pub fn undone(&mut self, step: usize, made: usize) {
-        let Some(record) = self.steps.get_mut(step) else {
-            return;
-        };
-        if let Some(made) = record.made.get_mut(made) {
-            made.undone = true;
-        }
-        // The step that failed stays the one that failed.
-        if record.made.iter().all(|made| made.undone) && record.state != StepState::Failed {
-            record.state = StepState::Undone;
-        }
-    }
-
-    /// Something could not be taken back.
-    pub fn undo_failed(&mut self, step: usize, made: usize, why: &str, now: &str) {
-        let Some(record) = self.steps.get_mut(step) else {
-            return;
-        };
-        let Some(made) = record.made.get_mut(made) else {
-            return;
-        };
-        made.attempts += 1;
-        let line = format!("{} could not be taken back: {why}", made.title);
-        self.log(step, now, &line);
-    }
-
-    /// Taking back is over: where the run is then.
-    pub fn end_undo(&mut self, now: &str) {
-        let left: Vec<String> = self
-            .steps
-            .iter()
-            .flat_map(|step| &step.made)
-            .filter(|made| !made.undone)
-            .map(|made| made.title.clone())
-            .collect();
-        let was_cancelled = self.message == STOPPED;
-        self.phase = match (self.phase, left.is_empty()) {
-            (Phase::Decommissioning, true) => Phase::Decommissioned,
-            (Phase::Decommissioning, false) => Phase::Failed,
-            _ if was_cancelled => Phase::Cancelled,
-            _ => Phase::Failed,
-        };
-        if !left.is_empty() {
-            let still = format!("still there: {}", left.join(", "));
-            self.message = match self.message.is_empty() {
-                true => still,
-                false => cut(&format!("{}; {still}", self.message), MAX_LINE),
-            };
-        }
-        self.ended_at = now.to_owned();
+        self.end(now);
     }
 
     /// From what is not done.
@@ -392,15 +391,14 @@ impl Run {
                 step.state = StepState::Pending;
                 step.ended_at.clear();
                 step.made.retain(|made| !made.undone);
-                for made in &mut step.made {
-                    made.attempts = 0;
-                }
+                step.made.iter_mut().for_each(Made::untried);
             }
         }
     }
 
     /// A line in the log of a step; the oldest go when there are too many.
     pub fn log(&mut self, at: usize, now: &str, text: &str) {
+        let number = self.number();
         let Some(step) = self.steps.get_mut(at) else {
             return;
         };
@@ -410,15 +408,32 @@ impl Run {
         step.log.push(Line {
             at: now.to_owned(),
             text: cut(text, MAX_LINE),
+            event: number,
         });
     }
 
     fn end_step(&mut self, at: usize, state: StepState, now: &str) {
+        let number = self.number();
         if let Some(step) = self.steps.get_mut(at) {
             step.state = state;
             step.ended_at = now.to_owned();
+            step.ended_event = number;
         }
     }
+}
+
+/// Whether an output can be kept for the steps that come after; if not, why.
+pub fn fits(output: &Value) -> Result<(), String> {
+    match output.to_string().len() {
+        size if size > MAX_OUTPUT => Err(format!(
+            "its output has {size} bytes as JSON; {MAX_OUTPUT} are kept at most, and what comes after must not work with less"
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn cut(text: &str, most: usize) -> String {

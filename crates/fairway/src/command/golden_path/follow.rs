@@ -38,6 +38,10 @@ pub(super) async fn follow(session: &Session, namespace: &str, name: &str) -> an
         let wants_gone = voyage["spec"]["decommission"] == true;
         let attempt = |value: &Value| value.as_u64().unwrap_or(0);
         let is_retried = attempt(&voyage["spec"]["attempt"]) > attempt(&voyage["status"]["attempt"]);
+        // Until what was just wished is heard, the end that is shown is an old one.
+        let is_heard =
+            voyage["status"]["observedGeneration"].as_u64() >= voyage["metadata"]["generation"].as_u64();
+        let is_retried = is_retried || !is_heard;
         match voyage["status"]["phase"].as_str().unwrap_or("Pending") {
             "Succeeded" if !wants_gone => {
                 print_output(&voyage["status"]["output"]);

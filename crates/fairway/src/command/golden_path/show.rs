@@ -187,6 +187,10 @@ pub(super) fn foreseen(report: &Value) -> String {
             ));
         }
     }
+    let urls = foreseen["urls"].as_array().into_iter().flatten();
+    for url in urls.filter_map(Value::as_str) {
+        out.push_str(&format!("Published at {url}\n"));
+    }
     for link in report["output"]["links"].as_array().into_iter().flatten() {
         out.push_str(&format!("{}: {}\n", text(link, "/title"), text(link, "/url")));
     }

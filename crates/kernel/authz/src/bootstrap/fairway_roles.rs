@@ -326,7 +326,8 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
         name: "system:controller:fairway-scaffolder",
         rules: &[
             on(READ, &["fairway.dev"], &["voyages"]),
-            on(&["patch"], &["fairway.dev"], &["voyages/status"]),
+            // The second to let go of one that was deleted, once what it had begun is taken back.
+            on(&["patch"], &["fairway.dev"], &["voyages", "voyages/status"]),
             on(&["get", "list"], &["fairway.dev"], &["groups", "users"]),
             on(
                 &["create", "get", "patch"],

@@ -1,4 +1,4 @@
-//! `catalog:*`. The catalog keeps locations and entities as objects; this is all that is known of it.
+//! `catalog:*`. The catalog keeps locations as objects, and answers what it knows through its API; this is all that is known of it.
 
 use fairway_portal_template::files::File;
 use fairway_portal_template::names::EntityRef;
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::objects::make;
 use crate::drive::{Job, Mode, StepError};
+use crate::entities;
 use crate::who::is_name;
 
 const LOCATIONS: &str = "/apis/fairway.dev/v1alpha1/cataloglocations";
-const ENTITIES: &str = "/apis/fairway.dev/v1alpha1/catalogentities";
 
 pub(super) async fn register(job: &mut Job<'_>) -> Result<Value, StepError> {
     let target = match (job.text("catalogInfoUrl"), job.text("repoContentsUrl")) {
@@ -93,30 +93,18 @@ pub(super) async fn fetch(job: &mut Job<'_>) -> Result<Value, StepError> {
             "catalog:fetch needs input.entityRef or input.entityRefs",
         ));
     }
-    let requests = job.requests();
     let mut found = Vec::new();
     for reference in references {
         let entity = EntityRef::parse(&reference, kind.as_deref(), namespace.as_deref())?;
-        let name = format!(
-            "{}.{}.{}",
-            entity.kind,
-            entity.namespace,
-            entity.name.to_lowercase()
-        );
-        if !is_name(&name) {
-            return Err(StepError::Failed(format!(
-                "{reference:?} is not a reference to an entity"
-            )));
-        }
-        match requests.get(&format!("{ENTITIES}/{name}")).await {
-            Ok(Some(object)) => found.push(object["spec"]["entity"].clone()),
+        match entities::find(job.world, &job.voyage.workspace, job.person, &entity).await {
+            Ok(Some(known)) => found.push(known),
             _ if job.flag("optional") || job.mode == Mode::Dry => found.push(Value::Null),
             Ok(None) => {
                 return Err(StepError::Failed(format!(
                     "there is no entity {entity} in the catalog"
                 )));
             }
-            Err(failure) => return Err(failure.into()),
+            Err(why) => return Err(StepError::Failed(why)),
         }
     }
     Ok(match single {

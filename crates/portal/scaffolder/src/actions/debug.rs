@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
+use fairway_portal_template::run::WAIT;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
-use crate::drive::{Job, Mode, StepError};
+use crate::drive::{Job, Mode, StepError, moment_after, time_until};
 
 /// The longest wait.
 const MOST: Duration = Duration::from_secs(600);
-/// How often somebody is listened to who wants it to stop.
-const TURN: Duration = Duration::from_millis(500);
 
 pub(super) fn log(job: &mut Job<'_>) -> Result<Value, StepError> {
     if let Some(message) = job.input.get("message").cloned() {
@@ -29,7 +27,8 @@ pub(super) fn log(job: &mut Job<'_>) -> Result<Value, StepError> {
     Ok(json!({}))
 }
 
-pub(super) async fn wait(job: &mut Job<'_>) -> Result<Value, StepError> {
+/// Nobody stands by while a run waits: until when is written down, and the run is taken up again then.
+pub(super) fn wait(job: &mut Job<'_>) -> Result<Value, StepError> {
     let number = |key: &str| job.input.get(key).and_then(Value::as_f64).unwrap_or(0.0);
     let seconds = number("seconds") + number("minutes") * 60.0 + number("milliseconds") / 1000.0;
     if !(0.0..=MOST.as_secs_f64()).contains(&seconds) {
@@ -41,20 +40,19 @@ pub(super) async fn wait(job: &mut Job<'_>) -> Result<Value, StepError> {
     if job.mode == Mode::Dry {
         return Ok(json!({}));
     }
-    let until = Instant::now() + Duration::from_secs_f64(seconds);
-    job.log(&format!("waiting for {seconds} s"));
-    while Instant::now() < until {
-        let turn = until.min(Instant::now() + TURN);
-        tokio::select! {
-            () = tokio::time::sleep_until(turn) => {}
-            () = job.shutdown.wait() => return Err(StepError::Shutdown),
+    let key = format!("{WAIT}{}", job.turn);
+    let pinned = &mut job.voyage.run.steps[job.at].pinned;
+    let rest = match pinned.get(&key).and_then(Value::as_str) {
+        Some(until) => time_until(until),
+        None => {
+            let pause = Duration::from_secs_f64(seconds);
+            pinned.insert(key, moment_after(pause).into());
+            job.log(&format!("waiting for {seconds} s"));
+            Some(pause).filter(|pause| !pause.is_zero())
         }
-        // Somebody who wants it to stop has changed the object; writing it meets that.
-        if let Ok(Some(now)) = job.own.get(&job.voyage.path()).await
-            && now["spec"]["cancel"] == true
-        {
-            return Err(StepError::failed("somebody stopped it"));
-        }
+    };
+    match rest {
+        Some(rest) => Err(StepError::Later(rest)),
+        None => Ok(json!({})),
     }
-    Ok(json!({}))
 }

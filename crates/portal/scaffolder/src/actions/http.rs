@@ -98,8 +98,7 @@ fn read(input: &Value) -> Result<Request<Vec<u8>>, String> {
         other => return Err(format!("input.method is {other:?}, which is not sent")),
     };
     let address = address(text("path"), input.get("params"))?;
-    let is_start = method == Method::POST && address.split('?').next() == Some("/api/scaffolder/v2/tasks");
-    if is_start {
+    if method == Method::POST && starts_a_run(&address) {
         return Err("runs do not start runs: a template that starts itself would never end".to_owned());
     }
     let mut request = Request::builder().method(method).uri(address);
@@ -135,6 +134,29 @@ fn read(input: &Value) -> Result<Request<Vec<u8>>, String> {
     request
         .body(body)
         .map_err(|error| format!("the request cannot be sent: {error}"))
+}
+
+/// Whether who is asked would take an address for the start of a run, or for another attempt of one: read as the portal reads it, with
+/// empty parts left out and each part decoded.
+fn starts_a_run(address: &str) -> bool {
+    let path = address.split(['?', '#']).next().unwrap_or("");
+    let parts: Vec<String> = path
+        .split('/')
+        .map(|part| {
+            percent_encoding::percent_decode_str(part)
+                .decode_utf8_lossy()
+                .to_ascii_lowercase()
+        })
+        // A part that hides others is read as what it hides.
+        .flat_map(|part| part.split('/').map(str::to_owned).collect::<Vec<_>>())
+        .filter(|part| !part.is_empty())
+        .collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    match &parts[..] {
+        ["api", "scaffolder", _, "tasks"] => true,
+        ["api", "scaffolder", _, "tasks", .., last] => *last != "cancel",
+        _ => false,
+    }
 }
 
 /// The path at the portal with its parameters: `/api/catalog/entities`, or `catalog/entities` as newer templates write it.
@@ -207,6 +229,27 @@ mod tests {
             with.unwrap(),
             "/api/catalog/entities?a=b&filter=kind%3Da%26b&limit=3"
         );
+    }
+
+    #[test]
+    fn runs_do_not_start_runs_however_it_is_written() {
+        for (path, method, expected) in [
+            ("/api/scaffolder/v2/tasks", "POST", false),
+            ("scaffolder/v2/tasks/", "post", false),
+            ("/api/scaffolder//v2/tasks", "POST", false),
+            ("/api/scaffolder/v2/t%61sks", "POST", false),
+            ("/api/scaffolder/v2%2Ftasks", "POST", false),
+            ("/api//scaffolder/v2/tasks?x=y", "POST", false),
+            ("/api/scaffolder/v2/tasks/default.x/retry", "POST", false),
+            ("/api/scaffolder/v2/tasks/default.x/r%65try/", "POST", false),
+            ("/api/scaffolder/v2/tasks/default.x/cancel", "POST", true),
+            ("/api/scaffolder/v2/tasks", "GET", true),
+            ("/api/scaffolder/v2/dry-run", "POST", true),
+            ("/api/catalog/locations", "POST", true),
+        ] {
+            let found = read(&json!({"path": path, "method": method}));
+            assert_eq!(found.is_ok(), expected, "{method} {path}: {found:?}");
+        }
     }
 
     #[test]

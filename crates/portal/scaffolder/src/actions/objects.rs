@@ -1,6 +1,7 @@
 //! `kubernetes:apply`, `crossplane:create`, and how every object is made that a run makes: written down first, marked, and found again.
 
-use fairway_api::fairway::VOYAGE_ANNOTATION;
+use fairway_api::fairway::{VOYAGE, VOYAGE_ANNOTATION};
+use fairway_portal_template::change;
 use fairway_portal_template::run::Made;
 use serde_json::{Value, json};
 
@@ -10,6 +11,8 @@ use crate::who::is_name;
 
 /// In whose name fields are applied.
 const MANAGER: &str = "fairway-scaffolder";
+/// The largest change that is kept to be changed back, as JSON.
+const KEPT: usize = 32 << 10;
 /// The most objects of one step.
 const MOST: usize = 200;
 
@@ -103,6 +106,7 @@ fn given(job: &Job<'_>) -> Result<Vec<Value>, StepError> {
     }
 }
 
+#[derive(Clone)]
 struct Placed {
     object: Value,
     collection: String,
@@ -113,6 +117,11 @@ async fn placed(job: &Job<'_>, discovery: &mut Discovery, mut object: Value) -> 
     let resource = discovery.of(&job.requests(), &object).await?;
     let name = object["metadata"]["name"].as_str().unwrap_or("").to_owned();
     let kind = object["kind"].as_str().unwrap_or("").to_owned();
+    if is_run(&object) {
+        return Err(StepError::failed(
+            "runs do not start runs: a template that starts itself would never end, and a Voyage is not applied by one",
+        ));
+    }
     let own = job.voyage.namespace.clone();
     let namespace = match object["metadata"]["namespace"].as_str() {
         Some(namespace) => namespace.to_owned(),
@@ -136,6 +145,14 @@ async fn placed(job: &Job<'_>, discovery: &mut Discovery, mut object: Value) -> 
     })
 }
 
+/// Whether an object is a run, in whatever version.
+fn is_run(object: &Value) -> bool {
+    let group = object["apiVersion"]
+        .as_str()
+        .and_then(|version| version.split_once('/'));
+    group.is_some_and(|(group, _)| group == VOYAGE.group) && object["kind"] == VOYAGE.kind
+}
+
 fn reference(placed: &Placed) -> Value {
     json!({
         "apiVersion": placed.object["apiVersion"], "kind": placed.object["kind"],
@@ -154,6 +171,67 @@ pub(super) async fn create(job: &mut Job<'_>) -> Result<Value, StepError> {
     Ok(json!({ "objects": made }))
 }
 
+/// Marks an object as this run's own.
+fn own(placed: &mut Placed, uid: &str) {
+    placed.object["metadata"]["annotations"][VOYAGE_ANNOTATION] = uid.into();
+}
+
+/// Makes an object that is not there. False if somebody else has made it in between: applying would take it for this run's own.
+async fn first(job: &mut Job<'_>, placed: &Placed, path: &str) -> Result<bool, StepError> {
+    let mut placed = placed.clone();
+    own(&mut placed, &job.voyage.uid);
+    job.will_make(Made {
+        kind: "object".to_owned(),
+        reference: json!({ "path": path }),
+        title: placed.title.clone(),
+        ..Made::default()
+    })
+    .await?;
+    let address = format!("{}?fieldManager={MANAGER}", placed.collection);
+    let is_made = job.requests().create(&address, &placed.object).await?;
+    if is_made {
+        job.log(&format!("made {}", placed.title));
+    }
+    Ok(is_made)
+}
+
+/// Writes down how an object is that was there before, as far as it is about to be changed, so that it can be changed back.
+async fn remember(job: &mut Job<'_>, placed: &Placed, path: &str, known: &Value) -> Result<(), StepError> {
+    let manager = format!("{MANAGER}&dryRun=All");
+    let after = job
+        .requests()
+        .apply(path, &placed.object, &manager, false)
+        .await?;
+    let Some((was, is)) = change::between(&placed.object, known, &after) else {
+        return Ok(());
+    };
+    let kept = json!({"path": path, "was": was, "is": is});
+    let is_secret = placed.object["kind"] == "Secret" && placed.object["apiVersion"] == "v1";
+    let why = match () {
+        () if is_secret => Some("what was in a Secret is not kept"),
+        () if job.secrets.hide_in(&kept) != kept => Some("it contains a secret of the run"),
+        () if kept.to_string().len() > KEPT => Some("too much of it was changed to be kept"),
+        () => None,
+    };
+    job.log(&match why {
+        None => format!("{} was there before, and is changed", placed.title),
+        Some(why) => format!(
+            "{} was there before, and is changed for good: {why}",
+            placed.title
+        ),
+    });
+    job.will_make(Made {
+        kind: "change".to_owned(),
+        reference: match why {
+            None => kept,
+            Some(why) => json!({"path": path, "forGood": why}),
+        },
+        title: format!("the change of {}", placed.title),
+        ..Made::default()
+    })
+    .await
+}
+
 pub(super) async fn apply(job: &mut Job<'_>) -> Result<Value, StepError> {
     let mut discovery = Discovery::default();
     let requests = job.requests();
@@ -166,23 +244,8 @@ pub(super) async fn apply(job: &mut Job<'_>) -> Result<Value, StepError> {
             placed.object["metadata"]["name"].as_str().unwrap_or("")
         );
         let known = requests.get(&path).await?;
-        let is_ours = known.as_ref().is_some_and(|known| {
-            known["metadata"]["annotations"][VOYAGE_ANNOTATION] == job.voyage.uid.as_str()
-        });
-        match known {
-            // What was there before is changed, but not taken back.
-            Some(_) if !is_ours => job.log(&format!("{} was there before, and is changed", placed.title)),
-            _ => {
-                placed.object["metadata"]["annotations"][VOYAGE_ANNOTATION] = job.voyage.uid.as_str().into();
-                job.will_make(Made {
-                    kind: "object".to_owned(),
-                    reference: json!({"path": path}),
-                    title: placed.title.clone(),
-                    ..Made::default()
-                })
-                .await?;
-            }
-        }
+        let is_ours =
+            |known: &Value| known["metadata"]["annotations"][VOYAGE_ANNOTATION] == job.voyage.uid.as_str();
         if job.mode == Mode::Dry {
             let judged = requests
                 .apply(&path, &placed.object, &format!("{MANAGER}&dryRun=All"), false)
@@ -197,10 +260,29 @@ pub(super) async fn apply(job: &mut Job<'_>) -> Result<Value, StepError> {
                 );
             }
             judged?;
-        } else {
-            requests.apply(&path, &placed.object, MANAGER, false).await?;
-            job.log(&format!("applied {}", placed.title));
+            made.push(reference(&placed));
+            continue;
         }
+        let known = match known {
+            Some(known) if is_ours(&known) => {
+                own(&mut placed, &job.voyage.uid);
+                None
+            }
+            Some(known) => Some(known),
+            None => match first(job, &placed, &path).await? {
+                true => {
+                    made.push(reference(&placed));
+                    continue;
+                }
+                // Somebody was quicker; it is his.
+                false => requests.get(&path).await?,
+            },
+        };
+        if let Some(known) = known {
+            remember(job, &placed, &path, &known).await?;
+        }
+        requests.apply(&path, &placed.object, MANAGER, false).await?;
+        job.log(&format!("applied {}", placed.title));
         made.push(reference(&placed));
     }
     Ok(json!({ "objects": made }))

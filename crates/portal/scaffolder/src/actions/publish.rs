@@ -169,11 +169,9 @@ async fn commit(
     files: &Files,
 ) -> Result<String, StepError> {
     let (forge, workspace, trailer) = (&job.world.options.forge, job.workspace(), job.trailer());
-    let place = format!("repos/{repository}/branches/{branch}");
-    if let Ok(known) = forge
-        .call(&workspace, job.person, Method::GET, &place, Value::Null)
-        .await
-    {
+    let escaped: String = form_urlencoded::byte_serialize(branch.as_bytes()).collect();
+    let place = format!("repos/{repository}/branches/{escaped}");
+    if let Some(known) = branch_at(job, &place).await? {
         let said = known["commit"]["message"].as_str().unwrap_or("");
         if said.contains(&trailer) {
             return Ok(known["commit"]["id"].as_str().unwrap_or("").to_owned());
@@ -189,6 +187,22 @@ async fn commit(
         .await;
     let made = made.map_err(|error| format!("the files cannot be committed to {repository}: {error}"))?;
     Ok(made["commit"]["sha"].as_str().unwrap_or("").to_owned())
+}
+
+/// A branch of the Git host, if there is one. What cannot be known is an error: a branch that is taken for absent would be taken for
+/// this run's own later.
+async fn branch_at(job: &Job<'_>, place: &str) -> Result<Option<Value>, StepError> {
+    let (forge, workspace) = (&job.world.options.forge, job.workspace());
+    let asked = forge
+        .call(&workspace, job.person, Method::GET, place, Value::Null)
+        .await;
+    match asked {
+        Ok(known) => Ok(Some(known)),
+        Err(error) if error.code == 404 => Ok(None),
+        Err(error) => Err(StepError::Failed(format!(
+            "whether there is such a branch cannot be found out: {error}"
+        ))),
+    }
 }
 
 pub(super) async fn pull_request(job: &mut Job<'_>) -> Result<Value, StepError> {
@@ -213,15 +227,15 @@ pub(super) async fn pull_request(job: &mut Job<'_>) -> Result<Value, StepError> 
     // A name of a branch is the author's; whether it is one is judged by the host, which must see it as one part of the path.
     let escaped: String = form_urlencoded::byte_serialize(branch.as_bytes()).collect();
     let place = format!("repos/{repository}/branches/{escaped}");
-    let known = call(Method::GET, place.clone(), Value::Null).await;
-    let is_ours = known.as_ref().is_ok_and(|known| {
+    let known = branch_at(job, &place).await?;
+    let is_ours = known.as_ref().is_some_and(|known| {
         known["commit"]["message"]
             .as_str()
             .unwrap_or("")
             .contains(&trailer)
     });
     if !is_ours {
-        if known.is_ok() {
+        if known.is_some() {
             return Err(StepError::Failed(format!(
                 "{repository} has a branch {branch} already"
             )));

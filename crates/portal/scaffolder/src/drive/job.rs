@@ -11,6 +11,7 @@ use crate::dry_run::Foreseen;
 use crate::ports::Person;
 use crate::voyage::Voyage;
 use crate::{World, now};
+use std::time::Duration;
 
 /// Why a step ends.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(crate) enum StepError {
     Failed(String),
     /// It was not the step: the run is taken up again.
     Interrupted(Failure),
+    /// It goes on after this time, and nobody has to stand by.
+    Later(Duration),
     /// The process ends.
     Shutdown,
 }
@@ -60,6 +63,8 @@ pub(crate) struct Job<'j> {
     pub(crate) shutdown: &'j mut Shutdown,
     pub(crate) template: &'j Template,
     pub(crate) at: usize,
+    /// Which of the step's repetitions this is.
+    pub(crate) turn: usize,
     pub(crate) input: Value,
     pub(crate) files: &'j mut Files,
     pub(crate) secrets: &'j Secrets,
@@ -108,13 +113,24 @@ impl Job<'_> {
     /// What was fetched from somewhere, as it was at the first time.
     pub(crate) fn pin(&self, url: &str) -> Option<String> {
         let pinned = &self.voyage.run.steps[self.at].pinned;
-        pinned.get(url).and_then(Value::as_str).map(str::to_owned)
+        let pin = pinned.get(&self.pin_of(url));
+        pin.and_then(Value::as_str).map(str::to_owned)
     }
 
     pub(crate) fn set_pin(&mut self, url: &str, pin: &str) {
         if self.mode == Mode::Real {
+            let key = self.pin_of(url);
             let pinned = &mut self.voyage.run.steps[self.at].pinned;
-            pinned.insert(url.to_owned(), pin.into());
+            pinned.insert(key, pin.into());
+        }
+    }
+
+    /// What an address is pinned under. The record is for all to read: one with a secret in it is told from others by its turn.
+    fn pin_of(&self, url: &str) -> String {
+        let hidden = self.secrets.hide(url);
+        match hidden == url {
+            true => hidden,
+            false => format!("{hidden} ({})", self.turn),
         }
     }
 

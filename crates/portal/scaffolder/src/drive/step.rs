@@ -7,12 +7,14 @@ use fairway_portal_template::template::{Template, holds, items};
 use serde_json::{Map, Value, json};
 
 use super::job::{Job, StepError};
-use crate::actions;
+use crate::ports::Person;
 use crate::voyage::Voyage;
+use crate::{World, actions, entities};
 use fairway_portal_template::answers;
+use fairway_portal_template::names::EntityRef;
 
 /// What expressions see, without secrets.
-fn variables(voyage: &Voyage, template: &Template) -> Variables {
+pub(crate) fn variables(voyage: &Voyage, template: &Template) -> Variables {
     let mut steps = Map::new();
     for record in &voyage.run.steps {
         if record.state == StepState::Completed {
@@ -26,10 +28,8 @@ fn variables(voyage: &Voyage, template: &Template) -> Variables {
         values.shift_remove(&secret);
     }
     let name = voyage.person.short_name();
-    let user = json!({
-        "ref": format!("user:default/{name}"),
-        "entity": {"kind": "User", "metadata": {"name": name, "namespace": "default"}, "spec": {"profile": {}}},
-    });
+    // As the original has it, somebody whom the catalog does not know has no entity.
+    let user = json!({"ref": format!("user:default/{name}"), "entity": voyage.user});
     Variables::default()
         .with("parameters", &Value::Object(values))
         .with("steps", &Value::Object(steps))
@@ -37,10 +37,30 @@ fn variables(voyage: &Voyage, template: &Template) -> Variables {
         .with("context", &json!({"task": {"id": voyage.uid}}))
 }
 
+/// Whether a template asks who started it beyond his name.
+pub(crate) fn asks_for_user(template: &Template) -> bool {
+    let is_asked = |value: &Value| value.to_string().contains("user.entity");
+    let in_steps = template.steps.iter().any(|step| {
+        let conditions = [step.condition.as_ref(), step.each.as_ref()];
+        is_asked(&step.input) || conditions.into_iter().flatten().any(is_asked)
+    });
+    in_steps || is_asked(&template.output)
+}
+
+/// Who started the run, as the catalog knows him.
+pub(crate) async fn user(world: &World, voyage: &Voyage, person: &Person) -> Option<Value> {
+    let reference = EntityRef::parse(person.short_name(), Some("user"), None).ok()?;
+    let found = entities::find(world, &voyage.workspace, person, &reference).await;
+    found.ok().flatten()
+}
+
 /// Does a step; its output, or nothing if its condition does not hold.
 pub(crate) async fn perform(job: &mut Job<'_>) -> Result<Option<Value>, StepError> {
     let step = job.template.steps.get(job.at).cloned();
     let step = step.ok_or_else(|| StepError::failed("the template has no such step any more"))?;
+    if job.voyage.user.is_none() && asks_for_user(job.template) {
+        job.voyage.user = user(job.world, job.voyage, job.person).await;
+    }
     let plain = variables(job.voyage, job.template);
     let wrong = |error: input::InputError| StepError::Failed(error.to_string());
     if let Some(condition) = &step.condition {
@@ -60,7 +80,8 @@ pub(crate) async fn perform(job: &mut Job<'_>) -> Result<Option<Value>, StepErro
     };
     let over = input::resolve(each, &plain, "each").map_err(wrong)?;
     let mut outputs: Map<String, Value> = Map::new();
-    for item in items(over.as_ref())? {
+    for (turn, item) in items(over.as_ref())?.into_iter().enumerate() {
+        job.turn = turn;
         let variables = with_secrets.clone().with("each", &item);
         let resolved = input::resolve(&step.input, &variables, "input").map_err(wrong)?;
         job.input = resolved.unwrap_or_default();

@@ -18,29 +18,34 @@ const TURN: Duration = Duration::from_millis(250);
 /// How long a stream may be; clients come again with what they have seen.
 const LONGEST: usize = 4 * 60 * 10;
 
-/// All events of a run, numbered from 1. The last says how it ended.
+/// All events of a run, by the numbers that they got when they happened, so that who comes again misses nothing and hears nothing
+/// twice. What says how it ended has a number of its own each time that it ends.
 fn all(voyage: &Value) -> Vec<Value> {
     let task = shapes::id(voyage);
-    let mut found: Vec<Value> = Vec::new();
-    let mut add = |kind: &str, at: &Value, body: Value| {
-        let id = found.len() + 1;
-        found.push(json!({"id": id, "taskId": task, "type": kind, "createdAt": at, "body": body}));
-    };
-    for step in voyage["status"]["steps"].as_array().into_iter().flatten() {
-        let (id, name) = (&step["id"], step["name"].as_str().unwrap_or(""));
-        let state = step["state"].as_str().unwrap_or("pending");
-        if state == "pending" {
-            continue;
+    let mut found: Vec<(u64, Value)> = Vec::new();
+    let mut add = |number: &Value, kind: &str, at: &Value, body: Value| {
+        // What has no number has not happened yet.
+        if let Some(id) = number.as_u64().filter(|id| *id > 0) {
+            found.push((
+                id,
+                json!({"id": id, "taskId": task, "type": kind, "createdAt": at, "body": body}),
+            ));
         }
+    };
+    let status = &voyage["status"];
+    for step in status["steps"].as_array().into_iter().flatten() {
+        let (id, name) = (&step["id"], step["name"].as_str().unwrap_or(""));
         add(
+            &step["begunEvent"],
             "log",
             &step["startedAt"],
             json!({"stepId": id, "status": "processing", "message": format!("Beginning step {name}")}),
         );
         for line in step["log"].as_array().into_iter().flatten() {
-            add("log", &line["at"], json!({"stepId": id, "message": line["text"]}));
+            let body = json!({"stepId": id, "message": line["text"]});
+            add(&line["event"], "log", &line["at"], body);
         }
-        let (status, word) = match state {
+        let (state, word) = match step["state"].as_str().unwrap_or("pending") {
             "completed" => ("completed", "Finished"),
             "skipped" => ("skipped", "Skipped"),
             "failed" => ("failed", "Failed"),
@@ -48,34 +53,34 @@ fn all(voyage: &Value) -> Vec<Value> {
             _ => continue,
         };
         add(
+            &step["endedEvent"],
             "log",
             &step["endedAt"],
-            json!({"stepId": id, "status": status, "message": format!("{word} step {name}")}),
+            json!({"stepId": id, "status": state, "message": format!("{word} step {name}")}),
         );
     }
-    let end = &voyage["status"]["endedAt"];
+    let (end, number) = (&status["endedAt"], &status["endEvent"]);
     match shapes::status(voyage) {
         "completed" => {
-            let body = json!({"message": "Run completed with status: completed", "output": voyage["status"]["output"]});
-            add("completion", end, body);
+            let body = json!({"message": "Run completed with status: completed", "output": status["output"]});
+            add(number, "completion", end, body);
         }
         "failed" => {
-            let message = voyage["status"]["message"].as_str().unwrap_or("");
-            let body = json!({"message": format!("Run completed with status: failed"), "error": {"name": "Error", "message": message}});
-            add("completion", end, body);
+            let message = status["message"].as_str().unwrap_or("");
+            let body = json!({"message": "Run completed with status: failed", "error": {"name": "Error", "message": message}});
+            add(number, "completion", end, body);
         }
         "cancelled" => {
-            add("cancelled", end, json!({"message": "Run was cancelled"}));
+            let before = json!(number.as_u64().unwrap_or(0).saturating_sub(1));
+            add(&before, "cancelled", end, json!({"message": "Run was cancelled"}));
             // Clients follow a run until it says this.
-            add(
-                "completion",
-                end,
-                json!({"message": "Run completed with status: cancelled"}),
-            );
+            let body = json!({"message": "Run completed with status: cancelled"});
+            add(number, "completion", end, body);
         }
         _ => {}
     }
-    found
+    found.sort_by_key(|(number, _)| *number);
+    found.into_iter().map(|(_, event)| event).collect()
 }
 
 /// Those after one that is known.
@@ -128,21 +133,36 @@ pub(super) fn stream(requests: Requests, path: String, seen: Option<u64>) -> Res
 mod tests {
     use super::*;
 
+    fn ids(events: &[Value]) -> Vec<u64> {
+        events.iter().filter_map(|event| event["id"].as_u64()).collect()
+    }
+
     #[test]
-    fn events_are_numbered_and_end() {
-        let voyage = json!({
+    fn events_keep_their_numbers_and_the_end_is_heard_again_after_a_retry() {
+        let mut voyage = json!({
             "metadata": {"name": "v", "namespace": "default"},
-            "status": {"phase": "Failed", "message": "no", "endedAt": "t", "steps": [
-                {"id": "a", "name": "A", "state": "completed", "log": [{"at": "t", "text": "x"}]},
-                {"id": "b", "name": "B", "state": "failed"}, {"id": "c", "name": "C", "state": "pending"},
+            "status": {"phase": "Failed", "message": "no", "endedAt": "t", "endEvent": 7, "steps": [
+                // A line that came when a later step had failed already.
+                {"id": "a", "name": "A", "state": "undone", "begunEvent": 1, "endedEvent": 6, "log": [{"at": "t", "text": "x", "event": 5}]},
+                {"id": "b", "name": "B", "state": "failed", "begunEvent": 3, "endedEvent": 4},
+                {"id": "c", "name": "C", "state": "pending"},
             ]},
         });
         let events = all(&voyage);
-        let ids: Vec<u64> = events.iter().filter_map(|event| event["id"].as_u64()).collect();
-        assert_eq!(ids, (1..=6).collect::<Vec<u64>>());
+        assert_eq!(ids(&events), [1, 3, 4, 5, 6, 7]);
         assert_eq!(events[5]["type"], "completion");
         assert_eq!(events[5]["body"]["error"]["message"], "no");
-        assert_eq!(after(&voyage, Some(5)).len(), 1);
+        assert_eq!(ids(&after(&voyage, Some(6))), [7]);
         assert_eq!(after(&voyage, None).len(), 6);
+        // Tried again: who has heard the end hears what came after it.
+        voyage["status"]["steps"][0] = json!({"id": "a", "name": "A", "state": "running", "begunEvent": 8});
+        voyage["status"]["phase"] = "Running".into();
+        let events = after(&voyage, Some(7));
+        assert_eq!((ids(&events), &events[0]["type"]), (vec![8], &json!("log")));
+        voyage["status"]["phase"] = "Cancelled".into();
+        voyage["status"]["endEvent"] = 11.into();
+        let events = after(&voyage, Some(8));
+        assert_eq!(ids(&events), [10, 11]);
+        assert_eq!(events[1]["type"], "completion");
     }
 }
