@@ -5,9 +5,13 @@
 
 #[path = "golden_path/asking.rs"]
 mod asking;
+#[path = "golden_path/ending.rs"]
+mod ending;
 #[allow(dead_code, reason = "other tests use the rest of it")]
 #[path = "faults/process.rs"]
 mod process;
+#[path = "golden_path/telling.rs"]
+mod telling;
 #[path = "githost/until.rs"]
 mod until;
 #[path = "golden_path/world.rs"]
@@ -147,6 +151,16 @@ async fn a_machine_comes_out_of_a_form_and_goes_again() {
     assert!(api.get("/api/v1/namespaces/user-vms").await.unwrap().is_some());
 }
 
+/// The files of the repository that a dry run foresees.
+fn files_of(report: &Value) -> std::collections::BTreeMap<String, String> {
+    let files = &report["foreseen"]["repositories"][0]["files"];
+    let text = |file: &Value, key: &str| file[key].as_str().unwrap().to_owned();
+    let files = files.as_array().unwrap().iter();
+    files
+        .map(|file| (text(file, "path"), text(file, "content")))
+        .collect()
+}
+
 /// A dry run writes nothing, and what it foresees is what comes to be.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dry_run_foresees_and_writes_nothing() {
@@ -158,24 +172,18 @@ async fn a_dry_run_foresees_and_writes_nothing() {
             .unwrap()
     })
     .await;
-    let kinds = [
-        "/apis/fairway.dev/v1alpha1/repositories",
-        "/apis/fairway.dev/v1alpha1/voyages",
-        "/apis/argoproj.io/v1alpha1/applications",
-        "/api/v1/namespaces",
-        "/api/v1/secrets",
-    ];
-    let count = async || {
-        let mut all = Vec::new();
-        for kind in kinds {
-            all.push(api.list(kind).await.unwrap().len());
-        }
-        all
+    // The revision of the whole store. What happens by itself may come in between; a dry run that wrote something would never leave it.
+    let revision = async || {
+        let all = api.get("/api/v1/namespaces").await.unwrap().unwrap();
+        all["metadata"]["resourceVersion"].as_str().unwrap().to_owned()
     };
-    let before = count().await;
-    let (done, text) = world.new_machine("web", &["-y", "--dry-run", "-o", "json"]);
-    assert!(done, "{text}");
-    assert_eq!(count().await, before, "nothing was written");
+    let text = until("a dry run leaves the store's revision as it was", async || {
+        let before = revision().await;
+        let (done, text) = world.new_machine("web", &["-y", "--dry-run", "-o", "json"]);
+        assert!(done, "{text}");
+        (revision().await == before).then_some(text)
+    })
+    .await;
     let report: Value = serde_json::from_str(&text).unwrap();
     // Also of what is in the namespace that comes with the run, the server says something.
     let verdicts = report["foreseen"]["manifests"].as_array().unwrap();
@@ -184,21 +192,23 @@ async fn a_dry_run_foresees_and_writes_nothing() {
         verdicts.iter().all(|verdict| verdict["allowed"] == true),
         "{verdicts:#?}"
     );
-    let foreseen = &report["foreseen"]["repositories"][0]["files"];
-    let foreseen: std::collections::BTreeMap<String, String> = foreseen
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|file| {
-            (
-                file["path"].as_str().unwrap().to_owned(),
-                file["content"].as_str().unwrap().to_owned(),
-            )
-        })
-        .collect();
+    let foreseen = files_of(&report);
     let (done, text) = world.new_machine("web", &["-y"]);
     assert!(done, "{text}");
     assert_eq!(world.clone_of("web"), foreseen);
+    let published = ["-y", "--set", "connectivity=true"];
+    let dry = [&published[..], &["--dry-run", "-o", "json"]].concat();
+    let (done, text) = world.new_machine("api", &dry);
+    assert!(done, "{text}");
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        report["foreseen"]["urls"],
+        json!(["https://api.apps.fairway.localhost"]),
+        "{report:#}"
+    );
+    let (done, text) = world.new_machine("api", &published);
+    assert!(done, "{text}");
+    assert_eq!(world.clone_of("api"), files_of(&report));
     // What cannot be is foreseen, too.
     let (done, text) = world.new_machine("web", &["-y", "--dry-run"]);
     assert!(!done && text.contains("exists already"), "{text}");

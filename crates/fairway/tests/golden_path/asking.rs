@@ -15,6 +15,8 @@ async fn runs_ask_the_portal_and_open_pull_requests() {
     }});
     let mut all = steps(None, ask);
     let more = [
+        // What the catalog shows is fetched, whether a file or an object says it.
+        json!({"id": "fetch", "action": "catalog:fetch", "input": {"entityRef": "template:default/virtual-machine"}}),
         json!({"id": "file", "action": "catalog:write", "input": {"filePath": "manifests/proposed.yaml", "entity": {
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "proposed"}}}}),
         json!({"id": "propose", "action": "publish:gitea:pull-request", "input": {
@@ -44,6 +46,11 @@ async fn runs_ask_the_portal_and_open_pull_requests() {
         output("ask")["body"].to_string().contains("virtual-machine"),
         "{ended:#}"
     );
+    assert_eq!(
+        output("fetch")["entity"]["metadata"]["name"],
+        "virtual-machine",
+        "{ended:#}"
+    );
     assert_eq!(output("propose")["pullRequestNumber"], 1, "{ended:#}");
     let git = |words: &[&str]| {
         let bare = world.data().join("repositories/root/asks.git");
@@ -68,7 +75,7 @@ async fn runs_ask_the_portal_and_open_pull_requests() {
         ),
         (
             "again",
-            "/api/scaffolder/v2/tasks",
+            "/api/scaffolder//v2/t%61sks/",
             "POST",
             "runs do not start runs",
         ),

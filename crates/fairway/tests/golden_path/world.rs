@@ -184,3 +184,38 @@ pub(crate) async fn voyage_when(
 pub(crate) fn phase(voyage: &Value) -> &str {
     voyage["status"]["phase"].as_str().unwrap_or("")
 }
+
+impl World {
+    /// A request in somebody else's name.
+    pub(crate) async fn ask_as(
+        &self,
+        user: &str,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> Result<Value, kube::Error> {
+        let kind = match method {
+            "PATCH" => "application/merge-patch+json",
+            _ => "application/json",
+        };
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("impersonate-user", user)
+            .header("content-type", kind);
+        let request = request.body(body.to_string().into_bytes()).unwrap();
+        self.client().await.request(request).await
+    }
+}
+
+/// Lets somebody do in a namespace what a role of the cluster says.
+pub(crate) async fn bind(api: &Requests, user: &str, role: &str, namespace: &str) {
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": format!("{user}-{role}"), "namespace": namespace},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+    });
+    let path = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings");
+    assert!(api.create(&path, &binding).await.unwrap());
+}
