@@ -1,11 +1,14 @@
-"""Nodes that are lost, and their machines. The nodes are objects that nobody stands behind; the one that takes over is real."""
+"""Nodes that are lost, and their machines."""
 
 import json
 import time
 
+from guest import boot_time
 from manifests import machine
 from scenario import scenario
-from scenarios.life import condition, printable, status
+from scenarios.joining import NAME, node
+from scenarios.life import condition, printable, ready, status, web
+from scenarios.moving import IMAGE
 from world import check, eventually
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
@@ -36,8 +39,57 @@ def place_of(bench, name):
 
 
 @scenario()
+def lost_and_found_elsewhere(bench):
+    """A real node is killed under a guest that runs there: its supervisor ends the guest, which then boots on the other node, and never runs twice."""
+    place, namespace, key, world = bench.place, bench.namespace, bench.key, bench.world
+    (first,) = [it["metadata"]["name"] for it in place.get("nodes")["items"]]
+    with node(bench, options=["--fence-seconds", "30"]) as second:
+        place.kubectl("cordon", first)
+        try:
+            ssh, _ = web(bench, **IMAGE)
+            eventually("it is placed on the other node", lambda: place_of(bench, "web")[1] == NAME)
+        finally:
+            place.kubectl("uncordon", first)
+        ready(bench)
+        key.login(ssh)
+        boot, (before, _) = boot_time(key, ssh), place_of(bench, "web")
+        (process,) = second.qemus()
+        second.kill()
+        killed = time.monotonic()
+        check(second.qemus() == [process], "the guest outlives the process of its node")
+
+        ended, twice = None, []
+        def moved():
+            nonlocal ended
+            there, here = second.qemus(), world.qemus()
+            if not there and ended is None:
+                ended = time.monotonic()
+            if there and here:
+                twice.append((there, here))
+            return here
+        eventually("a machine runs on the node that is left", moved, patience=300, pause=0.05)
+        check(not twice, f"it ran twice at the same time: {twice}")
+        check(ended is not None and ended - killed > 5, "its supervisor ended it, when the node had not been heard of for long enough")
+        check(time.monotonic() - killed > 20, "nobody is in a hurry")
+        print(f"        ended after {ended - killed:.0f} s, started elsewhere after {time.monotonic() - killed:.0f} s", flush=True)
+        ready(bench)
+        after, where = place_of(bench, "web")
+        check(where == first and after != before, f"another instance, on {first}: {where}")
+        eventually("the guest has booted there", lambda: boot_time(key, ssh) != boot)
+        told = place.get("node", NAME)
+        check(condition(told["status"], "Ready")["status"] == "Unknown", "the lost node is not ready")
+
+        # It comes back, and has nothing to run.
+        second.start()
+        time.sleep(5)
+        check(not second.qemus() and len(world.qemus()) == 1, "it runs once")
+        check(place_of(bench, "web") == (after, first), "where it is")
+        place.kubectl("delete", "vm", "web", "-n", namespace, "--timeout=120s")
+
+
+@scenario()
 def lost(bench):
-    """Machines of a lost node start elsewhere: when the node promised that they have ended, else when an operator says so."""
+    """Machines of a lost node start elsewhere: when the node promised that they have ended, else when an operator says so. Nobody stands behind these nodes."""
     place = bench.place
     (real,) = [it["metadata"]["name"] for it in place.get("nodes")["items"]]
     place.kubectl("cordon", real)
