@@ -28,6 +28,6 @@ export function toneOf(word: string): Tone {
 /** The tone of a condition: `True` is good, except for those whose name says that something is wrong. */
 export function conditionTone(type: string, status: string): Tone {
     if (status === "Unknown") return "grey";
-    const isBadWhenTrue = /(Error|Failed|Failure|Pressure|Conflict|Degraded|Paused|Unavailable|OverriddenBy|Overridden)$/.test(type);
+    const isBadWhenTrue = /(Error|Failed|Failure|Pressure|Conflict|Degraded|Paused|Unavailable|OverriddenBy|Overridden|Conflicted|OverlappingTLSConfig)$/.test(type);
     return (status === "True") !== isBadWhenTrue ? "green" : "red";
 }

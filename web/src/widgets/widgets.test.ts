@@ -45,6 +45,8 @@ describe("words and colours", () => {
         expect(["Healthy", "OutOfSync", "Degraded", "Running", "whatever", "ComparisonError"].map(toneOf)).toEqual(["green", "yellow", "red", "green", "grey", "red"]);
         expect(conditionTone("Ready", "False")).toBe("red");
         expect(conditionTone("DataVolumesError", "False")).toBe("green");
+        expect(conditionTone("Conflicted", "False")).toBe("green");
+        expect(conditionTone("Conflicted", "True")).toBe("red");
     });
     it("YAML is coloured without losing a character", () => {
         for (const line of ["a: 1", "  - name: x", "# c", "- b", "'q': \"z\"", "url: http://x:80/", ""]) {
