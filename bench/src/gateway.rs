@@ -1,4 +1,4 @@
-//! The data plane of gateways beside nginx and HAProxy from Debian: the same backend, the same load, in turns.
+//! The data plane of gateways beside nginx and HAProxy from Debian, and Envoy: the same backend, the same load, in turns.
 //!
 //! The figure that counts is the proxy's CPU time per request; rates and latencies stand beside it, because cores are shared
 //! with the load and the backend. Every proxy is told to do what the others do: keep connections to the backend, and write
@@ -31,6 +31,9 @@ pub(crate) struct Options {
     /// The same with policies: the example `guarded` of fairway-gateway-gatekeeper.
     #[arg(long, default_value = "target/release/examples/guarded")]
     guarded: PathBuf,
+    /// Envoy, as scripts/tools.sh installs it.
+    #[arg(long, default_value = ".tools/bin/envoy")]
+    envoy: PathBuf,
     /// Fairway itself: what its gateways take of its memory, and how long a change takes from the API to the first request.
     #[arg(long)]
     fairway: Option<PathBuf>,
@@ -57,6 +60,7 @@ struct Case {
 enum Who {
     Nginx,
     Haproxy,
+    Envoy,
     /// With so many routes.
     Fairway(usize),
     /// With a key that is asked for by `auth_request`, and `limit_req`.
@@ -67,7 +71,7 @@ enum Who {
     FirstSeen,
 }
 
-const CASES: [Case; 12] = [
+const CASES: [Case; 13] = [
     Case {
         name: "nginx, one worker",
         who: Who::Nginx,
@@ -76,6 +80,11 @@ const CASES: [Case; 12] = [
     Case {
         name: "HAProxy, one thread",
         who: Who::Haproxy,
+        path: "/",
+    },
+    Case {
+        name: "Envoy, one worker",
+        who: Who::Envoy,
         path: "/",
     },
     Case {
@@ -124,7 +133,7 @@ const CASES: [Case; 12] = [
         path: "/",
     },
     Case {
-        name: "Fairway, API key, CEL, header, limit by user",
+        name: "Fairway, API key or JWT that is known, CEL, header, limit by user",
         who: Who::Guarded("all"),
         path: "/",
     },
@@ -203,6 +212,10 @@ async fn start(
     let (child, asks) = match who {
         Who::Nginx => (peers::nginx(directory, door, backend)?, Asks::Plain),
         Who::Haproxy => (peers::haproxy(directory, door, backend)?, Asks::Plain),
+        Who::Envoy => (
+            peers::envoy(&options.envoy, directory, door, backend)?,
+            Asks::Plain,
+        ),
         Who::Fairway(routes) => (
             peers::fairway(&options.proxy, door, backend, routes)?,
             Asks::Plain,
@@ -386,8 +399,9 @@ mod tests {
         };
         let mut rounds = vec![Vec::new(); CASES.len()];
         // The second round was disturbed, and so were both.
-        rounds[0] = costs(&[10.0, 30.0, 10.0]);
-        rounds[2] = costs(&[11.0, 36.0, 12.0]);
+        let at = |who: Who| CASES.iter().position(|case| case.who == who).unwrap();
+        rounds[at(Who::Nginx)] = costs(&[10.0, 30.0, 10.0]);
+        rounds[at(Who::Fairway(1))] = costs(&[11.0, 36.0, 12.0]);
         let found = ratio(&rounds, Who::Fairway(1), Who::Nginx);
         assert!((found - 1.2).abs() < 1e-9, "{found}");
         let floors = of_requests(&rounds);

@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
@@ -20,7 +21,9 @@ fn spawn(command: &mut Command) -> Result<Child> {
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()
-        .with_context(|| format!("cannot start {shown}: scripts/tools.sh proxies installs nginx and HAProxy"))
+        .with_context(|| {
+            format!("cannot start {shown}: scripts/tools.sh proxies installs nginx, HAProxy and Envoy")
+        })
 }
 
 /// nginx in the foreground, so that it ends with us; without a master, so that nothing else does the work.
@@ -109,6 +112,49 @@ pub(super) fn haproxy(directory: &Path, door: SocketAddr, backend: SocketAddr) -
     let path = directory.join("haproxy.cfg");
     std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     spawn(Command::new("haproxy").arg("-db").arg("-q").arg("-f").arg(&path))
+}
+
+/// Envoy with one worker and what the others do; it makes request ids and appends to `X-Forwarded-For` by itself.
+pub(super) fn envoy(
+    program: &Path,
+    directory: &Path,
+    door: SocketAddr,
+    backend: SocketAddr,
+) -> Result<Child> {
+    let address = |of: SocketAddr| json!({"socket_address": {"address": of.ip(), "port_value": of.port()}});
+    let of_type = |name: &str, mut value: Value| {
+        value["@type"] = json!(format!("type.googleapis.com/envoy.extensions.{name}"));
+        value
+    };
+    let router = of_type("filters.http.router.v3.Router", json!({}));
+    let manager = of_type(
+        "filters.network.http_connection_manager.v3.HttpConnectionManager",
+        json!({
+            "stat_prefix": "door", "use_remote_address": true, "generate_request_id": true,
+            "route_config": {"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [
+                {"match": {"prefix": "/"}, "route": {"cluster": "backend"}}]}]},
+            "http_filters": [{"name": "envoy.filters.http.router", "typed_config": router}],
+        }),
+    );
+    let text = json!({"static_resources": {
+        "listeners": [{"name": "door", "address": address(door), "filter_chains": [{"filters": [
+            {"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}]}],
+        "clusters": [{"name": "backend", "type": "STATIC", "load_assignment": {"cluster_name": "backend", "endpoints": [
+            {"lb_endpoints": [{"endpoint": {"address": address(backend)}}]}]}}],
+    }});
+    let path = directory.join("envoy.json");
+    std::fs::write(&path, text.to_string()).with_context(|| format!("cannot write {}", path.display()))?;
+    // What another Envoy on this host is told by shared memory is none of ours.
+    let mut command = Command::new(program);
+    command.args([
+        "--concurrency",
+        "1",
+        "--disable-hot-restart",
+        "--log-level",
+        "off",
+        "-c",
+    ]);
+    spawn(command.arg(&path).stdout(Stdio::null()))
 }
 
 pub(super) fn fairway(program: &Path, door: SocketAddr, backend: SocketAddr, routes: usize) -> Result<Child> {

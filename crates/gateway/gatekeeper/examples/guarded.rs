@@ -1,6 +1,7 @@
 //! A proxy in front of one backend with policies, to be measured: `guarded LISTEN BACKEND WORKERS POLICY [TOKENS]`.
 //!
-//! The first line that it prints is the `Authorization` header that passes. With `jwt`, `TOKENS` is a file that many of them are
+//! The first line that it prints is the `Authorization` header that passes: with `all` it is a token, which the rule for keys was
+//! asked about before. With `jwt`, `TOKENS` is a file that many of them are
 //! written to, a line each, for those who want to send one that was never seen.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
@@ -110,12 +111,14 @@ fn specs(policy: &str) -> (Option<Value>, Option<Value>) {
     let limit = json!({"limits": {"all": {"rates": [{"limit": most, "window": "1h"}]}}});
     let by_user = json!({"limits": {"by-user": {"rates": [{"limit": most, "window": "1h"}],
         "when": [{"predicate": "request.method == 'GET'"}],
-        "counters": [{"expression": "auth.identity.metadata.annotations['secret.kuadrant.io/user-id']"}]}}});
+        "counters": [{"expression": "auth.identity.sub"}]}}});
     let mut full = keys.clone();
+    full["rules"]["authentication"]["t"] = tokens["rules"]["authentication"]["t"].clone();
+    full["rules"]["authentication"]["t"]["priority"] = json!(1);
     full["rules"]["authorization"] = json!({"get": {"patternMatching": {"patterns": [
         {"predicate": "request.method == 'GET' && request.url_path.startsWith('/')"}]}}});
     full["rules"]["response"] = json!({"success": {"headers": {"x-user": {"plain": {
-        "expression": "auth.identity.metadata.annotations['secret.kuadrant.io/user-id']"}}}}});
+        "expression": "auth.identity.sub"}}}}});
     match policy {
         "key" => (Some(keys), None),
         "jwt" => (Some(tokens), None),
@@ -236,7 +239,7 @@ async fn main() {
     let applied = proxy.serve(Arc::new(table), &guards);
     assert!(applied.is_whole(), "{applied:?}");
     match policy.as_str() {
-        "jwt" => println!("{}", issuer.token(TOKENS)),
+        "jwt" | "all" => println!("{}", issuer.token(TOKENS)),
         _ => println!("APIKEY {KEY}"),
     }
     std::future::pending::<()>().await;
