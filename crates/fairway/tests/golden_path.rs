@@ -10,6 +10,8 @@ mod ending;
 #[allow(dead_code, reason = "other tests use the rest of it")]
 #[path = "faults/process.rs"]
 mod process;
+#[path = "golden_path/quota.rs"]
+mod quota;
 #[path = "golden_path/telling.rs"]
 mod telling;
 #[path = "githost/until.rs"]

@@ -2,8 +2,9 @@
 
 use std::io::{Read as _, Write as _};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::until::until;
 use crate::world::{VOYAGES, World, phase, template, voyage, voyage_when};
 
 /// Takes one request on loopback and answers it well; what was asked.
@@ -78,4 +79,71 @@ async fn a_secret_address_is_told_and_not_shown() {
         "each repetition is told"
     );
     assert!(api.get(&format!("{VOYAGES}/tells")).await.unwrap().is_some());
+}
+
+/// People of the realm are known to runs: who started one, and whom it tells, alone or as a group.
+#[tokio::test(flavor = "multi_thread")]
+async fn people_are_found_in_the_catalog() {
+    let world = World::start();
+    let api = world.api().await;
+    let fairway = "/apis/fairway.dev/v1alpha1";
+    for name in ["ann", "bob"] {
+        let user = json!({
+            "apiVersion": "fairway.dev/v1alpha1", "kind": "User", "metadata": {"name": name},
+            "spec": {"displayName": name.to_uppercase(), "email": format!("{name}@example.com")},
+        });
+        api.create(&format!("{fairway}/users"), &user).await.unwrap();
+    }
+    let group = json!({
+        "apiVersion": "fairway.dev/v1alpha1", "kind": "Group", "metadata": {"name": "team"}, "spec": {"members": ["ann", "bob"]},
+    });
+    api.create(&format!("{fairway}/groups"), &group).await.unwrap();
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "ann"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ann"}],
+    });
+    api.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding)
+        .await
+        .unwrap();
+    let tell = json!([
+        {"id": "who", "action": "debug:log", "input": {"message": "from ${{ user.entity.spec.profile.email }}"}},
+        {"id": "tell", "action": "notification:send", "input": {
+            "title": "done", "recipients": "entity", "entityRefs": ["group:default/team", "user:default/ann", "user:default/nobody"]}},
+    ]);
+    template(&api, "people", tell).await;
+    // The catalog follows the realm by itself, a moment later.
+    let mut turn = 0;
+    let told = until("the run finds them", async || {
+        turn += 1;
+        let name = format!("people-{turn}");
+        let object = json!({
+            "apiVersion": "fairway.dev/v1alpha1", "kind": "Voyage", "metadata": {"name": name, "namespace": "default"},
+            "spec": {"template": "people"},
+        });
+        world.ask_as("ann", "POST", VOYAGES, &object).await.unwrap();
+        let told = voyage_when(&api, &name, "it is over", |voyage| {
+            matches!(phase(voyage), "Succeeded" | "Failed")
+        })
+        .await;
+        let notice = told["status"]["notices"][0]["to"].as_array().map_or(0, Vec::len);
+        (notice == 2 || turn == 20).then_some(told)
+    })
+    .await;
+    let mut to: Vec<&str> = told["status"]["notices"][0]["to"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    to.sort_unstable();
+    assert_eq!(to, ["ann@example.com", "bob@example.com"], "{told:#}");
+    let steps = &told["status"]["steps"];
+    assert_eq!(steps[0]["log"][0]["text"], "from ann@example.com", "{told:#}");
+    assert!(
+        steps[1]["log"]
+            .to_string()
+            .contains("user:default/nobody is not in the catalog"),
+        "{told:#}"
+    );
 }

@@ -33,7 +33,7 @@ pub(crate) async fn undo(
     match made.kind.as_str() {
         "object" => {
             let requests = Requests::new(world.options.actors.client(workspace, person));
-            let known = requests.get(path).await.map_err(api)?;
+            let known = requests.get(path).await.map_err(|failure| api(&failure))?;
             let Some(known) = known else {
                 return Ok(Undone::Gone);
             };
@@ -43,9 +43,9 @@ pub(crate) async fn undo(
             }
             if known["metadata"]["deletionTimestamp"].is_null() {
                 let deleted = requests.delete_read(path, &known).await;
-                deleted.map_err(api)?;
+                deleted.map_err(|failure| api(&failure))?;
             }
-            let after = requests.get(path).await.map_err(api)?;
+            let after = requests.get(path).await.map_err(|failure| api(&failure))?;
             let is_same = |after: &Value| after["metadata"]["uid"] == known["metadata"]["uid"];
             Ok(match after.as_ref().is_some_and(is_same) {
                 true => Undone::Going,
@@ -57,7 +57,7 @@ pub(crate) async fn undo(
                 return Ok(Undone::Left(why.to_owned()));
             }
             let requests = Requests::new(world.options.actors.client(workspace, person));
-            let Some(now) = requests.get(path).await.map_err(api)? else {
+            let Some(now) = requests.get(path).await.map_err(|failure| api(&failure))? else {
                 return Ok(Undone::Gone);
             };
             let back = change::restore(&made.reference["was"], &made.reference["is"], &now);
@@ -66,7 +66,10 @@ pub(crate) async fn undo(
             };
             // What was looked at is what is changed.
             back["metadata"]["resourceVersion"] = now["metadata"]["resourceVersion"].clone();
-            requests.merge(path, &back).await.map_err(api)?;
+            requests
+                .merge(path, &back)
+                .await
+                .map_err(|failure| api(&failure))?;
             Ok(Undone::Gone)
         }
         "call" => {
@@ -103,9 +106,9 @@ fn is_of(branch: &Value, uid: &str) -> bool {
     !uid.is_empty() && said.lines().any(|line| line.starts_with(&mark))
 }
 
-fn api(failure: Failure) -> Setback {
+fn api(failure: &Failure) -> Setback {
     Setback {
-        may_pass: may_pass(&failure),
+        may_pass: may_pass(failure),
         why: failure.sentence(),
     }
 }

@@ -60,7 +60,7 @@ mod tests {
             json!({"metadata": {"labels": {"b": "2"}}, "data": {"x": "new", "z": "more"}, "list": [1, 2]})
         );
         for (reason, now, expected) in [
-            ("nobody else was there", after.clone(), Some(was.clone())),
+            ("nobody else was there", after, Some(was.clone())),
             (
                 "one field is another's now",
                 json!({"metadata": {"labels": {"b": "2"}}, "data": {"x": "his", "z": "more"}, "list": [3]}),
