@@ -208,6 +208,12 @@ identity: ## sign-in: openid-client, authlib, kubectl's plugin, git, and those w
 	@scripts/tools.sh python oidc kubectl
 	$(PYTHON) tests/identity/run.py --fairway $(FAIRWAY) --tools $(TOOLS)
 
+.PHONY: keycloak
+keycloak: ## people of a real Keycloak: kubectl and `fairway login` with an issuer that is not Fairway's own
+	@scripts/tools.sh python kubectl keycloak
+	cargo build $(TESTED)
+	$(PYTHON) tests/identity/keycloak.py --fairway $(FAIRWAY) --tools $(TOOLS)
+
 .PHONY: kubernetes-e2e
 kubernetes-e2e: ## Kubernetes' own conformance tests against the debug binary (NAMES=... for some of them)
 	@scripts/tools.sh python kubectl

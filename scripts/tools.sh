@@ -18,6 +18,7 @@
 #   qemu     QEMU with its tools, firmware and TPM, and what the tests of machines use beside it: ISO images, an SSH client, e2fsck
 #   mmdebstrap  puts the image debian together
 #   iperf3   measures the network of guests
+#   keycloak  .tools/keycloak: a real Keycloak, for tests/identity/keycloak.py, and a JRE, Maven and openssl if the machine has none
 #   kubectl  .tools/bin/kubectl: the machine's own when it is of the right minor version, else built from source
 set -euo pipefail
 
@@ -25,6 +26,8 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 tools="$root/.tools"
 cargo_deny_version=0.20.2
 kubectl_minor=v1.36
+# One that runs on Java 17, which is what Debian 12 has.
+keycloak_version=26.0.8
 envoy_version=1.40.0
 
 mkdir -p "$tools/bin"
@@ -100,6 +103,29 @@ ensure_qemu() {
     if [[ -n $missing ]]; then
         apt_install qemu-system-x86 qemu-utils seabios ovmf swtpm genisoimage openssh-client e2fsprogs
     fi
+}
+
+ensure_keycloak() {
+    local dir="$tools/keycloak" program missing= archive
+    if [[ $(cat "$dir/.stamp" 2>/dev/null) == "$keycloak_version" ]]; then
+        return
+    fi
+    for program in java mvn openssl; do
+        command -v "$program" >/dev/null || missing=1
+    done
+    if [[ -n $missing ]]; then
+        apt_install default-jre-headless maven openssl
+    fi
+    echo "tools.sh: fetching Keycloak $keycloak_version (first time only)" >&2
+    mkdir -p "$tools/build/keycloak"
+    mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy \
+        "-Dartifact=org.keycloak:keycloak-quarkus-dist:$keycloak_version:tar.gz" "-DoutputDirectory=$tools/build/keycloak"
+    archive="$tools/build/keycloak/keycloak-quarkus-dist-$keycloak_version.tar.gz"
+    rm -rf "$dir"
+    mkdir -p "$dir"
+    tar --extract --gzip --strip-components=1 --directory="$dir" --file="$archive"
+    rm -rf "$tools/build/keycloak"
+    echo "$keycloak_version" >"$dir/.stamp"
 }
 
 ensure_deny() {
@@ -202,12 +228,12 @@ ensure_kubectl() {
 }
 
 if [[ $# -eq 0 ]]; then
-    echo "usage: scripts/tools.sh (cc|deny|python|oidc|catalog|portal|chromium|kubectl|netns|redis|proxies|qemu|mmdebstrap|iperf3|web)..." >&2
+    echo "usage: scripts/tools.sh (cc|deny|python|oidc|catalog|portal|chromium|keycloak|kubectl|netns|redis|proxies|qemu|mmdebstrap|iperf3|web)..." >&2
     exit 2
 fi
 for tool in "$@"; do
     case $tool in
-        cc | deny | python | oidc | catalog | portal | chromium | kubectl | netns | redis | proxies | qemu | mmdebstrap | iperf3 | web) "ensure_$tool" ;;
+        cc | deny | python | oidc | catalog | portal | chromium | keycloak | kubectl | netns | redis | proxies | qemu | mmdebstrap | iperf3 | web) "ensure_$tool" ;;
         *)
             echo "tools.sh: unknown tool '$tool'" >&2
             exit 2

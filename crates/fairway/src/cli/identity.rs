@@ -12,8 +12,18 @@ pub(crate) struct Login {
     #[arg(long, value_name = "NAME", default_value = "root")]
     pub org: String,
     /// Where people sign in, such as https://id.fairway.localhost:7443 [default: that of the Fairway on this machine].
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with = "issuer")]
     pub sign_in_url: Option<String>,
+    /// Another provider, which the server is configured to believe.
+    #[command(flatten)]
+    pub external: External,
+    /// What to ask the other provider for, separated by spaces [default: of openid, profile, email and groups what it says that it
+    /// knows].
+    #[arg(long, value_name = "SCOPES", requires = "issuer")]
+    pub scope: Option<String>,
+    /// A file with the certificates, in PEM, of those who vouch for the other provider [default: those that this host trusts].
+    #[arg(long, value_name = "FILE", requires = "issuer")]
+    pub issuer_ca: Option<std::path::PathBuf>,
     /// Show a code to type on another device, instead of waiting for a browser on this one.
     #[arg(long, conflicts_with = "username")]
     pub device: bool,
@@ -21,7 +31,12 @@ pub(crate) struct Login {
     #[arg(long)]
     pub no_browser: bool,
     /// Sign in as this user without a browser; needs --password-stdin.
-    #[arg(long, value_name = "NAME", requires = "password_stdin")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "password_stdin",
+        conflicts_with = "issuer"
+    )]
     pub username: Option<String>,
     /// Read the password from standard input.
     #[arg(long, requires = "username")]
@@ -37,6 +52,17 @@ pub(crate) struct Login {
     pub place: Where,
 }
 
+/// A provider that is not Fairway's own, such as a Keycloak.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct External {
+    /// Sign in at this OIDC issuer instead of the organisation's realm; the server has to be configured to believe its tokens.
+    #[arg(long, value_name = "URL", requires = "client_id")]
+    pub issuer: Option<String>,
+    /// What the issuer knows this program as: a public client.
+    #[arg(long, value_name = "ID", requires = "issuer")]
+    pub client_id: Option<String>,
+}
+
 /// Options of `logout`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Logout {
@@ -44,8 +70,11 @@ pub(crate) struct Logout {
     #[arg(long, value_name = "NAME", default_value = "root")]
     pub org: String,
     /// Where people sign in [default: that of the Fairway on this machine].
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with = "issuer")]
     pub sign_in_url: Option<String>,
+    /// Another provider.
+    #[command(flatten)]
+    pub external: External,
     /// Where.
     #[command(flatten)]
     pub place: Where,

@@ -1,10 +1,12 @@
-//! `fairway login`, `logout`, `whoami`: a sign-in at a realm becomes a context of the kubeconfig whose token renews itself.
+//! `fairway login`, `logout`, `whoami`: a sign-in at a realm, or at another issuer that the server believes, becomes a context of the
+//! kubeconfig whose token renews itself.
 //!
 //! The refresh token lies in a file of its own ([`session`]); the kubeconfig only says which program to ask, and kubectl asks
 //! `fairway credential`. The same file answers git.
 
 pub(crate) mod credential;
 mod flow;
+mod issuer;
 mod session;
 mod wire;
 
@@ -16,16 +18,14 @@ use base64::engine::general_purpose::STANDARD;
 use fairway_api::identity::workspace_of_realm;
 use fairway_controller::Requests;
 use fairway_kernel_tenancy::WorkspacePath;
-use fairway_portal_realm::{client, params};
+use fairway_portal_realm::params;
 use serde_json::{Value, json};
 
 use super::identity::run_async;
-use super::running::Running;
 use super::workspace::server::Server;
 use crate::cli::identity::{Login, Logout, Whoami};
-use crate::cli::workspace::Where;
-use crate::data_dir::DataDir;
 use crate::kubeconfig::files::Files;
+use issuer::Issuer;
 use session::Session;
 use wire::Http;
 
@@ -44,68 +44,73 @@ pub(crate) fn who_am_i(options: &Whoami) -> anyhow::Result<ExitCode> {
     run_async(show(options))
 }
 
-/// Where the people of a realm sign in.
-fn issuer(realm: &str, given: Option<&str>, place: &Where) -> anyhow::Result<String> {
-    if !client::is_name(realm) {
-        bail!("{realm:?} cannot be the name of an organisation");
-    }
-    let base = match given {
-        Some(url) => url.trim_end_matches('/').to_owned(),
-        None => {
-            let data = DataDir::find(place.data.dir.as_deref())?;
-            let running = Running::find(&data)?;
-            running.and_then(|it| it.sign_in()).with_context(|| {
-                format!(
-                    "no Fairway runs on {}; start one with `fairway up`, or name another with --sign-in-url",
-                    data.path().display()
-                )
-            })?
-        }
-    };
-    Ok(format!("{base}/realms/{realm}"))
-}
-
 async fn sign_in(options: &Login) -> anyhow::Result<ExitCode> {
-    let issuer = issuer(&options.org, options.sign_in_url.as_deref(), &options.place)?;
+    let issuer = Issuer::find(
+        &options.org,
+        &options.external,
+        options.sign_in_url.as_deref(),
+        &options.place,
+    )?;
     let server = Server::of_context(&options.place, None).await?;
-    let trust = server.config().root_cert.clone().unwrap_or_default();
+    // The authority of the cluster vouches for its own realms, and for nobody else.
+    let trust = match (&options.issuer_ca, issuer.is_own) {
+        (Some(file), _) => issuer::certificates(file)?,
+        (None, true) => server.config().root_cert.clone().unwrap_or_default(),
+        (None, false) => Vec::new(),
+    };
     let http = Http::new(trust.clone())?;
-    let provider = http
-        .json(&format!("{issuer}/.well-known/openid-configuration"))
-        .await?;
-    if provider["issuer"] != issuer.as_str() {
-        bail!(
-            "{issuer} says that it is {}, so it is not believed",
-            provider["issuer"]
-        );
-    }
+    let provider = issuer.ask(&http, options.scope.as_deref()).await?;
     let tokens = match (&options.username, options.device) {
         (Some(user), _) => flow::with_password(&http, &provider, user, options.otp.as_deref()).await?,
         (None, true) => flow::with_device(&http, &provider).await?,
         (None, false) => flow::with_browser(&http, &provider, !options.no_browser).await?,
     };
-    let path = session::path(&issuer)?;
-    let session = Session::new(&issuer, &provider, &trust, &tokens)?;
+    let session = Session::new(&issuer.url, issuer.is_own, &provider, &trust, &tokens)?;
+    let user = match issuer.is_own {
+        true => format!("{}/{}", options.org, session.user()),
+        false => known_as(&server, &options.org, &session).await?,
+    };
+    let path = session::path(&issuer.url, &issuer.client_id)?;
     session.write(&path)?;
-    let user = write_context(options, &server, &path, &session)?;
-    println!(
-        "Signed in as {user}. The context {:?} is current.",
-        context_name(&options.org)
-    );
+    let context = issuer.context(&options.org);
+    write_context(options, &server, &path, &context)?;
+    println!("Signed in as {user}. The context {context:?} is current.");
+    if session.refresh_token.is_empty() {
+        println!(
+            "{} gave nothing to renew the sign-in with, so it ends soon; some do if they are asked: --scope \"{} offline_access\".",
+            issuer.url, provider.scope
+        );
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn context_name(realm: &str) -> String {
-    format!("fairway-{realm}")
+/// Whom the server takes the bearer of a token of another issuer for: what becomes of its claims is configured there.
+async fn known_as(server: &Server, org: &str, session: &Session) -> anyhow::Result<String> {
+    let mut config = server.config().clone();
+    let path = WorkspacePath::parse(&workspace_of_realm(org))?;
+    let url = server.here.of(&path).to_string();
+    config.cluster_url = url.parse().with_context(|| format!("{url} is not an address"))?;
+    config.auth_info = kube::config::AuthInfo {
+        token: Some(session.bearer().to_owned().into()),
+        ..kube::config::AuthInfo::default()
+    };
+    let client = kube::Client::try_from(config).with_context(|| format!("{url} cannot be used"))?;
+    let user = review(&Requests::new(client)).await.with_context(|| {
+        format!(
+            "{} has signed you in, but {url} does not accept its token: the authentication configuration of the server has to \
+             name this issuer with the audience {}, and the workspace as home of its users",
+            session.issuer, session.client_id
+        )
+    })?;
+    Ok(user["username"].as_str().unwrap_or_default().to_owned())
 }
 
 fn write_context(
     options: &Login,
     server: &Server,
     session_file: &std::path::Path,
-    session: &Session,
-) -> anyhow::Result<String> {
-    let name = context_name(&options.org);
+    name: &str,
+) -> anyhow::Result<()> {
     let path = WorkspacePath::parse(&workspace_of_realm(&options.org))?;
     let program = std::env::current_exe().context("the path of this program is not known")?;
     let authority = server.config().root_cert.as_ref().map(|certs| {
@@ -147,7 +152,7 @@ fn write_context(
             crate::data_dir::write_private(file, fairway_text_yaml::to_string(&config).as_bytes())?;
         }
     }
-    Ok(format!("{}/{}", options.org, session.user()))
+    Ok(())
 }
 
 fn pem(der: &[u8]) -> String {
@@ -164,16 +169,27 @@ fn pem(der: &[u8]) -> String {
 }
 
 async fn sign_out(options: &Logout) -> anyhow::Result<ExitCode> {
-    let issuer = issuer(&options.org, options.sign_in_url.as_deref(), &options.place)?;
-    let path = session::path(&issuer)?;
+    let issuer = Issuer::find(
+        &options.org,
+        &options.external,
+        options.sign_in_url.as_deref(),
+        &options.place,
+    )?;
+    let path = session::path(&issuer.url, &issuer.client_id)?;
+    let issuer = issuer.url;
     let Some(session) = Session::read(&path)? else {
         println!("Nobody is signed in to {issuer} here.");
         return Ok(ExitCode::SUCCESS);
     };
+    if session.revocation_endpoint.is_empty() || session.refresh_token.is_empty() {
+        std::fs::remove_file(&path).with_context(|| format!("{} could not be removed", path.display()))?;
+        println!("Signed out here; {issuer} has no way to be told.");
+        return Ok(ExitCode::SUCCESS);
+    }
     let http = Http::new(session.trust()?)?;
     let form = params::query([
         ("token", session.refresh_token.as_str()),
-        ("client_id", client::COMMAND_LINE),
+        ("client_id", session.client_id.as_str()),
     ]);
     let ended = http.post(&session.revocation_endpoint, &form).await;
     // Gone here in any case; if the server could not be told, the session ends by itself.
@@ -190,15 +206,19 @@ async fn sign_out(options: &Logout) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn show(options: &Whoami) -> anyhow::Result<ExitCode> {
-    let server = Server::of_context(&options.place, None).await?;
-    let requests = Requests::new(server.own_client()?);
+/// What the server knows of whoever asks.
+async fn review(requests: &Requests) -> anyhow::Result<Value> {
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-    let answer = requests
+    let mut answer = requests
         .post("/apis/authentication.k8s.io/v1/selfsubjectreviews", &review)
         .await
         .map_err(|failure| anyhow::anyhow!("{}", failure.sentence()))?;
-    let user = &answer["status"]["userInfo"];
+    Ok(answer["status"]["userInfo"].take())
+}
+
+async fn show(options: &Whoami) -> anyhow::Result<ExitCode> {
+    let server = Server::of_context(&options.place, None).await?;
+    let user = review(&Requests::new(server.own_client()?)).await?;
     let groups: Vec<&str> = user["groups"]
         .as_array()
         .into_iter()

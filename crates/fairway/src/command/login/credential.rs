@@ -24,7 +24,7 @@ fn kubernetes(options: &Credential) -> anyhow::Result<ExitCode> {
     let credential = json!({
         "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
         "status": {
-            "token": session.access_token, "expirationTimestamp": fairway_portal_realm::time::write(session.expires),
+            "token": session.bearer(), "expirationTimestamp": fairway_portal_realm::time::write(session.expires),
         },
     });
     writeln!(std::io::stdout(), "{credential}").context("the credential could not be printed")?;
@@ -52,7 +52,7 @@ fn git(options: &Credential) -> anyhow::Result<ExitCode> {
         std::io::stdout(),
         "username={}\npassword={}\n",
         session.user(),
-        session.access_token
+        session.bearer()
     )
     .context("the credential could not be printed")?;
     Ok(ExitCode::SUCCESS)

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use fairway_portal_realm::{Params, client, params, secret};
+use fairway_portal_realm::{Params, params, secret};
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -18,12 +18,23 @@ use crate::command::identity::password_from_stdin;
 const PERSON: Duration = Duration::from_secs(600);
 /// The longest line that a browser sends.
 const MAX_LINE: u64 = 16 * 1024;
-const SCOPE: &str = "openid profile groups offline_access";
 
-fn endpoint<'a>(provider: &'a Value, name: &str) -> anyhow::Result<&'a str> {
-    provider[name]
-        .as_str()
-        .with_context(|| format!("the provider does not say its {name}"))
+/// Whom one signs in at, and as which program.
+pub(super) struct Provider {
+    /// What it says of itself.
+    pub(super) metadata: Value,
+    /// What it knows this program as.
+    pub(super) client_id: String,
+    /// What is asked for.
+    pub(super) scope: String,
+}
+
+impl Provider {
+    fn endpoint(&self, name: &str) -> anyhow::Result<&str> {
+        self.metadata[name]
+            .as_str()
+            .with_context(|| format!("the provider does not say its {name}"))
+    }
 }
 
 fn random() -> anyhow::Result<String> {
@@ -35,6 +46,13 @@ fn random() -> anyhow::Result<String> {
     Ok(secret::text(&bytes))
 }
 
+/// What a provider is told of a verifier before it sees it (RFC 7636).
+fn challenge_of(verifier: &str) -> String {
+    use base64::Engine as _;
+    let hash = digest(&SHA256, verifier.as_bytes());
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(hash)
+}
+
 /// A request for a code, and what must come back with it.
 struct Asked {
     url: String,
@@ -44,22 +62,23 @@ struct Asked {
 }
 
 impl Asked {
-    fn new(provider: &Value, redirect_uri: String, user: &str) -> anyhow::Result<Self> {
-        use base64::Engine as _;
+    fn new(provider: &Provider, redirect_uri: String, user: &str) -> anyhow::Result<Self> {
         let (verifier, state) = (random()?, random()?);
-        let hash = digest(&SHA256, verifier.as_bytes());
-        let challenge = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(hash);
+        let challenge = challenge_of(&verifier);
         let query = params::query([
             ("response_type", "code"),
-            ("client_id", client::COMMAND_LINE),
+            ("client_id", provider.client_id.as_str()),
             ("redirect_uri", redirect_uri.as_str()),
-            ("scope", SCOPE),
+            ("scope", provider.scope.as_str()),
             ("state", state.as_str()),
             ("code_challenge", challenge.as_str()),
             ("code_challenge_method", "S256"),
             ("login_hint", user),
         ]);
-        let url = format!("{}?{query}", endpoint(provider, "authorization_endpoint")?);
+        let endpoint = provider.endpoint("authorization_endpoint")?;
+        // An endpoint may have parameters of its own (RFC 6749, 3.1).
+        let joint = if endpoint.contains('?') { '&' } else { '?' };
+        let url = format!("{endpoint}{joint}{query}");
         Ok(Self {
             url,
             verifier,
@@ -69,14 +88,14 @@ impl Asked {
     }
 
     /// The code in an answer, which must be to this question and of this provider.
-    fn code(&self, provider: &Value, query: &str) -> anyhow::Result<String> {
+    fn code(&self, provider: &Provider, query: &str) -> anyhow::Result<String> {
         let answer = Params::parse(query).context("the answer cannot be read")?;
         if !secret::is_equal(answer.text("state").as_bytes(), self.state.as_bytes()) {
             bail!("the answer is not to this sign-in; try again");
         }
         if answer
             .get("iss")
-            .is_some_and(|issuer| provider["issuer"] != issuer)
+            .is_some_and(|issuer| provider.metadata["issuer"] != issuer)
         {
             bail!("the answer is of another provider; try again");
         }
@@ -89,15 +108,15 @@ impl Asked {
         Ok(answer.get("code").context("the answer has no code")?.to_owned())
     }
 
-    async fn tokens(&self, http: &Http, provider: &Value, code: &str) -> anyhow::Result<Value> {
+    async fn tokens(&self, http: &Http, provider: &Provider, code: &str) -> anyhow::Result<Value> {
         let form = params::query([
             ("grant_type", "authorization_code"),
             ("code", code),
             ("redirect_uri", self.redirect_uri.as_str()),
-            ("client_id", client::COMMAND_LINE),
+            ("client_id", provider.client_id.as_str()),
             ("code_verifier", self.verifier.as_str()),
         ]);
-        let answer = http.post(endpoint(provider, "token_endpoint")?, &form).await?;
+        let answer = http.post(provider.endpoint("token_endpoint")?, &form).await?;
         match answer.status {
             200 => answer.json(),
             _ => bail!("the code was refused: {}", answer.text()),
@@ -106,7 +125,7 @@ impl Asked {
 }
 
 /// By a browser on this machine, which comes back to a port of ours.
-pub(super) async fn with_browser(http: &Http, provider: &Value, start: bool) -> anyhow::Result<Value> {
+pub(super) async fn with_browser(http: &Http, provider: &Provider, start: bool) -> anyhow::Result<Value> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await;
     let listener = listener.context("no port is free for the browser to come back to")?;
     let port = listener.local_addr()?.port();
@@ -134,7 +153,7 @@ pub(super) async fn with_browser(http: &Http, provider: &Value, start: bool) -> 
 }
 
 /// Waits for the browser. Whatever else connects is answered and forgotten.
-async fn come_back(listener: &TcpListener, asked: &Asked, provider: &Value) -> anyhow::Result<String> {
+async fn come_back(listener: &TcpListener, asked: &Asked, provider: &Provider) -> anyhow::Result<String> {
     use tokio::io::AsyncReadExt as _;
     loop {
         let (stream, _) = listener.accept().await?;
@@ -174,30 +193,49 @@ async fn come_back(listener: &TcpListener, asked: &Asked, provider: &Value) -> a
 }
 
 /// By a code that is typed on another device.
-pub(super) async fn with_device(http: &Http, provider: &Value) -> anyhow::Result<Value> {
-    let form = params::query([("client_id", client::COMMAND_LINE), ("scope", SCOPE)]);
+pub(super) async fn with_device(http: &Http, provider: &Provider) -> anyhow::Result<Value> {
+    // Keycloak wants a challenge here, too, of a client for which it is told to want one; whoever does not know it passes over it.
+    let verifier = random()?;
+    let form = params::query([
+        ("client_id", provider.client_id.as_str()),
+        ("scope", provider.scope.as_str()),
+        ("code_challenge", challenge_of(&verifier).as_str()),
+        ("code_challenge_method", "S256"),
+    ]);
     let answer = http
-        .post(endpoint(provider, "device_authorization_endpoint")?, &form)
+        .post(provider.endpoint("device_authorization_endpoint")?, &form)
         .await?;
     let begun = answer.json()?;
     let text = |name: &str| begun[name].as_str().unwrap_or_default().to_owned();
     if answer.status != 200 {
-        bail!("the provider refused: {}", text("error_description"));
+        bail!(
+            "the provider refused: {} ({})",
+            text("error_description"),
+            text("error")
+        );
     }
-    println!(
-        "Open this address on any device, and allow it if it shows the code {}:\n\n  {}\n",
-        text("user_code"),
-        text("verification_uri_complete")
-    );
+    // The address with the code in it is an offer that not every provider makes (RFC 8628, 3.2).
+    match begun["verification_uri_complete"].as_str() {
+        Some(address) => println!(
+            "Open this address on any device, and allow it if it shows the code {}:\n\n  {address}\n",
+            text("user_code")
+        ),
+        None => println!(
+            "Open this address on any device, and type the code {}:\n\n  {}\n",
+            text("user_code"),
+            text("verification_uri")
+        ),
+    }
     let form = params::query([
         ("grant_type", "urn:ietf:params:oauth:grant-type:device_code"),
         ("device_code", text("device_code").as_str()),
-        ("client_id", client::COMMAND_LINE),
+        ("code_verifier", verifier.as_str()),
+        ("client_id", provider.client_id.as_str()),
     ]);
     let mut interval = begun["interval"].as_u64().unwrap_or(5).clamp(1, 60);
     loop {
         tokio::time::sleep(Duration::from_secs(interval)).await;
-        let answer = http.post(endpoint(provider, "token_endpoint")?, &form).await?;
+        let answer = http.post(provider.endpoint("token_endpoint")?, &form).await?;
         let said = answer.json()?;
         match (answer.status, said["error"].as_str()) {
             (200, _) => return Ok(said),
@@ -213,7 +251,7 @@ pub(super) async fn with_device(http: &Http, provider: &Value) -> anyhow::Result
 /// By a name and a password, put into the form that people see.
 pub(super) async fn with_password(
     http: &Http,
-    provider: &Value,
+    provider: &Provider,
     user: &str,
     otp: Option<&str>,
 ) -> anyhow::Result<Value> {

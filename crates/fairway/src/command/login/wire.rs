@@ -63,7 +63,7 @@ impl Http {
             200 => answer
                 .json()
                 .with_context(|| format!("{url} cannot be understood")),
-            404 => bail!("{url} is not there: is the name of the organisation right?"),
+            404 => bail!("{url} is not there: is the name of the organisation, or the issuer, right?"),
             status => bail!("{url} answered {status}"),
         }
     }
