@@ -1,12 +1,15 @@
 """What comes and goes while a machine runs."""
 
 import json
+import os
+import shutil
 
 from guest import boot_time
-from manifests import data_volume
+from manifests import data_volume, user_data
 from scenario import scenario
+from scenarios.isolation import RANGE, process
 from scenarios.life import condition, ready, status, web
-from world import check, eventually
+from world import Skipped, check, eventually
 
 
 def sizes(bench, ssh):
@@ -66,3 +69,78 @@ def what_needs_a_restart(bench):
     place.virtctl("restart", "web", "-n", namespace)
     eventually("it boots with two", lambda: bench.key.ssh(ssh, "nproc") == "2")
     check(not condition(status(bench, "vm"), "RestartRequired"), "nothing is left to do")
+
+
+# What a distribution's udev does in larger guests: the driver is loaded, and what is plugged in is used.
+GROWS = """- path: /srv/grow
+  content: |
+    echo online > /sys/devices/system/memory/auto_online_blocks
+    modprobe virtio_mem
+    (while sleep 1; do
+        for it in /sys/devices/system/cpu/cpu[1-9]/online; do echo 1 > $it; done
+    done) > /dev/null 2>&1 < /dev/null &
+"""
+
+
+def growing(name):
+    return user_data(name).replace("bootcmd:", GROWS + "bootcmd:") + "runcmd:\n- sh /srv/grow\n"
+
+
+@scenario()
+def more_processors_and_memory(bench):
+    """Processors and memory are plugged into a guest that runs, within their maxima; it sees them, and does not boot for that."""
+    place, namespace, key = bench.place, bench.namespace, bench.key
+    domain = {"cpu": {"cores": 1, "sockets": 1, "maxSockets": 4}, "memory": {"guest": "1Gi", "maxGuest": "2Gi"}, "devices": {
+        "disks": [{"name": "root", "disk": {"bus": "virtio"}}, {"name": "cloud-init", "disk": {"bus": "virtio"}}],
+        "interfaces": [{"name": "default", "masquerade": {}}]}}
+    ssh, _ = web(bench, seed=growing("web"), instance={"domain": domain})
+    ready(bench)
+    key.login(ssh)
+    boot = boot_time(key, ssh)
+    memory = lambda: int(key.ssh(ssh, "grep MemTotal /proc/meminfo").split()[1]) >> 10
+    check(key.ssh(ssh, "nproc") == "1", "one processor")
+    first = memory()
+    check(first < 1024, f"{first} MiB at first")
+
+    def change(**fields):
+        patch = {"spec": {"template": {"spec": {"domain": fields}}}}
+        place.kubectl("patch", "vm", "web", "-n", namespace, "--type=merge", "-p", json.dumps(patch))
+
+    change(cpu={"sockets": 2})
+    eventually("the status tells of two sockets", lambda: status(bench, "vmi").get("currentCPUTopology", {}).get("sockets") == 2)
+    eventually("the guest has two processors", lambda: key.ssh(ssh, "nproc") == "2")
+    change(memory={"guest": "1280Mi"})
+    eventually("the guest has more memory", lambda: memory() > first + 200)
+    eventually("the status tells of it", lambda: status(bench, "vmi").get("memory", {}).get("guestCurrent") == "1280Mi")
+    check(not condition(status(bench, "vm"), "RestartRequired"), f"nothing waits for a restart: {status(bench, 'vm')['conditions']}")
+    check(boot_time(key, ssh) == boot, "it did not boot for that")
+
+    # Beyond what it was started with.
+    change(cpu={"sockets": 5, "maxSockets": 8})
+    eventually("more than the maximum needs a restart", lambda: condition(status(bench, "vm"), "RestartRequired").get("status") == "True")
+    check(key.ssh(ssh, "nproc") == "2", "and is not done before")
+
+
+@scenario()
+def tpm(bench):
+    """A machine with a TPM: the real swtpm runs beside QEMU as the same user, the guest has a TPM 2.0, and nothing is left of it."""
+    if not shutil.which("swtpm"):
+        raise Skipped("there is no swtpm here")
+    place, namespace, key = bench.place, bench.namespace, bench.key
+    domain = {"cpu": {"cores": 1}, "memory": {"guest": "256Mi"}, "devices": {
+        "tpm": {}, "disks": [{"name": "root", "disk": {"bus": "virtio"}}, {"name": "cloud-init", "disk": {"bus": "virtio"}}],
+        "interfaces": [{"name": "default", "masquerade": {}}]}}
+    ssh, _ = web(bench, seed=user_data("web") + "- modprobe tpm_crb\n", instance={"domain": domain})
+    ready(bench)
+    (qemu,) = bench.world.qemus()
+    emulators = lambda: [pid for pid, words in bench.world.machines().items() if "swtpm" in words.split(" ")[0]]
+    (swtpm,) = emulators()
+    users = [process(pid, "Uid")[0] for pid in (qemu, swtpm)]
+    check(users[0] == users[1], f"both are of one user: {users}")
+    if os.geteuid() == 0:
+        check(int(users[0]) in RANGE, f"which is the machine's own: {users}")
+    key.login(ssh)
+    eventually("the guest has a TPM", lambda: key.ssh(ssh, "ls /dev/tpm0"))
+    check(key.ssh(ssh, "cat /sys/class/tpm/tpm0/tpm_version_major") == "2", "of version 2")
+    place.kubectl("delete", "vm", "web", "-n", namespace, "--timeout=120s")
+    eventually("its emulator is gone", lambda: not emulators())
