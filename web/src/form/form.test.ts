@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { splitSecrets, splitUi } from "./schema";
+import { splitSecrets, splitUi, titlesOf } from "./schema";
 import { errorsOf, validator } from "./validator";
 
 const PAGE = {
@@ -13,6 +13,13 @@ const PAGE = {
     },
     dependencies: { open: { oneOf: [{ properties: { open: { const: false } } }, { properties: { open: { const: true }, host: { type: "string", "ui:help": "a name" } }, required: ["host"] }] } },
 };
+
+describe("titles", () => {
+    it("come in the order of the questions, and a branch does not take one away", () => {
+        const pages = [PAGE, { properties: { open: { const: true }, size: { title: "How large" } } }];
+        expect([...titlesOf(pages)]).toEqual([["name", "name"], ["size", "How large"], ["token", "token"], ["open", "open"], ["host", "host"]]);
+    });
+});
 
 describe("a page of questions", () => {
     const { schema, uiSchema } = splitUi(PAGE);

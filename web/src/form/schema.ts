@@ -80,3 +80,19 @@ export function splitSecrets(schemas: unknown[], answers: Json): { values: Json;
     }
     return { values, secrets };
 }
+
+/** The questions of a template by name, in the order in which they are asked, with the titles that people have read; those in branches included. */
+export function titlesOf(schema: unknown, found = new Map<string, string>()): Map<string, string> {
+    if (Array.isArray(schema)) schema.forEach(one => titlesOf(one, found));
+    if (!isObject(schema)) return found;
+    if (isObject(schema.properties)) {
+        for (const [name, one] of Object.entries(schema.properties)) {
+            const title = isObject(one) && typeof one.title === "string" ? one.title : undefined;
+            // A branch names the question again that it depends on, without its title.
+            if (title !== undefined || !found.has(name)) found.set(name, title ?? name);
+        }
+    }
+    if (isObject(schema.dependencies)) Object.values(schema.dependencies).forEach(one => titlesOf(one, found));
+    for (const key of ["oneOf", "anyOf", "allOf", "then", "else"]) titlesOf(schema[key], found);
+    return found;
+}

@@ -76,6 +76,8 @@ export function Shell() {
             mainContainerId="main"
             mainTabIndex={-1}
             isContentFilled
+            // PatternFly looks how wide the window is only for who wants to know, and else hides the navigation of a narrow one for good.
+            onPageResize={() => undefined}
         >
             <StreamBanner />
             <Outlet />

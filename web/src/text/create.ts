@@ -63,6 +63,8 @@ export const t = texts("create", {
     decommissionMade: "It made:",
     log: "Log",
     noLog: "Nothing has been written yet.",
+    notWanted: "This step was not wanted.",
+    makes: "Makes",
     output: "What came of it",
     made: "Made",
     wished: "Asked for: {what}",

@@ -9,7 +9,7 @@ import { useState } from "react";
 import { useNavigate } from "react-router";
 import { useAction, useAnswer } from "../../api/hooks";
 import { json } from "../../api/request";
-import { splitSecrets } from "../../form/schema";
+import { splitSecrets, titlesOf } from "../../form/schema";
 import { t } from "../../text/create";
 import { CommandHint, Failed, Loading, sh } from "../../widgets";
 import { Foreseen } from "./Foreseen";
@@ -25,6 +25,9 @@ interface Props {
 
 export function Review({ schema, answers, templateRef, name, onBack }: Props) {
     const { values, secrets } = splitSecrets(schema.steps.map(step => step.schema), answers);
+    const titles = titlesOf(schema.steps.map(step => step.schema));
+    const order = [...titles.keys()];
+    const asAsked = ([a]: [string, unknown], [b]: [string, unknown]): number => order.indexOf(a) - order.indexOf(b);
     const [keepOnFailure, setKeep] = useState(false);
     const navigate = useNavigate();
     const body = { templateRef, values, secrets };
@@ -40,8 +43,8 @@ export function Review({ schema, answers, templateRef, name, onBack }: Props) {
         <div className="fw-stack">
             <Title headingLevel="h2">{t("answers")}</Title>
             <DescriptionList isHorizontal isCompact>
-                {Object.entries(values).map(([key, value]) => <Answer key={key} name={key} value={typeof value === "string" ? value : JSON.stringify(value)} />)}
-                {Object.keys(secrets).map(key => <Answer key={key} name={key} value={t("hidden")} />)}
+                {Object.entries(values).sort(asAsked).map(([key, value]) => <Answer key={key} name={titles.get(key) ?? key} value={typeof value === "string" ? value : JSON.stringify(value)} />)}
+                {Object.keys(secrets).map(key => <Answer key={key} name={titles.get(key) ?? key} value={t("hidden")} />)}
             </DescriptionList>
             <Title headingLevel="h2">{t("reviewTitle")}</Title>
             {asked.error && <Failed error={asked.error} again={asked.again} />}

@@ -6,7 +6,7 @@ import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page
 import { ToggleGroup, ToggleGroupItem } from "@patternfly/react-core/dist/dynamic/components/ToggleGroup";
 import type { ReactNode } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
-import { session, useAnswer } from "../../api";
+import { useAnswer } from "../../api";
 import { Age, CodeView, CommandHint, Failed, Loading, PageHeader, sh, StatusLabel, Why } from "../../widgets";
 import { AddressTabs, Problem } from "../pieces/parts";
 import { type Entry, gitea, ownerOf, textOf } from "./gitea";
@@ -42,7 +42,7 @@ export function RepositoryPage(): ReactNode {
                         ...(owner === ownerOf() ? [["why", t("why"), () => <Why kind="Repository" name={name} />] as [string, string, () => ReactNode]] : []),
                     ]} />
                 )}
-                <CommandHint commands={[sh`git clone ${session().gitUrl ?? "https://git.fairway.localhost:7443"}/${owner}/${name}.git`, sh`kubectl get repository ${name} -o yaml`]} />
+                <CommandHint commands={[sh`fairway repo clone ${`${owner}/${name}`} --with-token`, sh`kubectl get repository ${name} -o yaml`]} />
             </PageSection>
         </>
     );

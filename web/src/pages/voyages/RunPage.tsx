@@ -36,7 +36,7 @@ function Run({ voyage, namespace, name }: { voyage: Voyage; namespace: string; n
     const wishes = wishesOf(voyage);
     const wish = useAction((spec: object) => patch(VOYAGES, namespace, name, { spec }), t("requested", { name }));
     const tab = params.get("tab") ?? "log";
-    const current = params.get("step") ?? (steps.find(step => step.state === "running" || step.state === "failed") ?? steps.findLast(step => step.state !== "pending"))?.id;
+    const current = params.get("step") ?? (steps.find(step => step.state === "running" || step.state === "failed") ?? steps.findLast(step => step.state !== "pending" && step.state !== "skipped"))?.id;
     const chosen = steps.find(step => step.id === current);
     const set = (key: string, value: string): void => {
         const next = new URLSearchParams(params);
@@ -45,7 +45,7 @@ function Run({ voyage, namespace, name }: { voyage: Voyage; namespace: string; n
     };
     const actions = (
         <>
-            <StatusLabel word={voyage.status?.phase ?? "Pending"} />
+            <StatusLabel word={voyage.status?.phase ?? "Pending"} tone={voyage.status?.phase === "Running" ? "blue" : undefined} />
             {wishes.retry && <Button variant="secondary" isLoading={wish.isRunning} onClick={() => void wish.run({ attempt: (voyage.status?.attempt ?? 0) + 1, cancel: false })}>{t("retry")}</Button>}
             {wishes.cancel && <Button variant="secondary" isLoading={wish.isRunning} onClick={() => void wish.run({ cancel: true })}>{t("cancelRun")}</Button>}
             {wishes.decommission && <Button variant="danger" onClick={() => setAsking(true)}>{t("decommission")}</Button>}
@@ -105,7 +105,7 @@ function StepLog({ step }: { step: Step }) {
             <p className="fw-muted">{step.action}</p>
             {step.message && <Alert isInline variant="danger" title={step.message} />}
             <pre className="fw-code" tabIndex={0} role="log" aria-label={t("log")}>
-                {step.log.length === 0 && t("noLog")}
+                {step.log.length === 0 && t(step.state === "skipped" ? "notWanted" : "noLog")}
                 {step.log.map((line, at) => <div key={at}><span className="c">{line.at?.slice(11, 19)} </span>{line.text}</div>)}
                 <div ref={end} />
             </pre>

@@ -53,9 +53,16 @@ export function RunsPage() {
     );
 }
 
+/** Templates ask for the name of what they make under this name. */
+function madeName(one: Voyage): string {
+    const name = one.spec.values?.name;
+    return typeof name === "string" ? name : "";
+}
+
 const COLUMNS: Column<Voyage>[] = [
     { key: "name", title: t("name"), width: "2fr", sortBy: one => one.metadata?.name ?? "", render: one => <Link to={`/voyages/${one.metadata?.namespace}/${one.metadata?.name}`}>{one.metadata?.name}</Link> },
     { key: "phase", title: t("phase"), sortBy: one => one.status?.phase ?? "", render: one => <StatusLabel word={one.status?.phase ?? "Pending"} /> },
+    { key: "makes", title: t("makes"), isOptional: true, sortBy: one => madeName(one), render: one => madeName(one) },
     { key: "template", title: t("template"), isOptional: true, sortBy: one => one.spec.template, render: one => shortRef(one.spec.template) },
     { key: "by", title: t("startedBy"), isOptional: true, sortBy: one => one.spec.requestedBy?.username ?? "", render: one => one.spec.requestedBy?.username },
     { key: "started", title: t("started"), width: "6rem", sortBy: one => one.metadata?.creationTimestamp ?? "", render: one => <Age of={one.metadata?.creationTimestamp} /> },
