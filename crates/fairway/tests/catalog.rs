@@ -20,7 +20,8 @@ use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::Client;
-use kube::api::{Api, PostParams};
+use kube::api::{Api, DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
 use portal::Portal;
@@ -188,8 +189,6 @@ async fn entities_come_from_pushes_and_go_with_their_repository() {
         ancestry["items"][0]["parentEntityRefs"][0],
         "location:default/more"
     );
-    let live = viewer.get("/entities/by-name/component/default/web/live").await;
-    assert_eq!(live["objects"], json!([]));
     let shown = fairway(&data, &["catalog", "list", "-k", "component"]);
     assert!(
         shown.contains("component:default/web") && !shown.contains("api:"),
@@ -258,6 +257,146 @@ async fn entities_come_from_pushes_and_go_with_their_repository() {
     // The repository goes, and everything with it.
     fairway(&data, &["repo", "delete", "root/app"]);
     wait_for(&viewer, &[]).await;
+}
+
+const MACHINE: &str = "apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata: {name: web, labels: {backstage.io/kubernetes-id: web}}
+spec:
+  runStrategy: Halted
+  template:
+    spec:
+      domain: {memory: {guest: 64Mi}, devices: {}}
+";
+const SERVICE: &str = "apiVersion: v1
+kind: Service
+metadata: {name: web, labels: {backstage.io/kubernetes-id: web}}
+spec: {selector: {app: web}, ports: [{port: 8080}]}
+";
+const OTHER: &str = "apiVersion: v1
+kind: Service
+metadata: {name: other, labels: {backstage.io/kubernetes-id: other}}
+spec: {selector: {app: other}, ports: [{port: 8080}]}
+";
+
+/// An Application with a label, that keeps `manifests` of a repository in the namespace `shop`.
+async fn application(client: &Client, repository: &str) {
+    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
+    for name in ["argocd", "shop"] {
+        let object = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+        namespaces.create(&PostParams::default(), &object).await.unwrap();
+    }
+    let kind = GroupVersionKind::gvk("argoproj.io", "v1alpha1", "Application");
+    let kind = ApiResource::from_gvk_with_plural(&kind, "applications");
+    let all: Api<DynamicObject> = Api::namespaced_with(client.clone(), "argocd", &kind);
+    let object = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": "shop", "namespace": "argocd", "labels": {"app": "web"}},
+        "spec": {
+            "project": "default",
+            "source": {"repoURL": repository, "path": "manifests", "targetRevision": "main"},
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": "shop"},
+            "syncPolicy": {"automated": {"prune": true}},
+        },
+    });
+    let object = serde_json::from_value(object).unwrap();
+    all.create(&PostParams::default(), &object).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_runs_for_an_entity_is_told_as_it_is() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, work) = (place.path().join("data"), place.path().join("work"));
+    std::fs::create_dir_all(&data).unwrap();
+    let process = Process::start(&data);
+    let client = process.client().await;
+    let viewer = Portal::new(
+        &data,
+        web_port(&data),
+        &account(&client, "viewer", Some("view")).await,
+    );
+    let administrator = Portal {
+        token: account(&client, "administrator", Some("cluster-admin")).await,
+        ..viewer.clone()
+    };
+    let url = fairway(&data, &["repo", "create", "root/shop", "--with-token"]);
+    let selector = "    argocd/app-selector: app=web\n    backstage.io/kubernetes-id: web\n";
+    write(
+        &work,
+        &[
+            (
+                "catalog-info.yaml",
+                &WEB.replace("    backstage.io/kubernetes-id: web\n", selector),
+            ),
+            ("manifests/machine.yaml", MACHINE),
+            ("manifests/service.yaml", SERVICE),
+            ("manifests/other.yaml", OTHER),
+        ],
+    );
+    run(
+        &data,
+        &work,
+        "git init -q -b main . && git config commit.gpgsign false",
+    );
+    let push = format!("git add -A . && git commit -qm change && git push -q {url} main");
+    run(&data, &work, &push);
+    wait_for(&viewer, &["Component:Web"]).await;
+    let path = "/entities/by-name/component/default/web/live";
+    let before = viewer.get(path).await;
+    assert_eq!(
+        (&before["applications"], &before["objects"]),
+        (&json!([]), &json!([]))
+    );
+
+    let plain = format!("https://{}", url.split_once('@').unwrap().1);
+    application(&client, plain.trim()).await;
+    let live = until("what runs", async || {
+        let live = administrator.get(path).await;
+        let is_there =
+            live["applications"][0]["sync"] == "Synced" && live["objects"][0]["status"] == "Stopped";
+        is_there.then_some(live)
+    })
+    .await;
+    let application = &live["applications"][0];
+    assert_eq!(
+        (
+            &application["namespace"],
+            &application["name"],
+            &application["operation"]
+        ),
+        (&json!("argocd"), &json!("shop"), &json!("Succeeded")),
+        "{live}"
+    );
+    let head = run(&data, &work, "git rev-parse HEAD");
+    assert_eq!(application["revision"], head.trim(), "{live}");
+    let objects: Vec<String> = live["objects"].as_array().unwrap().iter().map(named).collect();
+    assert_eq!(
+        objects,
+        ["VirtualMachine shop/web", "Service shop/web"],
+        "what is another's is not told: {live}"
+    );
+    assert_eq!(live["hidden"], json!([]), "{live}");
+    // Nobody is told more than he may list himself.
+    let seen = viewer.get(path).await;
+    assert_eq!(
+        (&seen["applications"], &seen["hidden"], &seen["objects"]),
+        (&json!([]), &json!(["Application"]), &live["objects"])
+    );
+
+    // It follows: what is pruned is told no longer.
+    std::fs::remove_file(work.join("manifests/service.yaml")).unwrap();
+    run(&data, &work, &push);
+    until("the machine alone", async || {
+        let live = viewer.get(path).await;
+        let objects: Vec<String> = live["objects"].as_array().unwrap().iter().map(named).collect();
+        (objects == ["VirtualMachine shop/web"]).then_some(())
+    })
+    .await;
+}
+
+fn named(object: &Value) -> String {
+    let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
+    format!("{} {}/{}", text("kind"), text("namespace"), text("name"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
