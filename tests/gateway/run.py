@@ -63,6 +63,8 @@ def main():
             if options.guest:
                 (directory / "data").mkdir(mode=0o700)
                 shutil.copytree(options.images, directory / "data" / "images", symlinks=True)
+                # The Gateway has an address of this host, which guests do not reach unless it is named.
+                arguments += ["--egress-allow", f"{HOST}:8080"]
             else:
                 arguments.append("--no-machines")
             with servers.fairway(options.fairway, directory, *arguments) as kubeconfig:
@@ -240,13 +242,17 @@ class Flow:
 class GuestFlow(Flow):
     """The same way, to a machine: Route → Gateway → HTTPRoute → AuthPolicy → RateLimitPolicy → Service → guest:8080."""
 
+    # The guest looks for its own published name, and for what is served there: itself, by way of the Gateway.
+    ASKS = f"""- (until busybox wget -q -O /srv/www/seen.txt http://{NAME}:8080/; do busybox nslookup {NAME} >/srv/www/name.txt 2>&1; sleep 1; done) &
+"""
+
     def run(self):
         sys.path.insert(0, str(ROOT / "tests" / "machines"))
         import manifests
 
         way, _, _ = (HERE / "service.yaml").read_text().partition("---\napiVersion: v1\nkind: Service")
         self.apply_text(way)
-        guest = manifests.machine("web", "default", user_data=manifests.user_data("web", GREETING))
+        guest = manifests.machine("web", "default", user_data=manifests.user_data("web", GREETING) + self.ASKS)
         service = manifests.service("backend", "default", {"app": "web"}, kind="ClusterIP", http=8080)
         self.apply_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [guest, service]}))
         self.wait("gateway/web", "Programmed")
@@ -254,6 +260,7 @@ class GuestFlow(Flow):
         began = time.monotonic()
         step("the guest answers through the Route", lambda: self.expect_page(), patience=GUEST_LIMIT)
         print(f"  after {time.monotonic() - began:.0f} s")
+        step("it finds itself under its published name", lambda: self.expect_seen(), patience=GUEST_LIMIT)
 
         self.apply("api-key.yaml")
         self.wait("authpolicy/api", "Enforced")
@@ -276,6 +283,11 @@ class GuestFlow(Flow):
         self.kubectl_run("delete", "ratelimitpolicy/api", "authpolicy/api")
         self.kubectl_run("delete", "vm/web", f"--timeout={GUEST_LIMIT}s")
         step("when the guest is gone, nobody answers", lambda: self.expect(503, path="/"), patience=GUEST_LIMIT)
+
+    def expect_seen(self):
+        name = self.ask(path="/name.txt")
+        answer = self.ask(path="/seen.txt")
+        assert answer["status"] == 200 and GREETING in answer["body"], (answer, name.get("body"))
 
     def expect_page(self, **request):
         answer = self.expect(200, path="/", **request)
