@@ -4,14 +4,14 @@ import { Alert } from "@patternfly/react-core/dist/dynamic/components/Alert";
 import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
 import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
 import { lazy, type ReactNode, Suspense, useState } from "react";
-import { useNavigate, useParams } from "react-router";
+import { Link, useNavigate, useParams } from "react-router";
 import { useAction, useObject, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, type VirtualMachine, type VirtualMachineInstance } from "../../api";
 import { Age, CommandHint, Conditions, Events, Failed, Loading, NotFound, PageHeader, sh, StatusLabel, Why } from "../../widgets";
 import { AddressTabs, Facts, type Looked, Problem, Tags, Unread } from "../pieces/parts";
 import { act } from "./act";
 import { DeleteMachines } from "./List";
 import { Metrics } from "./Metrics";
-import { type Action, addressOf, folderOf, possible, sizeOf, statusOf } from "./model";
+import { type Action, addressOf, applicationOf, folderOf, possible, sizeOf, statusOf } from "./model";
 import { Snapshots } from "./Snapshots";
 import { t } from "./text";
 import { YamlEditor } from "./YamlEditor";
@@ -37,6 +37,7 @@ function Shown(props: Props): ReactNode {
     const status = statusOf(machine);
     const doing = useAction((action: Action) => act(action, namespace, name), action => t("requested", { action: t(action), name }));
     const isRunning = instance?.status?.phase === "Running";
+    const application = applicationOf(machine);
     return (
         <>
             <PageHeader
@@ -49,6 +50,7 @@ function Shown(props: Props): ReactNode {
                 <StatusLabel word={status} />
             </PageHeader>
             <PageSection className="fw-stack">
+                {application && <Alert isInline isPlain variant="info" title={t("declared", { application })}><Link to={`/applications?text=${encodeURIComponent(application)}`}>{t("toApplication")}</Link></Alert>}
                 <Problem error={doing.error} />
                 <Unread of={[[t("instances"), props.looked]]} />
                 <AddressTabs label={name} tabs={[
@@ -61,7 +63,7 @@ function Shown(props: Props): ReactNode {
                     ["snapshots", t("snapshots"), () => <Snapshots machine={machine} />],
                     ["diagnostics", t("diagnostics"), () => <Diagnostics {...props} />],
                 ]} />
-                <CommandHint commands={[sh`kubectl get vm ${name} -n ${namespace} -o yaml`, sh`virtctl console ${name} -n ${namespace}`, sh`virtctl ${possible(status)[0] ?? "start"} ${name} -n ${namespace}`]} />
+                <CommandHint commands={[sh`kubectl get vm ${name} -n ${namespace} -o yaml`, sh`fairway vm console ${name} -n ${namespace}`, sh`fairway vm ${possible(status)[0] ?? "start"} ${name} -n ${namespace}`]} />
             </PageSection>
             {isDeleting && <DeleteMachines places={[{ namespace, name }]} onClose={() => setDeleting(false)} onDone={() => void navigate("/machines")} />}
         </>

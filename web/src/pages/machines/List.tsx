@@ -88,7 +88,7 @@ export function List(): ReactNode {
                         </div>
                     )}
                 </Live>
-                <CommandHint commands={["kubectl get vm -A", "virtctl start NAME -n NAMESPACE", sh`fairway workspace use :${workspace()}`]} />
+                <CommandHint commands={["kubectl get vm -A", "fairway vm start NAME -n NAMESPACE", sh`fairway workspace use :${workspace()}`]} />
             </PageSection>
             {isDeleting && <DeleteMachines places={picked.map(placeOf)} onClose={() => { setDeleting(false); setChosen(new Set()); }} />}
         </>

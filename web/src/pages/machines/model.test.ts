@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { VirtualMachine } from "../../api";
-import { branches, cpuPercent, FOLDER, possible, sizeOf } from "./model";
+import { applicationOf, branches, cpuPercent, FOLDER, possible, sizeOf } from "./model";
 
 const machine = (namespace: string, name: string, folder?: string, domain: unknown = {}): VirtualMachine => ({
     metadata: { namespace, name, labels: folder ? { [FOLDER]: folder } : undefined },
@@ -26,4 +26,14 @@ it.each([[{ cpu: { cores: 2, sockets: 2 }, memory: { guest: "1Gi" } }, { cpu: "4
 
 it.each([[1000, 0.5, 50], [2000, 3, 150], [0, 1, 0], [1000, -1, 0]])("in %i ms, %d CPU seconds are %d %%", (ms, cpuSeconds, percent) => {
     expect(cpuPercent({ at: 0, usage: { cpuSeconds: 0, residentBytes: 0 } }, { at: ms, usage: { cpuSeconds, residentBytes: 0 } })).toBe(percent);
+});
+
+describe("the Application of a machine", () => {
+    it.each([
+        [undefined, undefined],
+        ["web:kubevirt.io/VirtualMachine:user-vms/web", "web"],
+        ["team_web:kubevirt.io/VirtualMachine:user-vms/web", "web"],
+    ])("%s is %s", (mark, application) => {
+        expect(applicationOf({ metadata: { annotations: mark ? { "argocd.argoproj.io/tracking-id": mark } : {} } } as unknown as VirtualMachine)).toBe(application);
+    });
 });

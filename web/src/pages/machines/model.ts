@@ -64,3 +64,9 @@ export function cpuPercent(before: Sample, after: Sample): number {
     const seconds = (after.at - before.at) / 1000;
     return seconds <= 0 ? 0 : Math.max(0, ((after.usage.cpuSeconds - before.usage.cpuSeconds) / seconds) * 100);
 }
+
+/** The Application that a machine is declared by, as Argo CD's mark on it names it: `APP:GROUP/KIND:NAMESPACE/NAME`, or `NAMESPACE_APP:...`. */
+export function applicationOf(machine: VirtualMachine): string | undefined {
+    const mark = machine.metadata?.annotations?.["argocd.argoproj.io/tracking-id"]?.split(":")[0];
+    return mark ? mark.slice(mark.indexOf("_") + 1) : undefined;
+}
