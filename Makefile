@@ -284,8 +284,8 @@ gateway-bench: ## the data plane of gateways beside nginx and HAProxy; writes be
 		--fairway $(TARGET_DIR)/release/fairway --results bench/results $(ARGS)
 
 .PHONY: machines-bench
-machines-bench: ## apply to SSH beside the same QEMU by hand, memory, 100 machines; writes bench/results/machines-DATE-COMMIT.md
-	@scripts/tools.sh cc qemu
+machines-bench: ## apply to SSH beside the same QEMU by hand, memory, 100 machines; writes bench/results/machines-DATE-COMMIT.md (ARGS: bench/README.md)
+	@scripts/tools.sh cc qemu $(if $(findstring --iperf,$(ARGS)),iperf3) $(if $(findstring --debian,$(ARGS)),mmdebstrap)
 	cargo build --release -p fairway -p fairway-bench
 	$(BENCH) machines --fairway $(TARGET_DIR)/release/fairway $(ARGS)
 

@@ -6,6 +6,8 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tokio::process::{Child, Command};
 
 use crate::client::{Call, Client, Endpoint};
@@ -14,6 +16,9 @@ use crate::process;
 
 /// How long a server may take to become ready before the run is given up.
 const START_LIMIT: Duration = Duration::from_secs(120);
+
+/// How long it may take to end when it is told to.
+const END_LIMIT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Server {
     pub(crate) endpoint: Endpoint,
@@ -50,6 +55,21 @@ impl Server {
     pub(crate) async fn stop(mut self) -> Result<()> {
         for child in &mut self.children {
             child.kill().await.context("cannot end a server")?;
+        }
+        Ok(())
+    }
+
+    /// Ends its processes as an operator would, and waits until they are gone: they remove what they have made outside of their data.
+    pub(crate) async fn end(mut self) -> Result<()> {
+        for child in &mut self.children {
+            let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
+            if let Some(pid) = pid {
+                kill(Pid::from_raw(pid), Signal::SIGTERM).context("cannot end a server")?;
+            }
+            if tokio::time::timeout(END_LIMIT, child.wait()).await.is_err() {
+                child.kill().await?;
+                bail!("a server did not end within {END_LIMIT:?}");
+            }
         }
         Ok(())
     }

@@ -6,12 +6,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use super::guest::Guest;
 use super::{Bench, objects};
 use crate::client::Call;
 use crate::process;
 
-/// The machine.
-const NAME: &str = "tiny";
 /// What takes longer has failed.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two looks.
@@ -45,6 +44,7 @@ impl fmt::Display for Boot {
 
 /// The machine's process as Fairway started it: what to do by hand.
 pub(super) struct Template {
+    pub(super) guest: Guest,
     /// Program and arguments.
     pub(super) line: Vec<String>,
     /// A copy of the files in the directory that it ran in.
@@ -53,25 +53,25 @@ pub(super) struct Template {
     pub(super) disk: String,
 }
 
-/// What is there before any boot: a Service. The port of the host that it opens.
-pub(super) async fn prepare(bench: &Bench) -> Result<u16> {
-    bench.create(objects::SERVICES, &objects::service()).await?;
-    let path = format!("{}/ssh", objects::SERVICES);
-    let service = bench.get(&path).await?.context("the Service is gone")?;
-    let port = service["spec"]["ports"][0]["nodePort"].as_u64();
-    port.and_then(|port| u16::try_from(port).ok())
-        .context("the Service has no port of the host")
+/// Ports of the host that lead to a machine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ports {
+    pub(super) ssh: u16,
+    pub(super) iperf: u16,
 }
 
-/// Boots the machine, and ends it. The process is described for those who want to start another.
-pub(super) async fn run(bench: &Bench, port: u16) -> Result<(Boot, Template)> {
+/// Boots a machine, and ends it. The process is described for those who want to start another.
+pub(super) async fn run(bench: &Bench, guest: Guest, port: u16) -> Result<(Boot, Template)> {
     let before = bench.server.cpu()?;
     let began = Instant::now();
     let since_boot = uptime()?;
     bench
-        .create(objects::MACHINES, &objects::tiny(NAME, &bench.key.public))
+        .create(
+            objects::MACHINES,
+            &objects::booting(guest.image, &guest, &bench.key.public),
+        )
         .await?;
-    let (pid, directory) = process_of(bench, began).await?;
+    let (pid, directory) = process_of(bench, guest.image, began).await?;
     let started = started_at(pid)?.saturating_sub(since_boot);
     bench.key.login(port).await?;
     let boot = Boot {
@@ -80,9 +80,8 @@ pub(super) async fn run(bench: &Bench, port: u16) -> Result<(Boot, Template)> {
         qemu: process::cpu_time(pid)?,
         others: bench.server.cpu()?.saturating_sub(before) + beside(&directory, pid),
     };
-    let template = template(bench, pid, &directory)?;
-    bench.delete(&format!("{}/{NAME}", objects::MACHINES)).await?;
-    gone(bench, pid).await?;
+    let template = template(bench, guest, pid, &directory)?;
+    bench.clear().await?;
     Ok((boot, template))
 }
 
@@ -95,23 +94,51 @@ impl Bench {
         Ok(())
     }
 
-    /// Deletes every machine, and waits until no process of one is left.
+    /// Deletes every machine, and waits until nothing of one is left.
     pub(super) async fn clear(&self) -> Result<()> {
         self.delete(objects::MACHINES).await?;
         let began = Instant::now();
-        while !self.running().is_empty() {
-            if began.elapsed() > PATIENCE {
-                bail!("processes of machines are left: {:?}", self.running());
+        loop {
+            let list = self.get(objects::MACHINES).await?.unwrap_or_default();
+            let is_left = list["items"].as_array().is_some_and(|items| !items.is_empty());
+            if !is_left && self.running().is_empty() {
+                break;
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            if began.elapsed() > PATIENCE {
+                bail!("machines are left after {PATIENCE:?}: {:?}", self.running());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
+        // What is left to do for them, such as removing disks, is not the next one's.
+        tokio::time::sleep(Duration::from_secs(2)).await;
         Ok(())
+    }
+
+    /// Ports of the host that lead to a machine: those of a Service, which is made if there is none.
+    pub(super) async fn ports(&self, machine: &str) -> Result<Ports> {
+        let path = format!("{}/{machine}", objects::SERVICES);
+        if self.get(&path).await?.is_none() {
+            self.create(objects::SERVICES, &objects::service(machine)).await?;
+        }
+        let service = self.get(&path).await?.context("the Service is gone")?;
+        let port = |at: usize| {
+            let port = service["spec"]["ports"][at]["nodePort"].as_u64();
+            port.and_then(|port| u16::try_from(port).ok())
+                .context("the Service has no port of the host")
+        };
+        Ok(Ports {
+            ssh: port(0)?,
+            iperf: port(1)?,
+        })
     }
 
     /// Processes of QEMU in the directories of machines, with these directories.
     pub(super) fn running(&self) -> Vec<(u32, PathBuf)> {
-        let machines = std::fs::read_dir(self.data.join("machines/run"));
-        let machines = machines.into_iter().flatten().flatten().map(|entry| entry.path());
+        let nodes = [Some(&self.data), self.second.as_ref()];
+        let machines = nodes.into_iter().flatten().flat_map(|data| {
+            let machines = std::fs::read_dir(data.join("machines/run"));
+            machines.into_iter().flatten().flatten().map(|entry| entry.path())
+        });
         let found = machines.filter_map(|directory| {
             let text = std::fs::read_to_string(directory.join("qemu.pid")).ok()?;
             let pid = text.trim().parse().ok()?;
@@ -123,32 +150,18 @@ impl Bench {
     }
 }
 
-async fn process_of(bench: &Bench, began: Instant) -> Result<(u32, PathBuf)> {
+async fn process_of(bench: &Bench, machine: &str, began: Instant) -> Result<(u32, PathBuf)> {
     loop {
         if let Some(found) = bench.running().pop() {
             return Ok(found);
         }
         if began.elapsed() > PATIENCE {
-            let path = format!("{}/{NAME}", objects::MACHINES);
+            let path = format!("{}/{machine}", objects::MACHINES);
             let machine = bench.get(&path).await?.unwrap_or_default();
             bail!("no QEMU was started within {PATIENCE:?}: {}", machine["status"]);
         }
         tokio::time::sleep(PAUSE).await;
     }
-}
-
-async fn gone(bench: &Bench, pid: u32) -> Result<()> {
-    let began = Instant::now();
-    let path = format!("{}/{NAME}", objects::MACHINES);
-    while Path::new(&format!("/proc/{pid}")).exists() || bench.get(&path).await?.is_some() {
-        if began.elapsed() > PATIENCE {
-            bail!("the machine was not gone {PATIENCE:?} after it was deleted");
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    // What is left to do for it, such as removing its disk, is not the next one's.
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    Ok(())
 }
 
 /// Since the computer was started.
@@ -188,14 +201,14 @@ pub(super) fn others(directory: &Path, qemu: u32) -> Vec<u32> {
         .collect()
 }
 
-fn template(bench: &Bench, pid: u32, directory: &Path) -> Result<Template> {
+pub(super) fn template(bench: &Bench, guest: Guest, pid: u32, directory: &Path) -> Result<Template> {
     let text = std::fs::read(format!("/proc/{pid}/cmdline")).context("the machine has ended")?;
     let line: Vec<String> = text
         .split(|byte| *byte == 0)
         .filter(|word| !word.is_empty())
         .map(|word| String::from_utf8_lossy(word).into_owned())
         .collect();
-    let copy = bench.scratch.join("template");
+    let copy = bench.scratch.join(format!("template-{}", guest.image));
     let _ = std::fs::remove_dir_all(&copy);
     std::fs::create_dir_all(&copy)?;
     for entry in std::fs::read_dir(directory)? {
@@ -209,6 +222,7 @@ fn template(bench: &Bench, pid: u32, directory: &Path) -> Result<Template> {
         .find_map(|word| disk_in(word))
         .context("the machine's arguments name no disk")?;
     Ok(Template {
+        guest,
         line,
         directory: copy,
         disk,

@@ -9,12 +9,24 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::process::Command;
 
-/// A boot that takes longer has failed.
-const PATIENCE: Duration = Duration::from_secs(180);
+/// A boot that takes longer has failed: a whole Debian whose processor is emulated takes minutes.
+const PATIENCE: Duration = Duration::from_secs(900);
 /// Between two looks at whether anybody answers.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long a server may take to say who it is, once it has been reached.
-const GREETING: Duration = Duration::from_secs(5);
+/// How long a server may take to say who it is, once it has been reached, and which part of the time so far if that is more.
+///
+/// QEMU's own network takes connections before there is anybody in the guest to answer them, and such a one is never answered: whoever
+/// waits for it measures his own patience. So it is short beside what is measured. It grows, as a guest that takes minutes to boot
+/// also takes longer to answer.
+const GREETING: Duration = Duration::from_millis(200);
+const GREETING_PART: u32 = 50;
+
+/// How ssh says that it did not get as far as the command, and how long it is tried again.
+const UNREACHED: i32 = 255;
+const PATIENCE_TO_RUN: Duration = Duration::from_secs(60);
+
+/// Who logs in: root would be let in by some images only.
+pub(super) const USER: &str = "bench";
 
 pub(super) struct Key {
     path: PathBuf,
@@ -43,7 +55,7 @@ impl Key {
     pub(super) async fn login(&self, port: u16) -> Result<()> {
         let began = Instant::now();
         loop {
-            if answers(port).await && self.try_login(port).await? {
+            if answers(port, greeting(began.elapsed())).await && self.try_login(port).await? {
                 return Ok(());
             }
             if began.elapsed() > PATIENCE {
@@ -54,8 +66,37 @@ impl Key {
     }
 
     async fn try_login(&self, port: u16) -> Result<bool> {
-        let done = Command::new("ssh")
-            .arg("-i")
+        let mut ssh = self.ssh(port, "true");
+        let done = ssh.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        Ok(done.await.context("cannot run ssh")?.success())
+    }
+
+    /// What a command in the guest prints; it is given what is in a file, if any.
+    pub(super) async fn run(&self, port: u16, command: &str, input: Option<&Path>) -> Result<String> {
+        let began = Instant::now();
+        let done = loop {
+            let mut ssh = self.ssh(port, command);
+            if let Some(input) = input {
+                ssh.stdin(std::fs::File::open(input)?);
+            }
+            let done = ssh.output().await.context("cannot run ssh")?;
+            // A server takes a few strangers at a time only, and those who asked whether it answers may still be there.
+            if done.status.code() != Some(UNREACHED) || began.elapsed() > PATIENCE_TO_RUN {
+                break done;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        };
+        let said = String::from_utf8_lossy(&done.stdout).into_owned();
+        if !done.status.success() {
+            let why = String::from_utf8_lossy(&done.stderr);
+            bail!("{command} in the guest ended with {}: {why}{said}", done.status);
+        }
+        Ok(said)
+    }
+
+    fn ssh(&self, port: u16, command: &str) -> Command {
+        let mut ssh = Command::new("ssh");
+        ssh.arg("-i")
             .arg(&self.path)
             .args([
                 "-F",
@@ -73,23 +114,48 @@ impl Key {
                 "-o",
                 "ConnectTimeout=10",
             ])
-            .args(["-p", &port.to_string(), "root@127.0.0.1", "true"])
+            .args(["-p", &port.to_string(), &format!("{USER}@127.0.0.1"), command])
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .await
-            .context("cannot run ssh")?;
-        Ok(done.success())
+            .kill_on_drop(true);
+        ssh
     }
 }
 
-/// Whether an SSH server says who it is. Asking so costs next to nothing, unlike trying to log in.
-async fn answers(port: u16) -> bool {
+/// How long is waited for a greeting after so much time.
+fn greeting(waited: Duration) -> Duration {
+    GREETING.max(waited / GREETING_PART)
+}
+
+/// Whether an SSH server says who it is, on a new connection. Asking so costs next to nothing, unlike trying to log in.
+async fn answers(port: u16, patience: Duration) -> bool {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)).await else {
         return false;
     };
     let mut said = [0; 4];
-    let heard = tokio::time::timeout(GREETING, stream.read_exact(&mut said)).await;
+    let heard = tokio::time::timeout(patience, stream.read_exact(&mut said)).await;
     matches!(heard, Ok(Ok(_))) && &said == b"SSH-"
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn greetings_are_waited_for_shortly_beside_what_is_measured() {
+        for (waited, expected) in [(0, 200), (7, 200), (10, 200), (80, 1600), (900, 18_000)] {
+            let found = greeting(Duration::from_secs(waited));
+            assert_eq!(found, Duration::from_millis(expected), "after {waited} s");
+        }
+    }
+
+    #[tokio::test]
+    async fn who_takes_connections_and_says_nothing_is_not_waited_for() {
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = silent.local_addr().unwrap().port();
+        let began = Instant::now();
+        assert!(!answers(port, GREETING).await);
+        assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    }
 }
