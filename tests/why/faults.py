@@ -3,6 +3,10 @@ injects it. Every fault is a namespace, repository or run of its own, so that al
 
 import json
 
+import servers
+
+# The node's own: listeners of Gateways are ports of the machine, and others may have the usual ones.
+PORT = servers.free_port()
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIL6yX6T0mYb5b8S7n2F3QJxqkZgZKb7o1xkYkq1o2r3 a@b"
 TINY = {"sourceRef": {"kind": "DataSource", "name": "tiny", "namespace": "fairway-images"}}
 SEED = {"userData": "#cloud-config\nhostname: x\n"}
@@ -43,7 +47,7 @@ def service(name="web", selector=None, target=8080):
 
 
 def gateway(name="web", gateway_class="istio", host=None, **listener):
-    one = {"name": "http", "port": 8080, "protocol": "HTTP", **({"hostname": host} if host else {}), **listener}
+    one = {"name": "http", "port": PORT, "protocol": "HTTP", **({"hostname": host} if host else {}), **listener}
     return {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": {"name": name},
             "spec": {"gatewayClassName": gateway_class, "listeners": [one]}}
 
@@ -153,6 +157,60 @@ def published(*more, host=None, **changes):
     return inject
 
 
+def taken_repository(world, space):
+    """The name that the run would give its repository is somebody's already."""
+    world.repository(space, {"README.md": "mine\n"})
+    world.apply(space, voyage("template:default/virtual-machine", {**GOOD, "name": space, "namespace": space}))
+
+
+def empty_repository(world, space):
+    world.application(space, world.repository(space, {}))
+
+
+def unwelcome(world, space):
+    """A project that lets nothing into the namespace."""
+    project = {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": f"p-{space}"},
+               "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "elsewhere"}]}}
+    world.apply("openshift-gitops", project)
+    world.application(space, world.repository(space, {"manifests/a.json": json.dumps(config_map())}), project=f"p-{space}")
+
+
+def forbidden_by_policy(world, space):
+    """A rule of the cluster that the objects of this namespace break."""
+    rule = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": f"owners-{space}"},
+            "spec": {"matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+                                                             "resources": ["configmaps"]}]},
+                     "validations": [{"expression": "has(object.metadata.labels) && 'owner' in object.metadata.labels",
+                                      "message": "everything here has an owner"}]}}
+    where = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": space}}}
+    binding = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+               "metadata": {"name": f"owners-{space}"},
+               "spec": {"policyName": f"owners-{space}", "validationActions": ["Deny"], "matchResources": where}}
+    world.apply(space, rule, binding)
+    manifests(config_map())(world, space)
+
+
+def affinity(key):
+    need = {"nodeSelectorTerms": [{"matchExpressions": [{"key": key, "operator": "Exists"}]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": need}}
+
+
+def stopped(name):
+    it = machine(name)
+    it["spec"]["runStrategy"] = "Halted"
+    return it
+
+
+def of_class(name, storage_class):
+    it = machine(name)
+    it["spec"]["dataVolumeTemplates"][0]["spec"]["storage"]["storageClassName"] = storage_class
+    return it
+
+
+def https(secret):
+    return {"port": servers.free_port(), "protocol": "HTTPS", "tls": {"certificateRefs": [{"name": secret}]}}
+
+
 GOOD = {"name": "web", "sshKey": KEY}
 AUTO = {"prune": True, "selfHeal": True}
 VM = "vm/web"
@@ -238,4 +296,61 @@ FAULTS = [
     Fault("a host name that somebody else has", "gateway", "HostAlreadyClaimed", "route/web", occupied),
     Fault("a host name that nobody has", "gateway", "nobody.apps.fairway.localhost", "https://nobody.apps.fairway.localhost/x",
           lambda world, space: None),
+    # More of each, such as people run into.
+    Fault("a size that is not offered", "form", "size", "voyage/run", run_of({**GOOD, "size": "gigantic"})),
+    Fault("a repository that somebody has already", "run", "SPACE", "voyage/run", taken_repository),
+    Fault("a repository with no commit", "commit", "SPACE", "application/SPACE", empty_repository),
+    Fault("a chart that breaks off", "render", "broken.yaml", "application/SPACE",
+          application({"manifests/Chart.yaml": "apiVersion: v2\nname: c\nversion: 0.1.0\n",
+                       "manifests/templates/broken.yaml": "a: {{ if .Values.x }}\n"})),
+    Fault("a rule of the cluster that is broken", "admission", "everything here has an owner", "application/SPACE", forbidden_by_policy),
+    Fault("a kind that nobody has defined", "sync", "Boat", "application/SPACE",
+          manifests({"apiVersion": "harbour.example.com/v1", "kind": "Boat", "metadata": {"name": "gull"}})),
+    Fault("a project that does not let it in", "sync", "p-SPACE", "application/SPACE", unwelcome),
+    Fault("an affinity to no node", "scheduling", "affinity", VM, objects(machine("web", affinity=affinity("gpu")))),
+    Fault("a storage class that does not exist", "disk", "golden", VM, objects(of_class("web", "golden"))),
+    Fault("a Secret that a disk needs", "boot", "elsewhere", VM,
+          objects(machine("web", volumes=[{"name": "root", "dataVolume": {"name": "web-root"}},
+                                          {"name": "seed", "secret": {"secretName": "elsewhere"}}]))),
+    Fault("an SSH key in a Secret that is not there", "cloud-init", "Secret \"nokeys\"", VM,
+          objects(machine("web", accessCredentials=[{"sshPublicKey": {
+              "source": {"secret": {"secretName": "nokeys"}}, "propagationMethod": {"noCloud": {}}}}]))),
+    Fault("packages that the image cannot install", "cloud-init", "packages: this guest cannot do that", VM,
+          objects(machine("web", seed={"userData": "#cloud-config\npackages: [nginx]\n"})), guest=True),
+    Fault("a port by a name that nobody gave", "Service", "web-port", VM,
+          objects(machine("web"), service(target="web-port")), guest=True),
+    Fault("a port that the Service does not have", "gateway", "9999", "httproute/web",
+          lambda world, space: published(route={**http_route(f"{space}.apps.fairway.localhost"), "spec": {
+              **http_route(f"{space}.apps.fairway.localhost")["spec"],
+              "rules": [{"backendRefs": [{"name": "web", "port": 9999}]}]}})(world, space)),
+    Fault("a certificate that is not there", "gateway", "no-cert", "gateway/web", objects(gateway(**https("no-cert")))),
+    Fault("a listener that lets no route of here in", "gateway", "NotAllowedByListeners", "httproute/web",
+          published(gateway=gateway(allowedRoutes={"namespaces": {"from": "Selector", "selector": {"matchLabels": {"team": "a"}}}}),
+                    host="x.apps.fairway.localhost")),
+]
+
+
+class Sound:
+    """Something that nothing is wrong with: the program ends with 0, and the verdict says why it is as it is."""
+
+    def __init__(self, name, says, ask, make, guest=False):
+        self.name, self.says, self.ask, self.make, self.guest = name, says, ask, make, guest
+
+
+SOUND = [
+    Sound("an Application that is in sync", "every link holds", "application/SPACE", manifests(config_map())),
+    Sound("an object of that Application", "every link holds", "configmap/a", manifests(config_map())),
+    Sound("a machine that runs", "every link holds", VM, objects(machine("web")), guest=True),
+    Sound("a machine that is switched off", "its runStrategy is Halted", VM, objects(stopped("web"))),
+    Sound("a Service of a machine that is switched off", "its runStrategy is Halted", "service/web", objects(stopped("web"), service())),
+]
+
+# What cannot be answered: the words, and what is said about it. The program ends with 1.
+ERRORS = [
+    (["why", "vm/nobody"], "nobody"),
+    (["vm", "why", "nobody"], "nobody"),
+    (["why", "configmap/nobody", "-o", "json"], "nobody"),
+    (["why", "application/nobody"], "nobody"),
+    (["why", "boat/gull"], "boat"),
+    (["why", "vm/nobody", "-n", "no-such-namespace"], "nobody"),
 ]
