@@ -70,16 +70,29 @@ impl Found {
         });
         let object: DynamicObject = serde_json::from_value(object)?;
         let made = self.api().create(&PostParams::default(), &object).await;
+        if let Err(kube::Error::Api(status)) = &made
+            && status.code == 409
+        {
+            bail!(
+                "there is a repository {} already; clone it with: fairway repo clone {}",
+                self.slug,
+                self.slug
+            );
+        }
         made.with_context(|| format!("repository {} could not be made", self.slug))?;
         Ok(())
+    }
+
+    async fn read(&self) -> anyhow::Result<DynamicObject> {
+        let object = self.api().get(&self.name).await;
+        object.with_context(|| format!("repository {} cannot be read", self.slug))
     }
 
     /// Waits until it can be used; where it is cloned from.
     async fn clone_url(&self) -> anyhow::Result<String> {
         let begun = Instant::now();
         loop {
-            let object = self.api().get(&self.name).await;
-            let object = object.with_context(|| format!("repository {} cannot be read", self.slug))?;
+            let object = self.read().await?;
             let text = |pointer: &str| object.data.pointer(pointer).and_then(Value::as_str).unwrap_or("");
             let url = text("/status/cloneURL");
             if !url.is_empty() {
@@ -102,7 +115,7 @@ impl Found {
         if !wish.with_token {
             return Ok(url);
         }
-        let token = token::issue(&self.client, &self.name, wish.token_days).await?;
+        let token = token::issue(&self.client, &self.read().await?, wish.token_days).await?;
         Ok(url.replacen("://", &format!("://git:{token}@"), 1))
     }
 }
@@ -201,6 +214,8 @@ async fn copy(options: &CloneRepo) -> anyhow::Result<ExitCode> {
     if authority.exists() {
         git.arg("-c")
             .arg(format!("http.{origin}/.sslCAInfo={}", authority.display()));
+        // It would have the last word, also about this host.
+        git.env_remove("GIT_SSL_CAINFO");
     }
     git.arg("--").arg(&address).args(&options.directory);
     let status = git.status().context("running git failed; is it installed?")?;
