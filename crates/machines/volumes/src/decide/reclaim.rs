@@ -1,7 +1,8 @@
 //! What becomes of a volume whose claim is gone: it is kept, kept for a while, or removed with its files.
 //!
 //! A machine that Git has pruned may come back: by a revert, or by `fairway undelete`. So its disks lie in a trash for as long as
-//! its tombstone does, unless it says otherwise (`fairway.dev/keep-disks: 72h`). A machine that somebody deleted by hand is gone.
+//! its tombstone does, unless it says otherwise (`fairway.dev/keep-disks: 72h`). A machine that somebody deleted by hand is gone, and so is
+//! one that went with its Application: the next of its name may be somebody else's, who must not find its disks. It can ask for them to be kept.
 
 use std::time::Duration;
 
@@ -10,6 +11,9 @@ use serde_json::Value;
 
 use crate::names;
 use crate::view::Volume;
+
+/// What the tombstone of an object says that went with its Application.
+const APPLICATION_DELETED: &str = "ApplicationDeleted";
 
 /// What becomes of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,9 +103,11 @@ pub(crate) fn until(stones: &[Value], volume: &Volume, keep: Option<Duration>) -
                 .pointer("/spec/object/metadata/annotations")
                 .and_then(|all| all.get(names::KEEP_DISKS))
                 .and_then(Value::as_str);
-            match annotation.and_then(duration).or(keep) {
+            let is_pruned = text(stone, "/spec/reason") != APPLICATION_DELETED;
+            match annotation.and_then(duration).or(keep.filter(|_| is_pruned)) {
                 Some(keep) => deleted.checked_add(SignedDuration::try_from(keep).ok()?).ok(),
-                None => time(stone, "/spec/expiresAt"),
+                None if is_pruned => time(stone, "/spec/expiresAt"),
+                None => None,
             }
         })
         .max()
@@ -259,6 +265,11 @@ mod tests {
                 "object": {"kind": kind, "metadata": {"name": name, "namespace": "shop", "annotations": keep}},
             }})
         };
+        let with_application = |keep: Value| {
+            let mut stone = stone("VirtualMachine", "web", "2026-02-01T00:00:00Z", keep);
+            stone["spec"]["reason"] = APPLICATION_DELETED.into();
+            stone
+        };
         let february = "2026-02-01T00:00:00Z";
         let two_hours = Some(Duration::from_secs(7200));
         for (why, stone, keep, expected) in [
@@ -301,6 +312,13 @@ mod tests {
                     json!({names::KEEP_DISKS: "1d"}),
                 ),
                 two_hours,
+                Some("2026-02-02T00:00:00Z"),
+            ),
+            ("its Application", with_application(json!({})), two_hours, None),
+            (
+                "its Application, and the owner",
+                with_application(json!({names::KEEP_DISKS: "1d"})),
+                None,
                 Some("2026-02-02T00:00:00Z"),
             ),
             (
