@@ -11,3 +11,10 @@ export function safeAddress(text: string | undefined): string | undefined {
     }
     return trimmed.startsWith("/") && !trimmed.startsWith("//") && !trimmed.startsWith("/\\") ? trimmed : undefined;
 }
+
+/** The repository that an address of the Git host leads to: people want its page here, the host itself has none. */
+export function hostedRepository(address: string, host: string | undefined): string | undefined {
+    if (!host || !address.startsWith(`${host}/`)) return undefined;
+    const [owner, name] = address.slice(host.length + 1).split(/[/?#]/);
+    return owner && name ? `/repositories/${owner}/${name.replace(/\.git$/, "")}` : undefined;
+}

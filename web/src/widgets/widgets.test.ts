@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { fill, plural } from "../text/t";
-import { safeAddress } from "./address";
+import { hostedRepository, safeAddress } from "./address";
 import { shortAge } from "./age";
 import { pieces } from "./highlight";
 import { conditionTone, toneOf } from "./status";
@@ -57,5 +57,21 @@ describe("words and colours", () => {
         expect(fill("a {n} {m}", { n: 1 })).toBe("a 1 {m}");
         expect(plural(1, "{n} file", "{n} files")).toBe("1 file");
         expect(plural(2, "{n} file", "{n} files")).toBe("2 files");
+    });
+});
+
+describe("addresses of the Git host", () => {
+    const host = "https://git.example:7443";
+    it.each([
+        [`${host}/root/web.git`, "/repositories/root/web"],
+        [`${host}/root/web/src/branch/main/catalog-info.yaml`, "/repositories/root/web"],
+        [`${host}/root`, undefined],
+        ["https://git.example:74433/root/web.git", undefined],
+        ["https://elsewhere.example/root/web.git", undefined],
+    ])("%s leads to %s", (address, path) => {
+        expect(hostedRepository(address, host)).toBe(path);
+    });
+    it("are not looked for where there is none", () => {
+        expect(hostedRepository("https://git.example/root/web.git", undefined)).toBeUndefined();
     });
 });

@@ -16,16 +16,17 @@ pub(crate) fn run(options: &Status) -> anyhow::Result<ExitCode> {
         Some(running) => {
             let kubeconfig = data.kubeconfig().display().to_string();
             let server = format!("https://{}", running.listen);
-            let git = running.git();
+            let (git, portal) = (running.git(), running.portal());
             let value = json!({
                 "running": true, "pid": running.pid, "since": running.since, "server": server, "git": git,
-                "data": dir, "kubeconfig": kubeconfig,
+                "portal": portal, "data": dir, "kubeconfig": kubeconfig,
             });
             let text = format!(
-                "Fairway is running (process {}, since {}).\n  Kubernetes API  {server}\n  Git             {}\n  \
-                 kubeconfig      {kubeconfig}\n  data            {dir}",
+                "Fairway is running (process {}, since {}).\n  Portal          {}\n  Kubernetes API  {server}\n  Git             \
+                 {}\n  kubeconfig      {kubeconfig}\n  data            {dir}",
                 running.pid,
                 running.since,
+                portal.as_deref().unwrap_or("not here"),
                 git.as_deref().unwrap_or("not here"),
             );
             options.output.print(&value, &text);

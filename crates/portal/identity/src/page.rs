@@ -88,7 +88,11 @@ pub(crate) fn sign_in(call: &Call<'_>, status: StatusCode, form: &SignInForm<'_>
         name_focus = focus(form.user.is_empty()),
         password_focus = focus(!form.user.is_empty()),
     );
-    let title = format!("Sign in to {}", call.title());
+    let title = match call.title() {
+        // Newcomers do not know yet that the first organisation has this name.
+        "root" => "Sign in to Fairway".to_owned(),
+        organisation => format!("Sign in to {organisation}"),
+    };
     respond::page(status, whole(&title, &content), form.leads_to)
 }
 

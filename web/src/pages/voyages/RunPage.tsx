@@ -48,7 +48,7 @@ function Run({ voyage, namespace, name }: { voyage: Voyage; namespace: string; n
             <StatusLabel word={voyage.status?.phase ?? "Pending"} tone={voyage.status?.phase === "Running" ? "blue" : undefined} />
             {wishes.retry && <Button variant="secondary" isLoading={wish.isRunning} onClick={() => void wish.run({ attempt: (voyage.status?.attempt ?? 0) + 1, cancel: false })}>{t("retry")}</Button>}
             {wishes.cancel && <Button variant="secondary" isLoading={wish.isRunning} onClick={() => void wish.run({ cancel: true })}>{t("cancelRun")}</Button>}
-            {wishes.decommission && <Button variant="danger" onClick={() => setAsking(true)}>{t("decommission")}</Button>}
+            {wishes.decommission && <Button variant="secondary" isDanger onClick={() => setAsking(true)}>{t("decommission")}</Button>}
         </>
     );
     return (
@@ -63,6 +63,7 @@ function Run({ voyage, namespace, name }: { voyage: Voyage; namespace: string; n
             <PageSection isFilled>
                 <Tabs activeKey={tab} onSelect={(_, key) => set("tab", String(key))} aria-label={name}>
                     <Tab eventKey="log" title={<TabTitleText>{t("steps")}</TabTitleText>}>
+                        {tab === "log" && voyage.status?.phase === "Succeeded" && <Output voyage={voyage} />}
                         {tab === "log" && (
                             <div className="fw-run">
                                 <ProgressStepper isVertical aria-label={t("steps")}>
@@ -75,7 +76,6 @@ function Run({ voyage, namespace, name }: { voyage: Voyage; namespace: string; n
                                 {chosen && <StepLog step={chosen} />}
                             </div>
                         )}
-                        <Output voyage={voyage} />
                     </Tab>
                     <Tab eventKey="events" title={<TabTitleText>{shell("events")}</TabTitleText>}>{tab === "events" && <Events kind="Voyage" namespace={namespace} name={name} />}</Tab>
                     <Tab eventKey="why" title={<TabTitleText>{shell("why")}</TabTitleText>}>{tab === "why" && <Why kind="Voyage" namespace={namespace} name={name} />}</Tab>

@@ -23,7 +23,7 @@ pub(super) async fn changed(troubles: &mut Option<watch::Receiver<u64>>) {
     }
     // Nobody is left who would say anything.
     *troubles = None;
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 #[cfg(test)]

@@ -109,7 +109,7 @@ mod tests {
             ("let go", vec![held.clone(), leaving.clone(), None], None),
             (
                 "held by others only, and cleared",
-                vec![leaving.clone(), freed],
+                vec![leaving, freed],
                 None,
             ),
             (
@@ -117,7 +117,7 @@ mod tests {
                 vec![new.clone(), None],
                 Some(Duty::Forget),
             ),
-            ("gone, and another one came", vec![new.clone(), None, held], None),
+            ("gone, and another one came", vec![new, None, held], None),
             ("never there", vec![None], None),
         ] {
             let found = directory(&history).chores(9);
