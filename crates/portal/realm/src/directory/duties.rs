@@ -107,11 +107,7 @@ mod tests {
                 Some(Duty::Release),
             ),
             ("let go", vec![held.clone(), leaving.clone(), None], None),
-            (
-                "held by others only, and cleared",
-                vec![leaving, freed],
-                None,
-            ),
+            ("held by others only, and cleared", vec![leaving, freed], None),
             (
                 "gone before he was held",
                 vec![new.clone(), None],
