@@ -147,6 +147,13 @@ export class Person {
 
     /** What axe calls serious or critical. The script is evaluated by the driver, which no policy of the page forbids. */
     async barriers() {
+        // What fades in has little contrast until it is there. What turns for ever is not waited for.
+        await this.page.evaluate(() => Promise.race([
+            Promise.allSettled(document.getAnimations()
+                .filter(one => Number.isFinite(one.effect?.getComputedTiming().endTime))
+                .map(one => one.finished)),
+            new Promise(resolve => setTimeout(resolve, 2000)),
+        ]));
         await this.page.evaluate(axeSource);
         const results = await this.page.evaluate(() => globalThis.axe.run(document, {
             resultTypes: ['violations'],
