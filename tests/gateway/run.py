@@ -23,7 +23,8 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "clients"))
+# Others load this file, too, from elsewhere.
+sys.path[:0] = [str(ROOT / "tests" / "clients"), str(HERE)]
 
 import servers  # noqa: E402
 from published import Published  # noqa: E402
