@@ -58,13 +58,18 @@ pub(crate) struct Rounds {
 
 /// The median of one figure over the rounds that have it.
 pub(crate) fn over_rounds(rounds: &[Figures], key: Key) -> Option<f64> {
-    let mut values: Vec<f64> = rounds.iter().filter_map(|figures| figures.get(key)).collect();
+    let values: Vec<f64> = rounds.iter().filter_map(|figures| figures.get(key)).collect();
+    (!values.is_empty()).then(|| median(values))
+}
+
+/// What half of the values do not exceed; of none it is no number.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.len() {
-        0 => None,
-        even if even % 2 == 0 => Some(f64::midpoint(values[middle - 1], values[middle])),
-        _ => Some(values[middle]),
+        0 => f64::NAN,
+        even if even % 2 == 0 => f64::midpoint(values[middle - 1], values[middle]),
+        _ => values[middle],
     }
 }
 

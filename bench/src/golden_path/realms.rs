@@ -11,7 +11,7 @@ use super::sign_in::User;
 use super::web::{SIGN_IN, Web};
 use super::{PATIENCE, Platform};
 use crate::client::{Call, Client, Endpoint};
-use crate::figures::milliseconds;
+use crate::figures::{median, milliseconds};
 use crate::{kubeconfig, load};
 
 const WORKSPACES: &str = "/clusters/root/apis/tenancy.kcp.io/v1alpha1/workspaces";
@@ -75,16 +75,6 @@ pub(super) async fn measure(one: &Platform, many: &Platform, count: usize) -> Re
         ratio: median(ratios),
         megabytes: (megabytes(one)?, megabytes(many)?),
     })
-}
-
-pub(super) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => f64::NAN,
-        even if even % 2 == 0 => f64::midpoint(values[middle - 1], values[middle]),
-        _ => values[middle],
-    }
 }
 
 fn name(number: usize) -> String {

@@ -3,9 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::realms::median;
 use super::{Measured, Options};
-use crate::figures::milliseconds;
+use crate::figures::{median, milliseconds};
 use crate::report::{Circumstances, number};
 
 /// Milliseconds of a run, by the clock and of CPU.

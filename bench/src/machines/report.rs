@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::boot::Boot;
 use super::{Boots, Measured, many, memory, migration, throughput};
-use crate::figures::milliseconds;
+use crate::figures::{self, milliseconds};
 use crate::report::{Circumstances, number};
 
 /// Milliseconds from the request until there is a QEMU.
@@ -214,12 +214,5 @@ impl Side {
 }
 
 fn median<T>(all: &[T], of: impl Fn(&T) -> Duration) -> f64 {
-    let mut values: Vec<f64> = all.iter().map(|it| milliseconds(of(it))).collect();
-    values.sort_unstable_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => f64::NAN,
-        even if even % 2 == 0 => f64::midpoint(values[middle - 1], values[middle]),
-        _ => values[middle],
-    }
+    figures::median(all.iter().map(|it| milliseconds(of(it))).collect())
 }
