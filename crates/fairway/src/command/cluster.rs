@@ -10,6 +10,7 @@ use fairway_api::argoproj::{CONTROL_PLANES, SECRET_TYPE_LABEL};
 use fairway_controller::Requests;
 use fairway_gitops_view::cluster::{Cluster as Known, IN_CLUSTER, secret, secret_name, table};
 use fairway_gitops_view::field::text;
+use fairway_kernel_x509::encode;
 use serde_json::{Map, Value, json};
 
 use super::gitops::{Answer, Session, confirm, pairs, print_value, run as run_command, told};
@@ -171,7 +172,7 @@ async fn add(options: &ClusterAdd) -> anyhow::Result<()> {
     let config = target.config();
     let mut tls = json!({"insecure": config.accept_invalid_certs});
     if let Some(authorities) = config.root_cert.as_ref().filter(|it| !it.is_empty()) {
-        let pem: String = authorities.iter().map(|it| pem_of(it)).collect();
+        let pem: String = authorities.iter().map(|it| encode("CERTIFICATE", it)).collect();
         tls["caData"] = json!(STANDARD.encode(pem));
     }
     if let Some(name) = &config.tls_server_name {
@@ -200,19 +201,6 @@ async fn add(options: &ClusterAdd) -> anyhow::Result<()> {
     write(&session.requests, &cluster, &made, options.upsert).await?;
     println!("Cluster '{}' added", cluster.server);
     Ok(())
-}
-
-/// A certificate as text.
-fn pem_of(der: &[u8]) -> String {
-    let encoded = STANDARD.encode(der);
-    let lines: Vec<&str> = (0..encoded.len())
-        .step_by(64)
-        .map(|at| &encoded[at..encoded.len().min(at + 64)])
-        .collect();
-    format!(
-        "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n",
-        lines.join("\n")
-    )
 }
 
 async fn write(here: &Requests, cluster: &Known, made: &Value, upsert: bool) -> anyhow::Result<()> {

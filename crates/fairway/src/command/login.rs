@@ -18,6 +18,7 @@ use base64::engine::general_purpose::STANDARD;
 use fairway_api::identity::workspace_of_realm;
 use fairway_controller::Requests;
 use fairway_kernel_tenancy::WorkspacePath;
+use fairway_kernel_x509::encode;
 use fairway_portal_realm::params;
 use serde_json::{Value, json};
 
@@ -114,7 +115,7 @@ fn write_context(
     let path = WorkspacePath::parse(&workspace_of_realm(&options.org))?;
     let program = std::env::current_exe().context("the path of this program is not known")?;
     let authority = server.config().root_cert.as_ref().map(|certs| {
-        let pem: String = certs.iter().map(|der| pem(der)).collect();
+        let pem: String = certs.iter().map(|der| encode("CERTIFICATE", der)).collect();
         STANDARD.encode(pem)
     });
     let mut cluster = json!({"server": server.here.of(&path).to_string()});
@@ -153,19 +154,6 @@ fn write_context(
         }
     }
     Ok(())
-}
-
-fn pem(der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
-    let lines: Vec<&str> = text
-        .as_bytes()
-        .chunks(64)
-        .filter_map(|line| std::str::from_utf8(line).ok())
-        .collect();
-    format!(
-        "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n",
-        lines.join("\n")
-    )
 }
 
 async fn sign_out(options: &Logout) -> anyhow::Result<ExitCode> {
