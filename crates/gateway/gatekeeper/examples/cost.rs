@@ -5,57 +5,21 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
-use std::collections::BTreeMap;
+mod issuer;
+
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as B64};
-use fairway_gateway_gatekeeper::{
-    Cluster, Gatekeeper, NoRealms, Outside, Review, RuleGuard, RulePlan, Settings, Web,
-};
+use base64::engine::general_purpose::STANDARD;
+use fairway_gateway_gatekeeper::{Gatekeeper, RuleGuard, Settings};
 use fairway_gateway_guard::{Asked, Guard as _, Judgement, Verdict};
-use fairway_gateway_policy::auth::{self, SecretRef};
-use fairway_gateway_policy::effective::Effective;
-use fairway_gateway_policy::limit;
-use fairway_gateway_policy::object::{Kind, Policy};
 use fairway_gateway_routes::table::{ListenerKey, RuleKey};
-use fairway_outbound::{Message, Reply};
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, Uri, Version};
-use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use issuer::{Issuer, plan};
 use serde_json::{Value, json};
 
 const NOW: u128 = 1_780_000_000_000_000_000;
 const ROUNDS: u32 = 200_000;
-
-/// The issuer's documents, and nobody else.
-struct World(BTreeMap<String, Value>);
-
-impl Web for World {
-    fn send(&self, message: Message) -> BoxFuture<'static, Result<Reply, String>> {
-        let page = self.0.get(&message.url).map(ToString::to_string);
-        async move {
-            Ok(Reply {
-                status: 200,
-                body: page.ok_or("nobody")?.into(),
-            })
-        }
-        .boxed()
-    }
-}
-
-impl Cluster for World {
-    fn secret(&self, _: SecretRef) -> BoxFuture<'static, Result<Value, String>> {
-        async { Err("there are none".to_owned()) }.boxed()
-    }
-
-    fn review(&self, _: Review) -> BoxFuture<'static, Result<Value, String>> {
-        async { Err("nobody reviews".to_owned()) }.boxed()
-    }
-}
 
 struct Request {
     uri: Uri,
@@ -106,18 +70,8 @@ impl Request {
     }
 }
 
-fn effective(kind: Kind, spec: &Value) -> Effective {
-    let object = json!({"metadata": {"name": "p", "namespace": "team"}, "spec": spec});
-    let policy = Policy::read("root", kind, &object);
-    Effective {
-        sources: vec![policy.key.clone()],
-        rules: policy.rules,
-        broken: vec![],
-    }
-}
-
-fn plan(auth: Option<&Value>, limits: Option<&Value>) -> RulePlan {
-    let path = RuleKey {
+fn rule() -> RuleKey {
+    RuleKey {
         listener: ListenerKey {
             workspace: "root".into(),
             namespace: "infra".into(),
@@ -129,22 +83,6 @@ fn plan(auth: Option<&Value>, limits: Option<&Value>) -> RulePlan {
         name: "shop".into(),
         rule: 0,
         section: None,
-    };
-    RulePlan {
-        auth: auth.map(|spec| {
-            let plan = auth::compile(
-                &effective(Kind::AuthPolicy, spec),
-                &[],
-                &auth::Settings::default(),
-            );
-            assert_eq!(plan.problems, []);
-            Arc::new(plan)
-        }),
-        limits: limits.map(|spec| {
-            let plan = limit::compile(&effective(Kind::RateLimitPolicy, spec), &path);
-            assert_eq!(plan.problems, []);
-            Arc::new(plan)
-        }),
     }
 }
 
@@ -167,39 +105,13 @@ async fn measure(what: &str, guard: &RuleGuard, requests: &[Request], rounds: u3
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let random = SystemRandom::new();
-    let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
-    let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8.as_ref(), &random).unwrap();
-    let (x, y) = key.public_key().as_ref()[1..].split_at(32);
-    let jwks =
-        json!({"keys": [{"kty": "EC", "crv": "P-256", "kid": "k", "x": B64.encode(x), "y": B64.encode(y)}]});
+    let issuer = Issuer::new();
     let token = |number: u32| {
-        let claims = json!({"iss": "https://issuer", "sub": format!("user-{number}"), "exp": 1_790_000_000,
+        Request::new(&issuer.token(&json!({"iss": "https://issuer", "sub": format!("user-{number}"), "exp": 1_790_000_000,
             "iat": 1_780_000_000, "aud": ["toys"], "preferred_username": "alice", "email": "alice@example.com",
-            "groups": ["dev", "ops"], "realm_access": {"roles": ["offline_access", "uma_authorization"]}});
-        let header = json!({"alg": "ES256", "kid": "k", "typ": "JWT"});
-        let message = format!(
-            "{}.{}",
-            B64.encode(header.to_string()),
-            B64.encode(claims.to_string())
-        );
-        let signature = key.sign(&random, message.as_bytes()).unwrap();
-        Request::new(&format!("Bearer {message}.{}", B64.encode(signature.as_ref())))
+            "groups": ["dev", "ops"], "realm_access": {"roles": ["offline_access", "uma_authorization"]}})))
     };
-    let pages = [
-        (
-            "https://issuer/.well-known/openid-configuration".to_owned(),
-            json!({"issuer": "https://issuer", "jwks_uri": "https://issuer/jwks"}),
-        ),
-        ("https://issuer/jwks".to_owned(), jwks),
-    ];
-    let world = Arc::new(World(pages.into()));
-    let outside = Outside {
-        web: world.clone(),
-        cluster: world,
-        realms: Arc::new(NoRealms),
-    };
-    let gatekeeper = Gatekeeper::new(outside, Settings::default());
+    let gatekeeper = Gatekeeper::new(issuer.outside(), Settings::default());
     let secrets = (0..1000).map(|number| {
         json!({"kind": "Secret", "metadata": {"name": format!("user-{number}"), "namespace": "team", "labels": {
                 "authorino.kuadrant.io/managed-by": "authorino", "app": "toys"},
@@ -222,7 +134,8 @@ async fn main() {
         {"predicate": "request.method == 'GET' && request.url_path.startsWith('/toys')"}]}}});
     full["rules"]["response"] = json!({"success": {"headers": {"x-user": {"plain": {
         "expression": "auth.identity.metadata.annotations['secret.kuadrant.io/user-id']"}}}}});
-    let guard = |auth: Option<&Value>, limits: Option<&Value>| gatekeeper.guard(plan(auth, limits)).0;
+    let guard =
+        |auth: Option<&Value>, limits: Option<&Value>| gatekeeper.guard(plan(&rule(), auth, limits)).0;
 
     let with_keys: Vec<Request> = (0..1000)
         .map(|number| Request::new(&format!("APIKEY a-key-of-thirty-two-characters-{number}")))

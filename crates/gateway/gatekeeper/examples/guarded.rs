@@ -6,100 +6,32 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
-use std::collections::BTreeMap;
+mod issuer;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as B64};
+use base64::engine::general_purpose::STANDARD;
 use fairway_fabric::PlainTcp;
-use fairway_gateway_gatekeeper::{Cluster, Gatekeeper, NoRealms, Outside, Review, RulePlan, Settings, Web};
+use fairway_gateway_gatekeeper::{Gatekeeper, Settings};
 use fairway_gateway_guard::Guard;
-use fairway_gateway_policy::auth::{self, SecretRef};
-use fairway_gateway_policy::effective::Effective;
-use fairway_gateway_policy::limit;
-use fairway_gateway_policy::object::{Kind, Policy};
 use fairway_gateway_proxy::{Guards, Options, Proxy};
 use fairway_gateway_routes as routes;
 use fairway_gateway_routes::table::{Door, Entry, RuleKey, Table};
-use fairway_outbound::{Message, Reply};
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
-use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use issuer::{Issuer, plan};
 use serde_json::{Value, json};
 
 /// Tokens that are written: more than are remembered, so that one that comes again is as new.
 const TOKENS: u32 = 20_000;
 const KEY: &str = "a-key-of-thirty-two-characters-7";
 
-/// The issuer's documents, and nobody else.
-struct World(BTreeMap<String, Value>);
-
-impl Web for World {
-    fn send(&self, message: Message) -> BoxFuture<'static, Result<Reply, String>> {
-        let page = self.0.get(&message.url).map(ToString::to_string);
-        async move {
-            Ok(Reply {
-                status: 200,
-                body: page.ok_or("nobody")?.into(),
-            })
-        }
-        .boxed()
-    }
-}
-
-impl Cluster for World {
-    fn secret(&self, _: SecretRef) -> BoxFuture<'static, Result<Value, String>> {
-        async { Err("there are none".to_owned()) }.boxed()
-    }
-
-    fn review(&self, _: Review) -> BoxFuture<'static, Result<Value, String>> {
-        async { Err("nobody reviews".to_owned()) }.boxed()
-    }
-}
-
-/// An issuer and its tokens.
-struct Issuer {
-    key: EcdsaKeyPair,
-    random: SystemRandom,
-}
-
-impl Issuer {
-    fn new() -> Self {
-        let random = SystemRandom::new();
-        let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
-        let key =
-            EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8.as_ref(), &random).unwrap();
-        Self { key, random }
-    }
-
-    fn world(&self) -> Arc<World> {
-        let (x, y) = self.key.public_key().as_ref()[1..].split_at(32);
-        let key = json!({"kty": "EC", "crv": "P-256", "kid": "k", "x": B64.encode(x), "y": B64.encode(y)});
-        let pages = [
-            (
-                "https://issuer/.well-known/openid-configuration".to_owned(),
-                json!({"issuer": "https://issuer", "jwks_uri": "https://issuer/jwks"}),
-            ),
-            ("https://issuer/jwks".to_owned(), json!({"keys": [key]})),
-        ];
-        Arc::new(World(pages.into()))
-    }
-
-    fn token(&self, number: u32) -> String {
-        let claims = json!({"iss": "https://issuer", "sub": format!("user-{number}"), "exp": 4_000_000_000_u64,
+fn token(issuer: &Issuer, number: u32) -> String {
+    issuer.token(
+        &json!({"iss": "https://issuer", "sub": format!("user-{number}"), "exp": 4_000_000_000_u64,
             "iat": 1_780_000_000, "aud": ["toys"], "preferred_username": "alice", "email": "alice@example.com",
-            "groups": ["dev", "ops"]});
-        let header = json!({"alg": "ES256", "kid": "k", "typ": "JWT"});
-        let message = format!(
-            "{}.{}",
-            B64.encode(header.to_string()),
-            B64.encode(claims.to_string())
-        );
-        let signature = self.key.sign(&self.random, message.as_bytes()).unwrap();
-        format!("Bearer {message}.{}", B64.encode(signature.as_ref()))
-    }
+            "groups": ["dev", "ops"]}),
+    )
 }
 
 /// What a policy says, by the name of its case.
@@ -126,34 +58,6 @@ fn specs(policy: &str) -> (Option<Value>, Option<Value>) {
         "key-limit" => (Some(keys), Some(limit)),
         "all" => (Some(full), Some(by_user)),
         other => panic!("{other:?} is none of key, jwt, limit, key-limit, all"),
-    }
-}
-
-fn plan(rule: &RuleKey, auth: Option<Value>, limits: Option<Value>) -> RulePlan {
-    let effective = |kind: Kind, spec: Value| {
-        let object = json!({"metadata": {"name": "p", "namespace": "team"}, "spec": spec});
-        let policy = Policy::read("root", kind, &object);
-        Effective {
-            sources: vec![policy.key.clone()],
-            rules: policy.rules,
-            broken: vec![],
-        }
-    };
-    RulePlan {
-        auth: auth.map(|spec| {
-            let plan = auth::compile(
-                &effective(Kind::AuthPolicy, spec),
-                &[],
-                &auth::Settings::default(),
-            );
-            assert_eq!(plan.problems, []);
-            Arc::new(plan)
-        }),
-        limits: limits.map(|spec| {
-            let plan = limit::compile(&effective(Kind::RateLimitPolicy, spec), rule);
-            assert_eq!(plan.problems, []);
-            Arc::new(plan)
-        }),
     }
 }
 
@@ -209,13 +113,7 @@ async fn main() {
         panic!("usage: guarded LISTEN BACKEND WORKERS POLICY [TOKENS]");
     };
     let issuer = Issuer::new();
-    let world = issuer.world();
-    let outside = Outside {
-        web: world.clone(),
-        cluster: world,
-        realms: Arc::new(NoRealms),
-    };
-    let gatekeeper = Gatekeeper::new(outside, Settings::default());
+    let gatekeeper = Gatekeeper::new(issuer.outside(), Settings::default());
     let secret = json!({"kind": "Secret", "metadata": {"name": "user", "namespace": "team", "labels": {
             "authorino.kuadrant.io/managed-by": "authorino", "app": "toys"},
             "annotations": {"secret.kuadrant.io/user-id": "user"}},
@@ -223,12 +121,12 @@ async fn main() {
     gatekeeper.set_secrets("root", vec![secret]);
     let (table, rule) = table(door.parse().unwrap(), backend.parse().unwrap());
     let (auth, limits) = specs(policy);
-    let (guard, problems) = gatekeeper.guard(plan(&rule, auth, limits));
+    let (guard, problems) = gatekeeper.guard(plan(&rule, auth.as_ref(), limits.as_ref()));
     assert_eq!(problems, []);
     let mut guards = Guards::default();
     guards.insert(rule, guard as Arc<dyn Guard>);
     if let [file, ..] = rest {
-        let tokens: Vec<String> = (0..TOKENS).map(|number| issuer.token(number)).collect();
+        let tokens: Vec<String> = (0..TOKENS).map(|number| token(&issuer, number)).collect();
         std::fs::write(file, tokens.join("\n")).unwrap();
     }
     let options = Options {
@@ -239,7 +137,7 @@ async fn main() {
     let applied = proxy.serve(Arc::new(table), &guards);
     assert!(applied.is_whole(), "{applied:?}");
     match policy.as_str() {
-        "jwt" | "all" => println!("{}", issuer.token(TOKENS)),
+        "jwt" | "all" => println!("{}", token(&issuer, TOKENS)),
         _ => println!("APIKEY {KEY}"),
     }
     std::future::pending::<()>().await;
