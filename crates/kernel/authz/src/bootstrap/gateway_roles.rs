@@ -166,6 +166,15 @@ const fn of_people(verbs: &'static [&'static str]) -> [Rule; 5] {
 }
 
 const WRITTEN: [Rule; 5] = of_people(READ_WRITE);
+/// What those may who write, whether or not they rule the namespace.
+const EDITED: [Rule; 6] = [
+    WRITTEN[0],
+    WRITTEN[1],
+    CUSTOM_HOST,
+    WRITTEN[2],
+    WRITTEN[3],
+    WRITTEN[4],
+];
 const SEEN: [Rule; 5] = of_people(READ);
 /// Whether a Route may name its host itself.
 const CUSTOM_HOST: Rule = on(&["create"], OPENSHIFT_ROUTES, &["routes/custom-host"]);
@@ -175,14 +184,7 @@ pub(super) const GATEWAY_ROLES: &[Role] = &[
     Role {
         name: "gateway.fairway.dev:admin",
         aggregates_to: Some("admin"),
-        rules: &[
-            WRITTEN[0],
-            WRITTEN[1],
-            CUSTOM_HOST,
-            WRITTEN[2],
-            WRITTEN[3],
-            WRITTEN[4],
-        ],
+        rules: &EDITED,
         ..Role::NONE
     },
     Role {
@@ -193,14 +195,7 @@ pub(super) const GATEWAY_ROLES: &[Role] = &[
     Role {
         name: "gateway.fairway.dev:edit",
         aggregates_to: Some("edit"),
-        rules: &[
-            WRITTEN[0],
-            WRITTEN[1],
-            CUSTOM_HOST,
-            WRITTEN[2],
-            WRITTEN[3],
-            WRITTEN[4],
-        ],
+        rules: &EDITED,
         ..Role::NONE
     },
     Role {
