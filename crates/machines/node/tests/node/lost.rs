@@ -33,6 +33,14 @@ async fn until_in_the_middle(world: &World, there: &Neighbour) {
     .await;
 }
 
+/// Begins a migration, and kills what it goes to.
+async fn lose_the_target_in_the_middle(world: &World, there: &Neighbour) {
+    let slowly = json!({"bandwidthPerMigration": "1Mi"});
+    lay_down(world, "m-1", NODE, THERE, slowly).await;
+    until_in_the_middle(world, there).await;
+    kill(there.processes()[0]);
+}
+
 /// Waits until the source has nothing left to send, and returns what is known of the machine then. A migration that fails on its way is told
 /// at once, and why.
 async fn until_everything_was_sent(world: &World) -> Value {
@@ -87,16 +95,7 @@ async fn a_target_is_lost() {
         return;
     };
     // In the middle: the guest goes on where it was.
-    lay_down(
-        &world,
-        "m-1",
-        NODE,
-        THERE,
-        json!({"bandwidthPerMigration": "1Mi"}),
-    )
-    .await;
-    until_in_the_middle(&world, &there).await;
-    kill(there.processes()[0]);
+    lose_the_target_in_the_middle(&world, &there).await;
     let failed = world.until("web", "over", is_over).await;
     let state = &failed["status"]["migrationState"];
     assert_eq!(state["failed"], true, "{state}");
@@ -156,16 +155,7 @@ async fn a_target_is_lost_when_everything_was_sent() {
         return;
     };
     // A first attempt that fails: what it leaves behind must not hinder the second.
-    lay_down(
-        &world,
-        "m-1",
-        NODE,
-        THERE,
-        json!({"bandwidthPerMigration": "1Mi"}),
-    )
-    .await;
-    until_in_the_middle(&world, &there).await;
-    kill(there.processes()[0]);
+    lose_the_target_in_the_middle(&world, &there).await;
     world.until("web", "over", is_over).await;
     eventually("nothing runs at the target", || there.processes().is_empty()).await;
 
