@@ -12,6 +12,7 @@
 //! controller; whoever wants to know which kinds exist holds
 //! [`served::Served`].
 
+pub mod access;
 pub mod apply;
 pub mod backoff;
 pub mod cache;

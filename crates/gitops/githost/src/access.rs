@@ -2,13 +2,14 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use fairway_controller::access;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use k8s_openapi::api::authentication::v1::UserInfo;
+use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
-use kube::api::{Api, PostParams};
+use kube::api::Api;
 use serde_json::Value;
 
 use crate::catalog::{GROUP, PLURAL};
@@ -131,18 +132,8 @@ fn bound_secret(token: &str) -> Option<(String, String)> {
 /// Who a token belongs to, none if it is not good in this workspace.
 pub async fn review(client: Client, token: &str) -> Result<Option<UserInfo>, kube::Error> {
     let bound = bound_secret(token);
-    let review = TokenReview {
-        spec: TokenReviewSpec {
-            token: token.to_owned(),
-            audiences: bound.as_ref().map(|_| vec![scopes::AUDIENCE.to_owned()]),
-        },
-        ..TokenReview::default()
-    };
-    let answer = Api::<TokenReview>::all(client.clone())
-        .create(&PostParams::default(), &review)
-        .await?;
-    let status = answer.status.unwrap_or_default();
-    let user = status.user.filter(|_| status.authenticated == Some(true));
+    let audiences = bound.as_ref().map(|_| vec![scopes::AUDIENCE.to_owned()]);
+    let user = access::review(client.clone(), token, audiences).await?;
     let (Some(mut user), Some((namespace, name))) = (user.clone(), bound) else {
         return Ok(user);
     };
@@ -177,27 +168,14 @@ pub async fn is_allowed(
         ..UserInfo::default()
     };
     let user = caller.user.clone().unwrap_or_else(anonymous);
-    let review = SubjectAccessReview {
-        spec: SubjectAccessReviewSpec {
-            user: user.username,
-            groups: user.groups,
-            uid: user.uid,
-            extra: user.extra,
-            resource_attributes: Some(ResourceAttributes {
-                group: Some(GROUP.to_owned()),
-                resource: Some(PLURAL.to_owned()),
-                verb: Some(verb.text().to_owned()),
-                name: (!name.is_empty()).then(|| name.to_owned()),
-                ..ResourceAttributes::default()
-            }),
-            ..SubjectAccessReviewSpec::default()
-        },
-        ..SubjectAccessReview::default()
+    let wish = ResourceAttributes {
+        group: Some(GROUP.to_owned()),
+        resource: Some(PLURAL.to_owned()),
+        verb: Some(verb.text().to_owned()),
+        name: (!name.is_empty()).then(|| name.to_owned()),
+        ..ResourceAttributes::default()
     };
-    let answer = Api::<SubjectAccessReview>::all(client)
-        .create(&PostParams::default(), &review)
-        .await?;
-    Ok(answer.status.is_some_and(|status| status.allowed))
+    access::may(client, user, wish).await
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Who asks, in which workspace, and what he may: the kernel judges the token and the rights, for each request anew.
 
+use fairway_controller::access;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use k8s_openapi::api::authentication::v1::UserInfo;
+use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use kube::Client;
-use kube::api::{Api, PostParams};
 
 /// The longest token that is looked at.
 const MAX_TOKEN: usize = 16 * 1024;
@@ -31,18 +31,7 @@ pub(crate) fn token(headers: &HeaderMap) -> Option<String> {
 
 /// Who a token belongs to, none if it is not good in the client's workspace.
 pub(crate) async fn review(client: Client, token: &str) -> Result<Option<UserInfo>, kube::Error> {
-    let review = TokenReview {
-        spec: TokenReviewSpec {
-            token: token.to_owned(),
-            audiences: None,
-        },
-        ..TokenReview::default()
-    };
-    let answer = Api::<TokenReview>::all(client)
-        .create(&PostParams::default(), &review)
-        .await?;
-    let status = answer.status.unwrap_or_default();
-    Ok(status.user.filter(|_| status.authenticated == Some(true)))
+    access::review(client, token, None).await
 }
 
 /// Somebody whom another part of the process has found out to be who he is.
@@ -57,27 +46,13 @@ pub(crate) fn known(user: &fairway_apiservice::User) -> UserInfo {
 
 /// Whether somebody may do something in the client's workspace.
 pub(crate) async fn may(client: Client, user: &UserInfo, wish: Wish<'_>) -> Result<bool, kube::Error> {
-    let user = user.clone();
-    let review = SubjectAccessReview {
-        spec: SubjectAccessReviewSpec {
-            user: user.username,
-            groups: user.groups,
-            uid: user.uid,
-            extra: user.extra,
-            resource_attributes: Some(ResourceAttributes {
-                group: Some(wish.group.to_owned()),
-                resource: Some(wish.resource.to_owned()),
-                verb: Some(wish.verb.to_owned()),
-                namespace: wish.namespace.map(str::to_owned),
-                name: wish.name.map(str::to_owned),
-                ..ResourceAttributes::default()
-            }),
-            ..SubjectAccessReviewSpec::default()
-        },
-        ..SubjectAccessReview::default()
+    let wish = ResourceAttributes {
+        group: Some(wish.group.to_owned()),
+        resource: Some(wish.resource.to_owned()),
+        verb: Some(wish.verb.to_owned()),
+        namespace: wish.namespace.map(str::to_owned),
+        name: wish.name.map(str::to_owned),
+        ..ResourceAttributes::default()
     };
-    let answer = Api::<SubjectAccessReview>::all(client)
-        .create(&PostParams::default(), &review)
-        .await?;
-    Ok(answer.status.is_some_and(|status| status.allowed))
+    access::may(client, user.clone(), wish).await
 }

@@ -1,8 +1,8 @@
 //! Copies of claims: who may have one, and when.
 
-use fairway_controller::{Attempt as _, Failure, ObjectKey, Requests};
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
-use kube::api::{Api, PostParams};
+use fairway_controller::{Attempt as _, Failure, ObjectKey, Requests, access};
+use k8s_openapi::api::authentication::v1::UserInfo;
+use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use serde_json::Value;
 
 use super::{Origin, Origins, Permit, blocking};
@@ -138,25 +138,18 @@ impl Origins {
         account: &str,
         asked: ResourceAttributes,
     ) -> Result<bool, Failure> {
-        let review = SubjectAccessReview {
-            spec: SubjectAccessReviewSpec {
-                user: Some(account.to_owned()),
-                groups: Some(vec![
-                    "system:serviceaccounts".to_owned(),
-                    format!("system:serviceaccounts:{}", target.namespace),
-                    "system:authenticated".to_owned(),
-                ]),
-                resource_attributes: Some(asked),
-                ..SubjectAccessReviewSpec::default()
-            },
-            ..SubjectAccessReview::default()
+        let user = UserInfo {
+            username: Some(account.to_owned()),
+            groups: Some(vec![
+                "system:serviceaccounts".to_owned(),
+                format!("system:serviceaccounts:{}", target.namespace),
+                "system:authenticated".to_owned(),
+            ]),
+            ..UserInfo::default()
         };
-        let api: Api<SubjectAccessReview> = Api::all(self.clients.of(&target.workspace));
-        let answer = api
-            .create(&PostParams::default(), &review)
+        access::may(self.clients.of(&target.workspace), user, asked)
             .await
-            .attempting("ask who may clone")?;
-        Ok(answer.status.is_some_and(|status| status.allowed))
+            .attempting("ask who may clone")
     }
 }
 
