@@ -191,15 +191,16 @@ impl Pass {
         for (name, secret) in secrets.iter() {
             given.entry(name).or_insert_with(|| secret.into());
         }
-        let answers = answers::judge(&template, &given).map_err(|complaints| {
+        answers::judge(&template, &given).map_err(|complaints| {
             let said: Vec<String> = complaints.iter().map(ToString::to_string).collect();
             format!("the answers are not good: {}", secrets.hide(&said.join("; ")))
         })?;
-        let open = answers
-            .secrets
-            .keys()
-            .find(|name| self.voyage.values.contains_key(*name));
-        if let Some(open) = open {
+        // Also of a page that is not asked: it would be there for all to read.
+        let secret = answers::secret_questions(&template);
+        if let Some(open) = secret
+            .iter()
+            .find(|name| self.voyage.values.contains_key(*name))
+        {
             return Err(format!(
                 "the answer to {open:?} is secret and must come in a Secret (spec.secretRef), not among the values"
             ));

@@ -17,7 +17,8 @@ use fairway_apiservice::User;
 use fairway_controller::{Requests, Shutdown, WorkspaceId};
 use fairway_portal_template::expression::FILTERS;
 use fairway_portal_template::files::{File, Files};
-use fairway_portal_template::template::Template;
+use fairway_portal_template::pages;
+use fairway_portal_template::template::{Page, Template};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -128,6 +129,10 @@ impl Rest {
                 ))
             }
             (&Method::GET, ["v2", "templates", namespace, kind, name, "parameter-schema"]) => {
+                call.parameter_schema(&format!("{kind}:{namespace}/{name}")).await
+            }
+            // Not one of Backstage's: who has no expressions of his own asks which pages his answers lead to.
+            (&Method::POST, ["v2", "templates", namespace, kind, name, "parameter-schema"]) => {
                 call.parameter_schema(&format!("{kind}:{namespace}/{name}")).await
             }
             (&Method::POST, ["v2", "dry-run"]) => call.dry_run().await,
@@ -337,10 +342,13 @@ impl Call {
 
     async fn parameter_schema(&self, reference: &str) -> Result<Response<Body>, Problem> {
         let (entity, template) = self.template(reference).await?;
+        let given = self.body["values"].as_object().cloned().unwrap_or_default();
+        let asked = pages::asked(&template, &given).map_err(|why| Problem::input(&why.to_string()))?;
         let steps: Vec<Value> = template
             .pages
             .iter()
-            .map(|page| json!({"title": page.title, "description": page.description, "schema": page.schema}))
+            .zip(asked.is_shown)
+            .map(|(page, is_shown)| page_of(page, is_shown))
             .collect();
         Ok(answer::json(
             200,
@@ -408,6 +416,17 @@ impl Call {
     }
 }
 
+/// A page as Backstage shows it, with its condition if it has one; and whether it is asked.
+fn page_of(page: &Page, is_shown: bool) -> Value {
+    let mut shown = json!({
+        "title": page.title, "description": page.description, "schema": page.schema, "isShown": is_shown,
+    });
+    if let Some(when) = &page.when {
+        shown["when"] = when.clone();
+    }
+    shown
+}
+
 /// What makes the name of a Voyage unlike others; the API refuses one that is taken.
 fn suffix() -> String {
     let nanos = jiff::Timestamp::now().as_nanosecond();
@@ -420,4 +439,29 @@ fn suffix() -> String {
         rest /= 27;
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_shown_with_its_condition_beside_the_schema() {
+        let template = Template::read(&json!({
+            "apiVersion": "scaffolder.backstage.io/v1beta3", "kind": "Template", "metadata": {"name": "t"},
+            "spec": {"steps": [{"action": "debug:log"}], "parameters": [
+                {"title": "A", "properties": {"a": {}}},
+                {"title": "B", "when": "${{ parameters.a }}", "properties": {"b": {}}},
+            ]},
+        }))
+        .unwrap();
+        let first = page_of(&template.pages[0], true);
+        assert_eq!((first.get("when"), &first["isShown"]), (None, &json!(true)));
+        let second = page_of(&template.pages[1], false);
+        assert_eq!(
+            second,
+            json!({"title": "B", "description": "", "isShown": false, "when": "${{ parameters.a }}",
+                "schema": {"title": "B", "properties": {"b": {}}}})
+        );
+    }
 }

@@ -49,7 +49,9 @@ pub fn judge(
     }
     let merged = secrets
         .iter()
-        .map(|(name, secret)| (name.clone(), secret.clone()));
+        .filter(|(name, _)| !answers.left_out.contains(*name))
+        .map(|(name, secret)| (name.clone(), secret.clone()))
+        .collect::<Vec<_>>();
     answers.secrets.extend(merged);
     Ok(answers)
 }
@@ -124,4 +126,39 @@ pub(crate) fn decoded(secret: &Value) -> BTreeMap<String, String> {
         Some((key.clone(), String::from_utf8(bytes).ok()?))
     });
     texts.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_of_a_page_that_is_not_asked_is_not_kept() {
+        let template = Template::read(&json!({
+            "apiVersion": "scaffolder.backstage.io/v1beta3", "kind": "Template", "metadata": {"name": "t"},
+            "spec": {"steps": [{"action": "debug:log"}], "parameters": [
+                {"properties": {"own": {"type": "boolean"}, "token": {"type": "string", "ui:field": "Secret"}}},
+                {"when": "${{ parameters.own }}", "required": ["key"], "properties": {"key": {"type": "string", "ui:field": "Secret"}}},
+            ]},
+        }))
+        .unwrap();
+        let secrets: BTreeMap<String, String> = ["token", "key", "beside"]
+            .map(|name| (name.to_owned(), format!("s3cret-{name}")))
+            .into();
+        for (own, expected) in [
+            (true, vec!["beside", "key", "token"]),
+            (false, vec!["beside", "token"]),
+        ] {
+            let given = Map::from_iter([("own".to_owned(), own.into())]);
+            let judged = judge(&template, &given, &secrets).unwrap();
+            let kept: Vec<&str> = judged.secrets.keys().map(String::as_str).collect();
+            assert_eq!(kept, expected, "{own}");
+            assert_eq!(Value::Object(judged.values), json!({"own": own}));
+        }
+        let given = Map::from_iter([("own".to_owned(), true.into())]);
+        assert!(
+            judge(&template, &given, &BTreeMap::new()).is_err(),
+            "a shown page is asked"
+        );
+    }
 }

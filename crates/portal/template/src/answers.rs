@@ -4,13 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use crate::schema::{self, Complaint};
+use crate::asking;
+use crate::pages;
+use crate::schema::{self, Complaint, resolved};
 use crate::template::Template;
 
 /// The most that all answers may come to, as JSON.
 const MAX_SIZE: usize = 256 << 10;
 /// How deeply questions are followed.
 const MAX_DEPTH: usize = 20;
+/// How many parts of a page are looked at: references may lead to the same again and again.
+const MAX_WORK: usize = 20_000;
 
 /// Answers that are complete and good.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,6 +23,8 @@ pub struct Answers {
     pub values: Map<String, Value>,
     /// Answers to questions whose field is `Secret`: they are `secrets.NAME` and never among the values.
     pub secrets: BTreeMap<String, String>,
+    /// Questions of pages that are not asked: whatever was given to them counts for nothing.
+    pub left_out: BTreeSet<String>,
 }
 
 /// Completes and judges answers.
@@ -35,11 +41,12 @@ pub fn judge(template: &Template, given: &Map<String, Value>) -> Result<Answers,
             MAX_SIZE >> 10
         )));
     }
-    let mut values = given.clone();
-    complete_all(template, &mut values);
+    let asked = pages::asked(template, given).map_err(|complaint| vec![complaint])?;
+    let mut values = asked.values;
     let all = Value::Object(values.clone());
     let mut complaints: Vec<Complaint> = Vec::new();
-    for page in &template.pages {
+    let shown = template.pages.iter().zip(&asked.is_shown);
+    for (page, _) in shown.filter(|(_, is_shown)| **is_shown) {
         for complaint in schema::check(&page.schema, &all) {
             // A question on two pages is complained about once.
             if !complaints.contains(&complaint) {
@@ -62,21 +69,32 @@ pub fn judge(template: &Template, given: &Map<String, Value>) -> Result<Answers,
             None => {}
         }
     }
-    Ok(Answers { values, secrets })
+    Ok(Answers {
+        values,
+        secrets,
+        left_out: asked.left_out,
+    })
 }
 
-/// Completes answers with defaults, without judging them.
-pub fn complete_all(template: &Template, values: &mut Map<String, Value>) {
-    for page in &template.pages {
-        complete(&page.schema, &page.schema, values, MAX_DEPTH);
-    }
+/// Puts defaults where a page has no answers.
+pub(crate) fn complete_page(page: &Value, values: &mut Map<String, Value>) {
+    complete(page, page, values, MAX_DEPTH, &mut MAX_WORK.clone());
 }
 
-/// Names of questions whose answers are secret.
+/// Names of the questions of a page, also of those that only some answers lead to.
+pub(crate) fn names_of(page: &Value) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    each_property(page, &mut |name, _| {
+        found.insert(name.to_owned());
+    });
+    found
+}
+
+/// Names of questions whose answers are secret, on whatever page.
 pub fn secret_questions(template: &Template) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for page in &template.pages {
-        each_property(&page.schema, MAX_DEPTH, &mut |name, schema| {
+        each_property(&page.schema, &mut |name, schema| {
             let is_secret = |key: &str, word: &str| {
                 let value = schema.get(key).and_then(Value::as_str);
                 value.is_some_and(|value| value.eq_ignore_ascii_case(word))
@@ -91,76 +109,93 @@ pub fn secret_questions(template: &Template) -> BTreeSet<String> {
 
 /// Names of all questions, also of those that only some answers lead to.
 pub fn questions(template: &Template) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
+    template
+        .pages
+        .iter()
+        .flat_map(|page| names_of(&page.schema))
+        .collect()
+}
+
+/// The schema of a question that says of which type an answer is, on whatever page.
+pub fn question<'t>(template: &'t Template, name: &str) -> Option<&'t Value> {
+    let mut found: Option<&Value> = None;
     for page in &template.pages {
-        each_property(&page.schema, MAX_DEPTH, &mut |name, _| {
-            found.insert(name.to_owned());
+        each_property(&page.schema, &mut |known, schema| {
+            let says = |schema: &Value| schema.get("type").is_some();
+            if known == name && found.is_none_or(|found| !says(found) && says(schema)) {
+                found = Some(schema);
+            }
         });
     }
     found
 }
 
-/// The questions of the first level, wherever in a schema they are.
-fn each_property(schema: &Value, depth: usize, each: &mut dyn FnMut(&str, &Value)) {
-    if depth == 0 {
+/// The questions of the first level, wherever in a page they are; what a `$ref` leads to in its place.
+fn each_property<'s>(page: &'s Value, each: &mut dyn FnMut(&str, &'s Value)) {
+    visit(page, page, MAX_DEPTH, &mut MAX_WORK.clone(), each);
+}
+
+fn visit<'s>(
+    root: &'s Value,
+    schema: &'s Value,
+    depth: usize,
+    work: &mut usize,
+    each: &mut dyn FnMut(&str, &'s Value),
+) {
+    let Some(schema) = resolved(root, schema).filter(|_| depth > 0 && *work > 0) else {
         return;
-    }
-    for (name, property) in schema
-        .get("properties")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-    {
-        each(name, property);
-    }
-    for keyword in ["allOf", "anyOf", "oneOf"] {
-        for inner in schema
-            .get(keyword)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
-            each_property(inner, depth - 1, each);
-        }
-    }
-    for keyword in ["then", "else"] {
-        if let Some(inner) = schema.get(keyword) {
-            each_property(inner, depth - 1, each);
-        }
-    }
-    for keyword in ["dependencies", "dependentSchemas"] {
-        for (_, inner) in schema
+    };
+    *work -= 1;
+    let map = |keyword: &str| {
+        schema
             .get(keyword)
             .and_then(Value::as_object)
             .into_iter()
             .flatten()
-        {
-            each_property(inner, depth - 1, each);
+    };
+    for (name, property) in map("properties") {
+        each(name, property);
+        // What stands beside a reference says something of the question, too.
+        if let Some(found) = resolved(root, property).filter(|_| property.get("$ref").is_some()) {
+            each(name, found);
+        }
+    }
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        let inner = schema.get(keyword).and_then(Value::as_array);
+        for inner in inner.into_iter().flatten() {
+            visit(root, inner, depth - 1, work, each);
+        }
+    }
+    for keyword in ["then", "else"] {
+        if let Some(inner) = schema.get(keyword) {
+            visit(root, inner, depth - 1, work, each);
+        }
+    }
+    for keyword in ["dependencies", "dependentSchemas"] {
+        for (_, inner) in map(keyword) {
+            visit(root, inner, depth - 1, work, each);
         }
     }
 }
 
 /// Puts defaults where nothing was answered; also those of questions that an answer leads to.
-fn complete(root: &Value, schema: &Value, values: &mut Map<String, Value>, depth: usize) {
+fn complete(root: &Value, schema: &Value, values: &mut Map<String, Value>, depth: usize, work: &mut usize) {
     if depth == 0 {
         return;
     }
-    let schema = match schema.get("$ref").and_then(Value::as_str) {
-        None => schema,
-        Some(reference) => match reference
-            .strip_prefix('#')
-            .and_then(|pointer| root.pointer(pointer))
-        {
-            Some(found) => return complete(root, found, values, depth - 1),
-            None => return,
-        },
+    let Some(schema) = resolved(root, schema).filter(|_| *work > 0) else {
+        return;
     };
+    *work -= 1;
     for (name, property) in schema
         .get("properties")
         .and_then(Value::as_object)
         .into_iter()
         .flatten()
     {
+        let Some(property) = resolved(root, property) else {
+            continue;
+        };
         if let (Some(default), false) = (property.get("default"), values.contains_key(name)) {
             values.insert(name.clone(), default.clone());
         }
@@ -175,7 +210,7 @@ fn complete(root: &Value, schema: &Value, values: &mut Map<String, Value>, depth
                 Some(_) => continue,
             };
             let was_there = values.contains_key(name);
-            complete(root, property, &mut inner, depth - 1);
+            complete(root, property, &mut inner, depth - 1, work);
             if was_there || is_required || !inner.is_empty() {
                 values.insert(name.clone(), Value::Object(inner));
             }
@@ -187,12 +222,12 @@ fn complete(root: &Value, schema: &Value, values: &mut Map<String, Value>, depth
         .into_iter()
         .flatten()
     {
-        complete(root, inner, values, depth - 1);
+        complete(root, inner, values, depth - 1, work);
     }
     if let Some(condition) = schema.get("if") {
-        let holds = schema::check(condition, &Value::Object(values.clone())).is_empty();
+        let holds = schema::check_within(root, condition, &Value::Object(values.clone())).is_empty();
         if let Some(inner) = schema.get(if holds { "then" } else { "else" }) {
-            complete(root, inner, values, depth - 1);
+            complete(root, inner, values, depth - 1, work);
         }
     }
     for keyword in ["dependencies", "dependentSchemas"] {
@@ -203,38 +238,14 @@ fn complete(root: &Value, schema: &Value, values: &mut Map<String, Value>, depth
             .flatten()
         {
             if values.contains_key(name) && inner.is_object() {
-                complete(root, inner, values, depth - 1);
+                complete(root, inner, values, depth - 1, work);
             }
         }
     }
     for keyword in ["oneOf", "anyOf"] {
-        let options = schema
-            .get(keyword)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        // The one whose fixed answers are given; its own defaults must not decide about it.
-        for option in options {
-            let fixed = option
-                .get("properties")
-                .and_then(Value::as_object)
-                .into_iter()
-                .flatten();
-            // A choice within the option that nobody has made yet has a default, and does not speak against it.
-            let mut fixed = fixed
-                .filter(|(_, schema)| schema.get("const").is_some() || schema.get("enum").is_some())
-                .filter(|(name, schema)| schema.get("const").is_some() || values.contains_key(*name))
-                .peekable();
-            let applies = fixed.peek().is_some()
-                && fixed.all(|(name, schema)| {
-                    values
-                        .get(name)
-                        .is_some_and(|value| schema::check(schema, value).is_empty())
-                });
-            if applies {
-                complete(root, option, values, depth - 1);
-                break;
-            }
+        let options = schema.get(keyword).and_then(Value::as_array);
+        if let Some(option) = asking::chosen(root, options.map_or(&[], Vec::as_slice), values) {
+            complete(root, option, values, depth - 1, work);
         }
     }
 }

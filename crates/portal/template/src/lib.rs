@@ -2,6 +2,7 @@
 //!
 //! - [`template`]: what a Template says, read and judged: pages of questions, steps, outputs.
 //! - [`schema`], [`answers`]: whether answers are what the questions want.
+//! - [`pages`], [`asking`]: which pages are asked, and which questions answers lead to.
 //! - [`expression`], [`input`]: `${{ }}` in texts and in the inputs of steps.
 //! - [`files`], [`skeleton`]: the working tree of a run, which is a value, and what `fetch:template` makes of a skeleton.
 //! - [`run`]: a run as a state machine whose state is data: what to do next, forwards and backwards.
@@ -12,12 +13,15 @@
 //! actions, clients, Git or clocks.
 
 pub mod answers;
+pub mod asking;
 pub mod change;
 pub mod expression;
 pub mod files;
 pub mod input;
 pub mod leak;
 pub mod names;
+pub mod pages;
+mod restricted;
 pub mod run;
 pub mod schema;
 pub mod secrets;

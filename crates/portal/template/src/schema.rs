@@ -8,7 +8,19 @@ mod formats;
 
 use serde_json::Value;
 
-pub use check::{Complaint, check};
+pub use check::{Complaint, check, check_within};
+
+/// What a `$ref` of a page leads to; a schema without one is itself.
+pub(crate) fn resolved<'s>(root: &'s Value, schema: &'s Value) -> Option<&'s Value> {
+    let mut schema = schema;
+    for _ in 0..MAX_DEPTH {
+        match schema.get("$ref").and_then(Value::as_str) {
+            None => return Some(schema),
+            Some(reference) => schema = root.pointer(reference.strip_prefix('#')?)?,
+        }
+    }
+    None
+}
 
 /// How deeply schemas may be nested.
 const MAX_DEPTH: usize = 40;

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use crate::input;
+use crate::restricted;
 use crate::schema;
 
 /// The group and version of Templates.
@@ -52,6 +53,8 @@ pub struct Page {
     pub description: String,
     /// The questions as JSON Schema of an object.
     pub schema: Value,
+    /// Whether it is asked at all, by the answers of pages before it; always if nothing is said.
+    pub when: Option<Value>,
 }
 
 /// A step.
@@ -103,6 +106,7 @@ impl Template {
         let spec = object.get("spec").cloned().unwrap_or_default();
         let pages = pages(spec.get("parameters"), &mut problems);
         let steps = steps(spec.get("steps"), &mut problems);
+        problems.extend(restricted::problems(&spec));
         let output = spec.get("output").cloned().unwrap_or(Value::Object(Map::new()));
         if let Err(error) = input::check(&output, "spec.output") {
             problems.push(error.to_string());
@@ -181,14 +185,34 @@ fn pages(parameters: Option<&Value>, problems: &mut Vec<String>) -> Vec<Page> {
             continue;
         }
         problems.extend(schema::problems(page, &place));
+        let mut schema = page.clone();
+        let when = schema.as_object_mut().and_then(|page| page.shift_remove("when"));
+        let when = when.filter(|when| !when.is_null());
+        if let Some(when) = &when {
+            check_when(when, &format!("{place}.when"), problems);
+        }
         let text = |key: &str| page.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
         pages.push(Page {
             title: text("title"),
             description: text("description"),
-            schema: page.clone(),
+            schema,
+            when,
         });
     }
     pages
+}
+
+/// A page's condition is one expression or a yes or no, and secrets have no part in it: whoever sees which page comes next would learn of them.
+fn check_when(when: &Value, at: &str, problems: &mut Vec<String>) {
+    if !when.is_string() && !when.is_boolean() {
+        problems.push(format!("{at}: a condition is an expression, true or false"));
+    }
+    if let Err(error) = input::check(when, at) {
+        problems.push(error.to_string());
+    }
+    if mentions_secrets(when) {
+        problems.push(format!("{at}: secrets can be used in inputs only"));
+    }
 }
 
 fn steps(given: Option<&Value>, problems: &mut Vec<String>) -> Vec<Step> {
@@ -348,7 +372,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said() {
-        let cases: [(&str, Value, &str); 9] = [
+        let cases: [(&str, Value, &str); 14] = [
             (
                 "/apiVersion",
                 json!("scaffolder.backstage.io/v1beta2"),
@@ -372,6 +396,31 @@ mod tests {
                 "/spec/steps/0/input/message",
                 json!("${{ parameters."),
                 "spec.steps[0] (log).input.message",
+            ),
+            (
+                "/spec/parameters/0/when",
+                json!(["a"]),
+                "spec.parameters[0].when: a condition is",
+            ),
+            (
+                "/spec/parameters/0/when",
+                json!("${{ secrets.x }}"),
+                "secrets can be used in inputs only",
+            ),
+            (
+                "/spec/parameters/0/when",
+                json!("${{ parameters.x"),
+                "spec.parameters[0].when",
+            ),
+            (
+                "/spec/steps/0/backstage:permissions",
+                json!({"tags": ["admin"]}),
+                "spec.steps[0].backstage:permissions",
+            ),
+            (
+                "/spec/parameters/0/properties/name/backstage:featureFlag",
+                json!("beta"),
+                "spec.parameters[0].properties.name.backstage:featureFlag",
             ),
             (
                 "/spec/parameters/0/properties/name/pattern",

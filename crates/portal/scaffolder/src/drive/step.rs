@@ -12,6 +12,7 @@ use crate::voyage::Voyage;
 use crate::{World, actions, entities};
 use fairway_portal_template::answers;
 use fairway_portal_template::names::EntityRef;
+use fairway_portal_template::pages;
 
 /// What expressions see, without secrets.
 pub(crate) fn variables(voyage: &Voyage, template: &Template) -> Variables {
@@ -21,9 +22,11 @@ pub(crate) fn variables(voyage: &Voyage, template: &Template) -> Variables {
             steps.insert(record.id.clone(), json!({"output": record.output}));
         }
     }
-    // Defaults of questions that were not answered are answers, too; that they are good was judged at the start.
-    let mut values = voyage.values.clone();
-    answers::complete_all(template, &mut values);
+    // Defaults of questions that were not answered are answers, too; that they are good was judged at the start. Without its pages,
+    // whatever was answered counts for nothing.
+    let mut values = pages::asked(template, &voyage.values)
+        .map(|asked| asked.values)
+        .unwrap_or_default();
     for secret in answers::secret_questions(template) {
         values.shift_remove(&secret);
     }
@@ -69,8 +72,12 @@ pub(crate) async fn perform(job: &mut Job<'_>) -> Result<Option<Value>, StepErro
             return Ok(None);
         }
     }
-    // Secrets are for inputs alone.
-    let secret = job.secrets.to_json();
+    // Secrets are for inputs alone, and those of a page that is not asked for none.
+    let mut secret = job.secrets.to_json();
+    let asked = pages::asked(job.template, &job.voyage.values).unwrap_or_default();
+    if let Some(secret) = secret.as_object_mut() {
+        secret.retain(|name, _| !asked.left_out.contains(name));
+    }
     let with_secrets = plain.clone().with("secrets", &secret);
     let Some(each) = &step.each else {
         let resolved = input::resolve(&step.input, &with_secrets, "input").map_err(wrong)?;

@@ -31,8 +31,13 @@ impl std::fmt::Display for Complaint {
 
 /// What is wrong with a value by a schema.
 pub fn check(schema: &Value, value: &Value) -> Vec<Complaint> {
+    check_within(schema, schema, value)
+}
+
+/// The same by a part of a page, whose `$ref` are the page's.
+pub fn check_within(root: &Value, schema: &Value, value: &Value) -> Vec<Complaint> {
     let mut checker = Checker {
-        root: schema,
+        root,
         work: MAX_WORK,
         found: Vec::new(),
     };
