@@ -20,7 +20,7 @@ pub struct Action {
     pub id: &'static str,
     /// What it does.
     pub description: &'static str,
-    /// Inputs: name, type, whether it must be there.
+    /// Inputs: name, type (several with a bar between them, or `any`), whether it must be there.
     pub inputs: &'static [(&'static str, &'static str, bool)],
     /// Outputs: name and type.
     pub outputs: &'static [(&'static str, &'static str)],
@@ -59,6 +59,7 @@ pub const ACTIONS: &[Action] = &[
             ("projectName", "string", false),
             ("targetRevision", "string", false),
             ("labels", "object", false),
+            ("labelValue", "string", false),
             ("ignoreDifferences", "array", false),
         ],
         &[("applicationName", "string"), ("applicationNamespace", "string")],
@@ -71,6 +72,8 @@ pub const ACTIONS: &[Action] = &[
             ("entityRef", "string", false),
             ("entityRefs", "array", false),
             ("optional", "boolean", false),
+            ("defaultKind", "string", false),
+            ("defaultNamespace", "string", false),
         ],
         &[("entity", "object"), ("entities", "array")],
         false,
@@ -98,7 +101,10 @@ pub const ACTIONS: &[Action] = &[
         "crossplane:create",
         "Creates one object, such as a claim; one of the same name is an error.",
         &[
-            ("manifest", "string", false),
+            ("manifest", "string|array|object", false),
+            ("manifestString", "string", false),
+            ("manifestPath", "string", false),
+            ("manifestObject", "object", false),
             ("object", "object", false),
             ("namespace", "string", false),
         ],
@@ -109,9 +115,9 @@ pub const ACTIONS: &[Action] = &[
         "debug:log",
         "Writes a line into the log, and lists the working tree.",
         &[
-            ("message", "string", false),
-            ("listWorkspace", "boolean", false),
-            ("extra", "object", false),
+            ("message", "any", false),
+            ("listWorkspace", "boolean|string", false),
+            ("extra", "any", false),
         ],
         &[],
         false,
@@ -148,10 +154,10 @@ pub const ACTIONS: &[Action] = &[
             ("url", "string", true),
             ("targetPath", "string", false),
             ("values", "object", false),
-            ("copyWithoutTemplating", "array", false),
-            ("copyWithoutRender", "array", false),
+            ("copyWithoutTemplating", "array|string", false),
+            ("copyWithoutRender", "array|string", false),
             ("cookiecutterCompat", "boolean", false),
-            ("templateFileExtension", "boolean", false),
+            ("templateFileExtension", "boolean|string", false),
             ("replace", "boolean", false),
             ("trimBlocks", "boolean", false),
             ("lstripBlocks", "boolean", false),
@@ -166,6 +172,9 @@ pub const ACTIONS: &[Action] = &[
             ("url", "string", true),
             ("targetPath", "string", true),
             ("values", "object", false),
+            ("cookiecutterCompat", "boolean", false),
+            ("trimBlocks", "boolean", false),
+            ("lstripBlocks", "boolean", false),
         ],
         &[],
         true,
@@ -173,7 +182,7 @@ pub const ACTIONS: &[Action] = &[
     action(
         "fs:delete",
         "Removes files of the working tree.",
-        &[("files", "array", true)],
+        &[("files", "array|string", true)],
         &[],
         true,
     ),
@@ -194,7 +203,7 @@ pub const ACTIONS: &[Action] = &[
     action(
         "fs:readdir",
         "Lists directories of the working tree.",
-        &[("paths", "array", true), ("recursive", "boolean", false)],
+        &[("paths", "array|string", true), ("recursive", "boolean", false)],
         &[("files", "array"), ("folders", "array")],
         true,
     ),
@@ -206,7 +215,7 @@ pub const ACTIONS: &[Action] = &[
             ("method", "string", false),
             ("params", "object", false),
             ("headers", "object", false),
-            ("body", "object", false),
+            ("body", "any", false),
             ("timeout", "number", false),
             ("logRequestPath", "boolean", false),
             ("continueOnBadResponse", "boolean", false),
@@ -218,7 +227,9 @@ pub const ACTIONS: &[Action] = &[
         "kubernetes:apply",
         "Applies objects to this workspace by server-side apply; those that are not there are created.",
         &[
-            ("manifest", "string", false),
+            ("manifest", "string|array|object", false),
+            ("manifestString", "string", false),
+            ("object", "object", false),
             ("manifestPath", "string", false),
             ("manifestObject", "object", false),
             ("namespace", "string", false),
@@ -232,11 +243,12 @@ pub const ACTIONS: &[Action] = &[
         &[
             ("title", "string", true),
             ("info", "string", false),
+            ("message", "string", false),
             ("link", "string", false),
-            ("email", "array", false),
+            ("email", "array|string", false),
             ("webhook", "string", false),
             ("recipients", "string", false),
-            ("entityRefs", "array", false),
+            ("entityRefs", "array|string", false),
             ("severity", "string", false),
         ],
         &[],
@@ -251,6 +263,9 @@ pub const ACTIONS: &[Action] = &[
             ("defaultBranch", "string", false),
             ("repoVisibility", "string", false),
             ("gitCommitMessage", "string", false),
+            ("gitAuthorName", "string", false),
+            ("gitAuthorEmail", "string", false),
+            ("signCommit", "boolean", false),
             ("sourcePath", "string", false),
         ],
         &[
@@ -272,7 +287,12 @@ pub const ACTIONS: &[Action] = &[
             ("sourcePath", "string", false),
             ("targetPath", "string", false),
         ],
-        &[("pullRequestUrl", "string"), ("pullRequestNumber", "number")],
+        &[
+            ("pullRequestUrl", "string"),
+            ("remoteUrl", "string"),
+            ("pullRequestNumber", "number"),
+            ("targetBranchName", "string"),
+        ],
         false,
     ),
 ];
@@ -289,9 +309,65 @@ pub(crate) fn is_of_files(name: &str) -> bool {
         .any(|action| action.id == name && action.is_of_files)
 }
 
+/// The types that an input may have; none if it may be anything.
+fn types(kind: &str) -> Vec<&str> {
+    kind.split('|').filter(|kind| *kind != "any").collect()
+}
+
+/// Judges an input by what the action says of itself: why it cannot be done with it, or which of it nobody looks at.
+fn looked_at<'i>(known: &Action, input: &'i Value) -> Result<Vec<&'i str>, String> {
+    let name = known.id;
+    let is_there = |value: Option<&Value>| value.is_some_and(|value| !value.is_null());
+    let missing = known
+        .inputs
+        .iter()
+        .find(|(field, _, must)| *must && !is_there(input.get(field)));
+    if let Some((field, ..)) = missing {
+        return Err(format!("{name} needs input.{field}"));
+    }
+    let mut unknown = Vec::new();
+    for (field, value) in input.as_object().into_iter().flatten() {
+        let Some((_, kind, _)) = known.inputs.iter().find(|(known, ..)| known == field) else {
+            unknown.push(field.as_str());
+            continue;
+        };
+        let wanted = types(kind);
+        let is = match value {
+            // What an expression found nothing for was not given.
+            Value::Null => continue,
+            Value::Bool(_) => "boolean",
+            Value::Number(_) => "number",
+            Value::String(_) => "string",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+        };
+        if !wanted.is_empty() && !wanted.contains(&is) {
+            return Err(format!(
+                "{name} takes input.{field} as {}, and was given {}",
+                wanted
+                    .iter()
+                    .map(|kind| with_article(kind))
+                    .collect::<Vec<_>>()
+                    .join(" or "),
+                with_article(is)
+            ));
+        }
+    }
+    Ok(unknown)
+}
+
+fn with_article(kind: &str) -> String {
+    let article = if kind.starts_with(['a', 'o']) { "an" } else { "a" };
+    format!("{article} {kind}")
+}
+
 /// As Backstage's API shows them.
 pub fn describe(action: &Action) -> Value {
-    let property = |kind: &str| json!({"type": kind});
+    let property = |kind: &str| match types(kind) {
+        types if types.is_empty() => json!({}),
+        types if types.len() == 1 => json!({"type": types[0]}),
+        types => json!({ "type": types }),
+    };
     let inputs: serde_json::Map<String, Value> = action
         .inputs
         .iter()
@@ -321,12 +397,15 @@ pub fn describe(action: &Action) -> Value {
 pub(crate) async fn act(job: &mut Job<'_>, name: &str) -> Result<Value, StepError> {
     let known = ACTIONS.iter().find(|action| action.id == name);
     let known = known.ok_or_else(|| StepError::Failed(format!("the action {name:?} is not known here")))?;
-    let missing = known
-        .inputs
-        .iter()
-        .find(|(input, _, must)| *must && job.input.get(input).is_none_or(Value::is_null));
-    if let Some((input, ..)) = missing {
-        return Err(StepError::Failed(format!("{name} needs input.{input}")));
+    // The values are not said: they may be secret.
+    let unknown: Vec<String> = looked_at(known, &job.input)
+        .map_err(StepError::Failed)?
+        .into_iter()
+        .map(|field| format!("input.{field}"))
+        .collect();
+    if !unknown.is_empty() && job.turn == 0 {
+        let unknown = unknown.join(", ");
+        job.log(&format!("{name} does not know {unknown}: nobody looks at it"));
     }
     if job.mode == Mode::Again && !known.is_of_files {
         return Ok(Value::Null);
@@ -374,5 +453,122 @@ mod tests {
             assert_eq!(shown["schema"]["input"]["type"], "object", "{}", action.id);
             assert!(action.description.ends_with('.'), "{}", action.id);
         }
+    }
+
+    #[test]
+    fn inputs_are_judged_by_what_an_action_says_of_itself() {
+        let action = |name: &str| ACTIONS.iter().find(|action| action.id == name).unwrap();
+        let cases: [(&str, Value, Result<&[&str], &str>); 11] = [
+            ("debug:log", json!({"message": 3, "extra": [1]}), Ok(&[])),
+            (
+                "debug:log",
+                json!({"listWorkspace": "with-filenames", "verbose": true}),
+                Ok(&["verbose"]),
+            ),
+            ("debug:wait", json!({"seconds": null}), Ok(&[])),
+            (
+                "debug:wait",
+                json!({"seconds": "5"}),
+                Err("debug:wait takes input.seconds as a number, and was given a string"),
+            ),
+            ("fetch:plain", json!({}), Err("fetch:plain needs input.url")),
+            (
+                "fetch:plain",
+                json!({"url": null}),
+                Err("fetch:plain needs input.url"),
+            ),
+            (
+                "fetch:template",
+                json!({"url": "./x", "values": ["a"]}),
+                Err("fetch:template takes input.values as an object, and was given an array"),
+            ),
+            (
+                "fetch:template",
+                json!({"url": "./x", "templateFileExtension": 1}),
+                Err(
+                    "fetch:template takes input.templateFileExtension as a boolean or a string, and was given a number",
+                ),
+            ),
+            (
+                "fs:rename",
+                json!({"files": {"from": "a", "to": "b"}}),
+                Err("fs:rename takes input.files as an array, and was given an object"),
+            ),
+            (
+                "publish:gitea",
+                json!({"repoUrl": "fairway?repo=x", "allowedHosts": [], "protectDefaultBranch": false}),
+                Ok(&["allowedHosts", "protectDefaultBranch"]),
+            ),
+            (
+                "publish:gitea",
+                json!({"repoUrl": "fairway?repo=x", "signCommit": "yes"}),
+                Err("publish:gitea takes input.signCommit as a boolean, and was given a string"),
+            ),
+        ];
+        for (name, input, expected) in cases {
+            let found = looked_at(action(name), &input);
+            match expected {
+                Ok(unknown) => assert_eq!(found.as_deref(), Ok(unknown), "{name} {input}"),
+                Err(why) => assert_eq!(found, Err(why.to_owned()), "{name} {input}"),
+            }
+        }
+        assert_eq!(
+            describe(action("debug:log"))["schema"]["input"]["properties"]["message"],
+            json!({})
+        );
+        assert_eq!(
+            describe(action("debug:log"))["schema"]["input"]["properties"]["listWorkspace"],
+            json!({"type": ["boolean", "string"]})
+        );
+    }
+
+    /// What an action reads and does not say would be taken for unknown, and what it says and does not read is a promise that nobody keeps.
+    #[test]
+    fn what_actions_read_is_what_they_say() {
+        let sources: String = [
+            include_str!("actions/argocd.rs"),
+            include_str!("actions/catalog.rs"),
+            include_str!("actions/debug.rs"),
+            include_str!("actions/fetch.rs"),
+            include_str!("actions/fs.rs"),
+            include_str!("actions/http.rs"),
+            include_str!("actions/notify.rs"),
+            include_str!("actions/objects.rs"),
+            include_str!("actions/publish.rs"),
+        ]
+        .join("\n");
+        for action in ACTIONS {
+            for (field, ..) in action.inputs {
+                assert!(
+                    sources.contains(&format!("\"{field}\"")),
+                    "nobody reads {field} of {}",
+                    action.id
+                );
+            }
+        }
+        for field in reads_in(&sources) {
+            let is_said = ACTIONS
+                .iter()
+                .any(|action| action.inputs.iter().any(|(known, ..)| *known == field));
+            assert!(is_said, "{field} is read, and no action says so");
+        }
+    }
+
+    fn reads_in(sources: &str) -> Vec<&str> {
+        let mut found = Vec::new();
+        for call in [
+            "job.text(\"",
+            "job.texts(\"",
+            "job.flag(\"",
+            "job.required(\"",
+            "input.get(\"",
+        ] {
+            for (at, _) in sources.match_indices(call) {
+                let rest = &sources[at + call.len()..];
+                found.extend(rest.split('"').next());
+            }
+        }
+        assert!(found.len() > 40, "{found:?}");
+        found
     }
 }

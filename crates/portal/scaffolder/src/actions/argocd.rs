@@ -24,6 +24,12 @@ pub(super) async fn create(job: &mut Job<'_>) -> Result<Value, StepError> {
             "{plane}/{name} cannot be the name of an Application"
         )));
     }
+    // Backstage is told of several Argo CDs by name; a workspace has one.
+    if let Some(instance) = job.text("argoInstance").map(str::to_owned) {
+        job.log(&format!(
+            "a workspace has one Argo CD, whatever it is called elsewhere ({instance}); the Application goes to namespace {plane}"
+        ));
+    }
     let is_there = ensure_namespace(job, &plane).await?;
     let project = job.text("projectName").unwrap_or("default").to_owned();
     let server = "https://kubernetes.default.svc";

@@ -28,7 +28,11 @@ pub(super) async fn register(job: &mut Job<'_>) -> Result<Value, StepError> {
             ));
         }
     };
-    let output = json!({"catalogInfoUrl": target});
+    let mut output = json!({"catalogInfoUrl": target});
+    // The catalog reads the file later; what it will find is in the working tree, if this run has written it.
+    if let Some(entity) = described(job, &target) {
+        output["entityRef"] = entity.into();
+    }
     // Named after what it leads to: OWNER/REPO of an address of the Git host.
     let forge = format!("{}/", job.world.options.forge.url());
     let name = target
@@ -58,6 +62,42 @@ pub(super) async fn register(job: &mut Job<'_>) -> Result<Value, StepError> {
         Err(error) => Err(error),
         Ok(()) => Ok(output),
     }
+}
+
+/// The entity that a registered file describes, as far as the working tree knows it: the first Component, else the first of all.
+fn described(job: &Job<'_>, target: &str) -> Option<String> {
+    let path = job.text("catalogInfoPath").or_else(|| {
+        let forge = format!("{}/", job.world.options.forge.url());
+        // OWNER/REPO/src/branch/BRANCH/PATH
+        target.strip_prefix(&forge)?.splitn(6, '/').nth(5)
+    });
+    let path = path.unwrap_or("catalog-info.yaml").trim_start_matches('/');
+    // What was published may have been a part of the tree.
+    let below = format!("/{path}");
+    let mut parts = job.files.iter().filter(|(known, _)| known.ends_with(&below));
+    let file = match (job.files.get(path), parts.next(), parts.next()) {
+        (Some(file), ..) => file,
+        (None, Some((_, only)), None) => only,
+        _ => return None,
+    };
+    entity_of(file.text()?)
+}
+
+fn entity_of(text: &str) -> Option<String> {
+    let found = fairway_text_yaml::documents(text, fairway_text_yaml::Limits::default()).ok()?;
+    let first = found
+        .iter()
+        .find(|entity| entity["kind"] == "Component")
+        .or(found.first())?;
+    let namespace = first["metadata"]["namespace"].as_str();
+    let text = format!(
+        "{}:{}",
+        first["kind"].as_str()?,
+        first["metadata"]["name"].as_str()?
+    );
+    EntityRef::parse(&text, None, namespace)
+        .ok()
+        .map(|entity| entity.to_string())
 }
 
 fn serves_locations(list: Option<&Value>) -> bool {
@@ -111,4 +151,29 @@ pub(super) async fn fetch(job: &mut Job<'_>) -> Result<Value, StepError> {
         Some(_) => json!({"entity": found.first()}),
         None => json!({"entities": found}),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_registered_file_is_known_by_what_it_describes() {
+        for (text, expected) in [
+            (
+                "kind: Component\nmetadata: {name: Web}",
+                Some("component:default/web"),
+            ),
+            (
+                "kind: API\nmetadata: {name: a}\n---\nkind: Component\nmetadata: {name: web, namespace: team}",
+                Some("component:team/web"),
+            ),
+            ("kind: System\nmetadata: {name: all}", Some("system:default/all")),
+            ("kind: Component", None),
+            ("", None),
+            ("a: [", None),
+        ] {
+            assert_eq!(entity_of(text).as_deref(), expected, "{text}");
+        }
+    }
 }

@@ -27,6 +27,19 @@ pub(super) async fn send(job: &mut Job<'_>) -> Result<Value, StepError> {
             "a title is one line of 500 characters at most, and a text 16 KiB at most",
         ));
     }
+    match job.text("recipients") {
+        None | Some("entity") => {}
+        Some("broadcast") => {
+            return Err(StepError::failed(
+                "input.recipients is \"broadcast\": there is no list of everybody to write to; name people or groups in input.entityRefs, and \"entity\" here",
+            ));
+        }
+        Some(other) => {
+            return Err(StepError::Failed(format!(
+                "input.recipients is {other:?}; it can be \"entity\", for those of input.entityRefs"
+            )));
+        }
+    }
     let mut to = job.texts("email");
     for reference in job.texts("entityRefs") {
         match reference.contains('@') {
@@ -91,10 +104,17 @@ async fn known_as(job: &mut Job<'_>, reference: &str) -> Vec<String> {
     let mut asked = vec![reference.to_owned()];
     let mut is_first = true;
     while let Some(reference) = asked.pop() {
-        let known = match EntityRef::parse(&reference, Some("user"), None) {
-            Ok(entity) => entities::find(job.world, &job.voyage.workspace, job.person, &entity).await,
-            Err(why) => Err(why),
-        };
+        // Owners are groups if nobody says more, as in the catalog.
+        let mut known = Ok(None);
+        for kind in ["user", "group"] {
+            known = match EntityRef::parse(&reference, Some(kind), None) {
+                Ok(entity) => entities::find(job.world, &job.voyage.workspace, job.person, &entity).await,
+                Err(why) => Err(why),
+            };
+            if !matches!(known, Ok(None)) || reference.contains(':') {
+                break;
+            }
+        }
         let entity = match known {
             Ok(Some(entity)) => entity,
             Ok(None) => {

@@ -90,6 +90,11 @@ fn operations(files: &Files, target: &str) -> Value {
 }
 
 pub(super) async fn repository(job: &mut Job<'_>) -> Result<Value, StepError> {
+    if job.flag("signCommit") {
+        return Err(StepError::failed(
+            "input.signCommit is true, and commits are not signed here; take it out",
+        ));
+    }
     let repository = wanted(job).await?;
     let files = looked_through(job)?;
     let branch = job.text("defaultBranch").unwrap_or(BRANCH).to_owned();
@@ -179,7 +184,7 @@ async fn commit(
     }
     let body = json!({
         "branch": branch, "message": format!("{message}\n\n{trailer}\n"), "files": operations(files, ""),
-        "author": {"name": job.person.short_name()},
+        "author": author(job.text("gitAuthorName"), job.text("gitAuthorEmail"), job.person.short_name()),
     });
     let place = format!("repos/{repository}/contents");
     let made = forge
@@ -187,6 +192,15 @@ async fn commit(
         .await;
     let made = made.map_err(|error| format!("the files cannot be committed to {repository}: {error}"))?;
     Ok(made["commit"]["sha"].as_str().unwrap_or("").to_owned())
+}
+
+/// Whom a commit names as its author: who started the run, unless the template says otherwise. Who committed it the host knows itself.
+fn author(name: Option<&str>, email: Option<&str>, own: &str) -> Value {
+    let mut author = json!({"name": name.unwrap_or(own)});
+    if let Some(email) = email {
+        author["email"] = email.into();
+    }
+    author
 }
 
 /// A branch of the Git host, if there is one. What cannot be known is an error: a branch that is taken for absent would be taken for
@@ -273,5 +287,33 @@ pub(super) async fn pull_request(job: &mut Job<'_>) -> Result<Value, StepError> 
             made.map_err(|error| format!("the pull request cannot be opened: {error}"))?
         }
     };
-    Ok(json!({"pullRequestUrl": pull["html_url"], "pullRequestNumber": pull["number"]}))
+    // The second name is that of the actions for other hosts.
+    Ok(json!({
+        "pullRequestUrl": pull["html_url"], "remoteUrl": pull["html_url"], "pullRequestNumber": pull["number"], "targetBranchName": base,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_names_whom_the_template_names() {
+        for (name, email, expected) in [
+            (None, None, json!({"name": "ann"})),
+            (Some("Robot"), None, json!({"name": "Robot"})),
+            (
+                None,
+                Some("r@example.com"),
+                json!({"name": "ann", "email": "r@example.com"}),
+            ),
+            (
+                Some("Robot"),
+                Some("r@example.com"),
+                json!({"name": "Robot", "email": "r@example.com"}),
+            ),
+        ] {
+            assert_eq!(author(name, email, "ann"), expected);
+        }
+    }
 }
