@@ -17,8 +17,10 @@ for word in "$@"; do
             home=$(echo "$entry" | cut -d: -f6)
             keys=$(grep -c . "$home/.ssh/authorized_keys" 2>/dev/null)
             groups=$(id -Gn "$word" | tr ' ' '\n' | sort | tr '\n' ',')
-            password=$(grep "^$word:" /etc/shadow | cut -d: -f2 | cut -c1-3)
+            password=$(grep "^$word:" /etc/shadow | cut -d: -f2)
             case $password in
+                # A hash that no password has: the guest's way to lock.
+                '$6$nobody$!') password=locked ;;
                 \$*) password=set ;;
                 *) password=locked ;;
             esac

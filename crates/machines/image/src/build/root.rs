@@ -208,7 +208,7 @@ fn skeleton() -> Tree {
         (
             "etc/shadow",
             0o600,
-            "root:!:19000:0:99999:7:::\nnobody:*:19000:0:99999:7:::\n",
+            "root:$6$nobody$!:19000:0:99999:7:::\nnobody:$6$nobody$!:19000:0:99999:7:::\n",
         ),
         (
             "etc/group",
