@@ -1,5 +1,6 @@
 // The questions of a template, page by page, then the review. The page number is in the address; the answers are not, since some are secret.
 
+import { Alert } from "@patternfly/react-core/dist/dynamic/components/Alert";
 import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
 import { Form as PatternFlyForm } from "@patternfly/react-core/dist/dynamic/components/Form";
 import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
@@ -8,16 +9,16 @@ import { ProgressStep, ProgressStepper } from "@patternfly/react-core/dist/dynam
 import Form from "@rjsf/core/lib/components/Form.js";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useParams, useSearchParams } from "react-router";
-import { useAnswer } from "../../api/hooks";
+import { useAction, useAnswer } from "../../api/hooks";
 import { json } from "../../api/request";
 import { fields } from "../../form/pickers";
-import { splitUi } from "../../form/schema";
+import { splitSecrets, splitUi } from "../../form/schema";
 import { templates, widgets } from "../../form/templates";
 import { validator } from "../../form/validator";
 import { t } from "../../text/create";
 import { Failed, Loading, PageHeader } from "../../widgets";
 import { Review } from "./Review";
-import type { ParameterSchema } from "./types";
+import { after, before, isConditional, type ParameterSchema, shownOf, taken } from "./types";
 
 export type Answers = Record<string, unknown>;
 
@@ -32,47 +33,66 @@ export function FormPage() {
             <PageSection isFilled>
                 {asked.error && <Failed error={asked.error} again={asked.again} />}
                 {!asked.answer && !asked.error && <Loading />}
-                {asked.answer && <Wizard key={path} schema={asked.answer} templateRef={`template:${namespace}/${name}`} name={name} />}
+                {asked.answer && <Wizard key={path} path={path} schema={asked.answer} templateRef={`template:${namespace}/${name}`} name={name} />}
             </PageSection>
         </>
     );
 }
 
-function Wizard({ schema, templateRef, name }: { schema: ParameterSchema; templateRef: string; name: string }) {
+function Wizard({ path, schema, templateRef, name }: { path: string; schema: ParameterSchema; templateRef: string; name: string }) {
     const [params, setParams] = useSearchParams();
     const [answers, setAnswers] = useState<Answers>({});
+    const [pages, setPages] = useState(() => shownOf(schema));
     // Nobody comes to a page whose predecessors were not answered, whatever the address says.
-    const [reached, setReached] = useState(0);
+    const [reached, setReached] = useState(() => after(shownOf(schema), -1));
     const last = schema.steps.length;
-    const at = Math.min(Math.max(0, Number(params.get("step") ?? 0) || 0), reached, last);
+    const wanted = Math.min(Math.max(0, Number(params.get("step") ?? 0) || 0), reached, last);
+    const at = wanted < last && !pages[wanted] ? after(pages, wanted) : wanted;
+    const previous = before(pages, at);
     const go = (step: number): void => {
         setReached(before => Math.max(before, step));
         setParams({ step: String(step) });
     };
+    const next = useAction(async (given: Answers) => {
+        // Conditions of pages are expressions: the server works them out, from what is not secret.
+        let now = pages;
+        if (isConditional(schema)) {
+            const { values } = splitSecrets(schema.steps.map(step => step.schema), given);
+            now = shownOf(await json<ParameterSchema>(path, { method: "POST", body: { values } }));
+        }
+        setPages(now);
+        const step = after(now, at);
+        // What this answer leads to was not answered yet, though pages behind it may have been.
+        const open = now.findIndex((is, n) => is && !pages[n] && n > at);
+        if (open >= 0) setReached(open);
+        go(step);
+    });
     const heading = useRef<HTMLDivElement>(null);
     // Newer browsers answer scrolling with a promise, which an effect must not return.
     useEffect(() => void heading.current?.scrollIntoView({ block: "nearest" }), [at]);
     const titles = [...schema.steps.map((step, n) => step.title ?? t("page", { n: n + 1, all: last })), t("review")];
+    const stages = titles.map((title, n) => ({ title, n })).filter(({ n }) => n === last || pages[n]);
     return (
         <div ref={heading}>
             <ProgressStepper aria-label={t("steps")} className="fw-stepper">
-                {titles.map((title, n) => (
+                {stages.map(({ title, n }) => (
                     <ProgressStep key={n} id={`step-${n}`} titleId={`step-title-${n}`} variant={n < at ? "success" : n === at ? "info" : "pending"} isCurrent={n === at} aria-label={title}>
                         {title}
                     </ProgressStep>
                 ))}
             </ProgressStepper>
             {at < last ? (
-                <Questions key={at} step={schema.steps[at]} at={at} answers={answers} onBack={at > 0 ? () => go(at - 1) : undefined}
-                    onChange={setAnswers}
+                <Questions key={at} step={schema.steps[at]} at={at} answers={answers} onBack={previous === undefined ? undefined : () => go(previous)}
+                    onChange={setAnswers} isBusy={next.isRunning}
                     onNext={given => {
                         setAnswers(given);
-                        go(at + 1);
+                        void next.run(given);
                     }}
                 />
             ) : (
-                <Review schema={schema} answers={answers} templateRef={templateRef} name={name} onBack={() => go(last - 1)} />
+                <Review schema={schema} answers={taken(schema, pages, answers)} templateRef={templateRef} name={name} onBack={() => go(previous ?? 0)} />
             )}
+            {next.error && <Alert variant="danger" isInline title={next.error.message}>{next.error.advice}</Alert>}
         </div>
     );
 }
@@ -84,9 +104,10 @@ interface QuestionsProps {
     onBack?: () => void;
     onChange: (answers: Answers) => void;
     onNext: (answers: Answers) => void;
+    isBusy: boolean;
 }
 
-function Questions({ step, at, answers, onBack, onChange, onNext }: QuestionsProps) {
+function Questions({ step, at, answers, onBack, onChange, onNext, isBusy }: QuestionsProps) {
     const { schema, uiSchema } = useMemo(() => {
         // Title and description of the page stand above it already.
         return splitUi({ type: "object", ...step?.schema, title: undefined, description: undefined });
@@ -112,7 +133,7 @@ function Questions({ step, at, answers, onBack, onChange, onNext }: QuestionsPro
             >
                 <div className="fw-row-gap">
                     {onBack && <Button variant="secondary" onClick={onBack}>{t("back")}</Button>}
-                    <Button type="submit">{t("next")}</Button>
+                    <Button type="submit" isLoading={isBusy} isDisabled={isBusy}>{t("next")}</Button>
                 </div>
             </Form>
         </div>

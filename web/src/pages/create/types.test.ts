@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { type DryRun, mayCreate } from "./types";
+import { after, before, type DryRun, isConditional, mayCreate, shownOf, taken } from "./types";
 
 const foreseen = (succeeds: boolean): DryRun => ({ foreseen: { succeeds, repositories: [], objects: [], manifests: [] } });
 
@@ -13,4 +13,26 @@ it.each([
     ["it is asked again", { isLoading: true, answer: foreseen(true) }, false],
 ])("%s", (_what, asked, may) => {
     expect(mayCreate(asked)).toBe(may);
+});
+
+it.each([
+    ["all are asked", [true, true], 0, 1, undefined],
+    ["one is left out forwards", [true, false, true], 0, 2, undefined],
+    ["and backwards", [true, false, true], 2, 3, 0],
+    ["the last is left out", [true, true, false], 1, 3, 0],
+    ["the first is left out", [false, true], 1, 2, undefined],
+    ["back from the review", [true, false], 2, 2, 0],
+])("pages: %s", (_what, shown, at, next, earlier) => {
+    expect(after(shown, at)).toBe(next);
+    expect(before(shown, at)).toBe(earlier);
+});
+
+it("takes no answers of pages that are not asked", () => {
+    const page = (name: string, more = {}) => ({ schema: { properties: { [name]: {}, shared: {} } }, ...more });
+    const schema = { steps: [page("name"), page("zone", { when: "${{ parameters.name }}", isShown: false })] };
+    expect(isConditional(schema)).toBe(true);
+    expect(isConditional({ steps: [page("name")] })).toBe(false);
+    expect(shownOf(schema)).toEqual([true, false]);
+    expect(taken(schema, [true, false], { name: "a", zone: "b", shared: 1, other: 2 })).toEqual({ name: "a", shared: 1, other: 2 });
+    expect(taken(schema, [true, true], { name: "a", zone: "b" })).toEqual({ name: "a", zone: "b" });
 });
