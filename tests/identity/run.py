@@ -129,6 +129,7 @@ class Flow:
         self.one_time_codes()
         self.names_are_free()
         self.git_over_https()
+        self.renewed()
         self.disabled()
         self.guessing()
         self.at_rest()
@@ -501,6 +502,28 @@ class Flow:
             done = git(*words)
             assert done.returncode == 0, (words, done.stderr)
         step("the same identity clones and pushes over HTTPS")
+
+    def renewed(self):
+        """A token that `fairway login` brought has ended: kubectl's plugin gets another one, and what it was got for counts once."""
+        session = next((self.directory / "alice" / "state" / "fairway" / "sessions").glob("*acme.json"))
+        before = json.loads(session.read_text())
+        self.kubectl(self.alice, "auth", "whoami")
+        assert json.loads(session.read_text()) == before, "a token that is good is kept"
+        session.write_text(json.dumps(before | {"expires": int(time.time()) - 60}))
+        user = json.loads(self.kubectl(self.alice, "auth", "whoami", "-o", "json").stdout)["status"]["userInfo"]
+        assert user["username"] == "acme/alice", user
+        after = json.loads(session.read_text())
+        for name in ["access_token", "refresh_token"]:
+            assert after[name] != before[name], f"{name} is the old one"
+        assert after["expires"] > time.time() and self.api(after["access_token"]) == 200, after["expires"]
+        step("kubectl's plugin renews a token that has ended")
+        again = self.token(grant_type="refresh_token", refresh_token=before["refresh_token"], client_id="fairway")
+        assert again.status_code == 400 and again.json()["error"] == "invalid_grant", again.text
+        assert self.api(after["access_token"]) == 401, "who used the old refresh token has ended the session"
+        gone = self.kubectl(self.alice, "auth", "whoami", ok=False)
+        assert "Unauthorized" in gone.stderr or "logged in" in gone.stderr or "fairway login" in gone.stderr, gone
+        self.alice = self.login("acme", "alice", PASSWORD, "alice")
+        step("the refresh token that it used is good for nothing but ending the session")
 
     def disabled(self):
         self.kubectl(self.alice, *self.workspace("root:acme"), "get", "configmaps", "-n", "default")
