@@ -18,8 +18,8 @@ def sizes(bench, ssh):
 
 
 @scenario()
-def volumes(bench):
-    """A volume is plugged into a running machine by virtctl, seen by the guest, and unplugged again."""
+def volumes_and_cards(bench):
+    """A volume is plugged into a running machine by virtctl, a card by a change of its template; the guest sees both come and go."""
     place, namespace = bench.place, bench.namespace
     ssh, _ = web(bench)
     place.apply(data_volume("extra", namespace, {"blank": {}}, size="48Mi"))
@@ -35,6 +35,24 @@ def volumes(bench):
     place.virtctl("removevolume", "web", "--volume-name=extra", "-n", namespace)
     eventually("the guest sees it go", lambda: 48 << 20 not in sizes(bench, ssh))
     eventually("the status forgets it", lambda: not told())
+
+    cards = lambda: bench.key.ssh(ssh, "cd /sys/class/net; for it in eth*; do cat $it/address; done").split()
+    (first,) = cards()
+    config = json.dumps({"cniVersion": "0.3.1", "type": "bridge", "bridge": "br1", "vlan": 7})
+    place.apply({"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
+                 "metadata": {"name": "lan", "namespace": namespace}, "spec": {"config": config}})
+    change = lambda *steps: place.kubectl("patch", "vm", "web", "-n", namespace, "--type=json", "-p", json.dumps(
+        [{"op": "add", "path": f"/spec/template/spec/{path}", "value": value} for path, value in steps]))
+    change(("networks/-", {"name": "lan", "multus": {"networkName": "lan"}}),
+           ("domain/devices/interfaces/-", {"name": "lan", "bridge": {}}))
+    eventually("the guest sees the card", lambda: len(cards()) == 2)
+    (mac,) = set(cards()) - {first}
+    lan = lambda: next((it for it in status(bench, "vmi").get("interfaces", []) if it.get("name") == "lan"), {})
+    eventually("the status tells of the same card", lambda: lan().get("mac") == mac)
+    check(not condition(status(bench, "vm"), "RestartRequired"), f"nothing waits for a restart: {status(bench, 'vm')['conditions']}")
+    change(("domain/devices/interfaces/1/state", "absent"))
+    eventually("the guest sees it go", lambda: cards() == [first])
+    eventually("the status forgets it", lambda: not lan())
     check(boot_time(bench.key, ssh) == boot, "it did not boot for that")
 
 

@@ -7,7 +7,8 @@ import time
 from guest import boot_time, http
 from manifests import user_data
 from scenario import scenario
-from scenarios.life import printable, ready, web
+from scenarios.life import printable, ready, status, web
+from scenarios.strategies import bare, phase
 from world import check, eventually
 
 
@@ -59,6 +60,32 @@ def killed_while_away(bench):
     eventually("no QEMU runs", lambda: not world.qemus())
     world.start()
     check(boot_after(bench, ssh) != first, "it has booted again")
+
+
+@scenario()
+def again_and_again(bench):
+    """A QEMU that is killed as soon as it runs is started again at once, and when that happens again after a pause, which the machine tells of."""
+    world = bench.world
+    bare(bench, "m", "Always")
+    printable(bench, "Running", "m")
+
+    def kill():
+        (pid,) = world.qemus()
+        os.kill(pid, signal.SIGKILL)
+        return pid, time.monotonic()
+
+    another = lambda pid: [it for it in world.qemus() if it != pid]
+    first, _ = kill()
+    eventually("it is started again", lambda: another(first))
+    eventually("it runs again", lambda: phase(bench, "m") == "Running" and another(first))
+    second, killed = kill()
+    eventually("the machine tells of it", lambda: status(bench, "vm", "m").get("printableStatus") == "CrashLoopBackOff")
+    failure = status(bench, "vm", "m").get("startFailure", {})
+    check(failure.get("consecutiveFailCount") == 2 and failure.get("retryAfterTimestamp"), f"how often, and until when it waits: {failure}")
+    check(not world.qemus(), "nothing runs meanwhile")
+    eventually("it is started once more", lambda: another(second), patience=60)
+    check(9 < time.monotonic() - killed < 40, f"after a pause of {time.monotonic() - killed:.0f} s")
+    printable(bench, "Running", "m")
 
 
 @scenario()
