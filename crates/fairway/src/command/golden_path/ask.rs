@@ -1,12 +1,12 @@
 //! Asking in the terminal: one question after the other, each judged before the next.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
-use anyhow::{Context as _, bail};
-use fairway_portal_template::answers;
-use fairway_portal_template::schema;
+use anyhow::{Context as _, anyhow, bail};
+use fairway_portal_template::asking::{self, Question};
 use fairway_portal_template::template::Template;
+use fairway_portal_template::{answers, pages, schema};
 use serde_json::{Map, Value};
 
 /// Whether somebody is there to answer.
@@ -21,76 +21,79 @@ pub(super) fn missing(
     secrets: &mut BTreeMap<String, String>,
 ) -> anyhow::Result<()> {
     let secret = answers::secret_questions(template);
-    for page in &template.pages {
+    for (at, page) in template.pages.iter().enumerate() {
+        // Which pages come is for the answers of those before to say.
+        let asked = pages::asked(template, given).map_err(|why| anyhow!("{why}"))?;
+        if !asked.is_shown.get(at).copied().unwrap_or_default() {
+            continue;
+        }
         println!("\n{}", page.title);
-        ask_schema(&page.schema, given, secrets, &secret, 6)?;
+        let mut asker = Asker {
+            root: &page.schema,
+            secret: &secret,
+            secrets,
+        };
+        asker.ask(&page.schema, given, &mut question)?;
     }
     println!();
     Ok(())
 }
 
-fn ask_schema(
-    asked: &Value,
-    given: &mut Map<String, Value>,
-    secrets: &mut BTreeMap<String, String>,
-    secret: &std::collections::BTreeSet<String>,
-    depth: usize,
-) -> anyhow::Result<()> {
-    if depth == 0 {
-        return Ok(());
-    }
-    let required: Vec<&str> = asked["required"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    for (name, property) in asked["properties"].as_object().into_iter().flatten() {
-        let is_known =
-            given.contains_key(name) || secrets.contains_key(name) || property.get("const").is_some();
-        if is_known {
-            continue;
-        }
-        let answer = question(
-            name,
-            property,
-            required.contains(&name.as_str()),
-            secret.contains(name),
-        )?;
-        match answer {
-            Some(Value::String(text)) if secret.contains(name) => {
-                secrets.insert(name.clone(), text);
-            }
-            Some(answer) => {
-                given.insert(name.clone(), answer);
-            }
-            None => {}
-        }
-    }
-    for (name, inner) in asked["dependencies"].as_object().into_iter().flatten() {
-        let Some(answer) = given.get(name).cloned() else {
-            continue;
-        };
-        let options = inner["oneOf"].as_array().cloned().unwrap_or_default();
-        let chosen = options
-            .into_iter()
-            .find(|option| schema::check(&option["properties"][name], &answer).is_empty());
-        if let Some(chosen) = chosen {
-            ask_schema(&chosen, given, secrets, secret, depth - 1)?;
-        }
-    }
-    Ok(())
+/// How somebody is asked: a part of a page in which references lead on, the question, and whether nobody may see the answer.
+type Ask<'a> = dyn FnMut(&Value, &Question, bool) -> anyhow::Result<Option<Value>> + 'a;
+
+struct Asker<'p> {
+    root: &'p Value,
+    secret: &'p BTreeSet<String>,
+    secrets: &'p mut BTreeMap<String, String>,
 }
 
-fn question(
-    name: &str,
-    property: &Value,
-    is_required: bool,
-    is_secret: bool,
-) -> anyhow::Result<Option<Value>> {
-    let title = property["title"].as_str().unwrap_or(name);
+impl Asker<'_> {
+    /// Asks one question after the other; after each it is seen anew what answers lead to.
+    fn ask(
+        &mut self,
+        schema: &Value,
+        given: &mut Map<String, Value>,
+        ask: &mut Ask<'_>,
+    ) -> anyhow::Result<()> {
+        // What was left without an answer, and whether there had to be one: another answer may ask for it after all.
+        let mut left: BTreeMap<String, bool> = BTreeMap::new();
+        loop {
+            // That there is a secret answer decides, too; what it is does not.
+            let mut known = given.clone();
+            for (name, secret) in self.secrets.iter() {
+                known
+                    .entry(name.as_str())
+                    .or_insert_with(|| secret.as_str().into());
+            }
+            let next = asking::questions(schema, &known).into_iter().find(|one| {
+                let was_left = left.get(&one.name).is_some_and(|must| *must || !one.is_required);
+                !known.contains_key(&one.name) && !was_left
+            });
+            let Some(next) = next else {
+                return Ok(());
+            };
+            let is_secret = self.secret.contains(&next.name);
+            match ask(self.root, &next, is_secret)? {
+                Some(Value::String(text)) if is_secret => {
+                    self.secrets.insert(next.name, text);
+                }
+                Some(answer) => {
+                    given.insert(next.name, answer);
+                }
+                None => {
+                    left.insert(next.name, next.is_required);
+                }
+            }
+        }
+    }
+}
+
+fn question(root: &Value, one: &Question, is_secret: bool) -> anyhow::Result<Option<Value>> {
+    let (property, is_required) = (&one.schema, one.is_required);
+    let title = property["title"].as_str().unwrap_or(&one.name);
     let default = property.get("default");
-    let kind = property["type"].as_str().unwrap_or("string");
+    let kind = kind(property).unwrap_or("string");
     let mut hint = Vec::new();
     if let Some(options) = property["enum"].as_array() {
         let options: Vec<String> = options.iter().map(shown).collect();
@@ -127,8 +130,8 @@ fn question(
                 }
             }
         }
-        let answer = typed(kind, text);
-        let complaints = schema::check(property, &answer);
+        let answer = typed(property, text);
+        let complaints = schema::check_within(root, property, &answer);
         if complaints.is_empty() {
             return Ok(Some(answer));
         }
@@ -138,20 +141,49 @@ fn question(
     }
 }
 
-fn typed(kind: &str, text: &str) -> Value {
-    match kind {
-        "boolean" => match text.to_ascii_lowercase().as_str() {
+/// The type that a question declares. One that may also be nothing is of the other.
+fn kind(property: &Value) -> Option<&str> {
+    match property.get("type") {
+        Some(Value::String(kind)) => Some(kind),
+        Some(Value::Array(several)) => several
+            .iter()
+            .filter_map(Value::as_str)
+            .find(|kind| *kind != "null"),
+        _ => None,
+    }
+}
+
+/// A text as the answer that its question wants; what cannot be that stays a text, about which the question complains.
+pub(super) fn typed(property: &Value, text: &str) -> Value {
+    let plain = || Value::String(text.to_owned());
+    let read = || serde_json::from_str::<Value>(text).ok();
+    match kind(property) {
+        Some("boolean") => match text.to_ascii_lowercase().as_str() {
             "y" | "yes" | "true" => Value::Bool(true),
             "n" | "no" | "false" => Value::Bool(false),
-            _ => Value::String(text.to_owned()),
+            _ => plain(),
         },
-        "integer" | "number" => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())),
-        "array" => text
-            .split(',')
-            .map(|item| Value::String(item.trim().to_owned()))
-            .collect(),
-        "object" => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())),
-        _ => Value::String(text.to_owned()),
+        Some("integer" | "number" | "object") => read().unwrap_or_else(plain),
+        Some("array") => match read() {
+            Some(list @ Value::Array(_)) => list,
+            _ if text.is_empty() => Value::Array(Vec::new()),
+            _ => text
+                .split(',')
+                .map(|item| typed(&property["items"], item.trim()))
+                .collect(),
+        },
+        Some(_) => plain(),
+        // Only the answers are named, or nothing at all.
+        None => {
+            let options = property["enum"].as_array().into_iter().flatten();
+            let named = options
+                .chain(property.get("const"))
+                .find(|option| shown(option) == text);
+            match named {
+                Some(option) => option.clone(),
+                None => read().unwrap_or_else(plain),
+            }
+        }
     }
 }
 
@@ -191,15 +223,84 @@ mod tests {
 
     #[test]
     fn what_is_typed_has_the_type_of_its_question() {
-        for (kind, text, expected) in [
-            ("boolean", "Yes", json!(true)),
-            ("boolean", "perhaps", json!("perhaps")),
-            ("integer", "12", json!(12)),
-            ("integer", "x", json!("x")),
-            ("array", "a, b", json!(["a", "b"])),
-            ("string", "true", json!("true")),
+        for (property, text, expected) in [
+            (json!({"type": "boolean"}), "Yes", json!(true)),
+            (json!({"type": "boolean"}), "perhaps", json!("perhaps")),
+            (json!({"type": "integer"}), "12", json!(12)),
+            (json!({"type": "integer"}), "x", json!("x")),
+            (json!({"type": "array"}), "[\"a\", 1]", json!(["a", 1])),
+            (
+                json!({"type": "array", "items": {"type": "string"}}),
+                "a, 2",
+                json!(["a", "2"]),
+            ),
+            (
+                json!({"type": "array", "items": {"type": "integer"}}),
+                "1,2",
+                json!([1, 2]),
+            ),
+            (json!({"type": "array"}), "", json!([])),
+            (json!({"type": "object"}), "{\"a\": 1}", json!({"a": 1})),
+            (json!({"type": "string"}), "true", json!("true")),
+            (json!({"type": "string"}), "123", json!("123")),
+            (json!({"type": ["null", "string"]}), "123", json!("123")),
+            (json!({"type": "string"}), "a=b", json!("a=b")),
+            (json!({"enum": ["1", "2"]}), "1", json!("1")),
+            (json!({"enum": [1, 2]}), "1", json!(1)),
+            (json!({}), "3", json!(3)),
+            (json!({}), "web", json!("web")),
+            (Value::Null, "", json!("")),
         ] {
-            assert_eq!(typed(kind, text), expected, "{kind} {text}");
+            assert_eq!(typed(&property, text), expected, "{property} {text}");
         }
+    }
+
+    /// Somebody who answers from a table, and leaves out what is not in it.
+    fn asked(page: &Value, answers: &Value) -> (Vec<String>, Value, BTreeMap<String, String>) {
+        let mut said = Vec::new();
+        let mut given = Map::new();
+        let mut secrets = BTreeMap::new();
+        let secret = BTreeSet::from(["token".to_owned()]);
+        let mut asker = Asker {
+            root: page,
+            secret: &secret,
+            secrets: &mut secrets,
+        };
+        let mut answer = |_: &Value, one: &Question, _: bool| {
+            said.push(format!("{}{}", one.name, if one.is_required { "!" } else { "" }));
+            Ok(answers.get(&one.name).cloned())
+        };
+        asker.ask(page, &mut given, &mut answer).unwrap();
+        (said, Value::Object(given), secrets)
+    }
+
+    #[test]
+    fn one_question_leads_to_the_next() {
+        let page = json!({
+            "required": ["kind"],
+            "properties": {"kind": {"enum": ["db", "web"]}, "note": {"type": "string"}, "token": {"type": "string"}},
+            "if": {"properties": {"kind": {"const": "db"}}},
+            "then": {"properties": {"engine": {"$ref": "#/definitions/engine"}}, "required": ["engine", "note"]},
+            "dependentSchemas": {"token": {"properties": {"hint": {"type": "string"}}}},
+            "definitions": {"engine": {"enum": ["pg", "my"]}},
+        });
+        for (answers, expected) in [
+            (json!({"kind": "web"}), "kind! note token"),
+            // The note could be left out until the kind was known; what cannot is asked once, since the question itself insists.
+            (json!({"kind": "db", "engine": "pg"}), "kind! note! token engine!"),
+            (json!({"kind": "web", "token": "t"}), "kind! note token hint"),
+        ] {
+            let (said, given, secrets) = asked(&page, &answers);
+            assert_eq!(said.join(" "), expected, "{answers}");
+            assert_eq!(given.get("token"), None, "a secret is not among the answers");
+            assert_eq!(secrets.len(), usize::from(answers.get("token").is_some()));
+        }
+        let late = json!({"properties": {"note": {}, "kind": {}}, "if": {"required": ["kind"]}, "then": {"required": ["note"]}});
+        let (said, ..) = asked(&late, &json!({"kind": "x"}));
+        assert_eq!(
+            said,
+            ["note", "kind", "note!"],
+            "an answer asks for what was left out before"
+        );
     }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, anyhow, bail};
 use fairway_portal_scaffolder::submit::{self, Submission};
 use fairway_portal_template::answers;
-
+use fairway_portal_template::template::Template;
 use ring::rand::SecureRandom as _;
 use serde_json::{Map, Value, json};
 
@@ -23,7 +23,7 @@ pub(crate) fn run(options: &New) -> anyhow::Result<ExitCode> {
 async fn start(options: &New) -> anyhow::Result<ExitCode> {
     let session = Session::open(&options.place).await?;
     let (_, template) = find(&session, &options.template).await?;
-    let mut given = given(options)?;
+    let mut given = given(options, &template)?;
     let known = answers::questions(&template);
     if let Some(unknown) = given.keys().find(|name| !known.contains(*name)) {
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
@@ -41,6 +41,13 @@ async fn start(options: &New) -> anyhow::Result<ExitCode> {
         let said: Vec<String> = complaints.iter().map(ToString::to_string).collect();
         anyhow!("the answers are not good:\n  {}", said.join("\n  "))
     })?;
+    for name in given
+        .keys()
+        .chain(secrets.keys())
+        .filter(|name| judged.left_out.contains(*name))
+    {
+        eprintln!("{name}: the other answers do not lead to this question; what was answered is not taken");
+    }
     let submission = Submission {
         template: template.reference(),
         namespace: options.namespace.clone(),
@@ -81,7 +88,7 @@ async fn dry_run(session: &Session, options: &New, submission: &Submission) -> a
 }
 
 /// Answers of the file, and over them those of the command line.
-fn given(options: &New) -> anyhow::Result<Map<String, Value>> {
+fn given(options: &New, template: &Template) -> anyhow::Result<Map<String, Value>> {
     let mut given = Map::new();
     if let Some(path) = &options.values {
         let text = std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
@@ -96,17 +103,10 @@ fn given(options: &New) -> anyhow::Result<Map<String, Value>> {
         let (name, value) = pair
             .split_once('=')
             .with_context(|| format!("{pair:?} is not QUESTION=ANSWER"))?;
-        given.insert(name.to_owned(), scalar(value));
+        let question = answers::question(template, name).unwrap_or(&Value::Null);
+        given.insert(name.to_owned(), ask::typed(question, value));
     }
     Ok(given)
-}
-
-/// What is JSON is taken as such, if it is not a plain text in quotes; anything else is text.
-fn scalar(text: &str) -> Value {
-    match serde_json::from_str::<Value>(text) {
-        Ok(value) => value,
-        Err(_) => Value::String(text.to_owned()),
-    }
 }
 
 fn secrets(options: &New) -> anyhow::Result<BTreeMap<String, String>> {
@@ -135,22 +135,32 @@ fn suffix() -> anyhow::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use fairway_portal_template::template::Template;
-
     use super::*;
 
     #[test]
-    fn answers_of_the_command_line_have_types() {
-        for (text, expected) in [
-            ("web", json!("web")),
-            ("3", json!(3)),
-            ("true", json!(true)),
-            ("[\"a\"]", json!(["a"])),
-            ("\"3\"", json!("3")),
-            ("a=b", json!("a=b")),
-            ("", json!("")),
+    fn answers_of_the_command_line_have_the_types_of_their_questions() {
+        let template = Template::read(&json!({
+            "apiVersion": "scaffolder.backstage.io/v1beta3", "kind": "Template", "metadata": {"name": "t"},
+            "spec": {"steps": [{"action": "debug:log"}], "parameters": [{
+                "properties": {"name": {"type": "string"}, "count": {"type": "integer"}, "open": {"type": "boolean"}},
+                "dependencies": {"open": {"oneOf": [
+                    {"properties": {"open": {"const": true}, "code": {"$ref": "#/definitions/code"}}},
+                ]}},
+                "definitions": {"code": {"type": "string"}},
+            }]},
+        }))
+        .unwrap();
+        for (name, text, expected) in [
+            ("name", "123", json!("123")),
+            ("name", "true", json!("true")),
+            ("count", "123", json!(123)),
+            ("open", "true", json!(true)),
+            ("code", "007", json!("007")),
+            ("code", "7", json!("7")),
+            ("nobody asks", "7", json!(7)),
         ] {
-            assert_eq!(scalar(text), expected, "{text}");
+            let question = answers::question(&template, name).unwrap_or(&Value::Null);
+            assert_eq!(ask::typed(question, text), expected, "{name}={text}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Templates and runs as text.
 
+use fairway_portal_template::asking;
 use fairway_portal_template::template::Template;
 use serde_json::Value;
 
@@ -32,8 +33,12 @@ pub(super) fn template(template: &Template) -> String {
         template.description
     );
     for page in &template.pages {
-        out.push_str(&format!("\n{}\n", page.title));
-        questions(&page.schema, "", &mut out, 6);
+        let when = page.when.as_ref().map(|when| match when {
+            Value::String(when) => format!("  (when {when})"),
+            when => format!("  (when {when})"),
+        });
+        out.push_str(&format!("\n{}{}\n", page.title, when.unwrap_or_default()));
+        questions(&page.schema, &mut out);
     }
     out.push_str("\nSteps\n");
     for step in &template.steps {
@@ -46,23 +51,12 @@ pub(super) fn template(template: &Template) -> String {
     out.trim_end().to_owned()
 }
 
-fn questions(schema: &Value, why: &str, out: &mut String, depth: usize) {
-    if depth == 0 {
-        return;
-    }
-    let required: Vec<&str> = schema["required"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        if property.get("const").is_some() {
-            continue;
-        }
+fn questions(page: &Value, out: &mut String) {
+    for question in asking::possible(page) {
+        let property = &question.schema;
         let kind = property["type"].as_str().unwrap_or("");
         let mut notes = Vec::new();
-        if required.contains(&name.as_str()) {
+        if question.is_required {
             notes.push("required".to_owned());
         }
         if let Some(options) = property["enum"].as_array() {
@@ -75,24 +69,13 @@ fn questions(schema: &Value, why: &str, out: &mut String, depth: usize) {
         if let Some(default) = property.get("default") {
             notes.push(format!("default {default}"));
         }
-        if !why.is_empty() {
-            notes.push(why.to_owned());
-        }
+        notes.extend(question.when);
         let title = property["title"].as_str().unwrap_or("");
         out.push_str(&format!(
-            "  {name:<16} {kind:<8} {title}  [{}]\n",
+            "  {:<16} {kind:<8} {title}  [{}]\n",
+            question.name,
             notes.join("; ")
         ));
-    }
-    for (name, inner) in schema["dependencies"].as_object().into_iter().flatten() {
-        for option in inner["oneOf"].as_array().into_iter().flatten() {
-            let wanted = &option["properties"][name];
-            let wanted = wanted.get("const").or_else(|| wanted["enum"].get(0));
-            let why = wanted
-                .map(|wanted| format!("if {name} is {wanted}"))
-                .unwrap_or_default();
-            questions(option, &why, out, depth - 1);
-        }
     }
 }
 
@@ -151,6 +134,27 @@ pub(super) fn voyage(voyage: &Value) -> String {
     out
 }
 
+/// What quotas have left, and what the run takes of it.
+fn quota(foreseen: &Value, out: &mut String) {
+    let shares = foreseen["quota"].as_array().map_or(&[][..], Vec::as_slice);
+    if shares.is_empty() {
+        out.push_str("Quota: none limits this run\n");
+        return;
+    }
+    out.push_str("Quota\n");
+    for share in shares {
+        let name = format!("{}/{}", text(share, "/namespace"), text(share, "/name"));
+        out.push_str(&format!(
+            "  {name:<24} {:<40} takes {} of {} left ({} of {} used)\n",
+            text(share, "/resource"),
+            text(share, "/takes"),
+            text(share, "/left"),
+            text(share, "/used"),
+            text(share, "/hard"),
+        ));
+    }
+}
+
 /// What a dry run says.
 pub(super) fn foreseen(report: &Value) -> String {
     let mut out = String::new();
@@ -187,6 +191,11 @@ pub(super) fn foreseen(report: &Value) -> String {
             ));
         }
     }
+    for place in foreseen["node"].as_array().into_iter().flatten() {
+        let machine = format!("{}/{}", text(place, "/namespace"), text(place, "/name"));
+        out.push_str(&format!("Node of {machine}: {}\n", text(place, "/node")));
+    }
+    quota(foreseen, &mut out);
     let urls = foreseen["urls"].as_array().into_iter().flatten();
     for url in urls.filter_map(Value::as_str) {
         out.push_str(&format!("Published at {url}\n"));
@@ -199,4 +208,33 @@ pub(super) fn foreseen(report: &Value) -> String {
         None => out.push_str("Nothing was written."),
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_template_is_shown_with_when_its_questions_are_asked() {
+        let read = Template::read(&json!({
+            "apiVersion": "scaffolder.backstage.io/v1beta3", "kind": "Template", "metadata": {"name": "t"},
+            "spec": {"steps": [{"action": "debug:log"}], "parameters": [
+                {"title": "First", "properties": {"kind": {"enum": ["db", "web"]}}, "required": ["kind"],
+                 "if": {"properties": {"kind": {"const": "db"}}}, "then": {"properties": {"engine": {"type": "string", "default": "pg"}}}},
+                {"title": "Second", "when": "${{ parameters.kind === 'web' }}", "properties": {"port": {"$ref": "#/definitions/port"}},
+                 "definitions": {"port": {"type": "integer"}}},
+            ]},
+        }))
+        .unwrap();
+        let said = template(&read);
+        for line in [
+            "First\n  kind                        [required; db|web]\n",
+            "  engine           string     [default \"pg\"; if kind is \"db\"]\n",
+            "Second  (when ${{ parameters.kind === 'web' }})\n  port             integer    []\n",
+        ] {
+            assert!(said.contains(line), "{line:?} in {said}");
+        }
+    }
 }
