@@ -4,6 +4,7 @@
 //! its tombstone does, unless it says otherwise (`fairway.dev/keep-disks: 72h`). A machine that somebody deleted by hand is gone, and so is
 //! one that went with its Application: the next of its name may be somebody else's, who must not find its disks. It can ask for them to be kept.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -82,23 +83,34 @@ pub(crate) fn until(stones: &[Value], volume: &Volume, keep: Option<Duration>) -
             .to_owned()
     };
     let time = |stone: &Value, pointer: &str| text(stone, pointer).parse::<Timestamp>().ok();
-    stones
-        .iter()
-        .filter(|stone| {
-            let name = text(stone, "/spec/object/metadata/name");
-            let is_it = match text(stone, "/spec/object/kind").as_str() {
-                "VirtualMachine" => Some(name.as_str()) == machine,
-                "DataVolume" | "PersistentVolumeClaim" => name == reference.name,
-                _ => false,
-            };
-            is_it && text(stone, "/spec/object/metadata/namespace") == reference.namespace
-        })
-        .filter_map(|stone| {
-            let deleted = time(stone, "/spec/deletedAt")?;
-            // One of an earlier machine of the same name.
-            if created.is_some_and(|created| deleted < created) {
-                return None;
-            }
+    let mut newest: BTreeMap<String, (Timestamp, &Value)> = BTreeMap::new();
+    for stone in stones {
+        let (kind, name) = (
+            text(stone, "/spec/object/kind"),
+            text(stone, "/spec/object/metadata/name"),
+        );
+        let is_it = match kind.as_str() {
+            "VirtualMachine" => Some(name.as_str()) == machine,
+            "DataVolume" | "PersistentVolumeClaim" => name == reference.name,
+            _ => false,
+        };
+        let Some(deleted) = time(stone, "/spec/deletedAt") else {
+            continue;
+        };
+        // One of an earlier machine of the same name.
+        let is_earlier = created.is_some_and(|created| deleted < created);
+        if !is_it || is_earlier || text(stone, "/spec/object/metadata/namespace") != reference.namespace {
+            continue;
+        }
+        // An object that came back and went again is asked what it said the last time.
+        let known = newest.entry(kind).or_insert((deleted, stone));
+        if known.0 < deleted {
+            *known = (deleted, stone);
+        }
+    }
+    newest
+        .into_values()
+        .filter_map(|(deleted, stone)| {
             let annotation = stone
                 .pointer("/spec/object/metadata/annotations")
                 .and_then(|all| all.get(names::KEEP_DISKS))
@@ -329,6 +341,30 @@ mod tests {
             ),
         ] {
             assert_eq!(until(&[stone], &of_machine, keep), expected.map(at), "{why}");
+        }
+        let machine = |deleted: &str, keep: &str| {
+            stone("VirtualMachine", "web", deleted, json!({names::KEEP_DISKS: keep}))
+        };
+        let again = "2026-02-01T01:00:00Z";
+        let disk = stone("DataVolume", "d", february, json!({names::KEEP_DISKS: "5h"}));
+        for (why, stones, expected) in [
+            (
+                "what it said the last time",
+                vec![machine(february, "3d"), machine(again, "1h")],
+                "2026-02-01T02:00:00Z",
+            ),
+            (
+                "in whichever order",
+                vec![machine(again, "1h"), machine(february, "3d")],
+                "2026-02-01T02:00:00Z",
+            ),
+            (
+                "the longest of what both say",
+                vec![machine(february, "3d"), disk, machine(again, "1h")],
+                "2026-02-01T05:00:00Z",
+            ),
+        ] {
+            assert_eq!(until(&stones, &of_machine, None), Some(at(expected)), "{why}");
         }
     }
 
