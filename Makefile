@@ -25,6 +25,14 @@ BENCH := $(TARGET_DIR)/release/fairway-bench
 # Charts that Fairway is measured with beside helm: the largest, the most used, and a small one.
 MEASURED_CHARTS := kyverno,kube-prometheus-stack,argo-cd,cert-manager,external-secrets,crossplane,prometheus-node-exporter
 
+# Cases from the originals' own test suites, and manifests that people wrote, live beside the repository; what needs them reports SKIPPED
+# without them.
+ifndef FAIRWAY_CONFORMANCE
+ifneq ($(wildcard ../shared/conformance),)
+export FAIRWAY_CONFORMANCE := $(realpath ../shared/conformance)
+endif
+endif
+
 .PHONY: help
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -20,7 +20,9 @@ fn has(program: &str) -> bool {
         .stderr(Stdio::null())
         .status();
     if run.is_err() {
-        eprintln!("SKIPPED: {program} is not installed (scripts/tools.sh qemu)");
+        fairway_machines_required::skipped(format_args!(
+            "{program} is not installed (scripts/tools.sh qemu)"
+        ));
     }
     run.is_ok()
 }
@@ -29,7 +31,7 @@ fn built(cache: &Cache, rebuild: bool) -> Option<Image> {
     match build::tiny(cache, rebuild, |text| eprintln!("tiny: {text}")) {
         Ok(image) => Some(image),
         Err(ImageError::Program { program, why }) if program.starts_with("apt") => {
-            eprintln!("SKIPPED: the packages cannot be had: {why}");
+            fairway_machines_required::skipped(format_args!("the packages cannot be had: {why}"));
             None
         }
         Err(error) => panic!("{error}"),
@@ -74,6 +76,8 @@ fn the_same_packages_give_the_same_bytes() {
         let said = String::from_utf8_lossy(&check.stdout);
         assert!(check.status.success(), "{said}");
     } else {
-        eprintln!("SKIPPED: checking the file system: e2fsck is not installed");
+        fairway_machines_required::skipped(
+            "checking the file system: e2fsck is not installed (scripts/tools.sh qemu)",
+        );
     }
 }

@@ -120,7 +120,7 @@ mod tests {
             .output()
             .is_err()
         {
-            eprintln!("SKIPPED: qemu-system-x86_64 is not installed (scripts/tools.sh qemu)");
+            fairway_machines_required::skipped("qemu-system-x86_64 is not installed (scripts/tools.sh qemu)");
             return;
         }
         boots(program, &["-accel", "tcg"]).await.unwrap();

@@ -8,7 +8,7 @@ use super::*;
 fn has_qemu_img() -> bool {
     let found = Command::new("qemu-img").arg("--version").output().is_ok();
     if !found {
-        eprintln!("SKIPPED: qemu-img is not installed (scripts/tools.sh qemu)");
+        fairway_machines_required::skipped("qemu-img is not installed (scripts/tools.sh qemu)");
     }
     found
 }

@@ -93,7 +93,9 @@ fn a_real_machine_asks_for_its_address_again_after_the_switch_was_killed() {
     world.guests[0].leave();
     let monitor = path.with_extension("qmp");
     let Some(_machine) = start(&path, &monitor) else {
-        eprintln!("skipped: qemu-system-x86_64 and its boot ROM for virtio are not installed");
+        fairway_machines_required::skipped(
+            "qemu-system-x86_64 and its boot ROM for virtio are not installed (scripts/tools.sh qemu)",
+        );
         return;
     };
     wait_for_lease(&world, "the first lease");

@@ -166,7 +166,9 @@ impl World {
     pub(crate) async fn start(test: &str) -> Option<Self> {
         for program in [QEMU, "qemu-img"] {
             if !has(program) {
-                eprintln!("SKIPPED: {test}: {program} is not installed (scripts/tools.sh qemu)");
+                fairway_machines_required::skipped(format_args!(
+                    "{test}: {program} is not installed (scripts/tools.sh qemu)"
+                ));
                 return None;
             }
         }
@@ -234,7 +236,7 @@ impl World {
     /// The image `tiny`; nothing where its packages cannot be had.
     pub(crate) fn tiny(&self, test: &str) -> Option<Image> {
         if !has("apt-get") {
-            eprintln!("SKIPPED: {test}: apt-get is not installed");
+            fairway_machines_required::skipped(format_args!("{test}: apt-get is not installed"));
             return None;
         }
         // Built once for every version of the packages and of the guest's scripts, and shared with the tests of QEMU.
@@ -242,7 +244,9 @@ impl World {
         match build::tiny(&cache, false, |text| eprintln!("tiny: {text}")) {
             Ok(image) => Some(image),
             Err(ImageError::Program { program, why }) if program.starts_with("apt") => {
-                eprintln!("SKIPPED: {test}: the packages of the image tiny cannot be had: {why}");
+                fairway_machines_required::skipped(format_args!(
+                    "{test}: the packages of the image tiny cannot be had: {why}"
+                ));
                 None
             }
             Err(error) => panic!("the image tiny cannot be built: {error}"),

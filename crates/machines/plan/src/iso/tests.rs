@@ -250,6 +250,6 @@ fn real_readers_read_them() {
         );
     }
     if found == 0 {
-        println!("SKIPPED: neither bsdtar nor isoinfo nor xorriso is installed");
+        fairway_machines_required::skipped("neither bsdtar nor isoinfo nor xorriso is installed");
     }
 }

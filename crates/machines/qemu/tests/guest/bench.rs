@@ -37,7 +37,9 @@ pub(crate) fn has(program: &str) -> bool {
 pub(crate) async fn bench(test: &str) -> Option<Bench> {
     for program in [QEMU, "qemu-img", "genisoimage", "apt-get"] {
         if !has(program) {
-            eprintln!("SKIPPED: {test}: {program} is not installed (scripts/tools.sh qemu)");
+            fairway_machines_required::skipped(format_args!(
+                "{test}: {program} is not installed (scripts/tools.sh qemu)"
+            ));
             return None;
         }
     }
@@ -50,7 +52,9 @@ pub(crate) async fn bench(test: &str) -> Option<Bench> {
         Ok(image) => image.clone(),
         // Without a network there are no packages; anything else is a fault.
         Err(ImageError::Program { program, why }) if program.starts_with("apt") => {
-            eprintln!("SKIPPED: {test}: the packages of the image tiny cannot be had: {why}");
+            fairway_machines_required::skipped(format_args!(
+                "{test}: the packages of the image tiny cannot be had: {why}"
+            ));
             return None;
         }
         Err(error) => panic!("the image tiny cannot be built: {error}"),

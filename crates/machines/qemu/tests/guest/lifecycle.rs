@@ -44,7 +44,9 @@ async fn a_guest_boots_by_uefi() {
     let firmware = "/usr/share/OVMF/OVMF_CODE_4M.fd";
     let directory = bench.machine("vm");
     if std::fs::copy("/usr/share/OVMF/OVMF_VARS_4M.fd", directory.join("vars.fd")).is_err() {
-        eprintln!("SKIPPED: a_guest_boots_by_uefi: ovmf is not installed (scripts/tools.sh qemu)");
+        fairway_machines_required::skipped(
+            "a_guest_boots_by_uefi: ovmf is not installed (scripts/tools.sh qemu)",
+        );
         return;
     }
     let uefi = words(&format!(

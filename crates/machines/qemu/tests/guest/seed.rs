@@ -95,7 +95,7 @@ async fn a_guest_with_a_seed() {
             .trim()
             .to_owned();
     } else {
-        eprintln!("SKIPPED: logging in by SSH: ssh is not installed (scripts/tools.sh qemu)");
+        fairway_machines_required::skipped("logging in by SSH: ssh is not installed (scripts/tools.sh qemu)");
     }
     let seed = bench.seed(&[
         ("user-data", &USER_DATA.replace("KEY", &public)),

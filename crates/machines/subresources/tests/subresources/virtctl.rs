@@ -25,7 +25,7 @@ fn program() -> Option<PathBuf> {
     ];
     let found = found.into_iter().flatten().find(|path| path.exists());
     if found.is_none() {
-        eprintln!("SKIPPED: there is no virtctl; scripts/peers.sh virtctl builds it");
+        fairway_machines_required::skipped("there is no virtctl; scripts/peers.sh virtctl builds it");
     }
     found
 }

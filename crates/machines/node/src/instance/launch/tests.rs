@@ -126,7 +126,7 @@ async fn a_planned_machine_starts_however_deep_its_directory_lies() {
         .output()
         .is_err()
     {
-        eprintln!("SKIPPED: {QEMU} is not installed (scripts/tools.sh qemu)");
+        fairway_machines_required::skipped(format_args!("{QEMU} is not installed (scripts/tools.sh qemu)"));
         return;
     }
     let folder = tempfile::tempdir().unwrap();
