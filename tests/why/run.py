@@ -4,8 +4,8 @@
 
 A fault counts as named rightly if the first broken link is the one of the catalogue, what is shown for it has the cause in it, something is
 advised, and the program ends with 2. Of all at least 28 of 30 have to be. What nothing is wrong with has to end with 0, and what cannot be
-answered with 1. Once a fault is in place it is asked about once more, by the clock: an answer may take a second of wall clock, or of processor
-time (the program's and the server's) where the machine has something else to do.
+answered with 1. Once a fault is in place it is asked about once more, by the clock: an answer may take a second of processors (the program's
+and the server's), and five of wall clock, as the machine may have something else to do; whoever waits for what does nothing takes longer.
 """
 
 import argparse
@@ -34,8 +34,9 @@ import servers  # noqa: E402
 # Statuses are written a moment after what they are about; guests boot in emulated processors.
 PATIENCE = 20
 GUEST_PATIENCE = 120
-# Seconds that an answer may take.
-LIMIT = 1.0
+# Seconds that an answer may take, of processors and by the clock.
+CPU_LIMIT = 1.0
+WALL_LIMIT = 5.0
 
 
 def main():
@@ -130,9 +131,9 @@ class World:
         walls, cpus = sorted(wall for wall, _ in results), sorted(cpu for _, cpu in results)
         print(f"one answer took {walls[len(walls) // 2]:.2f} s at the median and {walls[-1]:.2f} s at most; "
               f"of processors {cpus[len(cpus) // 2]:.2f} s and {cpus[-1]:.2f} s")
-        slow = [(wall, cpu) for wall, cpu in results if min(wall, cpu) > LIMIT]
+        slow = [(wall, cpu) for wall, cpu in results if cpu > CPU_LIMIT or wall > WALL_LIMIT]
         if slow:
-            print(f"too slow: {len(slow)} answers took more than {LIMIT} s")
+            print(f"too slow: {len(slow)} answers took more than {CPU_LIMIT:.0f} s of processors or {WALL_LIMIT:.0f} s by the clock")
         return bool(slow)
 
     def words(self, ask, space):
