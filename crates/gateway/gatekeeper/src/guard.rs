@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::future::Future;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use fairway_gateway_guard::{Asked, Guard, Judgement, Passage, Refusal, Step, Verdict};
+use fairway_gateway_policy::auth::AuthPlan;
 use fairway_gateway_policy::limit::{Limit, LimitPlan};
 use fairway_gateway_policy::status::Problem;
 use futures::FutureExt as _;
@@ -37,6 +39,7 @@ pub struct RuleGuard {
     limits: Option<Limits>,
     /// Why everything is refused.
     broken: Option<(Cow<'static, str>, String)>,
+    print: u64,
 }
 
 struct Limits {
@@ -75,6 +78,7 @@ impl RuleGuard {
             .next()
             .map(|problem| (Cow::Owned(problem.policy.to_string()), problem.to_string()));
         let guard = Self {
+            print: print(auth.as_ref().map(|auth| &*auth.plan), broken.as_ref()),
             shared,
             auth,
             limits,
@@ -311,6 +315,20 @@ impl Guard for RuleGuard {
     fn explain<'a>(&'a self, asked: &'a Asked<'a>) -> BoxFuture<'a, (Verdict, Vec<Step>)> {
         self.run(Run::new(&self.shared, asked, Mode::Later, true)).boxed()
     }
+
+    fn print(&self) -> u64 {
+        self.print
+    }
+}
+
+/// Of who may pass: how often is not asked of what goes on already.
+fn print(auth: Option<&AuthPlan>, broken: Option<&(Cow<'static, str>, String)>) -> u64 {
+    if auth.is_none() && broken.is_none() {
+        return 0;
+    }
+    let mut hasher = DefaultHasher::new();
+    format!("{auth:?} {}", broken.is_some()).hash(&mut hasher);
+    hasher.finish().max(1)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use tracing::{info, warn};
 
 use crate::lock;
 use crate::outside::{Outside, Realms, Web};
-use crate::tokens::Tokens;
+use crate::tokens::{Token, Tokens};
 
 /// Between two reads, if the first went well.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -60,9 +60,8 @@ struct Asking {
 }
 
 /// What a token comes to.
-#[derive(Debug)]
 pub(crate) enum Proof {
-    Good(Arc<Value>),
+    Good(Arc<Token>),
     /// Not, and why.
     Bad(String),
     /// The keys have to be read first.
@@ -90,9 +89,9 @@ impl KeyServer {
     /// Judges a token by what is known. `now` is seconds since 1970.
     pub(crate) fn verify(&self, token: &str, now: i64) -> Proof {
         match self.verify_alone(token, now) {
-            Proof::Good(claims) => match self.realms.lapsed(&claims, now) {
+            Proof::Good(token) => match token.ended(now) {
                 Some(why) => Proof::Bad(why.to_owned()),
-                None => Proof::Good(claims),
+                None => Proof::Good(token),
             },
             other => other,
         }
@@ -103,8 +102,8 @@ impl KeyServer {
         let Some(published) = self.published.load_full() else {
             return Proof::Ask;
         };
-        if let Some(claims) = self.tokens.find(token, now, published.generation) {
-            return Proof::Good(claims);
+        if let Some(known) = self.tokens.find(token, now, published.generation) {
+            return Proof::Good(known);
         }
         let unverified = match Unverified::parse(token) {
             Ok(unverified) => unverified,
@@ -127,16 +126,16 @@ impl KeyServer {
         match judge(&unverified.claims, expected, now) {
             Err(error) => Proof::Bad(error.to_string()),
             Ok(expires) => {
-                let claims = Arc::new(unverified.claims);
+                let verified = Arc::new(Token::new(unverified.claims, expires, &self.realms));
                 self.tokens
-                    .keep(token, claims.clone(), expires, now, published.generation);
-                Proof::Good(claims)
+                    .keep(token, Arc::clone(&verified), now, published.generation);
+                Proof::Good(verified)
             }
         }
     }
 
     /// Judges a token after reading the keys, if that was not done a moment ago.
-    pub(crate) async fn verify_later(&self, token: &str, now: i64) -> Result<Arc<Value>, String> {
+    pub(crate) async fn verify_later(&self, token: &str, now: i64) -> Result<Arc<Token>, String> {
         // What cannot be a token of this issuer is not worth a call.
         let unverified = Unverified::parse(token).map_err(|error| error.to_string())?;
         if let KeySource::Issuer(issuer) = &self.method.keys
@@ -146,7 +145,7 @@ impl KeyServer {
         }
         self.refresh(false).await;
         match self.verify(token, now) {
-            Proof::Good(claims) => Ok(claims),
+            Proof::Good(token) => Ok(token),
             Proof::Bad(why) => Err(why),
             Proof::Ask if self.published.load().is_none() => {
                 Err("the issuer's keys could not be read yet".to_owned())

@@ -4,11 +4,12 @@
 //! then compared in constant time.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use fairway_gateway_guard::Credential;
 use fairway_gateway_policy::auth::ApiKeyMethod;
 use fairway_gateway_policy::portal::{API_KEY, MANAGED_BY};
 use ring::digest::{SHA256, digest};
@@ -20,18 +21,37 @@ const MAX_KEY: usize = 4 * 1024;
 /// The keys of one selector. Replaced whole when Secrets change.
 #[derive(Default)]
 pub struct KeyRing {
-    keys: ArcSwap<HashMap<[u8; 32], Entry>>,
+    keys: ArcSwap<HashMap<[u8; 32], Arc<Entry>>>,
 }
 
-struct Entry {
+/// A key.
+pub(crate) struct Entry {
     value: Box<[u8]>,
     /// The Secret, as Authorino shows it to expressions.
-    identity: Arc<Value>,
+    pub(crate) identity: Arc<Value>,
+    hash: [u8; 32],
+    ring: Weak<KeyRing>,
+}
+
+impl Credential for Entry {
+    fn lapsed(&self, _: u128) -> Option<&'static str> {
+        let secret = |entry: &Entry, field: &str| entry.identity["metadata"][field].clone();
+        let is_known = self.ring.upgrade().is_some_and(|ring| {
+            let keys = ring.keys.load();
+            // Another Secret with the same key stands for somebody else.
+            keys.get(&self.hash).is_some_and(|entry| {
+                ["namespace", "name", "uid"]
+                    .iter()
+                    .all(|field| secret(entry, field) == secret(self, field))
+            })
+        });
+        (!is_known).then_some("the API key has been taken back")
+    }
 }
 
 impl KeyRing {
     /// Takes the keys of those Secrets that fit. Of two with the same key, the one that was there first counts.
-    pub(crate) fn fill(&self, method: &ApiKeyMethod, secrets: &[Value]) {
+    pub(crate) fn fill(self: &Arc<Self>, method: &ApiKeyMethod, secrets: &[Value]) {
         let mut fitting: Vec<&Value> = secrets.iter().filter(|secret| fits(secret, method)).collect();
         fitting.sort_by_key(|secret| {
             let text = |field: &str| secret["metadata"][field].as_str().unwrap_or("").to_owned();
@@ -46,22 +66,27 @@ impl KeyRing {
             if value.is_empty() || value.len() > MAX_KEY {
                 continue;
             }
-            keys.entry(hash(&value)).or_insert_with(|| Entry {
-                value: value.into(),
-                identity: Arc::new(identity(secret)),
+            let hash = hash(&value);
+            keys.entry(hash).or_insert_with(|| {
+                Arc::new(Entry {
+                    value: value.into(),
+                    identity: Arc::new(identity(secret)),
+                    hash,
+                    ring: Arc::downgrade(self),
+                })
             });
         }
         self.keys.store(Arc::new(keys));
     }
 
     /// Who has this key.
-    pub fn find(&self, key: &str) -> Option<Arc<Value>> {
+    pub(crate) fn find(&self, key: &str) -> Option<Arc<Entry>> {
         if key.is_empty() || key.len() > MAX_KEY {
             return None;
         }
         let keys = self.keys.load();
         let entry = keys.get(&hash(key.as_bytes()))?;
-        is_same(&entry.value, key.as_bytes()).then(|| entry.identity.clone())
+        is_same(&entry.value, key.as_bytes()).then(|| Arc::clone(entry))
     }
 
     pub fn len(&self) -> usize {

@@ -6,12 +6,47 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use fairway_gateway_guard::Credential;
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
 use crate::lock;
+use crate::outside::Realms;
 
 const SHARDS: usize = 16;
+
+/// A token that was verified.
+pub(crate) struct Token {
+    pub(crate) claims: Arc<Value>,
+    /// Seconds since 1970.
+    expires: i64,
+    realms: Arc<dyn Realms>,
+}
+
+impl Token {
+    pub(crate) fn new(claims: Value, expires: i64, realms: &Arc<dyn Realms>) -> Self {
+        Self {
+            claims: Arc::new(claims),
+            expires,
+            realms: Arc::clone(realms),
+        }
+    }
+
+    /// Why nobody stands behind it any more, if so.
+    pub(crate) fn ended(&self, now: i64) -> Option<&'static str> {
+        self.realms.lapsed(&self.claims, now)
+    }
+}
+
+impl Credential for Token {
+    fn lapsed(&self, now: u128) -> Option<&'static str> {
+        let now = i64::try_from(now / 1_000_000_000).unwrap_or(i64::MAX);
+        match now >= self.expires {
+            true => Some("the token has expired"),
+            false => self.ended(now),
+        }
+    }
+}
 
 /// Verified tokens of one issuer.
 pub(crate) struct Tokens {
@@ -29,9 +64,7 @@ struct Shard {
 
 #[derive(Clone)]
 struct Verified {
-    claims: Arc<Value>,
-    /// Seconds since 1970.
-    expires: i64,
+    token: Arc<Token>,
     not_before: i64,
     /// Of the keys that verified it.
     generation: u64,
@@ -45,8 +78,8 @@ impl Tokens {
         }
     }
 
-    /// The claims of a token that was verified by the same keys and is still good.
-    pub(crate) fn find(&self, token: &str, now: i64, generation: u64) -> Option<Arc<Value>> {
+    /// A token that was verified by the same keys and is still good.
+    pub(crate) fn find(&self, token: &str, now: i64, generation: u64) -> Option<Arc<Token>> {
         let hash = hash(token);
         let mut shard = lock(self.shard(&hash));
         if !shard.young.contains_key(&hash) {
@@ -55,15 +88,14 @@ impl Tokens {
         }
         let verified = shard.young.get(&hash)?;
         let is_good =
-            verified.generation == generation && now < verified.expires && now >= verified.not_before;
-        is_good.then(|| verified.claims.clone())
+            verified.generation == generation && now < verified.token.expires && now >= verified.not_before;
+        is_good.then(|| Arc::clone(&verified.token))
     }
 
-    pub(crate) fn keep(&self, token: &str, claims: Arc<Value>, expires: i64, now: i64, generation: u64) {
+    pub(crate) fn keep(&self, token: &str, verified: Arc<Token>, now: i64, generation: u64) {
         let hash = hash(token);
         let verified = Verified {
-            claims,
-            expires,
+            token: verified,
             // A clock that goes back must not make a token good before its time.
             not_before: now.saturating_sub(60),
             generation,
@@ -81,8 +113,8 @@ impl Tokens {
     pub(crate) fn sweep(&self, now: i64) {
         for shard in &self.shards {
             let mut shard = lock(shard);
-            shard.young.retain(|_, verified| verified.expires > now);
-            shard.old.retain(|_, verified| verified.expires > now);
+            shard.young.retain(|_, verified| verified.token.expires > now);
+            shard.old.retain(|_, verified| verified.token.expires > now);
         }
     }
 
@@ -108,12 +140,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::outside::NoRealms;
 
     #[test]
     fn what_is_in_use_stays_whatever_comes_once() {
         let tokens = Tokens::new(320);
-        let (used, claims) = (["a", "b", "c"], Arc::new(json!({})));
-        let keep = |token: &str| tokens.keep(token, claims.clone(), 100, 0, 1);
+        let realms: Arc<dyn Realms> = Arc::new(NoRealms);
+        let (used, known) = (["a", "b", "c"], Arc::new(Token::new(json!({}), 100, &realms)));
+        let keep = |token: &str| tokens.keep(token, known.clone(), 0, 1);
         used.iter().for_each(|token| keep(token));
         for stranger in 0..5_000 {
             keep(&format!("stranger-{stranger}"));

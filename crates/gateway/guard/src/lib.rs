@@ -5,6 +5,7 @@
 //! (a key server, a token review) answers later. The crate must not know policies, routes or sockets.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -54,6 +55,33 @@ pub struct Passage {
     pub response_headers: Vec<(HeaderName, HeaderValue)>,
     /// For the access log: who it was, which plan.
     pub told: Vec<(&'static str, String)>,
+    /// What lets the request through may end before the request does: WebSockets and streams last for hours. None: nobody can
+    /// tell from memory.
+    pub standing: Option<Standing>,
+}
+
+/// What a request is let through by: a token, a key.
+pub trait Credential: Send + Sync + 'static {
+    /// Why it lets nobody through any more, if so. Asked every second for as long as something goes on by it, so it answers from
+    /// memory, and must never panic. `now` is nanoseconds since 1970.
+    fn lapsed(&self, now: u128) -> Option<&'static str>;
+}
+
+/// A [`Credential`] that is kept with what it let through. It is shared with whoever knows it, so that a request allocates
+/// nothing for it.
+#[derive(Clone)]
+pub struct Standing(pub Arc<dyn Credential>);
+
+impl PartialEq for Standing {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Standing")
+    }
 }
 
 /// The answer instead of the backend's.
@@ -92,4 +120,10 @@ pub trait Guard: Send + Sync + 'static {
 
     /// The same, told step by step. Nothing is counted.
     fn explain<'a>(&'a self, asked: &'a Asked<'a>) -> BoxFuture<'a, (Verdict, Vec<Step>)>;
+
+    /// What is asked of those who want to pass, as a number: as long as it is the same, what was let through may go on. Never
+    /// zero for a guard that asks for something, because a rule without a guard counts as zero.
+    fn print(&self) -> u64 {
+        0
+    }
 }

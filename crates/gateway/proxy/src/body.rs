@@ -15,6 +15,7 @@ use crate::activity::Open;
 use crate::h1::chunked::BadChunk;
 use crate::h1::client_body::ClientBody;
 use crate::h1::exchange::Exchange;
+use crate::permit::Permit;
 use crate::record::Record;
 use crate::upstream::InFlight;
 use crate::watch::Watch;
@@ -38,6 +39,8 @@ pub(crate) enum Body {
     Copy(mpsc::Receiver<Bytes>),
     /// That has to end by a certain time.
     Timed(Box<(Body, Pin<Box<tokio::time::Sleep>>)>),
+    /// That ends with what let it through.
+    Held(Box<(Body, Permit)>),
     /// With what is told when it ends.
     Recorded(Box<(Body, Record)>),
 }
@@ -58,6 +61,8 @@ pub(crate) enum BodyError {
     Truncated,
     #[error("the answer took longer than the rule allows")]
     Late,
+    #[error("what let it through has ended: {0}")]
+    Lost(&'static str),
     #[error("the client's stream broke")]
     ClientReset(#[source] hyper::Error),
     #[error("the backend's stream broke")]
@@ -69,7 +74,7 @@ impl BodyError {
     pub(crate) fn is_clients(&self) -> bool {
         matches!(
             self,
-            Self::Client(_) | Self::Malformed(_) | Self::ClientIdle | Self::ClientReset(_)
+            Self::Client(_) | Self::Malformed(_) | Self::ClientIdle | Self::ClientReset(_) | Self::Lost(_)
         )
     }
 }
@@ -104,6 +109,16 @@ impl http_body::Body for Body {
                     polled => polled,
                 }
             }
+            Self::Held(held) => {
+                let (body, permit) = &mut **held;
+                match Pin::new(body).poll_frame(cx) {
+                    Poll::Ready(frame) if !permit.is_due() => Poll::Ready(frame),
+                    polled => match permit.poll_lost(cx) {
+                        Poll::Ready(why) => Poll::Ready(Some(Err(BodyError::Lost(why)))),
+                        Poll::Pending => polled,
+                    },
+                }
+            }
             Self::Recorded(recorded) => {
                 let (body, record) = &mut **recorded;
                 record.asked();
@@ -130,6 +145,7 @@ impl http_body::Body for Body {
             Self::Tee(tee) => tee.inner.is_end_stream(),
             Self::Copy(_) => false,
             Self::Timed(timed) => timed.0.is_end_stream(),
+            Self::Held(held) => held.0.is_end_stream(),
             Self::Recorded(recorded) => recorded.0.is_end_stream(),
         }
     }
@@ -152,6 +168,7 @@ impl http_body::Body for Body {
             Self::Tee(tee) => tee.inner.size_hint(),
             Self::Copy(_) => SizeHint::new(),
             Self::Timed(timed) => timed.0.size_hint(),
+            Self::Held(held) => held.0.size_hint(),
             Self::Recorded(recorded) => recorded.0.size_hint(),
         }
     }

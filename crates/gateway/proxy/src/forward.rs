@@ -336,6 +336,10 @@ fn failure(context: &Context, endpoint: &Endpoint, failed: &Failed, record: &mut
             StatusCode::REQUEST_TIMEOUT,
             "the client sent nothing for too long".into(),
         ),
+        // Whoever comes again is judged again, and told more.
+        Failed::NoAnswer(Failure::Body(error @ crate::body::BodyError::Lost(_)), _) => {
+            (StatusCode::UNAUTHORIZED, chain(error))
+        }
         Failed::NoAnswer(Failure::Body(error), _) if error.is_clients() => {
             metrics::add(&context.shared.metrics.totals.bad_requests);
             (StatusCode::BAD_REQUEST, chain(error))
@@ -432,7 +436,12 @@ impl Attempting<'_> {
             return Ok(match (self.upgrade, exchange.into_upgraded()) {
                 (Some(_), Some((io, first, in_flight))) => Answer {
                     response,
-                    upgraded: Some(Upgraded { io, first, in_flight }),
+                    upgraded: Some(Upgraded {
+                        io,
+                        first,
+                        in_flight,
+                        permits: Vec::new(),
+                    }),
                     close: false,
                 },
                 // Nobody asked for it.

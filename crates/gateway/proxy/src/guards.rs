@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderName, StatusCode};
 /// The policies of a table, by rule. A rule that is not named here has none and is open.
 #[derive(Clone, Default)]
 pub struct Guards {
-    by_rule: HashMap<RuleKey, Protection>,
+    by_rule: Arc<HashMap<RuleKey, Protection>>,
 }
 
 /// How one rule is protected.
@@ -27,12 +27,12 @@ pub(crate) enum Protection {
 
 impl Guards {
     pub fn insert(&mut self, rule: RuleKey, guard: Arc<dyn Guard>) {
-        self.by_rule.insert(rule, Protection::Guarded(guard));
+        Arc::make_mut(&mut self.by_rule).insert(rule, Protection::Guarded(guard));
     }
 
     /// A policy is meant for `rule` and cannot be enforced: its requests are answered with 500 until it can.
     pub fn insert_missing(&mut self, rule: RuleKey, why: impl Into<Arc<str>>) {
-        self.by_rule.insert(rule, Protection::Missing(why.into()));
+        Arc::make_mut(&mut self.by_rule).insert(rule, Protection::Missing(why.into()));
     }
 
     pub fn is_empty(&self) -> bool {
@@ -42,6 +42,11 @@ impl Guards {
     pub(crate) fn of(&self, rule: &RuleKey) -> Option<Protection> {
         self.by_rule.get(rule).cloned()
     }
+
+    /// What is asked of those who come to a rule, as a number.
+    pub(crate) fn print(&self, rule: &RuleKey) -> u64 {
+        print(self.by_rule.get(rule))
+    }
 }
 
 impl std::fmt::Debug for Guards {
@@ -49,6 +54,17 @@ impl std::fmt::Debug for Guards {
         f.debug_struct("Guards")
             .field("rules", &self.by_rule.len())
             .finish()
+    }
+}
+
+/// Zero where nothing is asked. A guard that fails at telling asks for something that nobody has.
+pub(crate) fn print(protection: Option<&Protection>) -> u64 {
+    match protection {
+        None => 0,
+        Some(Protection::Missing(_)) => u64::MAX,
+        Some(Protection::Guarded(guard)) => {
+            std::panic::catch_unwind(AssertUnwindSafe(|| guard.print())).unwrap_or(u64::MAX)
+        }
     }
 }
 

@@ -35,6 +35,7 @@ mod mirror;
 mod options;
 mod path;
 mod peer;
+mod permit;
 mod pipeline;
 mod plan;
 mod proxy;

@@ -94,6 +94,8 @@ counters! {
     unrouted_requests,
     /// Requests refused because a guard was missing or failed.
     guard_failures,
+    /// Tunnels and streams that were ended because what had let them through counted no longer.
+    permits_lost,
     /// Attempts at a backend that failed to connect.
     upstream_connect_failures,
     /// Answers of backends that never came or were malformed.

@@ -23,6 +23,7 @@ use crate::intake::{self, Host};
 use crate::metrics::{self, Judged};
 use crate::mirror;
 use crate::peer::Peer;
+use crate::permit::Permit;
 use crate::plan::{DoorPlan, ListenerPlan, Listening, Plan, RulePlan};
 use crate::proxy::Shared;
 use crate::record::Record;
@@ -58,6 +59,8 @@ pub(crate) struct Upgraded {
     /// What the backend said already.
     pub(crate) first: Bytes,
     pub(crate) in_flight: InFlight,
+    /// Of the rules that it was let through by: one may lead to another.
+    pub(crate) permits: Vec<Permit>,
 }
 
 impl From<Response<Body>> for Answer {
@@ -191,13 +194,13 @@ async fn dispatch(
             return response.into();
         }
     };
-    let mut response_headers = Vec::new();
+    let (mut response_headers, mut standing) = (Vec::new(), None);
     if let Some(passage) = passage {
         guards::withhold(&mut request.parts.headers, &passage.withheld);
         for (name, value) in passage.request_headers {
             request.parts.headers.insert(name, value);
         }
-        response_headers = passage.response_headers;
+        (response_headers, standing) = (passage.response_headers, passage.standing);
     }
     let filters = &rule.rule.filters;
     if let Some(response) = redirected(context, rule, matched, &request.parts, arrived) {
@@ -215,10 +218,19 @@ async fn dispatch(
         return plain(StatusCode::INTERNAL_SERVER_ERROR).into();
     }
     filters::on_request(filters, matched, &mut request.parts);
+    let permit = || Permit::new(&context.shared, rule, standing.clone());
+    if rule.protection.is_some() {
+        Permit::hold(&mut request.body, permit);
+    }
     if !rule.mirrors.is_empty() {
         request.body = mirror::send(context, rule, &request.parts, matched, request.body);
     }
     let mut answer = forward::send(context, rule, matched, request, arrived, depth, record).await;
+    if let Some(upgraded) = &mut answer.upgraded {
+        upgraded.permits.push(permit());
+    } else if rule.protection.is_some() {
+        Permit::hold(answer.response.body_mut(), permit);
+    }
     finish(
         &mut answer.response,
         filters,

@@ -15,7 +15,7 @@ use rustls::sign::CertifiedKey;
 
 pub(crate) use compile::{Sources, compile};
 
-use crate::guards::Protection;
+use crate::guards::{Guards, Protection};
 use crate::metrics::RuleMetrics;
 use crate::tls::Termination;
 use crate::upstream::cluster::Cluster;
@@ -24,6 +24,7 @@ use crate::upstream::cluster::Cluster;
 pub(crate) struct Plan {
     pub(crate) generation: u64,
     pub(crate) table: Arc<Table>,
+    pub(crate) guards: Guards,
     pub(crate) doors: HashMap<SocketAddr, Arc<DoorPlan>>,
     pub(crate) listeners: HashMap<ListenerKey, Arc<ListenerPlan>>,
     pub(crate) clusters: HashMap<ClusterKey, Arc<Cluster>>,

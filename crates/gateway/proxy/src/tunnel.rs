@@ -1,5 +1,6 @@
 //! Bytes that go on as they are: TCP doors, TLS that is passed through, and connections after an upgrade.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -8,14 +9,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, copy_bidirectional};
 
 use crate::chance;
 use crate::metrics;
+use crate::permit::Permit;
 use crate::plan::{ForwardPlan, TargetPlan};
 use crate::proxy::Shared;
 use crate::upstream::dial::{self, Dialler};
 
+/// How long the end of a tunnel may take to be told.
+const GOODBYE: Duration = Duration::from_secs(1);
 /// Endpoints that are tried before a connection is given up.
 const ATTEMPTS: usize = 3;
 
@@ -53,7 +57,7 @@ pub(crate) async fn forward<T: AsyncRead + AsyncWrite + Unpin>(
         match dial::raw(dialler, endpoint, origin).await {
             Ok((io, _permit)) => {
                 endpoint.health.succeeded();
-                return join(stream, io, shared.options.timeouts.tunnel_idle).await;
+                return join(stream, io, shared.options.timeouts.tunnel_idle, Vec::new()).await;
             }
             Err(error) => {
                 tracing::debug!(%error, "cannot forward a connection");
@@ -67,8 +71,8 @@ pub(crate) async fn forward<T: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Both ways until both have ended, one has broken, or nothing has passed for too long.
-pub(crate) async fn join<A, B>(one: A, two: B, idle: Duration)
+/// Both ways until both have ended, one has broken, nothing has passed for too long, or a permit is lost.
+pub(crate) async fn join<A, B>(one: A, two: B, idle: Duration, mut permits: Vec<Permit>)
 where
     A: AsyncRead + AsyncWrite + Unpin,
     B: AsyncRead + AsyncWrite + Unpin,
@@ -101,7 +105,22 @@ where
         // Either side may break off; there is nobody to tell.
         _ = copy_bidirectional(&mut one, &mut two) => {}
         () = silence => {}
+        () = lost(&mut permits) => {
+            // Both are told that it is over, rather than left with a connection that breaks.
+            let told = async { tokio::join!(one.shutdown(), two.shutdown()) };
+            let _ = tokio::time::timeout(GOODBYE, told).await;
+        }
     }
+}
+
+async fn lost(permits: &mut [Permit]) {
+    poll_fn(
+        |cx| match permits.iter_mut().any(|permit| permit.poll_lost(cx).is_ready()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        },
+    )
+    .await;
 }
 
 /// A stream that remembers when something was read from it.

@@ -32,6 +32,11 @@ impl Watch {
         }
     }
 
+    /// Whether its time has come, without waiting for it.
+    pub(crate) fn is_due(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+
     pub(crate) fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let deadline = self.deadline;
         let sleep = self

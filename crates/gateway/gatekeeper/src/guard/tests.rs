@@ -1,6 +1,7 @@
 //! Whole policies, from a request to a verdict.
 
 mod limits;
+mod standing;
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

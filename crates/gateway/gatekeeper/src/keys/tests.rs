@@ -40,10 +40,10 @@ fn keys_are_found() {
         selector: serde_json::from_value(json!({"matchLabels": {"app": "toys"}})).unwrap(),
         namespaces: namespaces.map(|all| all.iter().map(|one| (*one).to_owned()).collect()),
     };
-    let ring = KeyRing::default();
+    let ring = Arc::new(KeyRing::default());
     let who = |ring: &KeyRing, key: &str| {
         ring.find(key)
-            .map(|identity| identity["metadata"]["name"].clone())
+            .map(|entry| entry.identity["metadata"]["name"].clone())
     };
     ring.fill(&method(Some(&["team", "kuadrant-system"])), &secrets);
     for (key, name) in [
@@ -63,7 +63,7 @@ fn keys_are_found() {
     }
     assert_eq!(ring.len(), 2);
     assert!(
-        ring.find("IAMALICE").unwrap()["metadata"]
+        ring.find("IAMALICE").unwrap().identity["metadata"]
             .get("managedFields")
             .is_none()
     );
@@ -71,4 +71,49 @@ fn keys_are_found() {
     assert_eq!(who(&ring, "IAMEVE"), Some(Value::from("eve")), "all namespaces");
     ring.fill(&method(None), &[]);
     assert!(ring.is_empty(), "a key that is gone is gone at once");
+}
+
+#[test]
+fn a_key_lets_through_for_as_long_as_its_secret_is_there() {
+    let labels = json!({MANAGED_BY.0: MANAGED_BY.1, "app": "toys"});
+    let method = ApiKeyMethod {
+        workspace: "root".into(),
+        selector: serde_json::from_value(json!({"matchLabels": {"app": "toys"}})).unwrap(),
+        namespaces: None,
+    };
+    let alice = || secret("team", "alice", 1, "IAMALICE", &labels);
+    let mut annotated = alice();
+    annotated["metadata"]["annotations"] = json!({"secret.kuadrant.io/plan-id": "gold"});
+    let mut moved = alice();
+    moved["metadata"]["labels"]["app"] = json!("games");
+    for (secrets, stands, reason) in [
+        (vec![alice()], true, "nothing has changed"),
+        (vec![annotated], true, "what is said of it is not what it is"),
+        (
+            vec![alice(), secret("team", "bob", 2, "IAMBOB", &labels)],
+            true,
+            "others come",
+        ),
+        (vec![], false, "it is gone"),
+        (vec![moved], false, "the selector does not mean it any more"),
+        (
+            vec![secret("team", "alice", 1, "ANOTHER", &labels)],
+            false,
+            "the Secret has another key",
+        ),
+        (
+            vec![secret("team", "eve", 1, "IAMALICE", &labels)],
+            false,
+            "it is somebody else's key now",
+        ),
+    ] {
+        let ring = Arc::new(KeyRing::default());
+        ring.fill(&method, &[alice()]);
+        let entry = ring.find("IAMALICE").unwrap();
+        assert_eq!(entry.lapsed(0), None, "{reason}: before");
+        ring.fill(&method, &secrets);
+        assert_eq!(entry.lapsed(0).is_none(), stands, "{reason}");
+        drop(ring);
+        assert!(entry.lapsed(0).is_some(), "{reason}: no policy knows it");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fairway_gateway_guard::Passage;
+use fairway_gateway_guard::{Passage, Standing};
 use fairway_gateway_policy::auth::{Authentication, AuthenticationMethod};
 use serde_json::{Map, Value, json};
 
@@ -10,6 +10,10 @@ use super::{Auth, Failure, Remembered, Run, Way};
 use crate::calls;
 use crate::issuer::{KeyServer, Proof};
 use crate::outside::Review;
+use crate::tokens::Token;
+
+/// An identity, and what it is known by, if that can be looked at later.
+type Found = (Arc<Value>, Option<Standing>);
 
 const NOT_FOUND: Failure = Failure {
     told: std::borrow::Cow::Borrowed("credential not found"),
@@ -32,14 +36,15 @@ impl Run<'_> {
             match self
                 .identify(rule, way, *id)
                 .await
-                .and_then(|found| self.extend(rule, found))
+                .and_then(|(found, standing)| Ok((self.extend(rule, found)?, standing)))
             {
-                Ok(identity) => {
+                Ok((identity, standing)) => {
                     self.note(Some(true), || (step(auth, rule), describe(&identity)));
                     if let Some(who) = who(&identity) {
                         passage.told.push(("user", who));
                     }
                     self.facts.set_identity(identity);
+                    passage.standing = standing;
                     return Ok(());
                 }
                 Err(failure) => {
@@ -68,30 +73,35 @@ impl Run<'_> {
         }
     }
 
-    async fn identify(&mut self, rule: &Authentication, way: &Way, id: u64) -> Result<Arc<Value>, Failure> {
+    async fn identify(&mut self, rule: &Authentication, way: &Way, id: u64) -> Result<Found, Failure> {
         let asked = self.facts.asked();
+        let unknown = |identity| (identity, None);
         match (&rule.method, way) {
-            (AuthenticationMethod::Anonymous, _) => Ok(Arc::new(json!({"anonymous": true}))),
+            (AuthenticationMethod::Anonymous, _) => Ok(unknown(Arc::new(json!({"anonymous": true})))),
             (AuthenticationMethod::Plain(value), _) => match value.value(&self.facts)? {
                 Value::Null => Err(Failure::told("could not retrieve identity object")),
-                value => Ok(Arc::new(value)),
+                value => Ok(unknown(Arc::new(value))),
             },
             (_, Way::Keys(ring)) => {
                 let key = rule.credentials.find(asked).ok_or(NOT_FOUND)?;
-                ring.find(&key)
-                    .ok_or(Failure::told("the API Key provided is invalid"))
+                let entry = ring
+                    .find(&key)
+                    .ok_or(Failure::told("the API Key provided is invalid"))?;
+                Ok((Arc::clone(&entry.identity), Some(Standing(entry))))
             }
             (_, Way::Server(server)) => {
                 let token = rule.credentials.find(asked).ok_or(NOT_FOUND)?;
-                self.token(server, &token).await
+                let token = self.token(server, &token).await?;
+                Ok((Arc::clone(&token.claims), Some(Standing(token))))
             }
             (AuthenticationMethod::TokenReview { audiences, timeout }, _) => {
                 let token = rule.credentials.find(asked).ok_or(NOT_FOUND)?;
-                self.review_token((rule, id), &token, audiences, *timeout).await
+                let review = self.review_token((rule, id), &token, audiences, *timeout);
+                review.await.map(unknown)
             }
             (AuthenticationMethod::Introspection { .. }, _) => {
                 let token = rule.credentials.find(asked).ok_or(NOT_FOUND)?;
-                self.introspect(rule, id, &token).await
+                self.introspect(rule, id, &token).await.map(unknown)
             }
             (AuthenticationMethod::ApiKey(_) | AuthenticationMethod::Jwt(_), Way::Other) => {
                 Err(Failure::told("not available"))
@@ -99,10 +109,10 @@ impl Run<'_> {
         }
     }
 
-    async fn token(&self, server: &KeyServer, token: &str) -> Result<Arc<Value>, Failure> {
+    async fn token(&self, server: &KeyServer, token: &str) -> Result<Arc<Token>, Failure> {
         let now = self.now_seconds();
         match server.verify(token, now) {
-            Proof::Good(claims) => Ok(claims),
+            Proof::Good(token) => Ok(token),
             Proof::Bad(why) => Err(Failure::told(why)),
             Proof::Ask => {
                 let verified = self.wait(server.verify_later(token, now)).await;

@@ -419,11 +419,12 @@ async fn join(connection: Connection, reader: Reader, upgraded: pipeline::Upgrad
     match (reader.io, connection.writer) {
         (ReadSide::Tcp(read), WriteSide::Tcp(write)) => {
             if let Ok(stream) = read.reunite(write) {
-                tunnel::join(Rewound::new(first, stream), backend, idle).await;
+                tunnel::join(Rewound::new(first, stream), backend, idle, upgraded.permits).await;
             }
         }
         (ReadSide::Tls(read), WriteSide::Tls(write)) => {
-            tunnel::join(Rewound::new(first, read.unsplit(write)), backend, idle).await;
+            let client = Rewound::new(first, read.unsplit(write));
+            tunnel::join(client, backend, idle, upgraded.permits).await;
         }
         _ => {}
     }

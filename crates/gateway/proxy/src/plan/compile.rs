@@ -67,6 +67,7 @@ pub(crate) fn compile(table: Arc<Table>, before: &Plan, sources: &Sources<'_>) -
     let plan = Plan {
         generation: before.generation + 1,
         table,
+        guards: sources.guards.clone(),
         doors,
         listeners,
         clusters,

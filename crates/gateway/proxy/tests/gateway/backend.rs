@@ -74,7 +74,7 @@ fn full(text: String) -> BoxBody<Bytes, std::convert::Infallible> {
     Full::new(Bytes::from(text)).boxed()
 }
 
-/// `/status/N`, `/slow/MS`, `/big/BYTES`, `/trailers`; anything else is told back.
+/// `/status/N`, `/slow/MS`, `/big/BYTES`, `/trailers`, `/ticks/MS` without an end; anything else is told back.
 async fn answer(name: &'static str, request: Request<Incoming>) -> Result<Answer, hyper::Error> {
     let path = request.uri().path().to_owned();
     let mut words = path.split('/').skip(1);
@@ -108,6 +108,15 @@ async fn answer(name: &'static str, request: Request<Incoming>) -> Result<Answer
             ];
             let body = BodyExt::boxed(StreamBody::new(futures::stream::iter(frames)));
             return Ok(Response::new(body));
+        }
+        ("ticks", Some(millis)) => {
+            let ticks = futures::stream::unfold(true, move |first| async move {
+                if !first {
+                    tokio::time::sleep(Duration::from_millis(millis)).await;
+                }
+                Some((Ok(Frame::data(Bytes::from_static(b"data: tick\n\n"))), false))
+            });
+            return Ok(Response::new(BodyExt::boxed(StreamBody::new(ticks))));
         }
         _ => {}
     }

@@ -34,6 +34,7 @@ impl Keys {
                 request_headers: vec![(HeaderName::from_static("x-user"), "alice".parse().unwrap())],
                 response_headers: vec![(HeaderName::from_static("x-left"), "9".parse().unwrap())],
                 told: vec![("user", "alice".into())],
+                standing: None,
             })
         } else {
             Verdict::Deny(Refusal {
