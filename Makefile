@@ -211,6 +211,10 @@ gateway: ## a service behind Route, Gateway, HTTPRoute and policies, with an OID
 	$(PYTHON) tests/gateway/run.py --fairway $(FAIRWAY) --tools $(TOOLS)
 	$(PYTHON) tests/gateway/run.py --fairway $(FAIRWAY) --tools $(TOOLS) --guest
 
+.PHONY: gateway-soak
+gateway-soak: ## requests of every kind for two minutes while the data plane's tables change all the time; not one may fail
+	FAIRWAY_GATEWAY_SOAK=$(or $(SECONDS),120) cargo test -p fairway-gateway-proxy --test gateway under_reloads -- --nocapture
+
 .PHONY: identity
 identity: ## sign-in: openid-client, authlib, kubectl's plugin, git, and those who try to get in
 	@scripts/tools.sh python oidc kubectl

@@ -262,6 +262,10 @@ async fn nothing_fails_under_reloads() {
         .iter()
         .map(|count| count.load(Ordering::Relaxed))
         .collect();
+    println!(
+        "{served:?} of {KINDS:?}, {} clients failed, {rounds} tables in {seconds} s",
+        failed.len()
+    );
     assert!(
         failed.is_empty(),
         "{failed:?}, over {rounds} tables, after {served:?} of {KINDS:?}"
