@@ -3,11 +3,16 @@
 //! Counters belong to the route and the policy that says the limit, as upstream's do: rules of one route share them, two routes
 //! below one Gateway do not.
 
+mod gaps;
+
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use fairway_gateway_routes::table::RuleKey;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
+
+pub use gaps::Gaps;
 
 use crate::effective::Effective;
 use crate::expression::{Cel, ConditionSpec, Named, Predicate};
@@ -25,6 +30,8 @@ pub struct LimitPlan {
     pub limits: Vec<Limit>,
     /// Why it must refuse everything.
     pub problems: Vec<Problem>,
+    /// What holds and is hardly meant, for the conditions of the policies that say it.
+    pub notes: Vec<(PolicyKey, String)>,
 }
 
 /// A limit that applies to the requests that fit its conditions.
@@ -41,6 +48,16 @@ pub struct Limit {
     /// Requests that differ in one of these are counted apart.
     pub counters: Vec<Cel>,
     pub rates: Vec<Rate>,
+}
+
+impl Limit {
+    /// What it has to know from authentication: `auth.identity` and the like.
+    pub fn asks_of_auth(&self) -> BTreeSet<&'static str> {
+        let mut found = BTreeSet::new();
+        self.when.asks_of_auth(&mut found);
+        found.extend(self.counters.iter().flat_map(Cel::asks_of_auth));
+        found
+    }
 }
 
 /// So many in such a time.
@@ -91,10 +108,13 @@ pub fn compile(effective: &Effective, path: &RuleKey) -> LimitPlan {
             Vec::new()
         }),
     };
-    let mut limits = Vec::new();
+    let (mut limits, mut notes) = (Vec::new(), Vec::new());
     for (name, rule) in effective.rules.iter().filter(|(name, _)| *name != LIMITS_WHEN) {
         match limit(name, rule, &above, path) {
-            Ok(limit) => limits.push(limit),
+            Ok((limit, note)) => {
+                notes.extend(note.map(|note| (rule.source.clone(), note)));
+                limits.push(limit);
+            }
             Err(fault) => problems.push(problem(rule, &format!("limits.{name}"), fault)),
         }
     }
@@ -112,6 +132,7 @@ pub fn compile(effective: &Effective, path: &RuleKey) -> LimitPlan {
         }),
         limits,
         problems,
+        notes,
     }
 }
 
@@ -123,7 +144,13 @@ fn problem(rule: &Rule, name: &str, what: Fault) -> Problem {
     }
 }
 
-fn limit(name: &str, rule: &Rule, above: &[ConditionSpec], path: &RuleKey) -> Result<Limit, Fault> {
+/// A limit, and what has to be said of it.
+fn limit(
+    name: &str,
+    rule: &Rule,
+    above: &[ConditionSpec],
+    path: &RuleKey,
+) -> Result<(Limit, Option<String>), Fault> {
     let invalid = |why: String| Fault::Invalid(why);
     let spec: LimitSpec = serde_json::from_value(rule.spec.clone())
         .map_err(|error| invalid(format!("it cannot be read: {error}")))?;
@@ -137,8 +164,15 @@ fn limit(name: &str, rule: &Rule, above: &[ConditionSpec], path: &RuleKey) -> Re
         .map(|counter| Cel::expression(&counter.expression))
         .collect();
     let rates: Result<Vec<Rate>, Fault> = spec.rates.iter().map(rate).collect();
+    let negative = spec.rates.iter().find(|rate| rate.limit < 0);
+    let note = negative.map(|rate| {
+        let limit = rate.limit;
+        format!(
+            "limit {name:?} has a rate of {limit}, which counts as 0: every request that it fits is refused"
+        )
+    });
     let identifier = identifier(&rule.source, name);
-    Ok(Limit {
+    let limit = Limit {
         name: name.to_owned(),
         source: rule.source.clone(),
         scope: format!(
@@ -149,10 +183,11 @@ fn limit(name: &str, rule: &Rule, above: &[ConditionSpec], path: &RuleKey) -> Re
         when: Predicate::compile(&conditions, &Named::new())?,
         counters: counters?,
         rates: rates?,
-    })
+    };
+    Ok((limit, note))
 }
 
-/// A negative limit counts as none at all; a window is whole seconds, as Limitador has it.
+/// A negative limit counts as none at all, as upstream has it; a window is whole seconds, as Limitador has it.
 fn rate(spec: &RateSpec) -> Result<Rate, Fault> {
     let window = window(&spec.window).ok_or_else(|| {
         Fault::Invalid(format!(

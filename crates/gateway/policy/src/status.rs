@@ -62,6 +62,10 @@ pub struct DataPlane {
     pub waiting_for: Vec<String>,
     /// What the policy needs and does not get: a key server that does not answer, a full counter store.
     pub troubles: Vec<String>,
+    /// Why some of it can do nothing where it is, though nothing is refused for that.
+    pub gaps: Vec<String>,
+    /// Rules that no request could be made up for: that they are guarded is known, and was not tried.
+    pub untried: Vec<String>,
     /// The policy has no rule: whoever believes that it guards something is wrong.
     pub asks_nothing: bool,
 }
@@ -79,6 +83,16 @@ pub fn component(path: &RuleKey) -> String {
         path.name,
         path.rule + 1
     )
+}
+
+/// A list in a message, of which a long one is cut.
+pub(crate) fn few(names: &[String]) -> String {
+    const MOST: usize = 3;
+    let shown = &names[..names.len().min(MOST)];
+    match names.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{}, and {more} more", shown.join(", ")),
+    }
 }
 
 /// The conditions of a policy; `problems` are those of its own rules.
@@ -184,6 +198,10 @@ fn enforced(
         );
         return not("Unknown", message);
     }
+    if !plane.gaps.is_empty() {
+        let message = format!("{kind} has encountered some issues: {}", plane.gaps.join("; "));
+        return not("Unknown", message);
+    }
     if !plane.waiting_for.is_empty() {
         let message = format!(
             "{kind} waiting for the following components to sync: [{}]",
@@ -196,6 +214,12 @@ fn enforced(
         false => "partially",
     };
     let mut message = format!("{kind} has been {how} enforced");
+    if !plane.untried.is_empty() {
+        let untried = few(&plane.untried);
+        message = format!(
+            "{message} (the data plane has its guard, but no request could be made up to try it: [{untried}])"
+        );
+    }
     if !plane.troubles.is_empty() {
         message = format!("{message}, but: {}", plane.troubles.join("; "));
     }

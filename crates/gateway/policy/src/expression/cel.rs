@@ -84,6 +84,12 @@ impl Cel {
         self.program.source()
     }
 
+    /// What it asks of authentication: `auth.identity` and the like.
+    pub fn asks_of_auth(&self) -> impl Iterator<Item = &'static str> + '_ {
+        let names = self.uses.iter().map(|attribute| attribute.name());
+        names.filter(|name| name.split('.').next() == Some("auth"))
+    }
+
     fn run<'a>(&self, facts: &'a Facts<'_>) -> Result<Value<'a>, EvalError> {
         let activation = facts.activation(&self.uses);
         eval(&self.program, &activation, &mut { BUDGET }).map_err(|error| self.failed(error.to_string()))

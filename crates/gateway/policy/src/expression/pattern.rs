@@ -1,6 +1,6 @@
 //! Conditions: patterns (selector, operator, value), CEL predicates, references to named patterns, and all or any of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
@@ -119,6 +119,17 @@ impl Predicate {
     /// Whether nothing is asked for.
     pub fn is_always(&self) -> bool {
         matches!(self, Predicate::All(none) if none.is_empty())
+    }
+
+    /// Notes what it asks of authentication: `auth.identity` and the like.
+    pub fn asks_of_auth(&self, found: &mut BTreeSet<&'static str>) {
+        match self {
+            Predicate::Cel(cel) => found.extend(cel.asks_of_auth()),
+            Predicate::Pattern(pattern) => found.extend(pattern.selector.of_auth()),
+            Predicate::All(each) | Predicate::Any(each) => {
+                each.iter().for_each(|one| one.asks_of_auth(found));
+            }
+        }
     }
 
     /// Whether it is true of a request.

@@ -109,6 +109,17 @@ impl Selector {
         }
     }
 
+    /// What it asks of authentication, if it does.
+    pub(super) fn of_auth(&self) -> Option<&'static str> {
+        match self.steps.as_slice() {
+            [Step::Name(auth), Step::Name(kuadrant), ..] if auth == "auth" && kuadrant == "kuadrant" => {
+                Some("auth.kuadrant")
+            }
+            [Step::Name(auth), ..] => (auth == "auth").then_some("auth"),
+            _ => None,
+        }
+    }
+
     /// What it finds.
     pub fn select(&self, document: &Json) -> Option<Json> {
         walk(document, &self.steps).map(Cow::into_owned)

@@ -67,6 +67,12 @@ fn limits_are_compiled() {
             "counters": [{"expression": "auth.identity.sub"}],
             "when": [{"predicate": "request.host == 'a'"}]}}));
     assert_eq!(plan.problems, []);
+    let note = "limit \"by user\" has a rate of -1, which counts as 0: every request that it fits is refused";
+    assert_eq!(
+        plan.notes,
+        [(key(), note.to_owned())],
+        "upstream does so, too, and says nothing"
+    );
     let limit = &plan.limits[0];
     assert_eq!(limit.counters.len(), 1);
     let windows: Vec<(u64, u64)> = limit
@@ -85,6 +91,90 @@ fn limits_are_compiled() {
         limit.identifier
     );
     assert_eq!(limit.scope, format!("root|team/shop|{}", limit.identifier));
+}
+
+#[test]
+fn limits_that_nobody_can_fit_are_found_beforehand() {
+    let auth = |filters: &Value| {
+        let object = json!({
+            "metadata": {"namespace": "team", "name": "who"},
+            "spec": {"rules": {
+                "authentication": {"all": {"anonymous": {}}}, "response": {"success": {"filters": filters}}}},
+        });
+        let policy = crate::object::Policy::read("root", Kind::AuthPolicy, &object);
+        let effective = Effective {
+            sources: vec![policy.key.clone()],
+            rules: policy.rules,
+            broken: vec![],
+        };
+        crate::auth::compile(&effective, &[], &crate::auth::Settings::default())
+    };
+    let (who, plans) = (
+        auth(&json!({})),
+        auth(&json!({"kuadrant": {"plain": {"value": "gold"}}})),
+    );
+    let rates = json!([{"limit": 1, "window": "1m"}]);
+    let of = |name: &str, value: &str| match name {
+        "counters" => json!({"rates": rates, "counters": [{"expression": value}]}),
+        "selector" => {
+            json!({"rates": rates, "when": [{"any": [{"selector": value, "operator": "neq", "value": ""}]}]})
+        }
+        _ => json!({"rates": rates, "when": [{"predicate": value}]}),
+    };
+    let none = None;
+    for (limit, auth, lacks) in [
+        (of("when", "request.method == 'GET'"), none, ""),
+        (of("counters", "source.address"), none, ""),
+        (
+            of("when", "auth.kuadrant.plan == 'gold'"),
+            none,
+            "auth.kuadrant, and no AuthPolicy",
+        ),
+        (
+            of("when", "auth.kuadrant.plan == 'gold'"),
+            Some(&who),
+            "auth.kuadrant, and no PlanPolicy",
+        ),
+        (of("when", "auth.kuadrant.plan == 'gold'"), Some(&plans), ""),
+        (
+            of("counters", "auth.identity.sub"),
+            none,
+            "auth.identity, and no AuthPolicy",
+        ),
+        (of("counters", "auth.identity.sub"), Some(&who), ""),
+        (of("counters", "auth.mine"), none, "auth, and no AuthPolicy"),
+        (
+            of("selector", "auth.identity.sub"),
+            none,
+            "auth, and no AuthPolicy",
+        ),
+        (
+            of("selector", "auth.kuadrant.plan"),
+            Some(&who),
+            "auth.kuadrant, and no PlanPolicy",
+        ),
+        (of("selector", "request.method"), none, ""),
+    ] {
+        let plan = compiled(&json!({ "l": limit }));
+        assert_eq!(plan.problems, []);
+        let mut gaps = Gaps::default();
+        gaps.look(&plan, auth, &path());
+        let told = gaps.of(&key());
+        match lacks {
+            "" => assert_eq!(told, [""; 0], "{limit}"),
+            _ => assert!(told.len() == 1 && told[0].contains(lacks), "{limit}: {told:?}"),
+        }
+    }
+    let plan = compiled(&json!({"l": of("counters", "auth.identity.sub")}));
+    let mut gaps = Gaps::default();
+    for rule in 0..5 {
+        gaps.look(&plan, none, &RuleKey { rule, ..path() });
+    }
+    let told = gaps.of(&key());
+    assert!(
+        told.len() == 1 && told[0].ends_with("rule 3, and 2 more]"),
+        "{told:?}"
+    );
 }
 
 #[test]

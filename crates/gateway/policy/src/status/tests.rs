@@ -52,6 +52,16 @@ fn conditions_say_what_upstream_says() {
         asks_nothing: true,
         ..DataPlane::default()
     };
+    let gaps = DataPlane {
+        waiting_for: vec![component(&path())],
+        gaps: vec!["limit \"l\" counts nothing".into()],
+        ..DataPlane::default()
+    };
+    let untried = DataPlane {
+        untried: vec![component(&path())],
+        troubles: vec!["the key server is away".into()],
+        ..DataPlane::default()
+    };
     let ready = DataPlane::default();
     let not_found = Standing::Refused(Refusal::TargetNotFound { name: "shop".into() });
     let conflicted = Standing::Refused(Refusal::Conflicted { by: key("older") });
@@ -124,6 +134,18 @@ fn conditions_say_what_upstream_says() {
             vec![],
             &troubled,
             "Enforced True Enforced AuthPolicy has been successfully enforced, but: the key server is away",
+        ),
+        (
+            attached(1, &[]),
+            vec![],
+            &gaps,
+            "Enforced False Unknown AuthPolicy has encountered some issues: limit \"l\" counts nothing",
+        ),
+        (
+            attached(1, &[]),
+            vec![],
+            &untried,
+            "Enforced True Enforced AuthPolicy has been successfully enforced (the data plane has its guard, but no request could be made up to try it: [Gateway (infra/gw) listener web HTTPRoute (team/shop) rule 1]), but: the key server is away",
         ),
     ] {
         let conditions = conditions(Kind::AuthPolicy, &standing, &problems, plane);
