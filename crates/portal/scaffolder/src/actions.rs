@@ -457,8 +457,10 @@ mod tests {
 
     #[test]
     fn inputs_are_judged_by_what_an_action_says_of_itself() {
+        /// An action, an input, and which of it nobody looks at, or why it is refused.
+        type Case<'c> = (&'c str, Value, Result<&'c [&'c str], &'c str>);
         let action = |name: &str| ACTIONS.iter().find(|action| action.id == name).unwrap();
-        let cases: [(&str, Value, Result<&[&str], &str>); 11] = [
+        let cases: [Case<'_>; 11] = [
             ("debug:log", json!({"message": 3, "extra": [1]}), Ok(&[])),
             (
                 "debug:log",

@@ -1,5 +1,5 @@
-//! Templates that others have written, read as they are: each can be run, or is refused with a reason. They are not part of this
-//! repository: `FAIRWAY_TEMPLATES=DIR cargo test -p fairway-portal-scaffolder --test foreign -- --nocapture` looks at every YAML file below DIR.
+//! Templates that others have written, read as they are: each is whole, or is refused with a reason. None is run here
+//! (docs/conformance/templates.md says which were). They are not part of this repository: `FAIRWAY_TEMPLATES=DIR cargo test -p fairway-portal-scaffolder --test foreign -- --nocapture` looks at every YAML file below DIR.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
 
@@ -20,7 +20,7 @@ fn each(at: &Path, found: &mut Vec<std::path::PathBuf>) {
 }
 
 #[test]
-fn templates_run_or_are_refused_with_a_reason() {
+fn templates_are_whole_or_are_refused_with_a_reason() {
     let Some(place) = std::env::var_os("FAIRWAY_TEMPLATES") else {
         println!("SKIPPED: FAIRWAY_TEMPLATES names no directory");
         return;
@@ -53,7 +53,7 @@ fn templates_run_or_are_refused_with_a_reason() {
         }
     }
     println!(
-        "{sound} can be run, {refused} are refused, {but_for_the_host} of these only because they publish to another Git host"
+        "{sound} are whole, {refused} are refused, {but_for_the_host} of these only because they publish to another Git host"
     );
     assert!(sound + refused > 0, "no template was found");
 }
