@@ -5,8 +5,8 @@
 //! number of counters is bounded. When it is reached, those whose time has passed go first, then of some the least used one: who
 //! sends made-up names to push others out pushes out his own.
 
-use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
+use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -80,12 +80,13 @@ impl Limiter {
         self.hasher.hash_one(key) as usize % SHARDS
     }
 
-    /// Whether a request fits; if it does and it `counts`, it is counted.
+    /// Whether a request fits; if it does and it `counts`, it is counted: once by each counter, however many hits share it.
     pub(crate) fn check(&self, hits: &[Hit], now: u128, counts: bool) -> Vec<Reading> {
         let places: Vec<usize> = hits.iter().map(|hit| self.place(&hit.key)).collect();
         let mut order = places.clone();
         order.sort_unstable();
         order.dedup();
+        let may_share = order.len() < hits.len();
         let mut locked: Vec<(usize, MutexGuard<'_, Shard>)> = order
             .into_iter()
             .map(|place| (place, lock(&self.shards[place])))
@@ -108,8 +109,12 @@ impl Limiter {
         if !counts || readings.iter().any(|reading| reading.is_over) {
             return readings;
         }
+        let mut counted = HashSet::new();
         for ((hit, place), reading) in hits.iter().zip(&places).zip(&mut readings) {
             reading.remaining = reading.remaining.saturating_sub(1);
+            if may_share && !counted.insert(hit.key.as_str()) {
+                continue;
+            }
             if let Some((_, shard)) = locked.iter_mut().find(|(at, _)| at == place) {
                 self.count(shard, hit, now);
             }

@@ -1,6 +1,6 @@
 //! Counters against a model that keeps nothing but a list, and from many threads at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -83,6 +83,20 @@ fn a_request_is_counted_by_all_or_by_none() {
 }
 
 #[test]
+fn hits_that_share_a_counter_count_once() {
+    let limiter = Limiter::new(100);
+    // As a limit of 5 and of 10 in a minute.
+    let hits = [hit("a", 5, 60), hit("other", 9, 60), hit("a", 10, 60)];
+    for left in [4, 3, 2, 1, 0] {
+        let readings = limiter.check(&hits, SECOND, true);
+        assert!(fits(&readings), "{left} left");
+        let remaining: Vec<u64> = readings.iter().map(|reading| reading.remaining).collect();
+        assert_eq!(remaining, [left, left + 4, left + 5]);
+    }
+    assert!(!fits(&limiter.check(&hits, SECOND, true)), "the sixth");
+}
+
+#[test]
 fn there_are_never_too_many_counters() {
     let limiter = Limiter::new(64 * 4);
     for _ in 0..50 {
@@ -162,8 +176,9 @@ impl Naive {
     fn check(&mut self, hits: &[Hit], now: u128) -> bool {
         let fits = hits.iter().all(|hit| self.count(hit, now) < hit.rate.limit);
         if fits {
-            for hit in hits {
-                self.0.entry(hit.key.clone()).or_default().push((now, 1));
+            let counters: BTreeSet<&String> = hits.iter().map(|hit| &hit.key).collect();
+            for key in counters {
+                self.0.entry(key.clone()).or_default().push((now, 1));
             }
         }
         fits
@@ -175,7 +190,7 @@ proptest! {
 
     #[test]
     fn counters_agree_with_a_naive_model(
-        limits in prop::collection::vec((0_u64..5, 1_u64..20), 1..4),
+        limits in prop::collection::vec((0_u64..9, 0_usize..2, 1_u64..4), 1..6),
         requests in prop::collection::vec((0_u64..6, any::<u8>()), 1..80),
     ) {
         let limiter = Limiter::new(10_000);
@@ -187,7 +202,8 @@ proptest! {
                 .iter()
                 .enumerate()
                 .filter(|(at, _)| which & (1 << at) != 0)
-                .map(|(at, (limit, window))| hit(&format!("l{at}"), *limit, *window))
+                // Few names and windows, so that some share a counter.
+                .map(|(_, (limit, name, window))| hit(&format!("l{name}"), *limit, *window * 6))
                 .collect();
             let expected = naive.check(&hits, now);
             proptest::prop_assert_eq!(fits(&limiter.check(&hits, now, true)), expected);
