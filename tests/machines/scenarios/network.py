@@ -13,14 +13,32 @@ from scenarios.life import condition, ready, status, web
 from world import Skipped, check, eventually
 
 
-def reach(bench, ssh, address, port=8080):
+# What a shell says of a program that it cannot run, or does not find: such an answer says nothing of the network.
+NOT_RUN = (126, 127)
+
+
+def asked(bench, ssh, command, host="127.0.0.1"):
+    """What a guest's command printed, and its exit code; Failed if it was not run to its end, which is no answer of the network."""
+    done = bench.key.try_ssh(ssh, f"{command}; code=$?; echo; echo =ended=$code", host=host, timeout=40)
+    said, mark, code = done.stdout.rpartition("\n=ended=")
+    check(done.returncode == 0 and mark, f"the guest could not be asked: ssh ended with {done.returncode}: {done.stderr}{done.stdout}")
+    check(int(code) not in NOT_RUN, f"the guest cannot run {command!r}: {code}: {done.stderr}{said}")
+    return said, int(code)
+
+
+def reach(bench, ssh, address, port=8080, host="127.0.0.1"):
     """What a guest is told by a web server; empty if it hears nothing."""
-    return bench.key.try_ssh(ssh, f"busybox timeout 8 busybox wget -q -O - http://{address}:{port}/", timeout=40).stdout
+    return asked(bench, ssh, f"busybox timeout 8 busybox wget -q -O - http://{address}:{port}/", host)[0].strip()
+
+
+def connects(bench, ssh, address, port, host="127.0.0.1"):
+    """Whether a guest gets a TCP connection, whatever is spoken over it."""
+    return asked(bench, ssh, f"busybox timeout 8 busybox nc -w 6 {address} {port} -e busybox true </dev/null", host)[1] == 0
 
 
 def lookup(bench, ssh, name):
     """What a guest's resolver says of a name."""
-    return bench.key.try_ssh(ssh, f"busybox nslookup {name} 2>&1", timeout=40).stdout
+    return asked(bench, ssh, f"busybox nslookup {name} 2>&1")[0]
 
 
 def balancer(name, namespace, app):
@@ -28,6 +46,24 @@ def balancer(name, namespace, app):
     made = service(name, namespace, {"app": app}, kind="LoadBalancer")
     made["spec"]["ports"] = [{"name": "ssh", "port": 2022, "targetPort": 22}, {"name": "http", "port": 2080, "targetPort": 8080}]
     return made
+
+
+@contextlib.contextmanager
+def pool(place, namespace, addresses):
+    """An operator's IPAddressPool, of MetalLB's kind, for as long as it is needed."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "ipaddresspools.metallb.io"},
+        "spec": {"group": "metallb.io", "scope": "Namespaced", "names": {"plural": "ipaddresspools", "kind": "IPAddressPool"}, "versions": [
+            {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}]}}
+    place.apply(definition)
+    try:
+        place.kubectl("wait", "crd/ipaddresspools.metallb.io", "--for=condition=Established", "--timeout=30s")
+        place.apply({"apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool", "metadata": {"name": "main", "namespace": namespace},
+                     "spec": {"addresses": [addresses]}})
+        yield
+    finally:
+        place.run("kubectl", "delete", "crd", "ipaddresspools.metallb.io", "--timeout=30s")
 
 
 @contextlib.contextmanager
@@ -70,6 +106,14 @@ def doors(bench):
     check("hello from one" in eventually("HTTP through the load balancer", lambda: ask(2080, host=at)), "HTTP through the load balancer")
     check(key.ssh(2022, "hostname", host=at) == "one", "SSH through the load balancer")
 
+    with pool(place, namespace, "127.77.0.7-127.77.0.8"):
+        place.apply(balancer("one-pooled", namespace, "one"))
+        ingress = lambda: place.get("service", "one-pooled", "-n", namespace).get("status", {}).get("loadBalancer", {}).get("ingress")
+        told = eventually("an address out of the pool", ingress)
+        check(told[0]["ip"] in ("127.77.0.7", "127.77.0.8"), f"an address out of the pool: {told}")
+        check("hello from one" in eventually("HTTP through it", lambda: ask(2080, host=told[0]["ip"])), "HTTP through an address out of the pool")
+        place.kubectl("delete", "service", "one-pooled", "-n", namespace)
+
     own = status(bench, "vmi", "one")["interfaces"][0]["ipAddress"]
     cluster_ip = place.get("service", "one", "-n", namespace)["spec"]["clusterIP"]
     names = {f"first.lan.{namespace}": own, f"lan.{namespace}": own, f"one.{namespace}": cluster_ip}
@@ -82,9 +126,11 @@ def doors(bench):
     check(said == "SSH-", f"SSH through the ClusterIP: {said!r}")
 
     world = bench.world
-    check(not reach(bench, one, "10.88.0.1", world.port), "the API is not at the gateway")
+    check(connects(bench, one, cluster_ip, 22), "a guest can tell which ports take connections")
     with server("127.0.0.1") as loopback:
-        check(not reach(bench, one, "10.88.0.1", loopback), "the host's loopback is not at the gateway")
+        check("hello from the host" in ask(loopback), "a server on the host's loopback answers the host")
+        check(not connects(bench, one, "10.88.0.1", world.port), "the API is not at the gateway")
+        check(not connects(bench, one, "10.88.0.1", loopback), "the host's loopback is not at the gateway")
     if not world.allowed:
         raise Skipped("everything but the way out held; this host has no address of its own")
     address, allowed = world.allowed
@@ -184,7 +230,7 @@ def tenants(bench):
         check(not reach(bench, ssh, theirs_ip), "nor its Service")
         name = f"web.{here}.svc.cluster.local"
         own_ip = bench.place.get("service", "web", "-n", here)["spec"]["clusterIP"]
-        check(own_ip in bench.key.ssh(ssh, f"busybox nslookup {name} 2>/dev/null || true"), "a name means one's own")
+        check(own_ip in lookup(bench, ssh, name), "a name means one's own")
         other.apply(service("only-theirs", here, {"app": "web"}, kind="ClusterIP", http=8080))
         only = f"only-theirs.{here}.svc.cluster.local"
         their_ip = other.get("service", "only-theirs", "-n", here)["spec"]["clusterIP"]
