@@ -14,13 +14,16 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::MachineError;
+use crate::event::Event;
 use crate::machine::Machine;
 use crate::meeting::{TLS_NAME, TLS_OBJECT};
 use crate::mirror::Mirrors;
-use crate::qmp::QmpError;
+use crate::qmp::{Events, QmpError};
 
 /// How long QEMU may take to end what it was told to end.
 const ENDS: Duration = Duration::from_secs(30);
+/// How often somebody looks how far a migration is that says nothing.
+const LOOKS: Duration = Duration::from_millis(50);
 
 /// How a migration is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,6 +117,7 @@ pub async fn follow(
     mut mirrors: Option<&mut Mirrors>,
     mut progress: impl FnMut(&Progress),
 ) -> Result<Progress, MachineError> {
+    let mut events = source.qmp().events();
     let sending = async {
         let mut least = (u64::MAX, Instant::now());
         loop {
@@ -146,7 +150,7 @@ pub async fn follow(
                     let why = why.unwrap_or_else(|| "QEMU does not say why".to_owned());
                     return Err(MachineError::Failed(format!("the migration failed: {why}")));
                 }
-                _ => tokio::time::sleep(Duration::from_millis(50)).await,
+                _ => until_news(&mut events).await,
             }
         }
     };
@@ -162,6 +166,14 @@ pub async fn follow(
             give_up(source, late).await
         }
     }
+}
+
+/// Waits until the migration has come to another state, or for so long that it is worth looking how far it is. While copies of
+/// disks are waited for, the guest stands still, so it does not wait for somebody to look.
+async fn until_news(events: &mut Events) {
+    let changed =
+        events.find(|event| matches!(event, Event::Migration { .. } | Event::Missed(_)).then_some(()));
+    let _ = tokio::time::timeout(LOOKS, changed).await;
 }
 
 /// Gives a migration up because of something; but one that was over before counts as sent, as the guest does not run here any more.
