@@ -2,7 +2,7 @@
 
     run.py --fairway BINARY --tools .tools [--no-guest] [--screens DIR] [PART...]
 
-Parts are pages, using, long, hostile, refusals, budget, changes, large, machines and golden. Chromium and its driver come with `scripts/tools.sh chromium portal`. Screenshots are
+Parts are types, pages, using, long, hostile, refusals, budget, changes, large, machines and golden. Chromium and its driver come with `scripts/tools.sh chromium portal`. Screenshots are
 kept in --screens (default: target/portal).
 """
 
@@ -49,6 +49,7 @@ def main():
         world = World(options.fairway, directory, ready, flags + (["--no-machines"] if options.no_guest else []))
         world.start()
         try:
+            types(options, world)
             settings = prepare(options, world, ports)
             print(f"prepared after {time.monotonic() - began:.0f} s", flush=True)
             code = walk(options, directory, settings)
@@ -59,6 +60,18 @@ def main():
             world.end()
     print(f"{'ok' if code == 0 else 'FAILED'}, {time.monotonic() - began:.0f} s")
     sys.exit(code)
+
+
+def types(options, world):
+    """The portal's types are those that the server says now: nobody sees by himself that they are older."""
+    if options.parts and "types" not in options.parts:
+        return
+    eventually("the server is ready", lambda: "Fairway is ready" in world.log.read_text())
+    script = ROOT / "web" / "scripts" / "generate-types.mjs"
+    done = subprocess.run(["node", str(script), "--check", str(world.root().kubeconfig)], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"types: {done.stderr.strip() or done.stdout.strip()}")
+    print("ok       the portal's types are the server's", flush=True)
 
 
 def prepare(options, world, ports):

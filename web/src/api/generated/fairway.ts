@@ -208,8 +208,12 @@ export interface components {
             status?: {
                 /** Format: int64 */
                 attempt?: number;
+                /** Format: int64 */
+                endEvent?: number;
                 /** Format: date-time */
                 endedAt?: string;
+                /** Format: int64 */
+                events?: number;
                 message?: string;
                 notices?: Record<string, unknown>[];
                 /** Format: int64 */
