@@ -46,7 +46,7 @@ function EntityView({ entity, kind, namespace, name }: { entity: Entity; kind: s
                 <Tabs activeKey={tab} onSelect={(_, key) => setParams({ tab: String(key) }, { replace: true })} aria-label={titleOf(entity)}>
                     <Tab eventKey="overview" title={<TabTitleText>{t("overview")}</TabTitleText>}>
                         {tab === "overview" && (
-                            <div className="fw-split fw-top">
+                            <div className="fw-split main fw-top">
                                 <div className="fw-stack">
                                     <About entity={entity} />
                                     <LiveCard kind={kind} namespace={namespace} name={name} />

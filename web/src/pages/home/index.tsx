@@ -39,7 +39,7 @@ export default function Home() {
                 actions={<Link to="/create" className="pf-v6-c-button pf-m-primary">{t("start")}</Link>}
             />
             <PageSection isFilled>
-                <div className="fw-split">
+                <div className="fw-split main">
                     <div className="fw-stack">
                         <Card>
                             <CardTitle component="h2">{t("attention")}</CardTitle>
