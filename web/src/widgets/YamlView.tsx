@@ -6,6 +6,7 @@ import { stringify } from "yaml";
 import { t } from "../text/shell";
 import { CopyButton } from "./CopyButton";
 import { pieces } from "./highlight";
+import { masked } from "./secrets";
 
 /** What is shown of it at once; the whole can be downloaded. A browser lays out no line of megabytes, and no million of lines. */
 const MAX_LINES = 5000;
@@ -38,8 +39,9 @@ export const CodeView = memo(function CodeView({ text, name, isYaml = true }: { 
     );
 });
 
+/** An object, but for what is in it if it is a Secret: nobody has asked for that. */
 export function YamlView({ value, name }: { value: unknown; name: string }) {
-    return <CodeView text={useMemo(() => toYaml(value), [value])} name={name} />;
+    return <CodeView text={useMemo(() => toYaml(masked(value)), [value])} name={name} />;
 }
 
 function download(text: string, name: string): void {
