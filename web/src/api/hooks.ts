@@ -5,6 +5,7 @@ import { notify } from "../shell/notify";
 import { type ApiError, asApiError } from "./errors";
 import type { KubernetesObject, Resource } from "./kinds";
 import type { Selection } from "./kubernetes";
+import { repeat } from "./repeat";
 import { storeOf, type Snapshot } from "./store";
 
 /** All objects of a kind that the selection means, live. */
@@ -14,7 +15,7 @@ export function useList<T extends KubernetesObject>(resource: Resource<T>, selec
         () => storeOf(resource, { namespace, labelSelector, fieldSelector, workspace }),
         [resource, namespace, labelSelector, fieldSelector, workspace],
     );
-    return useSyncExternalStore(store.subscribe, store.current);
+    return useSyncExternalStore(store.subscribe, store.current, store.current);
 }
 
 export interface ObjectState<T> {
@@ -39,21 +40,35 @@ export interface Asked<A> {
     again: () => void;
 }
 
-/** The answer to a request that is made once, and again when `key` changes or `again` is called. */
-export function useAnswer<A>(key: string, ask: (signal: AbortSignal) => Promise<A>): Asked<A> {
+/** The answer that is known already, if the new one is the same: nothing is drawn anew then, and nothing scrolls away. */
+export function sameOr<A>(known: A | undefined, answer: A): A {
+    return known !== undefined && JSON.stringify(known) === JSON.stringify(answer) ? known : answer;
+}
+
+/** The answer to a request that is made once, and again when `key` changes or `again` is called; with `everyMs` again and again, as long as the
+ * page is looked at. If that fails, there is an error beside the answer that was there. */
+export function useAnswer<A>(key: string, ask: (signal: AbortSignal) => Promise<A>, everyMs?: number): Asked<A> {
     const [turn, setTurn] = useState(0);
     const [state, setState] = useState<{ key: string; answer?: A; error?: ApiError }>({ key: "" });
     const whole = `${key}\n${turn}`;
     useEffect(() => {
         const abort = new AbortController();
-        ask(abort.signal).then(
-            answer => !abort.signal.aborted && setState({ key: whole, answer }),
-            thrown => !abort.signal.aborted && setState(before => ({ key: whole, answer: before.key.startsWith(`${key}\n`) ? before.answer : undefined, error: asApiError(thrown) })),
+        const known = (before: { key: string; answer?: A }): A | undefined => (before.key.startsWith(`${key}\n`) ? before.answer : undefined);
+        const once = (): Promise<boolean> => ask(abort.signal).then(
+            answer => {
+                if (!abort.signal.aborted) setState(before => ({ key: whole, answer: everyMs === undefined ? answer : sameOr(known(before), answer) }));
+                return true;
+            },
+            thrown => {
+                if (!abort.signal.aborted) setState(before => ({ key: whole, answer: known(before), error: asApiError(thrown) }));
+                return false;
+            },
         );
+        void repeat(once, everyMs, abort.signal);
         return () => abort.abort();
         // `ask` is a new function with every rendering; `key` says when the question is another.
         // eslint-disable-next-line react-hooks/exhaustive-deps
-    }, [whole]);
+    }, [whole, everyMs]);
     const again = useCallback(() => setTurn(before => before + 1), []);
     const isCurrent = state.key === whole;
     const isSameQuestion = state.key.startsWith(`${key}\n`);

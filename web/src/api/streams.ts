@@ -38,5 +38,5 @@ function subscribe(listener: () => void): () => void {
 }
 
 export function useStreamState(): StreamState {
-    return useSyncExternalStore(subscribe, () => state);
+    return useSyncExternalStore(subscribe, () => state, () => state);
 }

@@ -26,5 +26,5 @@ function subscribe(listener: () => void): () => void {
 }
 
 export function useNotifications(): Notification[] {
-    return useSyncExternalStore(subscribe, () => all);
+    return useSyncExternalStore(subscribe, () => all, () => all);
 }

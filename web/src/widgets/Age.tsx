@@ -25,7 +25,7 @@ function subscribe(listener: () => void): () => void {
 
 /** The time, every five seconds. */
 export function useNow(): number {
-    return useSyncExternalStore(subscribe, () => now);
+    return useSyncExternalStore(subscribe, () => now, () => now);
 }
 
 export function Age({ of }: { of: string | undefined }) {

@@ -2,6 +2,7 @@
 
 import { Alert } from "@patternfly/react-core/dist/dynamic/components/Alert";
 import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
+import { Link } from "react-router";
 import { json, PATIENCE_MS } from "../api/request";
 import { useAnswer } from "../api/hooks";
 import { workspace } from "../api/session";
@@ -36,6 +37,18 @@ export const EXPLAINED: ReadonlySet<string> = new Set([
 
 const TONES: Record<string, Tone> = { ok: "green", unused: "grey", unknown: "grey", waiting: "blue", off: "yellow", broken: "red" };
 
+/** Why, or plainly that nobody can say it of such a thing; what declares it can be asked then. */
+export function WhyOf(props: { kind: string; namespace?: string; name: string; application?: { namespace: string; name: string } }) {
+    const { kind, application } = props;
+    if (EXPLAINED.has(kind)) return <Why {...props} />;
+    return (
+        <div className="fw-stack fw-top">
+            <p>{t("whyOther", { kind })}</p>
+            {application && <Link to={`/applications/${application.namespace}/${application.name}?tab=why`}>{t("whyOfApplication", { name: application.name })}</Link>}
+        </div>
+    );
+}
+
 export function Why({ kind, namespace, name }: { kind: string; namespace?: string; name: string }) {
     const key = `why ${kind} ${namespace ?? ""} ${name}`;
     const asked = useAnswer(key, signal => json<Explanation>("/api/fairway/why", { query: { workspace: workspace(), kind, namespace, name }, signal, patienceMs: PATIENCE_MS.doing }));
@@ -61,7 +74,7 @@ export function Why({ kind, namespace, name }: { kind: string; namespace?: strin
                     </li>
                 ))}
             </ol>
-            <Button variant="link" isInline onClick={asked.again}>{t("tryAgain")}</Button>
+            <div><Button variant="link" isInline onClick={asked.again}>{t("tryAgain")}</Button></div>
         </div>
     );
 }

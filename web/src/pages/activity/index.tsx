@@ -4,13 +4,14 @@ import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
 import { Checkbox } from "@patternfly/react-core/dist/dynamic/components/Checkbox";
 import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
 import { SearchInput } from "@patternfly/react-core/dist/dynamic/components/SearchInput";
-import { useEffect, useMemo } from "react";
+import { useMemo } from "react";
 import { Link, useSearchParams } from "react-router";
 import { useAnswer } from "../../api/hooks";
+import { LIVE_MS } from "../../api/repeat";
 import { json } from "../../api/request";
 import { workspace } from "../../api/session";
 import { t } from "../../text/home";
-import { Age, type Column, CommandHint, Empty, Failed, Loading, NoMatch, PageHeader, StatusLabel, VirtualTable } from "../../widgets";
+import { Age, type Column, CommandHint, Empty, Failed, Loading, NoMatch, PageHeader, Stale, StatusLabel, VirtualTable } from "../../widgets";
 
 /** As the server writes it. */
 interface Deed {
@@ -48,13 +49,8 @@ export default function Activity() {
     const asked = useAnswer("activity", async signal => {
         const answer = await json<Deed[] | { items?: Deed[] }>("/api/fairway/activity", { query: { workspace: workspace(), limit: 1000 }, signal });
         return Array.isArray(answer) ? answer : (answer.items ?? []);
-    });
+    }, LIVE_MS);
     const { again } = asked;
-    // A log has no watch; it is read again while somebody looks at it.
-    useEffect(() => {
-        const timer = setInterval(() => document.visibilityState === "visible" && again(), 5000);
-        return () => clearInterval(timer);
-    }, [again]);
     const rows = useMemo(
         () => (asked.answer ?? []).filter(one => (!isRefusedOnly || one.code >= 400) && `${one.user} ${one.verb} ${one.resource} ${one.namespace} ${one.name}`.toLowerCase().includes(words.toLowerCase())),
         [asked.answer, words, isRefusedOnly],
@@ -77,6 +73,7 @@ export default function Activity() {
             <PageSection isFilled>
                 {isMissing && <Empty title={t("activityMissing")}>{t("activityMissingBody")}</Empty>}
                 {asked.error && !isMissing && !asked.answer && <Failed error={asked.error} again={again} />}
+                <Stale of={asked} />
                 {!asked.answer && !asked.error && <Loading />}
                 {asked.answer?.length === 0 && <Empty title={t("noActivity")} />}
                 {asked.answer && asked.answer.length > 0 && rows.length === 0 && <NoMatch onClear={() => setParams({})} />}

@@ -4,7 +4,7 @@ import { Alert } from "@patternfly/react-core/dist/dynamic/components/Alert";
 import type { ReactNode } from "react";
 import { Link } from "react-router";
 import { APPLICATIONS, type Application, json, PATIENCE_MS, session, useAnswer, useList, workspace } from "../../api";
-import { Failed, Loading, StatusLabel, toYaml } from "../../widgets";
+import { Failed, Loading, maskedTogether, StatusLabel, toYaml } from "../../widgets";
 import { DiffView } from "../pieces/DiffView";
 import { Live } from "../pieces/parts";
 import type { Pull } from "./gitea";
@@ -73,10 +73,10 @@ function Planned(props: { of: Planned }): ReactNode {
             {failure && <Alert variant="danger" isInline title={t("planFailed", { why: failure })} />}
             {plan?.approval !== undefined && <Alert variant="warning" isInline title={t("approval")} />}
             {changes.length === 0 && !failure && <p className="fw-muted">{t("noEffect")}</p>}
-            {changes.map(change => (
+            {changes.map(change => ({ change, texts: maskedTogether([change.live, change.target]).map(it => (it ? toYaml(it) : "")) })).map(({ change, texts: [before = "", after = ""] }) => (
                 <section key={`${change.group} ${change.kind} ${change.namespace}/${change.name}`} aria-label={`${change.kind} ${change.name}`}>
                     <h3 className="fw-row-gap"><StatusLabel word={change.action} tone="purple" /> {change.kind} {[change.namespace, change.name].filter(Boolean).join("/")} <StatusLabel word={change.impact} tone={impactTone(change.impact)} /></h3>
-                    <DiffView before={change.live ? toYaml(change.live) : ""} after={change.target ? toYaml(change.target) : ""} label={`${change.kind} ${change.name}`} />
+                    <DiffView before={before} after={after} label={`${change.kind} ${change.name}`} />
                 </section>
             ))}
         </section>

@@ -4,22 +4,22 @@ import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
 import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
 import { type ReactNode, useState } from "react";
 import { useParams } from "react-router";
-import { useAction, useAnswer } from "../../api";
-import { Age, CommandHint, ConfirmByName, Failed, Loading, PageHeader, sh, StatusLabel, type Tone } from "../../widgets";
+import { LIVE_MS, useAction, useAnswer } from "../../api";
+import { Age, Answered, CommandHint, ConfirmByName, Failed, Loading, PageHeader, sh, Stale, StatusLabel, type Tone } from "../../widgets";
 import { AddressTabs, Problem } from "../pieces/parts";
-import { gitea, patchOf } from "./gitea";
+import { gitea, patchOf, type Pull } from "./gitea";
 import { Patch } from "./Patch";
 import { Plan } from "./Plan";
+import { PullState } from "./PullState";
 import { t } from "./text";
 
 export function PullRequest(): ReactNode {
     const { owner = "", name = "", number: text = "" } = useParams();
     const number = Number(text);
-    const found = useAnswer(`pull ${owner}/${name} ${number}`, signal => gitea.pull(owner, name, number, signal));
+    const found = useAnswer(`pull ${owner}/${name} ${number}`, signal => gitea.pull(owner, name, number, signal), LIVE_MS);
     const [how, setHow] = useState<string>();
     const close = useAction(async () => { await gitea.close(owner, name, number); found.again(); }, t("told", { what: t("close"), name: `#${number}` }));
-    if (found.error) return <Failed error={found.error} again={found.again} />;
-    if (!found.answer) return <Loading />;
+    if (!found.answer) return found.error ? <Failed error={found.error} again={found.again} /> : <Loading />;
     const pull = found.answer;
     const isOpen = pull.state === "open" && !pull.merged;
     return (
@@ -33,15 +33,16 @@ export function PullRequest(): ReactNode {
                     <Button variant="link" isDisabled={close.isRunning} onClick={() => void close.run()}>{t("close")}</Button>
                 </>}
             >
-                <span className="fw-row-gap"><StatusLabel word={pull.merged ? "Merged" : isOpen ? "Open" : "Closed"} /> <span className="fw-muted">{t("into", { head: pull.head.ref, base: pull.base.ref })} {pull.user?.login && t("by", { who: pull.user.login })} <Age of={pull.created_at} /></span></span>
+                <span className="fw-row-gap"><PullState of={pull} /> <span className="fw-muted">{t("into", { head: pull.head.ref, base: pull.base.ref })} {pull.user?.login && t("by", { who: pull.user.login })} <Age of={pull.created_at} /></span></span>
             </PageHeader>
             <PageSection className="fw-stack">
+                <Stale of={found} />
                 <Problem error={close.error} />
                 {pull.body && <p className="fw-wrap">{pull.body}</p>}
                 <Checks owner={owner} name={name} sha={pull.head.sha} />
                 <AddressTabs label={pull.title} tabs={[
                     ["plan", t("plan"), () => (isOpen ? <Plan owner={owner} name={name} pull={pull} /> : <p className="fw-muted">{t("planOver")}</p>)],
-                    ["diff", t("diff"), () => <Changes owner={owner} name={name} number={number} />],
+                    ["diff", t("diff"), () => <Changes owner={owner} name={name} pull={pull} />],
                     ["comments", t("comments"), () => <Comments owner={owner} name={name} number={number} />],
                 ]} />
                 <CommandHint commands={[sh`fairway app plan --repo ${owner}/${name} --pull ${number}`]} />
@@ -60,7 +61,7 @@ const TONES: Record<string, Tone> = { success: "green", warning: "orange", pendi
 
 function Checks(props: { owner: string; name: string; sha: string }): ReactNode {
     const { owner, name, sha } = props;
-    const found = useAnswer(`statuses ${owner}/${name} ${sha}`, signal => gitea.statuses(owner, name, sha, signal));
+    const found = useAnswer(`statuses ${owner}/${name} ${sha}`, signal => gitea.statuses(owner, name, sha, signal), LIVE_MS);
     if (found.error) return <Problem error={found.error} title={t("checks")} />;
     if (!found.answer?.length) return null;
     return (
@@ -72,24 +73,26 @@ function Checks(props: { owner: string; name: string; sha: string }): ReactNode 
 
 function Comments(props: { owner: string; name: string; number: number }): ReactNode {
     const { owner, name, number } = props;
-    const found = useAnswer(`comments ${owner}/${name} ${number}`, signal => gitea.comments(owner, name, number, signal));
-    if (found.error) return <Failed error={found.error} again={found.again} />;
-    if (!found.answer) return <Loading />;
-    if (found.answer.length === 0) return <p className="fw-muted">{t("noComments")}</p>;
+    const found = useAnswer(`comments ${owner}/${name} ${number}`, signal => gitea.comments(owner, name, number, signal), LIVE_MS);
     return (
-        <>
-            <p className="fw-muted">{t("commentsNote")}</p>
-            {found.answer.map(it => (
-                <section key={it.id} aria-label={t("comments")}>
-                    <p className="fw-muted">{t("by", { who: it.user?.login ?? "-" })} <Age of={it.created_at} /></p>
-                    <pre className="fw-diff" tabIndex={0} role="region" aria-label={t("comments")}>{it.body.replace(/<!--[\s\S]*?-->\s*/g, "")}</pre>
-                </section>
-            ))}
-        </>
+        <Answered of={found}>
+            {comments => comments.length === 0 ? <p className="fw-muted">{t("noComments")}</p> : (
+                <>
+                    <p className="fw-muted">{t("commentsNote")}</p>
+                    {comments.map(it => (
+                        <section key={it.id} aria-label={t("comments")}>
+                            <p className="fw-muted">{t("by", { who: it.user?.login ?? "-" })} <Age of={it.created_at} /></p>
+                            <pre className="fw-diff" tabIndex={0} role="region" aria-label={t("comments")}>{it.body.replace(/<!--[\s\S]*?-->\s*/g, "")}</pre>
+                        </section>
+                    ))}
+                </>
+            )}
+        </Answered>
     );
 }
 
-function Changes(props: { owner: string; name: string; number: number }): ReactNode {
-    const { owner, name, number } = props;
-    return <Patch of={useAnswer(`diff ${owner}/${name} ${number}`, signal => patchOf(owner, name, `pulls/${number}.diff`, signal))} />;
+/** A difference is large, and is another only when the head is. */
+function Changes(props: { owner: string; name: string; pull: Pull }): ReactNode {
+    const { owner, name, pull } = props;
+    return <Patch of={useAnswer(`diff ${owner}/${name} ${pull.number} ${pull.head.sha}`, signal => patchOf(owner, name, `pulls/${pull.number}.diff`, signal))} />;
 }

@@ -6,11 +6,12 @@ import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page
 import { ToggleGroup, ToggleGroupItem } from "@patternfly/react-core/dist/dynamic/components/ToggleGroup";
 import type { ReactNode } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
-import { useAnswer } from "../../api";
-import { Age, CodeView, CommandHint, Failed, Loading, PageHeader, sh, StatusLabel, Why } from "../../widgets";
+import { LIVE_MS, useAnswer } from "../../api";
+import { Age, Answered, CodeView, CommandHint, Failed, Loading, PageHeader, sh, Stale, Why } from "../../widgets";
 import { AddressTabs, Problem } from "../pieces/parts";
 import { type Entry, gitea, ownerOf, textOf } from "./gitea";
 import { Propose } from "./Propose";
+import { PullState } from "./PullState";
 import { t } from "./text";
 
 interface Place { owner: string; name: string; branch: string }
@@ -18,11 +19,10 @@ interface Place { owner: string; name: string; branch: string }
 export function RepositoryPage(): ReactNode {
     const { owner = "", name = "" } = useParams();
     const [params, setParams] = useSearchParams();
-    const repo = useAnswer(`repo ${owner}/${name}`, signal => gitea.repo(owner, name, signal));
-    const branches = useAnswer(`branches ${owner}/${name}`, signal => gitea.branches(owner, name, signal));
+    const repo = useAnswer(`repo ${owner}/${name}`, signal => gitea.repo(owner, name, signal), LIVE_MS);
+    const branches = useAnswer(`branches ${owner}/${name}`, signal => gitea.branches(owner, name, signal), LIVE_MS);
     const above = [{ to: "/repositories", label: t("title") }];
-    if (repo.error) return <Failed error={repo.error} again={repo.again} />;
-    if (!repo.answer) return <Loading />;
+    if (!repo.answer) return repo.error ? <Failed error={repo.error} again={repo.again} /> : <Loading />;
     const branch = params.get("branch") ?? repo.answer.default_branch;
     const place = { owner, name, branch };
     return (
@@ -32,6 +32,7 @@ export function RepositoryPage(): ReactNode {
                 <FormSelect aria-label={t("branch")} value={branch} style={{ maxWidth: "20rem" }} onChange={(_event, value) => setParams(before => { before.set("branch", value); before.delete("path"); return before; })}>
                     {(branches.answer ?? [{ name: branch }]).map(it => <FormSelectOption key={it.name} value={it.name} label={it.name} />)}
                 </FormSelect>
+                <Stale of={repo} />
                 <Problem error={branches.error} title={t("branch")} />
                 {repo.answer.empty ? <p className="fw-muted">{t("empty")}</p> : (
                     <AddressTabs label={name} tabs={[
@@ -52,7 +53,7 @@ function Files(props: Place): ReactNode {
     const { owner, name, branch } = props;
     const [params, setParams] = useSearchParams();
     const path = params.get("path") ?? "";
-    const found = useAnswer(`contents ${owner}/${name} ${branch} ${path}`, signal => gitea.contents(owner, name, path, branch, signal));
+    const found = useAnswer(`contents ${owner}/${name} ${branch} ${path}`, signal => gitea.contents(owner, name, path, branch, signal), LIVE_MS);
     const go = (to: string): void => setParams(before => {
         if (to === "") before.delete("path");
         else before.set("path", to);
@@ -60,17 +61,20 @@ function Files(props: Place): ReactNode {
     });
     const up = path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : "";
     const head = path !== "" && <div className="fw-row-gap"><Button variant="secondary" size="sm" onClick={() => go(up)}>{t("up")}</Button><code className="fw-wrap">{path}</code></div>;
-    if (found.error) return <>{head}<Failed error={found.error} again={found.again} /></>;
-    if (!found.answer) return <Loading />;
-    if (!Array.isArray(found.answer)) return <>{head}<File entry={found.answer} /></>;
-    const sorted = [...found.answer].sort((a, b) => Number(b.type === "dir") - Number(a.type === "dir") || a.name.localeCompare(b.name));
     return (
         <>
             {head}
-            <ul className="fw-plain-list" aria-label={t("files")}>
-                {sorted.map(entry => <li key={entry.path}><Button variant="link" isInline onClick={() => go(entry.path)}>{entry.type === "dir" ? `${entry.name}/` : entry.name}</Button></li>)}
-            </ul>
+            <Answered of={found}>{answer => (Array.isArray(answer) ? <Directory entries={answer} onOpen={go} /> : <File entry={answer} />)}</Answered>
         </>
+    );
+}
+
+function Directory(props: { entries: Entry[]; onOpen: (path: string) => void }): ReactNode {
+    const sorted = [...props.entries].sort((a, b) => Number(b.type === "dir") - Number(a.type === "dir") || a.name.localeCompare(b.name));
+    return (
+        <ul className="fw-plain-list" aria-label={t("files")}>
+            {sorted.map(entry => <li key={entry.path}><Button variant="link" isInline onClick={() => props.onOpen(entry.path)}>{entry.type === "dir" ? `${entry.name}/` : entry.name}</Button></li>)}
+        </ul>
     );
 }
 
@@ -84,12 +88,12 @@ function Commits(props: Place): ReactNode {
     const { owner, name, branch } = props;
     const [params, setParams] = useSearchParams();
     const page = Math.max(1, Number(params.get("page")) || 1);
-    const found = useAnswer(`commits ${owner}/${name} ${branch} ${page}`, signal => gitea.commits(owner, name, branch, page, signal));
+    const found = useAnswer(`commits ${owner}/${name} ${branch} ${page}`, signal => gitea.commits(owner, name, branch, page, signal), LIVE_MS);
     const go = (to: number): void => setParams(before => { before.set("page", String(to)); return before; });
-    if (found.error) return <Failed error={found.error} again={found.again} />;
-    if (!found.answer) return <Loading />;
+    if (!found.answer) return found.error ? <Failed error={found.error} again={found.again} /> : <Loading />;
     return (
         <>
+            <Stale of={found} />
             <ul className="fw-plain-list" aria-label={t("commits")}>
                 {found.answer.map(it => (
                     <li key={it.sha}>
@@ -110,10 +114,11 @@ function Pulls(props: Place & { branches: string[]; base: string }): ReactNode {
     const { owner, name } = props;
     const [params, setParams] = useSearchParams();
     const state = params.get("state") === "closed" ? "closed" : "open";
-    const found = useAnswer(`pulls ${owner}/${name} ${state}`, signal => gitea.pulls(owner, name, state, signal));
-    if (found.error) return <Failed error={found.error} again={found.again} />;
+    const found = useAnswer(`pulls ${owner}/${name} ${state}`, signal => gitea.pulls(owner, name, state, signal), LIVE_MS);
+    if (found.error && !found.answer) return <Failed error={found.error} again={found.again} />;
     return (
         <>
+            <Stale of={found} />
             <ToggleGroup aria-label={t("state")}>
                 {(["open", "closed"] as const).map(it => <ToggleGroupItem key={it} text={t(it)} isSelected={state === it} onChange={() => setParams(before => { before.set("state", it); return before; })} />)}
             </ToggleGroup>
@@ -122,7 +127,7 @@ function Pulls(props: Place & { branches: string[]; base: string }): ReactNode {
                     {found.answer.map(it => (
                         <li key={it.number}>
                             <Link to={`/repositories/${owner}/${name}/pulls/${it.number}`}>#{it.number} {it.title}</Link>{" "}
-                            <StatusLabel word={it.merged ? "Merged" : it.state === "open" ? "Open" : "Closed"} /> <span className="fw-muted">{t("into", { head: it.head.ref, base: it.base.ref })} <Age of={it.created_at} /></span>
+                            <PullState of={it} /> <span className="fw-muted">{t("into", { head: it.head.ref, base: it.base.ref })} <Age of={it.created_at} /></span>
                         </li>
                     ))}
                 </ul>

@@ -1,0 +1,13 @@
+// How a pull request stands, in a word of the reader's language and Gitea's colour.
+
+import type { ReactNode } from "react";
+import { StatusLabel } from "../../widgets";
+import type { Pull } from "./gitea";
+import { t } from "./text";
+
+const TONES = { merged: "purple", open: "blue", closed: "grey" } as const;
+
+export function PullState({ of }: { of: Pull }): ReactNode {
+    const state = of.merged ? "merged" : of.state === "open" ? "open" : "closed";
+    return <StatusLabel word={t(state)} tone={TONES[state]} />;
+}
