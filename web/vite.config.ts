@@ -3,7 +3,7 @@
 // `npm run dev` serves the sources and sends everything else to a Fairway (FAIRWAY_PORTAL, default https://portal.fairway.localhost:7443).
 
 import react from "@vitejs/plugin-react";
-import { defineConfig } from "vite";
+import { defineConfig } from "vitest/config";
 
 const portal = process.env.FAIRWAY_PORTAL ?? "https://portal.fairway.localhost:7443";
 const forwarded = { target: portal, changeOrigin: true, secure: false, ws: true };
@@ -18,5 +18,6 @@ export default defineConfig({
         sourcemap: false,
         reportCompressedSize: true,
     },
+    test: { setupFiles: ["scripts/test-setup.mjs"] },
     server: { proxy: { "/api": forwarded, "/auth": forwarded, "/k8s": forwarded } },
 });
