@@ -5,12 +5,15 @@ import { FormGroup, FormHelperText } from "@patternfly/react-core/dist/dynamic/c
 import { HelperText, HelperTextItem } from "@patternfly/react-core/dist/dynamic/components/HelperText";
 import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextInput";
 import type { FieldProps } from "@rjsf/utils";
-import { useId } from "react";
+import { useEffect, useId } from "react";
 import { useAnswer } from "../api/hooks";
+import { DATA_SOURCES } from "../api/kinds";
+import { list } from "../api/kubernetes";
 import { session } from "../api/session";
 import { shortRef } from "../catalog/entity";
 import { entityRefs, type Found, type Wanted } from "../catalog/client";
 import { t } from "../text/create";
+import { ownerInstead, ownerText } from "./owner";
 
 function options(props: FieldProps): Record<string, unknown> {
     return (props.uiSchema?.["ui:options"] ?? {}) as Record<string, unknown>;
@@ -37,11 +40,18 @@ function Cut({ of }: { of: Found<string> | undefined }) {
 }
 
 /** A text with suggestions from the catalog; anything may be typed, unless the template forbids it. */
-function Suggest({ props, wanted, isShort }: { props: FieldProps; wanted: Wanted; isShort: boolean }) {
+function Suggest({ props, wanted, show, instead }: { props: FieldProps; wanted: Wanted; show: (ref: string) => string; instead?: (known: string[]) => string | undefined }) {
     const id = props.fieldPathId.$id;
     const listId = useId();
     const asked = useAnswer(`refs ${JSON.stringify(wanted)}`, signal => entityRefs(wanted, signal));
     const found = asked.answer?.items ?? [];
+    useEffect(() => {
+        // Of what was cut off nobody knows what is in it.
+        const better = asked.answer && asked.answer.items.length === asked.answer.total ? instead?.(asked.answer.items) : undefined;
+        if (better !== undefined) set(props, better);
+        // Once, when it is known what there is: what is written afterwards is the person's.
+        // eslint-disable-next-line react-hooks/exhaustive-deps
+    }, [asked.answer]);
     return (
         <Question props={props}>
             <TextInput
@@ -56,7 +66,7 @@ function Suggest({ props, wanted, isShort }: { props: FieldProps; wanted: Wanted
                 autoComplete="off"
             />
             <datalist id={listId}>
-                {found.map(ref => <option key={ref} value={isShort ? shortRef(ref) : ref} />)}
+                {found.map(ref => <option key={ref} value={show(ref)} />)}
             </datalist>
             <Cut of={asked.answer} />
             {asked.error && <HelperText><HelperTextItem variant="warning">{t("pickerFailed", { why: asked.error.message })}</HelperTextItem></HelperText>}
@@ -76,10 +86,13 @@ function filtersOf(props: FieldProps): Record<string, string | string[]>[] {
     return all.filter((one): one is Record<string, string | string[]> => typeof one === "object" && one !== null);
 }
 
-const OwnerPicker = (props: FieldProps) => <Suggest props={props} wanted={{ kinds: kindsOf(props, ["Group", "User"]), filters: filtersOf(props) }} isShort />;
-const EntityPicker = (props: FieldProps) => <Suggest props={props} wanted={{ kinds: kindsOf(props, []), filters: filtersOf(props) }} isShort={false} />;
-const OwnedEntityPicker = (props: FieldProps) => <Suggest props={props} wanted={{ kinds: kindsOf(props, []), filters: filtersOf(props), ownedBy: myRefs() }} isShort={false} />;
-const MyGroupsPicker = (props: FieldProps) => <Suggest props={props} wanted={{ kinds: ["Group"], filters: [{ "relations.hasMember": myRefs() }] }} isShort />;
+const whole = (ref: string): string => ref;
+const OwnerPicker = (props: FieldProps) => (
+    <Suggest props={props} wanted={{ kinds: kindsOf(props, ["Group", "User"]), filters: filtersOf(props) }} show={ownerText} instead={known => ownerInstead(props.formData, props.schema.default, known, myRefs())} />
+);
+const EntityPicker = (props: FieldProps) => <Suggest props={props} wanted={{ kinds: kindsOf(props, []), filters: filtersOf(props) }} show={whole} />;
+const OwnedEntityPicker = (props: FieldProps) => <Suggest props={props} wanted={{ kinds: kindsOf(props, []), filters: filtersOf(props), ownedBy: myRefs() }} show={whole} />;
+const MyGroupsPicker = (props: FieldProps) => <Suggest props={props} wanted={{ kinds: ["Group"], filters: [{ "relations.hasMember": myRefs() }] }} show={shortRef} />;
 
 function myRefs(): string[] {
     const { user } = session();
@@ -154,6 +167,24 @@ function Secret(props: FieldProps) {
     return <TextInput id={id} type="password" value={(props.formData as string | undefined) ?? ""} onChange={(_, text) => set(props, text || undefined)} isRequired={props.required} autoComplete="new-password" aria-describedby={`${id}-help`} />;
 }
 
+/** The name of an image: a DataSource of a namespace, or one that will be there. */
+function DataSourcePicker(props: FieldProps) {
+    const id = props.fieldPathId.$id;
+    const listId = useId();
+    const namespace = String(options(props).namespace ?? "fairway-images");
+    const asked = useAnswer(`datasources ${namespace}`, signal => list(DATA_SOURCES, { namespace }, { signal }));
+    const names = (asked.answer?.items ?? []).map(one => one.metadata?.name ?? "").sort();
+    return (
+        <Question props={props}>
+            <TextInput id={id} value={(props.formData as string | undefined) ?? ""} onChange={(_, text) => set(props, text || undefined)} list={listId} isRequired={props.required} isDisabled={props.disabled} aria-describedby={`${id}-help`} validated={props.rawErrors?.length ? "error" : "default"} autoComplete="off" />
+            <datalist id={listId}>{names.map(name => <option key={name} value={name} />)}</datalist>
+            {/* A browser offers only what begins like what is written already. */}
+            {asked.answer && <HelperText><HelperTextItem>{names.length > 0 ? t("imagesThere", { names: names.join(", ") }) : t("imagesNone")}</HelperTextItem></HelperText>}
+            {asked.error && <HelperText><HelperTextItem variant="warning">{t("imagesFailed", { why: asked.error.message })}</HelperTextItem></HelperText>}
+        </Question>
+    );
+}
+
 export const fields = {
-    OwnerPicker, EntityPicker, OwnedEntityPicker, MyGroupsPicker, EntityNamePicker, MultiEntityPicker, EntityTagsPicker, RepoUrlPicker, Secret,
+    DataSourcePicker, OwnerPicker, EntityPicker, OwnedEntityPicker, MyGroupsPicker, EntityNamePicker, MultiEntityPicker, EntityTagsPicker, RepoUrlPicker, Secret,
 };

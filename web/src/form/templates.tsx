@@ -8,8 +8,9 @@ import { HelperText, HelperTextItem } from "@patternfly/react-core/dist/dynamic/
 import { Radio } from "@patternfly/react-core/dist/dynamic/components/Radio";
 import { TextArea } from "@patternfly/react-core/dist/dynamic/components/TextArea";
 import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextInput";
-import type { BaseInputTemplateProps, FieldTemplateProps, IconButtonProps, ObjectFieldTemplateProps, TemplatesType, WidgetProps } from "@rjsf/utils";
+import type { ArrayFieldTemplateProps, BaseInputTemplateProps, FieldTemplateProps, IconButtonProps, ObjectFieldTemplateProps, TemplatesType, WidgetProps } from "@rjsf/utils";
 import { t } from "../text/create";
+import { withCode } from "./words";
 
 function FieldTemplate(props: FieldTemplateProps) {
     const { id, label, required, rawErrors, rawHelp, rawDescription, children, hidden, schema, displayLabel, uiSchema } = props;
@@ -23,8 +24,8 @@ function FieldTemplate(props: FieldTemplateProps) {
             <FormHelperText>
                 <HelperText id={`${id}-help`} aria-live="polite">
                     {(rawErrors ?? []).map(error => <HelperTextItem key={error} variant="error">{error}</HelperTextItem>)}
-                    {rawDescription && <HelperTextItem>{rawDescription}</HelperTextItem>}
-                    {rawHelp && <HelperTextItem>{rawHelp}</HelperTextItem>}
+                    {rawDescription && <HelperTextItem>{withCode(rawDescription)}</HelperTextItem>}
+                    {rawHelp && <HelperTextItem>{typeof rawHelp === "string" ? withCode(rawHelp) : rawHelp}</HelperTextItem>}
                 </HelperText>
             </FormHelperText>
         </FormGroup>
@@ -38,8 +39,19 @@ function ObjectFieldTemplate({ title, description, properties, fieldPathId }: Ob
     return (
         <fieldset className="fw-fieldset">
             {title && <legend>{title}</legend>}
-            {description && <p className="fw-muted">{description}</p>}
+            {description && <p className="fw-muted">{typeof description === "string" ? withCode(description) : description}</p>}
             {inner}
+        </fieldset>
+    );
+}
+
+/** Items one below the other. The description stands below them, as with every question: rjsf's own template has it above as well. */
+function ArrayFieldTemplate({ title, items, canAdd, onAddClick, disabled, readonly, fieldPathId }: ArrayFieldTemplateProps) {
+    return (
+        <fieldset className="fw-fieldset" id={fieldPathId.$id} aria-describedby={`${fieldPathId.$id}-help`}>
+            {title && <legend>{title}</legend>}
+            {items}
+            {canAdd && <Button variant="link" isInline onClick={onAddClick} isDisabled={disabled || readonly}>{t("addItem")}</Button>}
         </fieldset>
     );
 }
@@ -128,6 +140,7 @@ const nothing = () => null;
 export const templates = {
     FieldTemplate,
     ObjectFieldTemplate,
+    ArrayFieldTemplate,
     BaseInputTemplate: BaseInput,
     ErrorListTemplate: nothing,
     ButtonTemplates: { AddButton: add, RemoveButton: removeItem, MoveUpButton: nothing, MoveDownButton: nothing, CopyButton: nothing, SubmitButton: nothing, ClearButton: nothing },

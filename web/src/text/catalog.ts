@@ -1,6 +1,8 @@
 // Texts of the software catalog, in Backstage's words.
 
-import { texts } from "./t";
+import { plurals, texts } from "./t";
+
+export const counted = plurals("catalog", { entities: { one: "{n} entity", other: "{n} entities" } });
 
 export const t = texts("catalog", {
     title: "Catalog",
@@ -18,8 +20,8 @@ export const t = texts("catalog", {
     owned: "Owned by me",
     everything: "Everything",
     empty: "The catalog is empty",
-    emptyBody: "Put a catalog-info.yaml at the top of a repository, or start a golden path.",
-    create: "Create something",
+    emptyBody: "Put a catalog-info.yaml at the top of a repository, or create something from a template.",
+    create: "Create",
     about: "About",
     links: "Links",
     noLinks: "No links were given.",
@@ -27,6 +29,8 @@ export const t = texts("catalog", {
     noRelations: "It is related to nothing.",
     depth: "Depth",
     live: "What runs for it",
+    why: "Why?",
+    whyOf: "Why {kind} {name} is as it is",
     noLive: "No Application and no object belongs to it. The annotations argocd/app-name and backstage.io/kubernetes-id say which do.",
     liveHidden: "You may not list: {kinds}",
     sourceLocation: "Source",
@@ -35,7 +39,6 @@ export const t = texts("catalog", {
     yaml: "YAML",
     definition: "Definition",
     cut: "Only {n} of {all} entities are read, by name; filters look at these alone. fairway catalog list has all of them.",
-    count: "{n} entities",
     graphLabel: "Relations of {name}",
     absent: "There is no entity {ref}. Its file may have been moved or deleted.",
     orphan: "This entity is an orphan: its file no longer has it.",

@@ -1,9 +1,11 @@
 // Texts of the golden path: templates, the form, the review, runs.
 
-import { texts } from "./t";
+import { plurals, texts } from "./t";
+
+export const counted = plurals("create", { files: { one: "{n} file", other: "{n} files" } });
 
 export const t = texts("create", {
-    title: "Create a new component",
+    title: "Create",
     description: "Choose a golden path. You answer questions; the repository, the deployment and the machine follow.",
     choose: "Choose an option",
     chooseTemplate: "Choose",
@@ -20,10 +22,10 @@ export const t = texts("create", {
     hidden: "hidden",
     dryRunning: "Asking the server what would happen",
     succeeds: "Everything would be accepted",
+    succeedsSoFar: "Nothing would be refused; {n} of {all} objects can be judged only when what they need is there",
     fails: "This would fail",
     failsBody: "Go back and change your answers, or ask whoever may to change what stands in the way.",
     repository: "Repository {url}",
-    files: "{n} files",
     objects: "Objects",
     object: "Object",
     verdict: "Verdict",
@@ -37,6 +39,9 @@ export const t = texts("create", {
     removeItem: "Remove",
     pickerFailed: "The catalog could not be asked: {why}",
     pickerCut: "The first {n} of {all} are offered; others can be typed.",
+    imagesThere: "There are: {names}. Another that will be there can be typed.",
+    imagesNone: "There is none yet; fairway image build makes one.",
+    imagesFailed: "Which there are could not be read: {why}",
     pickerNone: "The catalog has nothing to choose from.",
     repoHost: "Host",
     repoOwner: "Owner (organisation)",
@@ -45,7 +50,7 @@ export const t = texts("create", {
     runs: "Runs",
     runsDescription: "Every golden path that was started, and what came of it.",
     noRuns: "Nothing was started yet",
-    startOne: "Choose a golden path",
+    startOne: "Create",
     name: "Name",
     template: "Template",
     phase: "Phase",
@@ -67,6 +72,7 @@ export const t = texts("create", {
     makes: "Makes",
     output: "What came of it",
     made: "Made",
+    things: "What it made",
     wished: "Asked for: {what}",
     absent: "There is no run {name} in {namespace}. It may have been deleted.",
     notices: "Messages",

@@ -1,5 +1,5 @@
 // Texts in one place: each area of the portal declares its texts once, in English, with placeholders that the compiler checks. A translation
-// is a catalog of the same keys that is laid over them (`useCatalog`), so that a missing text is English and never a key.
+// is a catalog of the same keys that is laid over them (`setCatalog`, before pages are loaded), so that a missing text is English and never a key.
 
 type Placeholders<S extends string> = S extends `${string}{${infer Name}}${infer Rest}` ? Name | Placeholders<Rest> : never;
 type Values<S extends string> = { [Name in Placeholders<S>]: string | number };
@@ -35,8 +35,13 @@ export function texts<const M extends Record<string, string>>(area: string, mess
     };
 }
 
-/** `one` or `other`, as the language counts. */
-export function plural(count: number, one: string, other: string): string {
-    const form = new Intl.PluralRules(language).select(count);
-    return fill(form === "one" ? one : other, { n: count.toLocaleString(language) });
+/** The texts of an area that have a number `{n}` in them. A translation has `key.few` and the like beside `key.one` and `key.other`, as its
+ * language counts. */
+export function plurals<const M extends Record<string, { one: string; other: string }>>(area: string, messages: M) {
+    return function counted(key: keyof M & string, count: number): string {
+        const form = new Intl.PluralRules(language).select(count);
+        const english = messages[key]?.[form === "one" ? "one" : "other"] ?? key;
+        const text = catalog[area]?.[`${key}.${form}`] ?? catalog[area]?.[`${key}.other`] ?? english;
+        return fill(text, { n: count.toLocaleString(language) });
+    };
 }

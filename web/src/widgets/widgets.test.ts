@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fill, plural } from "../text/t";
+import { fill, plurals } from "../text/t";
 import { hostedRepository, safeAddress } from "./address";
 import { shortAge } from "./age";
 import { pieces } from "./highlight";
@@ -55,8 +55,8 @@ describe("words and colours", () => {
     });
     it("texts are filled and counted", () => {
         expect(fill("a {n} {m}", { n: 1 })).toBe("a 1 {m}");
-        expect(plural(1, "{n} file", "{n} files")).toBe("1 file");
-        expect(plural(2, "{n} file", "{n} files")).toBe("2 files");
+        const counted = plurals("test", { files: { one: "{n} file", other: "{n} files" } });
+        expect([counted("files", 1), counted("files", 2)]).toEqual(["1 file", "2 files"]);
     });
 });
 

@@ -4,11 +4,13 @@ import { Alert, AlertActionLink } from "@patternfly/react-core/dist/dynamic/comp
 import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
 import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
 import { type ReactNode, useState } from "react";
-import { useNavigate, useParams, useSearchParams } from "react-router";
-import { APPLICATIONS, type Application, patch, remove, subresource, useAction, useAnswer, useObject } from "../../api";
+import { Link, useNavigate, useParams, useSearchParams } from "react-router";
+import { APPLICATIONS, type Application, patch, remove, session, subresource, useAction, useAnswer, useObject } from "../../api";
 import { Age, type Column, CommandHint, Conditions, ConfirmByName, Events, Failed, Loading, NotFound, PageHeader, sh, StatusLabel, VirtualTable, Why, YamlView } from "../../widgets";
+import { hostedRepository } from "../../widgets/address";
 import { locale } from "../../text/t";
 import { AddressTabs, Facts, Problem } from "../pieces/parts";
+import { gitea } from "../repositories/gitea";
 import { Marks } from "./List";
 import { ObjectPanel } from "./ObjectPanel";
 import { SyncDialog } from "./SyncDialog";
@@ -86,7 +88,7 @@ function Shown(props: { app: Application; namespace: string; name: string }): Re
                     ["history", t("history"), () => <History app={app} />],
                     ["events", t("events"), () => <Events kind="Application" namespace={namespace} name={name} uid={app.metadata.uid} />],
                     ["why", t("why"), () => <Why kind="Application" namespace={namespace} name={name} />],
-                    ["yaml", "YAML", () => <YamlView value={app} name={`${name}.yaml`} />],
+                    ["yaml", t("yaml"), () => <YamlView value={app} name={`${name}.yaml`} />],
                 ]} />
                 <CommandHint commands={[sh`fairway app get ${name}`, sh`fairway app sync ${name}`, sh`fairway app diff ${name}`, sh`kubectl get application ${name} -n ${namespace} -o yaml`]} />
             </PageSection>
@@ -141,12 +143,24 @@ function Summary(props: { app: Application }): ReactNode {
                 [t("automated"), app.spec.syncPolicy?.automated ? t("on") : t("off")],
                 [t("operation"), <StatusLabel key="operation" word={operation?.phase} />],
                 [t("message"), operation?.message],
-                [t("health"), app.status?.health?.message],
+                [t("health"), <span key="health" className="fw-row-gap"><StatusLabel word={healthOf(app)} /> {app.status?.health?.message}</span>],
             ]} />
             <h2>{t("conditions")}</h2>
             <Conditions conditions={app.status?.conditions?.map(it => ({ ...it, status: "True" }))} />
         </>
     );
+}
+
+/** What was synced: of a repository that is hosted here also what its commit says. */
+function Commit(props: { address: string; revision: string }): ReactNode {
+    const { address, revision } = props;
+    const place = hostedRepository(address, session().gitUrl);
+    const [owner = "", name = ""] = place?.split("/").slice(2) ?? [];
+    const isKnown = place !== undefined && /^[0-9a-f]{40,64}$/.test(revision);
+    const found = useAnswer(`commit ${place} ${revision}`, signal => (isKnown ? gitea.commit(owner, name, revision, signal) : Promise.resolve(undefined)));
+    const short = <code>{revision.slice(0, 10)}</code>;
+    if (!isKnown) return short;
+    return <><Link to={`${place}/commits/${revision}`}>{short}</Link> <span className="fw-wrap">{found.answer?.commit.message.split("\n")[0]}</span></>;
 }
 
 function History(props: { app: Application }): ReactNode {
@@ -161,7 +175,7 @@ function History(props: { app: Application }): ReactNode {
             <ul className="fw-plain-list">
                 {entries.map((entry, at) => (
                     <li key={String(entry.id)} className="fw-row-gap">
-                        <code>{(entry.revision ?? "").slice(0, 10)}</code>
+                        <Commit address={entry.source?.repoURL ?? spec.source?.repoURL ?? ""} revision={entry.revision ?? ""} />
                         <Age of={entry.deployedAt} />
                         <span>{entry.initiatedBy?.username ?? (entry.initiatedBy?.automated ? t("automated") : "")}</span>
                         {at > 0 && <Button variant="secondary" size="sm" onClick={() => setChosen({ id: Number(entry.id), revision: entry.revision ?? "", at: entry.deployedAt })}>{t("rollback")}</Button>}

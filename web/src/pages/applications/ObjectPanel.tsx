@@ -1,12 +1,14 @@
 // The panel beside the tree: one object of an Application, as it is and as Git declares it.
 
 import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
+import { Link } from "react-router";
 import { APPLICATIONS, type Application, clusterPath, json, subresource, useAnswer } from "../../api";
-import { Age, CommandHint, Events, EXPLAINED, Failed, Loading, sh, StatusLabel, toYaml, Why, YamlView } from "../../widgets";
+import { pageOf } from "../../links";
+import { Age, CommandHint, Events, Failed, Loading, maskedTogether, sh, StatusLabel, toYaml, WhyOf, YamlView } from "../../widgets";
 import { DiffView } from "../pieces/DiffView";
 import { AddressTabs, Facts } from "../pieces/parts";
-import type { TreeNode } from "./model";
+import { idOf, type TreeNode } from "./model";
 import { t } from "./text";
 
 interface Change { group?: string; kind: string; namespace?: string; name: string; action?: string; impact?: string; live?: unknown; target?: unknown }
@@ -24,21 +26,30 @@ async function read(node: TreeNode, signal: AbortSignal): Promise<unknown> {
 export function ObjectPanel(props: { app: Application; node: TreeNode; onClose: () => void }): ReactNode {
     const { app, node } = props;
     const get = [sh`kubectl get ${[node.kind.toLowerCase(), node.group].filter(Boolean).join(".")} ${node.name}`, ...(node.namespace ? [sh`-n ${node.namespace}`] : []), "-o yaml"].join(" ");
+    const place = useRef<HTMLElement>(null);
+    const id = idOf(node);
+    // What was chosen may be far from where its panel is.
+    useEffect(() => {
+        place.current?.focus({ preventScroll: true });
+        place.current?.scrollIntoView({ block: "nearest" });
+    }, [id]);
+    const to = pageOf(node);
     return (
-        <aside aria-label={`${node.kind} ${node.name}`} className="fw-stack">
+        <aside ref={place} tabIndex={-1} aria-label={`${node.kind} ${node.name}`} className="fw-stack fw-beside">
             <div className="fw-page-head">
                 <h2 className="fw-wrap">{node.kind} {node.name}</h2>
                 <Button variant="plain" aria-label={t("close")} onClick={props.onClose}>✕</Button>
             </div>
+            {to && <Link to={to}>{t("toPage")}</Link>}
             <AddressTabs label={node.name} parameter="panel" tabs={[
                 ["summary", t("summary"), () => <Facts of={[
                     [t("kind"), [node.group, node.version, node.kind].filter(Boolean).join("/")], [t("namespace"), node.namespace],
                     [t("health"), <StatusLabel key="health" word={node.health?.status} />], [t("message"), node.health?.message],
-                    [t("live"), <Age key="age" of={node.createdAt} />],
+                    [t("created"), <Age key="age" of={node.createdAt} />],
                 ]} />],
                 ["diff", t("diff"), () => <Diff app={app} node={node} />],
                 ["live", t("live"), () => <LiveManifest node={node} version={app.metadata.resourceVersion ?? ""} />],
-                ...(EXPLAINED.has(node.kind) ? [["why", t("why"), () => <Why kind={node.kind} namespace={node.namespace} name={node.name} />] as [string, string, () => ReactNode]] : []),
+                ["why", t("why"), () => <WhyOf kind={node.kind} namespace={node.namespace} name={node.name} application={{ namespace: app.metadata.namespace ?? "", name: app.metadata.name ?? "" }} />],
                 ["events", t("events"), () => <Events kind={node.kind} namespace={node.namespace} name={node.name} />],
             ]} />
             <CommandHint commands={[get, sh`fairway app diff ${app.metadata.name}`]} />
@@ -64,10 +75,11 @@ function Diff(props: { app: Application; node: TreeNode }): ReactNode {
     if (plan.answer.failure) return <p className="fw-wrap">{plan.answer.failure}</p>;
     const change = plan.answer.changes?.find(it => it.kind === node.kind && it.name === node.name && (it.namespace ?? "") === (node.namespace ?? ""));
     if (!change) return <p>{t("noDiff")}</p>;
+    const [before = "", after = ""] = maskedTogether([change.live, change.target]).map(it => (it ? toYaml(it) : ""));
     return (
         <>
             <span className="fw-row-gap"><StatusLabel word={change.action} tone="purple" /><StatusLabel word={change.impact} tone={change.impact === "data loss" ? "red" : change.impact === "none" ? "green" : "orange"} /></span>
-            <DiffView before={change.live ? toYaml(change.live) : ""} after={change.target ? toYaml(change.target) : ""} label={t("diff")} />
+            <DiffView before={before} after={after} label={t("diff")} />
         </>
     );
 }

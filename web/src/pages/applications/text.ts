@@ -1,4 +1,4 @@
-import { plural, texts } from "../../text/t";
+import { plurals, texts } from "../../text/t";
 
 export const t = texts("applications", {
     title: "Applications",
@@ -24,7 +24,8 @@ export const t = texts("applications", {
     replaceOptionWhat: "Replace overwrites whole objects, with everything that others have written into them.", typeName: "Type {name} to confirm",
     close: "Close", kind: "Kind", name: "Name", on: "on", off: "off",
     deleteTitle: "Delete application {name}?", deleteWhat: "The Application and {n} objects that it manages are deleted. Machines and disks among them are lost.",
-    noDiff: "It is as Git declares it.", notLive: "It is not there.", operation: "Operation", nothing: "Nothing is chosen.", treeLabel: "Objects of {name}", message: "Message", why: "Why",
+    noDiff: "It is as Git declares it.", notLive: "It is not there.", operation: "Operation", nothing: "Nothing is chosen.", treeLabel: "Objects of {name}", message: "Message", why: "Why?", created: "Created", toPage: "Open its page", yaml: "YAML",
 });
 
-export const counted = (count: number): string => plural(count, "{n} application", "{n} applications");
+const all = plurals("applications", { applications: { one: "{n} application", other: "{n} applications" } });
+export const counted = (count: number): string => all("applications", count);

@@ -11,8 +11,7 @@ import { useAnswer } from "../../api/hooks";
 import { entities } from "../../catalog/client";
 import { type Entity, entityPath, refOf, shortRef, specText, titleOf } from "../../catalog/entity";
 import { useCatalogVersion } from "../../catalog/live";
-import { t } from "../../text/catalog";
-import { plural } from "../../text/t";
+import { counted, t } from "../../text/catalog";
 import { type Column, CommandHint, Empty, Failed, Loading, NoMatch, PageHeader, sorted, StatusLabel, VirtualTable } from "../../widgets";
 import { matches, offered, ownerOf, readFilters } from "./filters";
 
@@ -56,7 +55,7 @@ export function ListPage() {
                 {asked.answer && asked.answer.total > all.length && <Alert isInline variant="warning" title={t("cut", { n: all.length, all: asked.answer.total })} />}
                 {rows.length > 0 && (
                     <>
-                        <p className="fw-muted" role="status">{plural(rows.length, "{n} entity", "{n} entities")}</p>
+                        <p className="fw-muted" role="status">{counted("entities", rows.length)}</p>
                         <VirtualTable label={t("title")} rows={rows} columns={COLUMNS} rowKey={refOf} sort={sort} onSort={value => change("sort", value)} />
                     </>
                 )}

@@ -7,7 +7,23 @@ import { useAnswer, useList } from "../../api/hooks";
 import { APPLICATIONS } from "../../api/kinds";
 import { liveOf } from "../../catalog/client";
 import { t } from "../../text/catalog";
-import { Failed, Loading, StatusLabel } from "../../widgets";
+import { pageOf } from "../../links";
+import { EXPLAINED, Failed, Loading, StatusLabel } from "../../widgets";
+
+interface Named { kind?: string; namespace?: string; name?: string }
+
+const placeOf = ({ kind = "", namespace, name = "" }: Named): string | undefined => pageOf({ kind, namespace, name }, false);
+
+function Own({ of }: { of: Named }) {
+    const to = placeOf(of);
+    return to ? <Link to={to}>{of.name}</Link> : of.name;
+}
+
+/** Where it is told why it is as it is. */
+function WhyLink({ kind = "", namespace, name = "" }: Named) {
+    const to = EXPLAINED.has(kind) ? placeOf({ kind, namespace, name }) : undefined;
+    return to ? <Link to={`${to}?tab=why`} aria-label={t("whyOf", { kind, name })}>{t("why")}</Link> : null;
+}
 
 export function LiveCard({ kind, namespace, name }: { kind: string; namespace: string; name: string }) {
     const asked = useAnswer(`live ${kind} ${namespace} ${name}`, signal => liveOf(kind, namespace, name, signal));
@@ -36,12 +52,14 @@ export function LiveCard({ kind, namespace, name }: { kind: string; namespace: s
                             <Link to={`/applications/${one.namespace}/${one.name}`}>{one.name}</Link>
                             <StatusLabel word={one.health} title={one.message} />
                             <StatusLabel word={one.sync} />
+                            <WhyLink kind="Application" namespace={one.namespace} name={one.name} />
                         </li>
                     ))}
                     {objects.map(one => (
                         <li key={`${one.kind} ${one.namespace}/${one.name}`} className="fw-row-gap">
-                            {one.kind} {one.kind === "VirtualMachine" ? <Link to={`/machines/${one.namespace}/${one.name}`}>{one.name}</Link> : one.name}
+                            {one.kind} <Own of={one} />
                             <StatusLabel word={one.status ?? (one.ready === true ? "Ready" : one.ready === false ? "NotReady" : undefined)} title={typeof one.message === "string" ? one.message : undefined} />
+                            <WhyLink kind={one.kind} namespace={one.namespace} name={one.name} />
                         </li>
                     ))}
                 </ul>

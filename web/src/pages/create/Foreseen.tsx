@@ -4,8 +4,7 @@ import { Alert } from "@patternfly/react-core/dist/dynamic/components/Alert";
 import { ExpandableSection } from "@patternfly/react-core/dist/dynamic/components/ExpandableSection";
 import { Title } from "@patternfly/react-core/dist/dynamic/components/Title";
 import { useState } from "react";
-import { plural } from "../../text/t";
-import { t } from "../../text/create";
+import { counted, t } from "../../text/create";
 import { CodeView, StatusLabel } from "../../widgets";
 import type { DryRun, Verdict } from "./types";
 
@@ -13,15 +12,17 @@ export function Foreseen({ foreseen: dry }: { foreseen: DryRun }) {
     const { foreseen } = dry;
     if (!foreseen) return null;
     const verdicts = [...foreseen.objects, ...foreseen.manifests];
+    const unjudged = verdicts.filter(verdict => verdict.allowed === null).length;
+    const good = unjudged === 0 ? t("succeeds") : t("succeedsSoFar", { n: unjudged, all: verdicts.length });
     return (
         <div className="fw-stack">
-            <Alert variant={foreseen.succeeds ? "success" : "danger"} isInline title={foreseen.succeeds ? t("succeeds") : t("fails")}>
+            <Alert variant={foreseen.succeeds ? "success" : "danger"} isInline title={foreseen.succeeds ? good : t("fails")}>
                 {!foreseen.succeeds && <p className="fw-wrap">{foreseen.problem ?? t("failsBody")}</p>}
             </Alert>
             {foreseen.repositories.map(repository => (
                 <section key={repository.url}>
                     <Title headingLevel="h3" className="fw-wrap">{t("repository", { url: repository.url })}</Title>
-                    <p className="fw-muted">{plural(repository.files.length, "{n} file", "{n} files")}</p>
+                    <p className="fw-muted">{counted("files", repository.files.length)}</p>
                     {repository.files.map(file => <File key={file.path} path={file.path} content={file.content ?? ""} />)}
                 </section>
             ))}

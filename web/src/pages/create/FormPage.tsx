@@ -67,13 +67,18 @@ function Wizard({ path, schema, templateRef, name }: { path: string; schema: Par
         if (open >= 0) setReached(open);
         go(step);
     });
-    const heading = useRef<HTMLDivElement>(null);
-    // Newer browsers answer scrolling with a promise, which an effect must not return.
-    useEffect(() => void heading.current?.scrollIntoView({ block: "nearest" }), [at]);
+    const heading = useRef<HTMLHeadingElement>(null);
+    const shown = useRef(at);
+    // The button that was pressed is gone: who does not see the page hears where he is, and goes on from there.
+    useEffect(() => {
+        if (shown.current === at) return;
+        shown.current = at;
+        heading.current?.focus();
+    }, [at]);
     const titles = [...schema.steps.map((step, n) => step.title ?? t("page", { n: n + 1, all: last })), t("review")];
     const stages = titles.map((title, n) => ({ title, n })).filter(({ n }) => n === last || pages[n]);
     return (
-        <div ref={heading}>
+        <div>
             <ProgressStepper aria-label={t("steps")} className="fw-stepper">
                 {stages.map(({ title, n }) => (
                     <ProgressStep key={n} id={`step-${n}`} titleId={`step-title-${n}`} variant={n < at ? "success" : n === at ? "info" : "pending"} isCurrent={n === at} aria-label={title}>
@@ -81,6 +86,7 @@ function Wizard({ path, schema, templateRef, name }: { path: string; schema: Par
                     </ProgressStep>
                 ))}
             </ProgressStepper>
+            <h2 ref={heading} tabIndex={-1} className="pf-v6-c-title pf-m-xl fw-top">{titles[at]}</h2>
             {at < last ? (
                 <Questions key={at} step={schema.steps[at]} at={at} answers={answers} onBack={previous === undefined ? undefined : () => go(previous)}
                     onChange={setAnswers} isBusy={next.isRunning}

@@ -3,15 +3,16 @@
 import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
 import type { ReactNode } from "react";
 import { Link, useParams } from "react-router";
-import { API_KEYS, API_PRODUCTS, AUTH_POLICIES, GATEWAYS, HTTP_ROUTES, type KubernetesObject, PLAN_POLICIES, RATE_LIMIT_POLICIES, type Resource, ROUTES, useObject } from "../../api";
-import { Age, CommandHint, Conditions, Events, EXPLAINED, Failed, Loading, NotFound, PageHeader, sh, StatusLabel, Why, YamlView } from "../../widgets";
+import { API_KEYS, API_PRODUCTS, AUTH_POLICIES, GATEWAYS, HTTP_ROUTES, type KubernetesObject, PLAN_POLICIES, RATE_LIMIT_POLICIES, type Resource, ROUTES, type Service, SERVICES, useObject } from "../../api";
+import { Age, CommandHint, Conditions, Events, EXPLAINED, Failed, Loading, NotFound, PageHeader, sh, StatusLabel, WhyOf, YamlView } from "../../widgets";
 import { AddressTabs, Facts, Tags } from "../pieces/parts";
-import { conditionsOf, PAGES, pathOf, standing } from "./model";
+import { conditionsOf, PAGES, pathOf, portsOf, standing } from "./model";
+import { Endpoints } from "./Services";
 import { t } from "./text";
 
-const RESOURCES = new Map([GATEWAYS, HTTP_ROUTES, ROUTES, AUTH_POLICIES, RATE_LIMIT_POLICIES, PLAN_POLICIES, API_PRODUCTS, API_KEYS].map(it => [it.plural, it as Resource]));
+const RESOURCES = new Map([GATEWAYS, HTTP_ROUTES, ROUTES, AUTH_POLICIES, RATE_LIMIT_POLICIES, PLAN_POLICIES, API_PRODUCTS, API_KEYS, SERVICES].map(it => [it.plural, it as Resource]));
 /** The tab of the list where the kind is. */
-const TABS: Record<string, string> = { gateways: "gateways", httproutes: "routes", routes: "routes", authpolicies: "policies", ratelimitpolicies: "policies", planpolicies: "policies", apiproducts: "products", apikeys: "keys" };
+const TABS: Record<string, string> = { gateways: "gateways", httproutes: "routes", routes: "routes", authpolicies: "policies", ratelimitpolicies: "policies", planpolicies: "policies", apiproducts: "products", apikeys: "keys", services: "services" };
 /** What says that it works, of each kind's conditions. */
 const GOOD = ["Accepted", "ResolvedRefs", "Programmed", "Enforced", "Admitted", "Ready", "Approved"];
 
@@ -19,7 +20,7 @@ interface Ref { kind?: string; namespace?: string; name?: string; sectionName?: 
 /** What the kinds have in common, and what they have for themselves. */
 interface Shape extends KubernetesObject {
     spec?: {
-        gatewayClassName?: string; hostnames?: string[]; host?: string; parentRefs?: Ref[]; targetRef?: Ref; to?: Ref; apiProductRef?: Ref; planTier?: string; useCase?: string; requestedBy?: { userId?: string };
+        gatewayClassName?: string; hostnames?: string[]; host?: string; parentRefs?: Ref[]; targetRef?: Ref; to?: Ref; rules?: { backendRefs?: Ref[] }[]; apiProductRef?: Ref; planTier?: string; useCase?: string; requestedBy?: { userId?: string };
         displayName?: string; approvalMode?: string; publishStatus?: string; listeners?: { name: string; port?: number; protocol?: string; hostname?: string }[];
     };
     status?: Parameters<typeof conditionsOf>[0] & { addresses?: { value?: string }[] };
@@ -48,13 +49,14 @@ function Found(props: { resource: Resource; namespace: string; name: string }): 
                 title={object.spec?.displayName || name} description={`${kind} ${namespace}/${name}`}
                 above={[{ to: `/gateways?tab=${TABS[resource.plural]}`, label: t("title") }]} here={name}
             >
-                <StatusLabel word={state.word} tone={state.isGood ? "green" : "orange"} title={state.message} />
+                {/* A Service has no conditions: how it stands is what stands behind it. */}
+                {kind !== "Service" && <StatusLabel word={state.word} tone={state.isGood ? "green" : "orange"} title={state.message} />}
             </PageHeader>
             <PageSection className="fw-stack">
                 <AddressTabs label={name} tabs={[
-                    ["summary", t("summary"), () => <Summary object={object} groups={groups} />],
+                    ["summary", t("summary"), () => (kind === "Service" ? <ServiceSummary object={object as Service} /> : <Summary object={object} groups={groups} />)],
                     ["events", t("events"), () => <Events kind={kind} namespace={namespace} name={name} uid={object.metadata?.uid} />],
-                    ...(EXPLAINED.has(kind) ? [["why", t("why"), () => <Why kind={kind} namespace={namespace} name={name} />] as [string, string, () => ReactNode]] : []),
+                    ["why", t("why"), () => <WhyOf kind={kind} namespace={namespace} name={name} />],
                     ["yaml", t("yaml"), () => <YamlView value={whole} name={`${name}.yaml`} />],
                 ]} />
                 <CommandHint commands={[sh`kubectl get ${[resource.plural, resource.group].filter(Boolean).join(".")} ${name} -n ${namespace} -o yaml`, ...(EXPLAINED.has(kind) ? [sh`fairway why ${`${kind.toLowerCase()}/${name}`} -n ${namespace}`] : [])]} />
@@ -71,10 +73,24 @@ function To(props: { of: Ref; namespace: string; kind?: string }): ReactNode {
     return Object.values(PAGES).includes(kind) ? <Link to={pathOf(kind, namespace, props.of.name)}>{text}</Link> : text;
 }
 
+function ServiceSummary(props: { object: Service }): ReactNode {
+    const { metadata, spec } = props.object;
+    return (
+        <>
+            <Facts of={[
+                [t("namespace"), metadata?.namespace], [t("type"), spec?.type], [t("address"), spec?.externalName ?? spec?.clusterIP], [t("ports"), portsOf(props.object)],
+                [t("selector"), <Tags key="selector" of={spec?.selector} />], [t("created"), <Age key="age" of={metadata?.creationTimestamp} />], [t("labels"), <Tags key="labels" of={metadata?.labels} />],
+            ]} />
+            <Endpoints namespace={metadata?.namespace ?? ""} name={metadata?.name ?? ""} />
+        </>
+    );
+}
+
 function Summary(props: { object: Shape; groups: ReturnType<typeof conditionsOf> }): ReactNode {
     const { metadata, spec, status } = props.object;
     const namespace = metadata?.namespace ?? "";
     const hosts = spec?.hostnames ?? (spec?.host ? [spec.host] : []);
+    const backends = [...new Map((spec?.rules ?? []).flatMap(it => it.backendRefs ?? []).map(it => [`${it.kind} ${it.namespace}/${it.name}`, it])).values()];
     const facts: [string, ReactNode][] = [
         [t("namespace"), namespace],
         [t("className"), spec?.gatewayClassName],
@@ -83,6 +99,7 @@ function Summary(props: { object: Shape; groups: ReturnType<typeof conditionsOf>
         [t("hosts"), hosts.join(", ")],
         [t("parents"), spec?.parentRefs?.length ? <span className="fw-row-gap">{spec.parentRefs.map((it, at) => <To key={at} of={it} namespace={namespace} kind="Gateway" />)}</span> : undefined],
         [t("target"), spec?.targetRef ? <To of={spec.targetRef} namespace={namespace} /> : spec?.to ? <To of={spec.to} namespace={namespace} kind="Service" /> : undefined],
+        [t("backendsOf"), backends.length ? <span className="fw-row-gap">{backends.map((it, at) => <To key={at} of={it} namespace={namespace} kind="Service" />)}</span> : undefined],
         [t("product"), spec?.apiProductRef ? <To of={spec.apiProductRef} namespace={namespace} kind="APIProduct" /> : undefined],
         [t("plan"), spec?.planTier], [t("useCase"), spec?.useCase], [t("requestedBy"), spec?.requestedBy?.userId],
         [t("approvalMode"), spec?.approvalMode], [t("published"), spec?.publishStatus],

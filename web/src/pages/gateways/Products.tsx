@@ -8,9 +8,9 @@ import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextIn
 import { type ReactNode, useState } from "react";
 import { Link } from "react-router";
 import { API_KEY_APPROVALS, API_KEY_REQUESTS, API_KEYS, API_PRODUCTS, type APIKey, type APIKeyApproval, type APIKeyRequest, type APIProduct, create, NAMESPACES, PLAN_POLICIES, remove, session, useAction, useList } from "../../api";
-import { Age, ConfirmByName, StatusLabel } from "../../widgets";
+import { Age, ConfirmByName, CopyButton, sh, StatusLabel } from "../../widgets";
 import { Facts, Live, type Looked, Problem, Unread } from "../pieces/parts";
-import { pathOf, standing } from "./model";
+import { isOfSystem, pathOf, standing } from "./model";
 import { t } from "./text";
 
 const shownName = (product: APIProduct): string => product.spec?.displayName ?? product.metadata?.name ?? "";
@@ -52,41 +52,45 @@ function RequestKey(props: { product: APIProduct; onClose: () => void }): ReactN
     const { product } = props;
     const { plans, looked } = usePlans(product);
     const namespaces = useList(NAMESPACES);
-    const names = namespaces.items.map(it => it.metadata?.name ?? "").sort();
+    const names = namespaces.items.map(it => it.metadata?.name ?? "").filter(it => !isOfSystem(it)).sort();
     const [written, setWritten] = useState<{ name?: string; namespace?: string; plan?: string; useCase?: string }>({});
     const { user } = session();
-    const namespace = written.namespace ?? (names.includes("default") || names.length === 0 ? "default" : (names[0] ?? ""));
+    const beside = product.metadata?.namespace ?? "";
+    const namespace = written.namespace ?? [beside, "default"].find(it => names.includes(it)) ?? names[0] ?? "default";
+    // One plan is no choice; of several nobody knows which was meant.
+    const plan = written.plan ?? (plans.length === 1 ? plans[0] : undefined) ?? "";
+    const isComplete = plan !== "" && Boolean(written.useCase?.trim());
     const send = useAction(() => create(API_KEYS, {
         apiVersion: "devportal.kuadrant.io/v1alpha1", kind: "APIKey", metadata: { name: written.name ?? `${product.metadata?.name}-key`, namespace },
         spec: {
-            apiProductRef: { name: product.metadata?.name ?? "", namespace: product.metadata?.namespace }, planTier: written.plan ?? plans[0] ?? "",
+            apiProductRef: { name: product.metadata?.name ?? "", namespace: product.metadata?.namespace }, planTier: plan,
             useCase: written.useCase ?? "", requestedBy: { userId: user.name, email: user.email || undefined },
         },
     } as APIKey), t("told", { what: t("send"), name: shownName(product) }));
-    const submit = async (): Promise<void> => { if (await send.run()) props.onClose(); };
+    const submit = async (): Promise<void> => { if (isComplete && (await send.run())) props.onClose(); };
     const put = (change: typeof written): void => setWritten(before => ({ ...before, ...change }));
     return (
         <Modal isOpen variant="small" onClose={props.onClose} aria-labelledby="request-key">
             <ModalHeader title={`${t("requestKey")}: ${shownName(product)}`} labelId="request-key" />
             <ModalBody>
                 <Form onSubmit={event => { event.preventDefault(); void submit(); }}>
-                    <FormGroup label={t("keyName")} fieldId="key-name"><TextInput id="key-name" value={written.name ?? `${product.metadata?.name}-key`} onChange={(_event, name) => put({ name })} /></FormGroup>
-                    <FormGroup label={t("inNamespace")} fieldId="key-namespace">
+                    <FormGroup label={t("keyName")} fieldId="key-name" isRequired><TextInput id="key-name" isRequired value={written.name ?? `${product.metadata?.name}-key`} onChange={(_event, name) => put({ name })} /></FormGroup>
+                    <FormGroup label={t("inNamespace")} fieldId="key-namespace" isRequired>
                         {namespaces.error && names.length === 0
                             ? <><TextInput id="key-namespace" value={namespace} onChange={(_event, value) => put({ namespace: value })} /><p className="fw-muted">{t("namespaceNeeded")} {namespaces.error.message}</p></>
                             : <FormSelect id="key-namespace" value={namespace} onChange={(_event, value) => put({ namespace: value })}>{names.map(it => <FormSelectOption key={it} value={it} label={it} />)}</FormSelect>}
                     </FormGroup>
-                    <FormGroup label={t("plan")} fieldId="key-plan">
-                        <FormSelect id="key-plan" value={written.plan ?? plans[0] ?? ""} onChange={(_event, plan) => put({ plan })}>{plans.map(plan => <FormSelectOption key={plan} value={plan} label={plan} />)}</FormSelect>
+                    <FormGroup label={t("plan")} fieldId="key-plan" isRequired>
+                        <FormSelect id="key-plan" value={plan} isRequired onChange={(_event, chosen) => put({ plan: chosen })}>{plan === "" && <FormSelectOption value="" label={t("choosePlan")} isPlaceholder />}{plans.map(it => <FormSelectOption key={it} value={it} label={it} />)}</FormSelect>
                         <Unread of={[["PlanPolicy", looked]]} />
                         {plans.length === 0 && looked.state === "live" && <p className="fw-muted">{t("noPlans")}</p>}
                     </FormGroup>
-                    <FormGroup label={t("useCase")} fieldId="key-use"><TextInput id="key-use" value={written.useCase ?? ""} onChange={(_event, useCase) => put({ useCase })} /></FormGroup>
+                    <FormGroup label={t("useCase")} fieldId="key-use" isRequired><TextInput id="key-use" isRequired value={written.useCase ?? ""} onChange={(_event, useCase) => put({ useCase })} /></FormGroup>
                 </Form>
                 <Problem error={send.error} />
             </ModalBody>
             <ModalFooter>
-                <Button isDisabled={!written.useCase || send.isRunning} onClick={() => void submit()}>{t("send")}</Button>
+                <Button isDisabled={!isComplete || send.isRunning} onClick={() => void submit()}>{t("send")}</Button>
                 <Button variant="link" onClick={props.onClose}>{t("cancel")}</Button>
             </ModalFooter>
         </Modal>
@@ -121,6 +125,12 @@ export function Requests(): ReactNode {
     );
 }
 
+/** How the key itself is seen: it is shown to who asks for it, and on no page. */
+function Reveal(props: { of: APIKey; secret: string }): ReactNode {
+    const command = sh`fairway api-key show ${props.of.metadata?.name} -n ${props.of.metadata?.namespace}`;
+    return <span className="fw-row-gap fw-muted">{t("reveal", { name: props.secret })} <code className="fw-wrap">{command}</code> <CopyButton text={command} /></span>;
+}
+
 export function Keys(): ReactNode {
     const found = useList(API_KEYS);
     const [gone, setGone] = useState<APIKey>();
@@ -131,7 +141,7 @@ export function Keys(): ReactNode {
                 {found.items.map(key => (
                     <li key={key.metadata?.uid} className="fw-row-gap">
                         <strong><Link to={pathOf("APIKey", key.metadata?.namespace, key.metadata?.name)}>{key.metadata?.namespace}/{key.metadata?.name}</Link></strong> <StatusLabel word={decided(key)} /> {key.spec?.apiProductRef.name} {key.spec?.planTier} <Age of={key.metadata?.creationTimestamp} />
-                        {key.status?.secretRef?.name && <span className="fw-muted">{t("reveal", { name: key.status.secretRef.name })}</span>}
+                        {key.status?.secretRef?.name && <Reveal of={key} secret={key.status.secretRef.name} />}
                         <Button size="sm" variant="danger" onClick={() => setGone(key)}>{t("revoke")}</Button>
                     </li>
                 ))}

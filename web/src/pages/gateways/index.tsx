@@ -11,6 +11,7 @@ import { Explain } from "./Explain";
 import { pathOf, standing } from "./model";
 import { ObjectPage } from "./ObjectPage";
 import { Keys, Products, Requests } from "./Products";
+import { ServiceList } from "./Services";
 import { t } from "./text";
 
 export default function Gateways(): ReactNode {
@@ -31,13 +32,14 @@ function Overview(): ReactNode {
                 <AddressTabs label={t("title")} tabs={[
                     ["gateways", t("gateways"), () => <GatewayList />],
                     ["routes", t("routes"), () => <RouteList />],
+                    ["services", t("services"), () => <ServiceList />],
                     ["policies", t("policies"), () => <PolicyList />],
                     ["products", t("products"), () => <Products />],
                     ["keys", t("keys"), () => <><h2>{t("requests")}</h2><Requests /><h2>{t("keys")}</h2><Keys /></>],
                     ["usage", t("usage"), () => <Usage />],
                     ["explain", t("explain"), () => <Explain />],
                 ]} />
-                <CommandHint commands={["kubectl get gateways,httproutes,routes.route.openshift.io -A", "kubectl get authpolicies,ratelimitpolicies -A", "kubectl get apiproducts,apikeys,apikeyrequests -A", "fairway gateway explain GET https://HOST/PATH"]} />
+                <CommandHint commands={["kubectl get gateways,httproutes,routes.route.openshift.io,services -A", "kubectl get authpolicies,ratelimitpolicies -A", "kubectl get apiproducts,apikeys,apikeyrequests -A", "fairway gateway explain GET https://HOST/PATH"]} />
             </PageSection>
         </>
     );

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { conditionsOf, explainCommand, pathOf, readHeaders, standing } from "./model";
+import type { EndpointSlice, Service } from "../../api";
+import { conditionsOf, endpointsOf, explainCommand, isOfSystem, portsOf, pathOf, readHeaders, standing } from "./model";
 
 describe("how something stands", () => {
     it.each([
@@ -11,6 +12,27 @@ describe("how something stands", () => {
     ])("%j", (conditions, word, isGood) => {
         expect(standing(conditions, ["Accepted", "Programmed"])).toMatchObject({ word, isGood });
     });
+});
+
+describe("behind a Service", () => {
+    it("are the endpoints of all its slices, those that answer first", () => {
+        const slice = (...endpoints: unknown[]): EndpointSlice => ({ addressType: "IPv4", metadata: { namespace: "a" }, endpoints }) as unknown as EndpointSlice;
+        const found = endpointsOf([
+            slice({ addresses: ["10.0.0.3"], conditions: { ready: false } }, { addresses: ["10.0.0.2"], conditions: { ready: true }, targetRef: { kind: "VirtualMachineInstance", name: "web" } }),
+            slice({ addresses: ["10.0.0.1"], nodeName: "n" }), { addressType: "IPv4", metadata: {} },
+        ]);
+        expect(found.map(it => [it.address, it.isReady, it.target?.namespace])).toEqual([["10.0.0.1", true, undefined], ["10.0.0.2", true, "a"], ["10.0.0.3", false, undefined]]);
+    });
+    it.each([
+        [{ ports: [{ port: 80, targetPort: 8080, name: "http" }, { port: 53, protocol: "UDP", targetPort: 53 }] }, "http 80/TCP → 8080, 53/UDP"],
+        [{}, ""],
+    ])("ports are told: %j", (spec, expected) => {
+        expect(portsOf({ spec } as unknown as Service)).toBe(expected);
+    });
+});
+
+it.each([["kube-system", true], ["openshift-gitops", true], ["fairway-images", true], ["kubernetes", false], ["default", false], ["user-vms", false]])("%s is of the system: %s", (name, expected) => {
+    expect(isOfSystem(name)).toBe(expected);
 });
 
 describe("headers", () => {

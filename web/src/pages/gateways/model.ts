@@ -1,5 +1,6 @@
 // Gateways and policies as the page shows them, without a page.
 
+import type { EndpointSlice, Service } from "../../api/kinds";
 import { sh } from "../../widgets/command";
 
 interface Condition { type?: string; status?: string; reason?: string; message?: string }
@@ -33,13 +34,36 @@ export function explainCommand(method: string, url: string, headers: Record<stri
 
 /** The kinds that have a page, by the word in its address. */
 export const PAGES: Record<string, string> = {
-    gateways: "Gateway", httproutes: "HTTPRoute", routes: "Route", authpolicies: "AuthPolicy", ratelimitpolicies: "RateLimitPolicy", planpolicies: "PlanPolicy", apiproducts: "APIProduct", apikeys: "APIKey",
+    gateways: "Gateway", httproutes: "HTTPRoute", routes: "Route", authpolicies: "AuthPolicy", ratelimitpolicies: "RateLimitPolicy", planpolicies: "PlanPolicy", apiproducts: "APIProduct", apikeys: "APIKey", services: "Service",
 };
 
 /** The page of an object. */
 export function pathOf(kind: string, namespace: string | undefined, name: string | undefined): string {
     const plural = Object.entries(PAGES).find(([, it]) => it === kind)?.[0] ?? "";
     return `/gateways/${plural}/${encodeURIComponent(namespace ?? "")}/${encodeURIComponent(name ?? "")}`;
+}
+
+/** The label that a slice of endpoints names its Service in. */
+export const SERVICE_NAME = "kubernetes.io/service-name";
+
+export interface Endpoint { address: string; isReady: boolean; node?: string; target?: { kind: string; namespace?: string; name: string } }
+
+/** What stands behind a Service, those that answer first. An endpoint that says nothing of itself is taken for ready, as the API has it. */
+export function endpointsOf(slices: readonly EndpointSlice[]): Endpoint[] {
+    const found = slices.flatMap(slice => (slice.endpoints ?? []).flatMap(one => one.addresses.map(address => ({
+        address, isReady: one.conditions?.ready !== false, node: one.nodeName,
+        target: one.targetRef?.kind && one.targetRef.name ? { kind: one.targetRef.kind, namespace: one.targetRef.namespace ?? slice.metadata?.namespace, name: one.targetRef.name } : undefined,
+    }))));
+    return found.sort((a, b) => Number(b.isReady) - Number(a.isReady) || a.address.localeCompare(b.address));
+}
+
+export function portsOf(service: Service): string {
+    return (service.spec?.ports ?? []).map(it => [it.name, `${it.port}/${it.protocol ?? "TCP"}`, it.targetPort !== undefined && String(it.targetPort) !== String(it.port) && `→ ${it.targetPort}`].filter(Boolean).join(" ")).join(", ");
+}
+
+/** Namespaces of the system: nobody keeps something of his own there. */
+export function isOfSystem(namespace: string): boolean {
+    return /^(kube|fairway|openshift)-/.test(namespace);
 }
 
 interface Reporter { conditions?: Condition[]; parentRef?: { name?: string; namespace?: string; sectionName?: string }; routerName?: string; host?: string; name?: string }

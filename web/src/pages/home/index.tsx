@@ -6,14 +6,16 @@ import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page
 import { useMemo } from "react";
 import { Link } from "react-router";
 import { useAnswer, useList } from "../../api/hooks";
-import { APPLICATIONS, VIRTUAL_MACHINES, VOYAGES } from "../../api/kinds";
+import { APPLICATIONS, VIRTUAL_MACHINES, type Voyage, VOYAGES } from "../../api/kinds";
 import { session, workspace } from "../../api/session";
 import type { Snapshot } from "../../api/store";
 import { entities } from "../../catalog/client";
 import { entityPath, refOf, titleOf } from "../../catalog/entity";
+import type { Thing } from "../../links";
 import { hasPage } from "../../pages";
 import { t } from "../../text/home";
 import { Age, CommandHint, Loading, PageHeader, StatusLabel, useNow } from "../../widgets";
+import { thingsOf } from "../voyages/steps";
 import { concernsOf, sightOf } from "./attention";
 
 const SHOWN = 8;
@@ -62,7 +64,7 @@ export default function Home() {
                                 {concerns.length > SHOWN && <p className="fw-muted">{t("more", { n: concerns.length - SHOWN })}</p>}
                             </CardBody>
                         </Card>
-                        <Mine />
+                        <Mine runs={runs} />
                     </div>
                     <div className="fw-stack">
                         <Card>
@@ -101,18 +103,24 @@ function Count({ label, to, of, text }: { label: string; to: string; of: Snapsho
     return <p>{title}: {of.error?.status === 403 ? t("forbidden") : of.error && of.items.length === 0 ? t("unseen") : of.state === "loading" ? "…" : text}</p>;
 }
 
-function Mine() {
+/** What runs have made and is still there, each once. */
+function madeBy(runs: Voyage[]): Thing[] {
+    return [...new Map(runs.flatMap(thingsOf).map(one => [one.to, one])).values()];
+}
+
+function Mine({ runs }: { runs: Voyage[] }) {
     const { user } = session();
     const last = (text: string): string => (text.split(/[:/]/).pop() ?? text).toLowerCase();
     const owners = [`user:default/${last(user.name)}`, ...(user.groups ?? []).filter(group => !group.startsWith("system:")).map(group => `group:default/${last(group)}`)];
     const filter = owners.map(owner => `relations.ownedBy=${owner}`).join(",");
     const asked = useAnswer(`mine ${filter}`, signal => entities({ fields: "kind,metadata.name,metadata.namespace,metadata.title,metadata.description", orderField: "metadata.name,asc" }, [filter], signal, 100));
+    const made = useMemo(() => madeBy(runs), [runs]);
     return (
         <Card>
             <CardTitle component="h2">{t("mine")}</CardTitle>
             <CardBody>
                 {asked.error && <p className="fw-muted">{asked.error.status === 403 ? t("forbidden") : asked.error.advice}</p>}
-                {asked.answer?.items.length === 0 && <p className="fw-muted">{t("noMine")}</p>}
+                {asked.answer?.items.length === 0 && made.length === 0 && <p className="fw-muted">{t("noMine")}</p>}
                 <ul className="fw-events">
                     {(asked.answer?.items ?? []).slice(0, SHOWN).map(one => (
                         <li key={refOf(one)}>
@@ -121,6 +129,9 @@ function Mine() {
                     ))}
                 </ul>
                 {(asked.answer?.total ?? 0) > SHOWN && <Link to="/catalog?kind=all">{t("seeAll")}</Link>}
+                {made.length > 0 && <h3>{t("ofRuns")}</h3>}
+                <ul className="fw-events" aria-label={t("ofRuns")}>{made.slice(0, SHOWN).map(one => <li key={one.to}>{one.kind} <Link to={one.to}>{one.name}</Link></li>)}</ul>
+                {made.length > SHOWN && <Link to="/voyages">{t("seeAll")}</Link>}
             </CardBody>
         </Card>
     );

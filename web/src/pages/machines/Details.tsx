@@ -62,6 +62,7 @@ function Shown(props: Props): ReactNode {
                     ["console", t("console"), () => (isRunning ? <Suspense fallback={<Loading />}><Console namespace={namespace} name={name} /></Suspense> : <NotRunning looked={props.looked} />)],
                     ["snapshots", t("snapshots"), () => <Snapshots machine={machine} />],
                     ["diagnostics", t("diagnostics"), () => <Diagnostics {...props} />],
+                    ["why", t("why"), () => <Why kind="VirtualMachine" namespace={namespace} name={name} />],
                 ]} />
                 <CommandHint commands={[sh`kubectl get vm ${name} -n ${namespace} -o yaml`, sh`fairway vm console ${name} -n ${namespace}`, sh`fairway vm ${possible(status)[0] ?? "start"} ${name} -n ${namespace}`]} />
             </PageSection>
@@ -119,8 +120,6 @@ function Diagnostics(props: Props): ReactNode {
             <h2>{t("conditions")}</h2>
             <Conditions conditions={props.machine.status?.conditions} />
             {props.instance && <><h2>{t("instanceConditions")}</h2><Conditions conditions={props.instance.status?.conditions} /></>}
-            <h2>{t("why")}</h2>
-            <Why kind="VirtualMachine" namespace={props.namespace} name={props.name} />
         </>
     );
 }

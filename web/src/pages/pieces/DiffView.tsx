@@ -1,10 +1,11 @@
 // A difference on the screen: colours and signs, so that it can be read without colours.
 
 import type { ReactNode } from "react";
-import { plural, texts } from "../../text/t";
+import { plurals, texts } from "../../text/t";
 import { diffLines } from "./diff";
 
 const t = texts("diff", { none: "No differences.", label: "Differences" });
+const counted = plurals("diff", { skipped: { one: "{n} line that is the same", other: "{n} lines that are the same" } });
 const SIGNS = { same: "  ", added: "+ ", removed: "- ", skipped: "  … " };
 
 export function DiffView(props: { before: string; after: string; label?: string }): ReactNode {
@@ -13,7 +14,7 @@ export function DiffView(props: { before: string; after: string; label?: string 
     return (
         <pre className="fw-diff" tabIndex={0} role="region" aria-label={props.label ?? t("label")}>
             {lines.map((line, at) => (
-                <span key={at} className={line.kind}>{SIGNS[line.kind] + (line.kind === "skipped" ? plural(Number(line.text), "{n} line that is the same", "{n} lines that are the same") : line.text)}</span>
+                <span key={at} className={line.kind}>{SIGNS[line.kind] + (line.kind === "skipped" ? counted("skipped", Number(line.text)) : line.text)}</span>
             ))}
         </pre>
     );

@@ -7,15 +7,15 @@ import { ProgressStep, ProgressStepper, type ProgressStepProps } from "@patternf
 import { Tab, Tabs, TabTitleText } from "@patternfly/react-core/dist/dynamic/components/Tabs";
 import { Title } from "@patternfly/react-core/dist/dynamic/components/Title";
 import { useEffect, useRef, useState } from "react";
-import { useParams, useSearchParams } from "react-router";
-import { useAction, useObject } from "../../api/hooks";
-import { type Voyage, VOYAGES } from "../../api/kinds";
+import { Link, useParams, useSearchParams } from "react-router";
+import { useAction, useList, useObject } from "../../api/hooks";
+import { APPLICATIONS, type Voyage, VOYAGES } from "../../api/kinds";
 import { patch } from "../../api/kubernetes";
 import { shortRef } from "../../catalog/entity";
 import { t } from "../../text/create";
 import { t as shell } from "../../text/shell";
 import { Age, CommandHint, ConfirmByName, duration, Events, Failed, Loading, NotFound, PageHeader, SafeLink, sh, StatusLabel, useNow, Why, YamlView } from "../../widgets";
-import { linksOf, type Step, stepsOf, textsOf, wishesOf } from "./steps";
+import { grownOf, linksOf, type Step, stepsOf, textsOf, thingsOf, wishesOf } from "./steps";
 
 const VARIANTS: Record<string, ProgressStepProps["variant"]> = { completed: "success", failed: "danger", running: "info", undone: "warning", skipped: "default" };
 
@@ -115,12 +115,15 @@ function StepLog({ step }: { step: Step }) {
 }
 
 function Output({ voyage }: { voyage: Voyage }) {
-    const [links, notes] = [linksOf(voyage), textsOf(voyage)];
-    if (links.length === 0 && notes.length === 0) return null;
+    const [links, notes, made] = [linksOf(voyage), textsOf(voyage), thingsOf(voyage)];
+    const applications = useList(APPLICATIONS);
+    const things = [...made, ...grownOf(made, applications.items)];
+    if (links.length + notes.length + things.length === 0) return null;
     return (
         <section>
             <Title headingLevel="h2">{t("output")}</Title>
-            <ul>{links.map(link => <li key={link.url}><SafeLink to={link.url}>{link.title}</SafeLink></li>)}</ul>
+            <ul aria-label={t("things")}>{things.map(one => <li key={one.to}>{one.kind} <Link to={one.to}>{one.name}</Link></li>)}</ul>
+            <ul aria-label={t("links")}>{links.map(link => <li key={link.url}><SafeLink to={link.url}>{link.title}</SafeLink></li>)}</ul>
             {notes.map((note, at) => (
                 <div key={at}>
                     <strong>{note.title}</strong>

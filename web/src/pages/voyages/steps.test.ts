@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Voyage } from "../../api/kinds";
-import { linksOf, stepsOf, wishesOf } from "./steps";
+import type { Application, Voyage } from "../../api/kinds";
+import { grownOf, linksOf, stepsOf, thingsOf, wishesOf } from "./steps";
 
 const run = (phase: string, spec = {}): Voyage => ({
     spec: { template: "template:default/x", ...spec },
@@ -12,6 +12,23 @@ const run = (phase: string, spec = {}): Voyage => ({
         ],
         output: { links: [{ title: "Repository", url: "https://x" }, { title: "none" }] },
     } as never,
+});
+
+describe("what a run has made", () => {
+    const path = (plural: string, name: string) => ({ path: `/apis/${plural === "repositories" ? "fairway.dev" : "argoproj.io"}/v1alpha1/${plural === "repositories" ? "" : "namespaces/a/"}${plural}/${name}` });
+    const voyage = { spec: { template: "x" }, status: { steps: [
+        { id: "a", made: [{ reference: path("repositories", "web") }, { reference: path("applications", "web") }, "text", null] },
+        { id: "b", made: [{ reference: path("applications", "gone"), undone: true }, { reference: { path: "/api/v1/namespaces/b" } }, { reference: {} }] },
+        { id: "c" },
+    ] } } as unknown as Voyage;
+    it("is what has a page and is still there", () => {
+        expect(thingsOf(voyage).map(it => it.to)).toEqual(["/repositories/root/web", "/applications/a/web"]);
+    });
+    it("leads to what its Applications declare", () => {
+        const app = (name: string, kind: string) => ({ metadata: { namespace: "a", name }, status: { resources: [{ group: "kubevirt.io", kind, namespace: "vms", name }, { kind: "ConfigMap", name: "c" }] } });
+        const all = [app("web", "VirtualMachine"), app("other", "VirtualMachine")] as unknown as Application[];
+        expect(grownOf(thingsOf(voyage), all).map(it => it.to)).toEqual(["/machines/vms/web"]);
+    });
 });
 
 describe("a run", () => {

@@ -1,6 +1,7 @@
 // A Voyage's status, read: its OpenAPI schema leaves the shape of steps open.
 
-import type { Voyage } from "../../api/kinds";
+import type { Application, Voyage } from "../../api/kinds";
+import { pageOf, type Thing, thingAt } from "../../links";
 
 export interface Step {
     id: string;
@@ -38,6 +39,27 @@ export function stepsOf(voyage: Voyage): Step[] {
         log: (Array.isArray(raw.log) ? raw.log : []).map(line => ({ at: text(line?.at) || undefined, text: text(line?.text ?? line) })),
         made: (Array.isArray(raw.made) ? raw.made : []).map(madeOf).filter(Boolean),
     }));
+}
+
+/** What a run has made that has a page here, and that was not taken back. */
+export function thingsOf(voyage: Voyage): Thing[] {
+    const made = (voyage.status?.steps ?? []).flatMap(step => (Array.isArray(step.made) ? (step.made as unknown[]) : []));
+    return made.flatMap(one => {
+        if (!one || typeof one !== "object") return [];
+        const { reference, undone } = one as { reference?: { path?: unknown }; undone?: unknown };
+        const found = undone === true ? undefined : thingAt(text(reference?.path));
+        return found ? [found] : [];
+    });
+}
+
+/** What the Applications among them declare and has a page of its own: machines, above all. */
+export function grownOf(things: Thing[], applications: readonly Application[]): Thing[] {
+    const own = new Set(things.filter(it => it.kind === "Application").map(it => `${it.namespace}/${it.name}`));
+    return applications.filter(app => own.has(`${app.metadata.namespace}/${app.metadata.name}`)).flatMap(app => app.status?.resources ?? []).flatMap(it => {
+        const object = { group: it.group, kind: it.kind ?? "", namespace: it.namespace, name: it.name ?? "" };
+        const to = pageOf(object);
+        return to ? [{ ...object, to }] : [];
+    });
 }
 
 export function linksOf(voyage: Voyage): { title: string; url: string }[] {

@@ -6,17 +6,17 @@ import { FormSelect, FormSelectOption } from "@patternfly/react-core/dist/dynami
 import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
 import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextInput";
 import { type ReactNode, useState } from "react";
-import { CLUSTER_ROLE_BINDINGS, type ClusterRoleBinding, create, patch, pathIn, remove, type Resource, ROLE_BINDINGS, useAction, useList, type Workspace, workspace, WORKSPACES } from "../../api";
+import { CLUSTER_ROLE_BINDINGS, type ClusterRoleBinding, create, GROUPS, patch, pathIn, remove, type Resource, ROLE_BINDINGS, useAction, useList, USERS, type Workspace, workspace, WORKSPACES } from "../../api";
 import { texts } from "../../text/t";
 import { Age, CommandHint, ConfirmByName, PageHeader, SafeLink, sh, StatusLabel } from "../../widgets";
 import "../pieces/pieces.css";
 import { AddressTabs, Live, Problem, Unread } from "../pieces/parts";
-import { type Member, membersOf } from "./members";
+import { type Member, membersOf, subjectName } from "./members";
 
 const t = texts("workspaces", {
     title: "Workspaces", here: "This workspace: {path}", below: "Workspaces below", members: "Members", none: "There is no workspace below this one.", up: "Up to {path}", open: "Open",
     create: "Create workspace", name: "Name", type: "Type", remove: "Delete", removeTitle: "Delete workspace {name}?", removeWhat: "The workspace {path} with everything in it: workspaces below it, machines with their disks, applications, repositories' objects.",
-    role: "Role", kind: "Kind", user: "User", group: "Group", who: "Name, such as acme/alice", add: "Add member", noMembers: "No role is bound in this workspace.", removeMember: "Remove", removeMemberTitle: "Remove {name}?", removeMemberWhat: "{name} loses the role {role} in this workspace.",
+    role: "Role", kind: "Kind", user: "User", group: "Group", who: "Name, such as acme/alice", there: "{n} are known here and offered; others can be typed.", unlisted: "Who is known here could not be read, so the name has to be typed: {why}", add: "Add member", noMembers: "No role is bound in this workspace.", removeMember: "Remove", removeMemberTitle: "Remove {name}?", removeMemberWhat: "{name} loses the role {role} in this workspace.",
     view: "view: look", edit: "edit: change things", admin: "admin: and give roles", clusterAdmin: "cluster-admin: everything", built: "Roles of the system are not shown.", everywhere: "in the whole workspace", inNamespace: "in the namespace {namespace}", told: "{what}: {name}",
 });
 
@@ -84,6 +84,21 @@ async function withdraw(member: Member): Promise<void> {
     else await patch(resource as Resource, member.namespace, member.binding, { metadata: { resourceVersion: member.version }, subjects: member.others });
 }
 
+/** Who is known in this workspace, to choose from. */
+function Offered(props: { kind: string }): ReactNode {
+    const users = useList(USERS);
+    const groups = useList(GROUPS);
+    const found = props.kind === "Group" ? groups : users;
+    const names = found.items.map(it => subjectName(workspace(), it.metadata?.name ?? "")).sort();
+    if (found.error && found.state !== "live") return <p className="fw-muted">{t("unlisted", { why: found.error.message })}</p>;
+    return (
+        <>
+            <datalist id="member-names">{names.map(name => <option key={name} value={name} />)}</datalist>
+            {names.length > 0 && <p className="fw-muted">{t("there", { n: names.length })}</p>}
+        </>
+    );
+}
+
 function Members(): ReactNode {
     const found = useList(CLUSTER_ROLE_BINDINGS);
     const within = useList(ROLE_BINDINGS);
@@ -120,7 +135,7 @@ function Members(): ReactNode {
                 <FormGroup label={t("kind")} fieldId="member-kind">
                     <FormSelect id="member-kind" value={written.kind} onChange={(_event, kind) => setWritten(before => ({ ...before, kind }))}><FormSelectOption value="User" label={t("user")} /><FormSelectOption value="Group" label={t("group")} /></FormSelect>
                 </FormGroup>
-                <FormGroup label={t("who")} fieldId="member-name"><TextInput id="member-name" value={written.name} onChange={(_event, name) => setWritten(before => ({ ...before, name }))} /></FormGroup>
+                <FormGroup label={t("who")} fieldId="member-name"><TextInput id="member-name" value={written.name} list="member-names" autoComplete="off" onChange={(_event, name) => setWritten(before => ({ ...before, name }))} /><Offered kind={written.kind} /></FormGroup>
                 <FormGroup label={t("role")} fieldId="member-role">
                     <FormSelect id="member-role" value={written.role} onChange={(_event, role) => setWritten(before => ({ ...before, role }))}>{ROLES.map(([role, label]) => <FormSelectOption key={role} value={role} label={t(label)} />)}</FormSelect>
                 </FormGroup>

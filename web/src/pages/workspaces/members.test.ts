@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { RoleBinding } from "../../api";
-import { membersOf } from "./members";
+import { membersOf, subjectName } from "./members";
 
 const binding = (name: string, role: string, subjects: unknown[], namespace?: string): RoleBinding =>
     ({ metadata: { name, namespace, resourceVersion: "7" }, roleRef: { kind: "ClusterRole", name: role }, subjects }) as unknown as RoleBinding;
@@ -19,6 +19,10 @@ it("everybody with a role is shown, wherever it holds, with those who share the 
 
 it("a role that the system shares with somebody stays the system's", () => {
     expect(membersOf([binding("mixed", "admin", [server, alice])])[0]?.others).toEqual([server]);
+});
+
+it.each([["root", "root/ann"], ["root:acme", "acme/ann"], ["root:acme:team", "acme/ann"]])("somebody of %s is bound as %s", (workspace, expected) => {
+    expect(subjectName(workspace, "ann")).toBe(expected);
 });
 
 it.each([

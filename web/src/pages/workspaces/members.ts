@@ -17,6 +17,11 @@ export interface Member {
     others: Subject[];
 }
 
+/** The name that roles are bound to: that of the realm, which is the organisation's or the root's, before somebody's own. */
+export function subjectName(workspace: string, name: string): string {
+    return `${/^root:([^:]+)/.exec(workspace)?.[1] ?? "root"}/${name}`;
+}
+
 /** Members are people, groups and programs of the workspace. What the server gives itself is not shown: nobody is to take it away by a click. */
 function isOfSystem(subject: Subject, binding: ClusterRoleBinding | RoleBinding): boolean {
     const { kind, name, namespace } = subject;
