@@ -85,11 +85,14 @@ async fn request(options: &Request) -> anyhow::Result<()> {
     let all = collection(API_KEY, Some(&options.namespace));
     let is_new = session.requests.create(&all, &wanted).await.map_err(told)?;
     if !is_new {
-        bail!(
-            "there is an APIKey {}/{name} already; fairway api-key show {name} -n {} prints it, --name asks for another",
-            options.namespace,
-            options.namespace
-        );
+        let known = session.requests.get(&path(&options.namespace, name)).await;
+        let known = known.map_err(told)?.context("the APIKey is gone again")?;
+        if let Some(why) = differs(&known, &wanted) {
+            bail!(
+                "there is an APIKey {0}/{name} already, and {why}; --name asks for another, fairway api-key delete {name} -n {0} gives it back",
+                options.namespace
+            );
+        }
     }
     let mut is_answered = !options.approve;
     loop {
@@ -109,6 +112,19 @@ async fn request(options: &Request) -> anyhow::Result<()> {
         }
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+/// What a key that is there was asked for, if that is not what is wanted now. The same wish is the same key: an API that was taken back and
+/// made again finds the keys that were asked for before.
+fn differs(known: &Value, wanted: &Value) -> Option<String> {
+    let of = |key: &Value| {
+        let (namespace, name) = portal::product_of(key);
+        let plan = key["spec"]["planTier"].as_str().unwrap_or_default().to_owned();
+        (format!("{namespace}/{name}"), plan)
+    };
+    let (product, plan) = of(known);
+    ((product.clone(), plan.clone()) != of(wanted))
+        .then(|| format!("it is for {product} with the plan {plan}"))
 }
 
 /// Answers the request that stands for a key, once it is there.
@@ -206,6 +222,31 @@ async fn who(session: &Session) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_same_wish_is_the_same_key() {
+        let key = |product: &str, plan: &str| {
+            json!({
+                "metadata": {"name": "web", "namespace": "user-vms"},
+                "spec": {"apiProductRef": {"name": product, "namespace": "user-vms"}, "planTier": plan, "useCase": product},
+            })
+        };
+        for (known, wanted, expected) in [
+            (key("web", "free"), key("web", "free"), None),
+            (
+                key("web", "gold"),
+                key("web", "free"),
+                Some("it is for user-vms/web with the plan gold"),
+            ),
+            (
+                key("shop", "free"),
+                key("web", "free"),
+                Some("it is for user-vms/shop with the plan free"),
+            ),
+        ] {
+            assert_eq!(differs(&known, &wanted).as_deref(), expected);
+        }
+    }
 
     #[test]
     fn what_is_waited_for_is_told() {
