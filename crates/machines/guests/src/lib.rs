@@ -65,6 +65,8 @@ pub enum Order {
     ConsoleTail { bytes: usize },
     /// What the machine has used of its host: `{"cpuSeconds": 1.5, "residentBytes": 1}`.
     Usage,
+    /// What it used in the last hour, as columns of the same length: `{"time": [1], "processors": [0.5], ...}`.
+    UsageHistory,
     /// Begin to copy what was written to a disk, which is in this file of the node, to another, which is empty and lies over the same
     /// image. The copy is of the moment at which the answer comes, whatever the guest writes then. To order it twice changes nothing.
     BeginCopy { disk: PathBuf, to: PathBuf },

@@ -98,6 +98,7 @@ impl Node {
             Order::Usage => {
                 return usage::of(machine.pid()).map_err(|error| Refusal::Failed(error.to_string()));
             }
+            Order::UsageHistory => return Ok(reached.history.tell()),
             Order::BeginCopy { disk, to } => {
                 let confinement = self.confinement(machine);
                 copies::begin(machine, &confinement, &disk, &to).await?;

@@ -9,8 +9,9 @@
 //! A machine outlives Fairway: at a start every task looks first whether its process is there already. Nothing is kept about machines
 //! that is not in the API or in the machine's own directory ([`instance::home`]).
 //!
-//! Tasks: one that keeps the Node and its Lease; one watch of instances over all workspaces; with the first machine one of claims; one task for each instance of
-//! this node, with those that it starts beside itself. Channels: watches write to tasks of instances, each of which owns its machine.
+//! Tasks: one that keeps the Node and its Lease; one watch of instances over all workspaces; with the first machine one of claims; one that measures
+//! machines now and then; one task for each instance of this node, with those that it starts beside itself. Channels: watches write to tasks of
+//! instances, each of which owns its machine.
 //!
 //! The crate must not place machines, nor act on those of other nodes.
 
@@ -142,6 +143,8 @@ pub async fn run(node: Node, options: Options, metrics: Arc<Metrics>, shutdown: 
     let _ = node.context.set(Arc::clone(&context));
     let registration = Registration::new(Arc::clone(&context));
     manager.spawn(registration.run(shutdown.clone()));
+    let (registry, until) = (Arc::clone(&context.registry), shutdown.clone());
+    manager.spawn(async move { metrics::history::follow(&registry, until).await });
     manager.spawn(Instances::new(Arc::clone(&context), shutdown).run());
     manager.run().await;
     context.data_path.leave();

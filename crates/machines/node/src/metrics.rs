@@ -1,10 +1,14 @@
-//! Figures of machines, under KubeVirt's names and labels: taken when somebody asks for them, and never otherwise.
+//! Figures of machines, under KubeVirt's names and labels: taken when somebody asks for them. Only the few of which there is a history for the
+//! pages of machines are taken all the time ([`history`], [`ring`]).
 //!
 //! What is known of instances comes from their objects ([`objects`]), what is known of running machines from QEMU, the host and the guest's agent
 //! ([`sample`]). One that does not answer in time is left out. The objects are told of by the server, which sees all of them; each node tells
 //! of the machines that run there, and sees no others.
 
+mod counting;
+pub(crate) mod history;
 mod objects;
+mod ring;
 mod sample;
 mod text;
 

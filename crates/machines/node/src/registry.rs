@@ -9,6 +9,7 @@ use fairway_machines_qemu::{Agent, Console, Machine};
 use tokio::sync::mpsc;
 
 use crate::instance::input::Input;
+use crate::metrics::history::History;
 
 /// A machine that runs.
 #[derive(Debug, Clone)]
@@ -21,6 +22,10 @@ pub(crate) struct Reached {
     pub(crate) answers: Arc<AtomicBool>,
     /// It has a screen.
     pub(crate) has_screen: bool,
+    /// The hardware addresses of its cards.
+    pub(crate) cards: Arc<[String]>,
+    /// What it used in the last hour.
+    pub(crate) history: Arc<History>,
     /// Its task.
     pub(crate) notes: mpsc::Sender<Input>,
 }
@@ -50,6 +55,13 @@ impl Registry {
         let mut all = self.all();
         if all.get(key).is_some_and(|(known, _)| known == uid) {
             all.remove(key);
+        }
+    }
+
+    /// Cards came or went.
+    pub(crate) fn set_cards(&self, key: &ObjectKey, cards: Arc<[String]>) {
+        if let Some((_, reached)) = self.all().get_mut(key) {
+            reached.cards = cards;
         }
     }
 

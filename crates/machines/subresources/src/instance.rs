@@ -47,7 +47,10 @@ impl Hands {
                 .await
                 .map(|()| done()),
             "reset" => self.reset(asked).await.map(|()| done()),
-            "guestosinfo" if asked.info.rest == "usage" => self.usage(asked).await,
+            "guestosinfo" if asked.info.rest == "usage" => self.usage(asked, Order::Usage).await,
+            "guestosinfo" if asked.info.rest == "usage/history" => {
+                self.usage(asked, Order::UsageHistory).await
+            }
             "guestosinfo" => self.ask(asked, Order::GuestOsInfo).await,
             "userlist" => self.ask(asked, Order::UserList).await,
             "filesystemlist" => self.ask(asked, Order::FilesystemList).await,
@@ -102,11 +105,11 @@ impl Hands {
         Ok(answer::json(StatusCode::OK, &told))
     }
 
-    /// What the machine has used of its host. Upstream has no such thing.
-    async fn usage(&self, asked: &Asked) -> Result<Response<Body>, Refusal> {
+    /// What the machine uses of its host, or has used. Upstream has no such thing.
+    async fn usage(&self, asked: &Asked, order: Order) -> Result<Response<Body>, Refusal> {
         let vmi = asked.objects.instance().await?;
         let node = decide::usage(&vmi)?;
-        let told = self.order(asked, node, Order::Usage).await?;
+        let told = self.order(asked, node, order).await?;
         Ok(answer::json(StatusCode::OK, &told))
     }
 

@@ -266,6 +266,9 @@ impl Runner {
             }
             Change::PlugCard(_) | Change::UnplugCard(_) => {
                 let cards = running::cards(&self.plan, self.home.path());
+                self.context
+                    .registry
+                    .set_cards(&self.key, running::addresses(&self.plan));
                 self.context.cables.plug(&self.key, &self.plan.hostname, cards);
                 if let (Change::PlugCard(card), true) = (change, self.context.data_path.is_kernel()) {
                     let message = format!(

@@ -197,6 +197,11 @@ pub(super) fn cards(plan: &MachinePlan, directory: &Path) -> Vec<Card> {
     cards.collect()
 }
 
+/// The hardware addresses of these cards.
+pub(super) fn addresses(plan: &MachinePlan) -> Arc<[String]> {
+    plan.cards.iter().map(|it| it.mac.clone()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,9 +21,9 @@ const DISK: &str = "ua-";
 
 /// Time on processors, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Time {
-    user: f64,
-    system: f64,
+pub(super) struct Time {
+    pub(super) user: f64,
+    pub(super) system: f64,
 }
 
 /// One of the guest's processors.
@@ -63,11 +63,7 @@ pub(super) async fn take(reached: &Reached) -> Option<Sample> {
     let guest = json!({"path": BALLOON, "property": "guest-stats"});
     let guest = ask("qom-get", guest).await.unwrap_or_default();
     let migration = migrate::progress(machine).await.ok();
-    // One that was never there is not waited for.
-    let traffic = match reached.has_agent() {
-        true => tokio::time::timeout(AGENT, reached.agent.traffic()).await,
-        false => Ok(Ok(Vec::new())),
-    };
+    let traffic = traffic(reached).await;
     let pid = machine.pid();
     let size =
         size.map(|it| it["base-memory"].as_u64().unwrap_or(0) + it["plugged-memory"].as_u64().unwrap_or(0));
@@ -84,9 +80,18 @@ pub(super) async fn take(reached: &Reached) -> Option<Sample> {
         balloon: balloon.and_then(|it| it["actual"].as_u64()),
         guest: guest["stats"].clone(),
         disks: disks.as_array().cloned().unwrap_or_default(),
-        traffic: traffic.ok().and_then(Result::ok).unwrap_or_default(),
+        traffic: traffic.unwrap_or_default(),
         migration: migration.filter(|it| it.status == "active"),
     })
+}
+
+/// What the guest says of its cards. One whose agent was never there is not waited for.
+pub(super) async fn traffic(reached: &Reached) -> Option<Vec<Traffic>> {
+    if !reached.has_agent() {
+        return None;
+    }
+    let said = tokio::time::timeout(AGENT, reached.agent.traffic()).await;
+    said.ok()?.ok()
 }
 
 /// Lets a guest say how it uses its memory so often, or no more.
@@ -96,7 +101,7 @@ pub(super) async fn follow_memory(machine: &Machine, every: Duration) {
     let _ = machine.qmp().execute("qom-set", arguments).await;
 }
 
-fn read(path: &str) -> Option<String> {
+pub(super) fn read(path: &str) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
@@ -109,7 +114,7 @@ fn seconds(count: u64, per_second: f64) -> f64 {
 }
 
 /// The times of a process or thread, out of the host's line about it.
-fn time(stat: &str) -> Option<Time> {
+pub(super) fn time(stat: &str) -> Option<Time> {
     // The name in parentheses may hold anything.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(11);
@@ -122,7 +127,7 @@ fn time(stat: &str) -> Option<Time> {
 }
 
 /// Bytes that a process has in memory.
-fn resident(status: &str) -> Option<u64> {
+pub(super) fn resident(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes << 10)
@@ -478,7 +483,7 @@ impl Sample {
 }
 
 /// The disk whose device this is: `ua-root`, or a path that ends in it.
-fn disk_name(device: &str) -> Option<&str> {
+pub(super) fn disk_name(device: &str) -> Option<&str> {
     let mut parts = device.split('/');
     parts.find_map(|it| it.strip_prefix(DISK))
 }

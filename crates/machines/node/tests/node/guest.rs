@@ -228,6 +228,25 @@ async fn reached_through_the_node(world: &World) {
     assert!(mounted.iter().any(|it| it["mountPoint"] == "/"), "{disks}");
     let tail = order(Order::ConsoleTail { bytes: 4096 }).await.unwrap();
     assert!(tail["tail"].as_str().unwrap().contains("login:"), "{tail}");
+    // Measured every ten seconds, and from the second time on there is a difference.
+    let begun = Instant::now();
+    let mut told = order(Order::UsageHistory).await.unwrap();
+    while !told["sentBytesPerSecond"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(Value::is_number)
+    {
+        assert!(begun.elapsed() < PATIENCE, "{told}");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        told = order(Order::UsageHistory).await.unwrap();
+    }
+    let last = told["time"].as_array().unwrap().len() - 1;
+    assert!(told["residentBytes"][last].as_u64().unwrap() > 1 << 20, "{told}");
+    assert!(
+        told["processors"][last].is_number() && told["readsPerSecond"][last].is_number(),
+        "{told}"
+    );
 
     order(Order::Pause).await.unwrap();
     let paused = world

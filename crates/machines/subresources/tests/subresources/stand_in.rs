@@ -140,6 +140,7 @@ impl Guests for StandIn {
                         json!({"guestAgentVersion": "7.2", "hostname": "web", "os": {"id": "debian"}})
                     }
                     Order::Usage => json!({"cpuSeconds": 1.5, "residentBytes": 4096}),
+                    Order::UsageHistory => json!({"time": [7], "processors": [0.25]}),
                     Order::UserList => json!({"items": [{"userName": "alice", "loginTime": 1.5}]}),
                     Order::FilesystemList => {
                         json!({"items": [{"diskName": "vda1", "mountPoint": "/", "fileSystemType": "ext4",

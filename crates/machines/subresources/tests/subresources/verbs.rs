@@ -211,6 +211,10 @@ async fn guests_tell_about_themselves() {
         world.instance("vm", "Running").await;
         let used = world.ask("GET", "virtualmachineinstances/vm/guestosinfo/usage", "").await;
         assert_eq!((used.code, &used.json()["cpuSeconds"]), (200, &json!(1.5)));
+        let before = world
+            .ask("GET", "virtualmachineinstances/vm/guestosinfo/usage/history", "")
+            .await;
+        assert_eq!((before.code, &before.json()["processors"]), (200, &json!([0.25])));
         let silent = world.ask("GET", "virtualmachineinstances/vm/guestosinfo", "").await;
         assert_eq!(
             silent.line(),

@@ -89,6 +89,8 @@ impl Runner {
             agent: running.agent.clone(),
             answers: Arc::clone(&running.answers),
             has_screen: self.plan.devices.graphics,
+            cards: running::addresses(&self.plan),
+            history: Arc::default(),
             notes: self.sender.clone(),
         };
         self.context.registry.add(&self.key, &self.uid, reached);
