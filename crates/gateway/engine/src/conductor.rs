@@ -9,6 +9,7 @@ use std::time::Duration;
 use fairway_controller::{Clients, Reach, Shutdown, WorkspaceId};
 use fairway_gateway_routes as routes;
 use fairway_gateway_routes::build::Holders;
+use fairway_gateway_routes::observed::Observed;
 use fairway_gateway_routes::settings::{Addresses, Router};
 use fairway_gateway_routes::table::{Certificate, RuleKey, Table};
 use tokio::sync::watch;
@@ -21,6 +22,7 @@ use crate::claims::{self, Claims};
 use crate::classes;
 use crate::keeper::Wanted;
 use crate::names::{self, Names, Owners};
+use crate::pace::Pace;
 use crate::plane::DataPlane;
 use crate::policies::decide::{self, Decision, Way};
 use crate::policies::prober::{self, Round};
@@ -30,8 +32,6 @@ use crate::settings::Settings;
 use crate::statuses::Told;
 use crate::world::World;
 
-/// A burst of changes is one table.
-const SETTLE: Duration = Duration::from_millis(2);
 /// How soon to try again what the host refused, such as a port that somebody else has.
 const RETRY: Duration = Duration::from_secs(5);
 /// How often is looked what time alone has changed: certificates, key servers that answer again.
@@ -58,6 +58,7 @@ pub(crate) struct Conductor {
     owners: Arc<Owners>,
     /// What the data plane serves.
     served: Arc<Table>,
+    pace: Pace,
 }
 
 /// Who carries on what the conductor has found.
@@ -94,6 +95,7 @@ impl Conductor {
             holders: Arc::default(),
             owners: Arc::default(),
             served: Arc::default(),
+            pace: Pace::default(),
         }
     }
 
@@ -125,7 +127,7 @@ impl Conductor {
             }
             tokio::select! {
                 () = shutdown.wait() => return,
-                () = tokio::time::sleep(SETTLE) => {}
+                () = tokio::time::sleep_until(self.pace.due(Instant::now())) => {}
             }
             if !self.world.is_synced() || !self.held.is_synced() {
                 continue;
@@ -148,9 +150,12 @@ impl Conductor {
                 Addresses::Each(pool.assign(gateways).await)
             }
         };
+        let begun = Instant::now();
+        // Whatever comes meanwhile is for the next build; watches must not wait for this one.
+        let observed = Arc::new(self.world.seen().observed.clone());
         let generations = prober::generations(&self.held.seen());
         self.enforcer.take_secrets(&self.held);
-        let has_routes = (self.world.seen().observed.workspaces.values()).any(|held| !held.routes.is_empty());
+        let has_routes = (observed.workspaces.values()).any(|held| !held.routes.is_empty());
         let certificate = match has_routes {
             true => self.of_router.get(&*self.issuer, &self.settings.domain),
             false => None,
@@ -162,11 +167,13 @@ impl Conductor {
         let mut holders = Arc::clone(&self.holders);
         for _ in 0..ROUNDS {
             let settings = self.route_settings(addresses.clone(), certificate.clone());
-            built = routes::build(&self.world.seen().observed, &settings);
+            let Some(found) = build(&observed, settings).await else {
+                return true;
+            };
+            (built, ways) = found;
             holders = Arc::new(std::mem::take(&mut built.holders));
             let table = Arc::new(std::mem::take(&mut built.table));
-            ways = decide::ways(&table);
-            decision = self.decide(&ways);
+            decision = self.decide(&observed, &ways);
             let guards_changed = self.enforcer.take(&mut decision);
             if *table == *self.served && !guards_changed {
                 break;
@@ -181,12 +188,7 @@ impl Conductor {
             self.bindings = found;
         }
         self.holders = holders;
-        let mut objects = objects::decide(
-            &self.held.seen(),
-            &self.world.seen().observed,
-            &built.statuses,
-            &self.settings,
-        );
+        let mut objects = objects::decide(&self.held.seen(), &observed, &built.statuses, &self.settings);
         let wanted = {
             let seen = self.world.seen();
             let services = services::wanted(&seen, &built.statuses, &self.bindings, &self.settings);
@@ -206,7 +208,7 @@ impl Conductor {
             changed
         });
         let (published, owners) = names::published(
-            (&self.served, &self.world.seen().observed),
+            (&self.served, &observed),
             &objects.records,
             &self.settings,
             &self.operator(),
@@ -232,15 +234,16 @@ impl Conductor {
             generations,
         };
         let _ = self.told.rounds.send(Some(Arc::new(round)));
+        self.pace.built(begun.elapsed(), Instant::now());
         !(self.bindings.values()).any(|it| matches!(it, routes::settings::Binding::Failed(_)))
     }
 
-    fn decide(&self, ways: &BTreeMap<RuleKey, Way>) -> Decision {
+    fn decide(&self, observed: &Observed, ways: &BTreeMap<RuleKey, Way>) -> Decision {
         let held = self.held.seen();
         let policies: Vec<_> = held.policies.values().map(|one| &one.policy).collect();
         match policies.is_empty() {
             true => Decision::default(),
-            false => decide::decide(&policies, &self.world.seen().observed, ways),
+            false => decide::decide(&policies, observed, ways),
         }
     }
 
@@ -275,5 +278,24 @@ impl Conductor {
                 wildcards: false,
             },
         }
+    }
+}
+
+/// Away from those who wait for something: with thousands of routes it takes a while. None: everything is about to end.
+async fn build(
+    observed: &Arc<Observed>,
+    settings: routes::Settings,
+) -> Option<(routes::Built, BTreeMap<RuleKey, Way>)> {
+    let observed = Arc::clone(observed);
+    let building = tokio::task::spawn_blocking(move || {
+        let built = routes::build(&observed, &settings);
+        let ways = decide::ways(&built.table);
+        (built, ways)
+    });
+    match building.await {
+        Ok(found) => Some(found),
+        // As if it had been built here.
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => None,
     }
 }

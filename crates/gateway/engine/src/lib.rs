@@ -23,6 +23,7 @@ mod keeper;
 mod kinds;
 mod names;
 mod observe;
+mod pace;
 mod plane;
 mod policies;
 mod portal;

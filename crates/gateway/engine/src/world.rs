@@ -230,6 +230,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_being_built_does_not_change() {
+        let world = World::new(&Reach::Every);
+        let put = |name: &str| {
+            let key = ObjectKey::new(&WorkspaceId::root(), "n", name);
+            let mut object = json!({"metadata": {"namespace": "n", "name": name}, "spec": {}});
+            world.put(Kind::Gateway, key, &mut object);
+        };
+        put("a");
+        let before = world.seen().observed.clone();
+        put("b");
+        let after = world.seen().observed.clone();
+        let gateways = |observed: &Observed| observed.workspaces["root"].gateways.clone();
+        assert_eq!((gateways(&before).len(), gateways(&after).len()), (1, 2));
+        for (name, gateway) in gateways(&before) {
+            assert!(
+                std::sync::Arc::ptr_eq(&gateway, &gateways(&after)[&name]),
+                "objects are shared"
+            );
+        }
+    }
+
+    #[test]
     fn a_list_tells_what_has_vanished() {
         let world = World::new(&Reach::Every);
         let key = |name| ObjectKey::new(&WorkspaceId::root(), "n", name);

@@ -181,7 +181,7 @@ impl<T> Object<T> {
 pub type Objects<T> = BTreeMap<Name, Arc<Object<T>>>;
 
 /// What one workspace holds.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Workspace {
     pub classes: Objects<GatewayClass>,
     pub gateways: Objects<Gateway>,
@@ -202,25 +202,24 @@ pub struct Workspace {
     pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
 }
 
-/// Everything that was seen, by the workspace's logical-cluster id.
-#[derive(Debug, Default)]
+/// Everything that was seen, by the workspace's logical-cluster id. A clone shares it all: of what changes afterwards, only the
+/// workspace's lists are copied, and no object.
+#[derive(Debug, Clone, Default)]
 pub struct Observed {
-    pub workspaces: BTreeMap<String, Workspace>,
+    pub workspaces: BTreeMap<String, Arc<Workspace>>,
 }
 
 impl Observed {
     /// An object is there, or has changed.
     pub fn put(&mut self, workspace: &str, kind: Kind, object: &Value) {
-        self.workspaces
-            .entry(workspace.to_owned())
-            .or_default()
-            .put(kind, object);
+        let held = self.workspaces.entry(workspace.to_owned()).or_default();
+        Arc::make_mut(held).put(kind, object);
     }
 
     /// An object is gone. The workspace itself goes with its last object.
     pub fn remove(&mut self, workspace: &str, kind: Kind, name: &Name) {
         if let Some(held) = self.workspaces.get_mut(workspace) {
-            held.remove(kind, name);
+            Arc::make_mut(held).remove(kind, name);
             if held.is_empty() {
                 self.workspaces.remove(workspace);
             }

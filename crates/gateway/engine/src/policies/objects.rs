@@ -108,7 +108,7 @@ fn gateways(observed: &Observed, statuses: &[Status]) -> Vec<GatewayView> {
         else {
             continue;
         };
-        let held = observed.workspaces.get(&status.workspace);
+        let held = observed.workspaces.get(&status.workspace).map(|held| &**held);
         let gateway = held.and_then(|held| held.gateways.get(&status.name));
         let Some(spec) = gateway.and_then(|it| it.known()) else {
             continue;
