@@ -1,16 +1,19 @@
 //! Figures of machines, under KubeVirt's names and labels: taken when somebody asks for them. Only the few of which there is a history for the
 //! pages of machines are taken all the time ([`history`], [`ring`]).
 //!
-//! What is known of instances comes from their objects ([`objects`]), what is known of running machines from QEMU, the host and the guest's agent
+//! What is known of machines and instances comes from their objects ([`cluster`], [`objects`]), what is known of running machines from QEMU, the host and the guest's agent
 //! ([`sample`]). One that does not answer in time is left out. The objects are told of by the server, which sees all of them; each node tells
 //! of the machines that run there, and sees no others.
 
+mod cluster;
 mod counting;
+mod filesystems;
 pub(crate) mod history;
 mod objects;
 mod ring;
 mod sample;
 mod text;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,6 +30,10 @@ use text::Page;
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Guests go on saying how they use their memory for so long after somebody asked.
 const INTERESTED: Duration = Duration::from_secs(300);
+/// All machines, their migrations, and what is kept of them.
+const MACHINES: &str = "/apis/kubevirt.io/v1/virtualmachines";
+const MIGRATIONS: &str = "/apis/kubevirt.io/v1/virtualmachineinstancemigrations";
+const SNAPSHOTS: &str = "/apis/snapshot.kubevirt.io/v1beta1/virtualmachinesnapshots";
 /// All instances.
 const INSTANCES: &str = "/apis/kubevirt.io/v1/virtualmachineinstances";
 
@@ -37,7 +44,7 @@ impl Node {
             return String::new();
         };
         let mut page = Page::default();
-        let instances = instances(&context.clients).await;
+        let instances = all(&context.clients, INSTANCES).await;
         let samples = self.samples().await;
         for (key, sample) in &samples {
             sample.add(self.name(), key, instances.get(key), &mut page);
@@ -86,17 +93,31 @@ impl Node {
     }
 }
 
-/// Figures of all instances, wherever they run or do not.
+/// Figures of all machines, wherever they run or do not, of their migrations and of their snapshots.
 pub async fn figures_of_instances(clients: &ClientFactory) -> String {
+    let clients = clients.clients(USER);
+    let (machines, instances, migrations, snapshots) = tokio::join!(
+        all(&clients, MACHINES),
+        all(&clients, INSTANCES),
+        all(&clients, MIGRATIONS),
+        all(&clients, SNAPSHOTS),
+    );
+    let known = cluster::Known {
+        machines,
+        instances,
+        migrations,
+        snapshots,
+    };
     let mut page = Page::default();
-    objects::add(&instances(&clients.clients(USER)).await, &mut page);
+    objects::add(&known.instances, &mut page);
+    cluster::add(&known, &mut page);
     page.write()
 }
 
-/// All instances of all workspaces, as far as they can be read.
-async fn instances(clients: &Clients) -> BTreeMap<ObjectKey, Value> {
+/// All objects of a kind in all workspaces, as far as they can be read.
+async fn all(clients: &Clients, path: &str) -> BTreeMap<ObjectKey, Value> {
     let every = Requests::new(clients.every());
-    let all = every.list(INSTANCES).await.unwrap_or_default();
+    let all = every.list(path).await.unwrap_or_default();
     let reach = clients.reach();
     let keyed = |object: Value| {
         let metadata: ObjectMeta = serde_json::from_value(object["metadata"].clone()).ok()?;

@@ -97,6 +97,9 @@ pub(super) const MACHINE_CONTROLLER_ROLES: &[Role] = &[
             // Seeds, and disks that hold the content of objects.
             on(READ, CORE, &["configmaps", "secrets", "serviceaccounts"]),
             on(&["create"], CORE, &["serviceaccounts/token"]),
+            // The server's figures are of machines that do not run, too.
+            on(&["list"], KUBEVIRT, &["virtualmachines"]),
+            on(&["list"], &["snapshot.kubevirt.io"], &["virtualmachinesnapshots"]),
             EVENTS,
         ],
         ..Role::NONE

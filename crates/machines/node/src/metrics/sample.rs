@@ -1,13 +1,15 @@
 //! Figures of one running machine: QEMU knows its disks and processors, the host what it costs, the guest how it uses its memory and its network.
+// tidy: long: the figures of one machine with their names, in the order in which they are told
 
 use std::time::Duration;
 
 use fairway_controller::ObjectKey;
-use fairway_machines_qemu::agent::Traffic;
+use fairway_machines_qemu::agent::{Filesystem, Traffic};
 use fairway_machines_qemu::{Machine, migrate};
 use serde_json::{Value, json};
 
 use super::text::{Page, label};
+use super::{filesystems, waiting};
 use crate::registry::Reached;
 
 /// How long the agent may take; without it there are figures, too.
@@ -33,6 +35,8 @@ struct Processor {
     time: Time,
     /// Seconds that it waited for one of the host's.
     delay: Option<f64>,
+    /// Seconds that it waited at all, where the host's kernel counts that.
+    wait: Option<f64>,
 }
 
 /// What is known of a machine at one moment.
@@ -48,6 +52,7 @@ pub(super) struct Sample {
     disks: Vec<Value>,
     /// By the hardware address of the card.
     traffic: Vec<Traffic>,
+    filesystems: Vec<Filesystem>,
     migration: Option<migrate::Progress>,
 }
 
@@ -64,6 +69,7 @@ pub(super) async fn take(reached: &Reached) -> Option<Sample> {
     let guest = ask("qom-get", guest).await.unwrap_or_default();
     let migration = migrate::progress(machine).await.ok();
     let traffic = traffic(reached).await;
+    let filesystems = filesystems::take(reached, traffic.is_some()).await;
     let pid = machine.pid();
     let size =
         size.map(|it| it["base-memory"].as_u64().unwrap_or(0) + it["plugged-memory"].as_u64().unwrap_or(0));
@@ -80,6 +86,7 @@ pub(super) async fn take(reached: &Reached) -> Option<Sample> {
         balloon: balloon.and_then(|it| it["actual"].as_u64()),
         guest: guest["stats"].clone(),
         disks: disks.as_array().cloned().unwrap_or_default(),
+        filesystems,
         traffic: traffic.unwrap_or_default(),
         migration: migration.filter(|it| it.status == "active"),
     })
@@ -142,6 +149,7 @@ fn processor(pid: u32, said: &Value) -> Option<Processor> {
         id: said["cpu-index"].as_u64()?,
         time: time(&read(&format!("{place}/stat"))?)?,
         delay: delay.map(|it| seconds(it, 1e9)),
+        wait: read(&format!("{place}/sched")).and_then(|it| waiting::seconds(&it)),
     })
 }
 
@@ -275,6 +283,7 @@ impl Sample {
         self.add_memory(&labels, &short, page);
         self.add_disks(&labels, page);
         self.add_cards(&labels, object, page);
+        filesystems::add(&self.filesystems, &labels, page);
         self.add_migration(&labels, page);
     }
 
@@ -315,12 +324,21 @@ impl Sample {
                 "Total amount of time spent in each state by each vcpu (cpu_time excluding hypervisor time).",
             )
             .put(&with(&[("state", "running")]), time);
-            if let Some(delay) = processor.delay {
-                page.counter(
+            for (name, help, value) in [
+                (
                     "kubevirt_vmi_vcpu_delay_seconds_total",
                     "Amount of time spent by each vcpu waiting in the queue instead of running.",
-                )
-                .put(&with(&[]), delay);
+                    processor.delay,
+                ),
+                (
+                    "kubevirt_vmi_vcpu_wait_seconds_total",
+                    "Amount of time spent by each vcpu while waiting on I/O.",
+                    processor.wait,
+                ),
+            ] {
+                if let Some(value) = value {
+                    page.counter(name, help).put(&with(&[]), value);
+                }
             }
         }
     }
@@ -537,6 +555,7 @@ mod tests {
                     system: 0.5,
                 },
                 delay: Some(0.25),
+                wait: Some(2.5),
             }],
             resident: Some(10),
             domain: Some(100),
@@ -550,6 +569,7 @@ mod tests {
                 received: count(5),
                 sent: count(6),
             }],
+            filesystems: Vec::new(),
             migration: None,
         };
         let object = json!({
@@ -565,6 +585,7 @@ mod tests {
             format!("kubevirt_vmi_cpu_usage_seconds_total{{{more}}} 3"),
             format!("kubevirt_vmi_vcpu_seconds_total{{{more},id=\"0\",state=\"running\"}} 1.5"),
             format!("kubevirt_vmi_vcpu_delay_seconds_total{{{more},id=\"0\"}} 0.25"),
+            format!("kubevirt_vmi_vcpu_wait_seconds_total{{{more},id=\"0\"}} 2.5"),
             format!("kubevirt_vmi_memory_resident_bytes{{{more}}} 10"),
             format!("kubevirt_vmi_memory_used_bytes{{{more}}} 40"),
             format!("kubevirt_vm_memory_usage_bytes{{{labels}}} 30"),
