@@ -9,6 +9,9 @@ one more address, at which the backend listens. The OIDC provider is that of tes
 import argparse
 import base64
 import contextlib
+import functools
+import hashlib
+import hmac
 import http.server
 import json
 import os
@@ -20,6 +23,10 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
+
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -30,7 +37,9 @@ import servers  # noqa: E402
 from published import Published  # noqa: E402
 
 HOST = "10.200.0.1"
-BACKEND_PORT = 3000
+BACKEND_PORT, SECURE_BACKEND_PORT = 3000, 3443
+# The paths that the backend was asked for.
+SEEN = []
 NAME = "api.apps.fairway.localhost"
 LIMIT = 30
 # A guest whose processor is emulated, on a machine that does other things, too.
@@ -57,7 +66,7 @@ def main():
         subprocess.run(["ip", *command.split()], check=True)
     with tempfile.TemporaryDirectory(prefix="fairway-gateway-") as scratch:
         directory = pathlib.Path(scratch)
-        with provider(options, directory) as oidc, backend():
+        with provider(options, directory) as oidc, backend(directory):
             # The provider's authority is believed beside those of the machine.
             os.environ["SSL_CERT_FILE"] = str(directory / "trusted.pem")
             arguments = ["--gateway-address", HOST, "--gateway-allowed-hosts", "loopback"]
@@ -117,6 +126,7 @@ class Flow:
         self.wait("authpolicy/api", "Enforced")
         step("a token of the provider passes, and the backend is told whose it is", lambda: self.expect_user(tokens))
         step("a token that was changed does not", lambda: self.expect(401, authorization=f"Bearer {tokens['jane'][:-4]}AAAA"))
+        self.wrong_tokens(tokens)
         step("one of another tenant is refused by the authorization", lambda: self.expect(403, authorization=f"Bearer {tokens['joe']}"))
 
         self.apply("limit.yaml")
@@ -127,9 +137,96 @@ class Flow:
         self.kubectl_run("delete", "ratelimitpolicy/api")
         self.portal()
 
+        self.without_provider(tokens)
         self.kubectl_run("delete", "authpolicy/api")
         step("without policies everybody passes again", lambda: self.expect(200))
+        self.other_terminations()
         self.published.run()
+
+    def wrong_tokens(self, tokens):
+        """What people try who have seen a token: none of it passes, and the backend hears of none."""
+        # Its second is over by now, or else soon.
+        deadline = time.monotonic() + LIMIT
+        while time.time() < unpacked(tokens["late"].split(".")[1])["exp"] + 1 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        header, claims, _ = tokens["jane"].split(".")
+        header = unpacked(header)
+        wrong = {
+            "unsigned": token({**header, "alg": "none"}, claims, lambda _: b""),
+            "unsigned, in other words": token({**header, "alg": "None"}, claims, lambda _: b""),
+            "signed by somebody else": token(header, claims, somebody().sign_rs256),
+            "with a key that nobody knows": token({**header, "kid": "unknown"}, claims, somebody().sign_rs256),
+            "that brings its key": token({**header, "jwk": somebody().jwk()}, claims, somebody().sign_rs256),
+            "of another issuer": token(header, packed({**unpacked(claims), "iss": "https://127.0.0.1:1"}), somebody().sign_rs256),
+            "that has expired": tokens["late"],
+        }
+        # The public key is no secret, so whoever takes it for one lets everybody in.
+        for name, secret in self.public_key(header["kid"]).items():
+            sign = functools.partial(hs256, secret)
+            wrong[f"signed with the public key as a secret ({name})"] = token({**header, "alg": "HS256"}, claims, sign)
+        before = len(SEEN)
+        for name, text in wrong.items():
+            answer = self.ask(authorization=f"Bearer {text}")
+            assert answer["status"] == 401, (name, answer)
+        assert len(SEEN) == before, SEEN[before:]
+        print(f"  nor {len(wrong)} tokens that are wrong otherwise: {', '.join(wrong)}")
+
+    def public_key(self, kid):
+        """The provider's key as somebody may take it for a secret."""
+        context = ssl.create_default_context(cafile=self.authority.parents[2] / "oidc-ca.crt")
+        with urllib.request.urlopen(self.oidc["issuer"] + "/jwks", context=context, timeout=10) as answer:
+            keys = json.load(answer)["keys"]
+        key = next(key for key in keys if key["kid"] == kid)
+        number = lambda field: int.from_bytes(base64.urlsafe_b64decode(key[field] + "=="))
+        public = rsa.RSAPublicNumbers(number("e"), number("n")).public_key()
+        form = serialization.PublicFormat
+        return {"PEM": public.public_bytes(serialization.Encoding.PEM, form.SubjectPublicKeyInfo),
+                "DER": public.public_bytes(serialization.Encoding.DER, form.SubjectPublicKeyInfo)}
+
+    def without_provider(self, tokens):
+        """The provider dies: whom it let in stays in, and nobody comes in by what only it could tell."""
+        self.apply_text((HERE / "oidc.yaml").read_text().replace("ISSUER", self.oidc["issuer"]))
+        self.wait("authpolicy/api", "Enforced")
+        step("a token of the provider passes still", lambda: self.expect_user(tokens))
+        self.oidc["process"].kill()
+        self.oidc["process"].wait()
+        self.expect_user(tokens)
+        print("  also when the provider has died")
+        header, claims, _ = tokens["jane"].split(".")
+        stranger = token({**unpacked(header), "kid": "new"}, claims, somebody().sign_rs256)
+        before = len(SEEN)
+        # Keys are read again some time after they were read last.
+        deadline = time.monotonic() + 90
+        while "cannot be read" not in self.conditions():
+            assert time.monotonic() < deadline, self.conditions()
+            self.expect(401, authorization=f"Bearer {stranger}")
+            time.sleep(1)
+        assert len(SEEN) == before, SEEN[before:]
+        print("  a token with a key that is not known does not, and the policy tells that keys cannot be read")
+        self.expect_user(tokens)
+
+    def conditions(self):
+        return self.get("authpolicy/api", "{.status.conditions}")
+
+    def other_terminations(self):
+        """Routes whose backend ends TLS itself, or speaks it too."""
+        authority = (self.authority.parents[2] / "backend-ca.crt").read_text()
+        other = (self.authority.parents[2] / "oidc-ca.crt").read_text()
+        indented = lambda text: text.strip().replace("\n", "\n      ")
+        routes = (HERE / "terminations.yaml").read_text()
+        self.apply_text(routes.replace("AUTHORITY", indented(authority)).replace("STRANGER", indented(other)))
+        through = {"host": "pass.apps.fairway.localhost", "authority": self.authority.parents[2] / "backend-ca.crt"}
+        step("a Route with passthrough shows the backend's own certificate", lambda: self.expect(200, **through))
+        answer = self.ask(**through)
+        assert "x-forwarded-for" not in answer["json"]["headers"], answer
+        self.expect(None, host=through["host"])
+        step("one with reencrypt shows the platform's", lambda: self.expect(200, host="again.apps.fairway.localhost"))
+        answer = self.ask(host="again.apps.fairway.localhost")
+        assert answer["json"]["secure"] and answer["json"]["headers"]["x-forwarded-proto"] == "https", answer
+        before = len(SEEN)
+        step("and believes no backend that the Route's authority has not signed", lambda: self.expect(502, host="wrong.apps.fairway.localhost"))
+        assert len(SEEN) == before, SEEN[before:]
+        self.kubectl_run("delete", "route/pass", "route/again", "route/wrong")
 
     def portal(self):
         """A developer asks for a key, the API's owner answers."""
@@ -203,11 +300,11 @@ class Flow:
         assert answer["status"] == status, answer
         return answer
 
-    def ask(self, scheme="https", host=NAME, path="/hello", authorization=None, port=None):
+    def ask(self, scheme="https", host=NAME, path="/hello", authorization=None, port=None, authority=None):
         """A request to the router, or another port, by the host's name."""
         port = port or (443 if scheme == "https" else 80)
         headers = {"Host": host, **({"Authorization": authorization} if authorization else {})}
-        command = ["curl", "-s", "-i", "--max-time", "5", "--cacert", str(self.authority),
+        command = ["curl", "-s", "-i", "--max-time", "5", "--cacert", str(authority or self.authority),
                    "--resolve", f"{host}:{port}:{HOST}", f"{scheme}://{host}:{port}{path}"]
         for name, value in headers.items():
             if name != "Host":
@@ -355,6 +452,43 @@ class Names:
         assert found == "True", found
 
 
+def packed(value):
+    text = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
+
+
+def unpacked(text):
+    return json.loads(base64.urlsafe_b64decode(text + "=="))
+
+
+def token(header, claims, sign):
+    message = f"{packed(header)}.{claims}"
+    return f"{message}.{packed(sign(message.encode()))}"
+
+
+def hs256(secret, message):
+    return hmac.new(secret, message, hashlib.sha256).digest()
+
+
+class Somebody:
+    """Who has a key, though not the provider's."""
+
+    def __init__(self):
+        self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+    def sign_rs256(self, message):
+        return self.key.sign(message, padding.PKCS1v15(), hashes.SHA256())
+
+    def jwk(self):
+        numbers = self.key.public_key().public_numbers()
+        return {"kty": "RSA", "alg": "RS256", "n": packed(numbers.n.to_bytes(256)), "e": packed(numbers.e.to_bytes(3))}
+
+
+@functools.cache
+def somebody():
+    return Somebody()
+
+
 def step(what, check, patience=LIMIT):
     """Tries until it holds: what was applied takes a moment."""
     deadline = time.monotonic() + patience
@@ -370,12 +504,16 @@ def step(what, check, patience=LIMIT):
 
 
 @contextlib.contextmanager
-def backend():
+def backend(directory):
+    """Tells what it was asked; in the clear, and with a certificate of an authority of its own."""
     class Echo(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self):
-            told = {"path": self.path, "headers": {name.lower(): value for name, value in self.headers.items()}}
+            SEEN.append(self.path)
+            if "Upgrade" in self.headers:
+                return self.echo()
+            told = {"path": self.path, "secure": isinstance(self.connection, ssl.SSLSocket), "headers": {name.lower(): value for name, value in self.headers.items()}}
             body = json.dumps(told).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
@@ -383,31 +521,55 @@ def backend():
             self.end_headers()
             self.wfile.write(body)
 
+        def echo(self):
+            self.send_response(101)
+            self.send_header("Connection", "Upgrade")
+            self.send_header("Upgrade", self.headers["Upgrade"])
+            self.end_headers()
+            while data := self.rfile.read1(4096):
+                self.wfile.write(data)
+            self.close_connection = True
+
         def log_message(self, *_):
             pass
 
-    server = http.server.ThreadingHTTPServer((HOST, BACKEND_PORT), Echo)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    # As OpenShift's Services have it, and as the Route says.
+    names = "DNS:secure-backend.default.svc,DNS:pass.apps.fairway.localhost"
+    key, certificate, _ = certified(directory, "backend", names)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    servers_of_it = [http.server.ThreadingHTTPServer((HOST, port), Echo) for port in [BACKEND_PORT, SECURE_BACKEND_PORT]]
+    # The handshake is for the thread of the connection.
+    servers_of_it[1].socket = context.wrap_socket(servers_of_it[1].socket, server_side=True, do_handshake_on_connect=False)
+    for server in servers_of_it:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield
     finally:
-        server.shutdown()
+        for server in servers_of_it:
+            server.shutdown()
+
+
+def certified(directory, name, names):
+    """A key, and a certificate of an authority made for it."""
+    key, certificate, authority = (directory / f"{name}{what}" for what in [".key", ".crt", "-ca.crt"])
+    new = ["-newkey", "rsa:2048", "-nodes"]
+    extensions = directory / f"{name}.ext"
+    extensions.write_text(f"subjectAltName={names}\nbasicConstraints=CA:FALSE\n")
+    for command in [
+        ["req", "-x509", *new, "-days", "1", "-subj", f"/CN={name}-ca", "-keyout", directory / f"{name}-ca.key", "-out", authority],
+        ["req", *new, "-subj", f"/CN={name}", "-keyout", key, "-out", directory / f"{name}.csr"],
+        ["x509", "-req", "-days", "1", "-in", directory / f"{name}.csr", "-CA", authority, "-CAkey", directory / f"{name}-ca.key",
+         "-CAcreateserial", "-extfile", extensions, "-out", certificate],
+    ]:
+        subprocess.run(["openssl", *command], check=True, capture_output=True)
+    return key, certificate, authority
 
 
 @contextlib.contextmanager
 def provider(options, directory):
     """The OIDC provider, with a certificate of an authority of its own."""
-    key, certificate, authority = (directory / name for name in ["oidc.key", "oidc.crt", "oidc-ca.crt"])
-    new = ["-newkey", "rsa:2048", "-nodes"]
-    extensions = directory / "oidc.ext"
-    extensions.write_text("subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n")
-    for command in [
-        ["req", "-x509", *new, "-days", "1", "-subj", "/CN=oidc-ca", "-keyout", directory / "oidc-ca.key", "-out", authority],
-        ["req", *new, "-subj", "/CN=oidc", "-keyout", key, "-out", directory / "oidc.csr"],
-        ["x509", "-req", "-days", "1", "-in", directory / "oidc.csr", "-CA", authority, "-CAkey", directory / "oidc-ca.key",
-         "-CAcreateserial", "-extfile", extensions, "-out", certificate],
-    ]:
-        subprocess.run(["openssl", *command], check=True, capture_output=True)
+    key, certificate, authority = certified(directory, "oidc", "IP:127.0.0.1")
     system = pathlib.Path(ssl.get_default_verify_paths().cafile or "/etc/ssl/certs/ca-certificates.crt")
     trusted = system.read_text() if system.exists() else ""
     (directory / "trusted.pem").write_text(trusted + authority.read_text())
@@ -418,7 +580,7 @@ def provider(options, directory):
     )
     try:
         # It also has remarks on the runtime.
-        yield next(json.loads(line) for line in running.stdout if line.startswith("{"))
+        yield {**next(json.loads(line) for line in running.stdout if line.startswith("{")), "process": running}
     finally:
         running.terminate()
         running.wait()

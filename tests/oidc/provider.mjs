@@ -21,6 +21,8 @@ const CLIENTS = [
     ['jane', 'RS256', { groups: ['dev', 'ops'], email: 'jane@example.com', email_verified: true, tenant: 'blue' }],
     ['joe', 'ES256', { groups: 'dev', email: 'joe@example.com', email_verified: false, tenant: 'red' }],
     ['pat', 'PS256', { groups: ['system:masters'], tenant: 'blue' }],
+    // Whose tokens are over at once.
+    ['late', 'RS256', { tenant: 'blue' }],
 ];
 
 function signingKeys() {
@@ -49,7 +51,7 @@ function provider(issuer) {
                     scope: '',
                     audience: AUDIENCE,
                     accessTokenFormat: 'jwt',
-                    accessTokenTTL: 600,
+                    accessTokenTTL: client.clientId === 'late' ? 1 : 600,
                     jwt: { sign: { alg: algorithm(client.clientId) } },
                 }),
             },
