@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { concernsOf } from "../pages/home/attention";
 import { matches, offered, readFilters } from "../pages/catalog/filters";
 import { type Entity, entityPath, parseRef, shortRef } from "./entity";
-import { byRef, graphOf, missing } from "./graph";
+import { byRef, type Graph, graphOf, layOut, lineThrough, missing, NODE } from "./graph";
 
 const web: Entity = {
     apiVersion: "backstage.io/v1alpha1", kind: "Component", metadata: { name: "web", tags: ["vm"] }, spec: { type: "service", owner: "team", lifecycle: "production" },
@@ -25,12 +25,30 @@ describe("references", () => {
 describe("the relations graph", () => {
     it("says each relation once, whichever end it was read from", () => {
         const graph = graphOf("component:default/web", byRef([web, team]), 2);
-        expect(graph.nodes.map(node => node.ref)).toEqual(["component:default/web", "group:default/team", "api:default/rest", "user:default/ann"]);
+        expect(graph.refs).toEqual(["component:default/web", "group:default/team", "api:default/rest", "user:default/ann"]);
         expect(graph.edges.map(edge => `${edge.from} ${edge.label} ${edge.to}`)).toEqual([
             "component:default/web ownedBy group:default/team",
             "component:default/web providesApi api:default/rest",
             "user:default/ann memberOf group:default/team",
         ]);
+    });
+    it.each<[string, Graph]>([
+        ["relations", graphOf("component:default/web", byRef([web, team]), 2)],
+        ["several between the same two, and a circle", { refs: ["a", "b", "c"], edges: [{ from: "a", to: "b", label: "dependsOn" }, { from: "a", to: "b", label: "partOf" }, { from: "b", to: "c", label: "x" }, { from: "c", to: "a", label: "y" }] }],
+        ["one alone", { refs: ["a"], edges: [] }],
+        ["one that depends on itself", { refs: ["a"], edges: [{ from: "a", to: "a", label: "dependsOn" }] }],
+    ])("has a place for everything, and nothing lies over something else: %s", async (_why, graph) => {
+        const laid = await layOut(graph);
+        expect(laid.nodes.map(node => node.ref)).toEqual(graph.refs);
+        for (const node of laid.nodes) {
+            expect([node.x >= 0, node.y >= 0, node.x + NODE.width <= laid.width, node.y + NODE.height <= laid.height]).toEqual([true, true, true, true]);
+            expect(laid.nodes.filter(it => Math.abs(it.x - node.x) < NODE.width && Math.abs(it.y - node.y) < NODE.height)).toEqual([node]);
+        }
+        expect(laid.edges.map(edge => edge.points.length > 1 && Number.isFinite(edge.middle.x))).toEqual(graph.edges.map(() => true));
+    });
+    it("draws lines that begin and end where they should", () => {
+        const [a, b, c, d] = [{ x: 0, y: 0 }, { x: 10, y: 0 }, { x: 20, y: 10 }, { x: 30, y: 10 }];
+        expect([lineThrough([]), lineThrough([a, b]), lineThrough([a, b, c]), lineThrough([a, b, c, d])]).toEqual(["", "M0,0 L10,0", "M0,0 Q10,0 20,10", "M0,0 Q10,0 15,5 Q20,10 30,10"]);
     });
     it("knows what it still needs", () => {
         expect(missing("component:default/web", byRef([web]), 2)).toEqual(["group:default/team", "api:default/rest"]);
