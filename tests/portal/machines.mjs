@@ -36,6 +36,22 @@ async function bulk(person, effects, report) {
         }
         await person.check('bulk');
     });
+    await report.step('several machines are moved to a folder at once', async () => {
+        await person.open(`/machines?namespace=${PLACE}&text=herd`, 'herd-1');
+        await page.getByLabel('Select all shown').check();
+        await button(actions, 'Move to folder').click();
+        const dialog = page.getByRole('dialog');
+        await dialog.getByLabel('Folder').fill('not a folder');
+        await person.see('at most 63');
+        await dialog.getByLabel('Folder').fill('kept');
+        await button(dialog, 'Move to folder').click();
+        const folder = async name => (await effects.get('vm', PLACE, name)).metadata.labels?.['vm.openshift.io/folder'];
+        await effects.becomes('both are in it', async () => (await Promise.all(herd.map(folder))).every(it => it === 'kept'));
+        await page.getByRole('navigation', { name: /^Machines by workspace/ }).getByRole('button', { name: 'kept (2)' }).click();
+        await page.waitForURL(/folder=kept/);
+        await person.check('folder');
+        await person.shot('machines-folder');
+    });
     await report.step('several machines are deleted after their number was typed', async () => {
         await person.open(`/machines?namespace=${PLACE}`, 'herd-1');
         for (const name of herd) await page.getByLabel(`Select ${name}`).check();
@@ -60,6 +76,22 @@ async function one(person, effects, report) {
         await click('Start');
         await effects.becomes('it runs', async () => runs(await instance()), 60_000);
         await person.see(page.getByText('Running', { exact: true }));
+    });
+    await report.step('what it uses is drawn, goes on, and can be read as a table', async () => {
+        await person.open(`${path}?tab=metrics`, '5 minutes');
+        // The node measures every ten seconds, and the second time there is a difference.
+        await page.locator('.fw-plot canvas').nth(2).waitFor({ timeout: 60_000 });
+        await person.see(page.getByText(/CPU \d+ %, at most/));
+        const rows = page.locator('.fw-figures tbody tr');
+        const before = await rows.count();
+        await page.waitForFunction(count => document.querySelectorAll('.fw-figures tbody tr').length > count, before, { timeout: 30_000 });
+        await page.getByText('The same as a table').click();
+        await person.see(page.getByRole('columnheader', { name: 'Written' }));
+        await button(page, '1 hour').click();
+        await page.waitForURL(/range=1h/);
+        await person.see('means of minutes');
+        await person.check('metrics');
+        await person.shot('machine-metrics');
     });
     await report.step('Pause and Unpause', async () => {
         await person.open(path, 'Running');

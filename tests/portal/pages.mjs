@@ -23,6 +23,7 @@ export const PAGES = [
     ['/machines/team/stopped-1?tab=configuration', 'Memory', 'machine-configuration'],
     ['/machines/team/stopped-1?tab=events', 'Events', 'machine-events'],
     ['/machines/team/stopped-1?tab=snapshots', 'Take snapshot', 'machine-snapshots'],
+    ['/machines/team/stopped-1?tab=migrations', 'not been moved', 'machine-migrations'],
     ['/machines/team/stopped-1?tab=diagnostics', 'Conditions', 'machine-diagnostics'],
     ['/gateways', 'web', 'gateways'],
     ['/gateways?tab=routes', 'api.example.com', 'routes'],

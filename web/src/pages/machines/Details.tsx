@@ -11,6 +11,7 @@ import { AddressTabs, Facts, type Looked, Problem, Tags, Unread } from "../piece
 import { act } from "./act";
 import { DeleteMachines } from "./List";
 import { Metrics } from "./Metrics";
+import { MigrationNow, Migrations } from "./Migrations";
 import { type Action, addressOf, applicationOf, folderOf, possible, sizeOf, statusOf } from "./model";
 import { Snapshots } from "./Snapshots";
 import { t } from "./text";
@@ -53,6 +54,7 @@ function Shown(props: Props): ReactNode {
                 {application && <Alert isInline isPlain variant="info" title={t("declared", { application })}><Link to={`/applications?text=${encodeURIComponent(application)}`}>{t("toApplication")}</Link></Alert>}
                 <Problem error={doing.error} />
                 <Unread of={[[t("instances"), props.looked]]} />
+                <MigrationNow namespace={namespace} name={name} />
                 <AddressTabs label={name} tabs={[
                     ["overview", t("overview"), () => <Overview {...props} />],
                     ["metrics", t("metrics"), () => (isRunning ? <Metrics namespace={namespace} name={name} /> : <NotRunning looked={props.looked} />)],
@@ -61,6 +63,7 @@ function Shown(props: Props): ReactNode {
                     ["events", t("events"), () => <><h2>{t("events")}</h2><Events kind="VirtualMachine" namespace={namespace} name={name} /><Events kind="VirtualMachineInstance" namespace={namespace} name={name} /></>],
                     ["console", t("console"), () => (isRunning ? <Suspense fallback={<Loading />}><Console namespace={namespace} name={name} /></Suspense> : <NotRunning looked={props.looked} />)],
                     ["snapshots", t("snapshots"), () => <Snapshots machine={machine} />],
+                    ["migrations", t("migrations"), () => <Migrations namespace={namespace} name={name} />],
                     ["diagnostics", t("diagnostics"), () => <Diagnostics {...props} />],
                     ["why", t("why"), () => <Why kind="VirtualMachine" namespace={namespace} name={name} />],
                 ]} />

@@ -11,13 +11,15 @@ import { useAction, useList, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, type V
 import { Age, type Column, CommandHint, ConfirmByName, Empty, NoMatch, PageHeader, sh, StatusLabel, VirtualTable } from "../../widgets";
 import { Live, Problem, Unread } from "../pieces/parts";
 import { act, destroy, type Place, withEach } from "./act";
-import { type Action, addressOf, branches, folderOf, possible, statusOf } from "./model";
+import { Branches } from "./Branches";
+import { FolderDialog } from "./FolderDialog";
+import { type Action, addressOf, folderOf, possible, statusOf } from "./model";
 import { counted, t } from "./text";
 
 const keyOf = (machine: VirtualMachine): string => `${machine.metadata?.namespace}/${machine.metadata?.name}`;
 const placeOf = (machine: VirtualMachine): Place => ({ namespace: machine.metadata?.namespace ?? "", name: machine.metadata?.name ?? "" });
 const namesOf = (places: Place[]): string => (places.length === 1 ? places[0]?.name : undefined) ?? t("machinesWord", { n: places.length });
-const BULK: Action[] = ["start", "stop", "restart", "pause", "unpause"];
+const BULK: Action[] = ["start", "stop", "restart", "pause", "unpause", "migrate"];
 
 export function List(): ReactNode {
     const [params, setParams] = useSearchParams();
@@ -25,6 +27,7 @@ export function List(): ReactNode {
     const instances = useList(VIRTUAL_MACHINE_INSTANCES);
     const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
     const [isDeleting, setDeleting] = useState(false);
+    const [isMoving, setMoving] = useState(false);
     const [namespace, folder, text, status] = ["namespace", "folder", "text", "status"].map(key => params.get(key) ?? "") as [string, string, string, string];
     const bulk = useAction((action: Action, places: Place[]) => withEach(places, place => act(action, place.namespace, place.name)), (action, places) => t("requested", { action: t(action), name: namesOf(places) }));
     const change = (changes: Record<string, string>): void => setParams(before => {
@@ -55,6 +58,7 @@ export function List(): ReactNode {
         { key: "address", title: t("address"), width: "1.2fr", render: machine => addressOf(byKey.get(keyOf(machine))), isOptional: true },
         { key: "created", title: t("created"), width: "5rem", render: machine => <Age of={machine.metadata?.creationTimestamp} />, isOptional: true },
     ];
+    const folders = [...new Set(sorted.map(folderOf))].filter(Boolean).sort();
     const statuses = [...new Set(sorted.map(statusOf))].sort();
     return (
         <>
@@ -63,9 +67,9 @@ export function List(): ReactNode {
                 <Problem error={bulk.error} />
                 <Unread of={[[t("instances"), instances]]} />
                 <Live of={found}>
-                    {sorted.length === 0 ? <Empty title={t("none")} actions={<Link to="/create">{t("create")}</Link>}>{t("noneHelp")}</Empty> : (
-                        <div className="fw-split left">
-                            <Branches machines={sorted} namespace={namespace} folder={folder} onChoose={(inNamespace, inFolder) => change({ namespace: inNamespace, folder: inFolder })} />
+                    <div className="fw-split left">
+                        <Branches machines={sorted} namespace={namespace} folder={folder} onChoose={(inNamespace, inFolder) => change({ namespace: inNamespace, folder: inFolder })} />
+                        {sorted.length === 0 ? <Empty title={t("none")} actions={<Link to="/create">{t("create")}</Link>}>{t("noneHelp")}</Empty> : (
                             <div className="fw-stack">
                                 <div className="fw-filters">
                                     <SearchInput aria-label={t("search")} placeholder={t("search")} value={text} onChange={(_event, value) => change({ text: value })} onClear={() => change({ text: "" })} />
@@ -80,16 +84,18 @@ export function List(): ReactNode {
                                         const able = picked.filter(machine => possible(statusOf(machine)).includes(action)).map(placeOf);
                                         return <Button key={action} size="sm" variant="secondary" isDisabled={able.length === 0 || bulk.isRunning} onClick={() => void bulk.run(action, able)}>{t(action)}</Button>;
                                     })}
+                                    <Button size="sm" variant="secondary" isDisabled={picked.length === 0} onClick={() => setMoving(true)}>{t("moveToFolder")}</Button>
                                     <Button size="sm" variant="danger" isDisabled={picked.length === 0} onClick={() => setDeleting(true)}>{t("remove")}</Button>
                                     {picked.length > 0 && <span className="fw-muted">{t("chosen", { n: picked.length })}</span>}
                                 </div>
                                 {shown.length === 0 ? <NoMatch onClear={() => setParams({})} /> : <VirtualTable label={t("title")} rows={shown} columns={columns} rowKey={keyOf} />}
                             </div>
-                        </div>
-                    )}
+                        )}
+                    </div>
                 </Live>
                 <CommandHint commands={["kubectl get vm -A", "fairway vm start NAME -n NAMESPACE", sh`fairway workspace use :${workspace()}`]} />
             </PageSection>
+            {isMoving && <FolderDialog machines={picked} known={folders} onClose={() => setMoving(false)} onDone={() => { setMoving(false); setChosen(new Set()); }} />}
             {isDeleting && <DeleteMachines places={picked.map(placeOf)} onClose={() => { setDeleting(false); setChosen(new Set()); }} />}
         </>
     );
@@ -103,30 +109,5 @@ export function DeleteMachines(props: { places: Place[]; onClose: () => void; on
             <p>{t("deleteWhat")}</p>
             <ul className="fw-long-list" tabIndex={0} aria-label={t("deleteWhat")}>{props.places.map(place => <li key={`${place.namespace}/${place.name}`}>{place.namespace}/{place.name}</li>)}</ul>
         </ConfirmByName>
-    );
-}
-
-function Branches(props: { machines: VirtualMachine[]; namespace: string; folder: string; onChoose: (namespace: string, folder: string) => void }): ReactNode {
-    const item = (label: string, count: number, isChosen: boolean, choose: () => void): ReactNode => (
-        <Button variant="link" isInline aria-current={isChosen ? "true" : undefined} style={isChosen ? { fontWeight: "bold" } : undefined} onClick={choose}>{label} ({count})</Button>
-    );
-    return (
-        <nav aria-label={t("tree")}>
-            <ul className="fw-plain-list">
-                <li>{item(`${workspace()}: ${t("allMachines")}`, props.machines.length, props.namespace === "", () => props.onChoose("", ""))}</li>
-                {branches(props.machines).map(branch => (
-                    <li key={branch.namespace}>
-                        {item(branch.namespace, branch.count, props.namespace === branch.namespace && props.folder === "", () => props.onChoose(branch.namespace, ""))}
-                        {branch.folders.length > 0 && (
-                            <ul style={{ listStyle: "none", paddingInlineStart: "1rem" }}>
-                                {branch.folders.map(folder => (
-                                    <li key={folder.name}>{item(`▸ ${folder.name}`, folder.count, props.namespace === branch.namespace && props.folder === folder.name, () => props.onChoose(branch.namespace, folder.name))}</li>
-                                ))}
-                            </ul>
-                        )}
-                    </li>
-                ))}
-            </ul>
-        </nav>
     );
 }

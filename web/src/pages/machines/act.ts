@@ -1,7 +1,7 @@
 // What is asked of machines: KubeVirt's subresources, as virtctl calls them.
 
-import { type ApiError, asApiError, clusterPath, json, Refusals, remove, VIRTUAL_MACHINES } from "../../api";
-import type { Action } from "./model";
+import { type ApiError, asApiError, clusterPath, json, patch, Refusals, remove, VIRTUAL_MACHINES } from "../../api";
+import { type Action, FOLDER } from "./model";
 
 const OF_INSTANCE: Action[] = ["pause", "unpause"];
 
@@ -16,6 +16,11 @@ export function act(action: Action, namespace: string, name: string): Promise<un
 
 export function destroy(namespace: string, name: string): Promise<unknown> {
     return remove(VIRTUAL_MACHINES, namespace, name);
+}
+
+/** Into a folder; without a name out of any. */
+export function moveTo(folder: string, namespace: string, name: string): Promise<unknown> {
+    return patch(VIRTUAL_MACHINES, namespace, name, { metadata: { labels: { [FOLDER]: folder || null } } });
 }
 
 export interface Place { namespace: string; name: string }

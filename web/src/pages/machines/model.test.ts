@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { VirtualMachine } from "../../api";
-import { applicationOf, branches, cpuPercent, FOLDER, possible, sizeOf } from "./model";
+import { applicationOf, branches, FOLDER, isFolder, possible, sizeOf } from "./model";
 
 const machine = (namespace: string, name: string, folder?: string, domain: unknown = {}): VirtualMachine => ({
     metadata: { namespace, name, labels: folder ? { [FOLDER]: folder } : undefined },
@@ -24,8 +24,8 @@ it.each([[{ cpu: { cores: 2, sockets: 2 }, memory: { guest: "1Gi" } }, { cpu: "4
     expect(sizeOf(machine("a", "b", undefined, domain))).toEqual(size);
 });
 
-it.each([[1000, 0.5, 50], [2000, 3, 150], [0, 1, 0], [1000, -1, 0]])("in %i ms, %d CPU seconds are %d %%", (ms, cpuSeconds, percent) => {
-    expect(cpuPercent({ at: 0, usage: { cpuSeconds: 0, residentBytes: 0 } }, { at: ms, usage: { cpuSeconds, residentBytes: 0 } })).toBe(percent);
+it.each([["web", true], ["web.1_a-B", true], ["", false], ["-web", false], ["a b", false], ["a/b", false], ["x".repeat(63), true], ["x".repeat(64), false]])("%s can be a folder: %s", (name, is) => {
+    expect(isFolder(name)).toBe(is);
 });
 
 describe("the Application of a machine", () => {

@@ -8,6 +8,9 @@ export const FOLDER = "vm.openshift.io/folder";
 export const statusOf = (machine: VirtualMachine): string => machine.status?.printableStatus ?? "Unknown";
 export const folderOf = (machine: VirtualMachine): string => machine.metadata?.labels?.[FOLDER] ?? "";
 
+/** Whether a label can say it. */
+export const isFolder = (name: string): boolean => name.length <= 63 && /^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$/.test(name);
+
 export interface Branch {
     namespace: string;
     count: number;
@@ -54,15 +57,6 @@ export function sizeOf(machine: VirtualMachine): { cpu: string; memory: string }
     const count = (cpu?.cores ?? 1) * (cpu?.sockets ?? 1) * (cpu?.threads ?? 1);
     const requests = domain?.resources?.requests as Record<string, unknown> | undefined;
     return { cpu: String(count), memory: String(domain?.memory?.guest ?? requests?.["memory"] ?? "-") };
-}
-
-export interface Usage { cpuSeconds: number; residentBytes: number }
-export interface Sample { at: number; usage: Usage }
-
-/** Percent of one CPU between two measurements. */
-export function cpuPercent(before: Sample, after: Sample): number {
-    const seconds = (after.at - before.at) / 1000;
-    return seconds <= 0 ? 0 : Math.max(0, ((after.usage.cpuSeconds - before.usage.cpuSeconds) / seconds) * 100);
 }
 
 /** The Application that a machine is declared by, as Argo CD's mark on it names it: `APP:GROUP/KIND:NAMESPACE/NAME`, or `NAMESPACE_APP:...`. */
