@@ -6,13 +6,16 @@ import { Link, useParams } from "react-router";
 import { API_KEYS, API_PRODUCTS, AUTH_POLICIES, GATEWAYS, HTTP_ROUTES, type KubernetesObject, PLAN_POLICIES, RATE_LIMIT_POLICIES, type Resource, ROUTES, type Service, SERVICES, useObject } from "../../api";
 import { Age, CommandHint, Conditions, Events, EXPLAINED, Failed, Loading, NotFound, PageHeader, sh, StatusLabel, WhyOf, YamlView } from "../../widgets";
 import { AddressTabs, Facts, Tags } from "../pieces/parts";
+import { MORE } from "./kinds";
 import { conditionsOf, PAGES, pathOf, portsOf, standing } from "./model";
 import { Endpoints } from "./Services";
 import { t } from "./text";
 
-const RESOURCES = new Map([GATEWAYS, HTTP_ROUTES, ROUTES, AUTH_POLICIES, RATE_LIMIT_POLICIES, PLAN_POLICIES, API_PRODUCTS, API_KEYS, SERVICES].map(it => [it.plural, it as Resource]));
+const RESOURCES = new Map([GATEWAYS, HTTP_ROUTES, ROUTES, AUTH_POLICIES, RATE_LIMIT_POLICIES, PLAN_POLICIES, API_PRODUCTS, API_KEYS, SERVICES, ...MORE].map(it => [it.plural, it as Resource]));
 /** The tab of the list where the kind is. */
-const TABS: Record<string, string> = { gateways: "gateways", httproutes: "routes", routes: "routes", authpolicies: "policies", ratelimitpolicies: "policies", planpolicies: "policies", apiproducts: "products", apikeys: "keys", services: "services" };
+const TABS: Record<string, string> = { gateways: "gateways", httproutes: "routes", routes: "routes", authpolicies: "policies", ratelimitpolicies: "policies", planpolicies: "policies", apiproducts: "products", apikeys: "keys", services: "services",
+    grpcroutes: "routes", tlsroutes: "routes", tcproutes: "routes", tlspolicies: "policies", dnspolicies: "policies",
+};
 /** What says that it works, of each kind's conditions. */
 const GOOD = ["Accepted", "ResolvedRefs", "Programmed", "Enforced", "Admitted", "Ready", "Approved"];
 

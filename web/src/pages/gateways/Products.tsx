@@ -12,13 +12,21 @@ import { Age, ConfirmByName, CopyButton, sh, StatusLabel } from "../../widgets";
 import { Facts, Live, type Looked, Problem, Unread } from "../pieces/parts";
 import { isOfSystem, pathOf, standing } from "./model";
 import { t } from "./text";
+import { grants, isWindow, type Plan } from "./usage";
 
 const shownName = (product: APIProduct): string => product.spec?.displayName ?? product.metadata?.name ?? "";
 
-function usePlans(product: APIProduct | undefined): { plans: string[]; looked: Looked } {
+/** What a plan grants, in words. */
+function granted(plan: Plan): string {
+    const limits = grants(plan).map(({ limit, window }) => (isWindow(window) ? t(window, { limit }) : t("inTime", { limit, time: window })));
+    return t("planLimits", { tier: plan.tier, limits: limits.join(", ") || t("unlimited") });
+}
+
+function usePlans(product: APIProduct | undefined): { plans: string[]; told: Map<string, string>; looked: Looked } {
     const plans = useList(PLAN_POLICIES, { namespace: product?.metadata?.namespace });
     const target = product?.spec?.targetRef?.name;
-    return { plans: plans.items.filter(it => it.spec?.targetRef?.name === target).flatMap(it => (it.spec?.plans ?? []).map(plan => plan.tier)), looked: plans };
+    const own = plans.items.filter(it => it.spec?.targetRef?.name === target).flatMap(it => it.spec?.plans ?? []);
+    return { plans: own.map(plan => plan.tier), told: new Map(own.map(plan => [plan.tier, granted(plan)])), looked: plans };
 }
 
 export function Products(): ReactNode {
@@ -35,13 +43,13 @@ export function Products(): ReactNode {
 
 function Product(props: { product: APIProduct; onAsk: () => void }): ReactNode {
     const { product } = props;
-    const { plans, looked } = usePlans(product);
+    const { told, looked } = usePlans(product);
     const state = standing(product.status?.conditions, ["Ready"]);
     return (
         <section aria-label={shownName(product)} className="fw-stack">
             <h2 className="fw-row-gap fw-wrap"><Link to={pathOf("APIProduct", product.metadata?.namespace, product.metadata?.name)}>{shownName(product)}</Link> <StatusLabel word={product.spec?.publishStatus} tone="purple" /> <StatusLabel word={state.word} tone={state.isGood ? "green" : "grey"} title={state.message} /></h2>
             {product.spec?.description && <p className="fw-wrap">{product.spec.description}</p>}
-            <Facts of={[[t("namespace"), product.metadata?.namespace], [t("target"), product.spec?.targetRef?.name], [t("approvalMode"), product.spec?.approvalMode], [t("plans"), plans.join(", ")]]} />
+            <Facts of={[[t("namespace"), product.metadata?.namespace], [t("target"), product.spec?.targetRef?.name], [t("approvalMode"), product.spec?.approvalMode], [t("plans"), [...told.values()].join("; ")]]} />
             <Unread of={[["PlanPolicy", looked]]} />
             <div><Button variant="secondary" onClick={props.onAsk}>{t("requestKey")}</Button></div>
         </section>
@@ -50,7 +58,7 @@ function Product(props: { product: APIProduct; onAsk: () => void }): ReactNode {
 
 function RequestKey(props: { product: APIProduct; onClose: () => void }): ReactNode {
     const { product } = props;
-    const { plans, looked } = usePlans(product);
+    const { plans, told, looked } = usePlans(product);
     const namespaces = useList(NAMESPACES);
     const names = namespaces.items.map(it => it.metadata?.name ?? "").filter(it => !isOfSystem(it)).sort();
     const [written, setWritten] = useState<{ name?: string; namespace?: string; plan?: string; useCase?: string }>({});
@@ -81,7 +89,7 @@ function RequestKey(props: { product: APIProduct; onClose: () => void }): ReactN
                             : <FormSelect id="key-namespace" value={namespace} onChange={(_event, value) => put({ namespace: value })}>{names.map(it => <FormSelectOption key={it} value={it} label={it} />)}</FormSelect>}
                     </FormGroup>
                     <FormGroup label={t("plan")} fieldId="key-plan" isRequired>
-                        <FormSelect id="key-plan" value={plan} isRequired onChange={(_event, chosen) => put({ plan: chosen })}>{plan === "" && <FormSelectOption value="" label={t("choosePlan")} isPlaceholder />}{plans.map(it => <FormSelectOption key={it} value={it} label={it} />)}</FormSelect>
+                        <FormSelect id="key-plan" value={plan} isRequired onChange={(_event, chosen) => put({ plan: chosen })}>{plan === "" && <FormSelectOption value="" label={t("choosePlan")} isPlaceholder />}{plans.map(it => <FormSelectOption key={it} value={it} label={told.get(it) ?? it} />)}</FormSelect>
                         <Unread of={[["PlanPolicy", looked]]} />
                         {plans.length === 0 && looked.state === "live" && <p className="fw-muted">{t("noPlans")}</p>}
                     </FormGroup>

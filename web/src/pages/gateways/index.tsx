@@ -3,16 +3,18 @@
 import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
 import type { ReactNode } from "react";
 import { Link, Route, Routes } from "react-router";
-import { AUTH_POLICIES, GATEWAYS, HTTP_ROUTES, json, PLAN_POLICIES, RATE_LIMIT_POLICIES, ROUTES, clusterPath, useAnswer, useList } from "../../api";
-import { type Column, CommandHint, Empty, Failed, Loading, NotFound, PageHeader, SafeLink, StatusLabel, VirtualTable } from "../../widgets";
+import { AUTH_POLICIES, GATEWAYS, HTTP_ROUTES, PLAN_POLICIES, RATE_LIMIT_POLICIES, ROUTES, useList } from "../../api";
+import { type Column, CommandHint, Empty, Loading, NotFound, PageHeader, SafeLink, StatusLabel, VirtualTable } from "../../widgets";
 import "../pieces/pieces.css";
 import { AddressTabs, Live, type Looked, Unread } from "../pieces/parts";
 import { Explain } from "./Explain";
+import { DNS_POLICIES, GRPC_ROUTES, TCP_ROUTES, TLS_POLICIES, TLS_ROUTES } from "./kinds";
 import { pathOf, standing } from "./model";
 import { ObjectPage } from "./ObjectPage";
 import { Keys, Products, Requests } from "./Products";
 import { ServiceList } from "./Services";
 import { t } from "./text";
+import { Usage } from "./Usage";
 
 export default function Gateways(): ReactNode {
     return (
@@ -39,7 +41,7 @@ function Overview(): ReactNode {
                     ["usage", t("usage"), () => <Usage />],
                     ["explain", t("explain"), () => <Explain />],
                 ]} />
-                <CommandHint commands={["kubectl get gateways,httproutes,routes.route.openshift.io,services -A", "kubectl get authpolicies,ratelimitpolicies -A", "kubectl get apiproducts,apikeys,apikeyrequests -A", "fairway gateway explain GET https://HOST/PATH"]} />
+                <CommandHint commands={["kubectl get gateways,httproutes,grpcroutes,tlsroutes,tcproutes,routes.route.openshift.io,services -A", "kubectl get authpolicies,ratelimitpolicies,planpolicies,tlspolicies,dnspolicies -A", "kubectl get apiproducts,apikeys,apikeyrequests -A", "fairway gateway explain GET https://HOST/PATH"]} />
             </PageSection>
         </>
     );
@@ -110,48 +112,30 @@ function Several(props: { of: [string, Looked & { items: readonly unknown[] }][]
 function RouteList(): ReactNode {
     const http = useList(HTTP_ROUTES);
     const routes = useList(ROUTES);
+    const [grpc, tls, tcp] = [useList(GRPC_ROUTES), useList(TLS_ROUTES), useList(TCP_ROUTES)];
+    const others: [string, typeof grpc][] = [["GRPCRoute", grpc], ["TLSRoute", tls], ["TCPRoute", tcp]];
     const rows: Row[] = [
         ...http.items.map(route => ({ ...place(route, "HTTPRoute"), what: (route.spec?.hostnames ?? ["*"]).join(", "), ...standing(route.status?.parents?.[0]?.conditions, ["Accepted", "ResolvedRefs"]) })),
         ...routes.items.map(route => ({ ...place(route, "Route"), what: route.spec?.host ? <SafeLink to={`https://${route.spec.host}/`}>{route.spec.host}</SafeLink> : "-", ...standing(route.status?.ingress?.[0]?.conditions, ["Admitted"]) })),
+        ...others.flatMap(([kind, found]) => found.items.map(route => ({
+            // A TCPRoute has no host names: connections come to the port of its listener.
+            ...place(route, kind), what: kind === "TCPRoute" ? (route.spec?.parentRefs ?? []).map(it => [it.name, it.sectionName].filter(Boolean).join("/")).join(", ") : (route.spec?.hostnames ?? ["*"]).join(", "),
+            ...standing(route.status?.parents?.[0]?.conditions, ["Accepted", "ResolvedRefs"]),
+        }))),
     ];
-    return <Several of={[["HTTPRoute", http], ["Route", routes]]}><Rows label={t("routes")} what={t("hosts")} rows={rows} /></Several>;
+    return <Several of={[["HTTPRoute", http], ["Route", routes], ...others]}><Rows label={t("routes")} what={t("hosts")} rows={rows} /></Several>;
 }
 
 function PolicyList(): ReactNode {
     const auth = useList(AUTH_POLICIES);
     const limits = useList(RATE_LIMIT_POLICIES);
     const plans = useList(PLAN_POLICIES);
+    const [tls, dns] = [useList(TLS_POLICIES), useList(DNS_POLICIES)];
     type Policy = { metadata?: { namespace?: string; name?: string }; spec?: { targetRef?: { kind?: string; name?: string; sectionName?: string } }; status?: { conditions?: { type?: string; status?: string; reason?: string; message?: string }[] } };
     const rows = (kind: string, items: readonly unknown[]): Row[] => (items as Policy[]).map(policy => ({
         ...place(policy, kind), what: [policy.spec?.targetRef?.kind, policy.spec?.targetRef?.name, policy.spec?.targetRef?.sectionName].filter(Boolean).join(" "),
         ...standing(policy.status?.conditions, ["Accepted", "Enforced"]),
     }));
-    const all = [...rows("AuthPolicy", auth.items), ...rows("RateLimitPolicy", limits.items), ...rows("PlanPolicy", plans.items)];
-    return <Several of={[["AuthPolicy", auth], ["RateLimitPolicy", limits], ["PlanPolicy", plans]]}><Rows label={t("policies")} what={t("target")} rows={all} /></Several>;
-}
-
-interface Counter { key: string; count: number; reset?: unknown }
-interface Rule { scheme: string; host: string; port: number; path: string; kind: string; namespace: string; name: string; backends: string[] }
-
-function Usage(): ReactNode {
-    const base = `${clusterPath()}/apis/gateway.fairway.dev/v1alpha1`;
-    const counters = useAnswer("counters", signal => json<{ items: Counter[] }>(`${base}/counters`, { signal }));
-    const rules = useAnswer("rules", signal => json<{ items: Rule[] }>(`${base}/publishedrules`, { signal }));
-    if (counters.error) return <Failed error={counters.error} again={counters.again} />;
-    if (!counters.answer) return <Loading />;
-    return (
-        <>
-            <h2>{t("counters")}</h2>
-            {counters.answer.items.length === 0 ? <p className="fw-muted">{t("noCounters")}</p> : (
-                <ul className="fw-plain-list">{counters.answer.items.map(it => <li key={it.key}><code>{it.key}</code>: {it.count}</li>)}</ul>
-            )}
-            <h2>{t("rules")}</h2>
-            {rules.error && <Failed error={rules.error} again={rules.again} />}
-            {rules.isLoading && !rules.answer && <Loading />}
-            {rules.answer?.items.length === 0 && <p className="fw-muted">{t("none")}</p>}
-            <ul className="fw-plain-list">
-                {(rules.answer?.items ?? []).map((it, at) => <li key={at}><code>{it.scheme}://{it.host}:{it.port}{it.path}</code> {it.kind} {it.namespace}/{it.name} → {it.backends.join(", ")}</li>)}
-            </ul>
-        </>
-    );
+    const all = [...rows("AuthPolicy", auth.items), ...rows("RateLimitPolicy", limits.items), ...rows("PlanPolicy", plans.items), ...rows("TLSPolicy", tls.items), ...rows("DNSPolicy", dns.items)];
+    return <Several of={[["AuthPolicy", auth], ["RateLimitPolicy", limits], ["PlanPolicy", plans], ["TLSPolicy", tls], ["DNSPolicy", dns]]}><Rows label={t("policies")} what={t("target")} rows={all} /></Several>;
 }

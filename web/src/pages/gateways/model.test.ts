@@ -49,7 +49,7 @@ it("a request is explained in a terminal with everything that was written", () =
 });
 
 describe("pages of objects", () => {
-    it.each([["Gateway", "a", "web", "/gateways/gateways/a/web"], ["AuthPolicy", "a", "x", "/gateways/authpolicies/a/x"], ["HTTPRoute", "a", "b/c", "/gateways/httproutes/a/b%2Fc"]])("%s %s/%s", (kind, namespace, name, path) => {
+    it.each([["Gateway", "a", "web", "/gateways/gateways/a/web"], ["AuthPolicy", "a", "x", "/gateways/authpolicies/a/x"], ["HTTPRoute", "a", "b/c", "/gateways/httproutes/a/b%2Fc"], ["TLSRoute", "a", "b", "/gateways/tlsroutes/a/b"], ["DNSPolicy", "a", "b", "/gateways/dnspolicies/a/b"]])("%s %s/%s", (kind, namespace, name, path) => {
         expect(pathOf(kind, namespace, name)).toBe(path);
     });
     it("show conditions of all who report some", () => {

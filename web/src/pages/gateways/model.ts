@@ -35,6 +35,7 @@ export function explainCommand(method: string, url: string, headers: Record<stri
 /** The kinds that have a page, by the word in its address. */
 export const PAGES: Record<string, string> = {
     gateways: "Gateway", httproutes: "HTTPRoute", routes: "Route", authpolicies: "AuthPolicy", ratelimitpolicies: "RateLimitPolicy", planpolicies: "PlanPolicy", apiproducts: "APIProduct", apikeys: "APIKey", services: "Service",
+    grpcroutes: "GRPCRoute", tlsroutes: "TLSRoute", tcproutes: "TCPRoute", tlspolicies: "TLSPolicy", dnspolicies: "DNSPolicy",
 };
 
 /** The page of an object. */
@@ -67,7 +68,7 @@ export function isOfSystem(namespace: string): boolean {
 }
 
 interface Reporter { conditions?: Condition[]; parentRef?: { name?: string; namespace?: string; sectionName?: string }; routerName?: string; host?: string; name?: string }
-interface Status { conditions?: Condition[]; parents?: Reporter[]; ingress?: Reporter[]; listeners?: Reporter[] }
+export interface Status { conditions?: Condition[]; parents?: Reporter[]; ingress?: Reporter[]; listeners?: Reporter[] }
 
 /** All conditions of an object, by who says them: the object itself, each parent of a route, each router, each listener. */
 export function conditionsOf(status: Status | undefined): { of: string; conditions: Condition[] }[] {
