@@ -5,6 +5,7 @@ import json
 import os
 import random
 import subprocess
+import sys
 import types
 
 from manifests import user_data
@@ -12,6 +13,7 @@ from scenario import scenario
 from scenarios.joining import figures_of, node, node_of
 from scenarios.life import condition, ready, status, web
 from scenarios.moving import COUNT, Session
+from scenarios.network import connects
 from world import Skipped, World, check, eventually
 
 LAN = "192.168.7"
@@ -142,3 +144,44 @@ def session_survives(bench):
         place.kubectl("delete", "vm", "web", "other", "-n", namespace, "--timeout=120s")
         eventually("nothing runs", lambda: not any(it.qemus() for it in there.nodes.values()))
         eventually("no disk is left", lambda: not any(list(it.data.glob("machines/volumes/*/pvc-*")) for it in there.nodes.values()))
+
+
+@contextlib.contextmanager
+def serving(space, folder, address, port):
+    """A web server of a host that is a network namespace."""
+    within = ["ip", "netns", "exec", space]
+    words = [*within, sys.executable, "-m", "http.server", "--directory", str(folder), "--bind", address, str(port)]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        read = f"import urllib.request; print(urllib.request.urlopen('http://{address}:{port}/', timeout=5).read())"
+        own = lambda: subprocess.run([*within, sys.executable, "-c", read], capture_output=True, text=True).stdout
+        eventually(f"the host itself reads {address}:{port}", lambda: "of the host" in own(), patience=20)
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+@scenario()
+def nothing_of_the_host(bench):
+    """A guest does not reach what its host reaches at 169.254.169.254, on its loopback and at its own address."""
+    with apart(bench, count=1) as there:
+        (host,) = there.nodes.values()
+        space = host.within[-1]
+        ssh, _ = web(there)
+        ready(there)
+        there.key.login(ssh, host=host.address)
+        folder = there.world.scratch / "served"
+        folder.mkdir()
+        (folder / "index.html").write_text("secrets of the host")
+        done = ip("-n", space, "addr", "add", "169.254.169.254/32", "dev", "lo")
+        check(done.returncode == 0, f"an address for metadata: {done.stderr}")
+        own = status(there, "vmi")["interfaces"][0]["ipAddress"]
+        open_to = lambda address, port: connects(there, ssh, address, port, host=host.address)
+        with serving(space, folder, "169.254.169.254", 80), serving(space, folder, "127.0.0.1", 8901), serving(space, folder, host.address, 8902):
+            eventually("a guest can tell what it reaches", lambda: open_to(own, 8080))
+            for address, port in (("169.254.169.254", 80), ("10.88.0.1", 80), ("10.88.0.1", 8901), (host.address, 8902), (host.address, 8901)):
+                check(not open_to(address, port), f"a guest reaches {address}:{port}")
+        there.place.kubectl("delete", "vm", "web", "-n", there.namespace, "--timeout=120s")
+        eventually("nothing runs", lambda: not host.qemus())
+        eventually("no disk is left", lambda: not list(host.data.glob("machines/volumes/*/pvc-*")))
