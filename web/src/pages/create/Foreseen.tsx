@@ -1,11 +1,13 @@
 // What the dry run found out, in the order in which it would happen.
 
 import { Alert } from "@patternfly/react-core/dist/dynamic/components/Alert";
+import { DescriptionList, DescriptionListDescription, DescriptionListGroup, DescriptionListTerm } from "@patternfly/react-core/dist/dynamic/components/DescriptionList";
 import { ExpandableSection } from "@patternfly/react-core/dist/dynamic/components/ExpandableSection";
 import { Title } from "@patternfly/react-core/dist/dynamic/components/Title";
 import { useState } from "react";
 import { counted, t } from "../../text/create";
 import { CodeView, StatusLabel } from "../../widgets";
+import { type Fact, facts } from "./facts";
 import type { DryRun, Verdict } from "./types";
 
 export function Foreseen({ foreseen: dry }: { foreseen: DryRun }) {
@@ -19,6 +21,7 @@ export function Foreseen({ foreseen: dry }: { foreseen: DryRun }) {
             <Alert variant={foreseen.succeeds ? "success" : "danger"} isInline title={foreseen.succeeds ? good : t("fails")}>
                 {!foreseen.succeeds && <p className="fw-wrap">{foreseen.problem ?? t("failsBody")}</p>}
             </Alert>
+            <Facts all={facts(foreseen)} />
             {foreseen.repositories.map(repository => (
                 <section key={repository.url}>
                     <Title headingLevel="h3" className="fw-wrap">{t("repository", { url: repository.url })}</Title>
@@ -35,6 +38,22 @@ export function Foreseen({ foreseen: dry }: { foreseen: DryRun }) {
                 </section>
             )}
         </div>
+    );
+}
+
+/** Where it will run, what it takes, and where it will be found. */
+function Facts({ all }: { all: Fact[] }) {
+    return (
+        <DescriptionList isHorizontal isCompact>
+            {all.map(fact => (
+                <DescriptionListGroup key={fact.name}>
+                    <DescriptionListTerm>{fact.name}</DescriptionListTerm>
+                    <DescriptionListDescription className="fw-wrap">
+                        {fact.lines.map(line => <div key={line}>{fact.tone ? <StatusLabel word={line} tone={fact.tone} /> : line}</div>)}
+                    </DescriptionListDescription>
+                </DescriptionListGroup>
+            ))}
+        </DescriptionList>
     );
 }
 

@@ -56,6 +56,25 @@ export interface Verdict {
     message?: string | null;
 }
 
+/** What a quota has left of something, and what the run takes of it. */
+export interface Share {
+    namespace: string;
+    name: string;
+    resource: string;
+    hard: string;
+    used: string;
+    left: string;
+    takes: string;
+}
+
+/** The node of a machine, or why there is none. */
+export interface Place {
+    namespace: string;
+    name: string;
+    node: string;
+    scheduled: boolean | null;
+}
+
 export interface DryRun {
     log?: { body: { stepId?: string; message?: string } }[];
     steps?: { id: string; name: string; action: string; state: string }[];
@@ -66,6 +85,10 @@ export interface DryRun {
         repositories: { url: string; files: { path: string; size: number; executable?: boolean; content?: string | null }[] }[];
         objects: Verdict[];
         manifests: Verdict[];
+        /** Where what is published will be found. */
+        urls?: string[];
+        quota?: Share[];
+        node?: Place[];
         [key: string]: unknown;
     };
 }
