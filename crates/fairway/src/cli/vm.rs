@@ -1,5 +1,6 @@
 //! `fairway vm` on the command line: virtctl's verbs, flags and forms, and what Fairway adds to them.
 
+pub(crate) mod credentials;
 pub(crate) mod doors;
 pub(crate) mod power;
 pub(crate) mod show;
@@ -38,6 +39,12 @@ pub(crate) enum VmCommand {
     Unpause(power::Pause),
     /// Ask the guest to reboot, by its agent or its power button.
     SoftReboot(power::Named),
+    /// Reset a virtual machine at once, as by its button; the guest is not asked.
+    Reset(power::Named),
+    /// Bring what the guest has written to disk, and let it write nothing until it is unfrozen.
+    Freeze(power::Freeze),
+    /// Let a frozen guest write again.
+    Unfreeze(power::Named),
     /// Move a running virtual machine to another node.
     Migrate(power::Migrate),
     /// Cancel the migration of a virtual machine.
@@ -62,6 +69,8 @@ pub(crate) enum VmCommand {
     Removevolume(storage::RemoveVolume),
     /// Back up the disks of a running virtual machine; into the same directory again, only what has changed.
     Backup(storage::Backup),
+    /// Change who may log in to a virtual machine, by the Secrets that it names.
+    Credentials(Box<credentials::Credentials>),
     /// Show what the guest agent says of the operating system.
     Guestosinfo(power::Named),
     /// List the file systems of the guest, by its agent.
@@ -161,6 +170,14 @@ mod tests {
             "pause web",
             "unpause vmi web -n user-vms",
             "soft-reboot web",
+            "reset web",
+            "freeze user-vms/web --unfreeze-timeout=5m",
+            "unfreeze web -n user-vms",
+            "credentials add-ssh-key --user demo --file key.pub web",
+            "credentials add-ssh-key -u demo --value ssh-ed25519 --create-secret --force web -n user-vms",
+            "credentials add-ssh-key -u demo -f key.pub --update-secret --secret keys web",
+            "credentials remove-ssh-key --user demo --file key.pub --force=true web",
+            "credentials set-password --user demo --password - web",
             "migrate web --dry-run",
             "migrate-cancel web",
             "console web --timeout=1",
@@ -195,6 +212,13 @@ mod tests {
             "stop web --force=maybe",
             "expose vm web",
             "vnc",
+            "reset",
+            "credentials",
+            "credentials add-ssh-key --user demo web",
+            "credentials add-ssh-key --file key.pub web",
+            "credentials add-ssh-key --user demo --file key.pub --value key web",
+            "credentials add-ssh-key --user demo --file key.pub --create-secret --update-secret web",
+            "credentials set-password --user demo web",
         ] {
             assert!(read(line).is_err(), "{line}");
         }

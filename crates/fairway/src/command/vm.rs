@@ -5,6 +5,7 @@
 
 mod backup;
 mod console;
+mod credentials;
 mod events;
 mod expose;
 mod forward;
@@ -58,6 +59,9 @@ async fn perform(options: &Vm) -> anyhow::Result<ExitCode> {
         VmCommand::Pause(it) => power::pause(&session, it).await,
         VmCommand::Unpause(it) => power::unpause(&session, it).await,
         VmCommand::SoftReboot(it) => power::soft_reboot(&session, it).await,
+        VmCommand::Reset(it) => power::reset(&session, it).await,
+        VmCommand::Freeze(it) => power::freeze(&session, it).await,
+        VmCommand::Unfreeze(it) => power::unfreeze(&session, it).await,
         VmCommand::Migrate(it) => power::migrate(&session, it).await,
         VmCommand::MigrateCancel(it) => power::migrate_cancel(&session, it).await,
         VmCommand::Console(it) => console::run(&session, it).await,
@@ -70,6 +74,7 @@ async fn perform(options: &Vm) -> anyhow::Result<ExitCode> {
         VmCommand::Addvolume(it) => volume::add(&session, it).await,
         VmCommand::Removevolume(it) => volume::remove(&session, it).await,
         VmCommand::Backup(it) => backup::run(&session, it).await,
+        VmCommand::Credentials(it) => credentials::run(&session, it).await,
         VmCommand::Guestosinfo(it) => guest::os_info(&session, it).await,
         VmCommand::Fslist(it) => guest::file_systems(&session, it).await,
         VmCommand::Userlist(it) => guest::users(&session, it).await,

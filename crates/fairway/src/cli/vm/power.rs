@@ -58,6 +58,17 @@ pub(crate) struct Migrate {
     pub dry_run: DryRun,
 }
 
+/// Options of `vm freeze`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Freeze {
+    /// Which.
+    #[command(flatten)]
+    pub named: Named,
+    /// Unfreeze it by itself after so long, such as 30s or 5m; 0s for never.
+    #[arg(long, value_name = "TIME", default_value = "5m")]
+    pub unfreeze_timeout: String,
+}
+
 /// Options of `vm pause` and `vm unpause`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Pause {

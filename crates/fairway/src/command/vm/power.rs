@@ -1,4 +1,4 @@
-//! Whether a machine runs: start, stop, restart, pause, unpause, soft-reboot, migrate, migrate-cancel.
+//! Whether a machine runs: start, stop, restart, pause, unpause, soft-reboot, reset, freeze, unfreeze, migrate, migrate-cancel.
 
 use anyhow::{anyhow, bail, ensure};
 use fairway_api::kubevirt::VIRTUAL_MACHINE_INSTANCE_MIGRATION;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::session::{Located, Session};
 use super::target::Kind;
 use crate::cli::vm::DryRun;
-use crate::cli::vm::power::{Migrate, Named, Pause, Start, Stop};
+use crate::cli::vm::power::{Freeze, Migrate, Named, Pause, Start, Stop};
 
 /// The directives of a dry run, which is announced.
 pub(super) fn directives(dry_run: &DryRun) -> Option<Vec<&'static str>> {
@@ -169,6 +169,40 @@ pub(super) async fn soft_reboot(session: &Session, options: &Named) -> anyhow::R
             )
         })?;
     scheduled("VMI", &machine, "soft-reboot");
+    Ok(())
+}
+
+pub(super) async fn reset(session: &Session, options: &Named) -> anyhow::Result<()> {
+    let machine = session.target(&options.name)?;
+    put(session, &machine, Kind::Instance, "reset", &Value::Null)
+        .await
+        .map_err(|error| anyhow!("Error reseting VirtualMachineInstance {}: {error}", machine.name))?;
+    scheduled("VMI", &machine, "reset");
+    Ok(())
+}
+
+/// virtctl has no such verb: upstream does it from within the pod of a machine.
+pub(super) async fn freeze(session: &Session, options: &Freeze) -> anyhow::Result<()> {
+    let machine = session.target(&options.named.name)?;
+    let body = json!({"unfreezeTimeout": options.unfreeze_timeout});
+    put(session, &machine, Kind::Instance, "freeze", &body)
+        .await
+        .map_err(|error| anyhow!("Error freezing VirtualMachineInstance {}: {error}", machine.name))?;
+    println!("VMI {} is frozen", machine.name);
+    Ok(())
+}
+
+pub(super) async fn unfreeze(session: &Session, options: &Named) -> anyhow::Result<()> {
+    let machine = session.target(&options.name)?;
+    put(session, &machine, Kind::Instance, "unfreeze", &Value::Null)
+        .await
+        .map_err(|error| {
+            anyhow!(
+                "Error unfreezing VirtualMachineInstance {}: {error}",
+                machine.name
+            )
+        })?;
+    println!("VMI {} is not frozen any more", machine.name);
     Ok(())
 }
 
