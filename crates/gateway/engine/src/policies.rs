@@ -14,6 +14,7 @@ pub(crate) mod held;
 pub(crate) mod objects;
 mod probe;
 pub(crate) mod prober;
+mod queue;
 pub(crate) mod told;
 
 use std::collections::BTreeSet;

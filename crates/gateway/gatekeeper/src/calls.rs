@@ -70,16 +70,34 @@ fn parameters(call: &HttpCall, facts: &Facts<'_>) -> Result<String, EvalError> {
     Ok(form.finish())
 }
 
+impl Prepared {
+    /// Where it goes, without any secret.
+    pub(crate) fn url(&self) -> &str {
+        &self.message.url
+    }
+}
+
+/// Whose an address is, for those who must not see what requests bring with them: a path may name a user, a query hold a key.
+pub(crate) fn origin(url: &str) -> String {
+    let uri = url.parse::<http::Uri>().unwrap_or_default();
+    match (uri.scheme_str(), uri.host(), uri.port()) {
+        (Some(scheme), Some(host), Some(port)) => format!("{scheme}://{host}:{port}"),
+        (Some(scheme), Some(host), None) => format!("{scheme}://{host}"),
+        _ => "the server".to_owned(),
+    }
+}
+
 /// Sends it, and reads the answer: JSON, or text.
 pub(crate) async fn send(prepared: Prepared, outside: Outside) -> Result<Value, String> {
     let mut message = prepared.message;
+    // As errors name it: before a secret is put into it.
+    let url = message.url.clone();
     if let Some((secret, place)) = prepared.secret {
         let fields = outside.cluster.secret(secret.clone()).await?;
         let value = field(&fields, secret.key.as_deref().unwrap_or(""))
             .ok_or_else(|| format!("Secret {}/{} has no such field", secret.namespace, secret.name))?;
         put(&mut message, &place, &value)?;
     }
-    let url = message.url.clone();
     let reply = outside.web.send(message).await?;
     read(&url, &reply)
 }

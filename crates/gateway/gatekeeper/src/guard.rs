@@ -4,14 +4,15 @@ use std::borrow::Cow;
 use std::future::Future;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use fairway_gateway_guard::{Asked, Guard, Judgement, Passage, Refusal, Step, Verdict};
 use fairway_gateway_policy::auth::AuthPlan;
 use fairway_gateway_policy::limit::{Limit, LimitPlan};
+use fairway_gateway_policy::object::PolicyKey;
 use fairway_gateway_policy::status::Problem;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -20,7 +21,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use crate::limits::{Hit, Reading};
 use crate::pipeline::{Auth, Mode, Run, broken};
 use crate::settings::{FailureMode, RateLimitHeaders};
-use crate::{RulePlan, Shared};
+use crate::{RulePlan, Shared, is_recent, lock};
 
 /// On a probe ([`Asked::probe`]) this header says which kind of policy is meant: `AuthPolicy`, or `RateLimitPolicy`, which is then
 /// judged as if its limits were used up. Without it, both are judged as they are. On other requests it means nothing.
@@ -49,10 +50,9 @@ struct Limits {
     by: Cow<'static, str>,
     /// Of each limit, when it last could not be counted: seconds since 1970.
     failed: Vec<AtomicU64>,
+    /// Of each limit, why the latest probe could not be counted.
+    rehearsed: Vec<Mutex<Option<String>>>,
 }
-
-/// How long a limit that could not be counted is told of.
-const TOLD: u64 = 120;
 
 impl RuleGuard {
     pub(crate) fn new(shared: Arc<Shared>, plan: RulePlan) -> (Self, Vec<Problem>) {
@@ -67,6 +67,7 @@ impl RuleGuard {
             keys: plan.limits.iter().map(keys).collect(),
             by: Cow::Owned(plan.policy.to_string()),
             failed: plan.limits.iter().map(|_| AtomicU64::new(0)).collect(),
+            rehearsed: plan.limits.iter().map(|_| Mutex::default()).collect(),
             plan,
         });
         let of_auth = auth.iter().flat_map(|auth| &auth.plan.problems);
@@ -87,13 +88,15 @@ impl RuleGuard {
         (guard, problems)
     }
 
-    /// Whom the policies need and do not reach, for their conditions.
-    pub fn troubles(&self) -> Vec<String> {
-        self.auth.as_ref().map_or_else(Vec::new, Auth::troubles)
+    /// Whom the policies need and do not reach, for their conditions. `now` is seconds since 1970.
+    pub fn troubles(&self, now: u64) -> Vec<String> {
+        self.auth
+            .as_ref()
+            .map_or_else(Vec::new, |auth| auth.troubles(now))
     }
 
-    /// What the limits could not do lately, for their conditions. `now` is seconds since 1970.
-    pub fn limit_troubles(&self, now: u64) -> Vec<String> {
+    /// What the limits of a policy cannot do, or could not lately, for its condition. `now` is seconds since 1970.
+    pub fn limit_troubles(&self, policy: &PolicyKey, now: u64) -> Vec<String> {
         let Some(limits) = &self.limits else {
             return Vec::new();
         };
@@ -101,15 +104,28 @@ impl RuleGuard {
             FailureMode::Allow => "pass",
             FailureMode::Deny => "are refused",
         };
-        let all = limits.plan.limits.iter().zip(&limits.failed);
-        let lately = all.filter(|(_, at)| at.load(Ordering::Relaxed) + TOLD > now);
-        let mut troubles: Vec<String> = lately
-            .map(|(limit, _)| {
-                let name = &limit.name;
-                format!("an expression of limit {name:?} fails for some requests, which {what} uncounted")
-            })
-            .collect();
-        if self.shared.limiter.has_dropped() {
+        let notes = limits.plan.notes.iter().filter(|(source, _)| source == policy);
+        let mut troubles: Vec<String> = notes.map(|(_, note)| note.clone()).collect();
+        let all = limits
+            .plan
+            .limits
+            .iter()
+            .zip(&limits.failed)
+            .zip(&limits.rehearsed);
+        for ((limit, failed), rehearsed) in all.filter(|((limit, _), _)| limit.source == *policy) {
+            let name = &limit.name;
+            let why = lock(rehearsed).clone();
+            match why {
+                Some(why) => troubles.push(format!(
+                    "an expression of limit {name:?} fails for requests with nothing particular, which {what} uncounted: {why}"
+                )),
+                None if is_recent(failed.load(Ordering::Relaxed), now) => troubles.push(format!(
+                    "an expression of limit {name:?} fails for some requests, which {what} uncounted"
+                )),
+                None => {}
+            }
+        }
+        if self.shared.limiter.has_dropped(now) {
             troubles
                 .push("there were too many counters at a time, and the least used were dropped".to_owned());
         }
@@ -140,7 +156,10 @@ impl RuleGuard {
         }
         if let Some(limits) = self.limits.as_ref().filter(|_| only != Some("AuthPolicy")) {
             match only {
-                Some(_) => limits.used_up()?,
+                Some(_) => {
+                    limits.rehearse(run);
+                    limits.used_up()?;
+                }
                 None => self.limit(limits, run, &mut passage)?,
             }
         }
@@ -226,6 +245,16 @@ impl Limits {
             body: Bytes::from_static(b"Too Many Requests\n"),
             by: self.by.clone(),
             why,
+        }
+    }
+
+    /// Evaluates on a probe what requests will be counted by. Who is asked about comes from authentication, which a probe has
+    /// not gone through, so limits that ask for that are left out.
+    fn rehearse(&self, run: &Run<'_>) {
+        for (limit, rehearsed) in self.plan.limits.iter().zip(&self.rehearsed) {
+            if limit.asks_of_auth().is_empty() {
+                *lock(rehearsed) = values(limit, run).err();
+            }
         }
     }
 

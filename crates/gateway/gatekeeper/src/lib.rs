@@ -106,11 +106,6 @@ impl Gatekeeper {
         self.shared.limiter.view(now)
     }
 
-    /// Whether counters had to be dropped before their time, because there were too many.
-    pub fn has_dropped_counters(&self) -> bool {
-        self.shared.limiter.has_dropped()
-    }
-
     /// Forgets counters and answers whose time has passed. To be called now and then.
     pub fn sweep(&self, now: u128) {
         self.shared.limiter.sweep(now);
@@ -144,6 +139,14 @@ impl Shared {
         servers.insert(method.clone(), Arc::downgrade(&server));
         server
     }
+}
+
+/// How long what went wrong with a request is told of, in seconds.
+const TOLD: u64 = 120;
+
+/// Whether something was so lately that it is told of; both are seconds since 1970, and zero is never.
+pub(crate) fn is_recent(at: u64, now: u64) -> bool {
+    at > 0 && at.saturating_add(TOLD) > now
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

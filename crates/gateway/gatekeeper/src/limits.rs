@@ -8,12 +8,12 @@
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher as _;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use fairway_gateway_policy::limit::Rate;
 
-use crate::lock;
+use crate::{is_recent, lock};
 
 const SHARDS: usize = 64;
 /// Of how many counters the least used one goes.
@@ -27,7 +27,8 @@ pub struct Limiter {
     shards: Box<[Mutex<Shard>]>,
     hasher: RandomState,
     max: usize,
-    dropped: AtomicBool,
+    /// When a counter last had to go before its time: seconds since 1970.
+    dropped: AtomicU64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -72,7 +73,7 @@ impl Limiter {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             hasher: RandomState::new(),
             max: (max / SHARDS).max(1),
-            dropped: AtomicBool::new(false),
+            dropped: AtomicU64::new(0),
         }
     }
 
@@ -144,13 +145,15 @@ impl Limiter {
             let least = sample.min_by_key(|(_, counter)| counter.count);
             let least = least.map(|(key, _)| key.clone());
             least.map(|key| shard.remove(&key));
-            self.dropped.store(true, Ordering::Relaxed);
+            let seconds = u64::try_from(now / 1_000_000_000).unwrap_or(u64::MAX);
+            self.dropped.store(seconds, Ordering::Relaxed);
         }
         shard.insert(hit.key.as_str().into(), fresh);
     }
 
-    pub(crate) fn has_dropped(&self) -> bool {
-        self.dropped.load(Ordering::Relaxed)
+    /// Whether a counter had to go before its time lately. `now` is seconds since 1970.
+    pub(crate) fn has_dropped(&self, now: u64) -> bool {
+        is_recent(self.dropped.load(Ordering::Relaxed), now)
     }
 
     pub(crate) fn sweep(&self, now: u128) {

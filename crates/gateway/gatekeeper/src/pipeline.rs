@@ -10,9 +10,10 @@ mod metadata;
 mod response;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use fairway_gateway_guard::{Asked, Passage, Refusal, Step};
 use fairway_gateway_policy::auth::{AuthPlan, AuthenticationMethod, AuthorizationMethod, Common};
@@ -25,6 +26,10 @@ use crate::Shared;
 use crate::issuer::KeyServer;
 use crate::keys::KeyRing;
 use crate::rego::Module;
+use crate::{is_recent, lock};
+
+/// The longest reason that a condition is told, in characters.
+const MAX_WHY: usize = 300;
 
 /// Whether there is time to ask somebody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +49,8 @@ pub(crate) struct Auth {
     headers: Arc<[HeaderName]>,
     /// What refusals, logs and steps call it.
     pub(crate) by: Cow<'static, str>,
+    /// Rules whose server did not answer: when that was last, in seconds since 1970, and why.
+    unanswered: Mutex<BTreeMap<String, (u64, String)>>,
 }
 
 /// Numbers of rules, by which their answers are remembered. A rule that was changed is another rule.
@@ -151,18 +158,32 @@ impl Auth {
                 ids,
                 headers,
                 by,
+                unanswered: Mutex::default(),
             },
             problems,
         )
     }
 
-    /// Whom the plan needs and does not reach.
-    pub(crate) fn troubles(&self) -> Vec<String> {
+    /// Notes that whom a rule asks has not answered, for the policy's condition.
+    fn unanswered(&self, run: &Run<'_>, section: &str, common: &Common, why: &str) {
+        let seconds = u64::try_from(run.now_seconds()).unwrap_or_default();
+        // What is shown stays short, whatever a server says.
+        let why: String = why.chars().take(MAX_WHY).collect();
+        let rule = format!("{section} {:?}", common.name);
+        lock(&self.unanswered).insert(rule, (seconds, why));
+    }
+
+    /// Whom the plan needs and does not reach: key servers, which are asked every so often, until they are reached, and others,
+    /// which only requests lead to, for a while. `now` is seconds since 1970.
+    pub(crate) fn troubles(&self, now: u64) -> Vec<String> {
         let servers = self.ways.iter().filter_map(|way| match way {
             Way::Server(server) => server.trouble(),
             _ => None,
         });
-        servers.collect()
+        let unanswered = lock(&self.unanswered);
+        let lately = unanswered.iter().filter(|(_, (at, _))| is_recent(*at, now));
+        let others = lately.map(|(rule, (_, why))| format!("{rule} has no answer for some requests: {why}"));
+        servers.chain(others).collect()
     }
 }
 

@@ -99,6 +99,7 @@ impl Cluster for World {
 
     fn review(&self, review: Review) -> BoxFuture<'static, Result<Value, String>> {
         self.count.fetch_add(1, Ordering::SeqCst);
+        let is_away = [&review.spec["token"], &review.spec["user"]].contains(&&json!("nobody-answers"));
         let status = match review.kind {
             "TokenReview" if review.spec["token"] == "sa-token" => {
                 json!({"authenticated": true, "user": {"username": "system:serviceaccount:a:b"}})
@@ -109,7 +110,10 @@ impl Cluster for World {
         lock(&self.reviews).push(review);
         async move {
             tokio::task::yield_now().await;
-            Ok(status)
+            match is_away {
+                true => Err("the API server is away".to_owned()),
+                false => Ok(status),
+            }
         }
         .boxed()
     }

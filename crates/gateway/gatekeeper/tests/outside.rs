@@ -164,9 +164,9 @@ async fn an_issuer_is_found_and_believed_where_requests_may_go() {
     let shut = guard("external", &issuer);
     assert_eq!(judged(&shut, &good, now).await, (401, true));
     assert!(
-        shut.troubles()[0].contains("not among the hosts"),
+        shut.troubles(now)[0].contains("not among the hosts"),
         "{:?}",
-        shut.troubles()
+        shut.troubles(now)
     );
     assert_eq!(count.load(Ordering::SeqCst), asked, "nobody was asked");
 }

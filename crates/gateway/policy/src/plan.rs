@@ -98,30 +98,36 @@ pub fn expression(spec: &Value) -> Result<String, String> {
     Ok(text)
 }
 
-/// A policy's conditions, from those of its RateLimitPolicy: whether it is enforced, or what is wrong.
-pub fn conditions(problem: Option<&str>, is_limit_enforced: bool, name: &str) -> Vec<Condition> {
-    let problem = match (problem, is_limit_enforced) {
-        (Some(problem), _) => Some(problem.to_owned()),
-        (None, false) => Some(format!("RateLimitPolicy {name} is not enforced")),
-        (None, true) => None,
+/// A policy's conditions, from those of its RateLimitPolicy: whether it is enforced and how, or what is wrong.
+pub fn conditions(problem: Option<&str>, limits: &[Condition], name: &str) -> Vec<Condition> {
+    let (kind, limit) = (Kind::PlanPolicy, Kind::RateLimitPolicy);
+    let enforced = limits.iter().find(|it| it.r#type == "Enforced" && it.is_true);
+    let judged = match (problem, enforced) {
+        (Some(problem), _) => Err(problem.to_owned()),
+        (None, Some(enforced)) => Ok(enforced),
+        (None, None) => Err(match limits.iter().find(|it| !it.is_true) {
+            Some(condition) => format!("{limit} {name} is not enforced: {}", condition.message),
+            None => format!("{limit} {name} is not enforced"),
+        }),
     };
-    let kind = Kind::PlanPolicy;
-    match problem {
-        Some(problem) => vec![Condition {
+    match judged {
+        Err(problem) => vec![Condition {
             r#type: "Accepted",
             is_true: false,
             reason: "Unknown",
             message: format!("{kind} has encountered some issues: {problem}"),
         }],
-        None => vec![
-            crate::status::accepted(kind),
-            Condition {
-                r#type: "Enforced",
-                is_true: true,
-                reason: "Enforced",
-                message: format!("{kind} has been successfully enforced"),
-            },
-        ],
+        Ok(enforced) => {
+            let own = enforced.message.strip_prefix(limit.as_str());
+            let message = own.map_or_else(|| enforced.message.clone(), |rest| format!("{kind}{rest}"));
+            vec![
+                crate::status::accepted(kind),
+                Condition {
+                    message,
+                    ..enforced.clone()
+                },
+            ]
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use fairway_gateway_gatekeeper::RulePlan;
 use fairway_gateway_policy::auth::{Settings, compile as compile_auth};
 use fairway_gateway_policy::effective::{self, Standing, Topology};
-use fairway_gateway_policy::limit::compile as compile_limits;
+use fairway_gateway_policy::limit::{Gaps, compile as compile_limits};
 use fairway_gateway_policy::object::{Kind, Policy, PolicyKey};
 use fairway_gateway_policy::plan;
 use fairway_gateway_policy::status::Problem;
@@ -38,6 +38,8 @@ pub(crate) struct Decision {
     pub(crate) problems: BTreeMap<PolicyKey, Vec<Problem>>,
     /// Policies that ask nothing.
     pub(crate) idle: BTreeSet<PolicyKey>,
+    /// Limits that can count nobody where they are.
+    pub(crate) gaps: Gaps,
 }
 
 /// The rules that listeners lead to, each once.
@@ -102,6 +104,9 @@ pub(crate) fn decide(policies: &[&Policy], observed: &Observed, ways: &BTreeMap<
                 (limits.effective.get(path)).map(|effective| Arc::new(compile_limits(effective, path)));
             if auth.is_none() && limits.is_none() {
                 continue;
+            }
+            if let Some(limits) = &limits {
+                decision.gaps.look(limits, auth.as_deref(), path);
             }
             let of_auth = auth.iter().flat_map(|plan| &plan.problems);
             let of_limits = limits.iter().flat_map(|plan| &plan.problems);

@@ -1,7 +1,7 @@
 //! Whether a policy does what it promises: the data plane is asked about a request that must be refused.
 //!
 //! Where the request of a rule cannot be made up from its match (a regular expression), or belongs to another rule before it, the
-//! guard that the data plane was given is asked itself.
+//! guard that the data plane was given is asked itself, and the policy's condition says so.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -17,21 +17,35 @@ use crate::plane::{DataPlane, Probe};
 /// Stands for any name below a wildcard.
 const ANY_HOST: &str = "fairway-probe";
 
+/// What a probe found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Probed {
+    pub(super) refused: bool,
+    /// The data plane was asked; otherwise only the guard.
+    pub(super) was_sent: bool,
+}
+
 /// Whether a rule refuses what a policy of this kind promises to refuse.
-pub(super) async fn refuses(plane: &dyn DataPlane, way: &Way, guard: &RuleGuard, kind: Kind) -> bool {
+pub(super) async fn probed(plane: &dyn DataPlane, way: &Way, guard: &RuleGuard, kind: Kind) -> Probed {
     let request = request(way, kind);
     if let Some(request) = &request
         && let Some((rule, refused)) = plane.probe(&way.rule.listener, request.clone()).await
         && rule == way.rule
     {
-        return refused;
+        return Probed {
+            refused,
+            was_sent: true,
+        };
     }
     let fallback = Probe {
         method: Method::GET,
         uri: Uri::from_static("http://fairway-probe/"),
         headers: marked(kind),
     };
-    judged(guard, &request.unwrap_or(fallback)).await
+    Probed {
+        refused: judged(guard, &request.unwrap_or(fallback)).await,
+        was_sent: false,
+    }
 }
 
 async fn judged(guard: &RuleGuard, request: &Probe) -> bool {
@@ -83,13 +97,74 @@ fn request(way: &Way, kind: Kind) -> Option<Probe> {
         };
         headers.insert(header.name.clone(), HeaderValue::from_str(value).ok()?);
     }
-    if !matches.query.is_empty() {
-        return None;
+    let mut query = form_urlencoded::Serializer::for_suffix(String::from("?"), 1);
+    for parameter in &matches.query {
+        let ValueMatch::Exact(value) = &parameter.value else {
+            return None;
+        };
+        query.append_pair(&parameter.name, value);
     }
+    let query = match matches.query.is_empty() {
+        true => String::new(),
+        false => query.finish(),
+    };
     let scheme = if way.is_secure { "https" } else { "http" };
     Some(Probe {
         method: matches.method.clone().unwrap_or(Method::GET),
-        uri: format!("{scheme}://{host}{path}").parse().ok()?,
+        uri: format!("{scheme}://{host}{path}{query}").parse().ok()?,
         headers,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use fairway_gateway_routes::Kind as Route;
+    use serde_json::{Value, json};
+
+    use super::super::decide::{tests::built, ways};
+    use super::*;
+
+    #[test]
+    fn requests_are_made_up_from_what_a_rule_matches() {
+        let exact = |name: &str, value: &str| json!([{"name": name, "value": value}]);
+        let regex = json!([{"name": "a", "type": "RegularExpression", "value": "b+"}]);
+        for (matches, expected) in [
+            (json!({}), Some("http://fairway-probe/ []")),
+            (
+                json!({"path": {"value": "/a"}, "method": "PUT"}),
+                Some("http://fairway-probe/a []"),
+            ),
+            (
+                json!({"queryParams": exact("a", "b")}),
+                Some("http://fairway-probe/?a=b []"),
+            ),
+            (
+                json!({"path": {"value": "/x"}, "queryParams": exact("a b", "1&2=ä")}),
+                Some("http://fairway-probe/x?a+b=1%262%3D%C3%A4 []"),
+            ),
+            (
+                json!({"headers": exact("x-a", "b")}),
+                Some("http://fairway-probe/ [x-a: b]"),
+            ),
+            (json!({"queryParams": regex}), None),
+            (json!({"headers": regex}), None),
+            (
+                json!({"path": {"type": "RegularExpression", "value": "/a+"}}),
+                None,
+            ),
+        ] {
+            let rules: Value =
+                json!([{"matches": [matches], "backendRefs": [{"name": "backend", "port": 8080}]}]);
+            let (_, table) = built(Route::HttpRoute, &rules);
+            let (_, way) = ways(&table).pop_first().unwrap();
+            let found = request(&way, Kind::AuthPolicy).map(|it| {
+                let own = it.headers.iter().filter(|(name, _)| *name != PROBE);
+                let own: Vec<String> = own
+                    .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+                    .collect();
+                format!("{} [{}]", it.uri, own.join(" "))
+            });
+            assert_eq!(found.as_deref(), expected, "{matches}");
+        }
+    }
 }

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::decide::{Decision, Way};
 use super::held::{Held, Seen};
+use super::queue::Answers;
 use super::told;
 use crate::plane::DataPlane;
 use crate::statuses::PoliciesTold;
@@ -53,7 +54,7 @@ pub(crate) async fn probe(
     outlet: watch::Sender<PoliciesTold>,
     mut shutdown: Shutdown,
 ) {
-    let mut again = None;
+    let (mut again, mut answers) = (None, Answers::default());
     loop {
         let later = async {
             match again {
@@ -71,11 +72,11 @@ pub(crate) async fn probe(
         };
         let (mut conditions, is_whole) = tokio::select! {
             () = shutdown.wait() => return,
-            found = told::conditions_of(&*plane, &round) => found,
+            found = told::conditions_of(&*plane, &round, &mut answers) => found,
         };
         {
             let seen = held.seen();
-            let of_plans = told::of_plans(&seen, &conditions);
+            let of_plans = told::of_plans(&seen, &round.decision.problems, &conditions);
             conditions.extend(of_plans);
             conditions.extend(round.conditions.clone());
             let now = generations(&seen);

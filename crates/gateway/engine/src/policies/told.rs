@@ -1,26 +1,20 @@
 //! What policies are told.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use fairway_gateway_gatekeeper::RuleGuard;
 use fairway_gateway_policy::effective::Standing;
 use fairway_gateway_policy::object::{Kind, PolicyKey};
 use fairway_gateway_policy::plan;
-use fairway_gateway_policy::status::{Condition, DataPlane as Known, component, conditions};
+use fairway_gateway_policy::status::{Condition, DataPlane as Known, Problem, component, conditions};
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout_at};
 
 use super::held::{One, Seen};
-use super::probe::refuses;
 use super::prober::Round;
+use super::queue::{Answer, Answers, Job, Tried};
 use crate::plane::DataPlane;
 
-/// How long a probe may take: what a policy asks on the way is a tenant's server.
-const PROBE: Duration = Duration::from_millis(500);
-/// How long all probes of a workspace may take.
-const WORKSPACE: Duration = Duration::from_secs(1);
 /// Workspaces that are probed at the same time.
 const AT_ONCE: usize = 32;
 
@@ -28,69 +22,103 @@ type Conditions = BTreeMap<PolicyKey, Vec<Condition>>;
 
 /// The conditions of every policy that guards rules, after the data plane has taken the guards over; and whether every probe
 /// had its answer in time. What had none is not proven. Workspaces do not wait for each other.
-pub(super) async fn conditions_of(plane: &dyn DataPlane, round: &Round) -> (Conditions, bool) {
+pub(super) async fn conditions_of(
+    plane: &dyn DataPlane,
+    round: &Round,
+    answers: &mut Answers,
+) -> (Conditions, bool) {
+    answers.begin();
     let mut workspaces: BTreeMap<&str, Vec<(&PolicyKey, &Standing)>> = BTreeMap::new();
     for (key, standing) in &round.decision.standing {
         let own = workspaces.entry(&key.workspace).or_default();
         own.push((key, standing));
     }
+    let before = &*answers;
     let each: Vec<_> = (workspaces.into_values())
-        .map(|policies| of_workspace(plane, round, policies).boxed())
+        .map(|policies| {
+            let asked = async move {
+                let known = before.ask(plane, &jobs(round, &policies)).await;
+                (of_workspace(round, policies, &known), known)
+            };
+            asked.boxed()
+        })
         .collect();
     let mut each = futures::stream::iter(each).buffer_unordered(AT_ONCE);
-    let (mut found, mut is_whole) = (Conditions::new(), true);
-    while let Some((conditions, whole)) = each.next().await {
+    let (mut found, mut kept) = (Conditions::new(), BTreeMap::new());
+    while let Some((conditions, known)) = each.next().await {
         found.extend(conditions);
-        is_whole &= whole;
+        kept.extend(known);
     }
+    drop(each);
+    let is_whole = kept.values().all(Answer::is_fresh);
+    answers.keep(kept);
     (found, is_whole)
 }
 
-async fn of_workspace(
-    plane: &dyn DataPlane,
+/// The probes of policies: where they promise to refuse something.
+fn jobs<'r>(round: &'r Round, policies: &[(&'r PolicyKey, &'r Standing)]) -> Vec<Job<'r>> {
+    let mut jobs = Vec::new();
+    for (policy, standing) in policies {
+        let Standing::Attached { affects, .. } = standing else {
+            continue;
+        };
+        for rule in affects {
+            let (Some(way), Some((plan, guard))) = (round.ways.get(rule), round.guards.get(rule)) else {
+                continue;
+            };
+            let promises = match policy.kind {
+                Kind::AuthPolicy => plan.auth.as_ref().is_some_and(|plan| plan.refuses_strangers()),
+                _ => plan.limits.as_ref().is_some_and(|plan| !plan.limits.is_empty()),
+            };
+            if promises {
+                jobs.push(Job { policy, way, guard });
+            }
+        }
+    }
+    jobs
+}
+
+fn of_workspace(
     round: &Round,
     policies: Vec<(&PolicyKey, &Standing)>,
-) -> (Conditions, bool) {
-    let until = Instant::now() + WORKSPACE;
-    let (mut found, mut is_whole) = (Conditions::new(), true);
+    answers: &BTreeMap<Tried, Answer>,
+) -> Conditions {
+    let mut found = Conditions::new();
     for (key, standing) in policies {
         let mut known = Known {
             asks_nothing: round.decision.idle.contains(key),
+            gaps: round.decision.gaps.of(key),
             ..Known::default()
         };
         if let Standing::Attached { affects, .. } = standing {
             for rule in affects {
-                let (Some(way), Some((plan, guard))) = (round.ways.get(rule), round.guards.get(rule)) else {
+                let (true, Some((_, guard))) = (round.ways.contains_key(rule), round.guards.get(rule)) else {
                     known.waiting_for.push(component(rule));
                     continue;
                 };
-                let promises = match key.kind {
-                    Kind::AuthPolicy => plan.auth.as_ref().is_some_and(|plan| plan.refuses_strangers()),
-                    _ => plan.limits.as_ref().is_some_and(|plan| !plan.limits.is_empty()),
-                };
-                if promises {
-                    let until = until.min(Instant::now() + PROBE);
-                    let refused = timeout_at(until, refuses(plane, way, guard, key.kind)).await;
-                    is_whole &= refused.is_ok();
-                    if refused != Ok(true) {
-                        known.waiting_for.push(component(rule));
+                // Without one there was nothing to try.
+                if let Some(answer) = answers.get(&(key.clone(), rule.clone())) {
+                    match answer.found.filter(|probed| probed.refused) {
+                        None => known.waiting_for.push(component(rule)),
+                        Some(probed) if !probed.was_sent => known.untried.push(component(rule)),
+                        Some(_) => {}
                     }
                 }
-                add_troubles(&mut known, key.kind, guard);
+                add_troubles(&mut known, key, guard);
             }
         }
         let problems = round.decision.problems.get(key);
         let problems = problems.map(Vec::as_slice).unwrap_or_default();
         found.insert(key.clone(), conditions(key.kind, standing, problems, &known));
     }
-    (found, is_whole)
+    found
 }
 
-fn add_troubles(known: &mut Known, kind: Kind, guard: &RuleGuard) {
+fn add_troubles(known: &mut Known, policy: &PolicyKey, guard: &RuleGuard) {
     let now = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default();
-    let troubles = match kind {
-        Kind::AuthPolicy => guard.troubles(),
-        _ => guard.limit_troubles(now),
+    let troubles = match policy.kind {
+        Kind::AuthPolicy => guard.troubles(now),
+        _ => guard.limit_troubles(policy, now),
     };
     for trouble in troubles {
         if !known.troubles.contains(&trouble) {
@@ -99,9 +127,11 @@ fn add_troubles(known: &mut Known, kind: Kind, guard: &RuleGuard) {
     }
 }
 
-/// The conditions of PlanPolicies, from those of the RateLimitPolicies that stand for them.
+/// The conditions of PlanPolicies, from those of the RateLimitPolicies that stand for them, and what is wrong with their own
+/// predicates.
 pub(crate) fn of_plans(
     seen: &Seen,
+    problems: &BTreeMap<PolicyKey, Vec<Problem>>,
     told: &BTreeMap<PolicyKey, Vec<Condition>>,
 ) -> BTreeMap<PolicyKey, Vec<Condition>> {
     let plans = seen
@@ -119,13 +149,11 @@ pub(crate) fn of_plans(
                 .filter(|there| !plan::stands_for(&there.object, &wanted))
                 .map(|_| plan::in_the_way(&limits)),
         };
-        let is_enforced = told
-            .get(&limits)
-            .is_some_and(|conditions| conditions.iter().any(|it| it.r#type == "Enforced" && it.is_true));
-        (
-            key.clone(),
-            plan::conditions(problem.as_deref(), is_enforced, &key.name),
-        )
+        let of_predicates = problems.get(key).and_then(|own| own.first());
+        let problem = problem
+            .or_else(|| of_predicates.map(|it| format!("{it}; requests are refused until this is mended")));
+        let told = told.get(&limits).map(Vec::as_slice).unwrap_or_default();
+        (key.clone(), plan::conditions(problem.as_deref(), told, &key.name))
     });
     conditions.collect()
 }

@@ -234,9 +234,43 @@ async fn a_plan_needs_a_place_for_its_limits() {
     let path = format!("{plans}/api");
     let told = world.until_condition(&path, "Accepted", "False").await;
     assert!(!world::has(&told, "Enforced", "True"), "{told}");
-    // When the other one is gone there is room.
+    // When the other one is gone there is room, and nobody yet who says which plan somebody has.
     world.api.delete(&format!("{limits}/api")).await.unwrap();
+    let told = world
+        .until("the PlanPolicy to miss an AuthPolicy", async || {
+            let plan = world.api.get(&path).await.unwrap()?;
+            let told = plan["status"]["conditions"].to_string();
+            told.contains("auth.kuadrant, and no AuthPolicy guards")
+                .then_some(plan)
+        })
+        .await;
+    assert!(world::has(&told, "Accepted", "False"), "{told}");
+    assert!(!world::has(&told, "Enforced", "True"), "{told}");
+    world
+        .until_condition(&format!("{limits}/api"), "Enforced", "False")
+        .await;
+    world.create(AUTH, &policy()).await;
     world.until_condition(&path, "Enforced", "True").await;
+    // What is wrong with the limits is wrong with the plan.
+    let negative =
+        json!({"spec": {"plans": [{"tier": "gold", "predicate": "true", "limits": {"daily": -1}}]}});
+    world.api.merge(&path, &negative).await.unwrap();
+    world
+        .until("the PlanPolicy to tell its trouble", async || {
+            let plan = world.api.get(&path).await.unwrap()?;
+            let told = plan["status"]["conditions"].to_string();
+            told.contains("PlanPolicy has been successfully enforced, but: limit")
+                .then_some(())
+        })
+        .await;
+    let broken = json!({"spec": {"plans": [{"tier": "gold", "predicate": "nope", "limits": {"daily": 1}}]}});
+    world.api.merge(&path, &broken).await.unwrap();
+    let told = world.until_condition(&path, "Accepted", "False").await;
+    let told = told["status"]["conditions"].to_string();
+    assert!(
+        told.contains("requests are refused until this is mended"),
+        "{told}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -34,7 +34,7 @@ impl Run<'_> {
                 continue;
             }
             match self
-                .identify(rule, way, *id)
+                .identify(auth, rule, way, *id)
                 .await
                 .and_then(|(found, standing)| Ok((self.extend(rule, found)?, standing)))
             {
@@ -73,7 +73,13 @@ impl Run<'_> {
         }
     }
 
-    async fn identify(&mut self, rule: &Authentication, way: &Way, id: u64) -> Result<Found, Failure> {
+    async fn identify(
+        &mut self,
+        auth: &Auth,
+        rule: &Authentication,
+        way: &Way,
+        id: u64,
+    ) -> Result<Found, Failure> {
         let asked = self.facts.asked();
         let unknown = |identity| (identity, None);
         match (&rule.method, way) {
@@ -96,12 +102,12 @@ impl Run<'_> {
             }
             (AuthenticationMethod::TokenReview { audiences, timeout }, _) => {
                 let token = rule.credentials.find(asked).ok_or(NOT_FOUND)?;
-                let review = self.review_token((rule, id), &token, audiences, *timeout);
+                let review = self.review_token(auth, (rule, id), &token, (audiences, *timeout));
                 review.await.map(unknown)
             }
             (AuthenticationMethod::Introspection { .. }, _) => {
                 let token = rule.credentials.find(asked).ok_or(NOT_FOUND)?;
-                self.introspect(rule, id, &token).await.map(unknown)
+                self.introspect(auth, rule, id, &token).await.map(unknown)
             }
             (AuthenticationMethod::ApiKey(_) | AuthenticationMethod::Jwt(_), Way::Other) => {
                 Err(Failure::told("not available"))
@@ -123,10 +129,10 @@ impl Run<'_> {
 
     async fn review_token(
         &self,
+        auth: &Auth,
         (rule, id): (&Authentication, u64),
         token: &str,
-        audiences: &[String],
-        timeout: std::time::Duration,
+        (audiences, timeout): (&[String], std::time::Duration),
     ) -> Result<Arc<Value>, Failure> {
         let place = self.remembered(id, &rule.common);
         if let Remembered::Known(value) = place {
@@ -149,9 +155,11 @@ impl Run<'_> {
         let answer = self.shared.outside.cluster.review(review);
         let status = self.wait(tokio::time::timeout(timeout, answer)).await;
         let failed = |why| Failure::hidden("not authenticated", why);
-        let status = status
-            .map_err(|_| failed("the TokenReview took too long".to_owned()))?
-            .map_err(failed)?;
+        let status = status.unwrap_or_else(|_| Err("the TokenReview took too long".to_owned()));
+        let status = status.map_err(|why| {
+            auth.unanswered(self, "authentication", &rule.common, &why);
+            failed(why)
+        })?;
         if status["authenticated"] != true {
             return Err(failed(
                 status["error"].as_str().unwrap_or("not authenticated").to_owned(),
@@ -162,7 +170,13 @@ impl Run<'_> {
         Ok(status)
     }
 
-    async fn introspect(&self, rule: &Authentication, id: u64, token: &str) -> Result<Arc<Value>, Failure> {
+    async fn introspect(
+        &self,
+        auth: &Auth,
+        rule: &Authentication,
+        id: u64,
+        token: &str,
+    ) -> Result<Arc<Value>, Failure> {
         let AuthenticationMethod::Introspection {
             endpoint,
             token_type_hint,
@@ -189,7 +203,10 @@ impl Run<'_> {
             calls::read(endpoint, &reply)
         };
         let answer: Result<Value, String> = self.wait(answer).await;
-        let answer = answer.map_err(|why| Failure::hidden("the token could not be verified", why))?;
+        let answer = answer.map_err(|why| {
+            auth.unanswered(self, "authentication", &rule.common, &why);
+            Failure::hidden("the token could not be verified", why)
+        })?;
         if answer["active"] != true {
             return Err(Failure::told("token is not active"));
         }

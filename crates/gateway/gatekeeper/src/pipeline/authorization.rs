@@ -65,7 +65,7 @@ impl Run<'_> {
                 outcome.map_err(|why| Failure::hidden("Unauthorized", why))?
             }
             AuthorizationMethod::SubjectAccessReview(review) => {
-                self.review_access(&rule.common.source.workspace, review).await?
+                self.review_access(auth, rule, review).await?
             }
         };
         let value = Arc::new(value);
@@ -73,7 +73,12 @@ impl Run<'_> {
         Ok(value)
     }
 
-    async fn review_access(&self, workspace: &str, review: &AccessReview) -> Result<Value, Failure> {
+    async fn review_access(
+        &self,
+        auth: &Auth,
+        rule: &Authorization,
+        review: &AccessReview,
+    ) -> Result<Value, Failure> {
         let text = |value: &ValueFrom| value.text(&self.facts);
         let mut spec = json!({});
         if let Some(user) = &review.user {
@@ -106,16 +111,18 @@ impl Run<'_> {
             }
         }
         let answer = self.shared.outside.cluster.review(Review {
-            workspace: workspace.to_owned(),
+            workspace: rule.common.source.workspace.clone(),
             api_version: "authorization.k8s.io/v1",
             kind: "SubjectAccessReview",
             spec,
         });
         let status = self.wait(tokio::time::timeout(review.timeout, answer)).await;
         let failed = |why| Failure::hidden("not authorized", why);
-        let status = status
-            .map_err(|_| failed("the SubjectAccessReview took too long".to_owned()))?
-            .map_err(failed)?;
+        let status = status.unwrap_or_else(|_| Err("the SubjectAccessReview took too long".to_owned()));
+        let status = status.map_err(|why| {
+            auth.unanswered(self, "authorization", &rule.common, &why);
+            failed(why)
+        })?;
         match status["allowed"] == true {
             true => Ok(Value::Bool(true)),
             false => {

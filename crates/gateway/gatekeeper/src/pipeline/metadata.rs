@@ -47,18 +47,26 @@ impl Run<'_> {
             return Ok(Some(value));
         }
         let failed = |why| Failure::hidden("metadata could not be fetched", why);
+        let unanswered = |url: &str, why: String| {
+            let told = why.replace(url, &calls::origin(url));
+            auth.unanswered(self, "metadata", &rule.common, &told);
+            why
+        };
         let outside = self.shared.outside.clone();
         let value = match &rule.method {
             MetadataMethod::Http(call) => {
                 let prepared = calls::prepare(call, &self.facts)?;
-                self.wait(calls::send(prepared, outside)).await.map_err(failed)?
+                let url = prepared.url().to_owned();
+                let answer = self.wait(calls::send(prepared, outside)).await;
+                answer.map_err(|why| failed(unanswered(&url, why)))?
             }
             MetadataMethod::UserInfo { endpoint, timeout } => {
                 let asked = async {
                     let (url, token) = self.userinfo(auth, endpoint).await?;
                     let message = calls::userinfo(url.clone(), &token, *timeout);
-                    let reply = outside.web.send(message).await?;
-                    calls::read(&url, &reply)
+                    let reply = outside.web.send(message).await;
+                    let answer = reply.and_then(|reply| calls::read(&url, &reply));
+                    answer.map_err(|why| unanswered(&url, why))
                 };
                 self.wait(asked).await.map_err(failed)?
             }

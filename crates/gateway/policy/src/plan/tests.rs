@@ -39,8 +39,51 @@ fn plans_become_limits() {
     twice["spec"]["plans"][1]["tier"] = json!("gold");
     assert!(rate_limit_policy(&twice).is_err());
     assert!(rate_limit_policy(&json!({"spec": {}})).is_err());
-    assert_eq!(conditions(None, true, "plans")[1].r#type, "Enforced");
-    assert_eq!(conditions(None, false, "plans")[0].reason, "Unknown");
+}
+
+#[test]
+fn a_plan_is_as_enforced_as_its_limits() {
+    let limits = |is_true: bool, message: &str| {
+        let enforced = Condition {
+            r#type: "Enforced",
+            is_true,
+            reason: "Any",
+            message: message.to_owned(),
+        };
+        vec![crate::status::accepted(Kind::RateLimitPolicy), enforced]
+    };
+    for (problem, limits, expected) in [
+        (
+            None,
+            limits(true, "RateLimitPolicy has been successfully enforced"),
+            "Enforced True PlanPolicy has been successfully enforced",
+        ),
+        (
+            None,
+            limits(true, "RateLimitPolicy has been partially enforced, but: it leaks"),
+            "Enforced True PlanPolicy has been partially enforced, but: it leaks",
+        ),
+        (
+            None,
+            limits(false, "no AuthPolicy"),
+            "Accepted False PlanPolicy has encountered some issues: RateLimitPolicy plans is not enforced: no AuthPolicy",
+        ),
+        (
+            None,
+            vec![],
+            "Accepted False PlanPolicy has encountered some issues: RateLimitPolicy plans is not enforced",
+        ),
+        (
+            Some("no plans"),
+            limits(true, "RateLimitPolicy has been successfully enforced"),
+            "Accepted False PlanPolicy has encountered some issues: no plans",
+        ),
+    ] {
+        let told = conditions(problem, &limits, "plans");
+        let last = told.last().unwrap();
+        let found = format!("{} {} {}", last.r#type, last.status(), last.message);
+        assert_eq!(found, expected);
+    }
 }
 
 #[test]

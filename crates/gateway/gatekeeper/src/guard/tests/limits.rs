@@ -52,6 +52,74 @@ async fn limits_are_counted_and_told() {
     );
 }
 
+fn slow() -> PolicyKey {
+    PolicyKey {
+        workspace: "root".to_owned(),
+        kind: fairway_gateway_policy::object::Kind::RateLimitPolicy,
+        namespace: "team".to_owned(),
+        name: "slow".to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn rates_of_one_window_count_a_request_once() {
+    let world = Arc::new(World::default());
+    let limits =
+        json!({"limits": {"l": {"rates": [{"limit": 5, "window": "1m"}, {"limit": 10, "window": "60s"}]}}});
+    let guard = guard(&world, None, Some(&limits));
+    for (at, expected) in [200, 200, 200, 200, 200, 429].into_iter().enumerate() {
+        assert_eq!(status(&sent("GET /").judge(&guard).await.0), expected, "{at}");
+    }
+}
+
+#[tokio::test]
+async fn a_probe_tries_what_requests_are_counted_by() {
+    let world = Arc::new(World::default());
+    let rates = json!([{"limit": 1, "window": "1m"}]);
+    let missing = "fails for requests with nothing particular, which pass uncounted: request.headers['x-a']";
+    for (limit, told) in [
+        (json!({"rates": rates}), ""),
+        (
+            json!({"rates": rates, "counters": [{"expression": "source.address"}]}),
+            "",
+        ),
+        (
+            json!({"rates": rates, "counters": [{"expression": "request.headers['x-a']"}]}),
+            missing,
+        ),
+        (
+            json!({"rates": rates, "when": [{"predicate": "request.headers['x-a'] == ''"}]}),
+            missing,
+        ),
+        (
+            json!({"rates": rates, "when": [{"predicate": "request.method == 'PUT'"}],
+                   "counters": [{"expression": "request.headers['x-a']"}]}),
+            "",
+        ),
+        (
+            json!({"rates": rates, "counters": [{"expression": "auth.identity.sub.more"}]}),
+            "",
+        ),
+        (
+            json!({"rates": [{"limit": -1, "window": "1m"}]}),
+            "has a rate of -1",
+        ),
+    ] {
+        let guard = guard(&world, None, Some(&json!({"limits": {"l": limit}})));
+        let mut probe = sent("GET / | x-fairway-probe: RateLimitPolicy");
+        probe.probe = true;
+        assert_eq!(status(&probe.judge(&guard).await.0), 429, "{limit}");
+        let troubles = guard.limit_troubles(&slow(), now());
+        match told {
+            "" => assert_eq!(troubles, [""; 0], "{limit}"),
+            _ => assert!(
+                troubles.len() == 1 && troubles[0].contains(told),
+                "{limit}: {troubles:?}"
+            ),
+        }
+    }
+}
+
 #[tokio::test]
 async fn counters_are_told_apart() {
     let world = Arc::new(World::default());
@@ -72,9 +140,19 @@ async fn counters_are_told_apart() {
     ] {
         assert_eq!(status(&sent(request).judge(&guard).await.0), expected, "{why}");
     }
-    let now = u64::try_from(crate::testing::NOW).unwrap();
-    assert_eq!(guard.limit_troubles(now).len(), 1, "and it is told");
-    assert!(guard.limit_troubles(now + 3600).is_empty(), "not for ever");
+    assert_eq!(guard.limit_troubles(&slow(), now()).len(), 1, "and it is told");
+    assert!(
+        guard.limit_troubles(&slow(), now() + 3600).is_empty(),
+        "not for ever"
+    );
+    let other = PolicyKey {
+        name: "other".to_owned(),
+        ..slow()
+    };
+    assert!(
+        guard.limit_troubles(&other, now()).is_empty(),
+        "and not to others"
+    );
     let long = |last: &str| sent(&format!("GET / | x-a: {}{last} | x-b: ", "x".repeat(300)));
     assert_eq!(status(&long("").judge(&guard).await.0), 200);
     assert_eq!(status(&long("").judge(&guard).await.0), 429);
