@@ -183,6 +183,9 @@ async function keys(person, effects, report) {
             await button(page, 'Request a key').first().click();
             const dialog = page.getByRole('dialog');
             await dialog.getByLabel('Name of the key').fill(name);
+            // Beside the product, unless something else is chosen.
+            await dialog.getByLabel('In which namespace').selectOption('default');
+            if (await button(dialog, 'Send request').isEnabled()) throw new Error('a key can be asked for without saying what it is for');
             await dialog.getByLabel('What it is for').fill(use);
             await person.check('request a key');
             await button(dialog, 'Send request').click();

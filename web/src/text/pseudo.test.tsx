@@ -30,6 +30,7 @@ const OBJECTS: Record<string, unknown[]> = {
     }],
     gateways: [{ metadata: metadata(), spec: { gatewayClassName: "~class", listeners: [{ name: "~http", port: 80, protocol: "~HTTP" }] }, status: { conditions: [condition], addresses: [{ value: "127.0.0.1" }] } }],
     httproutes: [{ metadata: metadata(), spec: { hostnames: ["~host"], parentRefs: [{ name: "~gateway" }], rules: [{ backendRefs: [{ name: "~service" }] }] }, status: { parents: [{ parentRef: { name: "~gateway" }, conditions: [condition] }] } }],
+    authpolicies: [{ metadata: metadata(), spec: { targetRef: { kind: "HTTPRoute", name: "~route" }, rules: { authentication: {} } }, status: { conditions: [condition] } }],
     services: [{ metadata: metadata(), spec: { type: "~ClusterIP", clusterIP: "10.0.0.1", ports: [{ port: 80, protocol: "~TCP" }], selector: { "~app": "~web" } } }],
     apiproducts: [{ metadata: metadata(), spec: { displayName: "~product", targetRef: { kind: "HTTPRoute", name: "~route" }, approvalMode: "~manual", publishStatus: "~Published" }, status: { conditions: [condition] } }],
     apikeys: [{ metadata: metadata(), spec: { apiProductRef: { name: "~product" }, planTier: "~free" }, status: { secretRef: { name: "~secret" }, conditions: [condition] } }],
@@ -69,7 +70,7 @@ const MARKED = new Proxy({}, { get: (_, area) => new Proxy({}, { get: (_all, key
 
 /** Names of things, which are the same in every language. */
 const NAMES = [
-    "VirtualMachine", "VirtualMachineInstance", "Application", "ConfigMap", "Component", "Gateway", "HTTPRoute", "APIProduct", "APIKey", "Service", "User", "Group", "ClusterRole", "kubevirt.io", "argoproj.io", "root", "True", "False", "Running",
+    "VirtualMachine", "VirtualMachineInstance", "Application", "ConfigMap", "Component", "Gateway", "HTTPRoute", "APIProduct", "APIKey", "AuthPolicy", "Service", "User", "Group", "ClusterRole", "kubevirt.io", "argoproj.io", "root", "True", "False", "Running",
     "Succeeded", "Failed", "Cancelled", "Decommissioned", "Pending", "Open", "Missing", "NotProgrammed", "Ready", "CPU", "MiB", "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "universal", "organization", "team", "ownedBy", "ownerOf", "component", "group", "default",
     "in-cluster", "bios", "http", "https", "TCP", "AM", "PM",
 ];
@@ -98,7 +99,7 @@ const PLACES: [string, string[]][] = [
     ["voyages", ["", "/~ns/~web", "/~ns/~web?tab=events", "/~ns/~web?tab=why"]],
     ["applications", ["", "?view=list", ...["tree", "summary", "history", "events", "why"].map(tab => `/~ns/~web?tab=${tab}`), ...["summary", "diff", "why", "events"].map(panel => `/~ns/~web?object=/ConfigMap/~ns/~settings&panel=${panel}`)]],
     ["machines", ["", ...["overview", "configuration", "events", "diagnostics", "why", "snapshots"].map(tab => `/~ns/~web?tab=${tab}`)]],
-    ["gateways", [...["gateways", "routes", "services", "policies", "products", "keys", "explain"].map(tab => `?tab=${tab}`), "/httproutes/~ns/~web", "/services/~ns/~web", "/apikeys/~ns/~web?tab=why"]],
+    ["gateways", [...["gateways", "routes", "services", "policies", "products", "keys", "explain"].map(tab => `?tab=${tab}`), "/httproutes/~ns/~web", "/services/~ns/~web", "/authpolicies/~ns/~web", "/apikeys/~ns/~web?tab=why"]],
     ["repositories", ["", ...["files", "commits", "pulls", "why"].map(tab => `/root/~web?tab=${tab}`), "/root/~web/commits/~sha", ...["plan", "diff", "comments"].map(tab => `/root/~web/pulls/1?tab=${tab}`)]],
     ["workspaces", ["?tab=below", "?tab=members"]],
     ["activity", [""]],

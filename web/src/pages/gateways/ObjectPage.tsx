@@ -23,7 +23,7 @@ interface Ref { kind?: string; namespace?: string; name?: string; sectionName?: 
 /** What the kinds have in common, and what they have for themselves. */
 interface Shape extends KubernetesObject {
     spec?: {
-        gatewayClassName?: string; hostnames?: string[]; host?: string; parentRefs?: Ref[]; targetRef?: Ref; to?: Ref; rules?: { backendRefs?: Ref[] }[]; apiProductRef?: Ref; planTier?: string; useCase?: string; requestedBy?: { userId?: string };
+        gatewayClassName?: string; hostnames?: string[]; host?: string; parentRefs?: Ref[]; targetRef?: Ref; to?: Ref; rules?: { backendRefs?: Ref[] }[] | object; apiProductRef?: Ref; planTier?: string; useCase?: string; requestedBy?: { userId?: string };
         displayName?: string; approvalMode?: string; publishStatus?: string; listeners?: { name: string; port?: number; protocol?: string; hostname?: string }[];
     };
     status?: Parameters<typeof conditionsOf>[0] & { addresses?: { value?: string }[] };
@@ -93,7 +93,9 @@ function Summary(props: { object: Shape; groups: ReturnType<typeof conditionsOf>
     const { metadata, spec, status } = props.object;
     const namespace = metadata?.namespace ?? "";
     const hosts = spec?.hostnames ?? (spec?.host ? [spec.host] : []);
-    const backends = [...new Map((spec?.rules ?? []).flatMap(it => it.backendRefs ?? []).map(it => [`${it.kind} ${it.namespace}/${it.name}`, it])).values()];
+    // A policy has rules, too, which are no list.
+    const rules: { backendRefs?: Ref[] }[] = Array.isArray(spec?.rules) ? spec.rules : [];
+    const backends = [...new Map(rules.flatMap(it => it.backendRefs ?? []).map(it => [`${it.kind} ${it.namespace}/${it.name}`, it])).values()];
     const facts: [string, ReactNode][] = [
         [t("namespace"), namespace],
         [t("className"), spec?.gatewayClassName],
