@@ -35,6 +35,12 @@ pub(super) fn devices(
             "this node cannot emulate TPMs; install swtpm on it",
         );
     }
+    if tpm.is_some_and(|it| it.persistent == Some(true)) {
+        wishes.ignored(
+            "domain.devices.tpm.persistent",
+            "what the TPM holds goes when the instance ends",
+        );
+    }
     // Pages that belong to one machine for good cannot be given back.
     let fixed = domain.memory.as_ref().is_some_and(|it| it.hugepages.is_some())
         || domain

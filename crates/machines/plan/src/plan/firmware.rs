@@ -20,6 +20,12 @@ pub(super) fn firmware(domain: &Domain, host: &Capabilities, wishes: &mut Wishes
                     "this node has no UEFI firmware for signed code; install it, or set secureBoot to false";
                 wishes.blocks("domain.firmware.bootloader.efi.secureBoot", reason);
             }
+            if efi.persistent == Some(true) {
+                wishes.ignored(
+                    "domain.firmware.bootloader.efi.persistent",
+                    "what the firmware and the guest store in UEFI variables goes when the instance ends",
+                );
+            }
             Loader::Efi {
                 secure,
                 persistent: efi.persistent == Some(true),
