@@ -26,6 +26,7 @@ use fairway_kernel_apiserver::http::listener;
 use fairway_kernel_apiserver::{Kernel, KernelOptions};
 use fairway_kernel_store::value::KeyRing;
 use fairway_kernel_store::{EmbeddedStore, Options, Store};
+use fairway_machines_engine::Foresight;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
@@ -138,12 +139,17 @@ pub(crate) async fn run(
         shared.clone(),
         shutdown.clone(),
     )?;
+    let foresight = Foresight::new(config.machines.as_ref().map(|machines| machines.node.clone()));
     let voyages = Arc::new(scaffolder::make(
         &kernel,
         &shared.0,
         &web.host,
         (web.listen, &web.portal),
         &config.allowed_hosts,
+        scaffolder::Neighbours {
+            foresight: foresight.clone(),
+            doors: gateway::Doors::new(config.gateway.as_ref().map(|it| it.settings.clone())),
+        },
     ));
     scaffolder::join(&voyages, &web.portal);
     if let Err(problem) = kernel.serve_api(&voyages.dry_runs()) {
@@ -190,7 +196,7 @@ pub(crate) async fn run(
     info!(%listen, "the Kubernetes API is ready");
     on_ready(&running, password.as_deref());
     // Last: nobody waits for them before there is a machine.
-    let disks = (served, web.uploads.clone());
+    let disks = (served, web.uploads.clone(), foresight);
     let (machines, reachable) =
         machines::start(&kernel, data, config, shared.clone(), disks, shutdown.clone());
     let reserved = identity::names(config);

@@ -7,6 +7,8 @@
 mod asking;
 #[path = "golden_path/ending.rs"]
 mod ending;
+#[path = "golden_path/foreseen.rs"]
+mod foreseen;
 #[allow(dead_code, reason = "other tests use the rest of it")]
 #[path = "faults/process.rs"]
 mod process;
@@ -205,7 +207,7 @@ async fn a_dry_run_foresees_and_writes_nothing() {
     let report: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(
         report["foreseen"]["urls"],
-        json!(["https://api.apps.fairway.localhost"]),
+        json!([format!("https://api.apps.fairway.localhost{}", world::https().1)]),
         "{report:#}"
     );
     let (done, text) = world.new_machine("api", &published);

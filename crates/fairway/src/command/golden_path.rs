@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
 use fairway_api::fairway::VOYAGE;
+use fairway_portal_scaffolder::builtin::DOMAIN;
 use fairway_portal_template::template::Template as Read;
 use serde_json::{Value, json};
 
@@ -24,7 +25,7 @@ pub(crate) fn template(options: &Template) -> anyhow::Result<ExitCode> {
         match &options.command {
             TemplateCommand::List(list) => {
                 let session = Session::open(&list.place).await?;
-                let found = fairway_portal_scaffolder::templates::list(&session.requests, &builtins()).await;
+                let found = fairway_portal_scaffolder::templates::list(&session.requests, &builtins(DOMAIN)).await;
                 let found = found.map_err(|why| anyhow!("templates cannot be listed: {why}"))?;
                 list.output
                     .print(&Value::Array(found.clone()), &show::templates(&found));
@@ -41,7 +42,7 @@ pub(crate) fn template(options: &Template) -> anyhow::Result<ExitCode> {
 
 /// A template by the name that somebody typed.
 async fn find(session: &Session, name: &str) -> anyhow::Result<(Value, Read)> {
-    let found = fairway_portal_scaffolder::templates::find(&session.requests, &builtins(), name).await;
+    let found = fairway_portal_scaffolder::templates::find(&session.requests, &builtins(DOMAIN), name).await;
     let entity = found.map_err(|why| anyhow!("{why}"))?;
     match Read::read(&entity) {
         Ok(read) => Ok((entity, read)),

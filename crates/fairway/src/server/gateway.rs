@@ -4,6 +4,7 @@
 //! The proxy starts with the first Gateway or Route. Before that there is neither a thread nor a socket of it.
 
 mod access_log;
+mod doors;
 mod names;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,8 @@ use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{error, warn};
+
+pub(super) use doors::Doors;
 
 use super::machines::Reachable;
 use super::rotation::Live;

@@ -9,6 +9,7 @@ use fairway_controller::{ClientFactory, Metrics, Shutdown};
 use fairway_fabric::Fabric;
 use fairway_kernel_apiserver::Kernel;
 use fairway_kernel_apiserver::admission::service::ServiceNetwork;
+use fairway_machines_engine::Foresight;
 use fairway_machines_guests::Guests;
 use fairway_machines_link::{Answers, Links, figures};
 use fairway_machines_node::supervise::Fencing;
@@ -48,7 +49,7 @@ pub(super) fn start(
     data: &DataDir,
     config: &Config,
     (clients, metrics): (ClientFactory, Arc<Metrics>),
-    (served, uploads): (Served, Option<Uploads>),
+    (served, uploads, foresight): (Served, Option<Uploads>, Foresight),
     shutdown: Shutdown,
 ) -> (JoinHandle<()>, Reachable) {
     let common = Common {
@@ -62,7 +63,7 @@ pub(super) fn start(
             config.machines.as_ref(),
         ),
     };
-    let cluster = cluster(common.clone());
+    let cluster = cluster(common.clone(), foresight);
     if let Some(Err(problem)) = uploads.as_ref().map(|uploads| kernel.serve_api(uploads)) {
         error!(%problem, "tokens for uploads are not served");
     }
@@ -146,11 +147,12 @@ pub(crate) fn settings(
 }
 
 /// Controllers that see clients only.
-async fn cluster(common: Common) {
+async fn cluster(common: Common, foresight: Foresight) {
     let engine = fairway_machines_engine::Options {
         clients: common.clients.clone(),
         served: Some(common.served.clone()),
         nodes_plug: NODES_PLUG,
+        foresight,
     };
     let snapshots = fairway_machines_snapshots::Options {
         clients: common.clients.clone(),

@@ -8,7 +8,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fairway_api::argoproj::CONTROL_PLANES;
 use fairway_controller::clients::Within;
-use fairway_controller::{ClientFactory, Clients, Metrics, Reach, Requests, Shutdown, WorkspaceId};
+use fairway_controller::{
+    ClientFactory, Clients, Metrics, ObjectKey, Reach, Requests, Shutdown, WorkspaceId,
+};
 use fairway_gitops_githost::access::{Caller, Verb};
 use fairway_gitops_githost::route::Slug;
 use fairway_gitops_githost::{Host, owner};
@@ -18,10 +20,12 @@ use fairway_gitops_notifications::message::{Mail as Letter, Message};
 use fairway_kernel_apiserver::Kernel;
 use fairway_kernel_apiserver::authn::UserInfo;
 use fairway_kernel_apiserver::client::InProcess;
+use fairway_machines_engine::{Foreseen, Foresight};
 use fairway_outbound::{AllowedHosts, Outbound};
 use fairway_portal_scaffolder::ports::{ForgeError, Hosted};
 use fairway_portal_scaffolder::{
-    Actors, Apis, Builtin, Forge, Mail, Mailer, Options, Person, Scaffolder, builtin,
+    Actors, Apis, Builtin, Forge, Gateways as _, Mail, Mailer, Options, Person, Place, Places, Scaffolder,
+    builtin,
 };
 use fairway_portal_template::files::{File, Files};
 use futures::future::BoxFuture;
@@ -30,6 +34,7 @@ use http_body_util::BodyExt as _;
 use kube::Client;
 use serde_json::Value;
 
+use super::gateway::Doors;
 use super::web::{PORTAL, Portal, Visitor};
 
 /// Templates that are part of the program, each with its files.
@@ -39,9 +44,9 @@ macro_rules! golden_path {
     };
 }
 
-/// All of them.
-pub(crate) fn builtins() -> Arc<[Builtin]> {
-    Arc::new([golden_path!(
+/// All of them, with host names below the domain of gateways.
+pub(crate) fn builtins(domain: &str) -> Arc<[Builtin]> {
+    let machine = golden_path!(
         "virtual-machine",
         [
             "template.yaml",
@@ -60,7 +65,8 @@ pub(crate) fn builtins() -> Arc<[Builtin]> {
             "connectivity/ratelimitpolicy.yaml",
             "connectivity/route.yaml",
         ]
-    )])
+    );
+    Arc::new([machine.below(domain)])
 }
 
 /// Clients in process that are exactly the person who started a run.
@@ -365,6 +371,47 @@ impl Apis for OwnApis {
     }
 }
 
+/// The scheduler of machines.
+struct OwnPlaces(Foresight);
+
+impl Places for OwnPlaces {
+    fn foresee<'a>(
+        &'a self,
+        workspace: &'a WorkspaceId,
+        asker: &'a Requests,
+        objects: &'a [Value],
+    ) -> BoxFuture<'a, Vec<Place>> {
+        Box::pin(async move {
+            let found = self.0.places(workspace, asker, objects).await;
+            found
+                .into_iter()
+                .map(|(key, foreseen)| place(key, foreseen))
+                .collect()
+        })
+    }
+}
+
+fn place(key: ObjectKey, foreseen: Foreseen) -> Place {
+    let (scheduled, node) = match foreseen {
+        Foreseen::Node(node) => (Some(true), node),
+        Foreseen::None(why) => (Some(false), format!("none: {why}")),
+        Foreseen::NoNodes => (Some(false), "no node runs machines here".to_owned()),
+        Foreseen::Unknown(why) => (None, format!("not known: {why}")),
+    };
+    Place {
+        namespace: key.namespace,
+        name: key.name,
+        scheduled,
+        node,
+    }
+}
+
+/// What the scaffolder learns of machines and gateways.
+pub(super) struct Neighbours {
+    pub(super) foresight: Foresight,
+    pub(super) doors: Doors,
+}
+
 /// What runs templates; nothing happens yet.
 pub(super) fn make(
     kernel: &Arc<Kernel>,
@@ -372,6 +419,7 @@ pub(super) fn make(
     host: &Arc<Host>,
     (web, portal): (SocketAddr, &Portal),
     allowed_hosts: &AllowedHosts,
+    neighbours: Neighbours,
 ) -> Scaffolder {
     let outbound = Arc::new(Outbound::new(allowed_hosts.clone()));
     let own = clients.clients(fairway_portal_scaffolder::USER);
@@ -388,7 +436,9 @@ pub(super) fn make(
             outbound: Arc::clone(&outbound),
         }),
         outbound,
-        builtins: builtins(),
+        builtins: builtins(neighbours.doors.domain()),
+        places: Arc::new(OwnPlaces(neighbours.foresight)),
+        gateways: Arc::new(neighbours.doors),
         portal: format!("https://{PORTAL}:{}", web.port()),
     })
 }
@@ -413,6 +463,6 @@ pub(super) async fn run(
     shutdown: Shutdown,
 ) {
     let running = scaffolder.run(metrics, shutdown);
-    let templates = builtins();
+    let templates = scaffolder.builtins();
     tokio::join!(running, builtin::register(&clients, &templates));
 }

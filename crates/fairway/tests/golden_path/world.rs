@@ -21,6 +21,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same with settings of the server besides.
+    pub(crate) fn start_with(settings: &[&str]) -> Self {
         let place = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(place.path().join("data")).unwrap();
         // The same port after each start, so that addresses stay.
@@ -28,12 +33,13 @@ impl World {
             .unwrap()
             .local_addr()
             .unwrap();
-        let listen = vec![
+        let mut listen = vec![
             "--web-listen".to_owned(),
             port.to_string(),
             "--webhook-allowed-hosts".to_owned(),
             "*".to_owned(),
         ];
+        listen.extend(settings.iter().map(|it| (*it).to_owned()));
         let mut world = Self {
             place,
             process: None,
@@ -105,6 +111,15 @@ impl World {
             .lines()
             .map(|path| (path.to_owned(), git(&["show", &format!("main:{path}")])))
             .collect()
+    }
+}
+
+/// The port at which this user's gateways have HTTPS, and what is written behind host names for it.
+pub(crate) fn https() -> (u16, &'static str) {
+    let tried = std::net::TcpListener::bind("127.0.0.1:443");
+    match tried.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied) {
+        true => (8443, ":8443"),
+        false => (443, ""),
     }
 }
 

@@ -13,6 +13,12 @@ pub(crate) type Bindings = BTreeMap<SocketAddr, Binding>;
 /// Ports that need a privilege, and those that stand in for them.
 const INSTEAD: [(u16, u16); 2] = [(80, 8080), (443, 8443)];
 
+/// The port that stands in for one that needs a privilege.
+pub fn instead(port: u16) -> Option<u16> {
+    let found = INSTEAD.iter().find(|(asked, _)| *asked == port);
+    found.map(|(_, instead)| *instead)
+}
+
 /// What is known of each address and port that is `wanted`, after the data plane has answered about the `doors` of a table.
 /// What is no longer wanted is forgotten.
 pub(crate) fn after(
@@ -38,9 +44,8 @@ fn outcome(asked: SocketAddr, door: SocketAddr, closed: Option<&NotBound>) -> Bi
     let Some(closed) = closed else {
         return Binding::Port(door.port());
     };
-    let instead = INSTEAD.iter().find(|(port, _)| *port == asked.port());
-    match instead {
-        Some((_, port)) if closed.needs_privilege && door == asked => Binding::Port(*port),
+    match instead(asked.port()) {
+        Some(port) if closed.needs_privilege && door == asked => Binding::Port(port),
         _ => Binding::Failed(closed.why.clone()),
     }
 }

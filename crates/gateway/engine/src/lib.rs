@@ -43,6 +43,7 @@ use policies::{Enforcer, Held};
 use tokio::sync::watch;
 use world::World;
 
+pub use bindings::instead;
 pub use certificates::{Issuer, USER as CERTIFICATES_USER};
 pub use claims::USER as CLAIMS_USER;
 pub use fairway_gateway_gatekeeper::{NoRealms, Realms};

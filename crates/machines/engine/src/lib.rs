@@ -5,6 +5,7 @@
 //! - `migrate`: machines that move, and those that have to leave their node.
 //! - `nodes`: nodes that are not heard of, and their machines.
 //! - `installed`: objects that ask for what is there already.
+//! - `foresee`: where machines would run that are only asked about.
 //! - `settings`: what `KubeVirt` and `HyperConverged` objects say, for every workspace.
 //! - `wake`: what is followed, and who looks again when something happens.
 //!
@@ -21,6 +22,7 @@
 )]
 
 mod conditions;
+mod foresee;
 mod installed;
 mod machine;
 mod migrate;
@@ -45,6 +47,7 @@ use schedule::scheduler::Scheduler;
 use settings::SettingsOf;
 use wake::{Queues, Wake};
 
+pub use foresee::{Foreseen, Foresight};
 pub use nodes::Patience;
 
 /// Who the engine is.
@@ -61,6 +64,8 @@ pub struct Options {
     pub served: Option<Served>,
     /// Whether nodes change machines that run; otherwise every change waits for a restart.
     pub nodes_plug: bool,
+    /// Is told what the scheduler knows.
+    pub foresight: Foresight,
 }
 
 /// Runs the engine until the end. Returns when what was under way is finished.
@@ -84,6 +89,8 @@ pub async fn run_with(options: Options, patience: Patience, metrics: Arc<Metrics
         Cache::new(&Reach::One(WorkspaceId::root())),
         Cache::new(clients.reach()),
     ));
+    let foresight = options.foresight;
+    foresight.learn(clients.clone(), Arc::clone(&settings), Arc::clone(&ground));
     let heard = Arc::new(Heard::default());
     let wake = Arc::new(Wake::new(
         clients.clone(),

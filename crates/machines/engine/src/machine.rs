@@ -12,7 +12,7 @@ pub(crate) mod disks;
 mod git;
 mod live;
 mod observe;
-mod size;
+pub(crate) mod size;
 mod start;
 mod status;
 mod volume_requests;

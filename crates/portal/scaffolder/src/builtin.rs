@@ -12,6 +12,10 @@ use crate::{USER, now};
 /// What the source of a built-in template begins with.
 pub(crate) const SCHEME: &str = "builtin:";
 
+/// The domain of host names in the files as they are in Git.
+pub const DOMAIN: &str = "apps.fairway.localhost";
+const TEMPLATE_FILE: &str = "template.yaml";
+
 /// A template that is part of the program.
 #[derive(Clone, Debug)]
 pub struct Builtin {
@@ -36,9 +40,22 @@ impl Builtin {
         }
     }
 
+    /// The same where host names that nobody chose end with this domain.
+    #[must_use]
+    pub fn below(mut self, domain: &str) -> Self {
+        let text = self.files.get(TEMPLATE_FILE).and_then(File::text);
+        let Some(text) = text.map(|text| text.replace(DOMAIN, domain)) else {
+            return self;
+        };
+        if let Err(error) = self.files.write(TEMPLATE_FILE, File::new(text.into_bytes())) {
+            warn!(name = self.name, %error, "a built-in template keeps the domain that it has in Git");
+        }
+        self
+    }
+
     /// The Template, with where its files are.
     pub fn template(&self) -> Option<Value> {
-        let text = self.files.get("template.yaml")?.text()?;
+        let text = self.files.get(TEMPLATE_FILE)?.text()?;
         let mut object = fairway_text_yaml::from_str(text, fairway_text_yaml::Limits::default()).ok()?;
         let source = format!("{SCHEME}{}/", self.name);
         object["metadata"]["annotations"]["backstage.io/source-location"] = source.into();
@@ -149,6 +166,31 @@ pub async fn register(clients: &ClientFactory, builtins: &[Builtin]) {
                 }
             }
             Err(failure) => warn!(reason = failure.sentence(), "templates cannot be read"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_names_end_with_the_domain_of_the_installation() {
+        let text = b"kind: Template
+metadata: {name: x, annotations: {}}
+spec: {help: NAME.apps.fairway.localhost}
+";
+        let files = [
+            ("template.yaml", &text[..]),
+            ("skeleton/a", &b"apps.fairway.localhost"[..]),
+        ];
+        let builtin = Builtin::new("x", &files);
+        for domain in ["apps.fairway.localhost", "apps.example.com"] {
+            let below = builtin.clone().below(domain);
+            let template = below.template().unwrap();
+            assert_eq!(template["spec"]["help"], format!("NAME.{domain}"));
+            let other = below.files.get("skeleton/a").and_then(File::text);
+            assert_eq!(other, Some("apps.fairway.localhost"), "an answer may say so");
         }
     }
 }

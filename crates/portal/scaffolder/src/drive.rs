@@ -319,7 +319,7 @@ impl Pass {
         if self.voyage.user.is_none() && template.as_ref().is_some_and(step::asks_for_user) {
             self.voyage.user = step::user(&self.world, &self.voyage, &self.voyage.person).await;
         }
-        let shown = template.map(|template| output(&self.voyage, &template));
+        let shown = template.map(|template| output(&self.world, &self.voyage, &template));
         match shown {
             Some(Ok(output)) => self.voyage.run.succeed(output, &now()),
             // Everything is there; that a link cannot be shown does not take it away.

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use fairway_controller::{Requests, Shutdown, WorkspaceId};
+use fairway_kernel_quota::{Amounts, Quota};
+use fairway_kernel_scalar::quantity::Quantity;
 use fairway_portal_template::files::Files;
 use fairway_portal_template::run::{Run, StepState, fits};
 use fairway_portal_template::secrets::Secrets;
@@ -13,7 +15,7 @@ use crate::drive::{Job, Mode, StepError, output, perform};
 use crate::ports::Person;
 use crate::submit::Submission;
 use crate::voyage::Voyage;
-use crate::{World, actions, now, quota, templates};
+use crate::{World, actions, now, quota, templates, urls};
 
 /// What would come to be.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +23,29 @@ pub(crate) struct Foreseen {
     repositories: Vec<Value>,
     objects: Vec<Value>,
     manifests: Vec<Value>,
+    quota: Vec<Share>,
     beside: Option<Files>,
+}
+
+/// What a quota has of something, and what the run takes of it.
+#[derive(Clone, Debug)]
+struct Share {
+    namespace: String,
+    quota: String,
+    resource: String,
+    hard: Quantity,
+    used: Quantity,
+    takes: Quantity,
+}
+
+impl Share {
+    fn to_value(&self) -> Value {
+        json!({
+            "namespace": self.namespace, "name": self.quota, "resource": self.resource,
+            "hard": self.hard.canonical(), "used": self.used.canonical(),
+            "left": self.hard.minus(self.used).canonical(), "takes": self.takes.canonical(),
+        })
+    }
 }
 
 impl Foreseen {
@@ -38,6 +62,30 @@ impl Foreseen {
         self.repositories
             .push(json!({"url": address, "files": shown.collect::<Vec<_>>()}));
         self.manifests.extend(quota::objects(files));
+    }
+
+    /// A quota with what others use and hold, and what a step takes of it.
+    pub(crate) fn quota(&mut self, namespace: &str, quota: &Quota, takes: &Amounts) {
+        for (resource, hard) in quota.hard.iter() {
+            let none = || Quantity::from_int(0);
+            let takes = takes.get(resource).unwrap_or_else(none);
+            let known = self
+                .quota
+                .iter_mut()
+                .find(|it| it.namespace == namespace && it.quota == quota.name && it.resource == resource);
+            match known {
+                // What earlier steps took is no use by others.
+                Some(share) => share.takes = share.takes.plus(takes),
+                None => self.quota.push(Share {
+                    namespace: namespace.to_owned(),
+                    quota: quota.name.clone(),
+                    resource: resource.to_owned(),
+                    hard,
+                    used: quota.used.get(resource).unwrap_or_else(none),
+                    takes,
+                }),
+            }
+        }
     }
 
     /// An object, and what the server says of it.
@@ -146,9 +194,13 @@ pub(crate) async fn dry_run(
             }
         }
     }
-    let urls = urls(&foreseen.manifests);
-    let verdicts = verdicts(&requests, &foreseen.manifests).await;
-    let shown = output(&voyage, &read).unwrap_or_default();
+    let urls = urls::of(&foreseen.manifests, world.options.gateways.as_ref());
+    let (verdicts, judged) = verdicts(&requests, &foreseen.manifests).await;
+    let places = world.options.places.foresee(workspace, &requests, &judged).await;
+    let places = places.iter().map(
+        |it| json!({"namespace": it.namespace, "name": it.name, "node": it.node, "scheduled": it.scheduled}),
+    );
+    let shown = output(world, &voyage, &read).unwrap_or_default();
     let log: Vec<Value> = voyage
         .run
         .steps
@@ -180,41 +232,21 @@ pub(crate) async fn dry_run(
         "foreseen": {
             "succeeds": done && verdicts.iter().all(|verdict| verdict["allowed"] != false), "problem": problem,
             "repositories": foreseen.repositories, "objects": foreseen.objects, "manifests": verdicts, "urls": urls,
+            "quota": foreseen.quota.iter().map(Share::to_value).collect::<Vec<_>>(), "node": places.collect::<Vec<_>>(),
         },
     }))
 }
 
-/// Where what the manifests publish will be found: the hosts of Routes and HTTPRoutes.
-fn urls(manifests: &[Value]) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    for object in manifests {
-        let hosts: Vec<&str> = match object["kind"].as_str() {
-            Some("Route") => object["spec"]["host"].as_str().into_iter().collect(),
-            Some("HTTPRoute") => {
-                let names = object["spec"]["hostnames"].as_array();
-                names.into_iter().flatten().filter_map(Value::as_str).collect()
-            }
-            _ => continue,
-        };
-        for host in hosts {
-            let url = format!("https://{host}");
-            if !found.contains(&url) {
-                found.push(url);
-            }
-        }
-    }
-    found
-}
-
-/// What the server says of the manifests, by its own dry run, also of those in a namespace that the same run makes.
-async fn verdicts(requests: &Requests, manifests: &[Value]) -> Vec<Value> {
+/// What the server says of the manifests, by its own dry run, also of those in a namespace that the same run makes; and the objects as
+/// they would be.
+async fn verdicts(requests: &Requests, manifests: &[Value]) -> (Vec<Value>, Vec<Value>) {
     let mut discovery = crate::discovery::Discovery::default();
     let made: Vec<&str> = manifests
         .iter()
         .filter(|object| object["kind"] == "Namespace")
         .filter_map(|object| object["metadata"]["name"].as_str())
         .collect();
-    let mut found = Vec::new();
+    let (mut found, mut accepted) = (Vec::new(), Vec::new());
     for object in manifests {
         let name = object["metadata"]["name"].as_str().unwrap_or("");
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or("");
@@ -247,25 +279,8 @@ async fn verdicts(requests: &Requests, manifests: &[Value]) -> Vec<Value> {
             false => "fairway-dry-run&dryRun=All",
         };
         let judged = requests.apply(&path, object, manager, true).await;
-        found.push(shown(
-            object,
-            &judged.map(drop).map_err(|failure| failure.sentence()),
-        ));
+        let verdict = judged.map(|object| accepted.push(object));
+        found.push(shown(object, &verdict.map_err(|failure| failure.sentence())));
     }
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_published_is_found_by_its_hosts() {
-        let manifests = [
-            json!({"kind": "Route", "spec": {"host": "web.example"}}),
-            json!({"kind": "HTTPRoute", "spec": {"hostnames": ["web.example", "www.example"]}}),
-            json!({"kind": "Service", "spec": {}}),
-        ];
-        assert_eq!(urls(&manifests), ["https://web.example", "https://www.example"]);
-    }
+    (found, accepted)
 }

@@ -31,6 +31,7 @@ mod source;
 pub mod submit;
 pub mod templates;
 mod undo;
+mod urls;
 mod voyage;
 mod who;
 
@@ -40,7 +41,7 @@ use fairway_controller::{ClientFactory, Metrics, Shutdown};
 use fairway_outbound::Outbound;
 
 pub use builtin::Builtin;
-pub use ports::{Actors, Apis, Forge, Mail, Mailer, Person};
+pub use ports::{Actors, Apis, Forge, Gateways, Mail, Mailer, Person, Place, Places};
 
 /// Who the controller is: it reads Voyages, Templates and quotas, and writes what became of Voyages.
 pub const USER: &str = "system:serviceaccount:kube-system:fairway-scaffolder";
@@ -62,6 +63,10 @@ pub struct Options {
     pub outbound: Arc<Outbound>,
     /// Templates that are part of the program.
     pub builtins: Arc<[Builtin]>,
+    /// Foresees where machines run.
+    pub places: Arc<dyn Places>,
+    /// Knows the addresses of what is published.
+    pub gateways: Arc<dyn Gateways>,
     /// The address of the portal, for links: `https://portal.fairway.localhost:7443`.
     pub portal: String,
 }
@@ -98,6 +103,11 @@ impl Scaffolder {
         Self {
             world: World::new(options),
         }
+    }
+
+    /// The templates that are part of the program.
+    pub fn builtins(&self) -> Arc<[Builtin]> {
+        Arc::clone(&self.world.options.builtins)
     }
 
     /// Runs Voyages until the end.

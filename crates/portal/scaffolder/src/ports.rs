@@ -1,6 +1,6 @@
 //! What runs need of the rest of the platform, as traits; the binary joins them.
 
-use fairway_controller::WorkspaceId;
+use fairway_controller::{Requests, WorkspaceId};
 use fairway_portal_template::files::Files;
 use futures::future::BoxFuture;
 use kube::Client;
@@ -116,6 +116,39 @@ pub trait Apis: Send + Sync {
         request: http::Request<Vec<u8>>,
         most: usize,
     ) -> BoxFuture<'a, Result<http::Response<Vec<u8>>, String>>;
+}
+
+/// Where a machine would run that does not exist yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Of the machine.
+    pub namespace: String,
+    /// Of the machine.
+    pub name: String,
+    /// Whether a node would take it; nothing if that cannot be known before.
+    pub scheduled: Option<bool>,
+    /// The name of the node, or why there is none.
+    pub node: String,
+}
+
+/// The scheduler of machines, asked without consequences.
+pub trait Places: Send + Sync {
+    /// Where the machines among objects would run, if all of them came now. `asker` is whose rights count.
+    fn foresee<'a>(
+        &'a self,
+        workspace: &'a WorkspaceId,
+        asker: &'a Requests,
+        objects: &'a [Value],
+    ) -> BoxFuture<'a, Vec<Place>>;
+}
+
+/// How what is published is reached.
+pub trait Gateways: Send + Sync {
+    /// What host names end with that nobody chose: `apps.fairway.localhost`.
+    fn domain(&self) -> &str;
+
+    /// The port at which clients find what Gateways and Routes want at this one: another one where it needs a privilege.
+    fn port(&self, wanted: u16) -> u16;
 }
 
 /// A mail.

@@ -64,11 +64,19 @@ pub(crate) async fn reserve(job: &mut Job<'_>, files: &Files) -> Result<(), Step
             let counted = others.filtered(|name, _| quota.hard.has(name));
             quota.used.add_all(&counted);
         }
+        let mut missing = Vec::new();
         for it in declared.iter().filter(|it| it.namespace == namespace) {
             // What exists is counted already; a second run of the same step does not count itself twice.
-            if matches!(requests.get(&it.path).await, Ok(Some(_))) {
-                continue;
+            if !matches!(requests.get(&it.path).await, Ok(Some(_))) {
+                missing.push(it);
             }
+        }
+        if let Some(foreseen) = job.dry.as_deref_mut() {
+            for quota in &quotas {
+                foreseen.quota(namespace, quota, &takes(quota, &missing));
+            }
+        }
+        for it in missing {
             let request = Request {
                 operation: Operation::Create,
                 group: &it.group,
@@ -100,15 +108,34 @@ pub(crate) async fn reserve(job: &mut Job<'_>, files: &Files) -> Result<(), Step
             }
         }
     }
-    if job.mode == Mode::Real && !held.is_empty() {
+    if held.is_empty() || job.mode == Mode::Again {
+        return Ok(());
+    }
+    if job.mode == Mode::Real {
         job.log(&format!(
             "there is room in the quotas; {} objects are held",
             held.len()
         ));
-        job.voyage.reservations.extend(held);
+    }
+    // In a dry run, too, what one step takes is gone for the next.
+    job.voyage.reservations.extend(held);
+    if job.mode == Mode::Real {
         job.voyage.write(job.own).await.map_err(StepError::Interrupted)?;
     }
     Ok(())
+}
+
+/// What objects take of a quota, whether it has that much or not.
+fn takes(quota: &Quota, objects: &[&Declared]) -> Amounts {
+    let mut sum = Amounts::default();
+    for it in objects {
+        let evaluator = Evaluator::of(&it.group, &it.resource);
+        if let Some(evaluator) = evaluator.filter(|evaluator| evaluator.in_scopes(quota, &it.object)) {
+            let usage = evaluator.usage(&it.object, &now());
+            sum.add_all(&usage.filtered(|name, _| quota.hard.has(name)));
+        }
+    }
+    sum
 }
 
 /// What other runs hold in a namespace that is not there yet.
@@ -150,7 +177,7 @@ async fn add_missing(own: &Requests, held: &[Value], namespace: &str, sum: &mut 
 fn destination(job: &Job<'_>) -> Option<String> {
     let deploys = |step: &&Step| step.action == "argocd:create-resources";
     let step = job.template.steps.iter().skip(job.at + 1).find(deploys)?;
-    let known = variables(job.voyage, job.template);
+    let known = variables(job.world, job.voyage, job.template);
     let found = input::resolve(step.input.get("namespace")?, &known, "namespace").ok()??;
     found.as_str().filter(|it| is_name(it)).map(str::to_owned)
 }

@@ -167,7 +167,8 @@ mod tests {
     /// The built-in golden paths are sound, and know only actions that there are.
     #[test]
     fn built_in_templates_are_sound() {
-        for builtin in crate::server::scaffolder::builtins().iter() {
+        for builtin in crate::server::scaffolder::builtins(fairway_portal_scaffolder::builtin::DOMAIN).iter()
+        {
             let template = Template::read(&builtin.template().unwrap()).unwrap();
             assert_eq!(template.name, builtin.name);
             assert_eq!(

@@ -104,6 +104,30 @@ pub(crate) async fn resolve(vm: &mut Value, requests: &Requests) -> Result<Sizes
     })
 }
 
+/// The same for a machine that is only asked about: no copy is kept.
+pub(crate) async fn glimpsed(vm: &Value, requests: &Requests) -> Result<Sizes, SizeError> {
+    let size = named(&SIZES, vm, requests).await?;
+    let taste = named(&TASTES, vm, requests).await?;
+    Ok(Sizes {
+        size: size.map(|it| view(SIZES.shared.kind, &it)).transpose()?,
+        taste: taste.map(|it| view(TASTES.shared.kind, &it)).transpose()?,
+        ..Sizes::default()
+    })
+}
+
+async fn named(family: &Family, vm: &Value, requests: &Requests) -> Result<Option<Value>, SizeError> {
+    let (matcher, namespace) = (&vm["spec"][family.field], text(vm, "/metadata/namespace"));
+    let (name, revision) = (text(matcher, "/name"), text(matcher, "/revisionName"));
+    if !revision.is_empty() {
+        return copy(revision, namespace, requests).await.map(Some);
+    }
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let mut object = original(family, text(matcher, "/kind"), name, namespace, requests).await?;
+    Ok(Some(object["spec"].take()))
+}
+
 fn view<T: serde::de::DeserializeOwned>(kind: &'static str, spec: &Value) -> Result<T, ViewError> {
     fairway_machines_plan::view::read(kind, spec)
 }

@@ -29,6 +29,9 @@ pub(crate) struct Ground {
     waiting: Mutex<BTreeSet<ObjectKey>>,
 }
 
+/// An instance, and the nodes that it takes something of.
+pub(crate) type Placed = (ObjectKey, Arc<Instance>, Vec<String>);
+
 /// A node that an instance was given, which the watch of instances may not have seen.
 struct Assumed {
     uid: Box<str>,
@@ -99,7 +102,7 @@ impl Ground {
     }
 
     /// All instances and the nodes that they take something of.
-    fn placed(&self) -> Vec<(ObjectKey, Arc<Instance>, Vec<String>)> {
+    fn placed(&self) -> Vec<Placed> {
         let (mut assumed, targets) = (lock(&self.assumed), lock(&self.targets));
         let mut placed = Vec::new();
         for (key, instance) in self.instances.all() {
@@ -129,10 +132,21 @@ impl Ground {
         needs: &Needs,
         namespaces: &BTreeMap<String, Labels>,
     ) -> Placement {
+        self.choose_beside(key, needs, namespaces, Vec::new())
+    }
+
+    /// The same as if these were there, too.
+    pub(crate) fn choose_beside(
+        &self,
+        key: &ObjectKey,
+        needs: &Needs,
+        namespaces: &BTreeMap<String, Labels>,
+        others: Vec<Placed>,
+    ) -> Placement {
         let nodes: Vec<Arc<Node>> = self.nodes.all().into_iter().map(|(_, node)| node).collect();
         let mut used: BTreeMap<String, Amounts> = BTreeMap::new();
         let mut neighbours = Vec::new();
-        for (other, instance, places) in self.placed() {
+        for (other, instance, places) in self.placed().into_iter().chain(others) {
             // Who moves is no neighbour of itself, but what it has it has.
             let is_itself = other == *key;
             for node in places {

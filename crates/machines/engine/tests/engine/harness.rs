@@ -14,7 +14,7 @@ use fairway_kernel_apiserver::{Kernel, KernelOptions, bootstrap, object};
 use fairway_kernel_authz::UserInfo;
 use fairway_kernel_store::value::{self, KeyRing};
 use fairway_kernel_store::{MemoryStore, Op, Txn};
-use fairway_machines_engine::{Options, Patience, run_with};
+use fairway_machines_engine::{Foresight, Options, Patience, run_with};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -39,7 +39,7 @@ pub(crate) enum At {
 }
 
 impl At {
-    fn id(self) -> &'static str {
+    pub(crate) fn id(self) -> &'static str {
         match self {
             Self::Root => "root",
             Self::Workspace => "2a8f0a9b1c3d4e5f",
@@ -63,6 +63,10 @@ pub(crate) struct World {
     pub(crate) host: Host,
     pub(crate) kernel: Arc<Kernel>,
     pub(crate) patience: Patience,
+    /// Where the scenario runs.
+    pub(crate) at: At,
+    /// What the engine that runs foresees.
+    pub(crate) foresight: Foresight,
     factory: ClientFactory,
     metrics: Arc<Metrics>,
     running: Option<(ShutdownTrigger, JoinHandle<()>)>,
@@ -111,6 +115,8 @@ impl World {
             api,
             kernel,
 
+            at,
+            foresight: Foresight::default(),
             factory,
             metrics: Arc::default(),
             // Most scenarios have nodes without leases.
@@ -131,10 +137,12 @@ impl World {
     pub(crate) fn start_engine(&mut self) {
         let (end, shutdown) = Shutdown::new();
         let (served, keeping) = Served::follow(self.factory.clients(INFORMER), shutdown.clone());
+        self.foresight = Foresight::default();
         let options = Options {
             clients: self.factory.clone(),
             served: Some(served),
             nodes_plug: true,
+            foresight: self.foresight.clone(),
         };
         let engine = run_with(options, self.patience, Arc::clone(&self.metrics), shutdown);
         let task = tokio::spawn(async move {

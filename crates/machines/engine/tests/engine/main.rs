@@ -11,6 +11,7 @@ mod changes;
 mod cost;
 mod deletion;
 mod disks;
+mod foresight;
 mod harness;
 mod host;
 mod installations;

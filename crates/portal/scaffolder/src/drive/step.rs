@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::job::{Job, StepError};
 use crate::ports::Person;
+use crate::urls::HTTPS;
 use crate::voyage::Voyage;
 use crate::{World, actions, entities};
 use fairway_portal_template::answers;
@@ -15,7 +16,7 @@ use fairway_portal_template::names::EntityRef;
 use fairway_portal_template::pages;
 
 /// What expressions see, without secrets.
-pub(crate) fn variables(voyage: &Voyage, template: &Template) -> Variables {
+pub(crate) fn variables(world: &World, voyage: &Voyage, template: &Template) -> Variables {
     let mut steps = Map::new();
     for record in &voyage.run.steps {
         if record.state == StepState::Completed {
@@ -37,7 +38,21 @@ pub(crate) fn variables(voyage: &Voyage, template: &Template) -> Variables {
         .with("parameters", &Value::Object(values))
         .with("steps", &Value::Object(steps))
         .with("user", &user)
-        .with("context", &json!({"task": {"id": voyage.uid}}))
+        .with(
+            "context",
+            &json!({"task": {"id": voyage.uid}, "gateway": gateway(world)}),
+        )
+}
+
+/// How what is published is reached: the domain of host names that nobody chose, and what is written behind a name where HTTPS is
+/// at another port than usual.
+fn gateway(world: &World) -> Value {
+    let gateways = &world.options.gateways;
+    let port = match gateways.port(HTTPS) {
+        HTTPS => String::new(),
+        port => format!(":{port}"),
+    };
+    json!({"domain": gateways.domain(), "port": port})
 }
 
 /// Whether a template asks who started it beyond his name.
@@ -64,7 +79,7 @@ pub(crate) async fn perform(job: &mut Job<'_>) -> Result<Option<Value>, StepErro
     if job.voyage.user.is_none() && asks_for_user(job.template) {
         job.voyage.user = user(job.world, job.voyage, job.person).await;
     }
-    let plain = variables(job.voyage, job.template);
+    let plain = variables(job.world, job.voyage, job.template);
     let wrong = |error: input::InputError| StepError::Failed(error.to_string());
     if let Some(condition) = &step.condition {
         let value = input::resolve(condition, &plain, "if").map_err(wrong)?;
@@ -105,8 +120,8 @@ pub(crate) async fn perform(job: &mut Job<'_>) -> Result<Option<Value>, StepErro
 }
 
 /// What the template shows in the end. Links that come to nothing, or whose condition does not hold, are left out.
-pub(crate) fn output(voyage: &Voyage, template: &Template) -> Result<Value, String> {
-    let plain = variables(voyage, template);
+pub(crate) fn output(world: &World, voyage: &Voyage, template: &Template) -> Result<Value, String> {
+    let plain = variables(world, voyage, template);
     let shown = input::resolve(&template.output, &plain, "output").map_err(|error| error.to_string())?;
     let mut shown = shown.unwrap_or_default();
     for key in ["links", "text"] {
