@@ -19,6 +19,8 @@ const CARDS: usize = 32;
 
 /// By workspace, namespace and name.
 pub(super) type Objects = BTreeMap<ObjectKey, Value>;
+/// By the workspace, namespace and name of the machine that they are about.
+type OfMachines<'o> = BTreeMap<(&'o str, &'o str, &'o str), Vec<(&'o ObjectKey, &'o Value)>>;
 
 /// What there is.
 #[derive(Debug, Default)]
@@ -239,7 +241,7 @@ fn add_addresses(instances: &Objects, page: &mut Page) {
 
 fn add_migrations(known: &Known, page: &mut Page) {
     let (mut pending, mut scheduling, mut running) = (0, 0, 0);
-    let mut ended: BTreeMap<(&str, &str, &str), Vec<(&ObjectKey, &Value)>> = BTreeMap::new();
+    let mut ended = OfMachines::new();
     for (key, migration) in &known.migrations {
         match text(migration, "/status/phase") {
             // One that nobody has looked at yet waits, too.
@@ -335,7 +337,7 @@ fn add_moments(key: &ObjectKey, vmi: &Value, migrations: &Objects, page: &mut Pa
 }
 
 fn add_snapshots(snapshots: &Objects, page: &mut Page) {
-    let mut taken: BTreeMap<(&str, &str, &str), Vec<(&ObjectKey, &Value)>> = BTreeMap::new();
+    let mut taken = OfMachines::new();
     let succeeded = |it: &(&ObjectKey, &Value)| text(it.1, "/status/phase") == "Succeeded";
     for (key, snapshot) in snapshots.iter().filter(succeeded) {
         let of = (
