@@ -2,12 +2,13 @@
 
 import base64
 import json
+import shutil
 
 from guest import node_port
 from manifests import machine, secret, service, user_data
 from scenario import scenario
-from scenarios.life import condition, ready, status
-from world import check, eventually
+from scenarios.life import condition, printable, ready, status
+from world import Skipped, check, eventually
 
 # Every disk whose serial number is a name is copied to where anybody can read it.
 SHOW = """- |
@@ -75,3 +76,21 @@ def uefi_and_disks_of_objects(bench):
 
     place.kubectl("delete", "vm", "web", "-n", namespace, "--timeout=120s")
     eventually("nothing is left of it", lambda: not list(bench.world.data.glob("machines/run/*/*")))
+
+
+@scenario()
+def variables_go(bench):
+    """What a UEFI guest and a TPM store lives as long as the instance: whoever asks for more is told so, and the machine runs."""
+    if not shutil.which("swtpm"):
+        raise Skipped("there is no swtpm here")
+    place, namespace = bench.place, bench.namespace
+    made = machine("web", namespace, disk=None, memory="256Mi", instance={"terminationGracePeriodSeconds": 0})
+    domain = made["spec"]["template"]["spec"]["domain"]
+    domain["firmware"] = {"bootloader": {"efi": {"secureBoot": False, "persistent": True}}}
+    domain["devices"]["tpm"] = {"persistent": True}
+    done = place.run("kubectl", "apply", "-f", "-", stdin=json.dumps(made))
+    for field in ("efi.persistent", "tpm.persistent"):
+        check(done.returncode == 0 and field in done.stderr, f"kubectl prints a warning about {field}: {done}")
+    printable(bench, "Running")
+    told = eventually("the instance says so", lambda: condition(status(bench, "vmi"), "SpecHonoured"))
+    check(told["reason"] == "FieldsNotHonoured" and "efi.persistent" in told["message"], f"the instance says so: {told}")
