@@ -70,6 +70,14 @@ def there_and_back(bench):
                 check(status(bench, "vmi")["interfaces"][0]["ipAddress"] == address, "its address is the same")
         finally:
             session.end()
+        figures = lambda: place.kubectl("get", "--raw", "/metrics").splitlines()
+        told = lambda *words: [line for line in figures() if all(word in line for word in words)]
+        check(len(told("kubevirt_vmi_migration_succeeded{", f'namespace="{namespace}"', 'vmi="web"')) == 2, f"figures of both: {told('migration')}")
+        check(told("kubevirt_vmi_migration_end_time_seconds{", f'namespace="{namespace}"', 'status="succeeded"'), "when the last one was over")
+        check(told("kubevirt_vm_info{", f'namespace="{namespace}",name="web"', 'status_group="running"'), "a figure of the machine")
+        check(told("kubevirt_number_of_vms{", f'namespace="{namespace}"}} 2'), f"how many there are: {told('kubevirt_number_of_vms')}")
+        check(told("kubevirt_vmi_status_addresses{", 'name="web"', f'address="{address}"'), "its address")
+        eventually("its file systems", lambda: told("kubevirt_vmi_filesystem_used_bytes{", 'name="web"', 'mount_point="/"'))
         place.kubectl("delete", "vm", "web", "other", "-n", namespace, "--timeout=120s")
         eventually("its disk is gone", lambda: not list(bench.world.data.glob("machines/volumes/*/pvc-*")))
 
