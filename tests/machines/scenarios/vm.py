@@ -2,8 +2,8 @@
 
 import json
 
-from guest import Terminal, banner, boot_time, forwarded, http
-from manifests import machine, service
+from guest import Key, Terminal, banner, boot_time, forwarded, http
+from manifests import machine, secret, service
 from scenario import scenario
 from scenarios.life import ready, web
 from world import Failed, check, eventually
@@ -13,10 +13,15 @@ SSH = ("-oStrictHostKeyChecking=no", "-oUserKnownHostsFile=/dev/null", "-oLogLev
 
 @scenario(quick=True)
 def verbs(bench):
-    """console, ssh, scp, port-forward, vnc, screenshot, pause, soft-reboot, stop and start of `fairway vm`; what the agent
-    tells is what virtctl shows."""
+    """console, ssh, scp, port-forward, vnc, screenshot, pause, credentials, freeze, reset, soft-reboot, stop and start of `fairway vm`; what the
+    agent tells is what virtctl shows."""
     place, namespace, key = bench.place, bench.namespace, bench.key
-    ssh, _ = web(bench)
+    # Keys by the seed for the first login, and by the agent for whoever comes later.
+    source = lambda name: {"source": {"secret": {"secretName": name}}}
+    place.apply(secret("web-agent", namespace, first=key.public))
+    ssh, _ = web(bench, instance={"accessCredentials": [
+        {"sshPublicKey": {**source("web-ssh"), "propagationMethod": {"noCloud": {}}}},
+        {"sshPublicKey": {**source("web-agent"), "propagationMethod": {"qemuGuestAgent": {"users": ["demo"]}}}}]})
     # The kubeconfig of the place, whatever else this host has.
     here = ("--kubeconfig", place.kubeconfig)
 
@@ -79,6 +84,26 @@ def verbs(bench):
     for program in (("virtctl",), (bench.world.binary, "vm", *here)):
         again = place.run(*program, "unpause", "vm", "web", "-n", namespace)
         check(again.returncode == 1 and "VMI is not paused" in again.stderr, f"{program} unpause of one that runs: {again}")
+    more = Key(bench.world.scratch, "more")
+    which = ("-u", "demo", "-f", more.path.with_suffix(".pub"), f"{namespace}/web")
+    check(more.try_ssh(ssh, "true").returncode == 255, "a stranger's key")
+    done = place.run(bench.world.binary, "vm", *here, "credentials", "add-ssh-key", *which)
+    check(done.returncode == 1 and "does not have an owner reference" in done.stderr, f"a Secret that may be that of others: {done}")
+    vm("credentials", "add-ssh-key", "--force", *which)
+    eventually("the new key lets in", lambda: more.try_ssh(ssh, "true").returncode == 0)
+    vm("credentials", "remove-ssh-key", "--force", *which)
+    eventually("and no longer does", lambda: more.try_ssh(ssh, "true").returncode == 255)
+    check(key.ssh(ssh, "hostname") == "web", "the other key still does")
+
+    frozen = lambda: json.loads(vm("guestosinfo", f"{namespace}/web")).get("fsFreezeStatus") == "frozen"
+    vm("freeze", f"{namespace}/web", "--unfreeze-timeout=1m")
+    eventually("its file systems are frozen", frozen)
+    vm("unfreeze", f"{namespace}/web")
+    eventually("and no longer", lambda: not frozen())
+
+    first = boot_time(key, ssh)
+    vm("reset", f"{namespace}/web")
+    eventually("it boots again", lambda: boot_time(key, ssh) != first)
     first = boot_time(key, ssh)
     vm("soft-reboot", f"{namespace}/web")
     eventually("it boots again", lambda: boot_time(key, ssh) != first)
