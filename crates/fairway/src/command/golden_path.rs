@@ -25,7 +25,8 @@ pub(crate) fn template(options: &Template) -> anyhow::Result<ExitCode> {
         match &options.command {
             TemplateCommand::List(list) => {
                 let session = Session::open(&list.place).await?;
-                let found = fairway_portal_scaffolder::templates::list(&session.requests, &builtins(DOMAIN)).await;
+                let found =
+                    fairway_portal_scaffolder::templates::list(&session.requests, &builtins(DOMAIN)).await;
                 let found = found.map_err(|why| anyhow!("templates cannot be listed: {why}"))?;
                 list.output
                     .print(&Value::Array(found.clone()), &show::templates(&found));

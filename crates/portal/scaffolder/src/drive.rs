@@ -197,10 +197,7 @@ impl Pass {
         })?;
         // Also of a page that is not asked: it would be there for all to read.
         let secret = answers::secret_questions(&template);
-        if let Some(open) = secret
-            .iter()
-            .find(|name| self.voyage.values.contains_key(*name))
-        {
+        if let Some(open) = secret.iter().find(|name| self.voyage.values.contains_key(*name)) {
             return Err(format!(
                 "the answer to {open:?} is secret and must come in a Secret (spec.secretRef), not among the values"
             ));
