@@ -1,29 +1,33 @@
 // Where machines are: workspaces, their namespaces, and folders in these. Other workspaces are other pages, which links lead to.
 
 import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useCallback, useEffect, useState } from "react";
 import { list, pathIn, session, useAnswer, useList, VIRTUAL_MACHINES, type VirtualMachine, workspace, WORKSPACES } from "../../api";
 import { Failed, SafeLink } from "../../widgets";
 import { type Branch, branches } from "./model";
-import { depthOf, seen } from "./places";
+import { depthOf, placesOf } from "./places";
 import { t } from "./text";
 
 interface Props { machines: VirtualMachine[]; namespace: string; folder: string; onChoose: (namespace: string, folder: string) => void }
 
-const below = (signal: AbortSignal) => async (place: string): Promise<string[]> =>
-    (await list(WORKSPACES, { workspace: place }, { signal })).items.map(it => it.metadata?.name ?? "").filter(Boolean);
-
 export function Branches(props: Props): ReactNode {
     const here = workspace();
     const home = session().workspace || here;
-    const asked = useAnswer(`workspaces around ${here} ${home}`, signal => seen(here, home, below(signal)));
-    const all = asked.answer ?? [here];
+    const [found, setFound] = useState<ReadonlyMap<string, readonly string[]>>(new Map());
+    const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
+    const toggle = (place: string): void => setOpened(before => new Set(before.has(place) ? [...before].filter(it => it !== place) : [...before, place]));
+    const onFound = useCallback((place: string, names: string[]) => setFound(before => new Map(before).set(place, names)), []);
     return (
         <nav aria-label={t("tree")} className="fw-branches">
             <ul>
-                {all.map(place => (
-                    <li key={place} style={{ paddingInlineStart: `${depthOf(place, all)}rem` }}>
-                        {place === here ? <Here {...props} place={place} /> : <Elsewhere place={place} />}
+                {placesOf(here, home, found).map(place => (
+                    <li key={place} style={{ paddingInlineStart: `${depthOf(place)}rem` }}>
+                        <span className="fw-branch">
+                            <Button variant="plain" size="sm" aria-expanded={opened.has(place)} aria-label={t("open", { place })} onClick={() => toggle(place)}>{opened.has(place) ? "▾" : "▸"}</Button>
+                            {place === here ? <Item label={`${place}: ${t("allMachines")}`} count={props.machines.length} isChosen={props.namespace === ""} onChoose={() => props.onChoose("", "")} /> : <SafeLink to={pathIn(place, "/machines")}>{place}</SafeLink>}
+                        </span>
+                        {place === here && <Here {...props} />}
+                        {opened.has(place) && <>{place !== here && <Inside place={place} />}<Below place={place} onFound={onFound} /></>}
                     </li>
                 ))}
             </ul>
@@ -31,16 +35,25 @@ export function Branches(props: Props): ReactNode {
     );
 }
 
-function Here(props: Props & { place: string }): ReactNode {
-    const item = (label: string, count: number, isChosen: boolean, choose: () => void): ReactNode => (
-        <Button variant="link" isInline aria-current={isChosen ? "true" : undefined} className={isChosen ? "chosen" : undefined} onClick={choose}>{label} ({count})</Button>
-    );
+function Item(props: { label: string; count: number; isChosen: boolean; onChoose: () => void }): ReactNode {
+    return <Button variant="link" isInline aria-current={props.isChosen ? "true" : undefined} className={props.isChosen ? "chosen" : undefined} onClick={props.onChoose}>{props.label} ({props.count})</Button>;
+}
+
+function Here(props: Props): ReactNode {
     return (
-        <>
-            {item(`${props.place}: ${t("allMachines")}`, props.machines.length, props.namespace === "", () => props.onChoose("", ""))}
-            <Namespaces of={branches(props.machines)} item={(namespace, folder, label, count) => item(label, count, props.namespace === namespace && props.folder === folder, () => props.onChoose(namespace, folder))} />
-        </>
+        <Namespaces of={branches(props.machines)} item={(namespace, folder, label, count) => (
+            <Item label={label} count={count} isChosen={props.namespace === namespace && props.folder === folder} onChoose={() => props.onChoose(namespace, folder)} />
+        )} />
     );
+}
+
+/** Looks for the workspaces in one. */
+function Below({ place, onFound }: { place: string; onFound: (place: string, names: string[]) => void }): ReactNode {
+    const asked = useAnswer(`workspaces of ${place}`, async signal => (await list(WORKSPACES, { workspace: place }, { signal })).items.map(it => it.metadata?.name ?? "").filter(Boolean));
+    const names = asked.answer;
+    useEffect(() => { if (names) onFound(place, names); }, [place, names, onFound]);
+    if (asked.error) return <p className="fw-muted">{t("notBelow", { why: asked.error.message })}</p>;
+    return names?.length === 0 ? <p className="fw-muted">{t("noneBelow")}</p> : null;
 }
 
 function Namespaces(props: { of: Branch[]; item: (namespace: string, folder: string, label: string, count: number) => ReactNode }): ReactNode {
@@ -56,20 +69,7 @@ function Namespaces(props: { of: Branch[]; item: (namespace: string, folder: str
     );
 }
 
-/** Another workspace: what is in it is read when somebody opens it. */
-function Elsewhere({ place }: { place: string }): ReactNode {
-    const [isOpen, setOpen] = useState(false);
-    return (
-        <>
-            <span className="fw-branch">
-                <Button variant="plain" size="sm" aria-expanded={isOpen} aria-label={t("machinesOf", { place })} onClick={() => setOpen(!isOpen)}>{isOpen ? "▾" : "▸"}</Button>
-                <SafeLink to={pathIn(place, "/machines")}>{place}</SafeLink>
-            </span>
-            {isOpen && <Inside place={place} />}
-        </>
-    );
-}
-
+/** The machines of another workspace. */
 function Inside({ place }: { place: string }): ReactNode {
     const found = useList(VIRTUAL_MACHINES, { workspace: place });
     if (found.error && found.state !== "live") return <Failed error={found.error} />;
