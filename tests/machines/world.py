@@ -184,7 +184,8 @@ class World:
                 words = (entry / "cmdline").read_bytes().split(b"\0")
                 place = os.readlink(entry / "cwd")
                 of_ours = place.startswith(f"{self.data}/") or any(str(self.data).encode() in word for word in words)
-                if of_ours and words != [b""]:
+                # What reads a repository is the server's own, waits for more questions, and ends with it.
+                if of_ours and words[0] not in (b"", b"git"):
                     found[int(entry.name)] = b" ".join(words).decode(errors="replace")
         return found
 
