@@ -57,6 +57,8 @@ fn a_guards_print_tells_who_may_pass() {
         |auth: Option<&Value>, limits: Option<&Value>| gatekeeper.guard(plans(auth, limits)).0.print();
     let mut other = keys();
     other["rules"]["authentication"]["api-key"]["apiKey"]["selector"]["matchLabels"]["app"] = json!("games");
+    let mut telling = keys();
+    telling["rules"]["response"]["success"]["filters"]["kuadrant"] = json!({"plain": {"value": "gold"}});
     let limits = json!({"limits": {"few": {"rates": [{"limit": 1, "window": "1m"}]}}});
     let keyed = print(Some(&keys()), None);
     assert_ne!(keyed, 0);
@@ -68,6 +70,7 @@ fn a_guards_print_tells_who_may_pass() {
             true,
             "how often says nothing of who",
         ),
+        (Some(&telling), None, true, "nor do plans"),
         (Some(&other), None, false, "other keys"),
         (None, Some(&limits), false, "nobody in particular"),
     ] {
