@@ -32,13 +32,21 @@ fn counters(reached: &Reached, disks: &Value, traffic: Option<&[Traffic]>) -> Op
     })
 }
 
-/// What the machine's own cards have carried: bridges and the like inside of the guest would count it twice.
+/// What the machine's own cards have carried. Bridges, bonds and VLANs inside of the guest have the address of their card, and carry again
+/// what it does: of those with one address, the one that has carried most counts.
 fn network(traffic: &[Traffic], cards: &[String]) -> Network {
-    let is_own = |it: &&Traffic| cards.iter().any(|mac| it.mac.eq_ignore_ascii_case(mac));
     let mut sum = Network::default();
-    for card in traffic.iter().filter(is_own) {
-        sum.received = sum.received.saturating_add(card.received.bytes);
-        sum.sent = sum.sent.saturating_add(card.sent.bytes);
+    for mac in cards {
+        let own = || traffic.iter().filter(|it| it.mac.eq_ignore_ascii_case(mac));
+        let (Some(received), Some(sent)) = (
+            own().map(|it| it.received.bytes).max(),
+            own().map(|it| it.sent.bytes).max(),
+        ) else {
+            continue;
+        };
+        sum.cards += 1;
+        sum.received = sum.received.saturating_add(received);
+        sum.sent = sum.sent.saturating_add(sent);
     }
     sum
 }
@@ -49,6 +57,7 @@ fn storage(disks: &[Value]) -> Storage {
         if disk_name(disk["qdev"].as_str().unwrap_or_default()).is_none() {
             continue;
         }
+        sum.disks += 1;
         let said = |word: &str| disk["stats"][word].as_u64().unwrap_or_default();
         sum.read = sum.read.saturating_add(said("rd_bytes"));
         sum.written = sum.written.saturating_add(said("wr_bytes"));
@@ -74,6 +83,7 @@ mod tests {
             disk("/machine/unattached/device[3]", 1000),
         ];
         let expected = Storage {
+            disks: 2,
             read: 15,
             written: 30,
             reads: 2,
@@ -100,7 +110,18 @@ mod tests {
             card("AA:bb:cc:dd:ee:01", 7),
             card("02:42:00:00:00:01", 100),
         ];
-        let expected = Network { received: 7, sent: 1 };
-        assert_eq!(network(&said, &["aa:bb:cc:dd:ee:01".to_owned()]), expected);
+        let expected = Network {
+            cards: 1,
+            received: 7,
+            sent: 1,
+        };
+        let cards = ["aa:bb:cc:dd:ee:01".to_owned(), "aa:bb:cc:dd:ee:02".to_owned()];
+        assert_eq!(network(&said, &cards), expected);
+        let bridged = [card("aa:bb:cc:dd:ee:01", 7), card("aa:bb:cc:dd:ee:01", 6)];
+        assert_eq!(
+            network(&bridged, &cards),
+            expected,
+            "a bridge has its card's address"
+        );
     }
 }

@@ -33,6 +33,8 @@ pub(super) struct Counters {
 /// Bytes that the guest's cards have carried.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Network {
+    /// Of how many cards.
+    pub(super) cards: u32,
     pub(super) received: u64,
     pub(super) sent: u64,
 }
@@ -40,6 +42,8 @@ pub(super) struct Network {
 /// What was done with disks.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Storage {
+    /// Of how many disks.
+    pub(super) disks: u32,
     pub(super) read: u64,
     pub(super) written: u64,
     pub(super) reads: u64,
@@ -125,10 +129,17 @@ impl Point {
             let milliseconds = elapsed.as_millis().max(1);
             known(u128::from(grown) * u128::from(times) * 1000 / milliseconds)
         };
-        let network = before.network.zip(now.network);
+        // What a card or a disk has counted comes and goes with it, and says nothing of these seconds.
+        let network = before
+            .network
+            .zip(now.network)
+            .filter(|(before, now)| before.cards == now.cards);
         let carried =
             |of: fn(&Network) -> u64| network.map_or(UNKNOWN, |(before, now)| each(of(&before), of(&now), 1));
-        let storage = before.storage.zip(now.storage);
+        let storage = before
+            .storage
+            .zip(now.storage)
+            .filter(|(before, now)| before.disks == now.disks);
         let done = |of: fn(&Storage) -> u64, times| {
             storage.map_or(UNKNOWN, |(before, now)| each(of(&before), of(&now), times))
         };
@@ -163,10 +174,12 @@ mod tests {
             processors: Duration::from_millis(busy),
             resident: 3 << 20,
             network: Some(Network {
+                cards: 1,
                 received: seconds * 500,
                 sent: seconds * 7,
             }),
             storage: Some(Storage {
+                disks: 1,
                 read: seconds * 4096,
                 written: 0,
                 reads: seconds / 4,
@@ -196,10 +209,16 @@ mod tests {
     fn what_is_not_known_or_does_not_fit() {
         let network = |received| {
             Some(Network {
+                cards: 1,
                 received,
-                ..Network::default()
+                sent: 0,
             })
         };
+        let two = Some(Network {
+            cards: 2,
+            received: 900,
+            sent: 0,
+        });
         for (before, now, expected, why) in [
             (None, network(5), Value::Null, "the agent has only come"),
             (network(5), None, Value::Null, "the agent is gone"),
@@ -211,6 +230,8 @@ mod tests {
                 "a lie of the guest",
             ),
             (network(7), network(7), json!(0), "silence"),
+            (two, network(800), Value::Null, "a card was unplugged"),
+            (network(800), two, Value::Null, "a card was plugged in"),
         ] {
             let mut ring = Ring::default();
             ring.note(Counters {
@@ -223,6 +244,17 @@ mod tests {
             });
             assert_eq!(ring.tell()["receivedBytesPerSecond"][0], expected, "{why}");
         }
+        let mut ring = Ring::default();
+        ring.note(at(5, 0));
+        ring.note(Counters {
+            storage: Some(Storage::default()),
+            ..at(15, 0)
+        });
+        assert_eq!(
+            ring.tell()["readBytesPerSecond"],
+            json!([null]),
+            "a disk was unplugged"
+        );
         let mut ring = Ring::default();
         ring.note(at(5, 0));
         ring.note(at(5, 9));
