@@ -22,6 +22,9 @@ pub(super) type Objects = BTreeMap<ObjectKey, Value>;
 /// By the workspace, namespace and name of the machine that they are about.
 type OfMachines<'o> = BTreeMap<(&'o str, &'o str, &'o str), Vec<(&'o ObjectKey, &'o Value)>>;
 
+/// The names of migrations, by workspace and uid.
+type Names<'o> = BTreeMap<(&'o str, &'o str), &'o str>;
+
 /// What there is.
 #[derive(Debug, Default)]
 pub(super) struct Known {
@@ -298,25 +301,26 @@ fn add_migrations(known: &Known, page: &mut Page) {
             page.gauge(name, help).put(&labels, 1);
         }
     }
+    let uid = |it| text(it, "/metadata/uid");
+    let migrations = known.migrations.iter();
+    let names: Names<'_> = migrations
+        .map(|(key, it)| ((workspace(key), uid(it)), key.name.as_str()))
+        .collect();
     for (key, vmi) in &known.instances {
-        add_moments(key, vmi, &known.migrations, page);
+        add_moments(key, vmi, &names, page);
     }
 }
 
 /// When the last migration of an instance began and ended.
-fn add_moments(key: &ObjectKey, vmi: &Value, migrations: &Objects, page: &mut Page) {
+fn add_moments(key: &ObjectKey, vmi: &Value, migrations: &Names<'_>, page: &mut Page) {
     let state = &vmi["status"]["migrationState"];
-    let uid = &state["migrationUid"];
-    let is_it = |(other, it): &(&ObjectKey, &Value)| {
-        other.workspace == key.workspace && it["metadata"]["uid"] == *uid
-    };
-    let migration = migrations.iter().find(is_it).map(|it| it.0.name.as_str());
+    let migration = migrations.get(&(workspace(key), text(state, "/migrationUid")));
     let mut labels = vec![
         ("node", text(vmi, "/status/nodeName")),
         ("workspace", workspace(key)),
         ("namespace", key.namespace.as_str()),
         ("name", key.name.as_str()),
-        ("migration_name", migration.unwrap_or("<none>")),
+        ("migration_name", migration.copied().unwrap_or("<none>")),
     ];
     if let Some(began) = seconds(state, "/startTimestamp") {
         let help = "The time at which the migration started.";
