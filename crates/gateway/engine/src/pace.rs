@@ -1,5 +1,6 @@
 //! How soon a change is served: at once if nothing was built lately, and else after a rest that grows with what building takes,
-//! so that however many changes come, they take no more than a share of one core.
+//! so that however many changes come, they take a third of one core: more only where a build takes longer than a second, as nobody
+//! waits for ever.
 
 use std::time::Duration;
 
