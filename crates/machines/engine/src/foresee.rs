@@ -92,17 +92,24 @@ impl Foresight {
             it["kind"] == kind.kind && text(it, "/apiVersion").starts_with(kind.group)
         };
         let machines: Vec<&Value> = objects.iter().filter(|it| is(it, &VIRTUAL_MACHINE)).collect();
+        if machines.is_empty() {
+            return Vec::new();
+        }
         let disks = objects
             .iter()
             .filter(|it| is(it, &DATA_VOLUME) || it["kind"] == "PersistentVolumeClaim");
-        let disks: BTreeSet<&str> = disks.map(|it| text(it, "/metadata/name")).collect();
+        let disks: BTreeSet<(&str, &str)> = disks
+            .map(|it| (text(it, "/metadata/namespace"), text(it, "/metadata/name")))
+            .collect();
+        // Waited for once, however many machines there are.
+        let engine = self.engine().await;
         let (mut found, mut planned) = (Vec::new(), Vec::new());
         for machine in machines {
             let namespace = text(machine, "/metadata/namespace");
             let key = ObjectKey::new(workspace, namespace, text(machine, "/metadata/name"));
-            let foreseen = match self.engine().await {
-                None => Foreseen::Unknown("machines are not worked on yet".to_owned()),
-                Some(known) => {
+            let foreseen = match &engine {
+                Err(why) => Foreseen::Unknown((*why).to_owned()),
+                Ok(known) => {
                     let question = Question {
                         known,
                         own: self.own.as_deref(),
@@ -124,15 +131,18 @@ impl Foresight {
 }
 
 impl Foresight {
-    /// What the engine knows; nothing if it does not even start.
-    async fn engine(&self) -> Option<&Known> {
+    /// What the engine knows, or why it knows nothing yet.
+    async fn engine(&self) -> Result<&Known, &'static str> {
         for _ in 0..LOOKS {
-            if let Some(known) = self.known.get() {
-                return Some(known);
+            if let Some(known) = self.known.get().filter(|known| known.ground.is_synced()) {
+                return Ok(known);
             }
             tokio::time::sleep(PAUSE).await;
         }
-        None
+        Err(match self.known.get() {
+            None => "machines are not worked on yet",
+            Some(_) => "the nodes are not all known yet",
+        })
     }
 }
 
@@ -143,8 +153,8 @@ struct Question<'q> {
     asker: &'q Requests,
     key: &'q ObjectKey,
     machine: &'q Value,
-    /// Disks that come along.
-    disks: &'q BTreeSet<&'q str>,
+    /// Disks that come along, by namespace and name.
+    disks: &'q BTreeSet<(&'q str, &'q str)>,
 }
 
 fn none(why: &(impl ToString + ?Sized)) -> Foreseen {
@@ -162,14 +172,6 @@ impl Question<'_> {
             settings,
             ground,
         } = self.known;
-        let mut looks = 0;
-        while !ground.is_synced() {
-            looks += 1;
-            if looks > LOOKS {
-                return Err(Foreseen::Unknown("the nodes are not all known yet".to_owned()));
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
         let nodes: Vec<Arc<Node>> = ground.nodes.all().into_iter().map(|(_, node)| node).collect();
         if nodes.is_empty() {
             return Err(Foreseen::NoNodes);
@@ -193,7 +195,8 @@ impl Question<'_> {
         let (found, mut volumes) = disks(&vmi, &requests)
             .await
             .map_err(|failure| Foreseen::Unknown(failure.sentence()))?;
-        volumes.extend(self.new_disks(&found, &nodes).await?);
+        let new = self.new_disks(&found, !volumes.is_empty(), &nodes).await?;
+        volumes.extend(new);
         let unreadable = |error| none(&format!("where the machine wants to run cannot be read: {error}"));
         let needs = Needs::of(&vmi, volumes).map_err(unreadable)?;
         let namespaces = ground.namespaces(self.key, &needs, &requests).await;
@@ -217,8 +220,13 @@ impl Question<'_> {
         }
     }
 
-    /// Where disks will be that are made for the machine.
-    async fn new_disks(&self, found: &[Disk], nodes: &[Arc<Node>]) -> Result<Option<NodeSelector>, Foreseen> {
+    /// Where disks will be that are made for the machine. Beside others that have a place already, it is theirs.
+    async fn new_disks(
+        &self,
+        found: &[Disk],
+        are_beside: bool,
+        nodes: &[Arc<Node>],
+    ) -> Result<Option<NodeSelector>, Foreseen> {
         let templates: Vec<&Value> = items(self.machine, "/spec/dataVolumeTemplates").collect();
         let mut is_new = false;
         let mut original = None;
@@ -226,8 +234,8 @@ impl Question<'_> {
             match disk {
                 Disk::Missing(name) => {
                     let template = templates.iter().find(|it| text(it, "/metadata/name") == name);
-                    if template.is_none() && !self.disks.contains(name.as_str()) {
-                        let namespace = &self.key.namespace;
+                    let namespace = &self.key.namespace;
+                    if template.is_none() && !self.disks.contains(&(&**namespace, name.as_str())) {
                         return Err(none(&format!("failed to find PVC {namespace}/{name}")));
                     }
                     is_new = true;
@@ -239,7 +247,7 @@ impl Question<'_> {
                 Disk::Filling | Disk::Unbound | Disk::Ready => {}
             }
         }
-        if !is_new {
+        if !is_new || (original.is_none() && are_beside) {
             return Ok(None);
         }
         let selector = &self.machine["spec"]["template"]["spec"]["nodeSelector"];
