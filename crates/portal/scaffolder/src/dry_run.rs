@@ -1,5 +1,6 @@
 //! What a run would do, without doing it: the same steps with the same rights, in which nothing is written.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fairway_controller::{Requests, Shutdown, WorkspaceId};
@@ -196,6 +197,7 @@ pub(crate) async fn dry_run(
     }
     let urls = urls::of(&foreseen.manifests, world.options.gateways.as_ref());
     let (verdicts, judged) = verdicts(&requests, &foreseen.manifests).await;
+    let quota = told(&requests, &foreseen.quota, &judged).await;
     let places = world.options.places.foresee(workspace, &requests, &judged).await;
     let places = places.iter().map(
         |it| json!({"namespace": it.namespace, "name": it.name, "node": it.node, "scheduled": it.scheduled}),
@@ -232,9 +234,29 @@ pub(crate) async fn dry_run(
         "foreseen": {
             "succeeds": done && verdicts.iter().all(|verdict| verdict["allowed"] != false), "problem": problem,
             "repositories": foreseen.repositories, "objects": foreseen.objects, "manifests": verdicts, "urls": urls,
-            "quota": foreseen.quota.iter().map(Share::to_value).collect::<Vec<_>>(), "node": places.collect::<Vec<_>>(),
+            "quota": quota, "node": places.collect::<Vec<_>>(),
         },
     }))
+}
+
+/// What quotas have, for who may read them or make something in their namespace, who would be told when there is no room.
+async fn told(requests: &Requests, shares: &[Share], accepted: &[Value]) -> Vec<Value> {
+    let mut may = BTreeMap::new();
+    for accepted in accepted {
+        may.insert(accepted["metadata"]["namespace"].as_str().unwrap_or(""), true);
+    }
+    let mut told = Vec::new();
+    for share in shares {
+        let namespace = share.namespace.as_str();
+        if !may.contains_key(namespace) {
+            let path = format!("/api/v1/namespaces/{namespace}/resourcequotas");
+            may.insert(namespace, requests.list(&path).await.is_ok());
+        }
+        if may.get(namespace) == Some(&true) {
+            told.push(share.to_value());
+        }
+    }
+    told
 }
 
 /// What the server says of the manifests, by its own dry run, also of those in a namespace that the same run makes; and the objects as

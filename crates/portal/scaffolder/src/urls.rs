@@ -1,5 +1,7 @@
 //! Where what a run publishes will be found: host names with the port at which gateways are really reached.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::ports::Gateways;
@@ -7,32 +9,36 @@ use crate::ports::Gateways;
 /// Where HTTPS usually is.
 pub(crate) const HTTPS: u16 = 443;
 const HTTP: u16 = 80;
+/// So many addresses are looked at. Manifests are anybody's, and hosts times listeners soon are more than anybody reads.
+const MOST: usize = 1_000;
+/// The API takes no more of them in a route.
+const MOST_PARENTS: usize = 32;
 
 /// The addresses of Routes and HTTPRoutes among manifests, each once. Of a host with HTTPS the plain ones are left out.
 pub(crate) fn of(manifests: &[Value], gateways: &dyn Gateways) -> Vec<String> {
     let mut doors: Vec<(&str, &str, u16)> = Vec::new();
     for object in manifests {
+        let hosts = match &object["spec"]["host"] {
+            Value::String(host) => vec![host.as_str()],
+            _ => texts(&object["spec"]["hostnames"]),
+        };
+        if hosts.is_empty() {
+            continue;
+        }
         let at = match object["kind"].as_str() {
             Some("Route") => vec![route(object)],
             Some("HTTPRoute") => listeners(object, manifests),
             _ => continue,
         };
-        let hosts = match &object["spec"]["host"] {
-            Value::String(host) => vec![host.as_str()],
-            _ => texts(&object["spec"]["hostnames"]),
-        };
-        for host in hosts {
-            doors.extend(at.iter().map(|(scheme, port)| (host, *scheme, *port)));
-        }
+        let of_host = |host| at.iter().map(move |(scheme, port)| (host, *scheme, *port));
+        let room = MOST.saturating_sub(doors.len());
+        doors.extend(hosts.into_iter().flat_map(of_host).take(room));
     }
-    let is_safe = |host: &str| {
-        doors
-            .iter()
-            .any(|(other, scheme, _)| *other == host && *scheme == "https")
-    };
+    let safe = doors.iter().filter(|(_, scheme, _)| *scheme == "https");
+    let safe: BTreeSet<&str> = safe.map(|(host, ..)| *host).collect();
     let mut found: Vec<String> = Vec::new();
     for (host, scheme, port) in &doors {
-        if *scheme == "http" && is_safe(host) {
+        if *scheme == "http" && safe.contains(host) {
             continue;
         }
         let url = match (*scheme, gateways.port(*port)) {
@@ -66,7 +72,7 @@ fn route(object: &Value) -> (&'static str, u16) {
 fn listeners(object: &Value, manifests: &[Value]) -> Vec<(&'static str, u16)> {
     let parents = object["spec"]["parentRefs"].as_array().into_iter().flatten();
     let mut found = Vec::new();
-    for parent in parents {
+    for parent in parents.take(MOST_PARENTS) {
         let namespace = match &parent["namespace"] {
             Value::Null => &object["metadata"]["namespace"],
             named => named,
@@ -77,7 +83,7 @@ fn listeners(object: &Value, manifests: &[Value]) -> Vec<(&'static str, u16)> {
                 && it["metadata"]["namespace"] == *namespace
         });
         let listeners = gateway.and_then(|it| it["spec"]["listeners"].as_array());
-        for listener in listeners.into_iter().flatten() {
+        for listener in listeners.into_iter().flatten().take(MOST) {
             let is_meant = |field: &str, own: &str| parent[field].is_null() || parent[field] == listener[own];
             let port = listener["port"]
                 .as_u64()

@@ -64,13 +64,13 @@ pub(super) async fn register(job: &mut Job<'_>) -> Result<Value, StepError> {
     }
 }
 
-/// The entity that a registered file describes, as far as the working tree knows it: the first Component, else the first of all.
+/// The entity that a registered file describes, as far as the working tree knows it: the first Component, else the first of all. Of a file
+/// of another host it knows nothing.
 fn described(job: &Job<'_>, target: &str) -> Option<String> {
-    let path = job.text("catalogInfoPath").or_else(|| {
-        let forge = format!("{}/", job.world.options.forge.url());
-        // OWNER/REPO/src/branch/BRANCH/PATH
-        target.strip_prefix(&forge)?.splitn(6, '/').nth(5)
-    });
+    let forge = format!("{}/", job.world.options.forge.url());
+    // OWNER/REPO/src/branch/BRANCH/PATH
+    let inside = target.strip_prefix(&forge)?.splitn(6, '/').nth(5);
+    let path = job.text("catalogInfoPath").or(inside);
     let path = path.unwrap_or("catalog-info.yaml").trim_start_matches('/');
     // What was published may have been a part of the tree.
     let below = format!("/{path}");

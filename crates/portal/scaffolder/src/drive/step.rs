@@ -89,7 +89,9 @@ pub(crate) async fn perform(job: &mut Job<'_>) -> Result<Option<Value>, StepErro
     }
     // Secrets are for inputs alone, and those of a page that is not asked for none.
     let mut secret = job.secrets.to_json();
-    let asked = pages::asked(job.template, &job.voyage.values).unwrap_or_default();
+    // Which these are must be known: otherwise all of them would be there.
+    let asked = pages::asked(job.template, &job.voyage.values)
+        .map_err(|complaint| StepError::Failed(complaint.to_string()))?;
     if let Some(secret) = secret.as_object_mut() {
         secret.retain(|name, _| !asked.left_out.contains(name));
     }
