@@ -343,7 +343,8 @@ impl Call {
     async fn parameter_schema(&self, reference: &str) -> Result<Response<Body>, Problem> {
         let (entity, template) = self.template(reference).await?;
         let given = self.body["values"].as_object().cloned().unwrap_or_default();
-        let asked = pages::asked(&template, &given).map_err(|why| Problem::input(&why.to_string()))?;
+        // Conditions of later pages may want answers that nobody has given yet.
+        let asked = pages::asked_so_far(&template, &given);
         let steps: Vec<Value> = template
             .pages
             .iter()

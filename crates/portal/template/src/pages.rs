@@ -1,6 +1,7 @@
 //! Which pages are asked: one whose `when` does not hold is not, and neither are answers to it taken.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 
 use serde_json::{Map, Value};
 
@@ -24,6 +25,22 @@ pub struct Asked {
 /// Works out page after page which is asked. A condition sees the answers of shown pages before it, with their defaults, and no secrets; what
 /// was answered to a hidden page it does not see.
 pub fn asked(template: &Template, given: &Map<String, Value>) -> Result<Asked, Complaint> {
+    work_out(template, given, is_shown)
+}
+
+/// The same while answers are missing: a page whose condition cannot be worked out from those that there are is not asked yet.
+pub fn asked_so_far(template: &Template, given: &Map<String, Value>) -> Asked {
+    let Ok(asked) = work_out(template, given, |page, values, secret| {
+        Ok::<bool, Infallible>(is_shown(page, values, secret).unwrap_or(false))
+    });
+    asked
+}
+
+fn work_out<E>(
+    template: &Template,
+    given: &Map<String, Value>,
+    is_shown: impl Fn(&Page, &Map<String, Value>, &BTreeSet<String>) -> Result<bool, E>,
+) -> Result<Asked, E> {
     let mut asked = Asked {
         values: given.clone(),
         ..Asked::default()
@@ -174,6 +191,31 @@ mod tests {
                 }
                 (judged, _) => panic!("{what}: {judged:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn a_condition_that_wants_an_answer_waits_for_it() {
+        let template = Template::read(&json!({
+            "apiVersion": crate::template::API_VERSION, "kind": "Template", "metadata": {"name": "t"},
+            "spec": {"steps": [{"action": "debug:log"}], "parameters": [
+                {"properties": {"name": {"type": "string"}}},
+                {"when": "${{ parameters.name.startsWith('a') }}", "properties": {"more": {}}},
+            ]},
+        }))
+        .unwrap();
+        for (given, expected) in [
+            (json!({}), false),
+            (json!({"name": "ab"}), true),
+            (json!({"name": "b"}), false),
+        ] {
+            let given = given.as_object().unwrap();
+            assert_eq!(
+                asked_so_far(&template, given).is_shown,
+                [true, expected],
+                "{given:?}"
+            );
+            assert_eq!(asked(&template, given).is_err(), given.is_empty(), "{given:?}");
         }
     }
 
