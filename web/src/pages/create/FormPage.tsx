@@ -64,7 +64,7 @@ function Wizard({ path, schema, templateRef, name }: { path: string; schema: Par
         const step = after(now, at);
         // What this answer leads to was not answered yet, though pages behind it may have been.
         const open = now.findIndex((is, n) => is && !pages[n] && n > at);
-        if (open >= 0) setReached(open);
+        if (open >= 0) setReached(before => Math.min(before, open));
         go(step);
     });
     const heading = useRef<HTMLHeadingElement>(null);
