@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use fairway_portal_template::asking::{self, Question};
 use fairway_portal_template::template::Template;
 use fairway_portal_template::{answers, pages, schema};
@@ -23,7 +23,7 @@ pub(super) fn missing(
     let secret = answers::secret_questions(template);
     for (at, page) in template.pages.iter().enumerate() {
         // Which pages come is for the answers of those before to say.
-        let asked = pages::asked(template, given).map_err(|why| anyhow!("{why}"))?;
+        let asked = pages::asked_so_far(template, given);
         if !asked.is_shown.get(at).copied().unwrap_or_default() {
             continue;
         }
