@@ -85,7 +85,8 @@ async fn add_secret(
     let made = session.ask("POST", &secrets(machine), Some(&secret)).await;
     let made = made.map_err(|error| anyhow!("error creating secret: {error}"))?;
     let made: Value = serde_json::from_slice(&made).context("the server's answer is not JSON")?;
-    let made = made["metadata"]["name"].as_str().unwrap_or_default();
+    let made = made["metadata"]["name"].as_str().filter(|it| !it.is_empty());
+    let made = made.context("the server's answer does not name the new secret")?;
     let mut all = credentials(vm).to_vec();
     all.push(json!({"sshPublicKey": {
         "source": {"secret": {"secretName": made}},
