@@ -8,6 +8,7 @@ import socket
 import ssl
 import struct
 import subprocess
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 DNS = ("127.0.0.1", 10053)
@@ -125,15 +126,45 @@ class Published:
         # Whoever signs in first makes the keys of the realm; his token counts at once.
         self.expect(200, authorization=f"Bearer {token}")
         print("  a token of a realm of the platform passes, and the policy needs to call nobody")
-        self.fairway("user", "disable", "alice", "--org", "acme")
-        self.expect(401, authorization=f"Bearer {token}")
-        print("  not once its user is disabled, at once")
+        with self.websocket(token) as socket_of_alice:
+            time.sleep(2)
+            self.echoed(socket_of_alice)
+            self.fairway("user", "disable", "alice", "--org", "acme")
+            self.expect(401, authorization=f"Bearer {token}")
+            print("  not once its user is disabled, at once")
+            began = time.monotonic()
+            assert self.rest(socket_of_alice) == b"", "something came"
+            print(f"  and a WebSocket that had been open was closed after {time.monotonic() - began:.1f} s")
         self.fairway("user", "enable", "alice", "--org", "acme")
         token = self.token()
         self.expect(200, authorization=f"Bearer {token}")
         self.fairway("logout", "--org", "acme")
         self.expect(401, authorization=f"Bearer {token}")
         print("  nor when she has signed out")
+
+    def websocket(self, token):
+        """One that is open; what is said there comes back."""
+        context = ssl.create_default_context(cafile=self.flow.authority)
+        secure = context.wrap_socket(socket.create_connection((self.host, PORT), 10), server_hostname=SECURE)
+        secure.sendall(f"GET /socket HTTP/1.1\r\nHost: {SECURE}:{PORT}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                       f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {'A' * 22}==\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+        head = b""
+        while b"\r\n\r\n" not in head:
+            piece = secure.recv(4096)
+            assert piece, head
+            head += piece
+        assert head.startswith(b"HTTP/1.1 101 "), head
+        self.echoed(secure)
+        return secure
+
+    def echoed(self, secure):
+        secure.sendall(b"hello")
+        assert secure.recv(4096) == b"hello"
+
+    def rest(self, secure):
+        """What still comes until it is closed, which is soon and not by a reset."""
+        secure.settimeout(10)
+        return secure.recv(4096)
 
     def token(self):
         self.fairway("login", "--org", "acme", "--username", "alice", "--password-stdin", "--write", str(self.directory / "alice.kubeconfig"),
