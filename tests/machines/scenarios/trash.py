@@ -53,8 +53,6 @@ class Repository:
         eventually("the sync waits for approval", asks)
         self.fairway("app", "approve", self.name)
         eventually("the machine is gone", lambda: self.bench.place.get("vm", "web", "-n", self.bench.namespace) is None)
-        # An approval holds for the same deletion whenever it comes; the next is to be asked for again.
-        self.bench.place.kubectl("annotate", "application", self.name, "-n", "argocd", "fairway.dev/approve-sync-")
 
     def end(self):
         self.bench.place.run(self.bench.world.binary, "app", "delete", self.name, "--yes", "--wait")

@@ -19,6 +19,7 @@ use std::time::Duration;
 use fairway_api::argoproj::{API_VERSION, REFRESH_ANNOTATION};
 use fairway_controller::events::{Happening, Recorder, Severity};
 use fairway_controller::{Clients, Failure, ObjectKey, Outcome, Reconcile, Requests, WorkspaceId};
+use fairway_gitops_sync::guard;
 use fairway_gitops_view::answer::{Action, Notice};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -340,12 +341,19 @@ impl Engine {
             status["operationState"] = state;
         }
         let is_refresh = !application.annotation(REFRESH_ANNOTATION).is_empty();
-        let mut metadata = Map::new();
+        let (mut metadata, mut annotations) = (Map::new(), Map::new());
         if is_refresh {
-            metadata.insert(
-                "annotations".to_owned(),
-                serde_json::json!({REFRESH_ANNOTATION: null}),
-            );
+            annotations.insert(REFRESH_ANNOTATION.to_owned(), Value::Null);
+        }
+        let spent = record.and_then(|record| record.spent.as_ref());
+        if let Some(left) = spent.and_then(|spent| spent.leaves(guard::approvals(pen.object()))) {
+            let left = Some(left).filter(|left| !left.is_empty());
+            annotations.insert(guard::APPROVE.to_owned(), left.into());
+            // Somebody may be approving something else at this moment.
+            metadata.insert("resourceVersion".to_owned(), pen.version());
+        }
+        if !annotations.is_empty() {
+            metadata.insert("annotations".to_owned(), Value::Object(annotations));
         }
         let hooks = compared.map_or(&[][..], |compared| compared.observation.hooks.as_slice());
         if let Some(finalizers) = deletion::missing_finalizers(application, hooks) {

@@ -118,18 +118,17 @@ pub(crate) async fn advance(
         return Ok(Progress::Waits(Some(WINDOW_POLL)));
     }
     let plan = plan(stage, record);
-    if !terminate
-        && let Some(held) = guard::hold(
-            &plan,
-            &scene.project.guard,
-            guard::approvals(&scene.application.object),
-        )
+    let held = guard::hold(&plan, &scene.project.guard).filter(|_| !terminate);
+    if let Some(held) = &held
+        && !held.is_approved(guard::approvals(&scene.application.object))
     {
         record.state.phase = OperationPhase::Running;
         record.state.message = held.message(&scene.application.key.name);
         return Ok(Progress::Waits(None));
     }
-    run(stage, &plan, record, memory).await
+    let progress = run(stage, &plan, record, memory).await?;
+    record.spent = held.and_then(|held| held.spent(&record.state));
+    Ok(progress)
 }
 
 /// Takes a plan as far as it goes now.

@@ -1,12 +1,12 @@
 //! What a sync should not delete without being asked: too much at once, machines, and disks.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::key::ResourceKey;
-use crate::operation::Plan;
+use crate::operation::{Plan, ResultCode, State};
 
 /// How the message of a sync begins that waits for approval.
 pub const WAITING: &str = "waiting for approval";
@@ -51,10 +51,33 @@ impl Default for Guard {
 pub struct Held {
     /// Each reason, for people.
     pub reasons: Vec<String>,
-    /// What would be deleted.
-    pub deletions: Vec<ResourceKey>,
-    /// What an approval has to say. It is of these deletions: others need another.
+    /// What would be deleted, and the uid of each.
+    pub deletions: BTreeMap<ResourceKey, String>,
+    /// What an approval has to say. It is of these very objects: others need another, though they have the same names.
     pub digest: String,
+}
+
+/// What becomes of an approval that a sync acted on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spent {
+    /// The one that was acted on.
+    digest: String,
+    /// The one of what is still to be deleted, if anything is.
+    rest: Option<String>,
+}
+
+impl Spent {
+    /// The annotation without what was acted on; none if it does not have it.
+    pub fn leaves(&self, approved: &str) -> Option<String> {
+        let left: Vec<&str> = words(approved)
+            .filter_map(|word| match word == self.digest {
+                true => self.rest.as_deref(),
+                false => Some(word),
+            })
+            .collect();
+        let has = words(approved).any(|word| word == self.digest);
+        has.then(|| left.join(","))
+    }
 }
 
 impl Held {
@@ -67,6 +90,25 @@ impl Held {
             self.digest
         )
     }
+
+    /// Whether the annotation of an application approves it.
+    pub fn is_approved(&self, approved: &str) -> bool {
+        words(approved).any(|word| word == self.digest)
+    }
+
+    /// What a sync has used of its approval; none if nothing of it has been deleted.
+    pub fn spent(&self, state: &State) -> Option<Spent> {
+        let mut rest = self.deletions.clone();
+        for result in &state.resources {
+            if result.status == Some(ResultCode::Pruned) {
+                rest.remove(&result.key);
+            }
+        }
+        (rest.len() < self.deletions.len()).then(|| Spent {
+            digest: self.digest.clone(),
+            rest: (!rest.is_empty()).then(|| digest(&rest)),
+        })
+    }
 }
 
 /// Whether the loss of an object cannot be made good by syncing again, or takes along what is in it.
@@ -76,19 +118,21 @@ pub fn is_precious(key: &ResourceKey) -> bool {
         || CONTAINERS.iter().any(|(group, kind)| is(group, kind))
 }
 
-/// Whether a plan has to wait for approval. `approved` is the annotation of the application.
-pub fn hold(plan: &Plan, guard: &Guard, approved: &str) -> Option<Held> {
+/// What of a plan needs approval. What is being deleted already does not: nothing would bring it back.
+pub fn hold(plan: &Plan, guard: &Guard) -> Option<Held> {
     let going = plan
         .tasks
         .iter()
-        .filter(|task| task.is_prune() && task.keep.is_none() && !plan.dry_run);
-    let deletions: BTreeSet<ResourceKey> = going.map(|task| task.id.key.clone()).collect();
+        .filter(|task| task.is_prune() && task.keep.is_none() && !task.is_going && !plan.dry_run);
+    let deletions: BTreeMap<ResourceKey, String> = going
+        .map(|task| (task.id.key.clone(), task.uid.clone()))
+        .collect();
     let mut reasons = Vec::new();
     if let Some(max) = guard.max_deletions.filter(|max| deletions.len() > *max) {
         reasons.push(format!("{} objects (more than {max})", deletions.len()));
     }
     if guard.precious {
-        for key in &deletions {
+        for key in deletions.keys() {
             let precious = PRECIOUS
                 .iter()
                 .find(|(group, kind, _)| *group == key.group && *kind == key.kind);
@@ -102,19 +146,19 @@ pub fn hold(plan: &Plan, guard: &Guard, approved: &str) -> Option<Held> {
             }
         }
     }
-    let digest = digest(&deletions);
-    let is_approved = approved.split(',').any(|word| word.trim() == digest);
-    (!reasons.is_empty() && !is_approved).then(|| Held {
+    (!reasons.is_empty()).then(|| Held {
         reasons,
-        deletions: deletions.into_iter().collect(),
-        digest,
+        digest: digest(&deletions),
+        deletions,
     })
 }
 
-fn digest(deletions: &BTreeSet<ResourceKey>) -> String {
+fn digest(deletions: &BTreeMap<ResourceKey, String>) -> String {
     let mut hash = Sha256::new();
-    for key in deletions {
+    for (key, uid) in deletions {
         hash.update(key.to_string());
+        hash.update([0]);
+        hash.update(uid);
         hash.update([0]);
     }
     hash.finalize()
@@ -129,13 +173,18 @@ pub fn approvals(application: &Value) -> &str {
     crate::annotation::get(application, APPROVE)
 }
 
+fn words(approved: &str) -> impl Iterator<Item = &str> {
+    approved.split(',').map(str::trim).filter(|word| !word.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
     use crate::compare::Pair;
-    use crate::operation::{Desired, plan};
+    use crate::hook::Phase;
+    use crate::operation::{Desired, ResourceResult, plan};
 
     fn extra(group_version: &str, kind: &str, name: &str, options: &str) -> Pair {
         let live = json!({"apiVersion": group_version, "kind": kind,
@@ -147,13 +196,13 @@ mod tests {
         }
     }
 
-    fn held(pairs: &[Pair], guard: &Guard, approved: &str) -> Option<Held> {
+    fn held(pairs: &[Pair], guard: &Guard) -> Option<Held> {
         let plan = plan(&Desired {
             pairs,
             prune: true,
             ..Desired::default()
         });
-        hold(&plan, guard, approved)
+        hold(&plan, guard)
     }
 
     #[test]
@@ -202,7 +251,7 @@ mod tests {
             ),
         ];
         for (reason, pairs, guard, expected) in cases {
-            let held = held(&pairs, &guard, "");
+            let held = held(&pairs, &guard);
             assert_eq!(
                 held.map(|held| held.reasons.join(", ")).as_deref(),
                 expected,
@@ -211,14 +260,123 @@ mod tests {
         }
     }
 
+    fn machine(name: &str, uid: &str) -> Pair {
+        let mut pair = extra("kubevirt.io/v1", "VirtualMachine", name, "");
+        pair.live.as_mut().unwrap()["metadata"]["uid"] = uid.into();
+        pair
+    }
+
+    fn going(mut pair: Pair) -> Pair {
+        pair.live.as_mut().unwrap()["metadata"]["deletionTimestamp"] = "now".into();
+        pair
+    }
+
     #[test]
-    fn an_approval_is_of_these_deletions() {
-        let machine = |name: &str| extra("kubevirt.io/v1", "VirtualMachine", name, "");
-        let one = [machine("a")];
-        let waiting = held(&one, &Guard::default(), "").unwrap();
+    fn an_approval_is_of_these_very_objects() {
+        let approved_for = [machine("a", "1"), machine("b", "2")];
+        let waiting = held(&approved_for, &Guard::default()).unwrap();
         assert!(waiting.message("shop").contains(&waiting.digest));
         let approved = format!("something-else, {}", waiting.digest);
-        assert_eq!(held(&one, &Guard::default(), &approved), None);
-        assert!(held(&[machine("a"), machine("b")], &Guard::default(), &approved).is_some());
+        let cases = [
+            ("the same", vec![machine("a", "1"), machine("b", "2")], Some(true)),
+            (
+                "in another order",
+                vec![machine("b", "2"), machine("a", "1")],
+                Some(true),
+            ),
+            ("less", vec![machine("a", "1")], Some(false)),
+            (
+                "more",
+                vec![machine("a", "1"), machine("b", "2"), machine("c", "3")],
+                Some(false),
+            ),
+            (
+                "one that was made again",
+                vec![machine("a", "1"), machine("b", "4")],
+                Some(false),
+            ),
+            (
+                "uids that have changed places",
+                vec![machine("a", "2"), machine("b", "1")],
+                Some(false),
+            ),
+            (
+                "another that goes already",
+                vec![machine("a", "1"), machine("b", "2"), going(machine("c", "3"))],
+                Some(true),
+            ),
+            (
+                "nothing that does not go already",
+                vec![going(machine("a", "1"))],
+                None,
+            ),
+        ];
+        for (reason, pairs, expected) in cases {
+            let held = held(&pairs, &Guard::default());
+            assert_eq!(held.map(|held| held.is_approved(&approved)), expected, "{reason}");
+        }
+    }
+
+    #[test]
+    fn an_approval_is_used_up_as_far_as_it_was_acted_on() {
+        let pairs = [machine("a", "1"), machine("b", "2")];
+        let digest_of = |pairs: &[Pair]| held(pairs, &Guard::default()).unwrap().digest;
+        let (both, second) = (digest_of(&pairs), digest_of(&pairs[1..]));
+        let waiting = held(&pairs, &Guard::default()).unwrap();
+        let with_others = format!("x, {both},y");
+        let (pruned, failed) = (Some(ResultCode::Pruned), Some(ResultCode::SyncFailed));
+        let cases = [
+            ("nothing was done", vec![], both.as_str(), None),
+            ("it was about to be done", vec![("a", None)], &both, None),
+            ("it failed", vec![("a", failed), ("b", failed)], &both, None),
+            ("something else was done", vec![("c", pruned)], &both, None),
+            (
+                "all",
+                vec![("a", pruned), ("b", pruned)],
+                &both,
+                Some(String::new()),
+            ),
+            (
+                "an earlier wave",
+                vec![("a", pruned)],
+                &both,
+                Some(second.clone()),
+            ),
+            (
+                "one failed",
+                vec![("a", pruned), ("b", failed)],
+                &both,
+                Some(second.clone()),
+            ),
+            (
+                "among others",
+                vec![("a", pruned), ("b", pruned)],
+                &with_others,
+                Some("x,y".to_owned()),
+            ),
+            (
+                "somebody took it back",
+                vec![("a", pruned), ("b", pruned)],
+                "x",
+                None,
+            ),
+        ];
+        for (reason, results, approved, expected) in cases {
+            let result = |(name, status): (&str, Option<ResultCode>)| ResourceResult {
+                key: ResourceKey::new("kubevirt.io", "VirtualMachine", "shop", name),
+                version: "v1".to_owned(),
+                status,
+                message: String::new(),
+                hook_type: None,
+                hook_phase: None,
+                sync_phase: Phase::Sync,
+            };
+            let state = State {
+                resources: results.into_iter().map(result).collect(),
+                ..State::default()
+            };
+            let left = waiting.spent(&state).and_then(|spent| spent.leaves(approved));
+            assert_eq!(left, expected, "{reason}");
+        }
     }
 }

@@ -103,11 +103,9 @@ impl Engine {
             answer["failure"] = problems.join("; ").into();
         }
         let planned = self.sync_plan(&scene, &observation, &rendered);
-        if let Some(held) = guard::hold(
-            &planned,
-            &scene.project.guard,
-            guard::approvals(&application.object),
-        ) {
+        let approved = guard::approvals(&application.object);
+        let held = guard::hold(&planned, &scene.project.guard);
+        if let Some(held) = held.filter(|held| !held.is_approved(approved)) {
             answer["approval"] = approval(&held);
         }
         let changes = self.changes(&scene, &observation, &planned).await;

@@ -1,5 +1,6 @@
 //! A sync as it is written in `operation` and `status.operationState`.
 
+use fairway_gitops_sync::guard::Spent;
 use fairway_gitops_sync::operation::{OperationPhase, ResourceResult, Selected, State};
 use fairway_gitops_sync::retry::Retry;
 use jiff::Timestamp;
@@ -22,6 +23,9 @@ pub(crate) struct Record {
     pub(crate) revisions: Vec<String>,
     /// The sources that are synced, as they are written: a list if there are several.
     pub(crate) sources: Value,
+    /// The approval that was acted on in this pass. Not kept: whoever comes after a crash finds it unused, and that of objects
+    /// that are gone.
+    pub(crate) spent: Option<Spent>,
 }
 
 /// A result with the fields that Argo CD's schema requires, empty or not.
@@ -66,6 +70,7 @@ impl Record {
             retry_count: 0,
             revisions: Vec::new(),
             sources,
+            spent: None,
         }
     }
 
@@ -108,6 +113,7 @@ impl Record {
                 .filter(|revision| !revision.is_empty())
                 .collect(),
             sources,
+            spent: None,
         })
     }
 

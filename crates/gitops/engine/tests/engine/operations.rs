@@ -229,8 +229,79 @@ async fn what_cannot_be_made_good_waits_for_approval() {
                 json!({"metadata": {"annotations": {"fairway.dev/approve-sync": digest}}}),
             )
             .await;
-        world.synced("web", &second).await;
+        let found = world.synced("web", &second).await;
         eventually("they go", || async { world.config_map("m0").await.is_none() }).await;
+        let left = &found["metadata"]["annotations"]["fairway.dev/approve-sync"];
+        assert!(left.is_null(), "it has been used: {left}");
+
+        // Others of the same names are not those that somebody has approved of, though he says the same again.
+        let third = world.sources.push(REPO, &files);
+        world.synced("web", &third).await;
+        let again = json!({"metadata": {"annotations": {"fairway.dev/approve-sync": digest}}});
+        world.patch_application("web", again).await;
+        world.sources.push(REPO, &gone);
+        let found = world
+            .until("web", "held again", |found| {
+                message(found).starts_with("waiting for approval")
+            })
+            .await;
+        assert!(!message(&found).ends_with(&digest), "{}", message(&found));
+        assert!(world.config_map("m0").await.is_some());
+        world.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_approval_is_for_all_waves() {
+    everywhere(|world: World| async move {
+        let disk = |name: &str, wave: &str| {
+            format!(
+                "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n  name: {name}\n  finalizers: [example.com/held]\n  \
+                 annotations:\n    argocd.argoproj.io/sync-wave: {wave:?}\nspec:\n  accessModes: [ReadWriteOnce]\n  \
+                 resources:\n    requests:\n      storage: 1Gi\n"
+            )
+        };
+        let path = |name: &str| format!("/api/v1/namespaces/shop/persistentvolumeclaims/{name}");
+        let at = |name: &'static str| {
+            let (api, path) = (&world.api, path(name));
+            async move { api.get(&path).await.unwrap() }
+        };
+        let is_going = |found: Option<Value>| {
+            found.is_none_or(|found| !found["metadata"]["deletionTimestamp"].is_null())
+        };
+        let keep = map("keep", "1", &[]);
+        let (early, late) = (disk("early", "0"), disk("late", "1"));
+        world.sources.commit(
+            REPO,
+            &[("web/a.yaml", &keep), ("web/early.yaml", &early), ("web/late.yaml", &late)],
+        );
+        world.application("web", automated()).await;
+        for name in ["early", "late"] {
+            eventually("the disk", || async { at(name).await.is_some() }).await;
+            // Nobody else binds it, and the next wave waits for that.
+            let bound = json!({"status": {"phase": "Bound"}});
+            world.api.merge(&format!("{}/status", path(name)), &bound).await.unwrap();
+        }
+        let last = world.sources.push(REPO, &[("web/early.yaml", ""), ("web/late.yaml", "")]);
+        let found = world
+            .until("web", "held", |found| message(found).starts_with("waiting for approval"))
+            .await;
+        let digest = message(&found).rsplit(": ").next().unwrap();
+        let approved = json!({"metadata": {"annotations": {"fairway.dev/approve-sync": digest}}});
+        world.patch_application("web", approved).await;
+        for name in ["late", "early"] {
+            eventually("it goes", || async { is_going(at(name).await) }).await;
+            if name == "late" {
+                assert!(!is_going(at("early").await), "waves are pruned one after the other");
+            }
+            let finalizers = json!({"metadata": {"finalizers": null}});
+            world.api.merge(&path(name), &finalizers).await.unwrap();
+            eventually("it is gone", || async { at(name).await.is_none() }).await;
+        }
+        let found = world.synced("web", &last).await;
+        let left = &found["metadata"]["annotations"]["fairway.dev/approve-sync"];
+        assert!(left.is_null(), "it has been used: {left}");
         world.end().await;
     })
     .await;

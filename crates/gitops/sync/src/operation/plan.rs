@@ -36,6 +36,10 @@ pub struct Task {
     pub confirm: bool,
     /// Whether its kind is defined by another task, so that a dry run cannot know it.
     pub defined_here: bool,
+    /// Which of all objects that ever had this name is pruned; empty for what is applied.
+    pub uid: String,
+    /// Whether it is being deleted already.
+    pub is_going: bool,
 }
 
 impl Task {
@@ -212,7 +216,15 @@ pub fn plan_deletion(live: &[Value], hooks: &[Value], desired: &Desired<'_>) -> 
 }
 
 fn task(id: TaskId, object: &Value, target: Option<Value>) -> Task {
+    let metadata = &object["metadata"];
+    let is_prune = target.is_none();
     Task {
+        uid: metadata["uid"]
+            .as_str()
+            .filter(|_| is_prune)
+            .unwrap_or_default()
+            .to_owned(),
+        is_going: is_prune && !metadata["deletionTimestamp"].is_null(),
         id,
         wave: hook::wave(object),
         version: key::group_version(object).1.to_owned(),

@@ -195,7 +195,7 @@ fn a_deletion_has_the_finalizer_that_it_needs() {
 fn an_approval_is_read_from_what_the_guard_says() {
     let held = fairway_gitops_sync::guard::Held {
         reasons: vec!["the machine web/vm".to_owned()],
-        deletions: Vec::new(),
+        deletions: std::collections::BTreeMap::new(),
         digest: "0123456789abcdef".to_owned(),
     };
     let waiting = json!({"status": {"operationState": {"message": held.message("a")}}});
