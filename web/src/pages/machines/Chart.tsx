@@ -43,7 +43,7 @@ export default function Chart(props: Props): ReactNode {
                 y: { range: (_chart, _least, most) => [0, Math.max(most, latest.current.least) * 1.1] },
             },
             axes: [
-                { ...axis, values: (_chart, splits) => splits.map(at => latest.current.clock(at)) },
+                { ...axis, space: 90, values: (_chart, splits) => splits.map(at => latest.current.clock(at)) },
                 { ...axis, size: 80, values: (_chart, splits) => splits.map(value => latest.current.shown(value)) },
             ],
             series: [
