@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
+#[path = "shared/issuer.rs"]
 mod issuer;
 
 use std::net::IpAddr;
