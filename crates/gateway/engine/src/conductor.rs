@@ -36,6 +36,8 @@ use crate::world::World;
 const RETRY: Duration = Duration::from_secs(5);
 /// How often is looked what time alone has changed: certificates, key servers that answer again.
 const TICK: Duration = Duration::from_secs(60);
+/// How soon keys count while the next build is waited for.
+const KEYS: Duration = Duration::from_millis(50);
 /// A port that needs a privilege leads to another one, which may be taken.
 const ROUNDS: usize = 3;
 
@@ -127,7 +129,7 @@ impl Conductor {
             }
             tokio::select! {
                 () = shutdown.wait() => return,
-                () = tokio::time::sleep_until(self.pace.due(Instant::now())) => {}
+                () = self.rest() => {}
             }
             if !self.world.is_synced() || !self.held.is_synced() {
                 continue;
@@ -139,6 +141,16 @@ impl Conductor {
                     .unwrap_or(Instant::now() + RETRY)
             });
         }
+    }
+
+    /// Until it is time for the next build. Keys that come or go do not wait for it.
+    async fn rest(&self) {
+        let due = self.pace.due(Instant::now());
+        while Instant::now() + KEYS < due {
+            self.enforcer.take_secrets(&self.held);
+            tokio::time::sleep(KEYS).await;
+        }
+        tokio::time::sleep_until(due).await;
     }
 
     /// One change. `false`: the host refused something, which may be otherwise later.
