@@ -66,6 +66,7 @@ fn named(options: &NodeRun, remote: &Remote) -> anyhow::Result<MachinesConfig> {
             if let Some(own) = towards(remote.server()) {
                 config.set_seen_at(own);
             }
+            config.deny_server(remote.server());
             Ok(config)
         }
     }

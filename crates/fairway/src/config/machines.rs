@@ -8,6 +8,7 @@ use std::str::FromStr;
 use anyhow::{Context, bail};
 use fairway_machines_plan::confinement::users::Range;
 use fairway_machines_wiring::Tunnel;
+use fairway_machines_wiring::frames::Cidr;
 use fairway_machines_wiring::frames::outside::Outside;
 use fairway_outbound::AllowedHosts;
 use serde::Deserialize;
@@ -104,6 +105,15 @@ impl MachinesConfig {
         self.seen_at.get_or_insert(address);
     }
 
+    /// Machines of this host do not reach the host of its server either, unless the operator allows it by name.
+    pub(crate) fn deny_server(&mut self, url: &str) {
+        let hosts = addresses_of(url).into_iter().filter_map(|far| match far.ip() {
+            IpAddr::V4(host) => Some(Cidr::host(host)),
+            IpAddr::V6(_) => None,
+        });
+        self.egress.denied.extend(hosts);
+    }
+
     /// How other nodes reach this one.
     pub(crate) fn tunnel(&self) -> Option<Tunnel> {
         let address = self.seen_at.or(self.addresses.first().copied())?;
@@ -134,14 +144,19 @@ pub(super) fn image_hosts(file: &MachinesFile, flags: &HostFlags) -> anyhow::Res
         .context("imageAllowedHosts is wrong")
 }
 
+/// The addresses that a URL leads to.
+fn addresses_of(url: &str) -> Vec<SocketAddr> {
+    let Ok(uri) = url.parse::<http::Uri>() else {
+        return Vec::new();
+    };
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    let found = (host, uri.port_u16().unwrap_or(443)).to_socket_addrs();
+    found.map(Iterator::collect).unwrap_or_default()
+}
+
 /// The address of this host that another sees when this one calls it. Nothing is sent.
 pub(crate) fn towards(url: &str) -> Option<IpAddr> {
-    let uri: http::Uri = url.parse().ok()?;
-    let host = uri.host()?.trim_matches(['[', ']']);
-    let far = (host, uri.port_u16().unwrap_or(443))
-        .to_socket_addrs()
-        .ok()?
-        .next()?;
+    let far = *addresses_of(url).first()?;
     let any: IpAddr = match far {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -294,6 +309,31 @@ mod tests {
             };
             let error = merged("{}", &flags).unwrap_err().to_string();
             assert!(error.contains("--node-name"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_host_of_the_server_is_closed_to_machines_of_other_hosts() {
+        use fairway_machines_wiring::frames::outside::{Judgement, Refusal};
+        let server = Ipv4Addr::new(192, 0, 2, 1);
+        let allow = |named: &[&str]| MachineFlags {
+            host: HostFlags {
+                egress_allow: named.iter().map(|it| (*it).to_owned()).collect(),
+                ..HostFlags::default()
+            },
+            ..MachineFlags::default()
+        };
+        for (allowed, port, expected) in [
+            (&[][..], 6443, Judgement::Refused(Refusal::Denied)),
+            (&[], 22, Judgement::Refused(Refusal::Denied)),
+            (&["192.0.2.1:443"], 443, Judgement::Named),
+            (&["192.0.2.1:443"], 6443, Judgement::Refused(Refusal::Denied)),
+        ] {
+            let mut config = merged("{}", &allow(allowed)).unwrap().unwrap();
+            config.deny_server("https://192.0.2.1:6443");
+            assert_eq!(config.egress.judge(server, port), expected, "{allowed:?} {port}");
+            let other = config.egress.judge(Ipv4Addr::new(192, 0, 2, 2), port);
+            assert_eq!(other, Judgement::UnlessOwn);
         }
     }
 
