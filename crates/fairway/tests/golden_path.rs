@@ -5,6 +5,8 @@
 
 #[path = "golden_path/asking.rs"]
 mod asking;
+#[path = "golden_path/conditions.rs"]
+mod conditions;
 #[path = "golden_path/ending.rs"]
 mod ending;
 #[path = "golden_path/foreseen.rs"]
