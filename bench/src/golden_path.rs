@@ -1,9 +1,10 @@
 //! The golden path: what a form costs until its repository, Application and catalog entry are there, and what the platform around
 //! it costs. Each figure stands beside the floor that is promised for it.
 //!
-//! Runs are measured on a Fairway without machines, so that no guest boots: `make machines-bench` measures those. The platform's rest is
-//! measured with everything that a start brings by default.
+//! Runs are measured on a Fairway without machines, so that no guest boots; from a form to an SSH login guests do, beside the same by
+//! hand. The platform's rest is measured with everything that a start brings by default.
 
+mod boots;
 mod entities;
 mod idle;
 mod realms;
@@ -40,6 +41,9 @@ pub(crate) struct Options {
     /// Seconds for which the idle platform is watched.
     #[arg(long, default_value_t = REST)]
     rest: u64,
+    /// Boots from a form to an SSH login, and by hand; 0 for none.
+    #[arg(long, default_value_t = BOOTS)]
+    boots: usize,
     /// Where data directories are made. The file system under it decides what an fsync costs.
     #[arg(long, default_value = "target/bench")]
     data: PathBuf,
@@ -51,6 +55,7 @@ const RUNS: usize = 20;
 const REALMS: usize = 5_000;
 const ENTITIES: usize = 10_000;
 const REST: u64 = 30;
+const BOOTS: usize = 5;
 /// A server that does so little in a second has nothing left to do.
 const IDLE: Duration = Duration::from_millis(15);
 /// How long that may take.
@@ -59,7 +64,11 @@ const PATIENCE: Duration = Duration::from_secs(300);
 impl Options {
     /// Whether nothing was cut short.
     fn is_whole(&self) -> bool {
-        self.runs >= RUNS && self.realms >= REALMS && self.entities >= ENTITIES && self.rest >= REST
+        self.runs >= RUNS
+            && self.realms >= REALMS
+            && self.entities >= ENTITIES
+            && self.rest >= REST
+            && self.boots >= BOOTS
     }
 }
 
@@ -71,9 +80,11 @@ struct Measured {
     entities: entities::Lists,
     realms: realms::Compared,
     sign_ins: Vec<sign_in::Pair>,
+    rates: sign_in::Rates,
     idle: idle::Idle,
     /// The same after the runs, with what they have made.
     filled: idle::Idle,
+    boots: Option<boots::Boots>,
 }
 
 /// A running Fairway, and what is needed to use it.
@@ -172,6 +183,8 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
     let platform = Platform::start(options, &place("runs")?, &["--no-machines"]).await?;
     eprintln!("{} sign-ins", options.runs);
     let sign_ins = sign_in::measure(&platform, options.runs).await?;
+    let rates = sign_in::rates(&platform, options.runs).await?;
+    eprintln!("  {rates:?}");
     eprintln!("{} runs of the template", options.runs);
     let (runs, settled) = runs::measure(&platform, options.runs).await?;
     let filled = idle::measure(&platform, rest).await?;
@@ -191,14 +204,24 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
     one.server.stop().await?;
     many.server.stop().await?;
 
+    let boots = match options.boots {
+        0 => None,
+        count => {
+            eprintln!("{count} boots from a form to a login");
+            Some(boots::measure(options, &place("boots")?, count, rest).await?)
+        }
+    };
+
     let measured = Measured {
         runs,
         settled,
         entities,
         realms,
         sign_ins,
+        rates,
         idle,
         filled,
+        boots,
     };
     let text = report::write(&measured, options);
     println!("{text}");

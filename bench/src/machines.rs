@@ -7,16 +7,16 @@
 //!
 //! What takes minutes more is asked for by a flag: a whole Debian in the same way, migrations beside those by hand, and iperf3 in a guest.
 
-mod boot;
-mod by_hand;
-mod guest;
-mod login;
+pub(crate) mod boot;
+pub(crate) mod by_hand;
+pub(crate) mod guest;
+pub(crate) mod login;
 mod many;
 mod memory;
 mod migration;
 mod objects;
 mod qmp;
-mod report;
+pub(crate) mod report;
 mod throughput;
 
 use std::path::{Path, PathBuf};
@@ -104,18 +104,7 @@ impl Bench {
         let scratch = server::absolute(directory)?;
         let data = scratch.join("data");
         let binary = server::absolute(&options.fairway)?;
-        for image in images {
-            let built = tokio::process::Command::new(&binary)
-                .args(["image", "build", image, "--data"])
-                .arg(&data)
-                .stdout(Stdio::null())
-                .status()
-                .await
-                .with_context(|| format!("cannot run {}", binary.display()))?;
-            if !built.success() {
-                bail!("the image {image} cannot be built");
-            }
-        }
+        build_images(&binary, &data, images).await?;
         let server = crate::fairway::start_with(&binary, &scratch, server::free_port()?, flags).await?;
         let client = Client::connect(&server.endpoint).await?;
         let key = Key::new(&scratch).await?;
@@ -137,6 +126,15 @@ impl Bench {
         Ok(())
     }
 
+    /// Where machines are made by hand beside ours.
+    fn place(&self) -> by_hand::Place<'_> {
+        by_hand::Place {
+            scratch: &self.scratch,
+            data: &self.data,
+            key: &self.key,
+        }
+    }
+
     /// An object, or nothing if there is none.
     async fn get(&self, path: &str) -> Result<Option<serde_json::Value>> {
         let reply = self.client.send(Call::get(path)).await?;
@@ -145,6 +143,23 @@ impl Bench {
         }
         Ok(Some(serde_json::from_slice(&reply.success()?)?))
     }
+}
+
+/// Builds images of our own into a data directory.
+pub(crate) async fn build_images(binary: &Path, data: &Path, images: &[&str]) -> Result<()> {
+    for image in images {
+        let built = tokio::process::Command::new(binary)
+            .args(["image", "build", image, "--data"])
+            .arg(data)
+            .stdout(Stdio::null())
+            .status()
+            .await
+            .with_context(|| format!("cannot run {}", binary.display()))?;
+        if !built.success() {
+            bail!("the image {image} cannot be built");
+        }
+    }
+    Ok(())
 }
 
 pub(crate) async fn run(options: &Options) -> Result<()> {
@@ -224,7 +239,7 @@ async fn boots(bench: &Bench, guest: Guest, rounds: usize) -> Result<Boots> {
     };
     for round in 0..rounds {
         let ours = boot::run(bench, guest, port).await?.0;
-        let hand = by_hand::run(bench, &template).await?;
+        let hand = by_hand::run(bench.place(), &template).await?;
         eprintln!("round {} of {rounds}: Fairway {ours}; by hand {hand}", round + 1);
         boots.fairway.push(ours);
         boots.by_hand.push(hand);

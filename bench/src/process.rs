@@ -1,5 +1,6 @@
 //! CPU time and memory of a process as Linux tells them: by its clock and in `/proc`.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -52,9 +53,15 @@ fn family(pid: u32) -> Vec<u32> {
 
 /// CPU time of a process and of all that it has started, finished or not.
 pub(crate) fn family_cpu(pid: u32) -> Result<Duration> {
+    families_cpu(&[pid])
+}
+
+/// CPU time of processes and of all that they have started, each counted once even where one has started another.
+pub(crate) fn families_cpu(pids: &[u32]) -> Result<Duration> {
     let mut sum = Duration::ZERO;
-    for member in family(pid) {
-        let own = match (cpu_time(member), member == pid) {
+    let members: BTreeSet<u32> = pids.iter().flat_map(|pid| family(*pid)).collect();
+    for member in members {
+        let own = match (cpu_time(member), pids.contains(&member)) {
             (Ok(own), _) => own,
             (Err(error), true) => return Err(error),
             // It has ended meanwhile, and counts among its parent's finished children.
@@ -118,6 +125,11 @@ mod tests {
         let own = std::process::id();
         assert!(family(own).contains(&child.id()));
         assert!(family_resident(own).unwrap() > resident_bytes(own).unwrap());
+        // Named twice, and a child by itself, too, each counts once. Long beside what other tests do meanwhile.
+        while cpu_time(own).unwrap() < Duration::from_millis(300) {}
+        let once = family_cpu(own).unwrap();
+        let again = families_cpu(&[own, own, child.id()]).unwrap();
+        assert!(again < once * 3 / 2, "{once:?} {again:?}");
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!family(own).contains(&child.id()));

@@ -10,6 +10,7 @@ use argon2::{Algorithm, Argon2, Params, Version};
 use fairway_portal_realm::client::COMMAND_LINE;
 use fairway_portal_realm::params::{Params as Query, query};
 use nix::time::{ClockId, clock_gettime};
+use tokio::task::JoinSet;
 
 use super::Platform;
 use super::web::{SIGN_IN, Web};
@@ -32,7 +33,17 @@ pub(super) struct Pair {
     pub(super) bare_cpu: Duration,
 }
 
+/// How many in a second, one for each core at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rates {
+    pub(super) cores: usize,
+    pub(super) sign_ins: f64,
+    /// Of bare hashes of the same cost.
+    pub(super) bare: f64,
+}
+
 /// A user of a realm.
+#[derive(Clone)]
 pub(super) struct User {
     pub(super) realm: String,
     pub(super) name: String,
@@ -144,6 +155,45 @@ pub(super) async fn measure(platform: &Platform, runs: usize) -> Result<Vec<Pair
         });
     }
     Ok(pairs)
+}
+
+/// As many people sign in at once as there are cores, each `each` times; and as many threads hash.
+pub(super) async fn rates(platform: &Platform, each: usize) -> Result<Rates> {
+    let cores = std::thread::available_parallelism()?.get();
+    let cost = cost(platform).await?;
+    let begun = Instant::now();
+    let mut threads = JoinSet::new();
+    for _ in 0..cores {
+        threads.spawn_blocking(move || (0..each).try_for_each(|_| bare(cost).map(drop)));
+    }
+    while let Some(thread) = threads.join_next().await {
+        thread??;
+    }
+    let bare_took = begun.elapsed();
+    let mut connections = Vec::new();
+    for _ in 0..cores {
+        connections.push(Web::connect(&platform.data, SIGN_IN).await?);
+    }
+    let begun = Instant::now();
+    let mut people = JoinSet::new();
+    for mut web in connections {
+        let user = platform.administrator.clone();
+        people.spawn(async move {
+            for _ in 0..each {
+                user.sign_in(&mut web).await?;
+            }
+            Ok::<_, anyhow::Error>(())
+        });
+    }
+    while let Some(person) = people.join_next().await {
+        person??;
+    }
+    let all = (cores * each) as f64;
+    Ok(Rates {
+        cores,
+        sign_ins: all / begun.elapsed().as_secs_f64(),
+        bare: all / bare_took.as_secs_f64(),
+    })
 }
 
 /// Memory in KiB, passes and lanes of the administrator's own hash: what is compared with must not go its own way.

@@ -18,15 +18,15 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// What one boot took.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Boot {
+pub(crate) struct Boot {
     /// Until there was a process of QEMU.
-    pub(super) started: Duration,
+    pub(crate) started: Duration,
     /// Until the login.
-    pub(super) login: Duration,
+    pub(crate) login: Duration,
     /// CPU time of QEMU until then.
-    pub(super) qemu: Duration,
+    pub(crate) qemu: Duration,
     /// CPU time of everything else that took part.
-    pub(super) others: Duration,
+    pub(crate) others: Duration,
 }
 
 impl fmt::Display for Boot {
@@ -43,7 +43,7 @@ impl fmt::Display for Boot {
 }
 
 /// The machine's process as Fairway started it: what to do by hand.
-pub(super) struct Template {
+pub(crate) struct Template {
     pub(super) guest: Guest,
     /// Program and arguments.
     pub(super) line: Vec<String>,
@@ -80,7 +80,7 @@ pub(super) async fn run(bench: &Bench, guest: Guest, port: u16) -> Result<(Boot,
         qemu: process::cpu_time(pid)?,
         others: bench.server.cpu()?.saturating_sub(before) + beside(&directory, pid),
     };
-    let template = template(bench, guest, pid, &directory)?;
+    let template = template(&bench.scratch, guest, pid, &directory)?;
     bench.clear().await?;
     Ok((boot, template))
 }
@@ -135,19 +135,26 @@ impl Bench {
     /// Processes of QEMU in the directories of machines, with these directories.
     pub(super) fn running(&self) -> Vec<(u32, PathBuf)> {
         let nodes = [Some(&self.data), self.second.as_ref()];
-        let machines = nodes.into_iter().flatten().flat_map(|data| {
-            let machines = std::fs::read_dir(data.join("machines/run"));
-            machines.into_iter().flatten().flatten().map(|entry| entry.path())
-        });
-        let found = machines.filter_map(|directory| {
-            let text = std::fs::read_to_string(directory.join("qemu.pid")).ok()?;
-            let pid = text.trim().parse().ok()?;
-            Path::new(&format!("/proc/{pid}"))
-                .exists()
-                .then_some((pid, directory))
-        });
-        found.collect()
+        nodes
+            .into_iter()
+            .flatten()
+            .flat_map(|data| running(data))
+            .collect()
     }
+}
+
+/// Processes of QEMU in the directories of the machines of one data directory, with these directories.
+pub(crate) fn running(data: &Path) -> Vec<(u32, PathBuf)> {
+    let machines = std::fs::read_dir(data.join("machines/run"));
+    let machines = machines.into_iter().flatten().flatten();
+    let found = machines.map(|entry| entry.path()).filter_map(|directory| {
+        let text = std::fs::read_to_string(directory.join("qemu.pid")).ok()?;
+        let pid = text.trim().parse().ok()?;
+        Path::new(&format!("/proc/{pid}"))
+            .exists()
+            .then_some((pid, directory))
+    });
+    found.collect()
 }
 
 async fn process_of(bench: &Bench, machine: &str, began: Instant) -> Result<(u32, PathBuf)> {
@@ -165,13 +172,13 @@ async fn process_of(bench: &Bench, machine: &str, began: Instant) -> Result<(u32
 }
 
 /// Since the computer was started.
-fn uptime() -> Result<Duration> {
+pub(crate) fn uptime() -> Result<Duration> {
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME)?;
     Ok(Duration::from(now))
 }
 
 /// When a process was started, since the computer was; in hundredths of a second.
-fn started_at(pid: u32) -> Result<Duration> {
+pub(crate) fn started_at(pid: u32) -> Result<Duration> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let (_, fields) = text
         .rsplit_once(')')
@@ -193,7 +200,7 @@ fn beside(directory: &Path, qemu: u32) -> Duration {
 }
 
 /// Processes that work in a machine's directory beside its QEMU.
-pub(super) fn others(directory: &Path, qemu: u32) -> Vec<u32> {
+pub(crate) fn others(directory: &Path, qemu: u32) -> Vec<u32> {
     let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
         .filter(|pid| *pid != qemu)
@@ -201,14 +208,15 @@ pub(super) fn others(directory: &Path, qemu: u32) -> Vec<u32> {
         .collect()
 }
 
-pub(super) fn template(bench: &Bench, guest: Guest, pid: u32, directory: &Path) -> Result<Template> {
+/// Describes a machine that runs, with copies of its files in `scratch`.
+pub(crate) fn template(scratch: &Path, guest: Guest, pid: u32, directory: &Path) -> Result<Template> {
     let text = std::fs::read(format!("/proc/{pid}/cmdline")).context("the machine has ended")?;
     let line: Vec<String> = text
         .split(|byte| *byte == 0)
         .filter(|word| !word.is_empty())
         .map(|word| String::from_utf8_lossy(word).into_owned())
         .collect();
-    let copy = bench.scratch.join(format!("template-{}", guest.image));
+    let copy = scratch.join(format!("template-{}", guest.image));
     let _ = std::fs::remove_dir_all(&copy);
     std::fs::create_dir_all(&copy)?;
     for entry in std::fs::read_dir(directory)? {

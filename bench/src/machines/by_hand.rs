@@ -9,11 +9,23 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
 use super::boot::{Boot, Ports, Template};
-use super::{Bench, objects};
+use super::login::Key;
+use super::objects;
 use crate::{process, server};
 
 /// Files of Fairway's own process that another one would stumble over.
 const NOT_COPIED: [&str; 2] = ["qemu.pid", "qemu.log"];
+
+/// Where a machine is made by hand, and what of.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// Directories are made there.
+    pub(crate) scratch: &'a Path,
+    /// The data directory that has the images.
+    pub(crate) data: &'a Path,
+    /// Who is let in.
+    pub(crate) key: &'a Key,
+}
 
 /// What a disk is at first.
 pub(super) enum Disk {
@@ -34,8 +46,8 @@ pub(super) struct Hand {
 
 impl Hand {
     /// Starts it. One with an empty disk waits for a guest.
-    pub(super) async fn start(bench: &Bench, template: &Template, disk: Disk) -> Result<Self> {
-        let directory = tempfile::Builder::new().prefix("h").tempdir_in(&bench.scratch)?;
+    pub(super) async fn start(place: Place<'_>, template: &Template, disk: Disk) -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("h").tempdir_in(place.scratch)?;
         for entry in std::fs::read_dir(&template.directory)? {
             let entry = entry?;
             if !NOT_COPIED.iter().any(|name| entry.file_name() == *name) {
@@ -44,7 +56,7 @@ impl Hand {
         }
         // Its sockets are made there.
         std::fs::create_dir(directory.path().join("live"))?;
-        let image = image(bench, template.guest.image)?;
+        let image = image(place.data, template.guest.image)?;
         let file = directory.path().join("disk.qcow2");
         let ports = Ports {
             ssh: server::free_port()?,
@@ -90,9 +102,9 @@ impl Hand {
     }
 
     /// Returns as soon as somebody could log in.
-    pub(super) async fn login(&mut self, bench: &Bench) -> Result<()> {
+    pub(super) async fn login(&mut self, key: &Key) -> Result<()> {
         tokio::select! {
-            login = bench.key.login(self.ports.ssh) => login,
+            login = key.login(self.ports.ssh) => login,
             ended = self.child.wait() => {
                 let why = std::fs::read_to_string(self.file("stderr")).unwrap_or_default();
                 bail!("QEMU by hand ended with {ended:?}: {why}");
@@ -107,13 +119,13 @@ impl Hand {
 }
 
 /// Boots it, and ends it.
-pub(super) async fn run(bench: &Bench, template: &Template) -> Result<Boot> {
+pub(crate) async fn run(place: Place<'_>, template: &Template) -> Result<Boot> {
     let began = Instant::now();
-    let mut hand = Hand::start(bench, template, Disk::Layer).await?;
+    let mut hand = Hand::start(place, template, Disk::Layer).await?;
     // Copying Fairway's files is no part of the boot.
     let preparing = began.elapsed().saturating_sub(hand.started);
     let pid = hand.child.id().context("QEMU has ended")?;
-    hand.login(bench).await?;
+    hand.login(place.key).await?;
     let boot = Boot {
         started: hand.started,
         login: began.elapsed().saturating_sub(preparing),
@@ -125,8 +137,8 @@ pub(super) async fn run(bench: &Bench, template: &Template) -> Result<Boot> {
 }
 
 /// The image that layers lie over.
-fn image(bench: &Bench, name: &str) -> Result<PathBuf> {
-    let images = bench.data.join("images");
+fn image(data: &Path, name: &str) -> Result<PathBuf> {
+    let images = data.join("images");
     let text = std::fs::read(images.join("images").join(Path::new(name).with_extension("json")))
         .with_context(|| format!("the image {name} is gone"))?;
     let image: serde_json::Value = serde_json::from_slice(&text)?;

@@ -26,15 +26,15 @@ const UNREACHED: i32 = 255;
 const PATIENCE_TO_RUN: Duration = Duration::from_secs(60);
 
 /// Who logs in: root would be let in by some images only.
-pub(super) const USER: &str = "bench";
+pub(crate) const USER: &str = "bench";
 
-pub(super) struct Key {
+pub(crate) struct Key {
     path: PathBuf,
-    pub(super) public: String,
+    pub(crate) public: String,
 }
 
 impl Key {
-    pub(super) async fn new(directory: &Path) -> Result<Self> {
+    pub(crate) async fn new(directory: &Path) -> Result<Self> {
         let path = directory.join("key");
         let made = Command::new("ssh-keygen")
             .args(["-q", "-t", "ed25519", "-N", "", "-C", "bench", "-f"])
@@ -52,7 +52,7 @@ impl Key {
     }
 
     /// Returns as soon as somebody could log in at a port of this host.
-    pub(super) async fn login(&self, port: u16) -> Result<()> {
+    pub(crate) async fn login(&self, port: u16) -> Result<()> {
         let began = Instant::now();
         loop {
             if answers(port, greeting(began.elapsed())).await && self.try_login(port).await? {
@@ -72,7 +72,7 @@ impl Key {
     }
 
     /// What a command in the guest prints; it is given what is in a file, if any.
-    pub(super) async fn run(&self, port: u16, command: &str, input: Option<&Path>) -> Result<String> {
+    pub(crate) async fn run(&self, port: u16, command: &str, input: Option<&Path>) -> Result<String> {
         let began = Instant::now();
         let done = loop {
             let mut ssh = self.ssh(port, command);

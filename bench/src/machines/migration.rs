@@ -111,7 +111,7 @@ pub(super) async fn measure(bench: &Bench, binary: &Path, port: u16, rounds: usi
     bench.create(objects::MACHINES, &machine).await?;
     bench.key.login(port).await?;
     let (pid, directory) = bench.running().pop().context("the machine does not run")?;
-    let template = boot::template(bench, TINY, pid, &directory)?;
+    let template = boot::template(&bench.scratch, TINY, pid, &directory)?;
     let second = Second::start(bench, binary).await?;
     let outcome = both(bench, &template, port, rounds).await;
     // While there is somebody to end them there.
@@ -124,8 +124,8 @@ pub(super) async fn measure(bench: &Bench, binary: &Path, port: u16, rounds: usi
 }
 
 async fn both(bench: &Bench, template: &Template, port: u16, rounds: usize) -> Result<Moves> {
-    let mut source = Hand::start(bench, template, Disk::Layer).await?;
-    source.login(bench).await?;
+    let mut source = Hand::start(bench.place(), template, Disk::Layer).await?;
+    source.login(&bench.key).await?;
     let mut source = (Qmp::connect(&source.file("live/qmp.sock")).await?, source);
     let (mut fairway, mut by_hand) = (Vec::new(), Vec::new());
     for round in 0..rounds {
@@ -141,7 +141,7 @@ async fn both(bench: &Bench, template: &Template, port: u16, rounds: usize) -> R
     }
     // Both guests live.
     bench.key.login(port).await?;
-    source.1.login(bench).await?;
+    source.1.login(&bench.key).await?;
     source.1.end().await?;
     Ok(Moves { fairway, by_hand })
 }
@@ -221,7 +221,7 @@ async fn moved_by_hand(
 ) -> Result<(Moved, (Qmp, Hand))> {
     let disk = disk_node(&template.line).context("the machine's arguments name no disk")?;
     let began = Instant::now();
-    let new = Hand::start(bench, template, Disk::Empty).await?;
+    let new = Hand::start(bench.place(), template, Disk::Empty).await?;
     let mut destination = Qmp::connect(&new.file("live/qmp.sock")).await?;
     for side in [&mut source, &mut destination] {
         configure(side).await?;

@@ -73,14 +73,20 @@ pub(super) fn write(measured: &Measured) -> String {
 }
 
 fn boots(boots: &Boots) -> String {
-    let (ours, hand) = (Side::of(&boots.fairway), Side::of(&boots.by_hand));
-    let mut text = format!(
-        "\n## From apply to login, `{}`, the same QEMU arguments, {} boots of each\n\n\
-         | | until QEMU, ms | until login, ms (min–max) | CPU of QEMU, ms | CPU of others, ms |\n|---|---|---|---|---|\n",
+    let heading = format!(
+        "\n## From apply to login, `{}`, the same QEMU arguments, {} boots of each\n\n",
         boots.guest.image,
         boots.fairway.len()
     );
-    for (name, side) in [("Fairway", &ours), ("by hand", &hand)] {
+    heading + &sides(&Side::of(&boots.fairway), &Side::of(&boots.by_hand))
+}
+
+/// Both sides beside each other.
+pub(crate) fn sides(ours: &Side, hand: &Side) -> String {
+    let mut text = String::from(
+        "| | until QEMU, ms | until login, ms (min–max) | CPU of QEMU, ms | CPU of others, ms |\n|---|---|---|---|---|\n",
+    );
+    for (name, side) in [("Fairway", ours), ("by hand", hand)] {
         let _ = writeln!(
             text,
             "| {name} | {} | {} ({}–{}) | {} | {} |",
@@ -185,16 +191,16 @@ fn throughput(ways: &[throughput::Way]) -> String {
 }
 
 /// Medians of one side, in milliseconds.
-struct Side {
-    started: f64,
-    login: f64,
-    range: (f64, f64),
-    qemu: f64,
-    others: f64,
+pub(crate) struct Side {
+    pub(crate) started: f64,
+    pub(crate) login: f64,
+    pub(crate) range: (f64, f64),
+    pub(crate) qemu: f64,
+    pub(crate) others: f64,
 }
 
 impl Side {
-    fn of(boots: &[Boot]) -> Self {
+    pub(crate) fn of(boots: &[Boot]) -> Self {
         let logins: Vec<f64> = boots.iter().map(|boot| milliseconds(boot.login)).collect();
         Self {
             started: median(boots, |boot| boot.started),
@@ -208,7 +214,7 @@ impl Side {
         }
     }
 
-    fn cpu(&self) -> f64 {
+    pub(crate) fn cpu(&self) -> f64 {
         self.qemu + self.others
     }
 }

@@ -88,8 +88,8 @@ async fn fairway(bench: &Bench, ports: Ports, pack: &Path, seconds: u32) -> Resu
 
 async fn slirp(bench: &Bench, port: u16, pack: &Path, seconds: u32) -> Result<Rates> {
     let (_, template) = boot::run(bench, TINY, port).await?;
-    let mut hand = Hand::start(bench, &template, Disk::Layer).await?;
-    hand.login(bench).await?;
+    let mut hand = Hand::start(bench.place(), &template, Disk::Layer).await?;
+    hand.login(&bench.key).await?;
     unpack(bench, hand.ports.ssh, pack).await?;
     let rates = host_and_guest(bench, hand.ports, seconds).await?;
     hand.end().await?;
