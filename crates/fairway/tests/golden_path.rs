@@ -293,7 +293,8 @@ async fn failed_runs_are_undone_or_kept() {
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_survive_being_killed_at_every_step() {
     let mut world = World::start();
-    let pause = json!({"action": "debug:wait", "input": {"milliseconds": 400}});
+    // Long enough that somebody who looks on a busy machine sees each.
+    let pause = json!({"action": "debug:wait", "input": {"milliseconds": 2_000}});
     template(&world.api().await, "slow", steps(Some(&pause), config_map())).await;
     voyage(
         &world.api().await,
