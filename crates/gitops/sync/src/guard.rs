@@ -346,7 +346,7 @@ mod tests {
                 "one failed",
                 vec![("a", pruned), ("b", failed)],
                 &both,
-                Some(second.clone()),
+                Some(second),
             ),
             (
                 "among others",
