@@ -6,10 +6,10 @@ import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page
 import { ToggleGroup, ToggleGroupItem } from "@patternfly/react-core/dist/dynamic/components/ToggleGroup";
 import type { ReactNode } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
-import { LIVE_MS, useAnswer } from "../../api";
+import { type Asked, LIVE_MS, useAnswer } from "../../api";
 import { Age, Answered, CodeView, CommandHint, Failed, Loading, PageHeader, sh, Stale, Why } from "../../widgets";
 import { AddressTabs, Problem } from "../pieces/parts";
-import { type Entry, gitea, ownerOf, textOf } from "./gitea";
+import { type Branch, type Entry, gitea, ownerOf, textOf } from "./gitea";
 import { Propose } from "./Propose";
 import { PullState } from "./PullState";
 import { t } from "./text";
@@ -36,7 +36,7 @@ export function RepositoryPage(): ReactNode {
                 <Problem error={branches.error} title={t("branch")} />
                 {repo.answer.empty ? <p className="fw-muted">{t("empty")}</p> : (
                     <AddressTabs label={name} tabs={[
-                        ["files", t("files"), () => <Files {...place} />],
+                        ["files", t("files"), () => <Files {...place} branches={branches} />],
                         ["commits", t("commits"), () => <Commits {...place} />],
                         ["pulls", t("pulls"), () => <Pulls {...place} branches={(branches.answer ?? []).map(it => it.name)} base={repo.answer?.default_branch ?? branch} />],
                         // Only this workspace's repositories are objects of it.
@@ -49,11 +49,18 @@ export function RepositoryPage(): ReactNode {
     );
 }
 
-function Files(props: Place): ReactNode {
-    const { owner, name, branch } = props;
+/** Files may be large, and are others only when the branch has another commit: that is what is asked again and again. */
+function Files(props: Place & { branches: Asked<Branch[]> }): ReactNode {
+    const { branches, ...place } = props;
+    if (!branches.answer && !branches.error) return <Loading />;
+    return <FilesAt {...place} commit={branches.answer?.find(it => it.name === place.branch)?.commit?.id ?? ""} />;
+}
+
+function FilesAt(props: Place & { commit: string }): ReactNode {
+    const { owner, name, branch, commit } = props;
     const [params, setParams] = useSearchParams();
     const path = params.get("path") ?? "";
-    const found = useAnswer(`contents ${owner}/${name} ${branch} ${path}`, signal => gitea.contents(owner, name, path, branch, signal), LIVE_MS);
+    const found = useAnswer(`contents ${owner}/${name} ${branch} ${commit} ${path}`, signal => gitea.contents(owner, name, path, branch, signal));
     const go = (to: string): void => setParams(before => {
         if (to === "") before.delete("path");
         else before.set("path", to);

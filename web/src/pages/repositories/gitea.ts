@@ -10,6 +10,7 @@ export function ownerOf(path: string = workspace()): string {
 }
 
 export interface Entry { name: string; path: string; type: "file" | "dir" | "symlink" | "submodule"; size?: number; encoding?: string | null; content?: string | null }
+export interface Branch { name: string; commit?: { id: string } }
 export interface Commit { sha: string; commit: { message: string; author?: { name?: string; email?: string; date?: string } }; created?: string; parents?: { sha: string }[] }
 export interface Pull { number: number; title: string; body?: string; state: string; merged?: boolean; user?: { login?: string }; head: { ref: string; sha: string }; base: { ref: string }; created_at?: string; mergeable?: boolean }
 export interface Comment { id: number; body: string; user?: { login?: string }; created_at?: string }
@@ -26,7 +27,7 @@ export const gitea = {
     repo: (owner: string, name: string, signal: AbortSignal) => json<Repo>(repoPath(owner, name), { signal }),
     contents: (owner: string, name: string, path: string, ref: string, signal: AbortSignal) =>
         json<Entry | Entry[]>(repoPath(owner, name, `/contents${path ? `/${pathOf(path)}` : ""}`), { query: { ref }, signal }),
-    branches: (owner: string, name: string, signal: AbortSignal) => json<{ name: string }[]>(repoPath(owner, name, "/branches"), { query: { limit: 50 }, signal }),
+    branches: (owner: string, name: string, signal: AbortSignal) => json<Branch[]>(repoPath(owner, name, "/branches"), { query: { limit: 50 }, signal }),
     commits: (owner: string, name: string, sha: string, page: number, signal: AbortSignal) => json<Commit[]>(repoPath(owner, name, "/commits"), { query: { sha, page, limit: 30, stat: false }, signal }),
     commit: (owner: string, name: string, sha: string, signal: AbortSignal) => json<Commit>(repoPath(owner, name, `/git/commits/${encodeURIComponent(sha)}`), { signal }),
     pulls: (owner: string, name: string, state: string, signal: AbortSignal) => json<Pull[]>(repoPath(owner, name, "/pulls"), { query: { state, limit: 50 }, signal }),
