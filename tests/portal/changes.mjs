@@ -99,6 +99,24 @@ async function applications(person, effects, report) {
         await effects.becomes('the old state is back', async () => await replicas('waiting') === '1');
         await person.check('rollback');
     });
+    await report.step('an Application that syncs by itself is rolled back after auto-sync is disabled, and follows Git again when it is enabled', async () => {
+        const automated = async () => (await app('shop')).spec.syncPolicy.automated;
+        await person.open(`/applications/${GITOPS}/shop?tab=history`, 'it cannot be rolled back');
+        const oldest = button(page, 'Rollback').last();
+        if (await oldest.isEnabled()) throw new Error('a rollback is offered that the server refuses');
+        await person.check('rollback refused');
+        await button(page, 'Disable Auto-Sync').click();
+        await effects.becomes('it no longer syncs by itself', async () => (await automated()).enabled === false);
+        await oldest.click({ timeout: 30_000 });
+        await confirm(page, 'shop', 'Rollback');
+        await effects.becomes('the old state is back', async () => await replicas('shop') === '1');
+        await person.open(`/applications/${GITOPS}/shop?tab=summary`, 'Auto-sync');
+        await button(page, 'Enable Auto-Sync').click({ timeout: 30_000 });
+        const now = await effects.becomes('it syncs by itself', async () => { const it = await automated(); return it.enabled !== false && it; });
+        if (!now.prune || !now.selfHeal) throw new Error(`what was automated is lost: ${JSON.stringify(now)}`);
+        await effects.becomes('it has what Git has', async () => await replicas('shop') === '5', 60_000);
+        await person.check('auto-sync');
+    });
     await report.step('deletions that the guard holds back wait for an approval', async () => {
         await sync('guarded', true);
         const approve = await person.see(button(page, 'Approve deletions'));

@@ -12,7 +12,7 @@ export const PAGES = [
     ['/applications', 'shop', 'applications'],
     ['/applications/openshift-gitops/shop', 'settings', 'application'],
     ['/applications/openshift-gitops/shop?view=list', 'ConfigMap', 'application-list'],
-    ['/applications/openshift-gitops/shop?tab=summary', 'Automated sync', 'application-summary'],
+    ['/applications/openshift-gitops/shop?tab=summary', 'Disable Auto-Sync', 'application-summary'],
     ['/applications/openshift-gitops/shop?tab=history', 'History and rollback', 'application-history'],
     ['/applications/openshift-gitops/shop?tab=events', 'Events', 'application-events'],
     ['/applications/openshift-gitops/shop?tab=why', 'Try again', 'application-why'],

@@ -11,11 +11,13 @@ import { hostedRepository } from "../../widgets/address";
 import { locale } from "../../text/t";
 import { AddressTabs, Facts, Problem } from "../pieces/parts";
 import { gitea } from "../repositories/gitea";
+import { AutoSync } from "./AutoSync";
 import { Marks } from "./List";
 import { ObjectPanel } from "./ObjectPanel";
 import { SyncDialog } from "./SyncDialog";
 import { Tree } from "./Tree";
 import { healthOf, idOf, syncOf, type TreeNode, waitingApproval, withMissing } from "./model";
+import { isAutomated } from "./sync";
 import { t } from "./text";
 
 const CASCADE = "resources-finalizer.argocd.argoproj.io";
@@ -140,7 +142,9 @@ function Summary(props: { app: Application }): ReactNode {
                 [t("destination"), `${app.spec.destination.name ?? app.spec.destination.server ?? "in-cluster"} / ${app.spec.destination.namespace ?? "-"}`],
                 [t("sync"), <StatusLabel key="sync" word={syncOf(app)} />],
                 [t("revision"), app.status?.sync?.revision],
-                [t("automated"), app.spec.syncPolicy?.automated ? t("on") : t("off")],
+                [t("automated"), <span key="automated" className="fw-row-gap">{t(isAutomated(app) ? "on" : "off")} <AutoSync app={app} /></span>],
+                [t("pruneResources"), t(app.spec.syncPolicy?.automated?.prune ? "on" : "off")],
+                [t("selfHeal"), t(app.spec.syncPolicy?.automated?.selfHeal ? "on" : "off")],
                 [t("operation"), <StatusLabel key="operation" word={operation?.phase} />],
                 [t("message"), operation?.message],
                 [t("health"), <span key="health" className="fw-row-gap"><StatusLabel word={healthOf(app)} /> {app.status?.health?.message}</span>],
@@ -167,18 +171,20 @@ function History(props: { app: Application }): ReactNode {
     const { metadata, spec, status } = props.app;
     const name = metadata.name ?? "";
     const [chosen, setChosen] = useState<{ id: number; revision: string; at?: string }>();
+    const isOn = isAutomated(props.app);
     const entries = [...(status?.history ?? [])].reverse();
     if (entries.length === 0) return <p className="fw-muted">{t("noHistory")}</p>;
     return (
         <>
-            {spec.syncPolicy?.automated && <Alert variant="info" isInline isPlain title={t("rollbackNote")} />}
+            {isOn && <Alert variant="info" isInline isPlain title={t("rollbackNote")} />}
+            <div className="fw-row-gap"><AutoSync app={props.app} /></div>
             <ul className="fw-plain-list">
                 {entries.map((entry, at) => (
                     <li key={String(entry.id)} className="fw-row-gap">
                         <Commit address={entry.source?.repoURL ?? spec.source?.repoURL ?? ""} revision={entry.revision ?? ""} />
                         <Age of={entry.deployedAt} />
                         <span>{entry.initiatedBy?.username ?? (entry.initiatedBy?.automated ? t("automated") : "")}</span>
-                        {at > 0 && <Button variant="secondary" size="sm" onClick={() => setChosen({ id: Number(entry.id), revision: entry.revision ?? "", at: entry.deployedAt })}>{t("rollback")}</Button>}
+                        {at > 0 && <Button variant="secondary" size="sm" isDisabled={isOn} onClick={() => setChosen({ id: Number(entry.id), revision: entry.revision ?? "", at: entry.deployedAt })}>{t("rollback")}</Button>}
                     </li>
                 ))}
             </ul>

@@ -26,3 +26,20 @@ export function destructive(chosen: Chosen): (typeof DESTRUCTIVE)[number][] {
 export function pruned(app: Application): string[] {
     return (app.status?.resources ?? []).filter(it => it.requiresPruning).map(it => [it.kind, it.namespace, it.name].filter(Boolean).join(" "));
 }
+
+/** Whether it syncs without being asked. */
+export function isAutomated(app: Application): boolean {
+    const automated = app.spec.syncPolicy?.automated;
+    return Boolean(automated) && automated?.enabled !== false;
+}
+
+/** What switches that on or off, as Argo CD does it: Prune and Self Heal stay as they were, and are off if they never were anything. */
+export function autoSyncPatch(app: Application, isOn: boolean): unknown {
+    const isNew = !app.spec.syncPolicy?.automated;
+    return { spec: { syncPolicy: { automated: isOn && isNew ? { prune: false, selfHeal: false } : { enabled: isOn } } } };
+}
+
+/** What is deleted as soon as it syncs by itself again. */
+export function prunedByItself(app: Application): string[] {
+    return app.spec.syncPolicy?.automated?.prune ? pruned(app) : [];
+}
