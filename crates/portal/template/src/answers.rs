@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use crate::asking;
 use crate::pages;
 use crate::schema::{self, Complaint, resolved};
+use crate::secret_fields;
 use crate::template::Template;
 
 /// The most that all answers may come to, as JSON.
@@ -92,19 +93,10 @@ pub(crate) fn names_of(page: &Value) -> BTreeSet<String> {
 
 /// Names of questions whose answers are secret, on whatever page.
 pub fn secret_questions(template: &Template) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    for page in &template.pages {
-        each_property(&page.schema, &mut |name, schema| {
-            let is_secret = |key: &str, word: &str| {
-                let value = schema.get(key).and_then(Value::as_str);
-                value.is_some_and(|value| value.eq_ignore_ascii_case(word))
-            };
-            if is_secret("ui:field", "Secret") || is_secret("ui:widget", "password") {
-                found.insert(name.to_owned());
-            }
-        });
-    }
-    found
+    let pages = template.pages.iter();
+    pages
+        .flat_map(|page| secret_fields::find(&page.schema, "").names)
+        .collect()
 }
 
 /// Names of all questions, also of those that only some answers lead to.
@@ -327,5 +319,28 @@ mod tests {
         assert_eq!(answers.secrets.get("token").map(String::as_str), Some("s3cret"));
         assert!(!Value::Object(answers.values).to_string().contains("s3cret"));
         assert_eq!(questions(&template()).len(), 7);
+    }
+
+    #[test]
+    fn a_secret_within_an_answer_is_refused_since_it_would_be_kept_with_the_others() {
+        let secret = json!({"type": "string", "ui:field": "Secret"});
+        for (question, place) in [
+            (
+                json!({"type": "object", "properties": {"password": secret}}),
+                "spec.parameters[1].properties.db.properties.password: only a whole answer",
+            ),
+            (
+                json!({"type": "array", "items": {"properties": {"key": secret}}}),
+                "spec.parameters[1].properties.db.items.properties.key: only a whole answer",
+            ),
+        ] {
+            let object = json!({
+                "apiVersion": crate::template::API_VERSION, "kind": "Template", "metadata": {"name": "t"},
+                "spec": {"parameters": [{}, {"properties": {"db": question}}], "steps": [{"action": "debug:log"}]},
+            });
+            let problems = Template::read(&object).unwrap_err();
+            assert_eq!(problems.len(), 1, "{problems:?}");
+            assert!(problems[0].starts_with(place), "{problems:?}");
+        }
     }
 }

@@ -24,6 +24,7 @@ pub mod pages;
 mod restricted;
 pub mod run;
 pub mod schema;
+mod secret_fields;
 pub mod secrets;
 pub mod skeleton;
 pub mod template;

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::input;
 use crate::restricted;
 use crate::schema;
+use crate::secret_fields;
 
 /// The group and version of Templates.
 pub const API_VERSION: &str = "scaffolder.backstage.io/v1beta3";
@@ -185,6 +186,7 @@ fn pages(parameters: Option<&Value>, problems: &mut Vec<String>) -> Vec<Page> {
             continue;
         }
         problems.extend(schema::problems(page, &place));
+        problems.extend(secret_fields::find(page, &place).problems);
         let mut schema = page.clone();
         let when = schema.as_object_mut().and_then(|page| page.shift_remove("when"));
         let when = when.filter(|when| !when.is_null());
