@@ -147,6 +147,23 @@ async function graphs(person, report) {
         await person.check('object panel');
         await person.shot('object-panel');
     });
+    await report.step('objects say whether they are as Git has them, in the tree and in the list, all of them or some', async () => {
+        const path = '/applications/openshift-gitops/shop';
+        const boxes = page.getByRole('region', { name: 'Objects of shop' });
+        await person.open(path, 'settings');
+        await person.see(boxes.getByRole('button', { name: /^settings, ConfigMap.*Synced/ }));
+        await page.getByLabel('Kind', { exact: true }).selectOption('Service');
+        await page.waitForURL(/kind=Service/);
+        await boxes.getByRole('button', { name: /^settings/ }).waitFor({ state: 'hidden' });
+        await person.see(boxes.getByRole('button', { name: /^shop, Service/ }));
+        await button(page, 'List').click();
+        await person.see(page.getByRole('table', { name: 'Resources' }).getByText('Synced', { exact: true }));
+        await person.check('objects, filtered');
+        await person.open(path, 'settings');
+        await boxes.getByRole('button', { name: /^shop, Application/ }).click();
+        await page.waitForURL(/tab=summary/);
+        await person.see('Disable Auto-Sync');
+    });
 }
 
 async function questions(person, settings, report) {

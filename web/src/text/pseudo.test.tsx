@@ -18,7 +18,7 @@ const OBJECTS: Record<string, unknown[]> = {
         metadata: metadata(), spec: { project: "~project", source: { repoURL: "~url", path: "~path", targetRevision: "~main" }, destination: { name: "~cluster", namespace: "~ns" }, syncPolicy: { automated: {} } },
         status: {
             health: { status: "~Degraded", message: "~message" }, sync: { status: "~OutOfSync", revision: "~revision" }, conditions: [condition], operationState: { phase: "Running", message: "~message" },
-            resources: [{ group: "kubevirt.io", kind: "VirtualMachine", namespace: "~ns", name: "~web" }, { kind: "ConfigMap", namespace: "~ns", name: "~settings" }],
+            resources: [{ group: "kubevirt.io", kind: "VirtualMachine", namespace: "~ns", name: "~web" }, { kind: "ConfigMap", namespace: "~ns", name: "~settings", status: "~OutOfSync", requiresPruning: true, hook: true }],
             history: [{ id: 1, revision: "~revision", deployedAt: AT, initiatedBy: { automated: true } }, { id: 2, revision: "~revision", deployedAt: AT }],
         },
     }],
@@ -97,7 +97,7 @@ const PLACES: [string, string[]][] = [
     ["catalog", ["?kind=all", "/component/default/~web", "/component/default/~web?tab=relations"]],
     ["create", ["", "/default/~web"]],
     ["voyages", ["", "/~ns/~web", "/~ns/~web?tab=events", "/~ns/~web?tab=why"]],
-    ["applications", ["", "?view=list", ...["tree", "summary", "history", "events", "why"].map(tab => `/~ns/~web?tab=${tab}`), ...["summary", "diff", "why", "events"].map(panel => `/~ns/~web?object=/ConfigMap/~ns/~settings&panel=${panel}`)]],
+    ["applications", ["", "?view=list", "/~ns/~web?view=list", ...["tree", "summary", "history", "events", "why"].map(tab => `/~ns/~web?tab=${tab}`), ...["summary", "diff", "why", "events"].map(panel => `/~ns/~web?object=/ConfigMap/~ns/~settings&panel=${panel}`)]],
     ["machines", ["", ...["overview", "configuration", "events", "diagnostics", "why", "snapshots"].map(tab => `/~ns/~web?tab=${tab}`)]],
     ["gateways", [...["gateways", "routes", "services", "policies", "products", "keys", "explain"].map(tab => `?tab=${tab}`), "/httproutes/~ns/~web", "/services/~ns/~web", "/authpolicies/~ns/~web", "/apikeys/~ns/~web?tab=why"]],
     ["repositories", ["", ...["files", "commits", "pulls", "why"].map(tab => `/root/~web?tab=${tab}`), "/root/~web/commits/~sha", ...["plan", "diff", "comments"].map(tab => `/root/~web/pulls/1?tab=${tab}`)]],

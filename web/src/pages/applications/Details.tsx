@@ -6,7 +6,7 @@ import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page
 import { type ReactNode, useState } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { APPLICATIONS, type Application, patch, remove, session, subresource, useAction, useAnswer, useObject } from "../../api";
-import { Age, type Column, CommandHint, Conditions, ConfirmByName, Events, Failed, Loading, NotFound, PageHeader, sh, StatusLabel, VirtualTable, Why, YamlView } from "../../widgets";
+import { Age, CommandHint, Conditions, ConfirmByName, Events, Failed, Loading, NotFound, PageHeader, sh, StatusLabel, Why, YamlView } from "../../widgets";
 import { hostedRepository } from "../../widgets/address";
 import { locale } from "../../text/t";
 import { AddressTabs, Facts, Problem } from "../pieces/parts";
@@ -14,6 +14,7 @@ import { gitea } from "../repositories/gitea";
 import { AutoSync } from "./AutoSync";
 import { Marks } from "./List";
 import { ObjectPanel } from "./ObjectPanel";
+import { Resources } from "./Resources";
 import { SyncDialog } from "./SyncDialog";
 import { Tree } from "./Tree";
 import { healthOf, idOf, syncOf, type TreeNode, waitingApproval, withMissing } from "./model";
@@ -52,13 +53,15 @@ function Shown(props: { app: Application; namespace: string; name: string }): Re
         else before.set("object", id);
         return before;
     });
-    const treeView = (
-        <div className={`fw-split ${chosen ? "open" : ""}`}>
-            {params.get("view") === "list"
-                ? <VirtualTable label={t("resources")} rows={nodes} columns={columns(choose)} rowKey={idOf} />
-                : <Tree name={name} health={healthOf(app)} nodes={nodes} chosen={chosenId ?? undefined} onChoose={choose} />}
-            {chosen && <ObjectPanel app={app} node={chosen} onClose={() => choose("")} />}
-        </div>
+    const toSummary = (): void => setParams(before => {
+        before.delete("object");
+        before.set("tab", "summary");
+        return before;
+    });
+    const resources = (
+        <Resources nodes={nodes} chosen={chosen && <ObjectPanel app={app} node={chosen} onClose={() => choose("")} />} onChoose={choose}>
+            {shown => <Tree name={name} health={healthOf(app)} sync={syncOf(app)} nodes={shown} chosen={chosenId ?? undefined} onChoose={choose} onRoot={toSummary} />}
+        </Resources>
     );
     return (
         <>
@@ -85,7 +88,7 @@ function Shown(props: { app: Application; namespace: string; name: string }): Re
                     </Alert>
                 )}
                 <AddressTabs label={name} tabs={[
-                    ["tree", t("resources"), () => treeView],
+                    ["tree", t("resources"), () => resources],
                     ["summary", t("summary"), () => <Summary app={app} />],
                     ["history", t("history"), () => <History app={app} />],
                     ["events", t("events"), () => <Events kind="Application" namespace={namespace} name={name} uid={app.metadata.uid} />],
@@ -119,15 +122,6 @@ async function destroy(app: Application): Promise<void> {
     const cascades = finalizers.some(it => it.startsWith(CASCADE));
     if (!cascades && !deletionTimestamp) await patch(APPLICATIONS, namespace, name, { metadata: { finalizers: [...finalizers, CASCADE] } });
     await remove(APPLICATIONS, namespace, name);
-}
-
-function columns(choose: (id: string) => void): Column<TreeNode>[] {
-    return [
-        { key: "kind", title: t("kind"), render: node => node.kind },
-        { key: "name", title: t("name"), render: node => <Button variant="link" isInline onClick={() => choose(idOf(node))}>{node.name}</Button>, width: "2fr" },
-        { key: "namespace", title: t("namespace"), render: node => node.namespace ?? "", isOptional: true },
-        { key: "health", title: t("health"), render: node => <StatusLabel word={node.health?.status} title={node.health?.message} /> },
-    ];
 }
 
 function Summary(props: { app: Application }): ReactNode {

@@ -9,6 +9,7 @@ import { Age, CommandHint, Events, Failed, Loading, maskedTogether, sh, StatusLa
 import { DiffView } from "../pieces/DiffView";
 import { AddressTabs, Facts } from "../pieces/parts";
 import { idOf, type TreeNode } from "./model";
+import { Standing } from "./Standing";
 import { t } from "./text";
 
 interface Change { group?: string; kind: string; namespace?: string; name: string; action?: string; impact?: string; live?: unknown; target?: unknown }
@@ -44,6 +45,7 @@ export function ObjectPanel(props: { app: Application; node: TreeNode; onClose: 
             <AddressTabs label={node.name} parameter="panel" tabs={[
                 ["summary", t("summary"), () => <Facts of={[
                     [t("kind"), [node.group, node.version, node.kind].filter(Boolean).join("/")], [t("namespace"), node.namespace],
+                    [t("sync"), (node.sync || node.hook) && <Standing key="sync" of={node} />],
                     [t("health"), <StatusLabel key="health" word={node.health?.status} />], [t("message"), node.health?.message],
                     [t("created"), <Age key="age" of={node.createdAt} />],
                 ]} />],

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Application } from "../../api";
-import { NO_FILTERS, choices, layOut, matches, waitingApproval, withMissing, type TreeNode } from "./model";
+import { NO_FILTERS, choices, filtered, layOut, matches, waitingApproval, withMissing, type TreeNode } from "./model";
 
 const app = (name: string, more: Record<string, unknown> = {}, status: Record<string, unknown> = {}): Application => ({
     metadata: { name, namespace: "argocd", labels: { team: "web" } },
@@ -50,5 +50,26 @@ describe("the tree", () => {
         const resources = [{ kind: "ConfigMap", name: "a", namespace: "shop" }, { kind: "VirtualMachine", group: "kubevirt.io", name: "b", namespace: "shop", health: { status: "Healthy" } }];
         const nodes = withMissing(undefined, app("shop", {}, { resources }));
         expect(nodes.map(it => [it.name, it.health?.status])).toEqual([["a", undefined], ["b", "Healthy"]]);
+    });
+    it("says of what is declared whether it is as Git has it", () => {
+        const resources = [
+            { kind: "ConfigMap", name: "a", namespace: "shop", status: "OutOfSync", requiresPruning: true }, { kind: "Job", group: "batch", name: "before", namespace: "shop", hook: true },
+            { kind: "Service", name: "web", namespace: "shop", status: "Synced" },
+        ];
+        const there: TreeNode[] = [{ kind: "ConfigMap", name: "a", namespace: "shop", uid: "1", health: { status: "Healthy" } }, node("Endpoints", "web", "2")];
+        expect(withMissing(there, app("shop", {}, { resources })).map(it => [it.name, it.sync, it.requiresPruning, it.hook, it.health?.status])).toEqual([
+            ["a", "OutOfSync", true, undefined, "Healthy"], ["web", undefined, undefined, undefined, undefined],
+            ["before", undefined, undefined, true, undefined], ["web", "Synced", undefined, undefined, "Missing"],
+        ]);
+    });
+    it.each([
+        [{}, ["web", "web-1", "a", "settings"]], [{ kind: "Pod" }, ["web", "web-1", "a"]], [{ sync: "OutOfSync" }, ["settings"]],
+        [{ health: "Degraded" }, ["web", "web-1", "a"]], [{ kind: "Pod", sync: "Synced" }, []],
+    ])("is shown with what it grew out of when it is filtered by %j", (filters, expected) => {
+        const nodes: TreeNode[] = [
+            { ...node("Deployment", "web", "1"), sync: "Synced" }, node("ReplicaSet", "web-1", "2", "1"), { ...node("Pod", "a", "3", "2"), health: { status: "Degraded" } },
+            { ...node("ConfigMap", "settings", "4"), sync: "OutOfSync" },
+        ];
+        expect(filtered(nodes, { kind: "", sync: "", health: "", ...filters }).map(it => it.name)).toEqual(expected);
     });
 });

@@ -32,8 +32,8 @@ export function matches(app: Application, filters: Filters): boolean {
 }
 
 /** The choices of a filter: what is there, sorted. */
-export function choices(apps: Application[], of: (app: Application) => string | undefined): string[] {
-    return [...new Set(apps.map(of).filter((it): it is string => Boolean(it)))].sort();
+export function choices<T>(all: readonly T[], of: (one: T) => string | undefined): string[] {
+    return [...new Set(all.map(of).filter((it): it is string => Boolean(it)))].sort();
 }
 
 /** The digest that approves deletions, if a sync waits for it. The guard names it in its message. */
@@ -55,6 +55,10 @@ export interface TreeNode {
     parentRefs?: { uid?: string; kind?: string; name?: string; namespace?: string }[];
     health?: { status?: string; message?: string };
     createdAt?: string;
+    /** Of what is declared: whether it is as Git has it, whether Git no longer has it, and whether it is a hook. What grew out of it has none of these. */
+    sync?: string;
+    requiresPruning?: boolean;
+    hook?: boolean;
 }
 
 export interface Placed {
@@ -68,13 +72,41 @@ export interface Placed {
 
 export const idOf = (node: TreeNode): string => [node.group ?? "", node.kind, node.namespace ?? "", node.name].join("/");
 
-/** Objects that are declared and not there have no uid, and are not in the tree that the engine sees; they are shown all the same. As long
- * as the tree is not known (`undefined`), what is declared is shown with the health that the Application says it has: nobody has looked. */
+type Declared = NonNullable<NonNullable<Application["status"]>["resources"]>[number];
+
+const bare = (it: Declared): TreeNode => ({ group: it.group, version: it.version, kind: it.kind ?? "", namespace: it.namespace, name: it.name ?? "" });
+const standing = (it: Declared): Pick<TreeNode, "sync" | "requiresPruning" | "hook"> => ({ sync: it.status || undefined, requiresPruning: it.requiresPruning, hook: it.hook });
+
+/** What there is, with how it stands to Git. Objects that are declared and not there have no uid, and are not in the tree that the engine sees;
+ * they are shown all the same. As long as the tree is not known (`undefined`), what is declared is shown with the health that the Application
+ * says it has: nobody has looked. A hook is there only while a sync needs it. */
 export function withMissing(nodes: TreeNode[] | undefined, app: Application): TreeNode[] {
-    const known = new Set((nodes ?? []).map(idOf));
-    const declared = (app.status?.resources ?? []).map(it => ({ node: { group: it.group, version: it.version, kind: it.kind ?? "", namespace: it.namespace, name: it.name ?? "" }, health: it.health }));
-    const others = declared.filter(it => !known.has(idOf(it.node)));
-    return [...(nodes ?? []), ...others.map(it => ({ ...it.node, health: nodes ? { status: "Missing" } : it.health }))];
+    const declared = new Map((app.status?.resources ?? []).map(it => [idOf(bare(it)), it]));
+    const seen = (nodes ?? []).map(node => {
+        const own = declared.get(idOf(node));
+        return own ? { ...node, ...standing(own) } : node;
+    });
+    const known = new Set(seen.map(idOf));
+    const others = [...declared].filter(([id]) => !known.has(id)).map(([, it]) => it);
+    return [...seen, ...others.map(it => ({ ...bare(it), ...standing(it), health: nodes && !it.hook ? { status: "Missing" } : it.health }))];
+}
+
+export interface NodeFilters { kind: string; sync: string; health: string }
+
+/** What matches, and what it grew out of: without that it would hang in the air. */
+export function filtered(nodes: TreeNode[], filters: NodeFilters): TreeNode[] {
+    if (filters.kind === "" && filters.sync === "" && filters.health === "") return nodes;
+    const byUid = new Map(nodes.filter(node => node.uid).map(node => [node.uid as string, node]));
+    const kept = new Set<TreeNode>();
+    const keep = (node: TreeNode | undefined): void => {
+        if (!node || kept.has(node)) return;
+        kept.add(node);
+        for (const ref of node.parentRefs ?? []) keep(byUid.get(ref.uid ?? ""));
+    };
+    for (const node of nodes) {
+        if ((filters.kind === "" || node.kind === filters.kind) && (filters.sync === "" || node.sync === filters.sync) && (filters.health === "" || node.health?.status === filters.health)) keep(node);
+    }
+    return nodes.filter(node => kept.has(node));
 }
 
 /** Children right of their parents, one row for every leaf. A child of several is drawn below the first; a circle is cut. */

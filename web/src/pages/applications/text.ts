@@ -16,7 +16,7 @@ export const t = texts("applications", {
     applyOnly: "Apply only: without hooks", replaceOption: "Replace instead of apply", serverSide: "Server-side apply", syncTitle: "Sync {name}", cancel: "Cancel",
     waits: "The sync waits for your approval, because it deletes something precious.",
     summary: "Summary", diff: "Diff", live: "Live manifest", desired: "Desired manifest", events: "Events", history: "History and rollback", conditions: "Conditions", resources: "Resources",
-    rollback: "Rollback", rollbackNote: "As long as auto-sync is on, it cannot be rolled back: what Git has would come back at once. Disable auto-sync first.", noHistory: "Nothing was synced yet.",
+    rollback: "Rollback", rollbackNote: "As long as auto-sync is on, it cannot be rolled back: what Git has would come back at once. Disable auto-sync first.", requiresPruning: "requires pruning", hook: "hook", noHistory: "Nothing was synced yet.",
     requested: "{what} requested: {name}",
     approveTitle: "Approve deletions of {name}?", approveWhat: "What the guard holds back is deleted, and what is in it is lost:",
     rollbackTitle: "Roll {name} back?", rollbackWhat: "{name} becomes what it was at {revision}, synced {at}. What was changed since is undone in the cluster; Git stays as it is.",
