@@ -48,7 +48,7 @@ async function keyboard(person, report) {
         await page.keyboard.press('Tab');
         if (!/Skip to content/.test(await focused(page))) throw new Error(`Tab leads first to ${await focused(page)}`);
         const seen = await tabTo(page, /^Activity$/);
-        for (const name of ['Home', 'Catalog', 'Create', 'Runs', 'Applications', 'Virtual machines', 'Gateways and APIs', 'Repositories', 'Workspaces', 'Activity']) {
+        for (const name of ['Home', 'Catalog', 'Create', 'Runs', 'Applications', 'VirtualMachines', 'Gateways and APIs', 'Repositories', 'Workspaces', 'Activity']) {
             if (!seen.includes(name)) throw new Error(`${name} is not reached`);
         }
         await visibleFocus(page);
@@ -184,6 +184,12 @@ async function questions(person, settings, report) {
         if (page.url().includes('key-of-alice')) throw new Error('the key is in the address');
         await person.check('explain');
         await person.shot('explained');
+    });
+    await report.step('commands of another workspace go there first', async () => {
+        await person.open(`/w/${settings.many}/applications`, 'many-0000');
+        await button(page, 'The same in a terminal').click();
+        await person.see(page.getByText(`fairway workspace use :${settings.many}`));
+        await person.check('commands', { axe: false });
     });
     await report.step('why says what it does not find, and finds what is there', async () => {
         await person.open('/gateways/httproutes/team/api?tab=why', 'Try again');

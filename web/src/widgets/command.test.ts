@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { sh, shellWord } from "./command";
+import { sh, shellWord, withWorkspace } from "./command";
 
 const HOSTILE = ["main", "a b", "$(touch x)", "`id`", "a;id", "a'b", "a\"b", "a\\b", "a\nid", "*", "~", "#x", "!x", "", "x=1", "-n", "ä", "a&b|c>d<e"];
 
@@ -14,6 +14,15 @@ describe("words of a shell", () => {
         expect(sh`kubectl get vm ${"web"} -n ${"a;b"} -o yaml`).toBe("kubectl get vm web -n 'a;b' -o yaml");
         expect(sh`fairway status`).toBe("fairway status");
         expect(sh`${"a b"} ${undefined} ${3}`).toBe("'a b' '' 3");
+    });
+});
+
+describe("commands in a workspace", () => {
+    it("go there first", () => {
+        expect(withWorkspace("root:acme", ["kubectl get vm -A"])).toEqual(["fairway workspace use :root:acme", "kubectl get vm -A"]);
+    });
+    it("stay where a terminal begins", () => {
+        expect(withWorkspace("root", ["kubectl get vm -A"])).toEqual(["kubectl get vm -A"]);
     });
 });
 

@@ -10,3 +10,8 @@ export function shellWord(text: string): string {
 export function sh(parts: TemplateStringsArray, ...values: (string | number | undefined)[]): string {
     return parts.reduce((command, part, at) => command + shellWord(String(values[at - 1] ?? "")) + part);
 }
+
+/** Commands for a terminal that is wherever it was used last: elsewhere than in the first workspace they would find nothing, or something else. */
+export function withWorkspace(place: string, commands: readonly string[]): string[] {
+    return place === "root" ? [...commands] : [sh`fairway workspace use :${place}`, ...commands];
+}

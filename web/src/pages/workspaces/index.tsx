@@ -8,7 +8,7 @@ import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextIn
 import { type ReactNode, useState } from "react";
 import { CLUSTER_ROLE_BINDINGS, type ClusterRoleBinding, create, GROUPS, patch, pathIn, remove, type Resource, ROLE_BINDINGS, useAction, useList, USERS, type Workspace, workspace, WORKSPACES } from "../../api";
 import { texts } from "../../text/t";
-import { Age, CommandHint, ConfirmByName, PageHeader, SafeLink, sh, StatusLabel } from "../../widgets";
+import { Age, CommandHint, ConfirmByName, PageHeader, SafeLink, StatusLabel } from "../../widgets";
 import "../pieces/pieces.css";
 import { AddressTabs, Live, Problem, Unread } from "../pieces/parts";
 import { type Member, membersOf, subjectName } from "./members";
@@ -29,7 +29,7 @@ export default function Workspaces(): ReactNode {
             <PageHeader title={t("title")} description={t("here", { path })} actions={above && <SafeLink to={pathIn(above, "/workspaces")}>{t("up", { path: above })}</SafeLink>} />
             <PageSection className="fw-stack">
                 <AddressTabs label={t("title")} tabs={[["below", t("below"), () => <Below path={path} />], ["members", t("members"), () => <Members />]]} />
-                <CommandHint commands={["fairway workspace tree", sh`fairway workspace use :${path}`, "fairway workspace create NAME --type root:universal", "kubectl get clusterrolebindings", "kubectl get rolebindings -A"]} />
+                <CommandHint commands={["fairway workspace tree", "fairway workspace create NAME --type root:universal", "kubectl get clusterrolebindings", "kubectl get rolebindings -A"]} />
             </PageSection>
         </>
     );
