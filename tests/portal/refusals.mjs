@@ -9,6 +9,7 @@ const CASES = [
     [401, 'Unauthorized', /sign in/i],
     [403, 'Forbidden', /(not allowed|may not|permission|right)/i],
     [409, 'Conflict', /(changed|again|conflict)/i],
+    [409, 'AlreadyExists', /another name/i],
     [429, 'TooManyRequests', /(too many|again|wait)/i],
     [500, 'InternalError', /(server|again|log)/i],
     [0, 'nothing', /(does not answer|connected)/i],
@@ -18,7 +19,7 @@ export async function refusals(browser, settings, report) {
     const person = await browser.person();
     await person.signIn();
     for (const [status, reason, advice] of CASES) {
-        await report.step(`an answer of ${status || 'nothing at all'} is explained`, async () => {
+        await report.step(`an answer of ${status ? `${status} ${reason}` : 'nothing at all'} is explained`, async () => {
             person.tolerated = [/Failed to load resource/, /net::ERR/, /^500 /];
             await person.context.route(LIST, route => status === 0 ? route.abort('connectionrefused') : route.fulfill({
                 status, contentType: 'application/json',

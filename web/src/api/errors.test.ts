@@ -1,10 +1,18 @@
 import { describe, expect, it } from "vitest";
-import { adviceFor, messageOf } from "./errors";
+import { adviceFor, ApiError, messageOf } from "./errors";
 import { workspaceOfPath } from "./session";
 
 describe("errors", () => {
     it.each([0, 401, 403, 404, 409, 429, 500, 503, 422])("%i says what to do", status => {
         expect(adviceFor(status, 3)).toMatch(/\.$/);
+    });
+
+    it.each([
+        [409, "AlreadyExists", 'workspaces "a" already exists', /another name/], [409, "Conflict", "the object has been modified", /changed it meanwhile/],
+        [403, "Forbidden", "exceeded quota: small, requested: cpu=2", /quota/], [403, "Forbidden", 'User "a" cannot create resource', /role/],
+        [410, "Expired", "too old resource version", /Reload/], [504, "Timeout", "timed out", /too long/], [404, "NotFound", "not found", /does not exist/],
+    ])("%i %s: %s", (status, reason, message, advice) => {
+        expect(new ApiError(status, message, reason).advice).toMatch(advice);
     });
 
     it.each([

@@ -7,6 +7,10 @@ const t = texts("errors", {
     forbidden: "You may not do this. Ask an administrator of the workspace for a role that grants it.",
     notFound: "It does not exist, or was deleted meanwhile. Go back to the list.",
     conflict: "Somebody has changed it meanwhile. Look at the new state and try again.",
+    exists: "There is one of this name already. Choose another name, or look at the one that there is.",
+    quota: "A quota of the workspace is used up. Delete what is no longer needed, or ask an administrator for more.",
+    expired: "What was read is too old to go on from. Reload the page.",
+    late: "The server took too long. See whether it was done all the same, and try again.",
     tooMany: "The server is asked too much at the moment. Wait {seconds} seconds and try again.",
     invalid: "Correct what the message names and try again.",
     broken: "The server failed. Try again; if it stays, look into the server's log.",
@@ -33,7 +37,7 @@ export class ApiError extends Error {
     }
 
     get advice(): string {
-        return adviceFor(this.status, this.retryAfter);
+        return adviceFor(this.status, this.retryAfter, reasonOf(this));
     }
 }
 
@@ -47,7 +51,17 @@ export class Refusals extends ApiError {
     }
 }
 
-export function adviceFor(status: number, retryAfter = 0): string {
+/** The API's reason; that of a quota is Forbidden, and its message alone tells it from a right that is missing. */
+function reasonOf({ reason, status, message }: ApiError): string {
+    return status === 403 && message.includes("exceeded quota") ? "ExceededQuota" : reason;
+}
+
+/** The API's reasons that say more than their status. */
+const BY_REASON = { AlreadyExists: "exists", ExceededQuota: "quota", Expired: "expired", Timeout: "late", ServerTimeout: "late" } as const;
+
+export function adviceFor(status: number, retryAfter = 0, reason = ""): string {
+    const known = reason in BY_REASON ? BY_REASON[reason as keyof typeof BY_REASON] : undefined;
+    if (known) return t(known);
     if (status === 0) return t("silent");
     if (status === 401) return t("unauthorized");
     if (status === 403) return t("forbidden");
