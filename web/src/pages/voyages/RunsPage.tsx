@@ -10,6 +10,7 @@ import { type Voyage, VOYAGES } from "../../api/kinds";
 import { shortRef } from "../../catalog/entity";
 import { t } from "../../text/create";
 import { Age, type Column, CommandHint, duration, Empty, Failed, Loading, NoMatch, PageHeader, sorted, StatusLabel, VirtualTable } from "../../widgets";
+import { isMeant, madeName } from "./runs";
 
 const PHASES = ["Running", "Succeeded", "Failed", "Cancelled", "Decommissioned"];
 
@@ -24,7 +25,7 @@ export function RunsPage() {
     };
     const found = useList(VOYAGES);
     const rows = useMemo(() => {
-        const kept = found.items.filter(one => (!phase || one.status?.phase === phase) && `${one.metadata?.name} ${one.spec.template} ${one.spec.requestedBy?.username}`.includes(words));
+        const kept = found.items.filter(one => (!phase || one.status?.phase === phase) && isMeant(one, words));
         return sorted(kept, COLUMNS, sort);
     }, [found.items, words, phase, sort]);
     return (
@@ -51,12 +52,6 @@ export function RunsPage() {
             </PageSection>
         </>
     );
-}
-
-/** Templates ask for the name of what they make under this name. */
-function madeName(one: Voyage): string {
-    const name = one.spec.values?.name;
-    return typeof name === "string" ? name : "";
 }
 
 const COLUMNS: Column<Voyage>[] = [
