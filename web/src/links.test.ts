@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { pageOf, thingAt } from "./links";
+import { pageAt, pageOf, thingAt } from "./links";
 
 describe("objects have pages", () => {
     it.each([
@@ -15,6 +15,15 @@ describe("objects have pages", () => {
     });
     it("whatever the group is, if that is not known", () => {
         expect(pageOf({ kind: "Application", namespace: "a", name: "web" }, false)).toBe("/applications/a/web");
+    });
+    it.each([
+        [{ group: "subresources.kubevirt.io", plural: "virtualmachines", namespace: "a", name: "web" }, "/machines/a/web"],
+        [{ group: "kuadrant.io", plural: "authpolicies", namespace: "a", name: "web" }, "/gateways/authpolicies/a/web"],
+        [{ group: "", plural: "services", namespace: "a", name: "web" }, "/gateways/services/a/web"],
+        [{ group: "fairway.dev", plural: "repositories", name: "web" }, "/repositories/root/web"],
+        [{ group: "", plural: "configmaps", namespace: "a", name: "web" }, undefined],
+    ])("by the word in paths: %j", (object, expected) => {
+        expect(pageAt(object)).toBe(expected);
     });
     it.each([
         ["/apis/argoproj.io/v1alpha1/namespaces/openshift-gitops/applications/web", "/applications/openshift-gitops/web"],

@@ -31,6 +31,12 @@ export function pageOf(object: { group?: string; kind: string; namespace?: strin
     return home && page(home, object.namespace, object.name);
 }
 
+/** The page of an object by the word for its kind in paths of the API; what is done to it there may be of a group of its own. */
+export function pageAt(object: { group: string; plural: string; namespace?: string; name: string }): string | undefined {
+    const home = HOMES.find(it => it.plural === object.plural && it.group === object.group.replace(/^subresources\./, ""));
+    return home && page(home, object.namespace, object.name);
+}
+
 export interface Thing { kind: string; namespace?: string; name: string; to: string }
 
 /** What is at a path of the API, if that has a page. */

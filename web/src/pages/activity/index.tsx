@@ -10,6 +10,7 @@ import { useAnswer } from "../../api/hooks";
 import { LIVE_MS } from "../../api/repeat";
 import { json } from "../../api/request";
 import { workspace } from "../../api/session";
+import { pageAt } from "../../links";
 import { t } from "../../text/home";
 import { Age, type Column, CommandHint, Empty, Failed, Loading, NoMatch, PageHeader, Stale, StatusLabel, VirtualTable } from "../../widgets";
 
@@ -26,13 +27,11 @@ interface Deed {
     code: number;
 }
 
-/** Pages of objects, by resource. */
-const PAGES: Record<string, string> = { applications: "applications", virtualmachines: "machines", voyages: "voyages" };
-
 function What({ deed }: { deed: Deed }) {
-    const text = `${deed.resource}${deed.subresource ? `/${deed.subresource}` : ""} ${[deed.namespace, deed.name].filter(Boolean).join("/")}`;
-    const page = PAGES[deed.resource];
-    return page && deed.namespace && deed.name && deed.verb !== "delete" ? <Link to={`/${page}/${deed.namespace}/${deed.name}`}>{text}</Link> : <span title={text}>{text}</span>;
+    const { group, resource, namespace, name, verb } = deed;
+    const text = `${resource}${deed.subresource ? `/${deed.subresource}` : ""} ${[namespace, name].filter(Boolean).join("/")}`;
+    const to = name && verb !== "delete" ? pageAt({ group, plural: resource, namespace, name }) : undefined;
+    return to ? <Link to={to} title={text}>{text}</Link> : <span title={text}>{text}</span>;
 }
 
 const COLUMNS: Column<Deed>[] = [
