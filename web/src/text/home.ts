@@ -19,7 +19,7 @@ export const t = texts("home", {
     start: "Create",
     overview: "At a glance",
     applications: "Applications",
-    machines: "Virtual machines",
+    machines: "VirtualMachines",
     healthy: "{good} of {all} healthy",
     running: "{good} of {all} running",
     forbidden: "You may not list them here.",

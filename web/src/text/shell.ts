@@ -9,7 +9,7 @@ export const t = texts("shell", {
     create: "Create",
     voyages: "Runs",
     applications: "Applications",
-    machines: "Virtual machines",
+    machines: "VirtualMachines",
     gateways: "Gateways and APIs",
     repositories: "Repositories",
     workspaces: "Workspaces",

@@ -69,7 +69,7 @@ function Shown(props: Props): ReactNode {
                 ]} />
                 <CommandHint commands={[sh`kubectl get vm ${name} -n ${namespace} -o yaml`, sh`fairway vm console ${name} -n ${namespace}`, sh`fairway vm ${possible(status)[0] ?? "start"} ${name} -n ${namespace}`]} />
             </PageSection>
-            {isDeleting && <DeleteMachines places={[{ namespace, name }]} onClose={() => setDeleting(false)} onDone={() => void navigate("/machines")} />}
+            {isDeleting && <DeleteMachines machines={[machine]} onClose={() => setDeleting(false)} onDone={() => void navigate("/machines")} />}
         </>
     );
 }

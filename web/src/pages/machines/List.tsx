@@ -1,5 +1,6 @@
 // All machines of a workspace: a tree to choose from, a list, and what can be done with several at once.
 
+import { Alert } from "@patternfly/react-core/dist/dynamic/components/Alert";
 import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
 import { Checkbox } from "@patternfly/react-core/dist/dynamic/components/Checkbox";
 import { FormSelect, FormSelectOption } from "@patternfly/react-core/dist/dynamic/components/FormSelect";
@@ -7,13 +8,13 @@ import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page
 import { SearchInput } from "@patternfly/react-core/dist/dynamic/components/SearchInput";
 import { type ReactNode, useMemo, useState } from "react";
 import { Link, useSearchParams } from "react-router";
-import { useAction, useList, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, type VirtualMachine, workspace } from "../../api";
-import { Age, type Column, CommandHint, ConfirmByName, Empty, NoMatch, PageHeader, sh, StatusLabel, VirtualTable } from "../../widgets";
+import { useAction, useList, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, type VirtualMachine } from "../../api";
+import { Age, type Column, CommandHint, ConfirmByName, Empty, NoMatch, PageHeader, StatusLabel, VirtualTable } from "../../widgets";
 import { Live, Problem, Unread } from "../pieces/parts";
 import { act, destroy, type Place, withEach } from "./act";
 import { Branches } from "./Branches";
 import { FolderDialog } from "./FolderDialog";
-import { type Action, addressOf, folderOf, possible, statusOf } from "./model";
+import { type Action, addressOf, applicationsOf, folderOf, possible, statusOf } from "./model";
 import { counted, t } from "./text";
 
 const keyOf = (machine: VirtualMachine): string => `${machine.metadata?.namespace}/${machine.metadata?.name}`;
@@ -88,26 +89,36 @@ export function List(): ReactNode {
                                     <Button size="sm" variant="danger" isDisabled={picked.length === 0} onClick={() => setDeleting(true)}>{t("remove")}</Button>
                                     {picked.length > 0 && <span className="fw-muted">{t("chosen", { n: picked.length })}</span>}
                                 </div>
+                                <Declared machines={picked} />
                                 {shown.length === 0 ? <NoMatch onClear={() => setParams({})} /> : <VirtualTable label={t("title")} rows={shown} columns={columns} rowKey={keyOf} />}
                             </div>
                         )}
                     </div>
                 </Live>
-                <CommandHint commands={["kubectl get vm -A", "fairway vm start NAME -n NAMESPACE", sh`fairway workspace use :${workspace()}`]} />
+                <CommandHint commands={["kubectl get vm -A", "fairway vm start NAME -n NAMESPACE"]} />
             </PageSection>
             {isMoving && <FolderDialog machines={picked} known={folders} onClose={() => setMoving(false)} onDone={() => { setMoving(false); setChosen(new Set()); }} />}
-            {isDeleting && <DeleteMachines places={picked.map(placeOf)} onClose={() => { setDeleting(false); setChosen(new Set()); }} />}
+            {isDeleting && <DeleteMachines machines={picked} onClose={() => { setDeleting(false); setChosen(new Set()); }} />}
         </>
     );
 }
 
-export function DeleteMachines(props: { places: Place[]; onClose: () => void; onDone?: () => void }): ReactNode {
-    const name = namesOf(props.places);
+/** Whoever stops or deletes them here should know that it will not last. */
+function Declared(props: { machines: VirtualMachine[] }): ReactNode {
+    const applications = applicationsOf(props.machines);
+    if (applications.length === 0) return null;
+    return <Alert isInline isPlain variant="info" title={t("declaredSome", { applications: applications.join(", ") })} />;
+}
+
+export function DeleteMachines(props: { machines: VirtualMachine[]; onClose: () => void; onDone?: () => void }): ReactNode {
+    const places = props.machines.map(placeOf);
+    const name = namesOf(places);
     return (
-        <ConfirmByName title={t("deleteTitle", { name })} name={name} action={t("remove")} onClose={props.onClose} told={t("requested", { action: t("remove"), name: namesOf(props.places) })}
-            onConfirm={async () => { await withEach(props.places, place => destroy(place.namespace, place.name)); props.onDone?.(); }}>
+        <ConfirmByName title={t("deleteTitle", { name })} name={name} action={t("remove")} onClose={props.onClose} told={t("requested", { action: t("remove"), name })}
+            onConfirm={async () => { await withEach(places, place => destroy(place.namespace, place.name)); props.onDone?.(); }}>
             <p>{t("deleteWhat")}</p>
-            <ul className="fw-long-list" tabIndex={0} aria-label={t("deleteWhat")}>{props.places.map(place => <li key={`${place.namespace}/${place.name}`}>{place.namespace}/{place.name}</li>)}</ul>
+            <ul className="fw-long-list" tabIndex={0} aria-label={t("deleteWhat")}>{places.map(place => <li key={`${place.namespace}/${place.name}`}>{place.namespace}/{place.name}</li>)}</ul>
+            <Declared machines={props.machines} />
         </ConfirmByName>
     );
 }

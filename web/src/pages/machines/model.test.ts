@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { VirtualMachine } from "../../api";
-import { applicationOf, branches, FOLDER, isFolder, possible, sizeOf } from "./model";
+import { applicationOf, applicationsOf, branches, FOLDER, isFolder, possible, sizeOf } from "./model";
 
 const machine = (namespace: string, name: string, folder?: string, domain: unknown = {}): VirtualMachine => ({
     metadata: { namespace, name, labels: folder ? { [FOLDER]: folder } : undefined },
@@ -35,5 +35,9 @@ describe("the Application of a machine", () => {
         ["team_web:kubevirt.io/VirtualMachine:user-vms/web", "web"],
     ])("%s is %s", (mark, application) => {
         expect(applicationOf({ metadata: { annotations: mark ? { "argocd.argoproj.io/tracking-id": mark } : {} } } as unknown as VirtualMachine)).toBe(application);
+    });
+    it("are told once of several", () => {
+        const of = (mark?: string): VirtualMachine => ({ metadata: { annotations: mark ? { "argocd.argoproj.io/tracking-id": mark } : {} } }) as unknown as VirtualMachine;
+        expect(applicationsOf([of("web:a/B:c/1"), of(), of("db:a/B:c/2"), of("web:a/B:c/3")])).toEqual(["db", "web"]);
     });
 });

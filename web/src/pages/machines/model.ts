@@ -64,3 +64,8 @@ export function applicationOf(machine: VirtualMachine): string | undefined {
     const mark = machine.metadata?.annotations?.["argocd.argoproj.io/tracking-id"]?.split(":")[0];
     return mark ? mark.slice(mark.indexOf("_") + 1) : undefined;
 }
+
+/** The Applications that declare some of these machines, each once. */
+export function applicationsOf(machines: readonly VirtualMachine[]): string[] {
+    return [...new Set(machines.map(applicationOf).filter((it): it is string => it !== undefined))].sort();
+}

@@ -1,11 +1,11 @@
 import { plurals, texts } from "../../text/t";
 
 export const t = texts("machines", {
-    title: "VirtualMachines", create: "Create", search: "Search by name", none: "No virtual machines", noneHelp: "Create one from a template: it comes out of Git and stays as Git declares it.",
+    title: "VirtualMachines", create: "Create", search: "Search by name", none: "No VirtualMachines", noneHelp: "Create one from a template: it comes out of Git and stays as Git declares it.",
     name: "Name", namespace: "Namespace", status: "Status", node: "Node", address: "IP address", created: "Created", folder: "Folder", allMachines: "All machines", tree: "Machines by workspace, namespace and folder",
     start: "Start", stop: "Stop", restart: "Restart", pause: "Pause", unpause: "Unpause", migrate: "Migrate", remove: "Delete", select: "Select {name}", selectAll: "Select all shown", chosen: "Chosen: {n}", actions: "Actions",
     deleteTitle: "Delete {name}?", deleteWhat: "These machines are deleted, with the disks that were made with them:", machinesWord: "{n} machines", requested: "{action} requested: {name}", instances: "Running instances",
-    declared: "The Application {application} declares this machine: what is changed here by hand, its being stopped included, may be taken back. Change it in Git.", toApplication: "Go to the Application",
+    declared: "The Application {application} declares this machine: what is changed here by hand, its being stopped included, may be taken back. Change it in Git.", declaredSome: "Declared by an Application ({applications}), which may take back what is done to them here: stopped ones are started and deleted ones made again. Change them in Git.", toApplication: "Go to the Application",
     overview: "Overview", metrics: "Metrics", yaml: "YAML", configuration: "Configuration", events: "Events", console: "Console", snapshots: "Snapshots", diagnostics: "Diagnostics",
     cpu: "CPU", memory: "Memory", instancetype: "InstanceType", runStrategy: "Run strategy", labels: "Labels", annotations: "Annotations", guestAgent: "Guest agent", os: "Operating system", disks: "Disks", networks: "Network interfaces", firmware: "Firmware",
     notRunning: "The machine does not run. Start it to see this.", cores: "{n} CPU", serial: "Serial console", vnc: "VNC console", consoleType: "Which console", connected: "Connected", connecting: "Connecting", ended: "The connection has ended.", leftOut: "{n} bytes came faster than they could be shown and are left out", connectAgain: "Connect again", failed: "The console could not be reached.",
@@ -18,5 +18,5 @@ export const t = texts("machines", {
     deleteSnapshot: "Delete snapshot {name}?", deleteSnapshotWhat: "The snapshot {name} with its copies of disks.", noSnapshots: "No snapshots yet.", conditions: "Conditions", instanceConditions: "Conditions of the instance", volumes: "Volumes", why: "Why?", restores: "Restores", password: "Guests can send anything to a console; titles, clipboard and links of theirs are ignored.",
 });
 
-const all = plurals("machines", { machines: { one: "{n} virtual machine", other: "{n} virtual machines" } });
+const all = plurals("machines", { machines: { one: "{n} VirtualMachine", other: "{n} VirtualMachines" } });
 export const counted = (count: number): string => all("machines", count);
