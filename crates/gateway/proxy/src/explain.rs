@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use fairway_gateway_guard::{Passage, Refusal, Step, Verdict};
 use fairway_gateway_routes::lookup::Miss;
-use fairway_gateway_routes::table::{
-    Action, Filter, HostPattern, ListenerKey, Match, PathMatch, RuleKey, ValueMatch,
-};
+use fairway_gateway_routes::table::{Action, HostPattern, ListenerKey, RuleKey};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Uri, Version};
+use http::{HeaderMap, Method, Uri, Version};
 
 use crate::filters::cors;
 use crate::forwarded;
@@ -19,6 +17,10 @@ use crate::peer::Peer;
 use crate::pipeline::{self, Arrived, Context};
 use crate::plan::{DoorPlan, Found, ListenerPlan, Plan, RulePlan, TargetPlan, TlsPlan};
 use crate::proxy::{NOBODY, Shared};
+
+mod words;
+
+use words::{filter_name, filter_text, listener_name, match_text, names_text, rule_name};
 
 /// Listeners on the way of one request.
 const LISTENERS: usize = 8;
@@ -383,12 +385,7 @@ async fn walk(
         return;
     }
     for filter in &rule.rule.filters {
-        told.add(
-            StageKind::Filter,
-            filter_name(filter),
-            format!("{filter:?}"),
-            None,
-        );
+        told.add(StageKind::Filter, filter_name(filter), filter_text(filter), None);
     }
     if let Some(response) = pipeline::redirected(context, rule, &entry.matches.path, parts, arrived) {
         told.status = Some(response.status().as_u16());
@@ -455,17 +452,10 @@ async fn policies(
     }
     match verdict {
         Verdict::Allow(passage) => {
-            let names = |headers: &[(http::HeaderName, HeaderValue)]| {
-                headers
-                    .iter()
-                    .map(|(name, _)| name.to_string())
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            };
             let seen = format!(
-                "backends are told [{}], the client is told [{}]",
-                names(&passage.request_headers),
-                names(&passage.response_headers)
+                "backends are told {}, the client is told {}",
+                names_text(&passage.request_headers),
+                names_text(&passage.response_headers)
             );
             told.add(StageKind::Policy, "verdict", seen, Some(true));
             true
@@ -537,62 +527,5 @@ fn backends(context: &Context, rule: &RulePlan, told: &mut Explanation) {
                 );
             }
         }
-    }
-}
-
-fn listener_name(key: &ListenerKey) -> String {
-    format!(
-        "Gateway {}/{} listener {}",
-        key.namespace, key.gateway, key.listener
-    )
-}
-
-fn rule_name(key: &RuleKey) -> String {
-    let section = key
-        .section
-        .as_ref()
-        .map(|name| format!(" ({name})"))
-        .unwrap_or_default();
-    format!(
-        "{} {}/{} rule {}{section}",
-        key.kind, key.namespace, key.name, key.rule
-    )
-}
-
-fn match_text(matches: &Match) -> String {
-    let value = |value: &ValueMatch| match value {
-        ValueMatch::Exact(text) => format!("= {text:?}"),
-        ValueMatch::Regex(regex) => format!("~ {:?}", regex.as_str()),
-    };
-    let mut all = vec![match &matches.path {
-        PathMatch::Exact(path) => format!("path = {path}"),
-        PathMatch::Prefix(path) => format!("path below {}", if path.is_empty() { "/" } else { path }),
-        PathMatch::Regex(regex) => format!("path ~ {}", regex.as_str()),
-    }];
-    all.extend(matches.method.iter().map(|method| format!("method = {method}")));
-    all.extend(
-        matches
-            .headers
-            .iter()
-            .map(|one| format!("header {} {}", one.name, value(&one.value))),
-    );
-    all.extend(
-        matches
-            .query
-            .iter()
-            .map(|one| format!("query {} {}", one.name, value(&one.value))),
-    );
-    all.join(", ")
-}
-
-/// As manifests name it.
-fn filter_name(filter: &Filter) -> &'static str {
-    match filter {
-        Filter::RequestHeaders(_) => "RequestHeaderModifier",
-        Filter::ResponseHeaders(_) => "ResponseHeaderModifier",
-        Filter::Redirect(_) => "RequestRedirect",
-        Filter::Rewrite { .. } => "URLRewrite",
-        Filter::Mirror(_) => "RequestMirror",
-        Filter::Cors(_) => "CORS",
     }
 }
