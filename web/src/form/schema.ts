@@ -96,3 +96,25 @@ export function titlesOf(schema: unknown, found = new Map<string, string>()): Ma
     for (const key of ["oneOf", "anyOf", "allOf", "then", "else"]) titlesOf(schema[key], found);
     return found;
 }
+
+/** The questions of a name, wherever it is asked. */
+function questionsOf(schema: unknown, name: string): Json[] {
+    if (Array.isArray(schema)) return schema.flatMap(one => questionsOf(one, name));
+    if (!isObject(schema)) return [];
+    const own = isObject(schema.properties) ? schema.properties[name] : undefined;
+    const branches = [...(isObject(schema.dependencies) ? Object.values(schema.dependencies) : []), ...["oneOf", "anyOf", "allOf", "then", "else"].map(key => schema[key])];
+    return [...(isObject(own) ? [own] : []), ...branches.flatMap(one => questionsOf(one, name))];
+}
+
+/** What a chosen answer is called on its page, if it has a name there. */
+export function choiceName(schema: unknown, question: string, value: unknown): string | undefined {
+    for (const asked of questionsOf(schema, question)) {
+        const offer = isObject(asked.items) ? asked.items : asked;
+        const at = Array.isArray(offer.enum) ? offer.enum.indexOf(value) : -1;
+        const names = offer.enumNames ?? offer["ui:enumNames"];
+        const one = Array.isArray(offer.oneOf) ? offer.oneOf.find(it => isObject(it) && it.const === value) : undefined;
+        const found: unknown = Array.isArray(names) && at >= 0 ? names[at] : isObject(one) ? one.title : undefined;
+        if (typeof found === "string") return found;
+    }
+    return undefined;
+}

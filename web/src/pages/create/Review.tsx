@@ -12,6 +12,7 @@ import { json } from "../../api/request";
 import { splitSecrets, titlesOf } from "../../form/schema";
 import { t } from "../../text/create";
 import { CommandHint, Failed, Loading, sh } from "../../widgets";
+import { answerText } from "./answers";
 import { Foreseen } from "./Foreseen";
 import { type DryRun, mayCreate, type ParameterSchema } from "./types";
 
@@ -24,8 +25,9 @@ interface Props {
 }
 
 export function Review({ schema, answers, templateRef, name, onBack }: Props) {
-    const { values, secrets } = splitSecrets(schema.steps.map(step => step.schema), answers);
-    const titles = titlesOf(schema.steps.map(step => step.schema));
+    const questions = schema.steps.map(step => step.schema);
+    const { values, secrets } = splitSecrets(questions, answers);
+    const titles = titlesOf(questions);
     const order = [...titles.keys()];
     const asAsked = ([a]: [string, unknown], [b]: [string, unknown]): number => order.indexOf(a) - order.indexOf(b);
     const [keepOnFailure, setKeep] = useState(false);
@@ -40,13 +42,13 @@ export function Review({ schema, answers, templateRef, name, onBack }: Props) {
     const given = Object.entries(values).filter(([, value]) => value !== undefined);
     const command = [sh`fairway new ${name} -y`, ...given.map(([key, value]) => sh`--set ${`${key}=${typeof value === "string" ? value : JSON.stringify(value)}`}`)].join(" ");
     return (
-        <div className="fw-stack">
-            <Title headingLevel="h2">{t("answers")}</Title>
+        <div className="fw-stack fw-top">
+            <Title headingLevel="h2" size="lg">{t("answers")}</Title>
             <DescriptionList isHorizontal isCompact>
-                {Object.entries(values).sort(asAsked).map(([key, value]) => <Answer key={key} name={titles.get(key) ?? key} value={typeof value === "string" ? value : JSON.stringify(value)} />)}
+                {Object.entries(values).sort(asAsked).map(([key, value]) => <Answer key={key} name={titles.get(key) ?? key} value={answerText(questions, key, value)} />)}
                 {Object.keys(secrets).map(key => <Answer key={key} name={titles.get(key) ?? key} value={t("hidden")} />)}
             </DescriptionList>
-            <Title headingLevel="h2">{t("reviewTitle")}</Title>
+            <Title headingLevel="h2" size="lg">{t("reviewTitle")}</Title>
             {asked.error && <Failed error={asked.error} again={asked.again} />}
             {!asked.answer && !asked.error && <Loading text={t("dryRunning")} />}
             {asked.answer && <Foreseen foreseen={asked.answer} />}
@@ -61,7 +63,7 @@ export function Review({ schema, answers, templateRef, name, onBack }: Props) {
     );
 }
 
-function Answer({ name, value }: { name: string; value: string | undefined }) {
+function Answer({ name, value }: { name: string; value: string }) {
     return (
         <DescriptionListGroup>
             <DescriptionListTerm>{name}</DescriptionListTerm>
