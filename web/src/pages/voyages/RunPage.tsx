@@ -11,11 +11,12 @@ import { Link, useParams, useSearchParams } from "react-router";
 import { useAction, useList, useObject } from "../../api/hooks";
 import { APPLICATIONS, type Voyage, VOYAGES } from "../../api/kinds";
 import { patch } from "../../api/kubernetes";
+import { session } from "../../api/session";
 import { shortRef } from "../../catalog/entity";
 import { t } from "../../text/create";
 import { t as shell } from "../../text/shell";
 import { Age, CommandHint, ConfirmByName, duration, Events, Failed, Loading, NotFound, PageHeader, SafeLink, sh, StatusLabel, useNow, Why, YamlView } from "../../widgets";
-import { grownOf, linksOf, type Step, stepsOf, textsOf, thingsOf, wishesOf } from "./steps";
+import { grownOf, linksBeside, linksOf, type Step, stepsOf, textsOf, thingsOf, wishesOf } from "./steps";
 
 const VARIANTS: Record<string, ProgressStepProps["variant"]> = { completed: "success", failed: "danger", running: "info", undone: "warning", skipped: "default" };
 
@@ -68,7 +69,7 @@ function Run({ voyage, namespace, name }: { voyage: Voyage; namespace: string; n
                             <div className="fw-run">
                                 <ProgressStepper isVertical aria-label={t("steps")}>
                                     {steps.map(step => (
-                                        <ProgressStep key={step.id} id={step.id} titleId={`${step.id}-title`} variant={VARIANTS[step.state] ?? "pending"} isCurrent={step.state === "running"} description={`${step.state} ${duration(step.startedAt, step.endedAt, now)}`} aria-label={`${step.name}: ${step.state}`}>
+                                        <ProgressStep key={step.id} id={step.id} titleId={`${step.id}-title`} variant={VARIANTS[step.state] ?? "pending"} isCurrent={step.state === "running"} description={step.state === "skipped" ? step.state : `${step.state} ${duration(step.startedAt, step.endedAt, now)}`} aria-label={`${step.name}: ${step.state}`}>
                                             <Button variant="link" isInline onClick={() => set("step", step.id)} aria-current={step.id === current ? "step" : undefined}>{step.name}</Button>
                                         </ProgressStep>
                                     ))}
@@ -115,15 +116,16 @@ function StepLog({ step }: { step: Step }) {
 }
 
 function Output({ voyage }: { voyage: Voyage }) {
-    const [links, notes, made] = [linksOf(voyage), textsOf(voyage), thingsOf(voyage)];
+    const [notes, made] = [textsOf(voyage), thingsOf(voyage)];
     const applications = useList(APPLICATIONS);
     const things = [...made, ...grownOf(made, applications.items)];
+    const links = linksBeside(things, linksOf(voyage), session().gitUrl);
     if (links.length + notes.length + things.length === 0) return null;
     return (
-        <section>
+        <section className="fw-stack fw-top">
             <Title headingLevel="h2">{t("output")}</Title>
-            <ul aria-label={t("things")}>{things.map(one => <li key={one.to}>{one.kind} <Link to={one.to}>{one.name}</Link></li>)}</ul>
-            <ul aria-label={t("links")}>{links.map(link => <li key={link.url}><SafeLink to={link.url}>{link.title}</SafeLink></li>)}</ul>
+            {things.length > 0 && <ul aria-label={t("things")}>{things.map(one => <li key={one.to}>{one.kind} <Link to={one.to}>{one.name}</Link></li>)}</ul>}
+            {links.length > 0 && <ul aria-label={t("links")}>{links.map(link => <li key={link.url}><SafeLink to={link.url}>{link.title}</SafeLink></li>)}</ul>}
             {notes.map((note, at) => (
                 <div key={at}>
                     <strong>{note.title}</strong>

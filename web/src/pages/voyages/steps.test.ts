@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Application, Voyage } from "../../api/kinds";
-import { grownOf, linksOf, stepsOf, thingsOf, wishesOf } from "./steps";
+import { grownOf, linksBeside, linksOf, stepsOf, thingsOf, wishesOf } from "./steps";
 
 const run = (phase: string, spec = {}): Voyage => ({
     spec: { template: "template:default/x", ...spec },
@@ -28,6 +28,15 @@ describe("what a run has made", () => {
         const app = (name: string, kind: string) => ({ metadata: { namespace: "a", name }, status: { resources: [{ group: "kubevirt.io", kind, namespace: "vms", name }, { kind: "ConfigMap", name: "c" }] } });
         const all = [app("web", "VirtualMachine"), app("other", "VirtualMachine")] as unknown as Application[];
         expect(grownOf(thingsOf(voyage), all).map(it => it.to)).toEqual(["/machines/vms/web"]);
+    });
+});
+
+describe("links of a run", () => {
+    it("are not what is named already", () => {
+        const links = [{ title: "Repository", url: "https://git.example/root/web" }, { title: "Other", url: "https://git.example/root/other" }, { title: "Site", url: "https://web.example" }];
+        const things = [{ kind: "Repository", name: "web", to: "/repositories/root/web" }];
+        expect(linksBeside(things, links, "https://git.example").map(one => one.title)).toEqual(["Other", "Site"]);
+        expect(linksBeside([], links, "https://git.example")).toEqual(links);
     });
 });
 

@@ -2,6 +2,7 @@
 
 import type { Application, Voyage } from "../../api/kinds";
 import { pageOf, type Thing, thingAt } from "../../links";
+import { hostedRepository } from "../../widgets/address";
 
 export interface Step {
     id: string;
@@ -65,6 +66,12 @@ export function grownOf(things: Thing[], applications: readonly Application[]): 
 export function linksOf(voyage: Voyage): { title: string; url: string }[] {
     const links = voyage.status?.output?.links;
     return (Array.isArray(links) ? links : []).map(link => ({ title: text(link?.title) || text(link?.url), url: text(link?.url) })).filter(link => link.url);
+}
+
+/** Those that lead elsewhere than what is named already: the page of a repository that the run has made is the repository's address, too. */
+export function linksBeside(things: readonly Thing[], links: { title: string; url: string }[], gitUrl: string | undefined): { title: string; url: string }[] {
+    const pages = new Set(things.map(one => one.to));
+    return links.filter(link => !pages.has(hostedRepository(link.url, gitUrl) ?? ""));
 }
 
 export function textsOf(voyage: Voyage): { title: string; content: string }[] {
