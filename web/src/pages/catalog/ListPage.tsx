@@ -89,7 +89,7 @@ const COLUMNS: Column<Entity>[] = [
     { key: "kind", title: t("kind"), width: "7rem", sortBy: one => one.kind, render: one => one.kind },
     { key: "owner", title: t("owner"), sortBy: ownerOf, render: one => (ownerOf(one) ? <Link to={entityPath(ownerOf(one))}>{shortRef(ownerOf(one))}</Link> : null) },
     { key: "type", title: t("type"), isOptional: true, sortBy: one => specText(one, "type"), render: one => specText(one, "type") },
-    { key: "lifecycle", title: t("lifecycle"), isOptional: true, sortBy: one => specText(one, "lifecycle"), render: one => <StatusLabel word={specText(one, "lifecycle")} /> },
+    { key: "lifecycle", title: t("lifecycle"), width: "8.5rem", isOptional: true, sortBy: one => specText(one, "lifecycle"), render: one => <StatusLabel word={specText(one, "lifecycle")} /> },
     { key: "description", title: t("descriptionColumn"), width: "2fr", isOptional: true, render: one => <span title={one.metadata.description}>{one.metadata.description}</span> },
     { key: "tags", title: t("tags"), isOptional: true, render: one => (one.metadata.tags ?? []).slice(0, 3).map(tag => <Label key={tag} isCompact>{tag}</Label>) },
 ];
