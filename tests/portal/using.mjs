@@ -159,6 +159,13 @@ async function graphs(person, report) {
         await button(page, 'List').click();
         await person.see(page.getByRole('table', { name: 'Resources' }).getByText('Synced', { exact: true }));
         await person.check('objects, filtered');
+        await button(page, 'Tree').click();
+        const drawn = boxes.locator('svg').first();
+        const before = (await drawn.boundingBox()).width;
+        await button(page, 'Zoom in').click();
+        if ((await drawn.boundingBox()).width <= before) throw new Error('the tree is not larger');
+        await button(page, 'Fit').click();
+        if ((await drawn.boundingBox()).width !== before) throw new Error('the tree is not as large as at first');
         await person.open(path, 'settings');
         await boxes.getByRole('button', { name: /^shop, Application/ }).click();
         await page.waitForURL(/tab=summary/);

@@ -1,8 +1,9 @@
 // The objects of an Application from left to right: what is declared, and what grew out of it.
 
-import type { KeyboardEvent, ReactNode } from "react";
+import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
+import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { toneOf } from "../../widgets";
-import { type Placed, layOut, type TreeNode } from "./model";
+import { fitting, LARGEST, layOut, type Placed, SMALLEST, type TreeNode } from "./model";
 import { t } from "./text";
 
 const [WIDTH, HEIGHT, GAP_X, GAP_Y] = [210, 48, 60, 14];
@@ -26,18 +27,38 @@ interface Props {
 export function Tree(props: Props): ReactNode {
     const { placed, columns, rows } = layOut(props.nodes);
     const rowOf = new Map(placed.map(it => [it.id, it]));
+    const [wide, high] = [x(columns), y(rows)];
+    const box = useRef<HTMLDivElement>(null);
+    const [room, setRoom] = useState(0);
+    // Nobody has said how large: as large as there is room.
+    const [asked, setAsked] = useState<number>();
+    useEffect(() => {
+        const element = box.current;
+        if (!element) return;
+        const observer = new ResizeObserver(() => setRoom(element.clientWidth));
+        observer.observe(element);
+        return () => observer.disconnect();
+    }, []);
+    const scale = asked ?? fitting(room, wide);
     return (
-        <div className="fw-tree" tabIndex={0} role="region" aria-label={t("treeLabel", { name: props.name })}>
-            <svg width={x(columns)} height={y(rows)} role="group" aria-label={t("treeLabel", { name: props.name })}>
-                {placed.map(it => {
-                    const from = rowOf.get(it.parent);
-                    const [startX, startY] = [x(from?.column ?? 0) + WIDTH, y(from?.row ?? 0) + HEIGHT / 2];
-                    const [endX, endY] = [x(it.column), y(it.row) + HEIGHT / 2];
-                    return <path key={`to ${it.id}`} d={`M${startX},${startY} C${startX + GAP_X / 2},${startY} ${endX - GAP_X / 2},${endY} ${endX},${endY}`} />;
-                })}
-                <Box title={props.name} kind="Application" health={props.health} sync={props.sync} left={x(0)} top={y(0)} isChosen={false} onChoose={props.onRoot} />
-                {placed.map(it => <Node key={it.id} of={it} isChosen={props.chosen === it.id} onChoose={props.onChoose} />)}
-            </svg>
+        <div>
+            <div className="fw-tree-tools" role="group" aria-label={t("size")}>
+                <Button variant="secondary" size="sm" isDisabled={asked === undefined} onClick={() => setAsked(undefined)}>{t("fit")}</Button>
+                <Button variant="secondary" size="sm" aria-label={t("zoomOut")} isDisabled={scale <= SMALLEST} onClick={() => setAsked(Math.max(SMALLEST, scale - 0.2))}>−</Button>
+                <Button variant="secondary" size="sm" aria-label={t("zoomIn")} isDisabled={scale >= LARGEST} onClick={() => setAsked(Math.min(LARGEST, scale + 0.2))}>+</Button>
+            </div>
+            <div ref={box} className="fw-tree" tabIndex={0} role="region" aria-label={t("treeLabel", { name: props.name })}>
+                <svg width={wide * scale} height={high * scale} viewBox={`0 0 ${wide} ${high}`} role="group" aria-label={t("treeLabel", { name: props.name })}>
+                    {placed.map(it => {
+                        const from = rowOf.get(it.parent);
+                        const [startX, startY] = [x(from?.column ?? 0) + WIDTH, y(from?.row ?? 0) + HEIGHT / 2];
+                        const [endX, endY] = [x(it.column), y(it.row) + HEIGHT / 2];
+                        return <path key={`to ${it.id}`} d={`M${startX},${startY} C${startX + GAP_X / 2},${startY} ${endX - GAP_X / 2},${endY} ${endX},${endY}`} />;
+                    })}
+                    <Box title={props.name} kind="Application" health={props.health} sync={props.sync} left={x(0)} top={y(0)} isChosen={false} onChoose={props.onRoot} />
+                    {placed.map(it => <Node key={it.id} of={it} isChosen={props.chosen === it.id} onChoose={props.onChoose} />)}
+                </svg>
+            </div>
         </div>
     );
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Application } from "../../api";
-import { NO_FILTERS, choices, filtered, layOut, matches, waitingApproval, withMissing, type TreeNode } from "./model";
+import { NO_FILTERS, choices, filtered, fitting, layOut, matches, waitingApproval, withMissing, type TreeNode } from "./model";
 
 const app = (name: string, more: Record<string, unknown> = {}, status: Record<string, unknown> = {}): Application => ({
     metadata: { name, namespace: "argocd", labels: { team: "web" } },
@@ -71,5 +71,8 @@ describe("the tree", () => {
             { ...node("ConfigMap", "settings", "4"), sync: "OutOfSync" },
         ];
         expect(filtered(nodes, { kind: "", sync: "", health: "", ...filters }).map(it => it.name)).toEqual(expected);
+    });
+    it.each([[0, 1000, 1], [2000, 1000, 1], [850, 1000, 0.85], [300, 3000, 0.7]])("with room for %i of %i is drawn at %d", (room, wide, expected) => {
+        expect(fitting(room, wide)).toBe(expected);
     });
 });

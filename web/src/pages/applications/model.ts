@@ -144,3 +144,14 @@ export function layOut(nodes: TreeNode[]): { placed: Placed[]; columns: number; 
 function byKindAndName(a: TreeNode, b: TreeNode): number {
     return a.kind.localeCompare(b.kind) || a.name.localeCompare(b.name);
 }
+
+/** How small and how large a tree is drawn. */
+export const SMALLEST = 0.4;
+export const LARGEST = 1.6;
+/** Smaller than this nobody reads it; it is scrolled then. */
+const READABLE = 0.7;
+
+/** The scale at which a tree has room, as far as it can still be read. */
+export function fitting(room: number, wide: number): number {
+    return room === 0 ? 1 : Math.max(READABLE, Math.min(1, room / wide));
+}

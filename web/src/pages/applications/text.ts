@@ -11,7 +11,7 @@ export const t = texts("applications", {
     noneHelp: "An Application syncs manifests out of Git. Create one from a template, or apply one with kubectl.",
     source: "Source", destination: "Destination", synced: "Last sync", revision: "Revision", automated: "Auto-sync", selfHeal: "Self heal", pruneResources: "Prune resources", enableAutoSync: "Enable Auto-Sync", disableAutoSync: "Disable Auto-Sync",
     autoSyncTitle: "Enable auto-sync of {name}?", autoSyncWhat: "It prunes, too: what Git no longer has is deleted at once, with the disks of machines among it:", status: "Status",
-    doSync: "Sync", refresh: "Refresh", hardRefresh: "Hard refresh", terminate: "Terminate", remove: "Delete", approve: "Approve deletions",
+    doSync: "Sync", actOn: "{action} {name}", refresh: "Refresh", hardRefresh: "Hard refresh", terminate: "Terminate", remove: "Delete", approve: "Approve deletions",
     prune: "Prune: delete what Git no longer has", dryRun: "Dry run: write nothing", force: "Force: delete and create again where a change is refused",
     applyOnly: "Apply only: without hooks", replaceOption: "Replace instead of apply", serverSide: "Server-side apply", syncTitle: "Sync {name}", cancel: "Cancel",
     waits: "The sync waits for your approval, because it deletes something precious.",
@@ -25,7 +25,7 @@ export const t = texts("applications", {
     replaceOptionWhat: "Replace overwrites whole objects, with everything that others have written into them.", typeName: "Type {name} to confirm",
     close: "Close", kind: "Kind", name: "Name", on: "on", off: "off",
     deleteTitle: "Delete application {name}?", deleteWhat: "The Application and {n} objects that it manages are deleted. Machines and disks among them are lost.",
-    noDiff: "It is as Git declares it.", notLive: "It is not there.", operation: "Operation", nothing: "Nothing is chosen.", treeLabel: "Objects of {name}", message: "Message", why: "Why?", created: "Created", toPage: "Open its page", yaml: "YAML",
+    noDiff: "It is as Git declares it.", notLive: "It is not there.", operation: "Operation", nothing: "Nothing is chosen.", size: "Size of the tree", fit: "Fit", zoomIn: "Zoom in", zoomOut: "Zoom out", treeLabel: "Objects of {name}", message: "Message", why: "Why?", created: "Created", toPage: "Open its page", yaml: "YAML",
 });
 
 const all = plurals("applications", { applications: { one: "{n} application", other: "{n} applications" } });
