@@ -15,6 +15,7 @@ import { useSearchParams } from "react-router";
 import { StatusLabel } from "../../widgets";
 import { streamAddress, SUBPROTOCOL } from "./act";
 import { withNonce } from "./nonced";
+import { ScreenTools } from "./ScreenTools";
 import { t } from "./text";
 
 type Phase = "connecting" | "connected" | "ended" | "failed";
@@ -120,11 +121,13 @@ function Serial(props: StreamProps): ReactNode {
 function Screen(props: StreamProps): ReactNode {
     const { namespace, name } = props;
     const place = useRef<HTMLDivElement>(null);
+    const shown = useRef<RFB>(null);
     const [phase, setPhase] = useState<Phase>("connecting");
     useEffect(() => {
         if (!place.current) return;
         let wasOpen = false;
         const screen = new RFB(place.current, streamAddress(namespace, name, "vnc"), { wsProtocols: [SUBPROTOCOL], shared: true });
+        shown.current = screen;
         screen.scaleViewport = true;
         screen.background = "#151515";
         const opened = (): void => { wasOpen = true; setPhase("connected"); };
@@ -134,7 +137,19 @@ function Screen(props: StreamProps): ReactNode {
         return () => {
             screen.removeEventListener("disconnect", closed);
             screen.disconnect();
+            shown.current = null;
         };
     }, [namespace, name]);
-    return <><Stand phase={phase} again={props.again} /><div ref={place} className="fw-screen" role="region" aria-label={t("vnc")} /></>;
+    return (
+        <>
+            <div className="fw-row-gap">
+                <Stand phase={phase} again={props.again} />
+                <ScreenTools
+                    isConnected={phase === "connected"} send={({ keysym, code, down }) => shown.current?.sendKey(keysym, code, down)}
+                    onDone={() => shown.current?.focus()} onFullScreen={() => void place.current?.requestFullscreen().then(() => shown.current?.focus(), () => undefined)}
+                />
+            </div>
+            <div ref={place} className="fw-screen" role="region" aria-label={t("vnc")} />
+        </>
+    );
 }

@@ -6,6 +6,8 @@ declare module "@novnc/novnc" {
         resizeSession: boolean;
         background: string;
         disconnect(): void;
-        sendCtrlAltDel(): void;
+        /** Both up and down, unless it says which. */
+        sendKey(keysym: number, code: string, down?: boolean): void;
+        focus(): void;
     }
 }
