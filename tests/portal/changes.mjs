@@ -61,6 +61,18 @@ async function applications(person, effects, report) {
             await person.check(name, { axe: false });
         });
     }
+    await report.step('a tile has Sync and Refresh', async () => {
+        await person.open('/applications?text=broken', 'broken');
+        await button(page, 'Sync broken').click();
+        await person.see(page.getByRole('dialog').getByLabel(/^Prune/));
+        await page.keyboard.press('Escape');
+        await page.getByRole('dialog').waitFor({ state: 'hidden' });
+        const before = (await app('broken')).status.reconciledAt;
+        await page.waitForTimeout(1_100);
+        await button(page, 'Refresh broken').click();
+        await effects.becomes('it was compared later', async () => (await app('broken')).status.reconciledAt > before);
+        await person.check('tile');
+    });
     await report.step('a pull request is made, and merged', async () => {
         await person.open('/repositories/root/shop?tab=pulls', 'Create pull request');
         await page.getByLabel('What to bring in').selectOption('next');

@@ -10,6 +10,7 @@ export async function using(browser, settings, report) {
     await person.signIn();
     await keyboard(person, report);
     await graphs(person, report);
+    await orders(person, report);
     await questions(person, settings, report);
     await repositories(person, report);
     await blindness(person, report);
@@ -171,6 +172,22 @@ async function graphs(person, report) {
         await page.waitForURL(/tab=summary/);
         await person.see('Disable Auto-Sync');
     });
+}
+
+async function orders(person, report) {
+    const { page } = person;
+    for (const [path, label, first, last] of [['/machines?namespace=team&text=stopped', 'VirtualMachines', 'stopped-1', 'stopped-4'], ['/applications?view=list', 'Applications', 'broken', 'waiting']]) {
+        await report.step(`${label} are sorted by what is clicked on`, async () => {
+            await person.open(path, first);
+            const table = page.getByRole('table', { name: label, exact: true });
+            for (const [sort, name] of [['name', first], ['-name', last]]) {
+                await button(table, 'Name').click();
+                await page.waitForURL(url => url.searchParams.get('sort') === sort);
+                await person.see(table.getByRole('row').nth(1).getByText(name, { exact: true }));
+            }
+            await person.check(`sorted ${label}`, { axe: false });
+        });
+    }
 }
 
 async function questions(person, settings, report) {

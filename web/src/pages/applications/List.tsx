@@ -1,18 +1,20 @@
 // All Applications of a workspace, as tiles or as a list.
 
-import { Card, CardBody, CardTitle } from "@patternfly/react-core/dist/dynamic/components/Card";
+import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
+import { Card, CardBody, CardFooter, CardTitle } from "@patternfly/react-core/dist/dynamic/components/Card";
 import { FormSelect, FormSelectOption } from "@patternfly/react-core/dist/dynamic/components/FormSelect";
 import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
 import { SearchInput } from "@patternfly/react-core/dist/dynamic/components/SearchInput";
 import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextInput";
 import { ToggleGroup, ToggleGroupItem } from "@patternfly/react-core/dist/dynamic/components/ToggleGroup";
-import { type ReactNode, useMemo } from "react";
+import { type ReactNode, useMemo, useState } from "react";
 import { Link, useSearchParams } from "react-router";
-import { APPLICATIONS, type Application, useList } from "../../api";
-import { Age, type Column, CommandHint, Empty, NoMatch, PageHeader, StatusLabel, VirtualTable } from "../../widgets";
-import { Facts, Live } from "../pieces/parts";
+import { APPLICATIONS, type Application, patch, useAction, useList } from "../../api";
+import { Age, type Column, CommandHint, Empty, NoMatch, PageHeader, sorted as inOrder, StatusLabel, VirtualTable } from "../../widgets";
+import { Facts, Live, Problem } from "../pieces/parts";
 import { Tiles } from "../pieces/window";
 import { type Filters, NO_FILTERS, choices, clusterOf, healthOf, matches, syncOf } from "./model";
+import { SyncDialog } from "./SyncDialog";
 import { counted, t } from "./text";
 
 const SELECTS = ["health", "sync", "project", "cluster", "namespace"] as const;
@@ -39,9 +41,16 @@ export function List(): ReactNode {
         cluster: choices(sorted, clusterOf), namespace: choices(sorted, app => app.spec.destination.namespace),
     }), [sorted]);
     const isList = params.get("view") === "list";
+    const sort = params.get("sort") ?? "";
+    const [syncing, setSyncing] = useState<Application>();
+    const refresh = useAction(
+        (app: Application) => patch(APPLICATIONS, app.metadata.namespace, app.metadata.name ?? "", { metadata: { annotations: { "argocd.argoproj.io/refresh": "normal" } } }),
+        app => t("requested", { what: t("refresh"), name: app.metadata.name ?? "" }),
+    );
+    const tile = (app: Application | undefined): ReactNode => app && <Tile app={app} onSync={() => setSyncing(app)} onRefresh={() => void refresh.run(app)} isBusy={refresh.isRunning} />;
     const view = isList
-        ? <VirtualTable label={t("title")} rows={shown} columns={COLUMNS} rowKey={app => `${app.metadata.namespace}/${app.metadata.name}`} />
-        : <Tiles count={shown.length} height={210} minWidth={300} label={t("title")} render={index => <Tile app={shown[index]} />} />;
+        ? <VirtualTable label={t("title")} rows={inOrder(shown, COLUMNS, sort)} columns={COLUMNS} rowKey={app => `${app.metadata.namespace}/${app.metadata.name}`} sort={sort} onSort={key => change("sort", key)} />
+        : <Tiles count={shown.length} height={264} minWidth={300} label={t("title")} render={index => tile(shown[index])} />;
     return (
         <>
             <PageHeader title={t("title")} description={found.state === "live" ? counted(shown.length) : undefined} />
@@ -60,11 +69,13 @@ export function List(): ReactNode {
                         <ToggleGroupItem text={t("list")} isSelected={isList} onChange={() => change("view", "list")} />
                     </ToggleGroup>
                 </div>
+                <Problem error={refresh.error} />
                 <Live of={found}>
                     {sorted.length === 0 ? <Empty title={t("none")}>{t("noneHelp")}</Empty> : shown.length === 0 ? <NoMatch onClear={() => setParams({})} /> : view}
                 </Live>
                 <CommandHint commands={["fairway app list", "kubectl get applications.argoproj.io -A"]} />
             </PageSection>
+            {syncing && <SyncDialog app={syncing} onClose={() => setSyncing(undefined)} />}
         </>
     );
 }
@@ -86,20 +97,20 @@ export function Marks(props: { app: Application }): ReactNode {
 }
 
 const COLUMNS: Column<Application>[] = [
-    { key: "name", title: t("name"), render: app => <Link to={linkTo(app)}>{app.metadata.name}</Link>, width: "2fr" },
-    { key: "status", title: t("status"), render: app => <Marks app={app} />, width: "14rem" },
-    { key: "project", title: t("project"), render: app => app.spec.project, isOptional: true },
-    { key: "source", title: t("source"), render: sourceOf, width: "3fr", isOptional: true },
-    { key: "destination", title: t("destination"), render: app => `${clusterOf(app)} / ${app.spec.destination.namespace ?? "-"}`, isOptional: true },
-    { key: "synced", title: t("synced"), render: app => <Age of={app.status?.operationState?.finishedAt} />, width: "6rem", isOptional: true },
+    { key: "name", title: t("name"), sortBy: app => app.metadata.name ?? "", render: app => <Link to={linkTo(app)}>{app.metadata.name}</Link>, width: "2fr" },
+    { key: "status", title: t("status"), sortBy: app => `${healthOf(app)} ${syncOf(app)}`, render: app => <Marks app={app} />, width: "14rem" },
+    { key: "project", title: t("project"), sortBy: app => app.spec.project, render: app => app.spec.project, isOptional: true },
+    { key: "source", title: t("source"), sortBy: sourceOf, render: sourceOf, width: "3fr", isOptional: true },
+    { key: "destination", title: t("destination"), sortBy: app => `${clusterOf(app)} ${app.spec.destination.namespace ?? ""}`, render: app => `${clusterOf(app)} / ${app.spec.destination.namespace ?? "-"}`, isOptional: true },
+    { key: "synced", title: t("synced"), sortBy: app => app.status?.operationState?.finishedAt ?? "", render: app => <Age of={app.status?.operationState?.finishedAt} />, width: "6rem", isOptional: true },
 ];
 
-function Tile(props: { app: Application | undefined }): ReactNode {
+function Tile(props: { app: Application; onSync: () => void; onRefresh: () => void; isBusy: boolean }): ReactNode {
     const { app } = props;
-    if (!app) return null;
+    const name = app.metadata.name ?? "";
     return (
         <Card isCompact className="fw-tile">
-            <CardTitle component="h2"><Link to={linkTo(app)}>{app.metadata.name}</Link></CardTitle>
+            <CardTitle component="h2"><Link to={linkTo(app)}>{name}</Link></CardTitle>
             <CardBody className="fw-stack">
                 <Marks app={app} />
                 <Facts of={[
@@ -108,6 +119,10 @@ function Tile(props: { app: Application | undefined }): ReactNode {
                     [t("synced"), <Age key="age" of={app.status?.operationState?.finishedAt} />],
                 ]} />
             </CardBody>
+            <CardFooter className="fw-row-gap">
+                <Button variant="secondary" size="sm" aria-label={t("actOn", { action: t("doSync"), name })} onClick={props.onSync}>{t("doSync")}</Button>
+                <Button variant="secondary" size="sm" aria-label={t("actOn", { action: t("refresh"), name })} isDisabled={props.isBusy} onClick={props.onRefresh}>{t("refresh")}</Button>
+            </CardFooter>
         </Card>
     );
 }

@@ -9,7 +9,7 @@ import { SearchInput } from "@patternfly/react-core/dist/dynamic/components/Sear
 import { type ReactNode, useMemo, useState } from "react";
 import { Link, useSearchParams } from "react-router";
 import { useAction, useList, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, type VirtualMachine } from "../../api";
-import { Age, type Column, CommandHint, ConfirmByName, Empty, NoMatch, PageHeader, StatusLabel, VirtualTable } from "../../widgets";
+import { Age, type Column, CommandHint, ConfirmByName, Empty, NoMatch, PageHeader, sorted as inOrder, StatusLabel, VirtualTable } from "../../widgets";
 import { Live, Problem, Unread } from "../pieces/parts";
 import { act, destroy, type Place, withEach } from "./act";
 import { Branches } from "./Branches";
@@ -50,14 +50,15 @@ export function List(): ReactNode {
         else next.delete(key);
         return next;
     });
+    const sort = params.get("sort") ?? "";
     const columns: Column<VirtualMachine>[] = [
         { key: "pick", title: "", width: "2.5rem", render: machine => <Checkbox id={`pick ${keyOf(machine)}`} aria-label={t("select", { name: machine.metadata?.name ?? "" })} isChecked={chosen.has(keyOf(machine))} onChange={(_event, is) => toggle(keyOf(machine), is)} /> },
-        { key: "name", title: t("name"), width: "1.5fr", render: machine => <Link to={`/machines/${keyOf(machine)}`}>{machine.metadata?.name}</Link> },
-        { key: "namespace", title: t("namespace"), width: "1.2fr", render: machine => machine.metadata?.namespace, isOptional: true },
-        { key: "status", title: t("status"), width: "8rem", render: machine => <StatusLabel word={statusOf(machine)} /> },
-        { key: "node", title: t("node"), width: "0.8fr", render: machine => byKey.get(keyOf(machine))?.status?.nodeName ?? "", isOptional: true },
-        { key: "address", title: t("address"), width: "1.2fr", render: machine => addressOf(byKey.get(keyOf(machine))), isOptional: true },
-        { key: "created", title: t("created"), width: "5rem", render: machine => <Age of={machine.metadata?.creationTimestamp} />, isOptional: true },
+        { key: "name", title: t("name"), width: "1.5fr", sortBy: machine => machine.metadata?.name ?? "", render: machine => <Link to={`/machines/${keyOf(machine)}`}>{machine.metadata?.name}</Link> },
+        { key: "namespace", title: t("namespace"), width: "1.2fr", sortBy: machine => machine.metadata?.namespace ?? "", render: machine => machine.metadata?.namespace, isOptional: true },
+        { key: "status", title: t("status"), width: "8rem", sortBy: statusOf, render: machine => <StatusLabel word={statusOf(machine)} /> },
+        { key: "node", title: t("node"), width: "0.8fr", sortBy: machine => byKey.get(keyOf(machine))?.status?.nodeName ?? "", render: machine => byKey.get(keyOf(machine))?.status?.nodeName ?? "", isOptional: true },
+        { key: "address", title: t("address"), width: "1.2fr", sortBy: machine => addressOf(byKey.get(keyOf(machine))), render: machine => addressOf(byKey.get(keyOf(machine))), isOptional: true },
+        { key: "created", title: t("created"), width: "5rem", sortBy: machine => machine.metadata?.creationTimestamp ?? "", render: machine => <Age of={machine.metadata?.creationTimestamp} />, isOptional: true },
     ];
     const folders = [...new Set(sorted.map(folderOf))].filter(Boolean).sort();
     const statuses = [...new Set(sorted.map(statusOf))].sort();
@@ -90,7 +91,7 @@ export function List(): ReactNode {
                                     {picked.length > 0 && <span className="fw-muted">{t("chosen", { n: picked.length })}</span>}
                                 </div>
                                 <Declared machines={picked} />
-                                {shown.length === 0 ? <NoMatch onClear={() => setParams({})} /> : <VirtualTable label={t("title")} rows={shown} columns={columns} rowKey={keyOf} />}
+                                {shown.length === 0 ? <NoMatch onClear={() => setParams({})} /> : <VirtualTable label={t("title")} rows={inOrder(shown, columns, sort)} columns={columns} rowKey={keyOf} sort={sort} onSort={key => change({ sort: key })} />}
                             </div>
                         )}
                     </div>
