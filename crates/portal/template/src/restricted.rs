@@ -1,5 +1,6 @@
-//! Parts of a template that Backstage keeps from some people. Nothing here could do that, and what is kept from somebody must not be asked
-//! of everybody, nor be done for everybody: such a template is refused.
+//! Parts of a template that Backstage keeps from some people, or has changed by code of its own front end. Nothing here could do that; what is
+//! kept from somebody must not be asked of everybody, nor be done for everybody, and answers that lack what code would have added are not
+//! those that the template was written for: such a template is refused.
 
 use serde_json::Value;
 
@@ -7,13 +8,24 @@ use serde_json::Value;
 const PERMISSIONS: &str = "backstage:permissions";
 /// Which switch of a person's own shows a part to him.
 const FLAG: &str = "backstage:featureFlag";
+/// Code of the front end that changes answers before they are sent, by its names.
+const DECORATORS: [&str; 2] = ["EXPERIMENTAL_formDecorators", "formDecorators"];
 /// How deeply questions are looked through; schemas may not be nested deeper.
 const MAX_DEPTH: usize = 128;
 
-/// What is said of each part of a template that is not for everybody.
+/// What is said of each part of a template that is not for everybody, or not for here.
 pub(crate) fn problems(spec: &Value) -> Vec<String> {
     let mut found = Vec::new();
     marks(spec, "spec", &mut found);
+    for name in DECORATORS {
+        let decorators = spec.get(name).filter(|all| !all.is_null());
+        if decorators.is_some_and(|all| all.as_array().is_none_or(|all| !all.is_empty())) {
+            found.push(format!(
+                "spec.{name}: code of Backstage's front end adds to the answers, and it is not here, so that they would lack what the steps \
+                 expect; take it out, and ask for what it adds, or work it out in a step"
+            ));
+        }
+    }
     match spec.get("parameters") {
         Some(Value::Array(pages)) => {
             for (at, page) in pages.iter().enumerate() {
@@ -84,6 +96,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_code_of_a_front_end_would_add_is_named() {
+        for name in DECORATORS {
+            let found = problems(&json!({name: [{"id": "user-token"}]}));
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(found[0].starts_with(&format!("spec.{name}: ")), "{found:?}");
+            for none in [json!([]), Value::Null] {
+                assert!(problems(&json!({name: none})).is_empty());
+            }
+        }
+    }
 
     #[test]
     fn what_is_not_for_everybody_is_named_with_its_place() {

@@ -5,10 +5,12 @@
 
 mod check;
 mod formats;
+mod pickers;
 
 use serde_json::Value;
 
 pub use check::{Complaint, check, check_within};
+pub use pickers::unheeded;
 
 /// What a `$ref` of a page leads to; a schema without one is itself.
 pub(crate) fn resolved<'s>(root: &'s Value, schema: &'s Value) -> Option<&'s Value> {

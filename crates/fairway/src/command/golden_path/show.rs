@@ -1,6 +1,7 @@
 //! Templates and runs as text.
 
 use fairway_portal_template::asking;
+use fairway_portal_template::schema;
 use fairway_portal_template::template::Template;
 use serde_json::Value;
 
@@ -70,6 +71,8 @@ fn questions(page: &Value, out: &mut String) {
             notes.push(format!("default {default}"));
         }
         notes.extend(question.when);
+        let unheeded = schema::unheeded(property).into_iter();
+        notes.extend(unheeded.map(|it| format!("not heeded here: {it}")));
         let title = property["title"].as_str().unwrap_or("");
         out.push_str(&format!(
             "  {:<16} {kind:<8} {title}  [{}]\n",

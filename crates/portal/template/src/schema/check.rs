@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{formats, pattern};
+use super::{formats, pattern, pickers};
 
 /// How much work one check may be.
 const MAX_WORK: usize = 200_000;
@@ -81,6 +81,9 @@ impl<'s> Checker<'s> {
             Value::Object(fields) => fields,
             _ => return self.say(path, "no value is allowed here"),
         };
+        if let Some(why) = pickers::complaint(fields, value) {
+            self.say(path, why);
+        }
         if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
             let found = reference
                 .strip_prefix('#')
