@@ -4,6 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use http::HeaderValue;
+use http::header::STRICT_TRANSPORT_SECURITY;
+
 use super::backends::{Clusters, Way};
 use super::gateways::Plan;
 use super::policies::Policies;
@@ -274,7 +277,8 @@ fn hang<'a>(
                 backends: backends.clone(),
             }));
         } else {
-            let entry = forwards(rule_key(key, route.meta), spec, &matches, backends.clone());
+            let (key, hsts) = (rule_key(key, route.meta), spec.hsts.as_ref());
+            let entry = forwards(key, spec, &matches, backends.clone(), hsts);
             host.entries.push((rank(), entry));
             // The one of the oldest Route that brings its own goes first.
             if let Some((certificate, _)) = &route.certificate
@@ -292,7 +296,7 @@ fn hang<'a>(
         let key = rule_key(key, route.meta);
         let entry = match spec.tls.as_ref().map(|tls| tls.insecure) {
             Some(Insecure::Redirect) => redirects(key, &matches, settings),
-            _ => forwards(key, spec, &matches, backends),
+            _ => forwards(key, spec, &matches, backends, None),
         };
         host.entries.push((rank(), entry));
     }
@@ -369,13 +373,25 @@ fn way(meta: &Meta, spec: &Route, service: &Name) -> Way {
     }
 }
 
-fn forwards(key: RuleKey, spec: &Route, matches: &Match, backends: Vec<Backend>) -> Entry {
+fn forwards(
+    key: RuleKey,
+    spec: &Route,
+    matches: &Match,
+    backends: Vec<Backend>,
+    hsts: Option<&HeaderValue>,
+) -> Entry {
     let mut filters = Vec::new();
     if spec.request_headers != Default::default() {
         filters.push(Filter::RequestHeaders(spec.request_headers.clone()));
     }
-    if spec.response_headers != Default::default() {
-        filters.push(Filter::ResponseHeaders(spec.response_headers.clone()));
+    let mut response_headers = spec.response_headers.clone();
+    if let Some(hsts) = hsts {
+        response_headers
+            .set
+            .push((STRICT_TRANSPORT_SECURITY, hsts.clone()));
+    }
+    if response_headers != Default::default() {
+        filters.push(Filter::ResponseHeaders(response_headers));
     }
     if let Some(path) = &spec.rewrite {
         filters.push(Filter::Rewrite {
@@ -476,7 +492,11 @@ fn told(route: &RoutePlan<'_>, router: &Router, remarks: String) -> String {
         (port != asked).then(|| format!("served at {scheme}://{}:{port}", route.shown))
     });
     let remarks = Some(remarks).filter(|remarks| !remarks.is_empty());
-    let all: Vec<String> = moved.chain(route.remark.clone()).chain(remarks).collect();
+    let of_annotations = route.spec.into_iter().flat_map(|spec| spec.remarks.clone());
+    let all: Vec<String> = (moved.chain(route.remark.clone()))
+        .chain(of_annotations)
+        .chain(remarks)
+        .collect();
     all.join("; ")
 }
 

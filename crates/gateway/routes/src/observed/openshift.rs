@@ -1,5 +1,6 @@
 //! OpenShift's Route.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,17 @@ use serde_json::Value;
 use super::credential;
 use super::{Unread, read};
 use crate::table::{Certificate, HeaderChanges};
+
+const TIMEOUT: &str = "haproxy.router.openshift.io/timeout";
+const REWRITE: &str = "haproxy.router.openshift.io/rewrite-target";
+const HSTS: &str = "haproxy.router.openshift.io/hsts_header";
+const COOKIE: &str = "router.openshift.io/cookie_name";
+const NO_COOKIE: &str = "haproxy.router.openshift.io/disable_cookies";
+/// Which addresses may come in: refused, since it cannot be heeded.
+const ALLOWED: [&str; 2] = [
+    "haproxy.router.openshift.io/ip_whitelist",
+    "haproxy.router.openshift.io/ip_allowlist",
+];
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Route {
@@ -32,6 +44,10 @@ pub struct Route {
     pub rewrite: Option<String>,
     /// `router.openshift.io/cookie_name`.
     pub cookie: Option<String>,
+    /// `haproxy.router.openshift.io/hsts_header`: what HTTPS answers are to say.
+    pub hsts: Option<HeaderValue>,
+    /// What its annotations ask for in vain.
+    pub remarks: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -175,13 +191,27 @@ impl Raw {
             Some("Subdomain") => true,
             Some(other) => return Err(format!("spec.wildcardPolicy: {other:?} is not known")),
         };
-        let annotation = |name: &str| annotations[name].as_str().map(str::to_owned);
-        let timeout = match annotation("haproxy.router.openshift.io/timeout") {
+        let mut notes = Notes::of(annotations)?;
+        let wrong = |name: &str, text: &str, why: &str| format!("annotation {name}: {text:?} is no {why}");
+        let timeout = match notes.take(TIMEOUT) {
             None => None,
-            Some(text) => Some(timeout(&text).ok_or_else(|| {
-                format!("annotation haproxy.router.openshift.io/timeout: {text:?} is no time such as 30s")
-            })?),
+            Some(text) => Some(timeout(text).ok_or_else(|| wrong(TIMEOUT, text, "time such as 30s"))?),
         };
+        let ends_tls = self.tls.is_some() && !passthrough;
+        let hsts = match notes.take(HSTS) {
+            Some(_) if !ends_tls => {
+                let why = "does nothing: TLS does not end here";
+                notes.remarks.push(format!("annotation {HSTS} {why}"));
+                None
+            }
+            None => None,
+            Some(text) => {
+                Some(hsts(text).ok_or_else(|| wrong(HSTS, text, "policy such as max-age=31536000"))?)
+            }
+        };
+        let rewrite = notes.take(REWRITE).map(str::to_owned);
+        let cookie = notes.take(COOKIE).map(str::to_owned);
+        let has_cookie = notes.take(NO_COOKIE) != Some("true");
         let (request, response) = self.http_headers.map_or((Vec::new(), Vec::new()), |all| {
             (all.actions.request, all.actions.response)
         });
@@ -208,10 +238,68 @@ impl Raw {
             request_headers: changes(request)?,
             response_headers: changes(response)?,
             timeout,
-            rewrite: annotation("haproxy.router.openshift.io/rewrite-target"),
-            cookie: annotation("router.openshift.io/cookie_name"),
+            rewrite,
+            cookie: cookie.filter(|_| has_cookie),
+            hsts,
+            remarks: notes.finish(),
         })
     }
+}
+
+/// The router's annotations of a Route. Those that nobody asked for are told.
+struct Notes<'a> {
+    left: BTreeMap<&'a str, &'a str>,
+    remarks: Vec<String>,
+}
+
+impl<'a> Notes<'a> {
+    fn of(annotations: &'a Value) -> Result<Self, String> {
+        let all = annotations.as_object().into_iter().flatten();
+        let all = all.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)));
+        let left: BTreeMap<_, _> = all.filter(|(name, _)| is_of_router(name)).collect();
+        // Whoever sets one of these relies on nobody else coming in.
+        for name in ALLOWED {
+            if left.contains_key(name) {
+                return Err(format!(
+                    "annotation {name} is not supported, and without it everybody would come in; remove it, \
+                     and judge source.address in an AuthPolicy of an HTTPRoute"
+                ));
+            }
+        }
+        Ok(Self {
+            left,
+            remarks: Vec::new(),
+        })
+    }
+
+    fn take(&mut self, name: &str) -> Option<&'a str> {
+        self.left.remove(name)
+    }
+
+    fn finish(mut self) -> Vec<String> {
+        let unknown = self.left.into_keys();
+        let unknown = unknown.map(|name| format!("annotation {name} is not supported and does nothing"));
+        self.remarks.extend(unknown);
+        self.remarks
+    }
+}
+
+/// `router.openshift.io/...` and `haproxy.router.openshift.io/...`.
+fn is_of_router(name: &str) -> bool {
+    let domain = name.split_once('/').map_or("", |(domain, _)| domain);
+    domain
+        .strip_suffix("router.openshift.io")
+        .is_some_and(|before| before.is_empty() || before.ends_with('.'))
+}
+
+/// `max-age=31536000;includeSubDomains;preload`, and no other words: it becomes a header.
+fn hsts(text: &str) -> Option<HeaderValue> {
+    let mut words = text.split(';').map(str::trim);
+    let seconds = words.next()?.strip_prefix("max-age=")?;
+    let is_sound = !seconds.is_empty()
+        && seconds.bytes().all(|byte| byte.is_ascii_digit())
+        && words.all(|word| ["includesubdomains", "preload"].contains(&&*word.to_ascii_lowercase()));
+    is_sound.then(|| HeaderValue::from_str(text).ok()).flatten()
 }
 
 /// HAProxy's times have days and microseconds beside Go's units, and milliseconds without any.
