@@ -62,9 +62,9 @@ export function button(page, name) {
     return page.getByRole('button', { name, exact: true });
 }
 
-/** The entry of a list that has a text in it; what is told of actions at the bottom is none. */
+/** The entry of a list or the row of a table that has a text in it; what is told of actions at the bottom is none. */
 export function entry(page, text) {
-    return page.locator('li:not(.pf-v6-c-alert-group__item)').filter({ hasText: text });
+    return page.locator('li:not(.pf-v6-c-alert-group__item), .fw-table-body [role="row"]').filter({ hasText: text });
 }
 
 /** An answer of the portal's own API, with the session of the browser. */

@@ -30,6 +30,14 @@ const KINDS = {
         }),
         first: 'row-00000', last: 'row-09999',
     },
+    workspaces: {
+        collection: '/apis/tenancy.kcp.io/v1alpha1/workspaces', path: '/workspaces', region: 'table', label: 'Workspaces below',
+        item: number => ({
+            metadata: { name: `row-${pad(number)}`, uid: `u${number}`, creationTimestamp: '2026-01-01T00:00:00Z' },
+            spec: { type: { name: 'universal', path: 'root' } }, status: { phase: 'Ready' },
+        }),
+        first: 'row-00000', last: 'row-09999',
+    },
 };
 
 /** Scrolls from one end to the other as a person would, and looks at every frame. */

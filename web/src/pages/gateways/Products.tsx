@@ -8,9 +8,9 @@ import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextIn
 import { type ReactNode, useState } from "react";
 import { Link } from "react-router";
 import { API_KEY_APPROVALS, API_KEY_REQUESTS, API_KEYS, API_PRODUCTS, type APIKey, type APIKeyApproval, type APIKeyRequest, type APIProduct, create, NAMESPACES, PLAN_POLICIES, remove, session, useAction, useList } from "../../api";
-import { Age, ConfirmByName, CopyButton, sh, StatusLabel } from "../../widgets";
+import { Age, type Column, ConfirmByName, CopyButton, sh, StatusLabel, VirtualTable } from "../../widgets";
 import { Facts, Live, type Looked, Problem, Unread } from "../pieces/parts";
-import { isOfSystem, pathOf, standing } from "./model";
+import { decided, isOfSystem, pathOf, standing } from "./model";
 import { t } from "./text";
 import { grants, isWindow, type Plan } from "./usage";
 
@@ -105,9 +105,6 @@ function RequestKey(props: { product: APIProduct; onClose: () => void }): ReactN
     );
 }
 
-const decided = (it: { status?: { conditions?: { type?: string; status?: string }[] } }): string =>
-    ["Approved", "Denied", "Rejected", "Failed", "Pending"].find(type => it.status?.conditions?.some(one => one.type === type && one.status === "True")) ?? "Pending";
-
 export function Requests(): ReactNode {
     const found = useList(API_KEY_REQUESTS);
     const answer = useAction((request: APIKeyRequest, approved: boolean) => create(API_KEY_APPROVALS, {
@@ -116,19 +113,25 @@ export function Requests(): ReactNode {
         spec: { apiKeyRequestRef: { name: request.metadata?.name ?? "" }, approved, reviewedBy: session().user.name, reviewedAt: new Date().toISOString(), reason: approved ? "Approved" : "Rejected" },
     } as unknown as APIKeyApproval), (request, approved) => t("told", { what: t(approved ? "approve" : "reject"), name: request.metadata?.name ?? "" }));
     const waiting = found.items.filter(it => decided(it) === "Pending");
+    const columns: Column<APIKeyRequest>[] = [
+        { key: "product", title: t("product"), render: it => it.spec?.apiProductRef.name },
+        { key: "plan", title: t("plan"), width: "7rem", isOptional: true, render: it => it.spec?.planTier },
+        { key: "who", title: t("requestedBy"), render: it => it.spec?.requestedBy.userId },
+        { key: "use", title: t("useCase"), width: "2fr", render: it => <span title={it.spec?.useCase}>{it.spec?.useCase}</span> },
+        {
+            key: "actions", title: "", width: "12rem",
+            render: it => (
+                <span className="fw-row-gap">
+                    <Button size="sm" isDisabled={answer.isRunning} onClick={() => void answer.run(it, true)}>{t("approve")}</Button>
+                    <Button size="sm" variant="secondary" isDisabled={answer.isRunning} onClick={() => void answer.run(it, false)}>{t("reject")}</Button>
+                </span>
+            ),
+        },
+    ];
     return (
         <Live of={found}>
             <Problem error={answer.error} />
-            {waiting.length === 0 && <p className="fw-muted">{t("noRequests")}</p>}
-            <ul className="fw-plain-list">
-                {waiting.map(request => (
-                    <li key={request.metadata?.uid} className="fw-row-gap">
-                        <strong>{request.spec?.apiProductRef.name}</strong> {request.spec?.planTier} <span>{t("by", { who: request.spec?.requestedBy.userId ?? "" })}</span> <span className="fw-muted">{request.spec?.useCase}</span>
-                        <Button size="sm" isDisabled={answer.isRunning} onClick={() => void answer.run(request, true)}>{t("approve")}</Button>
-                        <Button size="sm" variant="secondary" isDisabled={answer.isRunning} onClick={() => void answer.run(request, false)}>{t("reject")}</Button>
-                    </li>
-                ))}
-            </ul>
+            {waiting.length === 0 ? <p className="fw-muted">{t("noRequests")}</p> : <VirtualTable label={t("requests")} rows={waiting} columns={columns} rowKey={it => it.metadata?.uid ?? ""} />}
         </Live>
     );
 }
@@ -136,24 +139,24 @@ export function Requests(): ReactNode {
 /** How the key itself is seen: it is shown to who asks for it, and on no page. */
 function Reveal(props: { of: APIKey; secret: string }): ReactNode {
     const command = sh`fairway api-key show ${props.of.metadata?.name} -n ${props.of.metadata?.namespace}`;
-    return <span className="fw-row-gap fw-muted">{t("reveal", { name: props.secret })} <code className="fw-wrap">{command}</code> <CopyButton text={command} /></span>;
+    return <span title={t("reveal", { name: props.secret })}><code>{command}</code> <CopyButton text={command} /></span>;
 }
 
 export function Keys(): ReactNode {
     const found = useList(API_KEYS);
     const [gone, setGone] = useState<APIKey>();
+    const columns: Column<APIKey>[] = [
+        { key: "name", title: t("name"), width: "1.5fr", render: it => <Link to={pathOf("APIKey", it.metadata?.namespace, it.metadata?.name)}>{it.metadata?.namespace}/{it.metadata?.name}</Link> },
+        { key: "status", title: t("status"), width: "7rem", render: it => <StatusLabel word={decided(it)} /> },
+        { key: "product", title: t("product"), isOptional: true, render: it => it.spec?.apiProductRef.name },
+        { key: "plan", title: t("plan"), width: "6rem", isOptional: true, render: it => it.spec?.planTier },
+        { key: "created", title: t("created"), width: "5rem", isOptional: true, render: it => <Age of={it.metadata?.creationTimestamp} /> },
+        { key: "reveal", title: t("toSeeIt"), width: "2.5fr", isOptional: true, render: it => it.status?.secretRef?.name && <Reveal of={it} secret={it.status.secretRef.name} /> },
+        { key: "actions", title: "", width: "7rem", render: it => <Button size="sm" variant="danger" onClick={() => setGone(it)}>{t("revoke")}</Button> },
+    ];
     return (
         <Live of={found}>
-            {found.items.length === 0 && <p className="fw-muted">{t("noKeys")}</p>}
-            <ul className="fw-plain-list">
-                {found.items.map(key => (
-                    <li key={key.metadata?.uid} className="fw-row-gap">
-                        <strong><Link to={pathOf("APIKey", key.metadata?.namespace, key.metadata?.name)}>{key.metadata?.namespace}/{key.metadata?.name}</Link></strong> <StatusLabel word={decided(key)} /> {key.spec?.apiProductRef.name} {key.spec?.planTier} <Age of={key.metadata?.creationTimestamp} />
-                        {key.status?.secretRef?.name && <Reveal of={key} secret={key.status.secretRef.name} />}
-                        <Button size="sm" variant="danger" onClick={() => setGone(key)}>{t("revoke")}</Button>
-                    </li>
-                ))}
-            </ul>
+            {found.items.length === 0 ? <p className="fw-muted">{t("noKeys")}</p> : <VirtualTable label={t("keys")} rows={found.items} columns={columns} rowKey={it => it.metadata?.uid ?? ""} rowHeight={52} />}
             {gone && (
                 <ConfirmByName title={t("revokeTitle", { name: gone.metadata?.name ?? "" })} name={gone.metadata?.name ?? ""} action={t("revoke")} onClose={() => setGone(undefined)} told={t("told", { what: t("revoke"), name: gone.metadata?.name ?? "" })} onConfirm={() => remove(API_KEYS, gone.metadata?.namespace, gone.metadata?.name ?? "")}>
                     <p>{t("revokeWhat", { name: gone.metadata?.name ?? "" })}</p>

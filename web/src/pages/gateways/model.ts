@@ -14,6 +14,11 @@ export function standing(conditions: readonly Condition[] | undefined, wanted: s
     return last ? { word: last.type ?? "", message: last.message ?? "", isGood: true } : { word: "Pending", message: "", isGood: false };
 }
 
+/** What was decided of a key, or of the request for one. */
+export function decided(it: { status?: { conditions?: { type?: string; status?: string }[] } }): string {
+    return ["Approved", "Denied", "Rejected", "Failed", "Pending"].find(type => it.status?.conditions?.some(one => one.type === type && one.status === "True")) ?? "Pending";
+}
+
 /** `Name: value` lines as headers; what is not one is told. */
 export function readHeaders(text: string): { headers: Record<string, string>; wrong?: string } {
     const headers: Record<string, string> = {};

@@ -7,9 +7,10 @@ import { ToggleGroup, ToggleGroupItem } from "@patternfly/react-core/dist/dynami
 import type { ReactNode } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
 import { type Asked, LIVE_MS, useAnswer } from "../../api";
-import { Age, Answered, CodeView, CommandHint, Failed, Loading, PageHeader, sh, Stale, Why } from "../../widgets";
+import { locale } from "../../text/t";
+import { Age, Answered, CodeView, type Column, CommandHint, Failed, Loading, PageHeader, sh, Stale, VirtualTable, Why } from "../../widgets";
 import { AddressTabs, Problem } from "../pieces/parts";
-import { type Branch, type Entry, gitea, ownerOf, textOf } from "./gitea";
+import { type Branch, COMMITS_AT_ONCE, type Entry, gitea, MOST_BRANCHES, ownerOf, PULLS_AT_ONCE, textOf } from "./gitea";
 import { Propose } from "./Propose";
 import { PullState } from "./PullState";
 import { t } from "./text";
@@ -30,10 +31,11 @@ export function RepositoryPage(): ReactNode {
             <PageHeader title={`${owner}/${name}`} description={repo.answer.description} above={above} here={name} />
             <PageSection className="fw-stack">
                 <FormSelect aria-label={t("branch")} value={branch} style={{ maxWidth: "20rem" }} onChange={(_event, value) => setParams(before => { before.set("branch", value); before.delete("path"); return before; })}>
-                    {(branches.answer ?? [{ name: branch }]).map(it => <FormSelectOption key={it.name} value={it.name} label={it.name} />)}
+                    {offered(branches.answer ?? [], branch).map(it => <FormSelectOption key={it.name} value={it.name} label={it.name} />)}
                 </FormSelect>
                 <Stale of={repo} />
                 <Problem error={branches.error} title={t("branch")} />
+                {(branches.answer?.length ?? 0) >= MOST_BRANCHES && <p className="fw-muted">{t("moreBranches", { n: MOST_BRANCHES })}</p>}
                 {repo.answer.empty ? <p className="fw-muted">{t("empty")}</p> : (
                     <AddressTabs label={name} tabs={[
                         ["files", t("files"), () => <Files {...place} branches={branches} />],
@@ -47,6 +49,11 @@ export function RepositoryPage(): ReactNode {
             </PageSection>
         </>
     );
+}
+
+/** The branches to choose from; one that the address names is among them, whatever the list has. */
+function offered(branches: readonly Branch[], chosen: string): readonly Branch[] {
+    return branches.some(it => it.name === chosen) ? branches : [{ name: chosen }, ...branches];
 }
 
 /** Files may be large, and are others only when the branch has another commit: that is what is asked again and again. */
@@ -78,11 +85,11 @@ function FilesAt(props: Place & { commit: string }): ReactNode {
 
 function Directory(props: { entries: Entry[]; onOpen: (path: string) => void }): ReactNode {
     const sorted = [...props.entries].sort((a, b) => Number(b.type === "dir") - Number(a.type === "dir") || a.name.localeCompare(b.name));
-    return (
-        <ul className="fw-plain-list" aria-label={t("files")}>
-            {sorted.map(entry => <li key={entry.path}><Button variant="link" isInline onClick={() => props.onOpen(entry.path)}>{entry.type === "dir" ? `${entry.name}/` : entry.name}</Button></li>)}
-        </ul>
-    );
+    const columns: Column<Entry>[] = [
+        { key: "name", title: t("name"), width: "3fr", render: entry => <Button variant="link" isInline onClick={() => props.onOpen(entry.path)}>{entry.type === "dir" ? `${entry.name}/` : entry.name}</Button> },
+        { key: "size", title: t("sizeOf"), isOptional: true, render: entry => (entry.type === "file" && entry.size !== undefined ? t("size", { n: entry.size.toLocaleString(locale()) }) : "") },
+    ];
+    return <VirtualTable label={t("files")} rows={sorted} columns={columns} rowKey={entry => entry.path} rowHeight={36} />;
 }
 
 function File(props: { entry: Entry }): ReactNode {
@@ -109,11 +116,20 @@ function Commits(props: Place): ReactNode {
                     </li>
                 ))}
             </ul>
-            <div className="fw-row-gap">
-                <Button variant="secondary" size="sm" isDisabled={page === 1} onClick={() => go(page - 1)}>{t("newer")}</Button>
-                <Button variant="secondary" size="sm" isDisabled={found.answer.length < 30} onClick={() => go(page + 1)}>{t("older")}</Button>
-            </div>
+            <Pages page={page} isLast={found.answer.length < COMMITS_AT_ONCE} onGo={go} />
         </>
+    );
+}
+
+/** To what is newer and older; nothing if all is on one page. */
+function Pages(props: { page: number; isLast: boolean; onGo: (to: number) => void }): ReactNode {
+    const { page, isLast, onGo } = props;
+    if (page === 1 && isLast) return null;
+    return (
+        <div className="fw-row-gap">
+            <Button variant="secondary" size="sm" isDisabled={page === 1} onClick={() => onGo(page - 1)}>{t("newer")}</Button>
+            <Button variant="secondary" size="sm" isDisabled={isLast} onClick={() => onGo(page + 1)}>{t("older")}</Button>
+        </div>
     );
 }
 
@@ -121,13 +137,15 @@ function Pulls(props: Place & { branches: string[]; base: string }): ReactNode {
     const { owner, name } = props;
     const [params, setParams] = useSearchParams();
     const state = params.get("state") === "closed" ? "closed" : "open";
-    const found = useAnswer(`pulls ${owner}/${name} ${state}`, signal => gitea.pulls(owner, name, state, signal), LIVE_MS);
+    const page = Math.max(1, Number(params.get("pulls")) || 1);
+    const found = useAnswer(`pulls ${owner}/${name} ${state} ${page}`, signal => gitea.pulls(owner, name, state, page, signal), LIVE_MS);
+    const go = (to: number): void => setParams(before => { before.set("pulls", String(to)); return before; });
     if (found.error && !found.answer) return <Failed error={found.error} again={found.again} />;
     return (
         <>
             <Stale of={found} />
             <ToggleGroup aria-label={t("state")}>
-                {(["open", "closed"] as const).map(it => <ToggleGroupItem key={it} text={t(it)} isSelected={state === it} onChange={() => setParams(before => { before.set("state", it); return before; })} />)}
+                {(["open", "closed"] as const).map(it => <ToggleGroupItem key={it} text={t(it)} isSelected={state === it} onChange={() => setParams(before => { before.set("state", it); before.delete("pulls"); return before; })} />)}
             </ToggleGroup>
             {!found.answer ? <Loading /> : found.answer.length === 0 ? <p className="fw-muted">{t("noPulls")}</p> : (
                 <ul className="fw-plain-list" aria-label={t("pulls")}>
@@ -139,6 +157,7 @@ function Pulls(props: Place & { branches: string[]; base: string }): ReactNode {
                     ))}
                 </ul>
             )}
+            {found.answer && <Pages page={page} isLast={found.answer.length < PULLS_AT_ONCE} onGo={go} />}
             <Propose {...props} />
         </>
     );

@@ -23,14 +23,32 @@ export function repoPath(owner: string, name: string, rest = ""): string {
 
 const pathOf = (path: string): string => path.split("/").map(encodeURIComponent).join("/");
 
+/** The host hands out at most fifty at once. */
+const AT_ONCE = 50;
+export const PULLS_AT_ONCE = AT_ONCE;
+export const COMMITS_AT_ONCE = 30;
+/** More branches than these are not listed. */
+export const MOST_BRANCHES = 500;
+
+/** Page after page, until one is not full or there are enough. */
+export async function pageByPage<A>(read: (page: number) => Promise<A[]>, most: number, atOnce: number): Promise<A[]> {
+    const all: A[] = [];
+    for (let page = 1; all.length < most; page += 1) {
+        const found = await read(page);
+        all.push(...found);
+        if (found.length < atOnce) break;
+    }
+    return all.slice(0, most);
+}
+
 export const gitea = {
     repo: (owner: string, name: string, signal: AbortSignal) => json<Repo>(repoPath(owner, name), { signal }),
     contents: (owner: string, name: string, path: string, ref: string, signal: AbortSignal) =>
         json<Entry | Entry[]>(repoPath(owner, name, `/contents${path ? `/${pathOf(path)}` : ""}`), { query: { ref }, signal }),
-    branches: (owner: string, name: string, signal: AbortSignal) => json<Branch[]>(repoPath(owner, name, "/branches"), { query: { limit: 50 }, signal }),
-    commits: (owner: string, name: string, sha: string, page: number, signal: AbortSignal) => json<Commit[]>(repoPath(owner, name, "/commits"), { query: { sha, page, limit: 30, stat: false }, signal }),
+    branches: (owner: string, name: string, signal: AbortSignal) => pageByPage(page => json<Branch[]>(repoPath(owner, name, "/branches"), { query: { page, limit: AT_ONCE }, signal }), MOST_BRANCHES, AT_ONCE),
+    commits: (owner: string, name: string, sha: string, page: number, signal: AbortSignal) => json<Commit[]>(repoPath(owner, name, "/commits"), { query: { sha, page, limit: COMMITS_AT_ONCE, stat: false }, signal }),
     commit: (owner: string, name: string, sha: string, signal: AbortSignal) => json<Commit>(repoPath(owner, name, `/git/commits/${encodeURIComponent(sha)}`), { signal }),
-    pulls: (owner: string, name: string, state: string, signal: AbortSignal) => json<Pull[]>(repoPath(owner, name, "/pulls"), { query: { state, limit: 50 }, signal }),
+    pulls: (owner: string, name: string, state: string, page: number, signal: AbortSignal) => json<Pull[]>(repoPath(owner, name, "/pulls"), { query: { state, page, limit: PULLS_AT_ONCE }, signal }),
     pull: (owner: string, name: string, number: number, signal: AbortSignal) => json<Pull>(repoPath(owner, name, `/pulls/${number}`), { signal }),
     comments: (owner: string, name: string, number: number, signal: AbortSignal) => json<Comment[]>(repoPath(owner, name, `/issues/${number}/comments`), { signal }),
     statuses: (owner: string, name: string, sha: string, signal: AbortSignal) => json<Status[]>(repoPath(owner, name, `/commits/${sha}/statuses`), { signal }),

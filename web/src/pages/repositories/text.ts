@@ -2,7 +2,7 @@ import { texts } from "../../text/t";
 
 export const t = texts("repositories", {
     title: "Repositories", name: "Name", description: "Description", visibility: "Visibility", private: "private", public: "public", created: "Created", none: "No repositories", noneHelp: "A repository is made with every golden path; fairway repo create makes an empty one.",
-    files: "Files", commits: "Commits", pulls: "Pull requests", branch: "Branch", size: "{n} bytes", notText: "This file is not text. Clone the repository to see it.", empty: "The repository is empty.", up: "Up", file: "File",
+    files: "Files", commits: "Commits", pulls: "Pull requests", branch: "Branch", size: "{n} bytes", sizeOf: "Size", moreBranches: "The first {n} branches are offered. Another is opened by its name in the address: ?branch=NAME", notText: "This file is not text. Clone the repository to see it.", empty: "The repository is empty.", up: "Up", file: "File",
     newer: "Newer", older: "Older", open: "Open", closed: "Closed", state: "State", noPulls: "No pull requests.", plan: "Plan", noPlan: "No Application says what this would change.", diff: "Changes", comments: "Comments",
     merge: "Merge", squash: "Squash and merge", rebase: "Rebase and merge", close: "Close pull request", into: "{head} into {base}", status: "Status", merged: "Merged", mergeTitle: "Merge into {base}?", mergeWhat: "{title} becomes part of {base}; Applications that follow it are synced, with what the plan names.",
     propose: "Create pull request", from: "What to bring in", pullTitle: "Title",

@@ -5,17 +5,17 @@ import { Form, FormGroup } from "@patternfly/react-core/dist/dynamic/components/
 import { FormSelect, FormSelectOption } from "@patternfly/react-core/dist/dynamic/components/FormSelect";
 import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
 import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextInput";
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useMemo, useState } from "react";
 import { CLUSTER_ROLE_BINDINGS, type ClusterRoleBinding, create, GROUPS, patch, pathIn, remove, type Resource, ROLE_BINDINGS, useAction, useList, USERS, type Workspace, workspace, WORKSPACES } from "../../api";
 import { texts } from "../../text/t";
-import { Age, CommandHint, ConfirmByName, PageHeader, SafeLink, StatusLabel } from "../../widgets";
+import { Age, type Column, CommandHint, ConfirmByName, PageHeader, SafeLink, StatusLabel, VirtualTable } from "../../widgets";
 import "../pieces/pieces.css";
 import { AddressTabs, Live, Problem, Unread } from "../pieces/parts";
 import { type Member, membersOf, subjectName } from "./members";
 
 const t = texts("workspaces", {
     title: "Workspaces", here: "This workspace: {path}", below: "Workspaces below", members: "Members", none: "There is no workspace below this one.", up: "Up to {path}", open: "Open",
-    create: "Create workspace", name: "Name", type: "Type", remove: "Delete", removeTitle: "Delete workspace {name}?", removeWhat: "The workspace {path} with everything in it: workspaces below it, machines with their disks, applications, repositories' objects.",
+    create: "Create workspace", name: "Name", type: "Type", status: "Status", created: "Created", where: "Where", remove: "Delete", removeTitle: "Delete workspace {name}?", removeWhat: "The workspace {path} with everything in it: workspaces below it, machines with their disks, applications, repositories' objects.",
     role: "Role", kind: "Kind", user: "User", group: "Group", who: "Name, such as acme/alice", there: "{n} are known here and offered; others can be typed.", unlisted: "Who is known here could not be read, so the name has to be typed: {why}", add: "Add member", noMembers: "No role is bound in this workspace.", removeMember: "Remove", removeMemberTitle: "Remove {name}?", removeMemberWhat: "{name} loses the role {role} in this workspace.",
     view: "view: look", edit: "edit: change things", admin: "admin: and give roles", clusterAdmin: "cluster-admin: everything", built: "Roles of the system are not shown.", everywhere: "in the whole workspace", inNamespace: "in the namespace {namespace}", told: "{what}: {name}",
 });
@@ -44,20 +44,18 @@ function Below(props: { path: string }): ReactNode {
         await create(WORKSPACES, { apiVersion: "tenancy.kcp.io/v1alpha1", kind: "Workspace", metadata: { name }, spec: { type: { name: type, path: "root" } } } as Workspace);
         setName("");
     }, t("told", { what: t("create"), name }));
-    const sorted = [...found.items].sort((a, b) => (a.metadata?.name ?? "").localeCompare(b.metadata?.name ?? ""));
+    const sorted = useMemo(() => [...found.items].sort((a, b) => (a.metadata?.name ?? "").localeCompare(b.metadata?.name ?? "")), [found.items]);
+    const columns: Column<Workspace>[] = [
+        { key: "name", title: t("name"), width: "2fr", render: it => <SafeLink to={pathIn(`${props.path}:${it.metadata?.name}`, "/workspaces")}>{it.metadata?.name}</SafeLink> },
+        { key: "status", title: t("status"), width: "8rem", render: it => <StatusLabel word={it.status?.phase} /> },
+        { key: "type", title: t("type"), isOptional: true, render: it => it.spec?.type?.name },
+        { key: "created", title: t("created"), width: "6rem", isOptional: true, render: it => <Age of={it.metadata?.creationTimestamp} /> },
+        { key: "actions", title: "", width: "6rem", render: it => <Button size="sm" variant="danger" onClick={() => setGone(it.metadata?.name)}>{t("remove")}</Button> },
+    ];
     return (
         <>
             <Live of={found}>
-                {sorted.length === 0 && <p className="fw-muted">{t("none")}</p>}
-                <ul className="fw-plain-list">
-                    {sorted.map(it => (
-                        <li key={it.metadata?.uid} className="fw-row-gap">
-                            <SafeLink to={pathIn(`${props.path}:${it.metadata?.name}`, "/workspaces")}>{it.metadata?.name}</SafeLink>
-                            <StatusLabel word={it.status?.phase} /> <span className="fw-muted">{it.spec?.type?.name}</span> <Age of={it.metadata?.creationTimestamp} />
-                            <Button size="sm" variant="danger" onClick={() => setGone(it.metadata?.name)}>{t("remove")}</Button>
-                        </li>
-                    ))}
-                </ul>
+                {sorted.length === 0 ? <p className="fw-muted">{t("none")}</p> : <VirtualTable label={t("below")} rows={sorted} columns={columns} rowKey={it => it.metadata?.uid ?? it.metadata?.name ?? ""} />}
             </Live>
             <h2>{t("create")}</h2>
             <Form onSubmit={event => { event.preventDefault(); void making.run(); }}>
@@ -113,21 +111,19 @@ function Members(): ReactNode {
         } as ClusterRoleBinding);
         setWritten(before => ({ ...before, name: "" }));
     }, t("told", { what: t("add"), name: written.name }));
-    const rows = membersOf([...found.items, ...within.items]);
+    const rows = useMemo(() => membersOf([...found.items, ...within.items]), [found.items, within.items]);
+    const columns: Column<Member>[] = [
+        { key: "who", title: t("name"), width: "2fr", render: row => row.who },
+        { key: "kind", title: t("kind"), width: "8rem", isOptional: true, render: row => row.kind },
+        { key: "role", title: t("role"), width: "10rem", render: row => <StatusLabel word={row.role} tone="purple" /> },
+        { key: "where", title: t("where"), width: "2fr", isOptional: true, render: row => (row.namespace ? t("inNamespace", { namespace: row.namespace }) : t("everywhere")) },
+        { key: "actions", title: "", width: "7rem", render: row => <Button size="sm" variant="danger" onClick={() => setGone(row)}>{t("removeMember")}</Button> },
+    ];
     return (
         <>
             <Unread of={[["RoleBinding", within]]} />
             <Live of={found}>
-                {rows.length === 0 && <p className="fw-muted">{t("noMembers")}</p>}
-                <ul className="fw-plain-list">
-                    {rows.map(row => (
-                        <li key={row.key} className="fw-row-gap">
-                            <strong>{row.who}</strong> <span className="fw-muted">{row.kind}</span> <StatusLabel word={row.role} tone="purple" />
-                            <span className="fw-muted">{row.namespace ? t("inNamespace", { namespace: row.namespace }) : t("everywhere")}</span>
-                            <Button size="sm" variant="danger" onClick={() => setGone(row)}>{t("removeMember")}</Button>
-                        </li>
-                    ))}
-                </ul>
+                {rows.length === 0 ? <p className="fw-muted">{t("noMembers")}</p> : <VirtualTable label={t("members")} rows={rows} columns={columns} rowKey={row => row.key} />}
                 <p className="fw-muted">{t("built")}</p>
             </Live>
             <h2>{t("add")}</h2>
