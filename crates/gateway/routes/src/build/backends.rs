@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::gateways::Plan;
 use super::policies::Policies;
 use super::{ByName, Fault, Scope, permitted};
-use crate::observed::{BackendRef, Kind, Name, Service, ServicePort};
+use crate::observed::{BackendRef, EndpointSlice, Kind, Name, Object, Service, ServicePort};
 use crate::table::{
     BackendProtocol, BackendTls, Cluster, ClusterKey, Endpoint, ListenerKey, Target, Traffic,
 };
@@ -162,6 +162,7 @@ impl<'a> Clusters<'a> {
             via: via.to_owned(),
         };
         let traffic = self.traffic(name, way, protocol, tls.is_some());
+        self.remarks.extend(self.names(name));
         if !self.made.contains_key(&key) {
             let cluster = Cluster {
                 key: key.clone(),
@@ -202,16 +203,29 @@ impl<'a> Clusters<'a> {
         remarks.join("; ")
     }
 
+    fn slices(&self, name: &Name) -> impl Iterator<Item = &'a Object<EndpointSlice>> {
+        let of_service = self.scope.held.slices_of.get(name);
+        of_service
+            .into_iter()
+            .flat_map(BTreeMap::values)
+            .map(|slice| &**slice)
+    }
+
+    /// What to say of endpoints that have names in the place of addresses: a name may lead anywhere, past every grant. Those of
+    /// a Gateway's own Service are not asked for theirs.
+    fn names(&self, name: &Name) -> Option<String> {
+        let slices = self.slices(name);
+        let others = slices.filter(|slice| !slice.meta.labels.contains_key(GATEWAY_LABEL));
+        let specs = others.filter_map(|slice| slice.spec.as_ref().ok());
+        let first = specs.flat_map(|spec| &spec.names).next()?;
+        Some(format!(
+            "Service {name}: endpoints need addresses, and names such as {first:?} are left out"
+        ))
+    }
+
     fn endpoints(&self, name: &Name, port: &ServicePort) -> Vec<Endpoint> {
         let mut endpoints = BTreeSet::new();
-        let slices = self
-            .scope
-            .held
-            .slices_of
-            .get(name)
-            .into_iter()
-            .flat_map(BTreeMap::values);
-        for slice in slices {
+        for slice in self.slices(name) {
             let Ok(spec) = &slice.spec else { continue };
             let gateway = slice
                 .meta

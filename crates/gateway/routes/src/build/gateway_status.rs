@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use super::gateways::{Class, ListenerPlan, Plan, class};
+use super::gateways::{Class, ListenerPlan, Plan, class, unheeded};
 use super::{Built, Fault, condition};
 use crate::observed::{Kind, Name, Observed, Protocol};
 use crate::settings::Settings;
@@ -186,7 +186,9 @@ fn status(plan: &Plan<'_>, settings: &Settings) -> Status {
         .any(|listener| listener.served() && !listener.doors.is_empty());
     let accepted = match refused {
         Some(fault) => condition("Accepted", Some(fault), generation),
-        None if valid == plan.listeners.len() => condition("Accepted", None, generation),
+        None if valid == plan.listeners.len() => {
+            Condition::new("Accepted", true, "Accepted", plan.remarks.join("; "), generation)
+        }
         // Some are served, so the Gateway is accepted for these.
         None => Condition::new(
             "Accepted",
@@ -284,8 +286,12 @@ fn listener_says(listener: &ListenerPlan<'_>, plan: &Plan<'_>, settings: &Settin
         ),
         None => Condition::new("Conflicted", false, "NoConflicts", "", generation),
     };
+    let remark = unheeded(listener.spec).unwrap_or_default();
     let mut conditions = vec![
-        condition("Accepted", accepted, generation),
+        match accepted {
+            None => Condition::new("Accepted", true, "Accepted", remark, generation),
+            Some(_) => condition("Accepted", accepted, generation),
+        },
         programmed,
         conflicted,
         condition("ResolvedRefs", listener.unresolved.as_ref(), generation),

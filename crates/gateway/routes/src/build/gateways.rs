@@ -71,6 +71,8 @@ pub(super) struct Plan<'a> {
     pub(super) addresses: Vec<IpAddr>,
     /// Addresses that it asks for and cannot have, or that it waits for.
     pub(super) address_fault: Option<Fault>,
+    /// What it asks for in vain.
+    pub(super) remarks: &'a [String],
     /// The addresses are the ones that `spec.addresses` names.
     pub(super) named: bool,
     pub(super) listeners: Vec<ListenerPlan<'a>>,
@@ -188,6 +190,7 @@ fn plan<'a>(
         refused,
         addresses,
         address_fault,
+        remarks: &spec.remarks,
         named: spec.addresses.iter().any(|address| address.value.is_some()),
         listeners,
     }
@@ -316,12 +319,41 @@ fn fault(gateway: &Gateway, spec: &Listener) -> Option<Fault> {
             let message = "client certificates are required or not asked for; mode AllowInsecureFallback is not supported";
             Some(Fault::new("Invalid", message))
         }
-        _ => spec
-            .hostname
-            .as_ref()
-            .err()
-            .map(|why| Fault::new("Invalid", why.clone())),
+        _ => {
+            let hostname = spec.hostname.as_ref().err().cloned();
+            let why = hostname.or_else(|| options(spec).find_map(asks_who_comes));
+            why.map(|why| Fault::new("Invalid", why))
+        }
     }
+}
+
+fn options(spec: &Listener) -> impl Iterator<Item = (&str, &str)> {
+    let all = spec.tls.iter().flat_map(|tls| &tls.options);
+    all.map(|(name, value)| (name.as_str(), value.as_str()))
+}
+
+/// Istio's way to say that TLS ends here, which goes without saying.
+const SIMPLE: (&str, &str) = ("gateway.istio.io/tls-terminate-mode", "SIMPLE");
+
+/// Why an option cannot be left aside: without it everybody would be let in.
+fn asks_who_comes((name, value): (&str, &str)) -> Option<String> {
+    let text = format!("{name} {value}").to_ascii_lowercase();
+    let is_about_clients = ["mutual", "mtls", "client", "verify"]
+        .iter()
+        .any(|word| text.contains(word));
+    is_about_clients.then(|| {
+        format!(
+            "tls.options: {name} {value:?} asks for clients' certificates, which is not supported in this way; \
+             use spec.tls.frontend.default.validation of the Gateway"
+        )
+    })
+}
+
+/// Options that change nothing, for whoever wrote them.
+pub(super) fn unheeded(spec: &Listener) -> Option<String> {
+    let others = options(spec).filter(|option| *option != SIMPLE);
+    let names: Vec<&str> = others.map(|(name, _)| name).collect();
+    (!names.is_empty()).then(|| format!("tls.options: {} is not known and does nothing", names.join(", ")))
 }
 
 fn kinds(plan: &mut ListenerPlan<'_>) {

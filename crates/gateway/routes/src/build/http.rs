@@ -98,18 +98,21 @@ pub(super) fn route<'a>(
     }
     clusters.mark(&gateways);
     let remarks = clusters.take_remarks();
+    let told = |outcome: &super::attach::Outcome<'_>| {
+        let remark = Some(&outcome.remark).filter(|remark| !remark.is_empty());
+        let all: Vec<&str> = remark
+            .into_iter()
+            .chain(&spec.remarks)
+            .map(String::as_str)
+            .collect();
+        all.join("; ")
+    };
     let partial = refused.is_none().then(|| partial(spec)).flatten();
     let says = |outcome: &super::attach::Outcome<'_>| {
         let fault = outcome.fault.as_ref().or(refused.as_ref());
         let mut conditions: Vec<Condition> = vec![
             match fault {
-                None => Condition::new(
-                    "Accepted",
-                    true,
-                    "Accepted",
-                    outcome.remark.clone(),
-                    meta.generation,
-                ),
+                None => Condition::new("Accepted", true, "Accepted", told(outcome), meta.generation),
                 fault => condition("Accepted", fault, meta.generation),
             },
             resolved(unresolved.as_ref(), &remarks, meta.generation),

@@ -94,7 +94,16 @@ pub(super) fn route<'a>(
     let says = |outcome: &super::attach::Outcome<'_>| {
         let fault = outcome.fault.as_ref().or(refused.as_ref());
         let mut conditions = vec![
-            condition("Accepted", fault, meta.generation),
+            match fault {
+                None => Condition::new(
+                    "Accepted",
+                    true,
+                    "Accepted",
+                    spec.remarks.join("; "),
+                    meta.generation,
+                ),
+                fault => condition("Accepted", fault, meta.generation),
+            },
             resolved(unresolved.as_ref(), &remarks, meta.generation),
         ];
         if fault.is_none() && spec.rules.len() > 1 {

@@ -1,5 +1,7 @@
 //! GatewayClass and Gateway.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -39,6 +41,8 @@ pub struct Gateway {
     pub validation_by_port: Vec<(u16, Option<Validation>)>,
     /// `tls.backend.clientCertificateRef` is set, which is not supported.
     pub backend_certificate: bool,
+    /// Fields that change nothing here.
+    pub remarks: Vec<String>,
 }
 
 impl Gateway {
@@ -92,6 +96,8 @@ impl Protocol {
 pub struct ListenerTls {
     pub passthrough: bool,
     pub certificates: Vec<ObjectRef>,
+    /// `tls.options`, of which none means anything here.
+    pub options: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -129,6 +135,13 @@ struct Raw {
     addresses: Vec<RawAddress>,
     infrastructure: Option<RawInfrastructure>,
     tls: Option<RawGatewayTls>,
+    default_scope: Option<String>,
+    allowed_listeners: Option<RawAllowedListeners>,
+}
+
+#[derive(Deserialize)]
+struct RawAllowedListeners {
+    namespaces: Option<RawNamespaces>,
 }
 
 #[derive(Deserialize)]
@@ -161,6 +174,8 @@ struct RawTls {
     mode: Option<String>,
     #[serde(default)]
     certificate_refs: Vec<RawObject>,
+    #[serde(default)]
+    options: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -236,6 +251,7 @@ pub(super) fn read(object: &Value) -> Result<Gateway, Unread<Gateway>> {
                 validation: None,
                 validation_by_port: Vec::new(),
                 backend_certificate: false,
+                remarks: Vec::new(),
             })),
         }),
     }
@@ -251,6 +267,16 @@ impl Raw {
             tls.and_then(|tls| tls.validation)
                 .map(|raw| raw.into_validation(namespace))
         };
+        let mut remarks = Vec::new();
+        if self.default_scope.is_some_and(|scope| scope != "None") {
+            remarks.push("spec.defaultScope does nothing: routes name their Gateways".to_owned());
+        }
+        let of_sets = self
+            .allowed_listeners
+            .and_then(|allowed| allowed.namespaces?.from);
+        if of_sets.is_some_and(|from| from != "None") {
+            remarks.push("spec.allowedListeners does nothing: there are no ListenerSets".to_owned());
+        }
         Gateway {
             class: self.gateway_class_name,
             listeners: self
@@ -275,6 +301,7 @@ impl Raw {
                 .map(|one| (one.port, validation(one.tls)))
                 .collect(),
             backend_certificate: backend.is_some_and(|backend| backend.client_certificate_ref.is_some()),
+            remarks,
         }
     }
 }
@@ -304,6 +331,7 @@ impl RawListener {
             tls: self.tls.map(|tls| ListenerTls {
                 passthrough: tls.mode.as_deref() == Some("Passthrough"),
                 certificates: refs(tls.certificate_refs, Kind::Secret, namespace),
+                options: tls.options,
             }),
             allowed: self
                 .allowed_routes

@@ -21,6 +21,8 @@ pub struct HttpRoute {
     pub rules: Vec<HttpRule>,
     /// Host names that are none; the others are served.
     pub faults: Vec<String>,
+    /// What it asks for in vain, or gets otherwise.
+    pub remarks: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +36,8 @@ pub struct HttpRule {
     pub timeouts: Timeouts,
     pub retry: Option<Retry>,
     pub affinity: Option<Affinity>,
+    /// What is not as the rule has it, although it is served.
+    pub remark: Option<String>,
     /// Why it cannot be served, with the condition's reason.
     pub fault: Option<(&'static str, String)>,
 }
@@ -131,7 +135,8 @@ fn read<M: IntoMatch>(object: &Value, namespace: &str) -> Result<HttpRoute, Unre
     let spec = &object["spec"];
     let parents = reference::parents(object, namespace).map_err(read::unread)?;
     let (hostnames, faults) = hostnames(&spec["hostnames"]);
-    let rules = match &spec["rules"] {
+    let mut remarks = reference::unheeded(spec);
+    let rules: Vec<HttpRule> = match &spec["rules"] {
         // As the definition defaults it: everything, and no backend.
         Value::Null => vec![empty_rule()],
         Value::Array(rules) => {
@@ -153,15 +158,20 @@ fn read<M: IntoMatch>(object: &Value, namespace: &str) -> Result<HttpRoute, Unre
                     hostnames,
                     rules: Vec::new(),
                     faults,
+                    remarks,
                 })),
             });
         }
     };
+    let told = rules.iter().enumerate();
+    remarks
+        .extend(told.filter_map(|(at, rule)| Some(format!("spec.rules[{at}]: {}", rule.remark.as_ref()?))));
     Ok(HttpRoute {
         parents,
         hostnames,
         rules,
         faults,
+        remarks,
     })
 }
 
@@ -189,6 +199,7 @@ fn empty_rule() -> HttpRule {
         timeouts: Timeouts::default(),
         retry: None,
         affinity: None,
+        remark: None,
         fault: None,
     }
 }
@@ -268,8 +279,10 @@ impl<M> RawRule<M> {
             .map(RawRetry::into_retry)
             .transpose()
             .map_err(unsupported)?;
-        let affinity = self.session_persistence.map(|raw| raw.into_affinity(session));
-        rule.affinity = affinity.transpose().map_err(unsupported)?;
+        if let Some(raw) = self.session_persistence {
+            rule.remark = raw.remark();
+            rule.affinity = Some(raw.into_affinity(session).map_err(unsupported)?);
+        }
         Ok(())
     }
 }
@@ -340,6 +353,17 @@ impl RawRetry {
 }
 
 impl RawSession {
+    /// The time is in the cookie's `Max-Age`, which also keeps it when the browser ends.
+    fn remark(&self) -> Option<String> {
+        let cookie = self.cookie_config.as_ref();
+        let is_permanent = cookie.and_then(|cookie| cookie.lifetime_type.as_deref()) == Some("Permanent");
+        let is_cookie = self.kind.as_deref() != Some("Header");
+        (is_cookie && self.absolute_timeout.is_some() && !is_permanent).then(|| {
+            "sessionPersistence: with absoluteTimeout the cookie is kept until then, as with lifetimeType Permanent"
+                .to_owned()
+        })
+    }
+
     fn into_affinity(self, session: &str) -> Result<Affinity, String> {
         let by_header = match self.kind.as_deref() {
             None | Some("Cookie") => false,
@@ -353,6 +377,12 @@ impl RawSession {
             self.absolute_timeout.as_deref(),
             "sessionPersistence.absoluteTimeout",
         )?;
+        if by_header && lifetime.is_some() {
+            return Err(
+                "sessionPersistence.absoluteTimeout is not supported with type Header: a header does not end"
+                    .to_owned(),
+            );
+        }
         let permanent = self
             .cookie_config
             .and_then(|cookie| cookie.lifetime_type)

@@ -1,5 +1,7 @@
 //! BackendTLSPolicy.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -31,6 +33,8 @@ pub struct PolicyTarget {
 struct Raw {
     target_refs: Vec<RawTarget>,
     validation: RawValidation,
+    #[serde(default)]
+    options: BTreeMap<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -66,7 +70,10 @@ struct RawName {
 pub(super) fn read(object: &Value) -> Result<BackendTlsPolicy, Unread<BackendTlsPolicy>> {
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
     let raw: Raw = read::part(&object["spec"], "spec").map_err(read::unread)?;
-    let mut faults = Vec::new();
+    let options = raw.options.keys();
+    let mut faults: Vec<String> = options
+        .map(|name| format!("options: {name:?} is not supported"))
+        .collect();
     let mut names = Vec::new();
     for name in raw.validation.names {
         match name.kind.as_str() {

@@ -34,6 +34,16 @@ impl ParentRef {
     }
 }
 
+/// Fields of a route that change nothing here.
+pub(super) fn unheeded(spec: &Value) -> Vec<String> {
+    let wants_default = spec["useDefaultGateways"]
+        .as_str()
+        .is_some_and(|scope| scope != "None");
+    let remark =
+        "spec.useDefaultGateways does nothing: there are no default Gateways; name one in spec.parentRefs";
+    wants_default.then(|| remark.to_owned()).into_iter().collect()
+}
+
 /// `spec.parentRefs` of a route in `namespace`. Those that cannot be read are told by the rest of the route.
 pub(super) fn parents(object: &Value, namespace: &str) -> Result<Vec<ParentRef>, String> {
     let list = &object["spec"]["parentRefs"];

@@ -79,6 +79,8 @@ pub struct EndpointSlice {
     pub ports: Vec<SlicePort>,
     /// Of those that are ready.
     pub addresses: Vec<IpAddr>,
+    /// What stands in the place of addresses and is none: names (`addressType: FQDN`).
+    pub names: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -117,18 +119,21 @@ pub(super) fn read_slice(object: &Value) -> Result<EndpointSlice, Unread<Endpoin
             .and_then(|known| known.ready)
             .unwrap_or(true)
     };
-    let mut addresses: Vec<IpAddr> = raw
-        .endpoints
-        .unwrap_or_default()
-        .iter()
-        .filter(|endpoint| ready(endpoint))
-        // The addresses of one endpoint are the same place; upstream's proxies take the first. Names (`FQDN`) are no addresses.
-        .filter_map(|endpoint| endpoint.addresses.first()?.parse().ok())
-        .collect();
+    let (mut addresses, mut names) = (Vec::new(), Vec::new());
+    let endpoints = raw.endpoints.unwrap_or_default();
+    for endpoint in endpoints.iter().filter(|endpoint| ready(endpoint)) {
+        // The addresses of one endpoint are the same place; upstream's proxies take the first.
+        match endpoint.addresses.first().map(|text| (text, text.parse())) {
+            Some((_, Ok(address))) => addresses.push(address),
+            Some((name, Err(_))) => names.push(name.clone()),
+            None => {}
+        }
+    }
     addresses.sort_unstable();
     addresses.dedup();
     Ok(EndpointSlice {
         ports: raw.ports.unwrap_or_default(),
         addresses,
+        names,
     })
 }

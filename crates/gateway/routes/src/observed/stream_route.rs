@@ -15,6 +15,8 @@ pub struct StreamRoute {
     pub hostnames: Vec<HostPattern>,
     pub rules: Vec<StreamRule>,
     pub faults: Vec<String>,
+    /// What it asks for in vain.
+    pub remarks: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +41,7 @@ pub(super) fn read(object: &Value, namespace: &str) -> Result<StreamRoute, Unrea
         hostnames,
         rules,
         faults,
+        remarks: reference::unheeded(&object["spec"]),
     };
     match read::part::<Vec<Raw>>(&object["spec"]["rules"], "spec.rules") {
         Ok(rules) => Ok(route(
