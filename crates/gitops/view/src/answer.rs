@@ -4,7 +4,7 @@
 //! done when the Application is as the commit wants it, or when it is known why it will not be without somebody's help.
 //! What the engine notices of other commits is not told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fairway_gitops_sync::automated::Automated;
@@ -93,6 +93,8 @@ pub struct Teller {
     /// Whether the end alone is told.
     is_brief: bool,
     has_told_changes: bool,
+    /// What the commit changes, in any comparison with it; nothing before the first.
+    changed: Option<BTreeSet<ResourceKey>>,
     results: BTreeMap<(ResourceKey, Phase), String>,
     told_results: usize,
     health: BTreeMap<ResourceKey, String>,
@@ -111,6 +113,7 @@ impl Teller {
             wanted,
             is_brief,
             has_told_changes: false,
+            changed: None,
             results: BTreeMap::new(),
             told_results: 0,
             health: BTreeMap::new(),
@@ -139,6 +142,8 @@ impl Teller {
         }
         match notice {
             Notice::Compared { revisions, changes } if self.is_wanted(revisions) => {
+                let keys = changes.iter().map(|(key, _)| key.clone());
+                self.changed.get_or_insert_default().extend(keys);
                 self.tell_changes(revisions, changes, &mut lines);
             }
             Notice::Syncing {
@@ -210,6 +215,9 @@ impl Teller {
             let Some(word) = word(result) else {
                 continue;
             };
+            if self.is_as_before(result, &word) {
+                continue;
+            }
             let at = (result.key.clone(), result.sync_phase);
             if self.results.get(&at) == Some(&word) {
                 continue;
@@ -223,6 +231,15 @@ impl Teller {
             self.told_results += 1;
             self.results.insert(at, word);
         }
+    }
+
+    /// Whether an object was applied that the commit does not change. What has not been compared may have changed.
+    fn is_as_before(&self, result: &ResourceResult, word: &str) -> bool {
+        let was_applied = result.hook_type.is_none() && result.status == Some(ResultCode::Synced);
+        // The server's answer to an apply does not tell whether it changed anything.
+        let may_be = was_applied && matches!(word, "serverside-applied" | "unchanged" | "synced");
+        let changed = self.changed.as_ref();
+        may_be && changed.is_some_and(|changed| !changed.contains(&result.key))
     }
 
     fn tell_message(&mut self, message: &str, lines: &mut Vec<String>) {

@@ -164,6 +164,75 @@ fn a_sync_from_the_commit_to_health() {
 }
 
 #[test]
+fn what_the_commit_does_not_change_is_not_named() {
+    let synced =
+        |kind: &str, name: &str, message: &str| result(kind, name, Some(ResultCode::Synced), message);
+    let mut after = synced("ConfigMap", "after", "configmap/after serverside-applied");
+    after.result.hook_type = Some(Phase::PostSync);
+    after.result.sync_phase = Phase::PostSync;
+    after.result.hook_phase = Some(OperationPhase::Succeeded);
+    let applied = [
+        synced("ConfigMap", "red", "configmap/red serverside-applied"),
+        synced("ConfigMap", "same", "configmap/same serverside-applied"),
+        synced("ConfigMap", "like", "configmap/like unchanged"),
+        // Its health has come in the place of what the apply said.
+        synced("Service", "well", "Running"),
+        synced("ConfigMap", "moved", "configmap/moved configured"),
+        result("ConfigMap", "bad", Some(ResultCode::SyncFailed), "refused"),
+        result("ConfigMap", "old", Some(ResultCode::PruneSkipped), "ignored"),
+        after,
+    ];
+    let changes = compared(NEW, &[("ConfigMap", "red", Action::Change)]);
+    let cases: [(&str, Vec<Notice>, &[&str]); 4] = [
+        (
+            "one of many changes",
+            vec![changes.clone(), syncing(AT_WORK, &applied)],
+            &[
+                "argocd/lamps at 1111111: 1 to change",
+                "  ~ ConfigMap house/red",
+                "argocd/lamps: wave 0: ConfigMap house/red serverside-applied",
+                "argocd/lamps: wave 0: ConfigMap house/moved configured",
+                "argocd/lamps: wave 0: ConfigMap house/bad failed: refused",
+                "argocd/lamps: wave 0: ConfigMap house/old stays: ignored",
+                "argocd/lamps: PostSync: ConfigMap house/after succeeded",
+            ],
+        ),
+        (
+            "a later comparison takes nothing back",
+            vec![
+                changes,
+                compared(NEW, &[("ConfigMap", "like", Action::Change)]),
+                syncing(AT_WORK, &applied[..3]),
+            ],
+            &[
+                "argocd/lamps at 1111111: 1 to change",
+                "  ~ ConfigMap house/red",
+                "argocd/lamps: wave 0: ConfigMap house/red serverside-applied",
+                "argocd/lamps: wave 0: ConfigMap house/like unchanged",
+            ],
+        ),
+        (
+            "nothing changes",
+            vec![compared(NEW, &[]), syncing(AT_WORK, &applied[..4])],
+            &["argocd/lamps at 1111111: no object changes"],
+        ),
+        (
+            "compared with another commit alone",
+            vec![compared(OLD, &[]), syncing(AT_WORK, &applied[..4])],
+            &[
+                "argocd/lamps: wave 0: ConfigMap house/red serverside-applied",
+                "argocd/lamps: wave 0: ConfigMap house/same serverside-applied",
+                "argocd/lamps: wave 0: ConfigMap house/like unchanged",
+                "argocd/lamps: wave 0: Service house/well synced",
+            ],
+        ),
+    ];
+    for (reason, notices, expected) in cases {
+        assert_eq!(told(false, &notices).0, expected, "{reason}");
+    }
+}
+
+#[test]
 fn ends() {
     let waiting = "waiting for approval: the sync would delete the disk house/d; approve it with `fairway app approve lamps` \
                    or the annotation fairway.dev/approve-sync: 0123456789abcdef";
