@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 
-use crate::view::{conditions, text};
+use crate::view::{conditions, number, text};
 use crate::{Health, Status};
 
 const NO_STATUS: &str = "No status available";
 
-/// A machine that is declared stopped is healthy when it is stopped; one that stopped by itself is suspended.
+/// A machine that is declared stopped is healthy when it is stopped; one that stopped by itself is suspended. While its controller
+/// has not looked at the last change, or restarts it for that, it is on its way, whatever its guest says.
 pub(super) fn virtual_machine(object: &Value) -> Health {
     let (spec, status) = (&object["spec"], &object["status"]);
     let declared_stopped = spec["running"] == false || spec["runStrategy"] == "Halted";
@@ -16,19 +17,52 @@ pub(super) fn virtual_machine(object: &Value) -> Health {
         return Health::new(Status::Healthy, "Stopped as declared");
     }
     let mut health = Health::new(Status::Progressing, NO_STATUS);
+    let mut failed = false;
     for condition in conditions(&status["conditions"]) {
         match (condition.kind, condition.status) {
             ("Paused", "True") => return Health::new(Status::Suspended, "Paused"),
             ("Ready", "True") => health = Health::new(Status::Healthy, "Running"),
             ("Ready", _) if has_instance => health.message = "Starting".to_owned(),
             ("Ready", _) => health = Health::new(Status::Suspended, "Stopped"),
+            ("Failure", "True") => failed = true,
             _ => {}
         }
     }
-    if let Some(printed) = status["printableStatus"].as_str() {
+    if has_instance && !is_acted_on(object) {
+        return Health::new(Status::Progressing, "The last change has not been looked at yet");
+    }
+    let printed = text(&status["printableStatus"]);
+    if !printed.is_empty() {
         health.message = printed.to_owned();
     }
+    let declared_running = spec["running"] == true || spec["runStrategy"] == "Always";
+    let is_moving = matches!(printed, "Stopping" | "Starting" | "Provisioning");
+    let is_to_start = declared_running && !has_instance && !failed && !is_error(printed);
+    if is_moving || is_to_start {
+        health.status = Some(Status::Progressing);
+    }
     health
+}
+
+/// Whether the controller has acted on the newest spec. It says so of machines with an instance alone; the generation that the
+/// instance was started from (`observedGeneration`) stays behind when a change waits for a restart by hand.
+fn is_acted_on(object: &Value) -> bool {
+    let acted_on = object["status"]["desiredGeneration"].as_i64();
+    acted_on.is_none_or(|acted_on| number(&object["metadata"]["generation"]) <= acted_on)
+}
+
+/// Whether a machine is not started for a reason that may last.
+fn is_error(printed: &str) -> bool {
+    matches!(
+        printed,
+        "CrashLoopBackOff"
+            | "DataVolumeError"
+            | "ErrImagePull"
+            | "ErrorPvcNotFound"
+            | "ErrorUnschedulable"
+            | "ImagePullBackOff"
+            | "Unknown"
+    )
 }
 
 pub(super) fn virtual_machine_instance(object: &Value) -> Health {

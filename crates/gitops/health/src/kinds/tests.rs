@@ -41,7 +41,7 @@ fn machines() {
         ),
         (
             "stopped by itself",
-            machine(json!({"runStrategy": "Always"}), stopped),
+            machine(json!({"runStrategy": "RerunOnFailure"}), stopped),
             Status::Suspended,
             "Stopped",
         ),
@@ -64,6 +64,132 @@ fn machines() {
             "No status available",
         ),
     ]);
+}
+
+#[test]
+fn machines_that_a_change_restarts_are_on_their_way() {
+    const NOT_SEEN: &str = "The last change has not been looked at yet";
+    let always = json!({"runStrategy": "Always"});
+    let machine = |spec: &Value, status| object("kubevirt.io/v1", "VirtualMachine", spec.clone(), status);
+    // The object is of generation 2.
+    let running = |acted_on: i64| {
+        json!({"created": true, "desiredGeneration": acted_on, "observedGeneration": 1, "printableStatus": "Running",
+            "conditions": [{"type": "Ready", "status": "True"}]})
+    };
+    let ready_and = |printed: &str| {
+        let mut status = running(2);
+        status["printableStatus"] = printed.into();
+        status
+    };
+    let without = |printed: &str| {
+        json!({"printableStatus": printed, "desiredGeneration": 1,
+            "conditions": [{"type": "Ready", "status": "False"}]})
+    };
+    let and_also = |mut status: Value, kind: &str| {
+        let conditions = status["conditions"].as_array_mut();
+        conditions
+            .into_iter()
+            .for_each(|all| all.push(json!({"type": kind, "status": "True"})));
+        status
+    };
+    let halted = json!({"running": false});
+    let manual = json!({"runStrategy": "Manual"});
+    check(&[
+        (
+            "not seen yet",
+            machine(&always, running(1)),
+            Status::Progressing,
+            NOT_SEEN,
+        ),
+        (
+            "a stop, not seen yet",
+            machine(&halted, running(1)),
+            Status::Progressing,
+            NOT_SEEN,
+        ),
+        (
+            "paused",
+            machine(&always, and_also(running(1), "Paused")),
+            Status::Suspended,
+            "Paused",
+        ),
+        (
+            "waits for a restart by hand",
+            machine(&manual, running(2)),
+            Status::Healthy,
+            "Running",
+        ),
+        (
+            "stops, and still answers",
+            machine(&always, ready_and("Stopping")),
+            Status::Progressing,
+            "Stopping",
+        ),
+        (
+            "moves",
+            machine(&always, ready_and("Migrating")),
+            Status::Healthy,
+            "Migrating",
+        ),
+        (
+            "comes back",
+            machine(&always, without("Starting")),
+            Status::Progressing,
+            "Starting",
+        ),
+        (
+            "started by hand",
+            machine(&manual, without("Starting")),
+            Status::Progressing,
+            "Starting",
+        ),
+        (
+            "its disk is filled",
+            machine(&manual, without("Provisioning")),
+            Status::Progressing,
+            "Provisioning",
+        ),
+        (
+            "to run from now on",
+            machine(&always, without("Stopped")),
+            Status::Progressing,
+            "Stopped",
+        ),
+        (
+            "in the older words",
+            machine(&json!({"running": true}), without("WaitingForVolumeBinding")),
+            Status::Progressing,
+            "WaitingForVolumeBinding",
+        ),
+        (
+            "fails again and again",
+            machine(&always, without("CrashLoopBackOff")),
+            Status::Suspended,
+            "CrashLoopBackOff",
+        ),
+        (
+            "its disk failed",
+            machine(&always, without("DataVolumeError")),
+            Status::Suspended,
+            "DataVolumeError",
+        ),
+        (
+            "refused",
+            machine(&always, and_also(without("Stopped"), "Failure")),
+            Status::Suspended,
+            "Stopped",
+        ),
+        (
+            "stopped by hand",
+            machine(&manual, without("Stopped")),
+            Status::Suspended,
+            "Stopped",
+        ),
+    ]);
+}
+
+#[test]
+fn what_belongs_to_machines() {
     let volume = |phase| {
         object(
             "cdi.kubevirt.io/v1beta1",
