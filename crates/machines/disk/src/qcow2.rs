@@ -25,6 +25,7 @@ const KNOWN: u64 = DIRTY | CORRUPT | DATA_FILE | OTHER_COMPRESSION | EXTENDED_L2
 
 const END_OF_EXTENSIONS: u32 = 0;
 const DATA_FILE_NAME: u32 = 0x4441_5441;
+const BACKING_FORMAT: u32 = 0xe279_2aca;
 const MAX_EXTENSIONS: usize = 64;
 
 /// What a header says.
@@ -38,6 +39,8 @@ pub struct Header {
     pub cluster_size: u64,
     /// Name of the backing file, as far as it is text.
     pub backing_file: Option<String>,
+    /// The format of the backing file, if it is said.
+    pub backing_format: Option<String>,
     /// Whether the data lies in another file.
     pub has_data_file: bool,
     /// Whether it is encrypted.
@@ -138,14 +141,16 @@ impl Header {
         if version == 3 && (header_length < 104 || !header_length.is_multiple_of(8)) {
             return Err(Refusal::Malformed("the length of its header is wrong"));
         }
-        let has_data_file = features & DATA_FILE != 0 || names_data_file(file, header_length, backing.0)?;
+        let extensions = extensions(file, header_length, backing.0)?;
         let l1_entries = u64::from(u32_at(file, 36)?);
         Ok(Self {
             version,
             virtual_size: u64_at(file, 24)?,
             cluster_size,
             backing_file: backing_file(file, backing)?,
-            has_data_file,
+            backing_format: extensions.backing_format,
+            // The name of a file for the data counts even without its feature bit.
+            has_data_file: features & DATA_FILE != 0 || extensions.names_data_file,
             is_encrypted: u32_at(file, 32)? != 0,
             is_dirty: features & DIRTY != 0,
             is_corrupt: features & CORRUPT != 0,
@@ -211,21 +216,32 @@ fn backing_file(file: &[u8], (offset, length): (u64, u32)) -> Result<Option<Stri
     Ok(Some(String::from_utf8_lossy(name).into_owned()))
 }
 
-/// Whether an extension names a file for the data, which would count even without its feature bit.
-fn names_data_file(file: &[u8], header_length: usize, backing: u64) -> Result<bool, Refusal> {
+/// What extensions of a header say.
+#[derive(Default)]
+struct Extensions {
+    backing_format: Option<String>,
+    names_data_file: bool,
+}
+
+fn extensions(file: &[u8], header_length: usize, backing: u64) -> Result<Extensions, Refusal> {
     let end = match usize::try_from(backing) {
         Ok(0) | Err(_) => file.len(),
         Ok(start) => start.min(file.len()),
     };
     let mut at = header_length;
+    let mut said = Extensions::default();
     for _ in 0..MAX_EXTENSIONS {
         if at + 8 > end {
-            return Ok(false);
+            return Ok(said);
         }
         let (kind, length) = (u32_at(file, at)?, u32_at(file, at + 4)? as usize);
         match kind {
-            END_OF_EXTENSIONS => return Ok(false),
-            DATA_FILE_NAME => return Ok(true),
+            END_OF_EXTENSIONS => return Ok(said),
+            DATA_FILE_NAME => said.names_data_file = true,
+            BACKING_FORMAT => {
+                let text = (at + 8).checked_add(length).and_then(|end| file.get(at + 8..end));
+                said.backing_format = text.map(|it| String::from_utf8_lossy(it).into_owned());
+            }
             _ => {}
         }
         at = length

@@ -3,6 +3,8 @@
 //! The image is linked into the machine's own directory beside its layer, and the layer names it by that name alone. So
 //! the directory can be moved and shut off from everything else, and taking the image out of the cache takes nothing from
 //! a machine: its content stays for as long as anybody has a link to it.
+//!
+//! What a header says is judged before `qemu-img` opens a disk: a machine may have written to it.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -10,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use fairway_machines_disk::qcow2::{Backing, empty};
+use fairway_machines_disk::qcow2::{Backing, Header, MAX_HEADER, empty};
 
 use crate::{Format, Image, ImageError, command, failed};
 
@@ -47,7 +49,7 @@ pub fn above(disk: &Path, directory: &Path, name: &str) -> Result<u64, ImageErro
     if layer.exists() {
         return virtual_size(&layer);
     }
-    let size = virtual_size(disk)?;
+    let size = judged(disk)?.virtual_size;
     let draft = directory.join(format!(".{name}.draft"));
     let mut create = Command::new("qemu-img");
     create
@@ -114,10 +116,20 @@ fn write_empty(
 /// Makes all blocks of a disk that no machine uses its own, so that the host's disk cannot be too full for them later.
 pub fn preallocate(directory: &Path, name: &str, timeout: Duration) -> Result<(), ImageError> {
     let (disk, draft) = (directory.join(format!("{name}.qcow2")), draft(directory, name));
+    judged(&disk)?;
     remove(&draft)?;
     let mut convert = Command::new("qemu-img");
     convert
-        .args(["convert", "-q", "-O", "qcow2", "-o", "preallocation=falloc"])
+        .args([
+            "convert",
+            "-q",
+            "-f",
+            "qcow2",
+            "-O",
+            "qcow2",
+            "-o",
+            "preallocation=falloc",
+        ])
         .arg(&disk)
         .arg(&draft);
     command::run(&mut convert, timeout)?;
@@ -136,6 +148,7 @@ pub fn copy(from: &Path, directory: &Path, name: &str) -> Result<u64, ImageError
     if disk.exists() {
         return virtual_size(&disk);
     }
+    judged(&from.join(&layer))?;
     remove(&directory.join(&base))?;
     match std::fs::hard_link(from.join(&base), directory.join(&base)) {
         // A disk that stands alone.
@@ -214,7 +227,7 @@ fn finish(draft: &Path, disk: &Path) -> Result<(), ImageError> {
 
 /// Makes a disk that no machine uses larger. A smaller size is refused: it would cut off what the guest wrote.
 pub fn grow(disk: &Path, size: u64) -> Result<(), ImageError> {
-    let present = virtual_size(disk)?;
+    let present = judged(disk)?.virtual_size;
     if size < present {
         return Err(ImageError::Unusable {
             what: disk.display().to_string(),
@@ -231,25 +244,62 @@ pub fn grow(disk: &Path, size: u64) -> Result<(), ImageError> {
 
 /// Makes a disk that stands alone of one with layers, as a new qcow2 file. Nothing may write to it meanwhile.
 pub fn flatten(disk: &Path, to: &Path, timeout: Duration) -> Result<(), ImageError> {
+    judged(disk)?;
     let mut convert = Command::new("qemu-img");
-    convert.args(["convert", "-q", "-O", "qcow2"]).arg(disk).arg(to);
+    convert
+        .args(["convert", "-q", "-f", "qcow2", "-O", "qcow2"])
+        .arg(disk)
+        .arg(to);
     command::run(&mut convert, timeout).map(|_| ())
 }
 
 /// Bytes of the disk that a guest sees in a qcow2 file of ours.
 pub fn virtual_size(disk: &Path) -> Result<u64, ImageError> {
+    header(disk).map(|it| it.virtual_size)
+}
+
+fn header(disk: &Path) -> Result<Header, ImageError> {
     use std::io::Read as _;
     let mut head = Vec::new();
-    std::fs::File::open(disk)
-        .and_then(|file| file.take(4096).read_to_end(&mut head))
+    File::open(disk)
+        .and_then(|file| file.take(MAX_HEADER as u64).read_to_end(&mut head))
         .map_err(failed("reading", disk))?;
-    match fairway_machines_disk::qcow2::Header::read(&head) {
-        Ok(header) => Ok(header.virtual_size),
-        Err(refusal) => Err(ImageError::Unusable {
-            what: disk.display().to_string(),
-            why: refusal.to_string(),
-        }),
+    Header::read(&head).map_err(|refusal| ImageError::Unusable {
+        what: disk.display().to_string(),
+        why: refusal.to_string(),
+    })
+}
+
+/// The header of a disk that may have run, before a tool opens the file with our rights: it names no other file than the base that
+/// lies beside it. A guest that has taken over its QEMU can write there what it likes, a file of the host's too.
+fn judged(disk: &Path) -> Result<Header, ImageError> {
+    let refused = |why: String| ImageError::Unusable {
+        what: disk.display().to_string(),
+        why: format!(
+            "{why}, as it was not made: whoever ran the machine has changed it, and it is not opened; restore the disk from a snapshot or a backup"
+        ),
+    };
+    let header = header(disk)?;
+    if header.has_data_file {
+        return Err(refused(
+            "its header says that its data lies in another file".to_owned(),
+        ));
     }
+    let Some(name) = &header.backing_file else {
+        return Ok(header);
+    };
+    let base = disk.with_extension("base");
+    if base.file_name().is_none_or(|it| it != name.as_str()) {
+        return Err(refused(format!("its header names the file {name:?}")));
+    }
+    let format = format_of(&base)?.word();
+    if header.backing_format.as_deref() != Some(format) {
+        let said = header.backing_format.as_deref().unwrap_or("unknown");
+        return Err(refused(format!(
+            "its header says that {name} is of the format {said:?}, which is {format}"
+        )));
+    }
+    Ok(header)
 }
 
 /// Whether a disk's file is in order; for images from strangers, and after a crash.

@@ -181,3 +181,92 @@ fn a_disk_can_have_all_its_blocks() {
 fn disk(directory: &Path) -> PathBuf {
     directory.join("disk.qcow2")
 }
+
+/// Disks whose header a guest could have written, in each way that names something of the host's.
+#[test]
+fn a_forged_header_is_refused_before_any_tool_opens_the_file() {
+    let (directory, _cache, image) = cache();
+    let machine = made(&directory, "machine");
+    let other = directory.path().join("secret");
+    std::fs::write(&other, "secret").unwrap();
+    let disk = machine.join("root.qcow2");
+    let secret = other.display().to_string();
+    let forge = |file: &str, format: &str| empty(8 << 20, Some(Backing { file, format })).unwrap();
+    let data_file = {
+        let mut header = empty(8 << 20, None).unwrap();
+        // The bit of features that says so.
+        header[79] |= 4;
+        header
+    };
+    for (what, header, expected) in [
+        (
+            "another file",
+            forge(&secret, "raw"),
+            Some("its header names the file"),
+        ),
+        (
+            "a file by a protocol",
+            forge("json:{\"driver\": \"nbd\", \"host\": \"10.0.0.1\"}", "raw"),
+            Some("its header names the file"),
+        ),
+        (
+            "out of the directory",
+            forge("../secret", "raw"),
+            Some("its header names the file"),
+        ),
+        (
+            "another way to the base",
+            forge("./root.base", "raw"),
+            Some("its header names the file"),
+        ),
+        (
+            "the base in another format",
+            forge("root.base", "vmdk"),
+            Some("is of the format \"vmdk\", which is raw"),
+        ),
+        (
+            "a file with its data",
+            data_file,
+            Some("its data lies in another file"),
+        ),
+        (
+            "no qcow2 at all",
+            b"# Disk DescriptorFile\n".to_vec(),
+            Some("it is not a qcow2 file"),
+        ),
+        ("as it was made", forge("root.base", "raw"), None),
+    ] {
+        let _ = std::fs::remove_file(&disk);
+        overlay::over(&image, &machine, "root", Some(8 << 20)).unwrap();
+        std::fs::write(&disk, &header).unwrap();
+        let layers = made(&directory, "layers");
+        let copies = made(&directory, "copies");
+        let to = directory.path().join("flat.qcow2");
+        let wait = Duration::from_secs(60);
+        let calls: [(&str, &dyn Fn() -> Result<(), ImageError>); 5] = [
+            ("copy", &|| overlay::copy(&machine, &copies, "root").map(drop)),
+            ("above", &|| overlay::above(&disk, &layers, "layer").map(drop)),
+            ("flatten", &|| overlay::flatten(&disk, &to, wait)),
+            ("grow", &|| overlay::grow(&disk, 16 << 20)),
+            ("preallocate", &|| overlay::preallocate(&machine, "root", wait)),
+        ];
+        for (call, run) in calls {
+            if expected.is_none() && !has_qemu_img() {
+                continue;
+            }
+            match (run(), expected) {
+                (Ok(()), None) => {}
+                (Err(error), Some(expected)) => {
+                    let error = error.to_string();
+                    assert!(error.contains(expected), "{what}, {call}: {error}");
+                    assert_eq!(
+                        std::fs::read(&disk).unwrap(),
+                        header,
+                        "{what}, {call}: it is not touched"
+                    );
+                }
+                (found, _) => panic!("{what}, {call}: {found:?}"),
+            }
+        }
+    }
+}
