@@ -134,6 +134,9 @@ async function applications(person, effects, report) {
         const approve = await person.see(button(page, 'Approve deletions'));
         await person.check('approval');
         await person.shot('approval');
+        await person.open('/home');
+        await person.see(entry(page, 'guarded').getByText('Waits for approval', { exact: true }));
+        await open('guarded');
         if (!await effects.get('vm', 'guarded', 'precious')) throw new Error('it was deleted before anybody approved');
         await approve.click();
         await person.see(page.getByRole('dialog').getByText('What the guard holds back is deleted'));
@@ -206,6 +209,13 @@ async function editor(person, effects, report) {
 
 async function keys(person, effects, report) {
     const { page } = person;
+    await report.step('home has the requests for keys that wait for whoever looks at it', async () => {
+        await person.open('/home');
+        await person.see(entry(page, 'alice asks for gold: to see it').getByText('Waits for approval', { exact: true }));
+        await entry(page, 'alice asks for gold: to see it').getByRole('link').click();
+        await page.waitForURL(/\/gateways\?tab=keys$/);
+        await person.see(page.getByRole('table', { name: 'Requests for keys' }).getByText('to see it'));
+    });
     const condition = async (name, type) => (await effects.get('apikey', 'default', name))?.status?.conditions?.some(it => it.type === type && it.status === 'True');
     for (const [name, use, action, type] of [['good', 'to be approved', 'Approve', 'Approved'], ['bad', 'to be rejected', 'Reject', 'Denied']]) {
         await report.step(`a key is requested; ${action} makes it ${type}`, async () => {

@@ -76,12 +76,11 @@ describe("what needs attention", () => {
         const app = (name: string, health: string, sync: string) => ({ metadata: { namespace: "a", name }, status: { health: { status: health }, sync: { status: sync } } });
         const run = (name: string, endedAt: string) => ({ metadata: { namespace: "d", name }, status: { phase: "Failed", endedAt } });
         const machine = { metadata: { namespace: "v", name: "m" }, status: { printableStatus: "ErrorUnschedulable" } };
-        const found = concernsOf(
-            [app("late", "Healthy", "OutOfSync"), app("bad", "Degraded", "Synced"), app("good", "Healthy", "Synced")] as never,
-            [machine] as never,
-            [run("new", "2026-01-09T00:00:00Z"), run("old", "2025-01-01T00:00:00Z")] as never,
-            now,
-        );
+        const things = {
+            applications: [app("late", "Healthy", "OutOfSync"), app("bad", "Degraded", "Synced"), app("good", "Healthy", "Synced")], machines: [machine],
+            voyages: [run("new", "2026-01-09T00:00:00Z"), run("old", "2025-01-01T00:00:00Z")], gateways: [], nodes: [], requests: [],
+        };
+        const found = concernsOf(things as never, now);
         expect(found.map(one => `${one.name} ${one.word}`)).toEqual(["bad Degraded", "m ErrorUnschedulable", "new Failed", "late OutOfSync"]);
     });
 });

@@ -6,7 +6,9 @@ import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page
 import { useMemo } from "react";
 import { Link } from "react-router";
 import { useAnswer, useList } from "../../api/hooks";
-import { APPLICATIONS, VIRTUAL_MACHINES, type Voyage, VOYAGES } from "../../api/kinds";
+import { API_KEY_APPROVALS, API_KEY_REQUESTS, type APIKeyRequest, APPLICATIONS, GATEWAYS, NODES, VIRTUAL_MACHINES, type Voyage, VOYAGES } from "../../api/kinds";
+import { clusterPath } from "../../api/kubernetes";
+import { json } from "../../api/request";
 import { session, workspace } from "../../api/session";
 import type { Snapshot } from "../../api/store";
 import { entities } from "../../catalog/client";
@@ -15,18 +17,29 @@ import type { Thing } from "../../links";
 import { hasPage } from "../../pages";
 import { t } from "../../text/home";
 import { Age, CommandHint, Loading, PageHeader, StatusLabel, useNow } from "../../widgets";
+import { decided } from "../gateways/model";
 import { thingsOf } from "../voyages/steps";
-import { concernsOf, sightOf } from "./attention";
+import { concernsOf, ifMine, sightOf } from "./attention";
 
 const SHOWN = 8;
+/** Namespaces that are asked about rights in. */
+const MOST_ASKED = 20;
 
 export default function Home() {
     const { user } = session();
     const [applications, machines, voyages] = [useList(APPLICATIONS), useList(VIRTUAL_MACHINES), useList(VOYAGES)];
+    const [gateways, nodes, requests] = [useList(GATEWAYS), useList(NODES), useList(API_KEY_REQUESTS)];
+    const answerable = useAnswerable(requests.items);
     const now = useNow();
     const hour = Math.floor(now / 3_600_000);
-    const concerns = useMemo(() => concernsOf(applications.items, machines.items, voyages.items, hour * 3_600_000), [applications.items, machines.items, voyages.items, hour]);
-    const { isWhole, isLoading, blind } = sightOf({ [t("applications")]: applications, [t("machines")]: machines, [t("runs")]: voyages });
+    const concerns = useMemo(
+        () => concernsOf({ applications: applications.items, machines: machines.items, voyages: voyages.items, gateways: gateways.items, nodes: nodes.items, requests: answerable }, hour * 3_600_000),
+        [applications.items, machines.items, voyages.items, gateways.items, nodes.items, answerable, hour],
+    );
+    const { isWhole, isLoading, blind } = sightOf({
+        [t("applications")]: applications, [t("machines")]: machines, [t("runs")]: voyages,
+        [t("gateways")]: ifMine(gateways), [t("nodes")]: ifMine(nodes), [t("requests")]: ifMine(requests),
+    });
     const runs = useMemo(
         () => voyages.items.filter(one => one.spec.requestedBy?.username === user.name).sort((a, b) => String(b.metadata?.creationTimestamp).localeCompare(String(a.metadata?.creationTimestamp))),
         [voyages.items, user.name],
@@ -56,7 +69,7 @@ export default function Home() {
                                 <ul className="fw-events" aria-live="polite">
                                     {concerns.slice(0, SHOWN).map(one => (
                                         <li key={one.key}>
-                                            <span className="fw-row-gap"><StatusLabel word={one.word} /> {one.kind} <Link to={one.to}>{one.name}</Link></span>
+                                            <span className="fw-row-gap"><StatusLabel word={one.word} /> {one.kind} {one.to ? <Link to={one.to}>{one.name}</Link> : one.name}</span>
                                             <div className="fw-detail">{one.message.slice(0, 300)}</div>
                                         </li>
                                     ))}
@@ -96,6 +109,21 @@ export default function Home() {
             </PageSection>
         </>
     );
+}
+
+/** The requests for keys that the one who looks may answer: in their namespace somebody has given him that right. */
+function useAnswerable(requests: APIKeyRequest[]): APIKeyRequest[] {
+    const places = [...new Set(requests.filter(one => decided(one) === "Pending").map(one => one.metadata?.namespace ?? ""))].sort().slice(0, MOST_ASKED);
+    const asked = useAnswer(`may approve ${places.join(" ")}`, async signal => {
+        const may = await Promise.all(places.map(async namespace => {
+            const spec = { resourceAttributes: { namespace, verb: "create", group: API_KEY_APPROVALS.group, resource: API_KEY_APPROVALS.plural } };
+            const body = { apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectAccessReview", spec };
+            const review = await json<{ status?: { allowed?: boolean } }>(`${clusterPath()}/apis/authorization.k8s.io/v1/selfsubjectaccessreviews`, { method: "POST", body, signal });
+            return review.status?.allowed === true;
+        }));
+        return places.filter((_, at) => may[at]);
+    });
+    return useMemo(() => requests.filter(one => asked.answer?.includes(one.metadata?.namespace ?? "")), [requests, asked.answer]);
 }
 
 function Count({ label, to, of, text }: { label: string; to: string; of: Snapshot<object>; text: string }) {
