@@ -1,6 +1,7 @@
 //! The policies of one rule as one guard: first who it is and whether they may, then whether there is room.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::future::Future;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::pin::pin;
@@ -11,14 +12,14 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use fairway_gateway_guard::{Asked, Guard, Judgement, Passage, Refusal, Step, Verdict};
 use fairway_gateway_policy::auth::AuthPlan;
-use fairway_gateway_policy::limit::{Limit, LimitPlan};
+use fairway_gateway_policy::limit::{Limit, LimitPlan, Rate};
 use fairway_gateway_policy::object::PolicyKey;
 use fairway_gateway_policy::status::Problem;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::{HeaderName, HeaderValue, StatusCode};
 
-use crate::limits::{Hit, Reading};
+use crate::limits::{Few, Hit, Limiter, Reading};
 use crate::pipeline::{Auth, Mode, Run, broken};
 use crate::settings::{FailureMode, RateLimitHeaders};
 use crate::{RulePlan, Shared, is_recent, lock};
@@ -45,13 +46,26 @@ pub struct RuleGuard {
 
 struct Limits {
     plan: Arc<LimitPlan>,
-    /// Of each limit, the beginning of its counters' keys, one for each rate.
-    keys: Vec<Vec<String>>,
+    /// Of each limit, its rates.
+    rates: Vec<Vec<Counted>>,
     by: Cow<'static, str>,
     /// Of each limit, when it last could not be counted: seconds since 1970.
     failed: Vec<AtomicU64>,
     /// Of each limit, why the latest probe could not be counted.
     rehearsed: Vec<Mutex<Option<String>>>,
+}
+
+/// A rate of a limit, with what is the same for every request.
+struct Counted {
+    rate: Rate,
+    /// The beginning of its counters' keys, and the whole of those that count nothing apart.
+    key: String,
+    /// Of such a key.
+    hash: u64,
+    /// As clients are told of it among others.
+    told: String,
+    /// As clients are told of it if there is no other.
+    alone: Option<HeaderValue>,
 }
 
 impl RuleGuard {
@@ -64,7 +78,11 @@ impl RuleGuard {
             None => (None, Vec::new()),
         };
         let limits = plan.limits.map(|plan| Limits {
-            keys: plan.limits.iter().map(keys).collect(),
+            rates: plan
+                .limits
+                .iter()
+                .map(|limit| rates(limit, &shared.limiter))
+                .collect(),
             by: Cow::Owned(plan.policy.to_string()),
             failed: plan.limits.iter().map(|_| AtomicU64::new(0)).collect(),
             rehearsed: plan.limits.iter().map(|_| Mutex::default()).collect(),
@@ -167,9 +185,9 @@ impl RuleGuard {
     }
 
     fn limit(&self, limits: &Limits, run: &mut Run<'_>, passage: &mut Passage) -> Result<(), Refusal> {
-        let mut hits = Vec::new();
-        let mut names: Vec<&str> = Vec::new();
-        for ((limit, keys), failed) in limits.plan.limits.iter().zip(&limits.keys).zip(&limits.failed) {
+        let mut hits: Few<Hit<'_>> = Few::new();
+        let mut counted: Few<(&Counted, &str)> = Few::new();
+        for ((limit, rates), failed) in limits.plan.limits.iter().zip(&limits.rates).zip(&limits.failed) {
             let what = || format!("{} limit {:?}", limits.by, limit.name);
             let values = match values(limit, run) {
                 Ok(Some(values)) => values,
@@ -193,11 +211,22 @@ impl RuleGuard {
                     }
                 }
             };
-            for (key, rate) in keys.iter().zip(&limit.rates) {
-                names.push(&limit.name);
-                hits.push(Hit {
-                    key: format!("{key}{values}"),
-                    rate: *rate,
+            for one in rates {
+                counted.push((one, &limit.name));
+                let rate = one.rate;
+                hits.push(if values.is_empty() {
+                    Hit {
+                        key: Cow::Borrowed(&one.key),
+                        hash: one.hash,
+                        rate,
+                    }
+                } else {
+                    let key = [&*one.key, &values].concat();
+                    Hit {
+                        hash: self.shared.limiter.hash(&key),
+                        key: Cow::Owned(key),
+                        rate,
+                    }
                 });
             }
         }
@@ -207,7 +236,7 @@ impl RuleGuard {
         let asked = run.facts.asked();
         let counts = !asked.probe && run.steps.is_none();
         let readings = self.shared.limiter.check(&hits, asked.now, counts);
-        for ((reading, hit), name) in readings.iter().zip(&hits).zip(&names) {
+        for ((reading, hit), (_, name)) in readings.iter().zip(&hits).zip(&counted) {
             let seen = || {
                 format!(
                     "{} of {} in {} s left, for {} s; counter {}",
@@ -222,26 +251,27 @@ impl RuleGuard {
                 (format!("{} limit {name:?}", limits.by), seen())
             });
         }
-        let headers = match self.shared.settings.rate_limit_headers {
-            RateLimitHeaders::None => Vec::new(),
-            RateLimitHeaders::DraftVersion03 => headers(&readings, &names),
-        };
-        let over = readings.iter().zip(&names).find(|(reading, _)| reading.is_over);
-        match over {
-            Some((_, name)) => Err(limits.refuse(headers, format!("limit {name:?} is used up"))),
-            None => {
-                passage.response_headers.extend(headers);
-                Ok(())
+        let is_told = self.shared.settings.rate_limit_headers == RateLimitHeaders::DraftVersion03;
+        let over = readings.iter().zip(&counted).find(|(reading, _)| reading.is_over);
+        if let Some((_, (_, name))) = over {
+            let mut refusal = limits.refuse(format!("limit {name:?} is used up"));
+            if is_told {
+                tell(&readings, &counted, &mut refusal.headers);
             }
+            return Err(refusal);
         }
+        if is_told {
+            tell(&readings, &counted, &mut passage.response_headers);
+        }
+        Ok(())
     }
 }
 
 impl Limits {
-    fn refuse(&self, headers: Vec<(HeaderName, HeaderValue)>, why: String) -> Refusal {
+    fn refuse(&self, why: String) -> Refusal {
         Refusal {
             status: StatusCode::TOO_MANY_REQUESTS,
-            headers,
+            headers: Vec::new(),
             body: Bytes::from_static(b"Too Many Requests\n"),
             by: self.by.clone(),
             why,
@@ -261,19 +291,28 @@ impl Limits {
     /// What the policy promises to say some day.
     fn used_up(&self) -> Result<(), Refusal> {
         match self.plan.limits.iter().any(|limit| !limit.rates.is_empty()) {
-            true => Err(self.refuse(
-                Vec::new(),
-                "a probe is judged as if limits were used up".to_owned(),
-            )),
+            true => Err(self.refuse("a probe is judged as if limits were used up".to_owned())),
             false => Ok(()),
         }
     }
 }
 
-fn keys(limit: &Limit) -> Vec<String> {
+fn rates(limit: &Limit, limiter: &Limiter) -> Vec<Counted> {
+    let name = limit.name.replace('"', "'");
     let rates = limit.rates.iter();
     rates
-        .map(|rate| format!("{}|{}", limit.scope, rate.window.as_secs()))
+        .map(|rate| {
+            let (most, window) = (rate.limit, rate.window.as_secs());
+            let told = format!(", {most};w={window};name=\"{name}\"");
+            let key = format!("{}|{window}", limit.scope);
+            Counted {
+                rate: *rate,
+                hash: limiter.hash(&key),
+                key,
+                alone: HeaderValue::try_from(format!("{most}{told}")).ok(),
+                told,
+            }
+        })
         .collect()
 }
 
@@ -298,34 +337,33 @@ fn values(limit: &Limit, run: &Run<'_>) -> Result<Option<String>, String> {
             end -= 1;
         }
         // With its length before it, so that no two lists of values look the same.
-        values.push('|');
-        values.push_str(&length.to_string());
-        values.push(':');
-        values.push_str(&value[..end]);
+        let _ = write!(values, "|{length}:{}", &value[..end]);
     }
     Ok(Some(values))
 }
 
 /// Of all counters the scarcest first, as Limitador tells them.
-fn headers(readings: &[Reading], names: &[&str]) -> Vec<(HeaderName, HeaderValue)> {
-    use std::fmt::Write as _;
-    let mut order: Vec<(&Reading, &str)> = readings.iter().zip(names.iter().copied()).collect();
+fn tell(readings: &[Reading], counted: &[(&Counted, &str)], headers: &mut Vec<(HeaderName, HeaderValue)>) {
+    let mut order: Few<(&Reading, &Counted)> = readings
+        .iter()
+        .zip(counted.iter().map(|(counted, _)| *counted))
+        .collect();
     order.sort_by_key(|(reading, _)| reading.remaining);
-    let Some((scarcest, _)) = order.first() else {
-        return Vec::new();
+    let Some((scarcest, first)) = order.first() else {
+        return;
     };
-    let mut limit = scarcest.rate.limit.to_string();
-    for (reading, name) in &order {
-        let (most, window) = (reading.rate.limit, reading.rate.window.as_secs());
-        let _ = write!(limit, ", {most};w={window};name=\"{}\"", name.replace('"', "'"));
-    }
-    let mut headers = Vec::with_capacity(3);
-    if let Ok(limit) = HeaderValue::try_from(limit) {
-        headers.push((LIMIT.clone(), limit));
-    }
+    let limit = match order.len() {
+        1 => first.alone.clone(),
+        _ => {
+            let mut limit = scarcest.rate.limit.to_string();
+            limit.extend(order.iter().map(|(_, counted)| counted.told.as_str()));
+            HeaderValue::try_from(limit).ok()
+        }
+    };
+    headers.reserve(3);
+    headers.extend(limit.map(|limit| (LIMIT.clone(), limit)));
     headers.push((REMAINING.clone(), HeaderValue::from(scarcest.remaining)));
     headers.push((RESET.clone(), HeaderValue::from(scarcest.reset)));
-    headers
 }
 
 impl Guard for RuleGuard {

@@ -1,9 +1,11 @@
 //! API keys: Secrets that fit a selector, found by their value.
 //!
-//! A key is looked up by its SHA-256, so the time of a look-up tells nothing about how much of a guess is right; the value is
-//! then compared in constant time.
+//! A key is looked up by a hash whose own key is made at the start, so the time of a look-up tells nothing about how much of a
+//! guess is right; the value is then compared in constant time.
 
+use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasher as _;
 use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
@@ -12,7 +14,6 @@ use base64::engine::general_purpose::STANDARD;
 use fairway_gateway_guard::Credential;
 use fairway_gateway_policy::auth::ApiKeyMethod;
 use fairway_gateway_policy::portal::{API_KEY, MANAGED_BY};
-use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
 /// The longest key.
@@ -21,7 +22,10 @@ const MAX_KEY: usize = 4 * 1024;
 /// The keys of one selector. Replaced whole when Secrets change.
 #[derive(Default)]
 pub struct KeyRing {
-    keys: ArcSwap<HashMap<[u8; 32], Arc<Entry>>>,
+    /// Of values.
+    hasher: RandomState,
+    /// By hash.
+    keys: ArcSwap<HashMap<u64, Vec<Arc<Entry>>>>,
 }
 
 /// A key.
@@ -29,7 +33,6 @@ pub(crate) struct Entry {
     value: Box<[u8]>,
     /// The Secret, as Authorino shows it to expressions.
     pub(crate) identity: Arc<Value>,
-    hash: [u8; 32],
     ring: Weak<KeyRing>,
 }
 
@@ -37,12 +40,11 @@ impl Credential for Entry {
     fn lapsed(&self, _: u128) -> Option<&'static str> {
         let secret = |entry: &Entry, field: &str| entry.identity["metadata"][field].clone();
         let is_known = self.ring.upgrade().is_some_and(|ring| {
-            let keys = ring.keys.load();
             // Another Secret with the same key stands for somebody else.
-            keys.get(&self.hash).is_some_and(|entry| {
+            ring.of_value(&self.value).is_some_and(|entry| {
                 ["namespace", "name", "uid"]
                     .iter()
-                    .all(|field| secret(entry, field) == secret(self, field))
+                    .all(|field| secret(&entry, field) == secret(self, field))
             })
         });
         (!is_known).then_some("the API key has been taken back")
@@ -57,7 +59,7 @@ impl KeyRing {
             let text = |field: &str| secret["metadata"][field].as_str().unwrap_or("").to_owned();
             (text("creationTimestamp"), text("namespace"), text("name"))
         });
-        let mut keys = HashMap::with_capacity(fitting.len());
+        let mut keys: HashMap<u64, Vec<Arc<Entry>>> = HashMap::with_capacity(fitting.len());
         for secret in fitting {
             let value = secret["data"][API_KEY].as_str().unwrap_or("");
             let Ok(value) = STANDARD.decode(value) else {
@@ -66,15 +68,14 @@ impl KeyRing {
             if value.is_empty() || value.len() > MAX_KEY {
                 continue;
             }
-            let hash = hash(&value);
-            keys.entry(hash).or_insert_with(|| {
-                Arc::new(Entry {
+            let alike = keys.entry(self.hasher.hash_one(value.as_slice())).or_default();
+            if alike.iter().all(|entry| *entry.value != *value) {
+                alike.push(Arc::new(Entry {
                     value: value.into(),
                     identity: Arc::new(identity(secret)),
-                    hash,
                     ring: Arc::downgrade(self),
-                })
-            });
+                }));
+            }
         }
         self.keys.store(Arc::new(keys));
     }
@@ -84,24 +85,22 @@ impl KeyRing {
         if key.is_empty() || key.len() > MAX_KEY {
             return None;
         }
+        self.of_value(key.as_bytes())
+    }
+
+    fn of_value(&self, value: &[u8]) -> Option<Arc<Entry>> {
         let keys = self.keys.load();
-        let entry = keys.get(&hash(key.as_bytes()))?;
-        is_same(&entry.value, key.as_bytes()).then(|| Arc::clone(entry))
+        let mut alike = keys.get(&self.hasher.hash_one(value))?.iter();
+        alike.find(|entry| is_same(&entry.value, value)).cloned()
     }
 
     pub fn len(&self) -> usize {
-        self.keys.load().len()
+        self.keys.load().values().map(Vec::len).sum()
     }
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-}
-
-fn hash(value: &[u8]) -> [u8; 32] {
-    let mut hash = [0; 32];
-    hash.copy_from_slice(digest(&SHA256, value).as_ref());
-    hash
 }
 
 /// In the same time whatever differs.

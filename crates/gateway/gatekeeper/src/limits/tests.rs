@@ -1,6 +1,7 @@
 //! Counters against a model that keeps nothing but a list, and from many threads at once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,9 +12,11 @@ use super::*;
 
 const SECOND: u128 = 1_000_000_000;
 
-fn hit(key: &str, limit: u64, window: u64) -> Hit {
+fn hit(key: &str, limit: u64, window: u64) -> Hit<'static> {
+    let key = format!("{key}|{window}");
     Hit {
-        key: format!("{key}|{window}"),
+        hash: BuildHasherDefault::<DefaultHasher>::default().hash_one(&key),
+        key: key.into(),
         rate: Rate {
             limit,
             window: Duration::from_secs(window),
@@ -156,10 +159,10 @@ fn many_at_once_get_exactly_what_there_is() {
 struct Naive(BTreeMap<String, Vec<(u128, u64)>>);
 
 impl Naive {
-    fn count(&self, hit: &Hit, now: u128) -> u64 {
+    fn count(&self, hit: &Hit<'_>, now: u128) -> u64 {
         let mut start = None;
         let mut count = 0;
-        for (at, _) in self.0.get(&hit.key).into_iter().flatten() {
+        for (at, _) in self.0.get(&*hit.key).into_iter().flatten() {
             match start {
                 Some(start) if at - start < hit.rate.window.as_nanos() => count += 1,
                 _ => {
@@ -174,12 +177,12 @@ impl Naive {
         }
     }
 
-    fn check(&mut self, hits: &[Hit], now: u128) -> bool {
+    fn check(&mut self, hits: &[Hit<'_>], now: u128) -> bool {
         let fits = hits.iter().all(|hit| self.count(hit, now) < hit.rate.limit);
         if fits {
-            let counters: BTreeSet<&String> = hits.iter().map(|hit| &hit.key).collect();
+            let counters: BTreeSet<&str> = hits.iter().map(|hit| &*hit.key).collect();
             for key in counters {
-                self.0.entry(key.clone()).or_default().push((now, 1));
+                self.0.entry(key.to_owned()).or_default().push((now, 1));
             }
         }
         fits
@@ -199,7 +202,7 @@ proptest! {
         let mut now = 1_000 * SECOND;
         for (pause, which) in requests {
             now += u128::from(pause) * SECOND;
-            let hits: Vec<Hit> = limits
+            let hits: Vec<Hit<'_>> = limits
                 .iter()
                 .enumerate()
                 .filter(|(at, _)| which & (1 << at) != 0)
