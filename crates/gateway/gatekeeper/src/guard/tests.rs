@@ -93,6 +93,47 @@ async fn credentials_are_found_where_the_policy_says() {
             "GET / | cookie: akey=IAMBOB",
             401,
         ),
+        // Twice is not at all: the backend might believe the other one.
+        (
+            json!({"authorizationHeader": {"prefix": "APIKEY"}}),
+            "GET / | authorization: APIKEY IAMALICE | authorization: APIKEY IAMBOB",
+            401,
+        ),
+        (
+            json!({"authorizationHeader": {"prefix": "APIKEY"}}),
+            "GET / | authorization: APIKEY IAMALICE | authorization: Basic cm9vdDpyb290",
+            401,
+        ),
+        (
+            json!({"customHeader": {"name": "X-Key"}}),
+            "GET / | x-key: IAMBOB | x-key: IAMBOB",
+            401,
+        ),
+        (
+            json!({"queryString": {"name": "key"}}),
+            "GET /a?key=IAMBOB&key=IAMALICE",
+            401,
+        ),
+        (
+            json!({"queryString": {"name": "key"}}),
+            "GET /a?key=IAMBOB&k%65y",
+            401,
+        ),
+        (
+            json!({"cookie": {"name": "key"}}),
+            "GET / | cookie: key=IAMBOB; key=IAMALICE",
+            401,
+        ),
+        (
+            json!({"cookie": {"name": "key"}}),
+            "GET / | cookie: key=IAMBOB | cookie: a=b;key =IAMALICE",
+            401,
+        ),
+        (
+            json!({"cookie": {"name": "key"}}),
+            "GET / | cookie: a=\u{e4} | cookie: key=IAMBOB",
+            200,
+        ),
     ] {
         let mut policy = keys();
         policy["rules"]["authentication"]["api-key"]["credentials"] = credentials.clone();

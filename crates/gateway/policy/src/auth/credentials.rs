@@ -67,27 +67,35 @@ impl Credentials {
         Ok(Credentials::default())
     }
 
-    /// The credentials of a request.
+    /// The credentials of a request: none, if they are there more than once. Backends get all of them, and might believe another
+    /// one than was judged here.
     pub fn find<'a>(&self, asked: &'a Asked<'_>) -> Option<Cow<'a, str>> {
         match self {
             Credentials::AuthorizationHeader(prefix) => {
-                let value = asked.headers.get(AUTHORIZATION)?.to_str().ok()?;
+                let value = only(asked.headers.get_all(AUTHORIZATION))?.to_str().ok()?;
                 let rest = value.strip_prefix(prefix.as_str())?.strip_prefix(' ')?;
                 Some(Cow::Borrowed(rest))
             }
-            Credentials::CustomHeader(name) => Some(Cow::Borrowed(asked.headers.get(name)?.to_str().ok()?)),
+            Credentials::CustomHeader(name) => {
+                let value = only(asked.headers.get_all(name))?;
+                Some(Cow::Borrowed(value.to_str().ok()?))
+            }
             Credentials::QueryString(name) => {
-                let query = asked.uri.query()?;
-                let (_, value) =
-                    form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name.as_str())?;
+                let pairs = form_urlencoded::parse(asked.uri.query()?.as_bytes());
+                let (_, value) = only(pairs.filter(|(key, _)| key == name.as_str()))?;
                 (!value.is_empty()).then_some(value)
             }
-            Credentials::Cookie(name) => asked.headers.get_all(COOKIE).into_iter().find_map(|value| {
-                value.to_str().ok()?.split(';').find_map(|part| {
-                    let rest = part.trim().strip_prefix(name.as_str())?;
-                    rest.strip_prefix('=').map(Cow::Borrowed)
-                })
-            }),
+            Credentials::Cookie(name) => {
+                let lines = asked.headers.get_all(COOKIE).into_iter();
+                let crumbs = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
+                let pairs = crumbs.map(|crumb| crumb.splitn(2, |byte| *byte == b'='));
+                let found = pairs.filter_map(|mut pair| {
+                    let is_it = pair.next()?.trim_ascii() == name.as_bytes();
+                    is_it.then(|| pair.next())
+                });
+                let value = only(found)??.trim_ascii_end();
+                Some(Cow::Borrowed(std::str::from_utf8(value).ok()?))
+            }
         }
     }
 
@@ -100,4 +108,11 @@ impl Credentials {
             Credentials::CustomHeader(name) => name.as_str(),
         }
     }
+}
+
+/// The one that there is, if there is no other.
+fn only<T>(all: impl IntoIterator<Item = T>) -> Option<T> {
+    let mut all = all.into_iter();
+    let one = all.next()?;
+    all.next().is_none().then_some(one)
 }
