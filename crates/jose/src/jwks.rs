@@ -1,5 +1,7 @@
 //! The keys that an issuer publishes (RFC 7517, 7518, 8037), and verifying with them.
 
+use std::collections::BTreeSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use ring::signature::{
@@ -14,6 +16,8 @@ use crate::jws::Unverified;
 
 /// The most keys of an issuer.
 const MAX_KEYS: usize = 256;
+/// The longest name of a kind of keys that is told.
+const MAX_NAME: usize = 32;
 
 /// Why a document is no key set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -42,8 +46,28 @@ pub fn keys(jwks: &Value) -> Result<Vec<Key>, KeysError> {
     Ok(keys.iter().take(MAX_KEYS).filter_map(key).collect())
 }
 
+/// The kinds of the signing keys that [`keys`] leaves out, such as `EC P-521`; at most eight.
+pub fn skipped(jwks: &Value) -> Vec<String> {
+    let keys = jwks.get("keys").and_then(Value::as_array).into_iter().flatten();
+    let others = keys
+        .take(MAX_KEYS)
+        .filter(|it| is_for_signatures(it) && key(it).is_none());
+    let name = |jwk: &Value, field: &str| -> String {
+        let name = jwk[field].as_str().unwrap_or_default();
+        let printable = name.chars().filter(char::is_ascii_graphic);
+        printable.take(MAX_NAME).collect()
+    };
+    let kinds = others.map(|jwk| format!("{} {}", name(jwk, "kty"), name(jwk, "crv")));
+    let kinds: BTreeSet<String> = kinds.map(|kind| kind.trim().to_owned()).collect();
+    kinds.into_iter().take(8).collect()
+}
+
+fn is_for_signatures(jwk: &Value) -> bool {
+    jwk["use"].as_str().is_none_or(|used| used == "sig")
+}
+
 fn key(jwk: &Value) -> Option<Key> {
-    if jwk["use"].as_str().is_some_and(|used| used != "sig") {
+    if !is_for_signatures(jwk) {
         return None;
     }
     let bytes = |field: &str| B64.decode(jwk[field].as_str()?).ok();

@@ -49,14 +49,30 @@ pub struct KeyServer {
 
 struct Published {
     keys: Vec<Key>,
+    /// Kinds of keys that it has and nobody here can verify with.
+    skipped: Vec<String>,
     userinfo: Option<String>,
     generation: u64,
+}
+
+/// What an issuer says.
+struct Said {
+    keys: Vec<Key>,
+    skipped: Vec<String>,
+    userinfo: Option<String>,
 }
 
 #[derive(Default)]
 struct Asking {
     last: Option<Instant>,
     failures: u32,
+}
+
+impl Asking {
+    fn may_ask(&self) -> bool {
+        let pause = PAUSE.saturating_mul(1 << self.failures.min(5)).min(MAX_PAUSE);
+        self.last.is_none_or(|at| at.elapsed() >= pause)
+    }
 }
 
 /// What a token comes to.
@@ -113,7 +129,11 @@ impl KeyServer {
             return Proof::Ask;
         }
         if !is_signed(&unverified, &published.keys) {
-            return Proof::Bad("the token's signature is wrong".to_owned());
+            // The issuer may have another key under the same name, or give its keys no names.
+            return match self.may_ask() {
+                true => Proof::Ask,
+                false => Proof::Bad("the token's signature is wrong".to_owned()),
+            };
         }
         let expected = Expected {
             issuer: match &self.method.keys {
@@ -150,7 +170,11 @@ impl KeyServer {
             Proof::Ask if self.published.load().is_none() => {
                 Err("the issuer's keys could not be read yet".to_owned())
             }
-            Proof::Ask => Err("no key of the issuer fits the token".to_owned()),
+            Proof::Ask => {
+                let published = self.published.load();
+                let skipped = published.as_ref().map_or(&[][..], |published| &published.skipped);
+                Err(format!("no key of the issuer fits the token{}", without(skipped)))
+            }
         }
     }
 
@@ -172,29 +196,40 @@ impl KeyServer {
             .sweep(i64::try_from(now / 1_000_000_000).unwrap_or(i64::MAX));
     }
 
+    /// Whether the last read is long enough ago. Who finds somebody reading waits for what comes of it.
+    fn may_ask(&self) -> bool {
+        let asking = self.asking.try_lock();
+        asking.map_or(true, |asking| asking.may_ask())
+    }
+
     async fn refresh(&self, due: bool) {
         let mut asking = self.asking.lock().await;
-        let pause = PAUSE.saturating_mul(1 << asking.failures.min(5)).min(MAX_PAUSE);
-        if !due && !self.is_own() && asking.last.is_some_and(|at| at.elapsed() < pause) {
+        if !due && !self.is_own() && !asking.may_ask() {
             return;
         }
         match self.read().await {
-            Ok((keys, userinfo)) => {
+            Ok(Said {
+                keys,
+                skipped,
+                userinfo,
+            }) => {
                 asking.failures = 0;
                 *lock(&self.trouble) = None;
                 let known = self.published.load();
-                let is_new = known
-                    .as_ref()
-                    .is_none_or(|known| known.keys != keys || known.userinfo != userinfo);
+                let is_new = known.as_ref().is_none_or(|known| {
+                    (&known.keys, &known.skipped, &known.userinfo) != (&keys, &skipped, &userinfo)
+                });
                 if is_new {
                     info!(
                         issuer = self.place(),
                         keys = keys.len(),
+                        skipped = skipped.join(", "),
                         "an issuer's keys were read"
                     );
                     let generation = self.generation.fetch_add(1, Ordering::Relaxed) + 1;
                     self.published.store(Some(Arc::new(Published {
                         keys,
+                        skipped,
                         userinfo,
                         generation,
                     })));
@@ -224,7 +259,7 @@ impl KeyServer {
         }
     }
 
-    async fn read(&self) -> Result<(Vec<Key>, Option<String>), String> {
+    async fn read(&self) -> Result<Said, String> {
         let (jwks, userinfo) = match &self.method.keys {
             KeySource::Jwks(url) => (url.clone(), None),
             KeySource::Issuer(issuer) => {
@@ -242,10 +277,18 @@ impl KeyServer {
         };
         let document = self.document(&jwks).await?;
         let keys = fairway_jose::keys(&document).map_err(|error| format!("{jwks}: {error}"))?;
+        let skipped = fairway_jose::skipped(&document);
         // A realm of ours has no keys before somebody signs in, and that is no trouble.
         match keys.is_empty() && !self.is_own() {
-            true => Err(format!("{jwks} has no key that signatures can be verified with")),
-            false => Ok((keys, userinfo)),
+            true => Err(format!(
+                "{jwks} has no key that signatures can be verified with{}",
+                without(&skipped)
+            )),
+            false => Ok(Said {
+                keys,
+                skipped,
+                userinfo,
+            }),
         }
     }
 
@@ -272,6 +315,14 @@ impl KeyServer {
             return Err(format!("{url} answered {}", reply.status));
         }
         serde_json::from_slice(&reply.body).map_err(|_| format!("{url} did not answer with JSON"))
+    }
+}
+
+/// What to add about keys that are not supported.
+fn without(skipped: &[String]) -> String {
+    match skipped {
+        [] => String::new(),
+        kinds => format!("; it has keys that are not supported: {}", kinds.join(", ")),
     }
 }
 

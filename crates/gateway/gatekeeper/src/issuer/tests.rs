@@ -209,6 +209,60 @@ async fn an_issuer_that_is_away_is_told_about_and_keeps_its_keys() {
 }
 
 #[tokio::test]
+async fn another_key_under_the_same_name_is_read_once_in_a_pause() {
+    let world = Arc::new(World::default());
+    let (old, new) = (Issuer::new("k"), Issuer::new("k"));
+    old.publish(&world);
+    let server = server(&world);
+    assert!(server.verify_later(&old.token(json!({})), NOW).await.is_ok());
+    new.publish(&world);
+    let (token, forged) = (new.token(json!({})), Issuer::new("k").token(json!({})));
+    assert!(
+        matches!(server.verify(&token, NOW), Proof::Bad(_)),
+        "the keys were read a moment ago"
+    );
+    let long_ago = Instant::now().checked_sub(PAUSE);
+    server.asking.lock().await.last = long_ago;
+    assert!(matches!(server.verify(&token, NOW), Proof::Ask));
+    assert!(server.verify_later(&token, NOW).await.is_ok());
+    assert_eq!(world.count.load(Ordering::SeqCst), 4, "twice discovery and keys");
+    // Strangers are told at once, and make us call once in a pause.
+    for _ in 0..50 {
+        let refused = server.verify_later(&forged, NOW).await.err();
+        assert_eq!(refused.as_deref(), Some("the token's signature is wrong"));
+    }
+    assert_eq!(world.count.load(Ordering::SeqCst), 4);
+    server.asking.lock().await.last = long_ago;
+    for _ in 0..50 {
+        assert!(server.verify_later(&forged, NOW).await.is_err());
+    }
+    assert_eq!(world.count.load(Ordering::SeqCst), 6);
+}
+
+#[tokio::test]
+async fn keys_that_are_not_supported_are_named() {
+    let world = Arc::new(World::default());
+    let issuer = Issuer::new("k");
+    issuer.publish(&world);
+    let server = server(&world);
+    let other = json!({"kty": "EC", "crv": "P-521", "x": "AA", "y": "AA", "kid": "other"});
+    world.page("https://issuer/jwks", 200, json!({"keys": [other]}));
+    assert!(server.verify_later(&issuer.token(json!({})), NOW).await.is_err());
+    assert!(server.trouble().is_some_and(|why| why.contains("EC P-521")));
+    let mut both = issuer.jwks();
+    both["keys"].as_array_mut().unwrap().push(other);
+    world.page("https://issuer/jwks", 200, both);
+    server.refresh(true).await;
+    let refused = server
+        .verify_later(&Issuer::new("other").token(json!({})), NOW)
+        .await;
+    assert_eq!(
+        refused.err().as_deref(),
+        Some("no key of the issuer fits the token; it has keys that are not supported: EC P-521")
+    );
+}
+
+#[tokio::test]
 async fn a_token_that_was_verified_ends_with_its_session() {
     let world = Arc::new(World::default());
     let issuer = Issuer::new("k1");
