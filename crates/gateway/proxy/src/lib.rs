@@ -24,6 +24,7 @@ mod explain;
 mod filters;
 mod forward;
 mod forwarded;
+mod grpc;
 mod guards;
 mod h1;
 mod h2;

@@ -17,6 +17,7 @@ use crate::body::Body;
 use crate::filters::{self, cors};
 use crate::forward;
 use crate::forwarded::{self, Writes};
+use crate::grpc::{self, Ours};
 use crate::guards;
 use crate::h1::head::Bad;
 use crate::intake::{self, Host};
@@ -77,7 +78,16 @@ impl From<Response<Body>> for Answer {
 const DEEPEST: u8 = 4;
 
 /// Serves one request. What is told of it is in `record` when it returns.
-pub(crate) async fn serve(context: &Context, mut request: Request, record: &mut Record) -> Answer {
+pub(crate) async fn serve(context: &Context, request: Request, record: &mut Record) -> Answer {
+    let is_call = grpc::is_call(&request.parts.headers);
+    let mut answer = answer(context, request, record).await;
+    if is_call {
+        grpc::translate(&mut answer.response);
+    }
+    answer
+}
+
+async fn answer(context: &Context, mut request: Request, record: &mut Record) -> Answer {
     let host = match intake::admit(&mut request.parts) {
         Ok(host) => host,
         Err(bad) => return refuse(&context.shared, bad, record),
@@ -317,8 +327,7 @@ pub(crate) fn asked<'a>(
 }
 
 fn refused(refusal: Refusal) -> Response<Body> {
-    let mut response = Response::new(Body::Full(refusal.body));
-    *response.status_mut() = refusal.status;
+    let mut response = ours(refusal.status, refusal.body);
     for (name, value) in refusal.headers {
         response.headers_mut().append(name, value);
     }
@@ -349,11 +358,17 @@ pub(crate) fn redirected(
 /// An answer of our own.
 pub(crate) fn plain(status: StatusCode) -> Response<Body> {
     let text = status.canonical_reason().unwrap_or("error");
-    let mut response = Response::new(Body::Full(Bytes::from_static(text.as_bytes())));
-    *response.status_mut() = status;
+    let mut response = ours(status, Bytes::from_static(text.as_bytes()));
     response.headers_mut().insert(
         CONTENT_TYPE,
         HeaderValue::from_static("text/plain; charset=utf-8"),
     );
+    response
+}
+
+fn ours(status: StatusCode, body: Bytes) -> Response<Body> {
+    let mut response = Response::new(Body::Full(body));
+    *response.status_mut() = status;
+    response.extensions_mut().insert(Ours);
     response
 }

@@ -3,18 +3,20 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use fairway_gateway_guard::{Asked, Guard, Judgement, Refusal, Step, Verdict};
 use fairway_gateway_proxy::{Guards, Options, Timeouts};
-use fairway_gateway_routes::table::BackendProtocol;
-use http::{Request, Version};
+use fairway_gateway_routes::table::{self, BackendProtocol};
+use futures::future::BoxFuture;
+use http::{HeaderName, Request, StatusCode, Version};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 
 use crate::backend::Backend;
 use crate::raw;
-use crate::rig::{Rig, cluster, http_table, options, rule};
+use crate::rig::{Rig, cluster, http_table, options, rule, rule_key};
 
-fn table(backend: &Backend, protocol: BackendProtocol) -> fairway_gateway_routes::table::Table {
+fn table(backend: &Backend, protocol: BackendProtocol) -> table::Table {
     let mut web = cluster("web", &[backend.address]);
     web.protocol = protocol;
     http_table(vec![("/", rule("web"))], vec![web])
@@ -164,5 +166,124 @@ async fn wrong_requests_over_http2() {
             .unwrap();
         assert_eq!(answer.status(), status, "{reason}");
         assert_eq!(backend.seen() - before, usize::from(status == 200), "{reason}");
+    }
+}
+
+/// Refuses with the status that the request asks for.
+struct Refuses;
+
+impl Refuses {
+    fn verdict(asked: &Asked<'_>) -> Verdict {
+        let status = asked.headers["refuse"].to_str().unwrap().parse().unwrap();
+        Verdict::Deny(Refusal {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers: vec![(HeaderName::from_static("x-why"), "policy".parse().unwrap())],
+            body: Bytes::from_static(b"50% too much\n"),
+            by: "AuthPolicy/team/calls".into(),
+            why: "it was asked for".into(),
+        })
+    }
+}
+
+impl Guard for Refuses {
+    fn judge<'a>(&'a self, asked: &'a Asked<'a>) -> Judgement<'a> {
+        Judgement::Now(Self::verdict(asked))
+    }
+
+    fn explain<'a>(&'a self, asked: &'a Asked<'a>) -> BoxFuture<'a, (Verdict, Vec<Step>)> {
+        Box::pin(async move { (Self::verdict(asked), Vec::<Step>::new()) })
+    }
+}
+
+/// Clients of gRPC do not read HTTP's status: what the gateway itself says is told as they expect it.
+#[tokio::test(flavor = "multi_thread")]
+async fn own_answers_to_calls() {
+    let backend = Backend::start("web").await;
+    let named = |name| table::Rule {
+        key: rule_key(name),
+        ..rule("web")
+    };
+    let slow = table::Rule {
+        timeouts: table::Timeouts {
+            request: Some(Duration::from_millis(100)),
+            backend_request: None,
+        },
+        ..named("slow")
+    };
+    let rules = vec![
+        ("/refused", named("refused")),
+        ("/none", rule("none")),
+        ("/slow", slow),
+        ("/status", named("open")),
+    ];
+    let mut guards = Guards::default();
+    guards.insert(rule_key("refused"), std::sync::Arc::new(Refuses));
+    let clusters = vec![cluster("web", &[backend.address]), cluster("none", &[])];
+    let rig = Rig::with(http_table(rules, clusters), &guards, options());
+    let stream = TcpStream::connect(rig.door).await.unwrap();
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .unwrap();
+    tokio::spawn(connection);
+    const CALL: &str = "application/grpc";
+    for (path, kind, refuse, status, code, message, reason) in [
+        ("/refused", CALL, 401, 200, "16", "50%25 too much", "a stranger"),
+        (
+            "/refused",
+            "application/grpc+proto",
+            403,
+            200,
+            "7",
+            "50%25 too much",
+            "not allowed",
+        ),
+        ("/refused", CALL, 429, 200, "14", "50%25 too much", "too many"),
+        ("/refused", CALL, 302, 302, "", "", "a redirection is none"),
+        ("/refused", "application/json", 401, 401, "", "", "no call"),
+        ("/nowhere", CALL, 0, 200, "12", "Not Found", "no route"),
+        ("/none", CALL, 0, 200, "14", "Service Unavailable", "no backend"),
+        ("/slow/2000", CALL, 0, 200, "4", "Gateway Timeout", "too slow"),
+        (
+            "/status/503",
+            CALL,
+            0,
+            503,
+            "",
+            "",
+            "what a backend says is its own",
+        ),
+    ] {
+        let request = Request::post(format!("http://a.example{path}"))
+            .version(Version::HTTP_2)
+            .header("content-type", kind)
+            .header("te", "trailers")
+            .header("refuse", refuse);
+        let request = request.body(Full::new(Bytes::new())).unwrap();
+        let answer = sender.send_request(request).await.unwrap();
+        let header = |name: &str| {
+            answer
+                .headers()
+                .get(name)
+                .map_or("", |value| value.to_str().unwrap())
+        };
+        assert_eq!(
+            (
+                answer.status().as_u16(),
+                header("grpc-status"),
+                header("grpc-message")
+            ),
+            (status, code, message),
+            "{reason}"
+        );
+        let by_policy = if path == "/refused" { "policy" } else { "" };
+        assert_eq!(header("x-why"), by_policy, "{reason}");
+        if !code.is_empty() {
+            assert_eq!(header("content-type"), CALL, "{reason}");
+            assert!(
+                answer.into_body().collect().await.unwrap().to_bytes().is_empty(),
+                "{reason}"
+            );
+        }
     }
 }
