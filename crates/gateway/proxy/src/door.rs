@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -15,6 +15,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use crate::clients::TooMany;
 use crate::health_check;
 use crate::metrics;
 use crate::peer::Peer;
@@ -245,10 +246,17 @@ fn admit(
     connections: &mut JoinSet<()>,
 ) {
     let before = shared.connections.fetch_add(1, Ordering::Relaxed);
-    let counted = Counted(Arc::clone(shared));
+    let mut counted = Counted {
+        shared: Arc::clone(shared),
+        client: None,
+    };
     if before >= shared.options.limits.connections {
         metrics::add(&shared.metrics.totals.connections_refused);
         return;
+    }
+    match shared.clients.enter(client.ip()) {
+        Ok(held) => counted.client = held,
+        Err(TooMany) => return metrics::add(&shared.metrics.totals.connections_refused_by_client),
     }
     metrics::add(&shared.metrics.totals.connections_accepted);
     let (shared, closing) = (Arc::clone(shared), closing.clone());
@@ -259,12 +267,19 @@ fn admit(
     });
 }
 
-struct Counted(Arc<Shared>);
+/// A connection that is counted, altogether and for its client.
+struct Counted {
+    shared: Arc<Shared>,
+    client: Option<IpAddr>,
+}
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
-        metrics::add(&self.0.metrics.totals.connections_closed);
+        self.shared.connections.fetch_sub(1, Ordering::Relaxed);
+        if let Some(client) = self.client {
+            self.shared.clients.leave(client);
+        }
+        metrics::add(&self.shared.metrics.totals.connections_closed);
     }
 }
 

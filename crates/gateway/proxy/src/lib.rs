@@ -19,6 +19,7 @@ mod affinity;
 mod applied;
 mod body;
 mod chance;
+mod clients;
 mod door;
 mod explain;
 mod filters;

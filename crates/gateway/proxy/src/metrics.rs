@@ -86,6 +86,8 @@ counters! {
     connections_closed,
     /// Connections that were turned away because there were too many.
     connections_refused,
+    /// Connections that were turned away because their client had too many.
+    connections_refused_by_client,
     /// Handshakes that failed or had a name that nobody serves.
     tls_failures,
     /// Requests that were refused because they were malformed, too large or too slow.

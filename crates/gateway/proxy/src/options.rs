@@ -54,6 +54,9 @@ impl Default for Options {
 pub struct Limits {
     /// Of clients, over all doors; who comes then is turned away.
     pub connections: usize,
+    /// Of one client, an address or of IPv6 a network of 64 bits; who comes then is turned away. None: a quarter of all, and
+    /// whoever comes from the loopback may have all.
+    pub connections_per_client: Option<usize>,
     /// Bytes of a request's line and headers; more is answered with 431, or 414 if the line alone is longer.
     pub request_head: usize,
     /// Number of headers; more is answered with 431.
@@ -75,6 +78,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 16_384,
+            connections_per_client: None,
             request_head: 64 * 1024,
             headers: 128,
             response_head: 64 * 1024,

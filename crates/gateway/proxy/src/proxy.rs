@@ -12,6 +12,7 @@ use fairway_gateway_routes::table::{ListenerKey, Table};
 use crate::access_log::Log;
 use crate::affinity::Marks;
 use crate::applied::Applied;
+use crate::clients::Clients;
 use crate::door::Doors;
 use crate::explain::{self, Explanation, Probe, ProbeRequest};
 use crate::guards::Guards;
@@ -28,6 +29,8 @@ pub(crate) struct Shared {
     pub(crate) log: Log,
     /// Of clients, open now.
     pub(crate) connections: AtomicUsize,
+    /// Whose they are.
+    pub(crate) clients: Clients,
     started: Instant,
     marks: Marks,
     workers: usize,
@@ -76,6 +79,7 @@ impl Proxy {
             metrics: Metrics::new(options.limits.measured_rules),
             log,
             connections: AtomicUsize::new(0),
+            clients: Clients::new(&options.limits),
             started: Instant::now(),
             marks: Marks::new(&key),
             workers,

@@ -449,6 +449,55 @@ async fn sizes_and_slowness() {
     drop(open);
 }
 
+/// Somebody who opens as many connections as there are leaves some to others.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_client_does_not_take_all_connections() {
+    let backend = Backend::start("web").await;
+    let table = http_table(vec![("/", rule("web"))], vec![cluster("web", &[backend.address])]);
+    let options = Options {
+        limits: Limits {
+            connections: 6,
+            connections_per_client: Some(2),
+            ..Limits::default()
+        },
+        ..options()
+    };
+    let rig = Rig::with(table, &Guards::default(), options);
+    let from = async |address: [u8; 4]| {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind((address, 0).into()).unwrap();
+        let mut stream = socket.connect(rig.door).await.unwrap();
+        let sent = stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        let mut head = [0; 12];
+        let read = tokio::io::AsyncReadExt::read(&mut stream, &mut head).await;
+        (sent.is_ok() && read.is_ok_and(|read| read > 0), stream)
+    };
+    let (greedy, modest) = ([127, 0, 0, 2], [127, 0, 0, 3]);
+    let first = from(greedy).await;
+    let second = from(greedy).await;
+    let third = from(greedy).await;
+    let other = from(modest).await;
+    assert_eq!(
+        [first.0, second.0, third.0, other.0],
+        [true, true, false, true],
+        "the third of one client is turned away, and nobody else"
+    );
+    assert_eq!(
+        rig.metric("fairway_gateway_connections_refused_by_client_total"),
+        1
+    );
+    drop((first, second, third));
+    let mut again = false;
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        again = from(greedy).await.0;
+        if again {
+            break;
+        }
+    }
+    assert!(again, "what has ended does not count");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_in_a_row_stay_apart() {
     let backend = Backend::start("web").await;
