@@ -55,6 +55,7 @@ impl Request {
             headers: &self.headers,
             client: IpAddr::from([10, 0, 0, 9]),
             client_port: 4711,
+            door: ([192, 0, 2, 1], 443).into(),
             id: "6e2b1f9c",
             now: NOW,
             probe: false,

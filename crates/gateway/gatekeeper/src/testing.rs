@@ -272,6 +272,7 @@ impl Sent {
             headers: &self.headers,
             client: IpAddr::from([10, 0, 0, 9]),
             client_port: 4711,
+            door: ([192, 0, 2, 1], 443).into(),
             id: "r-1",
             now: self.now,
             probe: self.probe,

@@ -114,6 +114,7 @@ async fn judged(guard: &RuleGuard, token: &str, now: u64) -> (u16, bool) {
         headers: &headers,
         client: IpAddr::from([127, 0, 0, 1]),
         client_port: 1,
+        door: ([192, 0, 2, 1], 443).into(),
         id: "r",
         now: u128::from(now) * 1_000_000_000,
         probe: false,

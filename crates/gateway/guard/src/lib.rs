@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -28,6 +28,8 @@ pub struct Asked<'a> {
     pub headers: &'a HeaderMap,
     pub client: IpAddr,
     pub client_port: u16,
+    /// Where it came in: the address and port that the client connected to.
+    pub door: SocketAddr,
     /// Of this request, in logs and traces.
     pub id: &'a str,
     /// Nanoseconds since 1970, read once for each request.

@@ -168,6 +168,7 @@ mod tests {
             headers: &headers,
             client: [127, 0, 0, 1].into(),
             client_port: 1,
+            door: ([192, 0, 2, 1], 443).into(),
             id: "",
             now: 0,
             probe: false,

@@ -1,5 +1,6 @@
 //! The way of a request: listener → route → guard → filters → backend, and its answer back.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -318,6 +319,7 @@ pub(crate) fn asked<'a>(
         headers: &parts.headers,
         client: peer.client.ip(),
         client_port: peer.client.port(),
+        door: SocketAddr::new(peer.door.ip(), peer.port),
         id: arrived.id.to_str().unwrap_or("-"),
         now: SystemTime::now()
             .duration_since(UNIX_EPOCH)

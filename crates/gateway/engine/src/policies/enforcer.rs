@@ -159,6 +159,7 @@ mod tests {
             headers: &HeaderMap::new(),
             client: IpAddr::V4(Ipv4Addr::LOCALHOST),
             client_port: 1,
+            door: ([192, 0, 2, 1], 443).into(),
             id: "1",
             // Long ago.
             now: 1,

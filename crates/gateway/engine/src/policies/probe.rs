@@ -58,6 +58,7 @@ async fn judged(guard: &RuleGuard, request: &Probe) -> bool {
         headers: &request.headers,
         client: IpAddr::V4(Ipv4Addr::LOCALHOST),
         client_port: 0,
+        door: ([192, 0, 2, 1], 443).into(),
         id: ANY_HOST,
         now: u128::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap_or_default(),
         probe: true,

@@ -87,6 +87,7 @@ async fn refuses(protection: &Protection, request: &Probe) -> bool {
         headers: &request.headers,
         client: IpAddr::V4(Ipv4Addr::LOCALHOST),
         client_port: 1,
+        door: ([192, 0, 2, 1], 443).into(),
         id: "probe",
         now: 0,
         probe: true,

@@ -268,15 +268,21 @@ impl<'a> Facts<'a> {
         });
         let address = asked.client.to_string();
         let source = json!({"address": address, "remote_address": address, "port": asked.client_port});
+        let door = asked.door.ip().to_string();
+        let destination = json!({"address": door, "port": asked.door.port()});
+        let socket = |address: &str, port: u16| {
+            json!({"address": {"Address": {"SocketAddress": {
+                "address": address, "PortSpecifier": {"PortValue": port}}}}})
+        };
         let context = json!({
-            "source": {"address": {"Address": {"SocketAddress": {
-                "address": address, "PortSpecifier": {"PortValue": asked.client_port}}}}},
+            "source": socket(&address, asked.client_port),
+            "destination": socket(&door, asked.door.port()),
             "request": {"time": time, "http": {
                 "id": asked.id, "method": asked.method.as_str(), "headers": self.headers(), "path": self.path_and_query(),
                 "host": asked.host, "scheme": asked.scheme, "protocol": self.protocol(), "size": self.size(),
             }},
         });
-        json!({"context": context, "request": request, "source": source, "destination": {}, "auth": self.auth()})
+        json!({"context": context, "request": request, "source": source, "destination": destination, "auth": self.auth()})
     }
 
     /// The variables that an expression names.

@@ -136,6 +136,7 @@ fn somebody_has_the_first_tier_that_fits() {
         headers: &headers,
         client: IpAddr::from([127, 0, 0, 1]),
         client_port: 1,
+        door: ([192, 0, 2, 1], 443).into(),
         id: "",
         now: 0,
         probe: false,
