@@ -38,6 +38,8 @@ from published import Published  # noqa: E402
 
 HOST = "10.200.0.1"
 BACKEND_PORT, SECURE_BACKEND_PORT = 3000, 3443
+# What the provider's tokens are for (tests/oidc/provider.mjs).
+AUDIENCE = "urn:fairway"
 # The paths that the backend was asked for.
 SEEN = []
 NAME = "api.apps.fairway.localhost"
@@ -118,11 +120,13 @@ class Flow:
         step("without a key nobody passes", lambda: self.expect(401))
         step("a wrong key is none", lambda: self.expect(401, authorization="APIKEY wrong"))
         step("a key from a Secret passes", lambda: self.expect(200, authorization="APIKEY secret-of-alice"))
+        self.repeated()
         self.published.explained()
 
         text = (HERE / "oidc.yaml").read_text().replace("ISSUER", self.oidc["issuer"])
-        self.apply_text(text)
         tokens = self.oidc["tokens"]
+        self.wrong_audience(text, tokens)
+        self.apply_text(text.replace("AUDIENCE", AUDIENCE))
         self.wait("authpolicy/api", "Enforced")
         step("a token of the provider passes, and the backend is told whose it is", lambda: self.expect_user(tokens))
         step("a token that was changed does not", lambda: self.expect(401, authorization=f"Bearer {tokens['jane'][:-4]}AAAA"))
@@ -142,6 +146,23 @@ class Flow:
         step("without policies everybody passes again", lambda: self.expect(200))
         self.other_terminations()
         self.published.run()
+
+    def repeated(self):
+        """Who has a key, and brings another one beside it, which the backend might believe."""
+        before = len(SEEN)
+        for others in [["APIKEY secret-of-alice"], ["APIKEY secret-of-bob"], ["Basic cm9vdDpyb290"]]:
+            for both in [["APIKEY secret-of-alice", *others], [*others, "APIKEY secret-of-alice"]]:
+                self.expect(401, authorization=both)
+        assert len(SEEN) == before, SEEN[before:]
+        print("  but not beside another")
+
+    def wrong_audience(self, text, tokens):
+        """A token that is right in all but for whom it was made."""
+        self.apply_text(text.replace("AUDIENCE", "urn:somebody-else"))
+        self.wait("authpolicy/api", "Enforced")
+        before = len(SEEN)
+        step("a token for another audience is refused", lambda: self.expect(403, authorization=f"Bearer {tokens['jane']}"))
+        assert len(SEEN) == before, SEEN[before:]
 
     def wrong_tokens(self, tokens):
         """What people try who have seen a token: none of it passes, and the backend hears of none."""
@@ -284,11 +305,17 @@ class Flow:
         assert answer["json"]["headers"].get("x-user") == "jane", answer
 
     def expect_limit(self, tokens):
+        before = len(SEEN)
         statuses = [self.ask(authorization=f"Bearer {tokens['jane']}") for _ in range(7)]
         codes = [it["status"] for it in statuses]
         assert codes.count(200) == 5 and codes[-1] == 429, codes
-        assert statuses[0]["headers"].get("x-ratelimit-limit", "").startswith("5"), statuses[0]
-        print("  after the limit comes 429, and headers tell")
+        # A guest counts for itself.
+        assert len(SEEN) - before <= 5, SEEN[before:]
+        for answer, left in zip(statuses, ["4", "3", "2", "1", "0", "0", "0"]):
+            told = {name: answer["headers"].get(f"x-ratelimit-{name}", "") for name in ["limit", "remaining", "reset"]}
+            assert told["limit"].split(",")[0] == "5" and told["remaining"] == left, answer
+            assert 0 < int(told["reset"]) <= 60, answer
+        print("  after the limit comes 429, the backend hears of none, and headers tell")
 
     def expect_redirect(self):
         answer = self.ask(scheme="http")
@@ -303,12 +330,11 @@ class Flow:
     def ask(self, scheme="https", host=NAME, path="/hello", authorization=None, port=None, authority=None):
         """A request to the router, or another port, by the host's name."""
         port = port or (443 if scheme == "https" else 80)
-        headers = {"Host": host, **({"Authorization": authorization} if authorization else {})}
+        authorizations = [authorization] if isinstance(authorization, str) else authorization or []
         command = ["curl", "-s", "-i", "--max-time", "5", "--cacert", str(authority or self.authority),
                    "--resolve", f"{host}:{port}:{HOST}", f"{scheme}://{host}:{port}{path}"]
-        for name, value in headers.items():
-            if name != "Host":
-                command += ["-H", f"{name}: {value}"]
+        for value in authorizations:
+            command += ["-H", f"Authorization: {value}"]
         found = subprocess.run(command, capture_output=True, text=True)
         if found.returncode:
             return {"status": None, "error": f"curl {found.returncode}: {found.stderr}"}
