@@ -5,6 +5,7 @@
 
 pub(crate) mod documents;
 mod forward;
+mod leash;
 
 use std::sync::Arc;
 

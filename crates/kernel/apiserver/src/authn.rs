@@ -61,6 +61,12 @@ pub trait Guests: Send + Sync {
         cluster: &'a str,
         token: &'a str,
     ) -> BoxFuture<'a, Option<Result<UserInfo, String>>>;
+
+    /// Who a user is by now in a workspace, who has a stream open since he came with a token that may have expired; `None` if they do not
+    /// know him without it.
+    fn stands(&self, _cluster: &str, _user: &UserInfo) -> Option<Result<UserInfo, String>> {
+        None
+    }
 }
 
 /// Those who know guests. They are asked in the order in which they came.
@@ -84,7 +90,7 @@ impl GuestBooks {
         });
     }
 
-    /// Somebody may have lost a right, or be known no longer: whoever watches with a token is asked again who he is.
+    /// Somebody may have lost a right, or be known no longer: whoever has a stream open by a token is asked again who he is.
     pub fn standing_changed(&self) {
         self.standing.send_modify(|times| *times += 1);
     }
@@ -94,7 +100,12 @@ impl GuestBooks {
         self.standing.subscribe()
     }
 
-    async fn authenticate(&self, cluster: &str, token: &str) -> Option<Result<UserInfo, String>> {
+    pub(crate) fn stands(&self, cluster: &str, user: &UserInfo) -> Option<Result<UserInfo, String>> {
+        let all = self.all.load();
+        all.iter().find_map(|guests| guests.stands(cluster, user))
+    }
+
+    pub(crate) async fn authenticate(&self, cluster: &str, token: &str) -> Option<Result<UserInfo, String>> {
         for guests in self.all.load_full().iter() {
             if let Some(found) = guests.authenticate(cluster, token).await {
                 return Some(found);
@@ -126,10 +137,7 @@ pub async fn authenticate(
     }
     if let Some(bearer) = bearer(headers) {
         return match authenticate_token(kernel, cluster, bearer, &[]).await {
-            Ok(mut verified) => {
-                add_group(&mut verified.user, AUTHENTICATED);
-                Ok(Arc::new(verified.user))
-            }
+            Ok(verified) => Ok(proven(verified.user)),
             Err(reason) => {
                 tracing::debug!(%reason, "a bearer token was refused");
                 Err(ApiError::unauthorized())
@@ -220,6 +228,12 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
         .eq_ignore_ascii_case("bearer")
         .then(|| token.trim())
         .filter(|t| !t.is_empty())
+}
+
+/// A user who has proved who he is.
+pub(crate) fn proven(mut user: UserInfo) -> Arc<UserInfo> {
+    add_group(&mut user, AUTHENTICATED);
+    Arc::new(user)
 }
 
 fn add_group(user: &mut UserInfo, group: &str) {

@@ -2,7 +2,7 @@
 //!
 //! The listener and the in-process client both enter here, so nothing is skipped for either.
 
-mod standing;
+pub(crate) mod standing;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -29,6 +29,7 @@ use crate::registry::Registry;
 use crate::request::{Door, RequestInfo};
 use crate::status::ApiError;
 use crate::virtual_workspace::{self, Visit};
+use standing::Standing;
 
 /// How long a request that is not a watch may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -127,7 +128,7 @@ async fn answer(
     let is_long = routed.as_ref().is_some_and(|route| route.resource.long_running);
     let work = async {
         // From before he is asked who he is: what he loses meanwhile counts, too.
-        let changes = (info.verb == "watch").then(|| kernel.guests.follow_standing());
+        let changes = (info.verb == "watch" || is_long).then(|| kernel.guests.follow_standing());
         let requestor = authn::authenticate(kernel, info.home(), peer, &parts.headers).await?;
         trail.user = Some(Arc::clone(&requestor));
         trail.begin(kernel, parts, peer);
@@ -175,8 +176,15 @@ async fn answer(
         if *kernel.shutdown.borrow() && info.is_mutating() {
             return Err(ApiError::unavailable("the server is shutting down"));
         }
+        // Whoever acts as somebody else answers for it by his own certificate or token, and is asked no further.
+        let came_by = authn::bearer(&parts.headers).filter(|_| trail.impersonated.is_none());
+        let standing = came_by
+            .zip(changes)
+            .map(|by| Standing::new(kernel, &info, &only_name, &user, by));
         if let Some(route) = &routed {
-            return route.forward(parts, body, &info, &user).await;
+            return route
+                .forward(parts, body, &info, &user, standing.map(Standing::lost))
+                .await;
         }
         let body = body::read(body).await?;
         trail.keep(&body);
@@ -199,12 +207,9 @@ async fn answer(
             visit,
         };
         let answer = dispatch::dispatch(kernel, admitted).await?;
-        let answer = match (authn::bearer(&parts.headers), changes) {
-            (Some(token), Some(changes)) if trail.impersonated.is_none() => {
-                let standing = standing::Standing::new(kernel, &info, &only_name, (token, changes));
-                answer.map(|body| standing.keep(body))
-            }
-            _ => answer,
+        let answer = match standing {
+            Some(standing) => answer.map(|body| standing.keep(body)),
+            None => answer,
         };
         Ok(match place {
             Some(place) if !info.is_mutating() => answer.map(|body| place.keep_for(body)),

@@ -20,20 +20,22 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::OwnedSemaphorePermit;
 use tower::ServiceExt;
 
-use super::Route;
+use super::{Route, leash};
 use crate::http::body::{BoxError, MAX_BODY, RequestBody, ResponseBody};
 use crate::request::{RequestInfo, ResourcePath};
 use crate::rest::call::Answer;
+use crate::service::standing::Lost;
 use crate::status::ApiError;
 
 impl Route {
-    /// Lets the service answer.
+    /// Lets the service answer; what it sends and takes for long, for as long as the right to it is not lost.
     pub(crate) async fn forward(
         &self,
         parts: &http::request::Parts,
         body: RequestBody,
         info: &RequestInfo,
         user: &UserInfo,
+        lost: Option<Lost>,
     ) -> Answer {
         let path = info.resource.as_ref().ok_or_else(ApiError::no_such_path)?;
         self.check(path, info.verb)?;
@@ -71,9 +73,16 @@ impl Route {
             let place = Arc::clone(&self.service.upgraded)
                 .try_acquire_owned()
                 .map_err(|_| ApiError::too_many_requests("Too many requests, please try again later.", 1))?;
-            extensions.insert(upgrade(pending, place));
+            extensions.insert(upgrade(pending, place, lost.clone()));
         }
-        self.call(request).await
+        let Some(lost) = lost else {
+            return self.call(request).await;
+        };
+        // What is sent to the service counts from its end on, so that it is not taken for whole if it breaks off.
+        tokio::select! {
+            answer = self.call(request) => Ok(answer?.map(|body| leash::body(body, lost))),
+            () = lost.clone() => Err(ApiError::unauthorized()),
+        }
     }
 
     async fn call(&self, request: Request<RequestBody>) -> Answer {
@@ -141,9 +150,10 @@ async fn of_connection(on_upgrade: OnUpgrade) -> Result<Upgraded, apiservice::Bo
 fn upgrade(
     pending: BoxFuture<'static, Result<Upgraded, apiservice::BoxError>>,
     place: OwnedSemaphorePermit,
+    lost: Option<Lost>,
 ) -> Upgrade {
     Upgrade::new(async move {
-        let io = pending.await?;
+        let io = leash::Connection::new(pending.await?, lost);
         Ok(Upgraded::new(Counted { io, _place: place }))
     })
 }

@@ -159,11 +159,20 @@ const CLUSTER_CLAIM: &str = "clusterName";
 
 /// The workspace that a token says its account is of, unverified; nothing for tokens of the root workspace and of others.
 pub(crate) fn claimed_home(token: &str) -> Option<ClusterId> {
+    let claims = unverified(token)?;
+    ClusterId::parse(claims["kubernetes.io"][CLUSTER_CLAIM].as_str()?).ok()
+}
+
+/// Whether the time of a token is over, as it says itself.
+pub(crate) fn has_expired(token: &str, now: i64) -> bool {
+    unverified(token).is_some_and(|claims| claims["exp"].as_i64().is_some_and(|end| end <= now))
+}
+
+fn unverified(token: &str) -> Option<Value> {
     let mut parts = token.split('.');
     let (_, claims, _) = (parts.next()?, parts.next()?, parts.next()?);
     let claims = B64.decode(claims).ok()?;
-    let claims: Value = serde_json::from_slice(&claims).ok()?;
-    ClusterId::parse(claims["kubernetes.io"][CLUSTER_CLAIM].as_str()?).ok()
+    serde_json::from_slice(&claims).ok()
 }
 
 /// A token that was accepted.

@@ -16,9 +16,37 @@ const B: &str = "bbbbbbbbbbbbbbbb";
 const HOME: &str = "authentication.fairway.dev/home";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// Knows one token: a member of a group, somebody without one, or nobody. He is at home in A, or in the root.
+/// What a book says of the one whose token it knows: a member of a group, somebody without one, nobody, or a member whose token has expired.
+pub(crate) const MEMBER: u8 = 0;
+pub(crate) const WITHOUT_GROUP: u8 = 1;
+pub(crate) const UNKNOWN: u8 = 2;
+pub(crate) const EXPIRED: u8 = 3;
+
+/// Knows one token. Its user is at home in A, or in the root.
 #[derive(Default)]
-struct Book(AtomicU8, bool);
+pub(crate) struct Book(AtomicU8, bool);
+
+impl Book {
+    pub(crate) fn in_the_root() -> Self {
+        Self(AtomicU8::new(MEMBER), true)
+    }
+
+    pub(crate) fn set(&self, state: u8) {
+        self.0.store(state, Ordering::SeqCst);
+    }
+
+    fn user(&self) -> Result<UserInfo, String> {
+        let groups: &[&str] = match self.0.load(Ordering::SeqCst) {
+            MEMBER | EXPIRED => &["acme/devs"],
+            WITHOUT_GROUP => &[],
+            _ => return Err("disabled".to_owned()),
+        };
+        let mut user = UserInfo::new("acme/alice", groups.iter().copied());
+        let home = if self.1 { "root" } else { A };
+        user.extra.insert(HOME.to_owned(), vec![home.to_owned()]);
+        Ok(user)
+    }
+}
 
 impl Guests for Book {
     fn authenticate<'a>(
@@ -26,15 +54,16 @@ impl Guests for Book {
         _: &'a str,
         token: &'a str,
     ) -> BoxFuture<'a, Option<Result<UserInfo, String>>> {
-        let groups: &[&str] = match self.0.load(Ordering::SeqCst) {
-            0 => &["acme/devs"],
-            1 => &[],
-            _ => return Box::pin(std::future::ready(Some(Err("disabled".to_owned())))),
+        let found = match self.0.load(Ordering::SeqCst) {
+            EXPIRED => Err("expired".to_owned()),
+            _ => self.user(),
         };
-        let mut user = UserInfo::new("acme/alice", groups.iter().copied());
-        let home = if self.1 { "root" } else { A };
-        user.extra.insert(HOME.to_owned(), vec![home.to_owned()]);
-        Box::pin(std::future::ready((token == "alice").then_some(Ok(user))))
+        Box::pin(std::future::ready((token == "alice").then_some(found)))
+    }
+
+    /// In the root it knows him without his token, too.
+    fn stands(&self, _: &str, user: &UserInfo) -> Option<Result<UserInfo, String>> {
+        (self.1 && user.name == "acme/alice").then(|| self.user())
     }
 }
 
@@ -73,8 +102,8 @@ async fn a_guest_is_at_home_in_a_workspace_and_below_it_for_as_long_as_he_is_kno
     }
     // A neighbour's change ends nobody's watch; leaving the group does, and so does to be known no longer.
     let url = format!("{}?watch=1", at(A, MAPS));
-    for state in [1, 2] {
-        book.0.store(0, Ordering::SeqCst);
+    for state in [WITHOUT_GROUP, UNKNOWN] {
+        book.set(MEMBER);
         let mut watch = alice.watch(&url).await;
         server.kernel.guests.standing_changed();
         let name = format!("m{state}");
@@ -86,7 +115,7 @@ async fn a_guest_is_at_home_in_a_workspace_and_below_it_for_as_long_as_he_is_kno
                 break;
             }
         }
-        book.0.store(state, Ordering::SeqCst);
+        book.set(state);
         server.kernel.guests.standing_changed();
         assert_eq!(watch.next().await, None, "state {state}");
     }
@@ -99,7 +128,7 @@ async fn whoever_is_at_home_in_the_root_is_let_in_by_access_alone() {
     let server = Server::start().await;
     workspace(&server, "root", "a", A).await;
     workspace(&server, A, "team", TEAM).await;
-    server.kernel.guests.add(Arc::new(Book(AtomicU8::new(0), true)));
+    server.kernel.guests.add(Arc::new(Book::in_the_root()));
     let alice = server.anonymous().with("authorization", "Bearer alice");
     let admin = server.admin();
     // Even where the roles inside let everybody look.

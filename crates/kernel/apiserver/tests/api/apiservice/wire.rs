@@ -4,18 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use fairway_kernel_apiserver::authn::Guests;
 use fairway_kernel_apiserver::http::listener;
 use fairway_kernel_apiserver::{Kernel, pki};
 use futures::{SinkExt, StreamExt};
 use http::Request;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use super::{ECHO, ON_CONFIG_MAP, server};
+use crate::guests::{Book, EXPIRED, MEMBER, UNKNOWN, WITHOUT_GROUP};
 
 /// The server behind TLS, and who may connect to it.
 struct Listening {
@@ -53,7 +56,11 @@ impl Listening {
     }
 
     async fn connect(&self, user: &str, groups: &[&str]) -> tokio_rustls::client::TlsStream<TcpStream> {
-        let pair = self.client(user, groups);
+        self.connect_by(Some(self.client(user, groups))).await
+    }
+
+    /// With a certificate, or without one.
+    async fn connect_by(&self, pair: Option<pki::Pair>) -> tokio_rustls::client::TlsStream<TcpStream> {
         let mut roots = rustls::RootCertStore::empty();
         roots
             .add(CertificateDer::from_pem_slice(self.authority.certificate.as_bytes()).unwrap())
@@ -62,12 +69,16 @@ impl Listening {
         let config = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_root_certificates(roots)
-            .with_client_auth_cert(
-                vec![CertificateDer::from_pem_slice(pair.certificate.as_bytes()).unwrap()],
-                PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).unwrap(),
-            )
-            .unwrap();
+            .with_root_certificates(roots);
+        let config = match pair {
+            None => config.with_no_client_auth(),
+            Some(pair) => config
+                .with_client_auth_cert(
+                    vec![CertificateDer::from_pem_slice(pair.certificate.as_bytes()).unwrap()],
+                    PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).unwrap(),
+                )
+                .unwrap(),
+        };
         let stream = TcpStream::connect(self.address).await.unwrap();
         let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
         connector
@@ -124,6 +135,62 @@ async fn websockets_pass_through_tls() {
             }
             other => panic!("{user}: {other:?}"),
         }
+    }
+}
+
+/// A console that is open by a token goes on while others lose rights and when the token's time is over, and ends when its user has lost his.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_ends_with_the_right_to_it() {
+    let server = server().await;
+    let listening = Listening::start(&server.kernel).await;
+    let book = Arc::new(Book::in_the_root());
+    server.kernel.guests.add(Arc::clone(&book) as Arc<dyn Guests>);
+    let admin = server.admin();
+    let rules =
+        json!([{"apiGroups": ["echo.fairway.dev"], "resources": ["configmaps/echo"], "verbs": ["get"]}]);
+    let role = json!({"metadata": {"name": "speak"}, "rules": rules});
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    admin
+        .post(&format!("{rbac}/clusterroles"), &role)
+        .await
+        .expect(201);
+    let binding = json!({"metadata": {"name": "speak"},
+        "subjects": [{"kind": "Group", "name": "acme/devs", "apiGroup": "rbac.authorization.k8s.io"}],
+        "roleRef": {"kind": "ClusterRole", "name": "speak", "apiGroup": "rbac.authorization.k8s.io"}});
+    admin
+        .post(&format!("{rbac}/clusterrolebindings"), &binding)
+        .await
+        .expect(201);
+    let by_token = || {
+        let mut request = listening.request(ON_CONFIG_MAP, "echo.v1");
+        let token = http::HeaderValue::from_static("Bearer alice");
+        request.headers_mut().insert("authorization", token);
+        request
+    };
+    for (lost, why) in [
+        (WITHOUT_GROUP, "he has left the group"),
+        (UNKNOWN, "he is disabled"),
+    ] {
+        book.set(MEMBER);
+        let stream = listening.connect_by(None).await;
+        let (mut socket, _) = tokio_tungstenite::client_async(by_token(), stream).await.unwrap();
+        for state in [MEMBER, EXPIRED] {
+            book.set(state);
+            server.kernel.guests.standing_changed();
+            for _ in 0..3 {
+                socket.send(Message::text("hello")).await.unwrap();
+                let heard = socket.next().await.unwrap().unwrap();
+                assert_eq!(heard.into_text().unwrap(), "settings: hello", "{why}");
+            }
+        }
+        book.set(lost);
+        server.kernel.guests.standing_changed();
+        let ended = tokio::time::timeout(Duration::from_secs(5), socket.next()).await;
+        let ended = ended.unwrap_or_else(|_| panic!("{why}, and the stream goes on"));
+        assert!(
+            ended.is_none_or(|last| last.is_err() || last.is_ok_and(|last| last.is_close())),
+            "{why}"
+        );
     }
 }
 
