@@ -32,7 +32,10 @@ impl Provider {
         let recent =
             |it: &Browser| authorization::is_recent(&asked.request, it.session.authenticated_at(), call.now);
         match browser.filter(recent) {
-            Some(browser) => self.send_code(call, &asked, &browser).await,
+            Some(browser) => {
+                let code = self.new_code(call, &asked.request, &browser).await;
+                self.send_code(call, &asked, code)
+            }
             None if asked.request.silent => {
                 self.send_back(call, &asked.request, "login_required", "nobody is signed in")
             }
@@ -48,9 +51,10 @@ impl Provider {
         if !self.is_own_form(call) {
             return self.ask(call, &asked, Some(&Problem::foreign()));
         }
-        match self.sign_in(call).await {
-            Ok((browser, cookie)) => {
-                let answer = self.send_code(call, &asked, &browser).await;
+        let new_code = async |browser: &Browser| self.new_code(call, &asked.request, browser).await;
+        match self.sign_in_and(call, new_code).await {
+            Ok((_, cookie, code)) => {
+                let answer = self.send_code(call, &asked, code);
                 respond::with_cookie(answer, &cookie)
             }
             Err(denied) => self.ask(call, &asked, Some(&denied.problem())),
@@ -136,8 +140,8 @@ impl Provider {
         }
     }
 
-    async fn send_code(&self, call: &Call<'_>, asked: &Asked, browser: &Browser) -> Response<Body> {
-        match self.new_code(call, &asked.request, browser).await {
+    fn send_code(&self, call: &Call<'_>, asked: &Asked, code: Result<String, Failure>) -> Response<Body> {
+        match code {
             Err(failure) => respond::failed(&failure),
             Ok(code) => {
                 let issuer = self.realms.issuer(call.realm);

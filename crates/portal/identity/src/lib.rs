@@ -14,6 +14,7 @@ pub mod departures;
 mod device;
 mod discovery;
 mod first;
+mod hash_memory;
 mod logout;
 mod objects;
 mod page;

@@ -5,12 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use argon2::{Algorithm, Argon2, Params, Version};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD as B64;
 use fairway_portal_realm::secret;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::hash_memory::HashMemory;
 use crate::random::{self, NoRandomness};
 
 /// Memory in KiB, passes, lanes: OWASP's recommendation for argon2id.
@@ -37,7 +38,7 @@ pub enum HashError {
 pub fn hash(password: &str) -> Result<String, HashError> {
     let salt: [u8; SALT] = random::bytes()?;
     let (memory, passes, lanes) = COST;
-    let hash = derive(password, &salt, COST, HASH).map_err(HashError::Argon)?;
+    let hash = derive(password, &salt, COST, HASH, None).map_err(HashError::Argon)?;
     let (salt, hash) = (B64.encode(salt), B64.encode(hash));
     Ok(format!(
         "$argon2id$v=19$m={memory},t={passes},p={lanes}${salt}${hash}"
@@ -49,17 +50,24 @@ fn derive(
     salt: &[u8],
     (memory, passes, lanes): (u32, u32, u32),
     length: usize,
+    blocks: Option<&mut [Block]>,
 ) -> Result<Vec<u8>, String> {
     let params = Params::new(memory, passes, lanes, Some(length)).map_err(|error| error.to_string())?;
     let mut out = vec![0; length];
-    Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
-        .hash_password_into(password.as_bytes(), salt, &mut out)
-        .map_err(|error| error.to_string())?;
-    Ok(out)
+    let argon = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+    let hashed = match blocks {
+        Some(blocks) => argon.hash_password_into_with_memory(password.as_bytes(), salt, &mut out, blocks),
+        None => argon.hash_password_into(password.as_bytes(), salt, &mut out),
+    };
+    hashed.map(|()| out).map_err(|error| error.to_string())
 }
 
 /// Whether a password is the one that was kept. A text that is no hash of ours, or would cost too much, fits none.
 pub fn is_right(kept: &str, password: &str) -> bool {
+    compare(kept, password, None)
+}
+
+fn compare(kept: &str, password: &str, memory: Option<&HashMemory>) -> bool {
     let Some((cost, salt, hash)) = read(kept) else {
         return false;
     };
@@ -68,7 +76,12 @@ pub fn is_right(kept: &str, password: &str) -> bool {
     } else {
         password
     };
-    derive(password, &salt, cost, hash.len()).is_ok_and(|made| secret::is_equal(&made, &hash))
+    // Only hashes of our own cost: what was hashed elsewhere is seldom, and may want ten times as much.
+    let made = match memory.filter(|_| cost == COST) {
+        Some(memory) => memory.with(|blocks| derive(password, &salt, cost, hash.len(), Some(blocks))),
+        None => derive(password, &salt, cost, hash.len(), None),
+    };
+    made.is_ok_and(|made| secret::is_equal(&made, &hash))
 }
 
 type Parts = ((u32, u32, u32), Vec<u8>, Vec<u8>);
@@ -94,6 +107,8 @@ fn read(kept: &str) -> Option<Parts> {
 #[derive(Debug)]
 pub(crate) struct Hasher {
     turns: Arc<Semaphore>,
+    /// One for each turn at most.
+    memory: Arc<HashMemory>,
     /// What is compared when there is nothing to compare with: it takes as long.
     dummy: Arc<str>,
     /// What each comparison was asked to cost, for tests: clocks are no judges.
@@ -120,6 +135,7 @@ impl Hasher {
         let (salt, hash) = (B64.encode(salt), B64.encode(hash));
         Ok(Self {
             turns: Arc::new(Semaphore::new(cores)),
+            memory: HashMemory::new(memory),
             dummy: format!("$argon2id$v=19$m={memory},t={passes},p={lanes}${salt}${hash}").into(),
             #[cfg(test)]
             costs: std::sync::Mutex::default(),
@@ -148,9 +164,12 @@ impl Hasher {
             .lock()
             .unwrap()
             .extend(read(&kept).map(|(cost, ..)| cost));
+        let memory = Arc::clone(&self.memory);
         let compared = tokio::task::spawn_blocking(move || {
             let _turn = turn;
-            is_right(&kept, &password)
+            let fits = compare(&kept, &password, Some(&memory));
+            memory.watch();
+            fits
         });
         compared.await.is_ok_and(|fits| fits && is_known)
     }
@@ -185,6 +204,29 @@ mod tests {
             "",
         ] {
             assert!(!is_right(hostile, "password"), "{hostile}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_another_hash_has_left_in_memory_changes_nothing() {
+        let hasher = Hasher::new().unwrap();
+        let (alice, bob) = (
+            hash("correct horse battery").unwrap(),
+            hash("another horse").unwrap(),
+        );
+        for (kept, password, fits) in [
+            (&alice, "correct horse battery", true),
+            (&bob, "correct horse battery", false),
+            (&bob, "another horse", true),
+            (&alice, "another horse", false),
+            (&alice, "correct horse battery", true),
+        ] {
+            let turn = hasher.turn().await.unwrap();
+            let found = hasher
+                .is_right(&turn, Some(kept.clone()), password.to_owned())
+                .await;
+            assert_eq!(found, fits, "{password}");
+            assert_eq!(hasher.memory.kept(), 1);
         }
     }
 

@@ -24,6 +24,8 @@ const FORM_COOKIE: &str = "__Host-fairway-form";
 const MAX_SESSIONS: usize = 64;
 /// How long the note of a sign-in may take, which nobody waits for.
 const NOTE: Duration = Duration::from_secs(10);
+/// Seconds for which a note of a sign-in stands for those that follow.
+const NOTED_FOR: i64 = 60;
 
 /// Why somebody is not signed in.
 pub(crate) enum Denied {
@@ -174,6 +176,16 @@ impl Provider {
 
     /// Takes the sign-in form of a page and begins a browser's session; the cookie that it is known by.
     pub(crate) async fn sign_in(&self, call: &Call<'_>) -> Result<(Browser, String), Denied> {
+        let (browser, cookie, ()) = self.sign_in_and(call, async |_| ()).await?;
+        Ok((browser, cookie))
+    }
+
+    /// The same, and meanwhile what only needs to know who it is. Should the session not come to be, nobody learns what that has led to.
+    pub(crate) async fn sign_in_and<T>(
+        &self,
+        call: &Call<'_>,
+        next: impl AsyncFnOnce(&Browser) -> T,
+    ) -> Result<(Browser, String, T), Denied> {
         let typed = call.form.text("username").trim().to_lowercase();
         // What cannot be a name is nobody's, and all of it is counted as one: texts of any length are not kept.
         let user = if client::is_name(&typed) {
@@ -187,7 +199,29 @@ impl Provider {
         let (member, methods) = self.prove(call, &user).await?;
         self.guarded(|guard| guard.succeeded(call.realm, &user));
         info!(realm = call.realm, user, address = %call.address, "a user signed in");
-        self.begin(call, member, methods).await
+        let (browser, cookie) = Self::begin(call, member, methods)?;
+        // Two writes at once are one on the disk.
+        let begun = self.add_session(call, &browser.name, &browser.session);
+        let (begun, next) = tokio::join!(begun, next(&browser));
+        begun?;
+        self.note(call, &browser.member);
+        Ok((browser, cookie, next))
+    }
+
+    /// Writes down that somebody has signed in. Nobody waits for it, and programs that sign in time and again are noted once in a while.
+    fn note(&self, call: &Call<'_>, member: &Member) {
+        let noted = self.realms.read(|all| all.last_sign_in(call.realm, &member.name));
+        if noted.is_some_and(|noted| (0..NOTED_FOR).contains(&(call.now - noted))) {
+            return;
+        }
+        let (objects, cluster, user) = (self.objects.clone(), call.cluster.to_owned(), member.name.clone());
+        let note = json!({"lastSignIn": time::write(call.now)});
+        tokio::spawn(async move {
+            let noting = objects.note(&cluster, USER, &user, &note);
+            if let Ok(Err(failure)) = tokio::time::timeout(NOTE, noting).await {
+                warn!(%failure, "a sign-in was not noted");
+            }
+        });
     }
 
     /// Seconds to wait: by what was counted since the start, and by what was written down.
@@ -275,12 +309,8 @@ impl Provider {
         }
     }
 
-    async fn begin(
-        &self,
-        call: &Call<'_>,
-        member: Member,
-        methods: Vec<String>,
-    ) -> Result<(Browser, String), Denied> {
+    /// A browser's session, and the cookie that it is known by.
+    fn begin(call: &Call<'_>, member: Member, methods: Vec<String>) -> Result<(Browser, String), Denied> {
         let failed = |error: random::NoRandomness| Denied::Failed(Failure::NotYet(error.to_string()));
         let (name, secret_text) = (random::name().map_err(failed)?, random::secret().map_err(failed)?);
         let session = Session {
@@ -293,28 +323,14 @@ impl Provider {
             expires_at: time::write(call.now + call.settings.session),
             ..Session::default()
         };
-        self.add_session(call, &name, &session).await?;
-        let (objects, cluster, user) = (self.objects.clone(), call.cluster.to_owned(), member.name.clone());
-        let note = json!({"lastSignIn": time::write(call.now)});
-        tokio::spawn(async move {
-            let noting = objects.note(&cluster, USER, &user, &note);
-            if let Ok(Err(failure)) = tokio::time::timeout(NOTE, noting).await {
-                warn!(%failure, "a sign-in was not noted");
-            }
-        });
-        let cookie = set_session_cookie(
-            call.realm,
-            &grant::join(&name, &secret_text),
-            call.settings.session,
-        );
-        Ok((
-            Browser {
-                name,
-                session,
-                member,
-            },
-            cookie,
-        ))
+        let offered = grant::join(&name, &secret_text);
+        let cookie = set_session_cookie(call.realm, &offered, call.settings.session);
+        let browser = Browser {
+            name,
+            session,
+            member,
+        };
+        Ok((browser, cookie))
     }
 
     /// Writes a session down. A user who has too many loses the one that would end first.

@@ -44,10 +44,14 @@ fn provider(script: &Script, realms: Arc<Realms>) -> Arc<Provider> {
 }
 
 async fn send(provider: &Provider, cookies: &str, fields: &[(&str, &str)]) -> Response<Body> {
+    send_to(provider, "device", cookies, fields).await
+}
+
+async fn send_to(provider: &Provider, path: &str, cookies: &str, fields: &[(&str, &str)]) -> Response<Body> {
     let token = secret::form_token(FORM);
     let fields = fields.iter().copied().chain([("form_token", token.as_str())]);
     let body = Full::new(Bytes::from(params::query(fields)));
-    let request = Request::post(format!("{BASE}/realms/root/device"))
+    let request = Request::post(format!("{BASE}/realms/root/{path}"))
         .header("content-type", "application/x-www-form-urlencoded")
         .header("cookie", format!("__Host-fairway-form={FORM}; {cookies}"))
         .body(body.map_err(|never| match never {}).boxed_unsync())
@@ -104,6 +108,79 @@ async fn a_lockout_outlives_the_process() {
     let right = sign_in(&second, "alice", "correct horse battery").await;
     assert_eq!(right, StatusCode::TOO_MANY_REQUESTS);
     silent.finish();
+}
+
+/// Signs alice in for the command line, as a browser does.
+async fn sign_in_for_a_program(provider: &Provider) -> String {
+    let asked = params::query([
+        ("response_type", "code"),
+        ("client_id", "fairway"),
+        ("redirect_uri", "http://127.0.0.1:9/callback"),
+        ("scope", "openid"),
+        ("state", "x"),
+        ("code_challenge", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"),
+        ("code_challenge_method", "S256"),
+    ]);
+    let fields = [("username", "alice"), ("password", "correct horse battery")];
+    let answer = send_to(provider, &format!("authorize?{asked}"), "", &fields).await;
+    assert!(answer.status().is_redirection(), "{}", answer.status());
+    answer.headers()["location"].to_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_sign_in_writes_both_sessions_and_is_noted_once_a_minute() {
+    for (noted, is_written) in [(None, true), (Some(now() - 70), true), (Some(now() - 5), false)] {
+        let mut script = Script::new()
+            .in_any_order()
+            .expect("GET", &format!("{CREDENTIALS}/user.alice"), 200, credential())
+            .expect("POST", SESSIONS, 201, json!({}))
+            .expect("POST", SESSIONS, 201, json!({}));
+        if is_written {
+            let path = "/apis/fairway.dev/v1alpha1/users/alice/status";
+            script = script.expect("PATCH", path, 200, json!({}));
+        }
+        let realms = realms();
+        if let Some(noted) = noted {
+            let alice =
+                json!({"metadata": {"uid": "u-1"}, "spec": {}, "status": {"lastSignIn": time::write(noted)}});
+            realms.write(|all| all.take(Fed::User, ROOT, "alice", Some(&alice)));
+        }
+        let provider = provider(&script, realms);
+        let location = sign_in_for_a_program(&provider).await;
+        settled().await;
+        let made = script.finish();
+        let sessions: Vec<&Value> = made
+            .iter()
+            .filter(|call| call.method == "POST")
+            .map(|call| &call.body)
+            .collect();
+        let of = |is_browser: bool| {
+            let kind = |it: &&&Value| (it["spec"]["kind"] == "Browser") == is_browser;
+            *sessions.iter().find(kind).unwrap()
+        };
+        let (browser, grant) = (of(true), of(false));
+        assert_eq!(grant["spec"]["browser"], browser["metadata"]["name"]);
+        let name = grant["metadata"]["name"].as_str().unwrap();
+        assert!(location.contains(&format!("code={name}")), "{location}");
+    }
+}
+
+#[tokio::test]
+async fn without_sessions_nobody_is_signed_in() {
+    let script = Script::new()
+        .expect("GET", &format!("{CREDENTIALS}/user.alice"), 200, credential())
+        .refuse("POST", SESSIONS, 500, "InternalError")
+        .refuse("POST", SESSIONS, 500, "InternalError");
+    let provider = provider(&script, realms());
+    let fields = [("username", "alice"), ("password", "correct horse battery")];
+    let asked = "authorize?response_type=code&client_id=fairway&redirect_uri=http://127.0.0.1:9/callback&scope=openid\
+        &code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM&code_challenge_method=S256";
+    let answer = send_to(&provider, asked, "", &fields).await;
+    assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = answer.headers();
+    assert!(headers.get("location").is_none() && headers.get("set-cookie").is_none());
+    settled().await;
+    script.finish();
 }
 
 #[tokio::test]

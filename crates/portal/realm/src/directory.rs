@@ -70,6 +70,8 @@ struct Person {
     leaving: bool,
     /// Whether it waits for that at all.
     held: bool,
+    /// When somebody has signed in with it, as far as it was noted.
+    last_sign_in: Option<i64>,
 }
 
 impl Person {
@@ -237,7 +239,13 @@ impl Directory {
         })
     }
 
-    /// The same by identity, in a session that goes on. Why not, otherwise.
+    /// When a user has signed in, as far as it was noted.
+    pub fn last_sign_in(&self, realm: &str, name: &str) -> Option<i64> {
+        let room = self.rooms.get(self.cluster(realm)?)?;
+        room.users.get(name)?.last_sign_in
+    }
+
+    /// Somebody by identity, in a session that goes on. Why not, otherwise.
     pub fn signed_in(
         &self,
         realm: &str,
@@ -357,6 +365,7 @@ fn take_user(room: &mut Room, name: &str, object: Option<&Value>) -> (bool, Opti
         disabled: object.pointer("/spec/disabled").is_some_and(|it| it == true),
         leaving: object.pointer("/metadata/deletionTimestamp").is_some(),
         held: finalizers.is_some_and(|all| all.iter().any(|it| it == duties::FINALIZER)),
+        last_sign_in: time::read(&text(object, "/status/lastSignIn")),
     };
     let duty = match (person.leaving, person.held) {
         (false, false) => Some(Duty::Hold),

@@ -76,6 +76,18 @@ fn users_of_the_same_name_are_not_the_same() {
 }
 
 #[test]
+fn a_sign_in_is_known_as_it_was_noted() {
+    let mut all = directory();
+    assert_eq!(all.last_sign_in("acme", "alice"), None);
+    let mut alice = user("1", false);
+    alice["status"]["lastSignIn"] = json!(time::write(100));
+    all.take(Fed::User, "c1", "alice", Some(&alice));
+    assert_eq!(all.last_sign_in("acme", "alice"), Some(100));
+    assert_eq!(all.last_sign_in("other", "alice"), None);
+    assert_eq!(all.last_sign_in("nowhere", "alice"), None);
+}
+
+#[test]
 fn groups_count_from_the_moment_on() {
     let mut all = directory();
     let of = |all: &Directory| all.member("acme", "alice").unwrap().usergroups();
