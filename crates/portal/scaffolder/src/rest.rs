@@ -5,6 +5,7 @@ mod answer;
 pub(crate) mod body;
 mod events;
 mod shapes;
+mod tasks;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,7 +53,10 @@ struct Call {
     workspace: WorkspaceId,
     person: Person,
     requests: Requests,
+    /// Of each name the last.
     query: BTreeMap<String, String>,
+    /// All of them.
+    pairs: Vec<(String, String)>,
     body: Value,
 }
 
@@ -77,10 +81,10 @@ impl Rest {
 
     async fn answer(&self, request: Request<Body>) -> Result<Response<Body>, Problem> {
         let (parts, body) = request.into_parts();
-        let query: BTreeMap<String, String> =
-            form_urlencoded::parse(parts.uri.query().unwrap_or("").as_bytes())
-                .into_owned()
-                .collect();
+        let pairs: Vec<(String, String)> = form_urlencoded::parse(parts.uri.query().unwrap_or("").as_bytes())
+            .into_owned()
+            .collect();
+        let query: BTreeMap<String, String> = pairs.iter().cloned().collect();
         // Whoever asks from within the process is known already; no request from outside has this.
         let (workspace, person) = match parts.extensions.get::<User>() {
             Some(user) => (self.named(&parts.headers)?, Person::from(user)),
@@ -99,6 +103,7 @@ impl Rest {
             workspace,
             person,
             query,
+            pairs,
             body,
         };
         let path = parts.uri.path().strip_prefix("/api/scaffolder/").unwrap_or("");
@@ -309,34 +314,10 @@ impl Call {
     }
 
     async fn list(&self) -> Result<Response<Body>, Problem> {
+        let wanted = tasks::Wanted::read(&self.pairs).map_err(|why| Problem::input(&why))?;
         let found = self.requests.list(&collection(VOYAGE, "")).await;
-        let mut found = found.map_err(|failure| Problem::api(&failure))?;
-        if let Some(by) = self.query.get("createdBy") {
-            found.retain(|voyage| shapes::created_by(voyage) == *by);
-        }
-        if let Some(status) = self.query.get("status") {
-            found.retain(|voyage| shapes::status(voyage) == status);
-        }
-        found.sort_by_key(|voyage| {
-            std::cmp::Reverse(
-                voyage["metadata"]["creationTimestamp"]
-                    .as_str()
-                    .unwrap_or("")
-                    .to_owned(),
-            )
-        });
-        let number = |key: &str, otherwise: usize| {
-            self.query
-                .get(key)
-                .and_then(|text| text.parse().ok())
-                .unwrap_or(otherwise)
-        };
-        let total = found.len();
-        let page = found
-            .iter()
-            .skip(number("offset", 0))
-            .take(number("limit", 100).min(500));
-        let tasks: Vec<Value> = page.map(shapes::task).collect();
+        let found = found.map_err(|failure| Problem::api(&failure))?;
+        let (tasks, total) = wanted.of(found);
         Ok(answer::json(200, &json!({"tasks": tasks, "totalTasks": total})))
     }
 

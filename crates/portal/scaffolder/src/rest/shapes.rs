@@ -25,13 +25,16 @@ pub(super) fn created_by(voyage: &Value) -> String {
     format!("user:default/{}", name.rsplit([':', '/']).next().unwrap_or(name))
 }
 
+/// When something was last heard of it.
+pub(super) fn last_heartbeat(voyage: &Value) -> Option<&str> {
+    let ended = voyage["status"]["endedAt"].as_str();
+    ended.or(voyage["status"]["startedAt"].as_str())
+}
+
 /// A task.
 pub(super) fn task(voyage: &Value) -> Value {
     let template = &voyage["status"]["template"];
     let reference = &voyage["spec"]["template"];
-    let last = voyage["status"]["endedAt"]
-        .as_str()
-        .or(voyage["status"]["startedAt"].as_str());
     json!({
         "id": id(voyage),
         "spec": {
@@ -40,7 +43,7 @@ pub(super) fn task(voyage: &Value) -> Value {
             "templateInfo": {"entityRef": reference, "entity": {"metadata": template["metadata"]}},
             "user": {"ref": created_by(voyage)},
         },
-        "status": status(voyage), "createdAt": voyage["metadata"]["creationTimestamp"], "lastHeartbeatAt": last,
+        "status": status(voyage), "createdAt": voyage["metadata"]["creationTimestamp"], "lastHeartbeatAt": last_heartbeat(voyage),
         "createdBy": created_by(voyage), "output": voyage["status"]["output"],
     })
 }
