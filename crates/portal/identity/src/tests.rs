@@ -1,5 +1,7 @@
 //! The provider as browsers meet it, in front of an API that follows a script.
 
+mod apart;
+
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
