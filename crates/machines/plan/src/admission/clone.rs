@@ -3,7 +3,7 @@
 use fairway_admission::{Admission, Impact, Operation, Place, Request, Verdict};
 use serde_json::{Value, json};
 
-use super::snapshot::{CONTENTS, SNAPSHOTS, has_state};
+use super::snapshot::{CONTENTS, SNAPSHOTS};
 use super::{cause, name, text, verdict};
 use crate::edit::set;
 use crate::identity;
@@ -166,7 +166,7 @@ fn snapshot_faults(request: &Request<'_>, snapshot: &str) -> Vec<String> {
     let volumes = vm
         .pointer("/spec/template/spec/volumes")
         .and_then(Value::as_array);
-    let mut faults: Vec<String> = volumes
+    volumes
         .into_iter()
         .flatten()
         .filter(|it| it["persistentVolumeClaim"].is_object() || it["dataVolume"].is_object())
@@ -177,9 +177,5 @@ fn snapshot_faults(request: &Request<'_>, snapshot: &str) -> Vec<String> {
                 text(volume, "/name")
             )
         })
-        .collect();
-    if has_state(vm) {
-        faults.push("Source Virtual Machine requires backend storage, operation not supported".to_owned());
-    }
-    faults
+        .collect()
 }

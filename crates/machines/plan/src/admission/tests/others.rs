@@ -111,8 +111,7 @@ fn snapshots_and_restores() {
         {source: {apiGroup: apps, kind: VirtualMachine, name: web}}: 422 virtualmachinesnapshot-validator.snapshot.kubevirt.io invalid apiGroup
           FieldValueInvalid spec.source.apiGroup: invalid apiGroup
         {target: {apiGroup: kubevirt.io, kind: VirtualMachine, name: web}, virtualMachineSnapshotName: s}: yes
-        {target: {apiGroup: kubevirt.io, kind: VirtualMachine, name: new}, virtualMachineSnapshotName: s}: 422 virtualmachinerestore-validator.snapshot.kubevirt.io Restore to a different VM not supported when using backend storage
-          FieldValueInvalid spec: Restore to a different VM not supported when using backend storage
+        {target: {apiGroup: kubevirt.io, kind: VirtualMachine, name: new}, virtualMachineSnapshotName: s}: yes
         {target: {apiGroup: kubevirt.io, kind: VirtualMachine, name: other}, virtualMachineSnapshotName: none}: 422 virtualmachinerestore-validator.snapshot.kubevirt.io VirtualMachineRestore "busy" in progress
           FieldValueInvalid spec.target: VirtualMachineRestore "busy" in progress
         {target: {kind: VirtualMachine, name: web}, virtualMachineSnapshotName: s}: 422 virtualmachinerestore-validator.snapshot.kubevirt.io missing apiGroup
@@ -145,6 +144,12 @@ fn clones() {
         .with(
             CONTENTS,
             "{metadata: {name: c, namespace: vms}, spec: {virtualMachineSnapshotName: s, source: {virtualMachine: {spec: {template: {spec: {volumes: [{name: root, dataVolume: {name: a}}]}}}}}}}",
+        )
+        .with(SNAPSHOTS, "{metadata: {name: t, namespace: vms}, status: {virtualMachineSnapshotContentName: d}}")
+        // State of firmware and TPM is not kept, so that there is none to be missed.
+        .with(
+            CONTENTS,
+            "{metadata: {name: d, namespace: vms}, spec: {virtualMachineSnapshotName: t, source: {virtualMachine: {spec: {template: {spec: {domain: {devices: {tpm: {persistent: true}}, firmware: {bootloader: {efi: {persistent: true}}}}}}}}}}}",
         );
     let source = "source: {apiGroup: kubevirt.io, kind: VirtualMachine, name: web}";
     let specs = [
@@ -156,6 +161,7 @@ fn clones() {
         "{source: {kind: Pod}}".to_owned(),
         "{source: {apiGroup: snapshot.kubevirt.io, kind: VirtualMachineSnapshot, name: none}}".to_owned(),
         "{source: {apiGroup: snapshot.kubevirt.io, kind: VirtualMachineSnapshot, name: s}}".to_owned(),
+        "{source: {apiGroup: snapshot.kubevirt.io, kind: VirtualMachineSnapshot, name: t}}".to_owned(),
     ];
     let specs: Vec<&str> = specs.iter().map(String::as_str).collect();
     expect![[r#"
@@ -178,6 +184,7 @@ fn clones() {
           FieldValueInvalid spec.Source: VirtualMachineSnapshot none does not exist in namespace vms
         {source: {apiGroup: snapshot.kubevirt.io, kind: VirtualMachineSnapshot, name: s}}: 422 vm-clone-validator.kubevirt.io volume root is not backed up in snapshot s
           FieldValueInvalid spec.Source: volume root is not backed up in snapshot s
+        {source: {apiGroup: snapshot.kubevirt.io, kind: VirtualMachineSnapshot, name: t}}: yes
     "#]].assert_eq(&answers(CLONES, &world, &specs));
     let clone = json!({"metadata": {"name": "c"}, "spec": parse(specs[0])});
     let (made, _) = write(CLONES, &request(&world, None, PERSON), &clone).unwrap();
