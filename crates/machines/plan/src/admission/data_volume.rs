@@ -124,7 +124,7 @@ fn taken(request: &Request<'_>, volume: &Value) -> Option<Cause> {
     })
 }
 
-/// Sources that are accepted and that nothing here fills a disk from.
+/// What is accepted and not followed: sources that nothing here fills a disk from, and how and when it is filled.
 fn unserved(request: &Request<'_>, volume: &Value) -> Vec<String> {
     if request.operation != Operation::Create {
         return Vec::new();
@@ -143,6 +143,15 @@ fn unserved(request: &Request<'_>, volume: &Value) -> Vec<String> {
             "spec.source.registry.imageStream: there are no image streams here; the DataVolume will fail"
                 .to_owned(),
         );
+    }
+    if text(source, "/registry/pullMethod") == "node" {
+        warnings.push(
+            "spec.source.registry.pullMethod: no effect: Fairway pulls the image itself, in the same way always"
+                .to_owned(),
+        );
+    }
+    if !text(volume, "/spec/priorityClassName").is_empty() {
+        warnings.push("spec.priorityClassName: no effect: no pod fills the disk".to_owned());
     }
     if volume["spec"]["contentType"] == "archive" {
         warnings.push("spec.contentType: archives are not unpacked; the DataVolume will fail".to_owned());

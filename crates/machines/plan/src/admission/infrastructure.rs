@@ -40,6 +40,45 @@ const HYPERCONVERGED_SETTINGS: [&str; 6] = [
     "virtualMachineOptions",
 ];
 
+/// How machines are moved, in both kinds.
+const MIGRATIONS: [&str; 8] = [
+    "allowAutoConverge",
+    "bandwidthPerMigration",
+    "completionTimeoutPerGiB",
+    "disableTLS",
+    "nodeDrainTaintKey",
+    "parallelMigrationsPerCluster",
+    "parallelOutboundMigrationsPerNode",
+    "progressTimeout",
+];
+const OPTIONS: [&str; 2] = ["disableFreePageReporting", "disableSerialConsoleLog"];
+
+/// Below `spec.configuration` of a KubeVirt.
+const KUBEVIRT_NESTED: [(&str, &[&str]); 7] = [
+    ("architectureConfiguration", &["amd64"]),
+    (
+        "architectureConfiguration.amd64",
+        &["emulatedMachines", "machineType"],
+    ),
+    ("developerConfiguration", &["featureGates", "memoryOvercommit"]),
+    (
+        "liveUpdateConfiguration",
+        &["maxCpuSockets", "maxGuest", "maxHotplugRatio"],
+    ),
+    ("migrations", &MIGRATIONS),
+    (
+        "network",
+        &["defaultNetworkInterface", "permitBridgeInterfaceOnPodNetwork"],
+    ),
+    ("virtualMachineOptions", &OPTIONS),
+];
+/// Below `spec` of a HyperConverged.
+const HYPERCONVERGED_NESTED: [(&str, &[&str]); 3] = [
+    ("higherWorkloadDensity", &["memoryOvercommitPercentage"]),
+    ("liveMigrationConfig", &MIGRATIONS),
+    ("virtualMachineOptions", &OPTIONS),
+];
+
 impl Admission for KubeVirts {
     fn judge(&self, request: &Request<'_>, object: &Value) -> Verdict {
         match request.operation {
@@ -72,11 +111,10 @@ impl Admission for KubeVirts {
             return Ok(Vec::new());
         }
         let mut warnings = idle("spec", &object["spec"], &["configuration", "uninstallStrategy"]);
-        warnings.extend(idle(
-            "spec.configuration",
-            &object["spec"]["configuration"],
-            &KUBEVIRT_SETTINGS,
-        ));
+        let path = "spec.configuration";
+        let configuration = &object["spec"]["configuration"];
+        warnings.extend(idle(path, configuration, &KUBEVIRT_SETTINGS));
+        warnings.extend(idle_below(path, configuration, &KUBEVIRT_NESTED));
         Ok(warnings)
     }
 
@@ -117,7 +155,9 @@ impl Admission for HyperConvergeds {
                 "metadata.name: no effect: only the HyperConverged named {HYPERCONVERGED_NAME} counts"
             ));
         }
-        warnings.extend(idle("spec", &object["spec"], &HYPERCONVERGED_SETTINGS));
+        let spec = &object["spec"];
+        warnings.extend(idle("spec", spec, &HYPERCONVERGED_SETTINGS));
+        warnings.extend(idle_below("spec", spec, &HYPERCONVERGED_NESTED));
         let older = &object["spec"]["configuration"];
         if older.is_object() {
             warnings.push(
@@ -156,10 +196,21 @@ fn is_new(request: &Request<'_>, object: &Value) -> bool {
     request.subresource.is_none() && request.old.is_none_or(|old| !same(&old["spec"], &object["spec"]))
 }
 
-/// Fields that nothing here follows.
+/// Fields that nothing here follows. What is switched off is as it is without.
 fn idle(path: &str, object: &Value, known: &[&str]) -> Vec<String> {
     let fields = object.as_object().into_iter().flat_map(|map| map.iter());
-    let idle = fields.filter(|(key, value)| !known.contains(&key.as_str()) && !super::is_empty(value));
+    let idle = fields.filter(|(key, value)| {
+        !known.contains(&key.as_str()) && !super::is_empty(value) && **value != Value::Bool(false)
+    });
     idle.map(|(key, _)| format!("{path}.{key}: no effect: Fairway has nothing that follows it"))
         .collect()
+}
+
+/// The same within fields that something follows in part.
+fn idle_below(path: &str, object: &Value, known: &[(&str, &[&str])]) -> Vec<String> {
+    let below = known.iter().flat_map(|(field, known)| {
+        let found = object.pointer(&format!("/{}", field.replace('.', "/")));
+        idle(&format!("{path}.{field}"), found.unwrap_or(&Value::Null), known)
+    });
+    below.collect()
 }

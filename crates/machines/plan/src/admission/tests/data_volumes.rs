@@ -96,7 +96,7 @@ fn right_volumes_are_accepted() {
     let world = Fake::default();
     for spec in [
         format!("{{source: {{http: {{url: 'https://a.example.com/b.qcow2'}}}}, {ROOM}}}"),
-        format!("{{source: {{registry: {{url: 'docker://quay.io/a:1', pullMethod: node}}}}, {ROOM}}}"),
+        format!("{{source: {{registry: {{url: 'docker://quay.io/a:1', pullMethod: pod}}}}, {ROOM}}}"),
         format!("{{source: {{upload: {{}}}}, {ROOM}}}"),
         "{source: {pvc: {name: a, namespace: vms}}, storage: {}}".to_owned(),
         "{pvc: {accessModes: [ReadWriteOnce], dataSource: {kind: PersistentVolumeClaim, name: a}, resources: {requests: {storage: 1Gi}}}}".to_owned(),
@@ -109,6 +109,17 @@ fn right_volumes_are_accepted() {
     assert_eq!(
         warnings,
         ["spec.source.s3: disks cannot be filled from such a source; the DataVolume will fail"]
+    );
+    let spec = format!(
+        "{{source: {{registry: {{url: 'docker://quay.io/a:1', pullMethod: node}}}}, priorityClassName: high, {ROOM}}}"
+    );
+    let (_, warnings) = write(DATA_VOLUMES, &request(&world, None, PERSON), &volume(&spec)).unwrap();
+    assert_eq!(
+        warnings,
+        [
+            "spec.source.registry.pullMethod: no effect: Fairway pulls the image itself, in the same way always",
+            "spec.priorityClassName: no effect: no pod fills the disk",
+        ]
     );
 }
 

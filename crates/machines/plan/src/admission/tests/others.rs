@@ -241,6 +241,45 @@ fn settings_say_what_they_do_not_do() {
     }
 }
 
+/// Every setting that the schema has below those that something follows, set to something else than nothing: followed or named.
+#[test]
+fn nested_settings_are_followed_or_named() {
+    let table = include_str!("settings.txt");
+    let mut told = String::new();
+    for line in table.lines().filter(|it| !it.starts_with('#') && !it.is_empty()) {
+        let (kind, rest) = line.split_once(" | ").unwrap();
+        let (path, rest) = rest.split_once(" | ").unwrap();
+        let value = rest.split_once(" | ").map_or(rest, |it| it.0);
+        let mut spec = parse(value);
+        for field in path.rsplit('.') {
+            spec = json!({ field: spec });
+        }
+        let (kind, named) = match kind {
+            "KubeVirt" => (KUBEVIRTS, "kubevirt"),
+            _ => (HYPERCONVERGEDS, crate::settings::HYPERCONVERGED_NAME),
+        };
+        let object = json!({"metadata": {"name": named, "namespace": "kubevirt"}, "spec": spec});
+        let (_, warnings) = write(kind, &request(&Fake::default(), None, PERSON), &object).unwrap();
+        let said = match warnings.as_slice() {
+            [] => "followed",
+            [one] if one.starts_with(&format!("spec.{path}: no effect")) => "named",
+            other => panic!("{line}: {other:?}"),
+        };
+        let kind = if kind == KUBEVIRTS {
+            "KubeVirt"
+        } else {
+            "HyperConverged"
+        };
+        told += &format!("{kind} | {path} | {value} | {said}\n");
+    }
+    let table: String = table
+        .lines()
+        .filter(|it| !it.starts_with('#'))
+        .map(|it| format!("{it}\n"))
+        .collect();
+    assert_eq!(told, table);
+}
+
 #[test]
 fn networks() {
     let world = Fake::default();
