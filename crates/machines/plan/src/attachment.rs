@@ -10,6 +10,21 @@ use crate::view::Condition;
 
 /// Types that are bridges.
 const BRIDGES: [&str; 3] = ["bridge", "cnv-bridge", "cni-bridge"];
+/// What the first plugin can say of a bridge, and nothing here follows.
+const IDLE: [(&str, &str); 6] = [
+    (
+        "isGateway",
+        "the segment has no gateway; a machine on it can be one",
+    ),
+    (
+        "ipMasq",
+        "nothing leads out of the segment; a machine on it can be a gateway",
+    ),
+    ("vlanTrunk", "a card is in one VLAN, that of vlan"),
+    ("promiscMode", "a card gets what is for it, and what is for all"),
+    ("portIsolation", "machines on the segment reach each other"),
+    ("mtu", "a guest's card has 1500, unless the guest says otherwise"),
+];
 /// The highest number of a VLAN.
 const MAX_VLAN: u64 = 4094;
 
@@ -20,8 +35,6 @@ pub struct Attachment {
     pub segment: String,
     /// The VLAN in it.
     pub vlan: Option<u16>,
-    /// Largest frame, if it is limited.
-    pub mtu: Option<u32>,
     /// What is said and has no effect.
     pub remarks: Vec<String>,
     /// Why machines cannot be connected to it.
@@ -71,12 +84,12 @@ pub fn read(name: &str, config: &str) -> Result<Attachment, AttachmentError> {
     let kind = main["type"].as_str().filter(|it| !it.is_empty());
     let kind = kind.ok_or_else(|| AttachmentError::NoType { name: named() })?;
     let mut attachment = Attachment {
-        segment: main["bridge"].as_str().unwrap_or(name).to_owned(),
+        segment: main["bridge"]
+            .as_str()
+            .filter(|it| !it.is_empty())
+            .unwrap_or(name)
+            .to_owned(),
         vlan: None,
-        mtu: main["mtu"]
-            .as_u64()
-            .and_then(|it| u32::try_from(it).ok())
-            .filter(|it| *it > 0),
         remarks: Vec::new(),
         unserved: None,
     };
@@ -102,10 +115,35 @@ pub fn read(name: &str, config: &str) -> Result<Attachment, AttachmentError> {
             });
         }
     };
+    if main["bridge"].as_str().is_some_and(|it| !it.is_empty()) {
+        attachment.remarks.push(format!(
+            "bridge names a network between machines: a bridge {} of the host is not joined",
+            attachment.segment
+        ));
+    }
     if main["ipam"].as_object().is_some_and(|it| !it.is_empty()) {
         attachment
             .remarks
             .push("ipam has no effect: guests on a bridge get their addresses from it".to_owned());
+    }
+    let says = |value: &Value| match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::Array(items) => !items.is_empty(),
+        Value::Number(number) => number.as_u64() != Some(0),
+        _ => true,
+    };
+    for (field, why) in IDLE.iter().filter(|(field, _)| says(&main[*field])) {
+        if *field == "mtu" && main["mtu"] == 1500 {
+            continue;
+        }
+        attachment.remarks.push(format!("{field} has no effect: {why}"));
+    }
+    // Asked for or not: a machine cannot say that it is another.
+    if main["macspoofchk"] == false {
+        attachment.remarks.push(
+            "macspoofchk: false has no effect: a machine sends with the MAC address of its card only"
+                .to_owned(),
+        );
     }
     if config["plugins"].as_array().is_some_and(|it| it.len() > 1) {
         attachment
@@ -138,7 +176,7 @@ mod tests {
                 "br1",
                 Some(100),
                 "True",
-                "",
+                "bridge names a network between machines: a bridge br1 of the host is not joined",
             ),
             (r#"{"type": "bridge"}"#, "lan", None, "True", ""),
             (
@@ -153,7 +191,27 @@ mod tests {
                 "br0",
                 None,
                 "True",
-                "ipam has no effect: guests on a bridge get their addresses from it; plugins after the first have no effect",
+                "bridge names a network between machines: a bridge br0 of the host is not joined; ipam has no effect: guests on a bridge get their addresses from it; plugins after the first have no effect",
+            ),
+            (
+                r#"{"type": "bridge", "mtu": 1500, "macspoofchk": true, "isGateway": false, "vlanTrunk": []}"#,
+                "lan",
+                None,
+                "True",
+                "",
+            ),
+            (
+                r#"{"type": "bridge", "mtu": 9000, "macspoofchk": false, "isGateway": true, "ipMasq": true, "vlanTrunk": [{"id": 7}], "promiscMode": true, "portIsolation": true}"#,
+                "lan",
+                None,
+                "True",
+                "isGateway has no effect: the segment has no gateway; a machine on it can be one; \
+                 ipMasq has no effect: nothing leads out of the segment; a machine on it can be a gateway; \
+                 vlanTrunk has no effect: a card is in one VLAN, that of vlan; \
+                 promiscMode has no effect: a card gets what is for it, and what is for all; \
+                 portIsolation has no effect: machines on the segment reach each other; \
+                 mtu has no effect: a guest's card has 1500, unless the guest says otherwise; \
+                 macspoofchk: false has no effect: a machine sends with the MAC address of its card only",
             ),
             (
                 r#"{"type": "macvlan", "master": "ens192", "vlan": 100}"#,

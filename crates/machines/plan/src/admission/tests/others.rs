@@ -295,7 +295,7 @@ fn networks() {
         ],
     );
     expect![[r#"
-        {config: '{"type": "bridge", "bridge": "br1", "vlan": 100}'}: yes
+        {config: '{"type": "bridge", "bridge": "br1", "vlan": 100}'}: yes spec.config: bridge names a network between machines: a bridge br1 of the host is not joined
         {config: '{"type": "macvlan", "master": "ens192", "ipam": {"type": "dhcp"}}'}: yes spec.config: networks of type macvlan are not available; machines are connected to bridges
         {config: 'type: bridge'}: 400 net-attach-def-admission-controller-validating-config.k8s.io spec.config of NetworkAttachmentDefinition it is not JSON: expected ident at line 1 column 2
         {config: '{"type": "bridge", "vlan": 9999}'}: 400 net-attach-def-admission-controller-validating-config.k8s.io spec.config of NetworkAttachmentDefinition it: vlan must be between 0 and 4094, not 9999
