@@ -101,7 +101,7 @@ const COLUMNS: Column<Application>[] = [
     { key: "status", title: t("status"), sortBy: app => `${healthOf(app)} ${syncOf(app)}`, render: app => <Marks app={app} />, width: "14rem" },
     { key: "project", title: t("project"), sortBy: app => app.spec.project, render: app => app.spec.project, isOptional: true },
     { key: "source", title: t("source"), sortBy: sourceOf, render: sourceOf, width: "3fr", isOptional: true },
-    { key: "destination", title: t("destination"), sortBy: app => `${clusterOf(app)} ${app.spec.destination.namespace ?? ""}`, render: app => `${clusterOf(app)} / ${app.spec.destination.namespace ?? "-"}`, isOptional: true },
+    { key: "destination", title: t("destination"), sortBy: app => `${clusterOf(app)} ${app.spec.destination.namespace ?? ""}`, render: app => `${clusterOf(app)} / ${app.spec.destination.namespace ?? "-"}`, width: "1.3fr", isOptional: true },
     { key: "synced", title: t("synced"), sortBy: app => app.status?.operationState?.finishedAt ?? "", render: app => <Age of={app.status?.operationState?.finishedAt} />, width: "6rem", isOptional: true },
 ];
 

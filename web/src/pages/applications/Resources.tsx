@@ -67,10 +67,10 @@ export function Resources(props: Props): ReactNode {
 
 function columnsOf(choose: (id: string) => void): Column<TreeNode>[] {
     return [
-        { key: "kind", title: t("kind"), render: node => node.kind, sortBy: node => node.kind },
+        { key: "kind", title: t("kind"), width: "1.4fr", render: node => node.kind, sortBy: node => node.kind },
         { key: "name", title: t("name"), render: node => <Button variant="link" isInline onClick={() => choose(idOf(node))}>{node.name}</Button>, width: "2fr", sortBy: node => node.name },
         { key: "namespace", title: t("namespace"), render: node => node.namespace ?? "", isOptional: true, sortBy: node => node.namespace ?? "" },
-        { key: "sync", title: t("sync"), render: node => <Standing of={node} />, sortBy: node => node.sync ?? "" },
+        { key: "sync", title: t("sync"), width: "1.3fr", render: node => <Standing of={node} />, sortBy: node => node.sync ?? "" },
         { key: "health", title: t("health"), render: node => <StatusLabel word={node.health?.status} title={node.health?.message} />, sortBy: node => node.health?.status ?? "" },
     ];
 }

@@ -77,6 +77,10 @@ interface BoxProps extends Stand { title: string; kind: string; health?: string;
 
 function Box(props: BoxProps): ReactNode {
     const subtitle = [props.kind, props.health].filter(Boolean).join(" · ");
+    const [shownTitle, shownSubtitle] = [short(props.title, 23), short(subtitle, 33)];
+    // What can be seen, and the whole of what was cut: who speaks to the page says what he sees.
+    const cut = [shownTitle !== props.title && props.title, shownSubtitle !== subtitle && subtitle];
+    const label = [shownTitle, shownSubtitle, standWords(props), ...cut].filter(Boolean).join(", ");
     const onKeyDown = (event: KeyboardEvent): void => {
         if (event.key !== "Enter" && event.key !== " ") return;
         event.preventDefault();
@@ -84,14 +88,14 @@ function Box(props: BoxProps): ReactNode {
     };
     return (
         <g
-            role="button" tabIndex={0} aria-pressed={props.isChosen} aria-label={[props.title, subtitle, standWords(props)].filter(Boolean).join(", ")}
+            role="button" tabIndex={0} aria-pressed={props.isChosen} aria-label={label}
             className={props.isChosen ? "chosen" : undefined} transform={`translate(${props.left},${props.top})`}
             onClick={props.onChoose} onKeyDown={onKeyDown}
         >
             <rect width={WIDTH} height={HEIGHT} rx={6} />
             <rect width={5} height={HEIGHT - 12} x={6} y={6} rx={2} style={{ fill: COLOURS[toneOf(props.health ?? "")], stroke: "none" }} />
-            <text x={20} y={20}>{short(props.title, 23)} </text>
-            <text x={20} y={37} className="small">{short(subtitle, 30)}</text>
+            <text x={20} y={20}>{shownTitle} </text>
+            <text x={20} y={37} className="small">{shownSubtitle}</text>
             <Mark {...props} />
         </g>
     );

@@ -72,7 +72,7 @@ describe("the tree", () => {
         ];
         expect(filtered(nodes, { kind: "", sync: "", health: "", ...filters }).map(it => it.name)).toEqual(expected);
     });
-    it.each([[0, 1000, 1], [2000, 1000, 1], [850, 1000, 0.85], [300, 3000, 0.7]])("with room for %i of %i is drawn at %d", (room, wide, expected) => {
+    it.each([[0, 1000, 1], [2000, 1000, 1], [850, 1000, 0.85], [300, 3000, 0.8]])("with room for %i of %i is drawn at %d", (room, wide, expected) => {
         expect(fitting(room, wide)).toBe(expected);
     });
 });

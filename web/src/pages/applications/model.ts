@@ -149,7 +149,7 @@ function byKindAndName(a: TreeNode, b: TreeNode): number {
 export const SMALLEST = 0.4;
 export const LARGEST = 1.6;
 /** Smaller than this nobody reads it; it is scrolled then. */
-const READABLE = 0.7;
+const READABLE = 0.8;
 
 /** The scale at which a tree has room, as far as it can still be read. */
 export function fitting(room: number, wide: number): number {

@@ -114,12 +114,12 @@ export function Requests(): ReactNode {
     } as unknown as APIKeyApproval), (request, approved) => t("told", { what: t(approved ? "approve" : "reject"), name: request.metadata?.name ?? "" }));
     const waiting = found.items.filter(it => decided(it) === "Pending");
     const columns: Column<APIKeyRequest>[] = [
-        { key: "product", title: t("product"), render: it => it.spec?.apiProductRef.name },
+        { key: "product", title: t("product"), isOptional: true, render: it => it.spec?.apiProductRef.name },
         { key: "plan", title: t("plan"), width: "7rem", isOptional: true, render: it => it.spec?.planTier },
         { key: "who", title: t("requestedBy"), render: it => it.spec?.requestedBy.userId },
         { key: "use", title: t("useCase"), width: "2fr", render: it => <span title={it.spec?.useCase}>{it.spec?.useCase}</span> },
         {
-            key: "actions", title: "", width: "12rem",
+            key: "actions", title: "", width: "10.5rem",
             render: it => (
                 <span className="fw-row-gap">
                     <Button size="sm" isDisabled={answer.isRunning} onClick={() => void answer.run(it, true)}>{t("approve")}</Button>
@@ -148,8 +148,8 @@ export function Keys(): ReactNode {
     const columns: Column<APIKey>[] = [
         { key: "name", title: t("name"), width: "1.5fr", render: it => <Link to={pathOf("APIKey", it.metadata?.namespace, it.metadata?.name)}>{it.metadata?.namespace}/{it.metadata?.name}</Link> },
         { key: "status", title: t("status"), width: "7rem", render: it => <StatusLabel word={decided(it)} /> },
-        { key: "product", title: t("product"), isOptional: true, render: it => it.spec?.apiProductRef.name },
-        { key: "plan", title: t("plan"), width: "6rem", isOptional: true, render: it => it.spec?.planTier },
+        { key: "product", title: t("product"), width: "1.2fr", isOptional: true, render: it => it.spec?.apiProductRef.name },
+        { key: "plan", title: t("plan"), width: "5rem", isOptional: true, render: it => it.spec?.planTier },
         { key: "created", title: t("created"), width: "5rem", isOptional: true, render: it => <Age of={it.metadata?.creationTimestamp} /> },
         { key: "reveal", title: t("toSeeIt"), width: "2.5fr", isOptional: true, render: it => it.status?.secretRef?.name && <Reveal of={it} secret={it.status.secretRef.name} /> },
         { key: "actions", title: "", width: "7rem", render: it => <Button size="sm" variant="danger" onClick={() => setGone(it)}>{t("revoke")}</Button> },

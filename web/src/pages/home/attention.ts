@@ -3,7 +3,7 @@
 import type { ApiError } from "../../api/errors";
 import type { APIKeyRequest, Application, GatewayObject, Node, VirtualMachine, Voyage } from "../../api/kinds";
 import { t } from "../../text/home";
-import { toneOf } from "../../widgets/status";
+import { type Tone, toneOf } from "../../widgets/status";
 import { waitingApproval } from "../applications/model";
 import { decided, pathOf, standing } from "../gateways/model";
 
@@ -14,6 +14,8 @@ export interface Concern {
     /** Its page, if its kind has one. */
     to?: string;
     word: string;
+    /** The colour of a word that has none of its own. */
+    tone?: Tone;
     message: string;
     weight: number;
 }
@@ -66,7 +68,7 @@ function ofApplication(app: Application): Concern[] {
     const message = wrong?.message ?? app.status?.conditions?.[0]?.message ?? operation?.message ?? app.status?.health?.message ?? "";
     const at = { key: `a ${namespace}/${name}`, kind: "Application", name, to: `/applications/${namespace}/${name}`, message };
     // The guard waits for a person, and nothing of the sync goes on before.
-    if (waitingApproval(app)) return [{ ...at, message: operation?.message ?? "", word: t("waitsForApproval"), weight: 4 }];
+    if (waitingApproval(app)) return [{ ...at, message: operation?.message ?? "", word: t("waitsForApproval"), tone: "orange", weight: 4 }];
     if (health === "Degraded" || operation?.phase === "Failed" || operation?.phase === "Error") return [{ ...at, word: health === "Degraded" ? health : "Failed", weight: 3 }];
     if (wrong || sync === "Unknown") return [{ ...at, word: wrong?.type ?? "Unknown", weight: 2 }];
     if (health === "Missing" || sync === "OutOfSync") return [{ ...at, word: sync === "OutOfSync" ? sync : health, weight: 1 }];
@@ -93,7 +95,7 @@ function ofGateway(gateway: GatewayObject): Concern[] {
     const { isGood, word, message } = standing(conditions, ["Accepted", "Programmed"]);
     if (isGood || !conditions?.length) return [];
     const { namespace = "", name = "" } = gateway.metadata ?? {};
-    return [{ key: `g ${namespace}/${name}`, kind: "Gateway", name, to: pathOf("Gateway", namespace, name), word, message, weight: 3 }];
+    return [{ key: `g ${namespace}/${name}`, kind: "Gateway", name, to: pathOf("Gateway", namespace, name), word, tone: "orange", message, weight: 3 }];
 }
 
 function ofNode(node: Node): Concern[] {
@@ -107,5 +109,5 @@ function ofRequest(request: APIKeyRequest): Concern[] {
     const { namespace = "", name = "" } = request.metadata ?? {};
     const { requestedBy, useCase = "", apiProductRef, planTier = "" } = request.spec ?? {};
     const message = t("wantsKey", { who: requestedBy?.userId ?? "", plan: planTier, use: useCase });
-    return [{ key: `k ${namespace}/${name}`, kind: "APIKeyRequest", name: apiProductRef?.name ?? name, to: "/gateways?tab=keys", word: t("waitsForApproval"), message, weight: 2 }];
+    return [{ key: `k ${namespace}/${name}`, kind: "APIKeyRequest", name: apiProductRef?.name ?? name, to: "/gateways?tab=keys", word: t("waitsForApproval"), tone: "orange", message, weight: 2 }];
 }

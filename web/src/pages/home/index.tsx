@@ -69,7 +69,7 @@ export default function Home() {
                                 <ul className="fw-events" aria-live="polite">
                                     {concerns.slice(0, SHOWN).map(one => (
                                         <li key={one.key}>
-                                            <span className="fw-row-gap"><StatusLabel word={one.word} /> {one.kind} {one.to ? <Link to={one.to}>{one.name}</Link> : one.name}</span>
+                                            <span className="fw-row-gap"><StatusLabel word={one.word} tone={one.tone} /> {one.kind} {one.to ? <Link to={one.to}>{one.name}</Link> : one.name}</span>
                                             <div className="fw-detail">{one.message.slice(0, 300)}</div>
                                         </li>
                                     ))}

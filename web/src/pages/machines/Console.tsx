@@ -140,10 +140,12 @@ function Screen(props: StreamProps): ReactNode {
             shown.current = null;
         };
     }, [namespace, name]);
+    const isOver = phase === "ended" || phase === "failed";
     return (
         <>
+            {isOver && <Stand phase={phase} again={props.again} />}
             <div className="fw-row-gap">
-                <Stand phase={phase} again={props.again} />
+                {!isOver && <Stand phase={phase} again={props.again} />}
                 <ScreenTools
                     isConnected={phase === "connected"} send={({ keysym, code, down }) => shown.current?.sendKey(keysym, code, down)}
                     onDone={() => shown.current?.focus()} onFullScreen={() => void place.current?.requestFullscreen().then(() => shown.current?.focus(), () => undefined)}

@@ -54,8 +54,8 @@ export function List(): ReactNode {
     const columns: Column<VirtualMachine>[] = [
         { key: "pick", title: "", width: "2.5rem", render: machine => <Checkbox id={`pick ${keyOf(machine)}`} aria-label={t("select", { name: machine.metadata?.name ?? "" })} isChecked={chosen.has(keyOf(machine))} onChange={(_event, is) => toggle(keyOf(machine), is)} /> },
         { key: "name", title: t("name"), width: "1.5fr", sortBy: machine => machine.metadata?.name ?? "", render: machine => <Link to={`/machines/${keyOf(machine)}`}>{machine.metadata?.name}</Link> },
-        { key: "namespace", title: t("namespace"), width: "1.2fr", sortBy: machine => machine.metadata?.namespace ?? "", render: machine => machine.metadata?.namespace, isOptional: true },
-        { key: "status", title: t("status"), width: "8rem", sortBy: statusOf, render: machine => <StatusLabel word={statusOf(machine)} /> },
+        { key: "namespace", title: t("namespace"), width: "1.3fr", sortBy: machine => machine.metadata?.namespace ?? "", render: machine => machine.metadata?.namespace, isOptional: true },
+        { key: "status", title: t("status"), width: "7rem", sortBy: statusOf, render: machine => <StatusLabel word={statusOf(machine)} /> },
         { key: "node", title: t("node"), width: "0.8fr", sortBy: machine => byKey.get(keyOf(machine))?.status?.nodeName ?? "", render: machine => byKey.get(keyOf(machine))?.status?.nodeName ?? "", isOptional: true },
         { key: "address", title: t("address"), width: "1.2fr", sortBy: machine => addressOf(byKey.get(keyOf(machine))), render: machine => addressOf(byKey.get(keyOf(machine))), isOptional: true },
         { key: "created", title: t("created"), width: "5rem", sortBy: machine => machine.metadata?.creationTimestamp ?? "", render: machine => <Age of={machine.metadata?.creationTimestamp} />, isOptional: true },
