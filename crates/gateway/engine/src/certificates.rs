@@ -25,6 +25,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(600);
 const RETRY: Duration = Duration::from_secs(2);
 /// Says who looks after a Secret. One without it is somebody else's, and stays as it is.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// For how many seconds a certificate was asked for. The authority may give less.
+const DURATION: &str = "fairway.dev/tls-duration";
 /// The policy that a certificate was made for.
 const POLICY: &str = "fairway.dev/tls-policy";
 /// How long the certificate of Routes is good, and when it is made anew.
@@ -104,7 +106,11 @@ async fn settle(
     match there {
         Some(there) => {
             let patch = json!({
-                "metadata": {"resourceVersion": there["metadata"]["resourceVersion"]}, "stringData": data,
+                "metadata": {
+                    "resourceVersion": there["metadata"]["resourceVersion"],
+                    "annotations": {DURATION: seconds.to_string()},
+                },
+                "stringData": data,
             });
             requests
                 .merge(&format!("{path}?fieldManager={MANAGER}"), &patch)
@@ -115,7 +121,10 @@ async fn settle(
                 "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
                 "metadata": {
                     "name": key.name, "namespace": key.namespace, "labels": {MANAGED_BY: MANAGER},
-                    "annotations": {POLICY: format!("{}/{}", asked.policy.namespace, asked.policy.name)},
+                    "annotations": {
+                        POLICY: format!("{}/{}", asked.policy.namespace, asked.policy.name),
+                        DURATION: seconds.to_string(),
+                    },
                 },
                 "stringData": data,
             });
@@ -125,6 +134,24 @@ async fn settle(
         }
     }
     Ok(())
+}
+
+/// Whether a Secret with these labels is looked after here.
+pub(crate) fn is_ours(labels: &BTreeMap<String, String>) -> bool {
+    labels.get(MANAGED_BY).is_some_and(|it| it == MANAGER)
+}
+
+/// Whether the first certificate of a chain is good for all of these names.
+pub(crate) fn is_for(chain: &str, names: &[String]) -> bool {
+    let Ok(read) = Read::first_from_pem(chain) else {
+        return false;
+    };
+    names.iter().all(|name| {
+        let parent = name.split_once('.').map(|(_, rest)| format!("*.{rest}"));
+        read.names
+            .iter()
+            .any(|own| own == name || Some(own) == parent.as_ref())
+    })
 }
 
 /// Whether a certificate has to be made. A Secret that is not ours stays as it is, whatever is in it.
@@ -140,7 +167,11 @@ fn is_due(there: Option<&Value>, asked: &Asked, now: i64) -> bool {
     let mut names: Vec<&str> = read.names.iter().map(String::as_str).collect();
     names.sort_unstable();
     let before = i64::try_from(asked.renew_before.as_secs()).unwrap_or(i64::MAX);
-    names != asked.dns_names || read.life.end.saturating_sub(before) <= now
+    // One that was made before this was written down keeps its time.
+    let is_longer_or_shorter = there["metadata"]["annotations"][DURATION]
+        .as_str()
+        .is_some_and(|asked_for| asked_for != asked.duration.as_secs().to_string());
+    names != asked.dns_names || is_longer_or_shorter || read.life.end.saturating_sub(before) <= now
 }
 
 fn decoded(text: &str) -> Option<String> {
@@ -189,4 +220,66 @@ pub(crate) fn by_secret(asked: Vec<Asked>) -> BTreeMap<ObjectKey, Asked> {
         found.entry(key).or_insert(one);
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_made_anew_when_something_else_is_asked_for() {
+        const CHAIN: &str = include_str!("policies/objects/tests/any.crt");
+        let name = "*.apps.fairway.localhost";
+        let day = Duration::from_secs(86_400);
+        let asked = |name: &str, days: u32| Asked {
+            namespace: "n".to_owned(),
+            secret: "web".to_owned(),
+            dns_names: vec![name.to_owned()],
+            duration: days * day,
+            renew_before: day,
+            policy: fairway_gateway_policy::object::PolicyKey {
+                workspace: "root".to_owned(),
+                kind: fairway_gateway_policy::object::Kind::TlsPolicy,
+                namespace: "n".to_owned(),
+                name: "web".to_owned(),
+            },
+        };
+        let ours = json!({MANAGED_BY: MANAGER});
+        let seconds = |days: u32| json!({DURATION: (days * 86_400).to_string()});
+        for (labels, annotations, asked, expected, reason) in [
+            (
+                &ours,
+                seconds(90),
+                asked(name, 90),
+                false,
+                "all as it is asked for",
+            ),
+            (&ours, seconds(90), asked(name, 30), true, "a shorter time"),
+            (&ours, seconds(90), asked("other", 90), true, "another name"),
+            (
+                &ours,
+                json!({}),
+                asked(name, 30),
+                false,
+                "from before times were written down",
+            ),
+            (
+                &json!({}),
+                seconds(90),
+                asked("other", 30),
+                false,
+                "somebody else's",
+            ),
+        ] {
+            let there = json!({
+                "metadata": {"labels": labels, "annotations": annotations},
+                "data": {"tls.crt": STANDARD.encode(CHAIN)},
+            });
+            assert_eq!(is_due(Some(&there), &asked, 0), expected, "{reason}");
+        }
+        assert!(is_due(None, &asked(name, 90), 0), "there is none");
+    }
 }

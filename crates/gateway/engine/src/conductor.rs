@@ -227,6 +227,10 @@ impl Conductor {
             &self.owners,
         );
         self.owners = Arc::new(owners);
+        for named in &objects.named {
+            let conditions = named.conditions(&published);
+            objects.conditions.insert(named.key(), conditions);
+        }
         let _ = self.told.claims.send(Some(Claims {
             holders: Arc::clone(&self.holders),
             owners: Arc::clone(&self.owners),

@@ -21,6 +21,8 @@ pub struct Decided {
     pub records: Vec<Record>,
     /// What the policy asks for and does not get.
     pub notes: Vec<String>,
+    /// Names that are not answered, and why.
+    pub denied: Vec<String>,
     pub standing: Standing,
 }
 
@@ -29,6 +31,7 @@ pub fn decide(policy: &Policy, all: &[Policy], gateways: &[GatewayView]) -> Deci
     let refuse = |refusal| Decided {
         records: Vec::new(),
         notes: Vec::new(),
+        denied: Vec::new(),
         standing: Standing::Refused(refusal),
     };
     let Some(gateway) = gateway_of(policy, gateways) else {
@@ -55,16 +58,34 @@ pub fn decide(policy: &Policy, all: &[Policy], gateways: &[GatewayView]) -> Deci
     addresses.dedup();
     let section = policy.target.section.as_ref();
     let mut records: Vec<Record> = Vec::new();
-    for listener in &gateway.listeners {
-        let name = listener.hostname.as_deref().unwrap_or("");
-        // A name that leads nowhere is not published, as upstream has it.
-        let counts = section.is_none_or(|section| *section == listener.name) && listener.attached_routes > 0;
-        if counts && !name.is_empty() && !records.iter().any(|record| record.name == name) {
+    let targeted = (gateway.listeners.iter())
+        .filter(|listener| section.is_none_or(|section| *section == listener.name))
+        .filter_map(|listener| Some((listener, listener.hostname.as_deref()?)))
+        .filter(|(_, name)| !name.is_empty());
+    let targeted: Vec<_> = targeted.collect();
+    // A name that leads nowhere is not published, as upstream has it.
+    for (_, name) in targeted
+        .iter()
+        .filter(|(listener, _)| listener.attached_routes > 0)
+    {
+        if !records.iter().any(|record| record.name == *name) {
             records.push(Record {
-                name: name.to_owned(),
+                name: (*name).to_owned(),
                 addresses: addresses.clone(),
             });
         }
+    }
+    let mut denied: Vec<String> = Vec::new();
+    for (listener, name) in &targeted {
+        if !records.iter().any(|record| record.name == *name) {
+            denied.push(format!(
+                "{name}: no route is attached to listener {}",
+                listener.name
+            ));
+        }
+    }
+    if targeted.is_empty() {
+        denied.push("no listener has a host name".to_owned());
     }
     let mut notes = Vec::new();
     for (field, what) in [
@@ -95,6 +116,7 @@ pub fn decide(policy: &Policy, all: &[Policy], gateways: &[GatewayView]) -> Deci
     Decided {
         records,
         notes,
+        denied,
         standing: Standing::Attached {
             affects: Vec::new(),
             overridden_by: Vec::new(),

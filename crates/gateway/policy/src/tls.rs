@@ -83,7 +83,6 @@ pub struct Certificate {
     /// The Secret that it goes to.
     pub namespace: String,
     pub secret: String,
-    pub common_name: Option<String>,
     /// Sorted.
     pub dns_names: Vec<String>,
     pub duration: Duration,
@@ -167,7 +166,6 @@ pub fn decide(policy: &Policy, all: &[Policy], gateways: &[GatewayView], rights:
                 None => certificates.push(Certificate {
                     namespace: namespace.clone(),
                     secret: secret.clone(),
-                    common_name: spec["commonName"].as_str().map(str::to_owned),
                     dns_names: vec![hostname.clone()],
                     duration,
                     renew_before,
@@ -184,7 +182,7 @@ pub fn decide(policy: &Policy, all: &[Policy], gateways: &[GatewayView], rights:
             "issuerRef {issuer} is not asked: certificates come from the platform's own authority"
         ));
     }
-    for field in ["usages", "privateKey", "revisionHistoryLimit"] {
+    for field in ["commonName", "usages", "privateKey", "revisionHistoryLimit"] {
         if spec.get(field).is_some() {
             notes.push(format!("{field} is not supported"));
         }

@@ -2,6 +2,7 @@
 //! PlanPolicy. Pure.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 use fairway_controller::{ObjectKey, WorkspaceId};
 use fairway_gateway_policy::dns::{self, Record};
@@ -15,7 +16,8 @@ use fairway_gateway_routes::table::HostPattern;
 use serde_json::Value;
 
 use super::held::Seen;
-use crate::names::is_below;
+use crate::certificates;
+use crate::names::{Names, is_below};
 use crate::settings::Settings;
 
 /// What these policies ask for.
@@ -23,9 +25,62 @@ use crate::settings::Settings;
 pub(crate) struct Objects {
     pub(crate) certificates: Vec<Certificate>,
     pub(crate) records: Vec<Record>,
+    /// DNSPolicies, of which it shows later whether their names are answered.
+    pub(crate) named: Vec<Named>,
     /// RateLimitPolicies, by their keys.
     pub(crate) limits: BTreeMap<ObjectKey, Value>,
     pub(crate) conditions: BTreeMap<PolicyKey, Vec<Condition>>,
+}
+
+/// A DNSPolicy, and what it came to.
+pub(crate) struct Named {
+    policy: Policy,
+    decided: dns::Decided,
+}
+
+impl Named {
+    pub(crate) fn key(&self) -> PolicyKey {
+        self.policy.key.clone()
+    }
+
+    /// The policy's conditions, by what the name server really answers.
+    pub(crate) fn conditions(&self, names: &Names) -> Vec<Condition> {
+        let mut denied = self.decided.denied.clone();
+        denied.extend(self.decided.records.iter().filter_map(|it| unanswered(it, names)));
+        tls::conditions(
+            &self.policy,
+            &self.decided.standing,
+            (&[], &denied),
+            &self.decided.notes,
+        )
+    }
+}
+
+/// Why a name does not lead where the policy wants it.
+fn unanswered(record: &Record, names: &Names) -> Option<String> {
+    let name = &record.name;
+    let told = names.get(&name.to_ascii_lowercase());
+    let wanted: Vec<Ipv4Addr> = (record.addresses.iter())
+        .filter_map(|text| text.parse().ok())
+        .collect();
+    if record.addresses.is_empty() {
+        return Some(format!("{name}: the Gateway has no address"));
+    }
+    if wanted.is_empty() {
+        return Some(format!(
+            "{name} is not answered: the name server knows addresses of IPv4 alone, and the Gateway has {}",
+            record.addresses.join(", ")
+        ));
+    }
+    match told {
+        None => Some(format!(
+            "{name} is not answered: it belongs to somebody else, or nothing listens there"
+        )),
+        Some(told) if !wanted.iter().any(|address| told.contains(address)) => Some(format!(
+            "{name} is answered with other addresses: it leads to the Gateway of somebody who has it already"
+        )),
+        Some(_) => None,
+    }
 }
 
 /// Decides about all of them.
@@ -43,11 +98,19 @@ pub(crate) fn decide(seen: &Seen, observed: &Observed, statuses: &[Status], sett
     };
     let all = of_kind(Kind::TlsPolicy);
     for policy in all.iter().filter(|it| !it.deleting) {
-        let decided = tls::decide(policy, &same_workspace(&all, policy), &gateways, rights);
-        let missing: Vec<String> = (decided.certificates.iter())
-            .filter(|it| !has_secret(observed, it))
-            .map(|it| format!("Secret ({}/{})", it.namespace, it.secret))
-            .collect();
+        let mut decided = tls::decide(policy, &same_workspace(&all, policy), &gateways, rights);
+        let mut missing = Vec::new();
+        for certificate in &decided.certificates {
+            let secret = format!("Secret ({}/{})", certificate.namespace, certificate.secret);
+            match secret_of(observed, certificate) {
+                Secret::Fits => {}
+                Secret::Missing => missing.push(secret),
+                Secret::OfSomebodyElse => decided.denied.push(format!(
+                    "{secret} was made by somebody else, stays as it is, and has no certificate for {}",
+                    certificate.dns_names.join(", ")
+                )),
+            }
+        }
         let conditions = tls::conditions(
             policy,
             &decided.standing,
@@ -62,17 +125,19 @@ pub(crate) fn decide(seen: &Seen, observed: &Observed, statuses: &[Status], sett
         let mut decided = dns::decide(policy, &same_workspace(&all, policy), &gateways);
         // A name that is somebody else's is not a tenant's to give.
         if policy.key.workspace != WorkspaceId::root_ref().as_str() {
-            let before = decided.records.len();
-            decided.records.retain(|record| is_below(&record.name, domain));
-            if decided.records.len() < before {
-                let note =
-                    format!("names that are not below {domain} are answered for the root workspace only");
-                decided.notes.push(note);
-            }
+            let (own, others) = (decided.records.into_iter()).partition(|it| is_below(&it.name, domain));
+            decided.records = own;
+            let others: Vec<Record> = others;
+            decided.denied.extend(others.into_iter().map(|record| {
+                let name = record.name;
+                format!("{name} is not below {domain}: such names are answered for the root workspace only")
+            }));
         }
-        let conditions = tls::conditions(policy, &decided.standing, (&[], &[]), &decided.notes);
-        objects.conditions.insert(policy.key.clone(), conditions);
-        objects.records.extend(decided.records);
+        objects.records.extend(decided.records.iter().cloned());
+        objects.named.push(Named {
+            policy: policy.clone(),
+            decided,
+        });
     }
     for one in seen
         .policies
@@ -91,11 +156,29 @@ fn same_workspace(all: &[Policy], policy: &Policy) -> Vec<Policy> {
     same.cloned().collect()
 }
 
-fn has_secret(observed: &Observed, certificate: &Certificate) -> bool {
-    let name = Name::new(certificate.namespace.clone(), certificate.secret.clone());
-    let held = observed.workspaces.get(&certificate.policy.workspace);
-    held.and_then(|held| held.secrets.get(&name))
-        .is_some_and(|secret| secret.spec.is_ok())
+/// What there is in the place of a certificate.
+enum Secret {
+    Fits,
+    Missing,
+    OfSomebodyElse,
+}
+
+fn secret_of(observed: &Observed, asked: &Certificate) -> Secret {
+    let name = Name::new(asked.namespace.clone(), asked.secret.clone());
+    let held = observed.workspaces.get(&asked.policy.workspace);
+    let Some(secret) = held.and_then(|held| held.secrets.get(&name)) else {
+        return Secret::Missing;
+    };
+    let chain = secret
+        .spec
+        .as_ref()
+        .ok()
+        .map(|credential| &*credential.certificate.chain);
+    match chain.is_some_and(|chain| certificates::is_for(chain, &asked.dns_names)) {
+        true => Secret::Fits,
+        false if certificates::is_ours(&secret.meta.labels) => Secret::Missing,
+        false => Secret::OfSomebodyElse,
+    }
 }
 
 /// Gateways that are served, as these policies look at them.

@@ -60,5 +60,10 @@ fn names_are_published() {
         );
         assert_eq!(decided.records[0].addresses.join(" "), addresses, "{spec}");
         assert_eq!(decided.notes.len(), notes, "{:?}", decided.notes);
+        assert_eq!(
+            decided.denied,
+            ["idle.example.com: no route is attached to listener c"],
+            "{spec}"
+        );
     }
 }

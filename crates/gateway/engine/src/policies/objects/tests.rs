@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use fairway_gateway_routes as routes;
 use fairway_gateway_routes::settings::Addresses;
 use serde_json::json;
@@ -154,5 +156,90 @@ fn secrets_of_other_namespaces_need_a_grant() {
         assert_eq!(certificates.len(), usize::from(issued), "{reason}: {messages:?}");
         let told = messages.iter().any(|it| it.contains("ReferenceGrant"));
         assert_eq!(told, !issued, "{reason}: {messages:?}");
+    }
+}
+
+#[test]
+fn names_that_are_not_answered_are_told() {
+    const HOST: &str = "shop.apps.fairway.localhost";
+    let named = |workspace: &str, host: &str, addresses: &[&str]| {
+        let object = json!({
+            "metadata": {"namespace": "n", "name": "web"},
+            "spec": {"targetRef": {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "web"}},
+        });
+        let policy = Policy::read(workspace, Kind::DnsPolicy, &object);
+        let gateway = GatewayView {
+            workspace: workspace.to_owned(),
+            namespace: "n".to_owned(),
+            name: "web".to_owned(),
+            listeners: vec![ListenerView {
+                name: "web".to_owned(),
+                hostname: Some(host.to_owned()),
+                attached_routes: 1,
+                ..ListenerView::default()
+            }],
+            addresses: addresses.iter().map(|&address| address.to_owned()).collect(),
+        };
+        let decided = dns::decide(&policy, &[], &[gateway]);
+        Named { policy, decided }
+    };
+    for (host, addresses, published, expected) in [
+        (HOST, &["10.0.0.1"][..], Some([10, 0, 0, 1]), None),
+        (
+            "SHOP.apps.fairway.localhost",
+            &["10.0.0.1"],
+            Some([10, 0, 0, 1]),
+            None,
+        ),
+        (
+            HOST,
+            &["10.0.0.1"],
+            Some([10, 0, 0, 2]),
+            Some("with other addresses"),
+        ),
+        (HOST, &["10.0.0.1"], None, Some("is not answered")),
+        (HOST, &["fd00::1"], None, Some("IPv4 alone")),
+        (HOST, &[], None, Some("has no address")),
+    ] {
+        let names: Names = published
+            .map(|address| (HOST.to_owned(), [Ipv4Addr::from(address)].into()))
+            .into_iter()
+            .collect();
+        let conditions = named(TENANT, host, addresses).conditions(&names);
+        let enforced = conditions.iter().find(|it| it.r#type == "Enforced").unwrap();
+        assert_eq!(enforced.is_true, expected.is_none(), "{}", enforced.message);
+        let says = |text: &str| enforced.message.contains(text) && enforced.message.contains(host);
+        assert!(expected.is_none_or(says), "{}", enforced.message);
+    }
+}
+
+#[test]
+fn a_secret_of_somebody_else_has_to_fit() {
+    let host = "shop.apps.fairway.localhost";
+    const ANY: &str = include_str!("tests/any.crt");
+    const OTHER: &str = include_str!("tests/other.crt");
+    // Nobody signs with it.
+    const KEY: &str = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+    for (certificate, is_ours, expected, reason) in [
+        (ANY, false, None, "a wildcard is good for it"),
+        (OTHER, false, Some("made by somebody else"), "for another name"),
+        (OTHER, true, Some("waiting for"), "it is made anew soon"),
+    ] {
+        let labels = match is_ours {
+            true => json!({"app.kubernetes.io/managed-by": crate::statuses::MANAGER}),
+            false => json!({}),
+        };
+        let mut world = World::new();
+        world.gateway(TENANT, "web", 1, host, &json!({"name": "web"}));
+        let secret = json!({
+            "metadata": {"namespace": "n", "name": "web", "labels": labels},
+            "data": {"tls.crt": STANDARD.encode(certificate), "tls.key": STANDARD.encode(KEY)},
+        });
+        world.put(TENANT, routes::Kind::Secret, &secret);
+        let (_, messages) = world.decide(TENANT);
+        match expected {
+            None => assert_eq!(messages, [] as [String; 0], "{reason}"),
+            Some(text) => assert!(messages[0].contains(text), "{reason}: {messages:?}"),
+        }
     }
 }
