@@ -13,7 +13,7 @@ use bytes::Bytes;
 use fairway_gateway_guard::{Asked, Guard, Judgement, Passage, Refusal, Step, Verdict};
 use fairway_gateway_policy::auth::AuthPlan;
 use fairway_gateway_policy::limit::{Limit, LimitPlan, Rate};
-use fairway_gateway_policy::object::PolicyKey;
+use fairway_gateway_policy::object::{Failure, PolicyKey};
 use fairway_gateway_policy::status::Problem;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -118,10 +118,6 @@ impl RuleGuard {
         let Some(limits) = &self.limits else {
             return Vec::new();
         };
-        let what = match self.shared.settings.rate_limit_failure {
-            FailureMode::Allow => "pass",
-            FailureMode::Deny => "are refused",
-        };
         let notes = limits.plan.notes.iter().filter(|(source, _)| source == policy);
         let mut troubles: Vec<String> = notes.map(|(_, note)| note.clone()).collect();
         let all = limits
@@ -132,7 +128,12 @@ impl RuleGuard {
             .zip(&limits.rehearsed);
         for ((limit, failed), rehearsed) in all.filter(|((limit, _), _)| limit.source == *policy) {
             let name = &limit.name;
-            let why = lock(rehearsed).clone();
+            let what = match self.failure(limit) {
+                FailureMode::Allow => "pass",
+                FailureMode::Deny => "are refused",
+            };
+            // Where the policy says what is to become of them, this keeps it from being enforced.
+            let why = lock(rehearsed).clone().filter(|_| limit.failure.is_none());
             match why {
                 Some(why) => troubles.push(format!(
                     "an expression of limit {name:?} fails for requests with nothing particular, which {what} uncounted: {why}"
@@ -148,6 +149,31 @@ impl RuleGuard {
                 .push("there were too many counters at a time, and the least used were dropped".to_owned());
         }
         troubles
+    }
+
+    /// What a policy that says what becomes of requests that cannot be counted cannot count, by its last probe.
+    pub fn uncounted(&self, policy: &PolicyKey) -> Vec<String> {
+        let Some(limits) = &self.limits else {
+            return Vec::new();
+        };
+        let all = limits.plan.limits.iter().zip(&limits.rehearsed);
+        let own = all.filter(|(limit, _)| limit.source == *policy && limit.failure.is_some());
+        let failing = own.filter_map(|(limit, rehearsed)| {
+            let why = lock(rehearsed).clone()?;
+            let name = &limit.name;
+            Some(format!(
+                "an expression of limit {name:?} fails for requests with nothing particular: {why}"
+            ))
+        });
+        failing.collect()
+    }
+
+    fn failure(&self, limit: &Limit) -> FailureMode {
+        match limit.failure {
+            Some(Failure::Allow) => FailureMode::Allow,
+            Some(Failure::Deny) => FailureMode::Deny,
+            None => self.shared.settings.rate_limit_failure,
+        }
     }
 
     async fn run(&self, mut run: Run<'_>) -> (Verdict, Vec<Step>) {
@@ -205,7 +231,7 @@ impl RuleGuard {
                         let seconds = u64::try_from(asked.now / 1_000_000_000).unwrap_or(u64::MAX);
                         failed.store(seconds, Ordering::Relaxed);
                     }
-                    match self.shared.settings.rate_limit_failure {
+                    match self.failure(limit) {
                         FailureMode::Allow => continue,
                         FailureMode::Deny => return Err(broken(limits.by.clone(), why)),
                     }

@@ -16,7 +16,7 @@ pub use gaps::Gaps;
 
 use crate::effective::Effective;
 use crate::expression::{Cel, ConditionSpec, Named, Predicate};
-use crate::object::{LIMITS_WHEN, PolicyKey, Rule};
+use crate::object::{Failure, LIMITS_WHEN, PolicyKey, Rule};
 use crate::status::{Fault, Problem};
 
 /// The most rates of one limit, and the most counters.
@@ -48,6 +48,8 @@ pub struct Limit {
     /// Requests that differ in one of these are counted apart.
     pub counters: Vec<Cel>,
     pub rates: Vec<Rate>,
+    /// What the policy says of requests that cannot be counted, if it does.
+    pub failure: Option<Failure>,
 }
 
 impl Limit {
@@ -183,6 +185,7 @@ fn limit(
         when: Predicate::compile(&conditions, &Named::new())?,
         counters: counters?,
         rates: rates?,
+        failure: rule.failure,
     };
     Ok((limit, note))
 }

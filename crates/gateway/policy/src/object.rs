@@ -119,11 +119,23 @@ pub enum Strategy {
     MergeOverrides,
 }
 
+/// What becomes of requests that a limit cannot be counted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    Allow,
+    Deny,
+}
+
+/// On a RateLimitPolicy: [`Failure`], in the place of what the platform has for all.
+pub const FAILURE_MODE: &str = "gateway.fairway.dev/failure-mode";
+
 /// One named rule, and the policy that it comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
     pub spec: Value,
     pub source: PolicyKey,
+    /// If the policy says so.
+    pub failure: Option<Failure>,
 }
 
 /// A policy.
@@ -171,10 +183,14 @@ impl Policy {
             spec: spec.clone(),
             key,
         };
-        match proper(spec) {
-            Ok((proper, strategy)) => {
+        let read = failure(kind, &metadata["annotations"]).and_then(|failure| Ok((failure, proper(spec)?)));
+        match read {
+            Ok((failure, (proper, strategy))) => {
                 policy.strategy = strategy;
                 policy.read_rules(proper);
+                for rule in policy.rules.values_mut() {
+                    rule.failure = failure;
+                }
             }
             Err(why) => policy.invalid = Some(why),
         }
@@ -222,8 +238,23 @@ impl Policy {
         let rule = Rule {
             spec: spec.clone(),
             source: self.key.clone(),
+            failure: None,
         };
         self.rules.insert(name, rule);
+    }
+}
+
+fn failure(kind: Kind, annotations: &Value) -> Result<Option<Failure>, String> {
+    match annotations[FAILURE_MODE]
+        .as_str()
+        .filter(|_| kind == Kind::RateLimitPolicy)
+    {
+        None => Ok(None),
+        Some("allow") => Ok(Some(Failure::Allow)),
+        Some("deny") => Ok(Some(Failure::Deny)),
+        Some(other) => Err(format!(
+            "annotation {FAILURE_MODE}: {other:?} is neither allow nor deny"
+        )),
     }
 }
 
@@ -298,4 +329,33 @@ fn auth_rules(proper: &Value) -> Vec<(String, &Value)> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_policy_says_what_becomes_of_what_it_cannot_count() {
+        for (kind, text, expected) in [
+            (Kind::RateLimitPolicy, Some("deny"), Ok(Some(Failure::Deny))),
+            (Kind::RateLimitPolicy, Some("allow"), Ok(Some(Failure::Allow))),
+            (Kind::RateLimitPolicy, None, Ok(None)),
+            (Kind::RateLimitPolicy, Some("Deny"), Err(())),
+            (Kind::AuthPolicy, Some("deny"), Ok(None)),
+        ] {
+            let object = json!({
+                "metadata": {"name": "p", "namespace": "n", "annotations": {FAILURE_MODE: text}},
+                "spec": {"limits": {"l": {}}, "rules": {"authentication": {"l": {}}}},
+            });
+            let policy = Policy::read("root", kind, &object);
+            let found: Vec<_> = policy.rules.values().map(|rule| rule.failure).collect();
+            match expected {
+                Ok(failure) => assert_eq!((found, policy.invalid), (vec![failure], None), "{text:?}"),
+                Err(()) => assert!(policy.invalid.is_some() && found.is_empty(), "{text:?}"),
+            }
+        }
+    }
 }

@@ -105,6 +105,11 @@ fn of_workspace(
                     }
                 }
                 add_troubles(&mut known, key, guard);
+                for gap in guard.uncounted(key) {
+                    if !known.gaps.contains(&gap) {
+                        known.gaps.push(gap);
+                    }
+                }
             }
         }
         let problems = round.decision.problems.get(key);

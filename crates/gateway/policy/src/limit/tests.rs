@@ -44,6 +44,7 @@ fn compiled(rules: &Value) -> LimitPlan {
                 Rule {
                     spec: spec.clone(),
                     source: key(),
+                    failure: None,
                 },
             )
         })

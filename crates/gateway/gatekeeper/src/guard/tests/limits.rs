@@ -175,3 +175,48 @@ async fn counters_are_told_apart() {
     };
     assert_eq!(passage.response_headers, []);
 }
+
+#[tokio::test]
+async fn a_policy_says_what_becomes_of_requests_that_cannot_be_counted() {
+    let world = Arc::new(World::default());
+    let limits = json!({"limits": {"l": {"rates": [{"limit": 1, "window": "1h"}], "counters": [
+        {"expression": "request.headers['x-a']"}]}}});
+    for (platform, annotation, expected, reason) in [
+        (FailureMode::Allow, None, 200, "as the platform has it"),
+        (FailureMode::Deny, None, 500, "as the platform has it"),
+        (
+            FailureMode::Allow,
+            Some(Failure::Deny),
+            500,
+            "this policy is stricter",
+        ),
+        (
+            FailureMode::Deny,
+            Some(Failure::Allow),
+            200,
+            "this policy is milder",
+        ),
+    ] {
+        let gatekeeper = gatekeeper(
+            &world,
+            Settings {
+                rate_limit_failure: platform,
+                ..Settings::default()
+            },
+        );
+        let mut plan = plans(None, Some(&limits));
+        let own = plan.limits.as_mut().map(Arc::make_mut).unwrap();
+        own.limits[0].failure = annotation;
+        let (guard, _) = gatekeeper.guard(plan);
+        assert_eq!(status(&sent("GET /").judge(&guard).await.0), expected, "{reason}");
+        let mut probe = sent("GET / | x-fairway-probe: RateLimitPolicy");
+        probe.probe = true;
+        assert_eq!(status(&probe.judge(&guard).await.0), 429, "{reason}");
+        assert_eq!(
+            guard.uncounted(&slow()).len(),
+            usize::from(annotation.is_some()),
+            "{reason}"
+        );
+        assert_eq!(guard.limit_troubles(&slow(), now()).len(), 1, "{reason}");
+    }
+}
