@@ -113,6 +113,8 @@ async function elsewhere(person, report) {
                 }, [settings.portal + collection, posted]).catch(() => { /* The page was left meanwhile. */ }),
             ]);
             if (answer.status() < 300) throw new Error(`the form is answered with ${answer.status()}`);
+            // The page is left for the answer, and nothing else can be opened before.
+            await page.waitForURL(url => url.pathname.endsWith(collection));
             await person.open('/home', 'Home');
             for (const name of [asked, posted]) {
                 const { status } = await ask(page, `${collection}/${name}`);
