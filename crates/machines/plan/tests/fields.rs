@@ -186,7 +186,8 @@ fn judged(spec: &Value) -> (MachinePlan, Vec<String>) {
     let able = Capabilities {
         kvm: true,
         hugepages: [2 << 20].into(),
-        dedicated_cpus: true,
+        // No node pins processors.
+        dedicated_cpus: false,
         tpm: true,
         uefi: true,
         secure_boot: true,

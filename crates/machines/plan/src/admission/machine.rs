@@ -194,7 +194,8 @@ pub(super) fn unserved(instance: &Value, path: &str, settings: &Settings) -> Vec
     let able = Capabilities {
         kvm: true,
         hugepages: [2 << 20, 1 << 30].into(),
-        dedicated_cpus: true,
+        // No node pins processors.
+        dedicated_cpus: false,
         tpm: true,
         uefi: true,
         secure_boot: true,

@@ -77,6 +77,10 @@ pub(super) fn cpu(domain: &Domain, host: &Capabilities, wishes: &mut Wishes) -> 
         let reason = "this node cannot give processors to one machine alone; its processors are shared";
         wishes.ignored("domain.cpu.dedicatedCpuPlacement", reason);
     }
+    if cpu.isolate_emulator_thread && !host.dedicated_cpus {
+        let reason = "no thread of a machine has a processor of this node for itself";
+        wishes.ignored("domain.cpu.isolateEmulatorThread", reason);
+    }
     if cpu
         .numa
         .as_ref()

@@ -103,6 +103,7 @@ fn what_cannot_be_had_is_named() {
         Ignored domain.clock.timer.pit.tickPolicy: late ticks of the interval timer are delayed
         Replaced domain.clock.timezone: the guest's clock runs in UTC; set the zone Europe/Vienna in the guest
         Ignored domain.cpu.dedicatedCpuPlacement: this node cannot give processors to one machine alone; its processors are shared
+        Ignored domain.cpu.isolateEmulatorThread: no thread of a machine has a processor of this node for itself
         Replaced domain.cpu.model: guests are emulated here; they get every feature that can be emulated
         Ignored domain.cpu.numa.guestMappingPassthrough: the guest sees one node of memory and processors
         Ignored domain.cpu.realtime: real-time scheduling is not available on this node
