@@ -94,6 +94,31 @@ async fn a_push_says_what_becomes_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_push_names_what_it_changes_alone() {
+    let world = World::start("lamps").await;
+    let many: Vec<String> = (0..12).map(|n| map("lamps", &format!("m{n}"), "x")).collect();
+    world.push(&many, "");
+    let policy = json!({"automated": {"prune": true}, "syncOptions": ["ServerSideApply=true"]});
+    world.application("lamps", "lamps", policy).await;
+    world.wait("lamps").await;
+
+    let said = world.push(&[map("lamps", "m7", "y")], "");
+    let results = said.lines().filter(|line| line.contains(": wave "));
+    assert_eq!(results.count(), 1, "{said}");
+    for line in [
+        "  ~ ConfigMap house/m7",
+        "argocd/lamps: wave 0: ConfigMap house/m7 serverside-applied",
+        "argocd/lamps: Synced and Healthy ",
+    ] {
+        assert!(has_line(&said, line), "{line}\n{said}");
+    }
+    // The Application tells of all that was applied, as Argo CD's does.
+    let found = world.get("lamps").await;
+    let results = &found["status"]["operationState"]["syncResult"]["resources"];
+    assert_eq!(results.as_array().map(Vec::len), Some(12), "{results}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_push_says_why_not() {
     let world = World::start("lamps").await;
     let many: Vec<String> = (0..12).map(|n| map("lamps", &format!("m{n}"), "x")).collect();

@@ -90,6 +90,56 @@ async fn who_pushed_hears_of_what_he_touched() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_pushed_hears_of_nothing_else() {
+    if !is_fairway() {
+        return;
+    }
+    let world = World::start(At::Root).await;
+    let objects: Vec<(String, String)> = (0..12)
+        .map(|n| (format!("web/m{n}.yaml"), map(&format!("m{n}"), "1", &[])))
+        .collect();
+    let files: Vec<(&str, &str)> = objects.iter().map(|(path, text)| (&**path, &**text)).collect();
+    let first = world.sources.commit(REPO, &files);
+    let mut wanted = automated();
+    wanted["spec"]["syncPolicy"]["syncOptions"] = json!(["ServerSideApply=true"]);
+    world.application("web", wanted).await;
+    world.synced("web", &first).await;
+    let expected = world.answers.expect();
+    let changed = [("web/m7.yaml", &*map("m7", "2", &[]))];
+    world.sources.push_asked(REPO, &changed, expected.number);
+    let lines = expected.lines(Wishes {
+        workspace: WorkspaceId::root(),
+        limit: Duration::from_secs(30),
+        is_brief: false,
+    });
+    let lines: Vec<String> = lines.collect().await;
+    let results: Vec<&String> = lines.iter().filter(|line| line.contains(": wave ")).collect();
+    assert_eq!(
+        results,
+        ["argocd/web: wave 0: ConfigMap shop/m7 serverside-applied"],
+        "{lines:?}"
+    );
+    assert!(
+        lines
+            .last()
+            .unwrap()
+            .starts_with("argocd/web: Synced and Healthy"),
+        "{lines:?}"
+    );
+    // The Application says it in Argo CD's words, of all that was applied.
+    let found = world.get_application("web").await;
+    let results = &found["status"]["operationState"]["syncResult"]["resources"];
+    let results = results.as_array().map_or(&[][..], Vec::as_slice);
+    let applied = |it: &&Value| {
+        it["message"]
+            .as_str()
+            .is_some_and(|message| message.ends_with(" serverside-applied"))
+    };
+    assert_eq!(results.iter().filter(applied).count(), 12, "{results:?}");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_changes_nothing_and_says_what_would() {
     everywhere(|world: World| async move {
         let fixed = |value: &str| map("fixed", value, &[]) + "immutable: true\n";
