@@ -198,15 +198,12 @@ async fn release(vmi: &Value, requests: &Requests) -> Result<(), Failure> {
 }
 
 fn decide(seen: &Seen, settings: &fairway_machines_plan::settings::Settings, now: Timestamp) -> Decision {
-    let template = &seen.vm["spec"]["template"];
-    let labels = &template["metadata"]["labels"];
     let revision = match (&seen.started, &seen.current) {
         (Some(started), Some(current)) => Some(lifecycle::Revision {
             started,
             current,
-            labels: labels.is_object().then_some(labels),
-            // Content is not copied while guests run, which the status says.
-            migrate_volumes: false,
+            started_metadata: &seen.started_metadata,
+            metadata: &seen.vm["spec"]["template"]["metadata"],
         }),
         _ => None,
     };

@@ -2,12 +2,15 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::lifecycle::Revision;
-use crate::lifecycle::live_update::{PLACEMENT, fixed_of};
+use crate::lifecycle::live_update::{self, fixed_of};
+use crate::lifecycle::{LiveChange, Revision, Update, to_be_moved};
 use crate::settings::Settings;
-use crate::view::{RunStrategy, VirtualMachine, VirtualMachineSpec, Volume, read};
+use crate::view::{
+    Amount, RunStrategy, VirtualMachine, VirtualMachineInstance, VirtualMachineSpec, Volume, read,
+};
+use crate::{defaults, instance};
 
 /// What a change costs, the worse the later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -203,93 +206,81 @@ fn data_volumes(before: &Value, after: &Value, verdict: &mut Verdict) {
     }
 }
 
+/// What becomes of a template that changed: the very decision that is made about the instance afterwards.
 fn template(before: &Value, after: &Value, settings: &Settings, verdict: &mut Verdict) {
     let (old, new) = (&before["spec"]["template"], &after["spec"]["template"]);
-    if old["metadata"] != new["metadata"] {
-        verdict.add(Impact::Live, "labels and annotations of the instance change");
-    }
-    let (started, current) = (&old["spec"], &new["spec"]);
-    if started == current {
+    if old == new {
         return;
     }
+    let Some(vmi) = started_from(before, settings) else {
+        verdict.add(Impact::Restart, "spec.template takes effect at the next start");
+        return;
+    };
+    let (started, current) = (&old["spec"], &new["spec"]);
     let revision = Revision {
         started,
         current,
-        labels: None,
-        migrate_volumes: after["spec"]["updateVolumesStrategy"] == "Migration",
+        started_metadata: &old["metadata"],
+        metadata: &new["metadata"],
     };
-    let fixed = (
-        fixed_of(started, &revision, settings),
-        fixed_of(current, &revision, settings),
-    );
-    if fixed.0 != fixed.1 {
-        for path in differences(&fixed.0, &fixed.1) {
-            verdict.add(
-                Impact::Restart,
-                format!("spec.template.spec.{path} takes effect at the next start"),
-            );
+    match live_update::update(&revision, &vmi, settings) {
+        Update::Nothing => {}
+        Update::Restart(why) | Update::Wait(why) if why != live_update::TEMPLATE => {
+            verdict.add(Impact::Restart, why);
         }
-        return;
-    }
-    for field in PLACEMENT {
-        if started.get(field) != current.get(field) {
-            verdict.add(
-                Impact::Migration,
-                format!("spec.template.spec.{field}: the machine moves if its node does not suit"),
-            );
+        Update::Restart(_) | Update::Wait(_) => {
+            let [started, current] = [started, current].map(|it| fixed_of(it, &revision, settings));
+            for path in differences(&started, &current) {
+                let reason = format!("spec.template.spec.{path} takes effect at the next start");
+                verdict.add(Impact::Restart, reason);
+            }
+        }
+        Update::Live(changes) => {
+            for change in &changes {
+                let (impact, reason) = live(change, &vmi);
+                verdict.add(impact, reason);
+            }
         }
     }
-    let sockets = |spec: &Value| spec["domain"]["cpu"]["sockets"].as_u64().unwrap_or(1);
-    let most = started["domain"]["cpu"]["maxSockets"].as_u64();
-    let (was, is) = (sockets(started), sockets(current));
-    if is < was {
-        verdict.add(
-            Impact::Restart,
-            "sockets cannot be taken away while the guest runs",
+    for name in to_be_moved(after, started) {
+        let reason = format!(
+            "the content of volume {name} is not copied, and the next start takes the new volume as it is"
         );
-    } else if most.is_some_and(|most| is > most) {
-        verdict.add(
-            Impact::Restart,
-            "there are more sockets than the machine can grow to",
-        );
-    } else if is > was {
-        verdict.add(Impact::Live, format!("sockets grow from {was} to {is}"));
-    }
-    memory(started, current, verdict);
-    if started["volumes"] != current["volumes"] {
-        if revision.migrate_volumes {
-            verdict.add(Impact::Migration, "volumes are moved");
-        } else {
-            verdict.add(Impact::Live, "volumes come or go");
-        }
-    }
-    if started["domain"]["devices"]["interfaces"] != current["domain"]["devices"]["interfaces"] {
-        verdict.add(Impact::Live, "network cards come or go");
+        verdict.add(Impact::Restart, reason);
     }
 }
 
-fn memory(started: &Value, current: &Value, verdict: &mut Verdict) {
-    let guest = |spec: &Value, field: &str| {
-        fairway_kernel_scalar::quantity::Quantity::from_value(&spec["domain"]["memory"][field])
-    };
-    let (Some(was), Some(is)) = (guest(started, "guest"), guest(current, "guest")) else {
-        return;
-    };
-    if is < was {
-        verdict.add(
-            Impact::Restart,
-            "memory cannot shrink below what the guest started with",
-        );
-    } else if guest(started, "maxGuest").is_some_and(|most| is > most) {
-        verdict.add(
-            Impact::Restart,
-            "there is more memory than the machine can grow to",
-        );
-    } else if is > was {
-        verdict.add(
+/// The instance that a machine has, as it was when it started.
+fn started_from(vm: &Value, settings: &Settings) -> Option<VirtualMachineInstance> {
+    let mut vmi = instance::of_machine(vm, None, None, settings, false).ok()?;
+    let metadata = vm["spec"]["template"]["metadata"].as_object();
+    vmi["metadata"] = json!(metadata.cloned().unwrap_or_default());
+    defaults::instance(&mut vmi, settings).ok()?;
+    read("VirtualMachineInstance", &vmi).ok()
+}
+
+fn live(change: &LiveChange, vmi: &VirtualMachineInstance) -> (Impact, String) {
+    let domain = &vmi.spec.domain;
+    match change {
+        LiveChange::Sockets(count) => {
+            let was = domain.cpu.as_ref().map_or(1, |it| it.sockets);
+            (Impact::Live, format!("sockets grow from {was} to {count}"))
+        }
+        LiveChange::Memory(guest) => {
+            let was = domain.memory.as_ref().and_then(|it| it.guest);
+            let was = was.map(Amount::text).unwrap_or_default();
+            (Impact::Live, format!("memory grows from {was} to {guest}"))
+        }
+        LiveChange::Volumes { .. } => (Impact::Live, "volumes come or go".to_owned()),
+        LiveChange::Interfaces { .. } => (Impact::Live, "network cards come or go".to_owned()),
+        LiveChange::Placement { field, .. } => (
+            Impact::Migration,
+            format!("spec.template.spec.{field}: the machine moves if its node does not suit"),
+        ),
+        LiveChange::Metadata(_) => (
             Impact::Live,
-            format!("memory grows from {} to {}", was.canonical(), is.canonical()),
-        );
+            "labels and annotations of the instance change".to_owned(),
+        ),
     }
 }
 

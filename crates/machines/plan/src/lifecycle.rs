@@ -20,12 +20,16 @@ use crate::view::{
 };
 
 pub(crate) mod live_update;
+mod moved;
 mod start_failure;
 mod status;
 mod strategy;
+mod template_metadata;
 
 pub use live_update::{HOTPLUG_FAILED, LiveChange, Revision, Update};
+pub use moved::to_be_moved;
 pub use start_failure::delay_seconds;
+pub use template_metadata::FROM_TEMPLATE;
 
 /// Keeps a machine until its instance is gone.
 pub const FINALIZER: &str = "kubevirt.io/virtualMachineControllerFinalize";

@@ -294,7 +294,7 @@ impl Hands<'_> {
                 field: "tolerations", ..
             }) => ("TolerationsChangeError", "tolerations change request"),
             Some(LiveChange::Placement { .. }) => ("AffinityChangeError", "node affinity change request"),
-            Some(LiveChange::Labels(_)) | None => ("FailedUpdateError", "label change request"),
+            Some(LiveChange::Metadata(_)) | None => ("FailedUpdateError", "label change request"),
         };
         let doing = format!("Error encountered while handling {what}");
         let written = self.requests.merge(&ours(&self.instance()), &patch).await;

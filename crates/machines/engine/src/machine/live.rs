@@ -34,9 +34,9 @@ pub(crate) fn patch(vmi: &Value, changes: &[LiveChange], started: &Value, curren
                 true => drop(spec.as_object_mut().map(|it| it.shift_remove(*field))),
                 false => spec[*field] = value.clone(),
             },
-            LiveChange::Labels(labels) => {
-                for (name, value) in labels.as_object().into_iter().flatten() {
-                    after["metadata"]["labels"][name] = value.clone();
+            LiveChange::Metadata(patch) => {
+                for (field, entries) in patch.as_object().into_iter().flatten() {
+                    entries_of(&mut after["metadata"][field.as_str()], entries);
                 }
             }
         }
@@ -44,6 +44,17 @@ pub(crate) fn patch(vmi: &Value, changes: &[LiveChange], started: &Value, curren
     let mut patch = difference(vmi, &after)?;
     patch["metadata"] = locked(vmi, patch["metadata"].take());
     Some(patch)
+}
+
+/// Sets and removes labels or annotations.
+fn entries_of(there: &mut Value, entries: &Value) {
+    for (name, value) in entries.as_object().into_iter().flatten() {
+        match (value.is_null(), there.as_object_mut()) {
+            (true, Some(there)) => drop(there.shift_remove(name)),
+            (true, None) => {}
+            (false, _) => there[name.as_str()] = value.clone(),
+        }
+    }
 }
 
 /// An amount that is asked for, or the limit of it.
@@ -251,11 +262,11 @@ mod tests {
             &started(),
             &expect![[r#"{"spec":{"tolerations":[{"key":"k"}],"nodeSelector":null},"metadata":{}}"#]],
         );
-        let labels = LiveChange::Labels(json!({"app": "web", "tier": "front"}));
-        check(
-            &[labels],
-            &started(),
-            &expect![[r#"{"metadata":{"labels":{"tier":"front"}}}"#]],
-        );
+        let metadata = LiveChange::Metadata(json!({
+            "labels": {"app": null, "tier": "front"}, "annotations": {"note": "a"},
+        }));
+        let patch = patch(&vmi(), &[metadata], &started(), &started()).unwrap();
+        assert_eq!(patch["metadata"]["labels"], json!({"tier": "front", "app": null}));
+        assert_eq!(patch["metadata"]["annotations"], json!({"note": "a"}));
     }
 }

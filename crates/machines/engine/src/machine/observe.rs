@@ -3,7 +3,7 @@
 use fairway_api::kubevirt::{DATA_VOLUME, VIRTUAL_MACHINE, VIRTUAL_MACHINE_INSTANCE};
 use fairway_controller::{Failure, ObjectKey, Requests};
 use fairway_machines_plan::instance::GENERATION_ANNOTATION;
-use fairway_machines_plan::lifecycle::{FINALIZER, Volumes};
+use fairway_machines_plan::lifecycle::{FINALIZER, Volumes, to_be_moved};
 use fairway_machines_plan::settings::Settings;
 use fairway_machines_plan::view::{self, VirtualMachine, VirtualMachineInstance};
 use serde_json::{Value, json};
@@ -38,6 +38,8 @@ pub(crate) struct Seen {
     pub(crate) sizes: Option<Sizes>,
     /// The expanded spec of the template that the instance was started from.
     pub(crate) started: Option<Value>,
+    /// The metadata of that template.
+    pub(crate) started_metadata: Value,
     /// The expanded spec of the template as it is now.
     pub(crate) current: Option<Value>,
     /// What differs between them came from Git.
@@ -72,6 +74,7 @@ pub(crate) async fn world(
         instance: None,
         sizes: None,
         started: None,
+        started_metadata: Value::Null,
         current: None,
         changed_by_git: false,
         to_be_moved: Vec::new(),
@@ -141,7 +144,8 @@ async fn compare(
         started = start::with_plugged(started, &current, vmi);
     }
     let vmi = seen.vmi.as_ref().unwrap_or(&Value::Null);
-    seen.to_be_moved = start::to_be_moved(&seen.vm, &started);
+    seen.to_be_moved = to_be_moved(&seen.vm, &started);
+    seen.started_metadata = recorded["template"]["metadata"].clone();
     // A restart would give the guest empty disks, which nobody asked for.
     seen.changed_by_git = seen.to_be_moved.is_empty() && git::is_change_from_git(&seen.vm, &recorded, vmi);
     seen.started = Some(started);

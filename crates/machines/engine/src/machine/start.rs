@@ -69,23 +69,6 @@ pub(crate) fn expanded(spec: &Value, sizes: &Sizes) -> Result<Value, Conflicts> 
     Ok(template["spec"].take())
 }
 
-/// Volumes that are to be others while their content is to move along, which only a copy while the guest runs could do.
-pub(crate) fn to_be_moved(vm: &Value, started: &Value) -> Vec<String> {
-    if vm["spec"]["updateVolumesStrategy"] != "Migration" {
-        return Vec::new();
-    }
-    let is_claim = |it: &Value| it["persistentVolumeClaim"].is_object() || it["dataVolume"].is_object();
-    let current = items(vm, "/spec/template/spec/volumes").filter(|it| is_claim(it));
-    let differs = |volume: &&Value| {
-        let before = items(started, "/volumes").find(|it| it["name"] == volume["name"]);
-        before.is_some_and(|it| it != *volume)
-    };
-    current
-        .filter(differs)
-        .map(|it| text(it, "/name").to_owned())
-        .collect()
-}
-
 /// Volumes that were plugged into machine and instance by a request need no restart, whatever the settings say: what an
 /// instance was started from is taken to have had them.
 pub(crate) fn with_plugged(mut started: Value, current: &Value, vmi: &Value) -> Value {
@@ -151,19 +134,6 @@ mod tests {
         assert_eq!(calls[0].body["data"], json!({"spec": {"template": {}}}));
         assert_eq!(calls[0].body["revision"], 2);
         assert_eq!(calls[2].body["preconditions"]["uid"], "r-1");
-    }
-
-    #[test]
-    fn volumes_whose_content_is_to_move_are_known() {
-        let volumes = |claim: &str| {
-            json!({"volumes": [
-                {"name": "root", "persistentVolumeClaim": {"claimName": claim}}, {"name": "seed", "cloudInitNoCloud": {}},
-            ]})
-        };
-        let vm = |strategy: &str, claim: &str| json!({"spec": {"updateVolumesStrategy": strategy, "template": {"spec": volumes(claim)}}});
-        assert_eq!(to_be_moved(&vm("Migration", "new"), &volumes("old")), ["root"]);
-        assert!(to_be_moved(&vm("Migration", "old"), &volumes("old")).is_empty());
-        assert!(to_be_moved(&vm("Replacement", "new"), &volumes("old")).is_empty());
     }
 
     #[test]

@@ -59,6 +59,20 @@ async fn what_can_be_changed_while_the_guest_runs_is() {
             })
             .await;
         assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+        let metadata = json!({"labels": {"tier": null}, "annotations": {"note": "a"}});
+        let lost = json!({"spec": {"template": {"metadata": metadata}}});
+        world.patch("web", lost).await;
+        let after = world
+            .until_instance("web", "annotated, and no longer labelled", |it| {
+                it["metadata"]["labels"]["tier"].is_null() && it["metadata"]["annotations"]["note"] == "a"
+            })
+            .await;
+        let node = "kubevirt.io/nodeName";
+        assert_eq!(
+            after["metadata"]["labels"][node],
+            before["metadata"]["labels"][node]
+        );
+        assert!(after["metadata"]["labels"][node].is_string());
         let vm = world.vm("web").await;
         assert_eq!(condition(&vm, "RestartRequired"), None);
         assert_eq!(world.host.starts("web"), 1);

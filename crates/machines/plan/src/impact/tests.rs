@@ -1,9 +1,9 @@
 //! Changes and what they cost.
 
-use fairway_text_yaml as yaml;
-use serde_json::json;
+mod happens;
 
 use super::*;
+use fairway_text_yaml as yaml;
 
 fn object(text: &str) -> Value {
     yaml::from_str(text, yaml::Limits::default()).unwrap()
@@ -66,12 +66,12 @@ fn changes_of_a_running_machine() {
         (
             &[("sockets: 2", "sockets: 1")],
             "restart",
-            "sockets cannot be taken away while the guest runs",
+            "Reduction of CPU socket count requires a restart",
         ),
         (
             &[("sockets: 2", "sockets: 5")],
             "restart",
-            "there are more sockets than the machine can grow to",
+            "CPU sockets updated in template spec to a value higher than what's available",
         ),
         (
             &[("cores: 1", "cores: 2")],
@@ -86,7 +86,7 @@ fn changes_of_a_running_machine() {
         (
             &[("guest: 2Gi", "guest: 1Gi")],
             "restart",
-            "memory cannot shrink below what the guest started with",
+            "memory updated in template spec to a value lower than what the VM started with",
         ),
         (
             &[("zone: a", "zone: b")],

@@ -5,21 +5,22 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::status::is_migrating;
+use super::template_metadata;
 use crate::memory_hotplug;
 use crate::settings::Settings;
 use crate::view::{self, Condition, InstanceSpec, VirtualMachineInstance};
 
-/// The `spec` of a machine's template, expanded by size and taste.
+/// A machine's template, then and now; its `spec` is expanded by size and taste.
 #[derive(Clone, Copy, Debug)]
 pub struct Revision<'r> {
     /// What the instance was started from.
     pub started: &'r Value,
     /// What the machine says now.
     pub current: &'r Value,
-    /// Labels of the template, which instances take over while they run.
-    pub labels: Option<&'r Value>,
-    /// Volumes change by moving their content.
-    pub migrate_volumes: bool,
+    /// The `metadata` of the template that the instance was started from.
+    pub started_metadata: &'r Value,
+    /// The `metadata` of the template now, which instances take over while they run.
+    pub metadata: &'r Value,
 }
 
 impl Revision<'_> {
@@ -56,8 +57,8 @@ pub enum LiveChange {
         /// Its value; null for none.
         value: Value,
     },
-    /// Labels of the instance.
-    Labels(Value),
+    /// Labels and annotations of the instance: a merge patch of its metadata.
+    Metadata(Value),
 }
 
 /// What is to be done about changes.
@@ -73,24 +74,19 @@ pub enum Update {
     Wait(String),
 }
 
-const TEMPLATE: &str = "a non-live-updatable field was changed in the template spec";
+/// Something else was changed than what can be changed while the guest runs.
+pub(crate) const TEMPLATE: &str = "a non-live-updatable field was changed in the template spec";
 /// Condition of an instance: a device cannot come or go before the machine starts anew. It is the node's word for what upstream's
 /// conditions about processors and memory do not say.
 pub const HOTPLUG_FAILED: &str = "fairway.dev/HotplugFailed";
 /// Fields of the spec that say where a machine may run.
-pub(crate) const PLACEMENT: [&str; 3] = ["nodeSelector", "affinity", "tolerations"];
+const PLACEMENT: [&str; 3] = ["nodeSelector", "affinity", "tolerations"];
 
-pub(super) fn update(revision: &Revision<'_>, vmi: &VirtualMachineInstance, settings: &Settings) -> Update {
+/// What is to be done about what changed.
+pub(crate) fn update(revision: &Revision<'_>, vmi: &VirtualMachineInstance, settings: &Settings) -> Update {
     let mut changes = Vec::new();
-    if let Some(labels) = revision.labels {
-        let wanted: BTreeMap<String, String> = serde_json::from_value(labels.clone()).unwrap_or_default();
-        if !wanted
-            .iter()
-            .all(|(key, value)| vmi.metadata.labels.get(key) == Some(value))
-        {
-            changes.push(LiveChange::Labels(labels.clone()));
-        }
-    }
+    let metadata = template_metadata::change(&vmi.metadata, revision.started_metadata, revision.metadata);
+    changes.extend(metadata.map(LiveChange::Metadata));
     // What can be changed is taken out on both sides; what is left must be the same.
     if !revision.is_unchanged() && fixed(revision, settings) != fixed_of(revision.current, revision, settings)
     {
@@ -210,7 +206,7 @@ fn is_hotplug(volume: &Value) -> bool {
 }
 
 /// Only volumes that may come and go came or went.
-pub(crate) fn volumes_can_change(revision: &Revision<'_>) -> bool {
+fn volumes_can_change(revision: &Revision<'_>) -> bool {
     let (old, new) = (
         by_name(revision.started, &["volumes"]),
         by_name(revision.current, &["volumes"]),
@@ -220,14 +216,9 @@ pub(crate) fn volumes_can_change(revision: &Revision<'_>) -> bool {
         by_name(revision.started, &disks),
         by_name(revision.current, &disks),
     );
-    let claim =
-        |volume: &Value| volume["persistentVolumeClaim"].is_object() || volume["dataVolume"].is_object();
-    let volumes = new.iter().all(|(name, volume)| {
-        let before = old.get(name);
-        is_hotplug(volume)
-            || before == Some(volume)
-            || (revision.migrate_volumes && claim(volume) && before.is_some())
-    });
+    let volumes = new
+        .iter()
+        .all(|(name, volume)| is_hotplug(volume) || old.get(name) == Some(volume));
     let gone = old
         .iter()
         .all(|(name, volume)| new.contains_key(name) || is_hotplug(volume));
@@ -245,7 +236,7 @@ pub(crate) fn volumes_can_change(revision: &Revision<'_>) -> bool {
 }
 
 /// Cards came with a network of their own, went by `state: absent`, or had their cable pulled; nothing else.
-pub(crate) fn interfaces_can_change(revision: &Revision<'_>) -> bool {
+fn interfaces_can_change(revision: &Revision<'_>) -> bool {
     let cards = ["domain", "devices", "interfaces"];
     let (old, new) = (
         by_name(revision.started, &cards),

@@ -449,7 +449,7 @@ fn dry_runs_tell_what_a_change_does() {
         {} running: none
         {metadata: {labels: {a: b}}} running: none
         {spec: {template: {spec: {domain: {cpu: {sockets: 2}}}}}} running: live change: sockets grow from 1 to 2
-        {spec: {template: {spec: {domain: {cpu: {sockets: 8}}}}}} running: restart: there are more sockets than the machine can grow to
+        {spec: {template: {spec: {domain: {cpu: {sockets: 8}}}}}} running: restart: CPU sockets updated in template spec to a value higher than what's available
         {spec: {template: {spec: {domain: {memory: {guest: 2Gi}}}}}} running: live change: memory grows from 1Gi to 2Gi
         {spec: {template: {spec: {domain: {cpu: {cores: 4}}}}}} running: restart: spec.template.spec.domain.cpu.cores takes effect at the next start
         {spec: {template: {spec: {domain: {cpu: {cores: 4}}}}}} stopped: none

@@ -12,8 +12,8 @@ fn what_a_node_could_not_do_waits_for_a_restart() {
     let revision = Revision {
         started: &spec,
         current: &spec,
-        labels: None,
-        migrate_volumes: false,
+        started_metadata: &Value::Null,
+        metadata: &Value::Null,
     };
     let says = |kind: &str, status: &str, message: &str| {
         let condition = json!({"type": kind, "status": status, "message": message});

@@ -17,6 +17,9 @@ fn changes_while_it_runs() {
         sync
         template {spec: {domain: {memory: {guest: 2Gi}}}, metadata: {labels: {tier: front}}}
         sync
+        template {metadata: {labels: {tier: null}, annotations: {note: a}}}
+        sync
+        sync
         template {spec: {nodeSelector: {zone: a}}}
         sync
         sync
@@ -52,7 +55,13 @@ fn changes_while_it_runs() {
               Running Ready=True
             > template {spec: {domain: {memory: {guest: 2Gi}}}, metadata: {labels: {tier: front}}}
             > sync
-              UpdateInstance([Labels(Object {"app": String("web"), "tier": String("front")}), Memory("2Gi")])
+              UpdateInstance([Metadata(Object {"labels": Object {"tier": String("front")}, "annotations": Object {"fairway.dev/from-template": String("{\"labels\":[\"app\",\"tier\"],\"annotations\":[]}")}}), Memory("2Gi")])
+              Running Ready=True
+            > template {metadata: {labels: {tier: null}, annotations: {note: a}}}
+            > sync
+              UpdateInstance([Metadata(Object {"labels": Object {"tier": Null}, "annotations": Object {"note": String("a"), "fairway.dev/from-template": String("{\"labels\":[\"app\"],\"annotations\":[\"note\"]}")}})])
+              Running Ready=True
+            > sync
               Running Ready=True
             > template {spec: {nodeSelector: {zone: a}}}
             > sync

@@ -13,6 +13,7 @@ pub(super) struct World {
     vm: Value,
     pub(super) vmi: Option<Value>,
     started: Value,
+    started_metadata: Value,
     volumes: Volumes,
     changed_by_sync: bool,
     now: Timestamp,
@@ -27,6 +28,10 @@ fn merge(into: &mut Value, from: Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
             for (key, value) in from {
+                if value.is_null() {
+                    into.shift_remove(&key);
+                    continue;
+                }
                 merge(into.entry(key).or_insert(Value::Null), value);
             }
         }
@@ -57,6 +62,7 @@ status: {}
             vm,
             vmi: None,
             started: Value::Null,
+            started_metadata: Value::Null,
             volumes: Volumes::default(),
             changed_by_sync: false,
             now: "2026-01-01T00:00:00Z".parse().unwrap(),
@@ -131,12 +137,11 @@ status: {}
             .vmi
             .as_ref()
             .map(|it| view::read("VirtualMachineInstance", it).unwrap());
-        let labels = &self.vm["spec"]["template"]["metadata"]["labels"];
         let revision = vmi.is_some().then_some(Revision {
             started: &self.started,
             current: &self.vm["spec"]["template"]["spec"],
-            labels: Some(labels),
-            migrate_volumes: false,
+            started_metadata: &self.started_metadata,
+            metadata: &self.vm["spec"]["template"]["metadata"],
         });
         let observed = Observed {
             vm: &vm,
@@ -190,6 +195,7 @@ status: {}
                 Action::CreateInstance { .. } => {
                     self.instances += 1;
                     self.started = self.vm["spec"]["template"]["spec"].clone();
+                    self.started_metadata = self.vm["spec"]["template"]["metadata"].clone();
                     let mut vmi = json!({
                         "metadata": {
                             "name": "web", "uid": format!("vmi-{}", self.instances), "finalizers": ["x"],
@@ -241,7 +247,7 @@ status: {}
                     vmi["spec"]["domain"]["devices"]["interfaces"] = interfaces.clone();
                 }
                 LiveChange::Placement { field, value } => vmi["spec"][*field] = value.clone(),
-                LiveChange::Labels(labels) => vmi["metadata"]["labels"] = labels.clone(),
+                LiveChange::Metadata(patch) => merge(&mut vmi["metadata"], patch.clone()),
             }
         }
     }
