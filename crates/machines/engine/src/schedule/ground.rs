@@ -2,6 +2,7 @@
 //!
 //! A choice that was written counts at once, before the watch has seen it, so that no room is given away twice.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +13,7 @@ use serde_json::Value;
 
 use super::instance::Instance;
 use super::labels::Labels;
-use super::needs::{Amounts, Needs};
+use super::needs::{Amounts, Needs, taken};
 use super::neighbours::Neighbour;
 use super::node::Node;
 use super::place::{Placement, World, place};
@@ -151,7 +152,12 @@ impl Ground {
             let is_itself = other == *key;
             for node in places {
                 let used = used.entry(node.clone()).or_default();
-                for (resource, amount) in &instance.amounts {
+                let there = nodes.iter().find(|it| it.name == node);
+                let amounts = match there {
+                    Some(there) => taken(&instance.amounts, &there.allocatable),
+                    None => Cow::Borrowed(&instance.amounts),
+                };
+                for (resource, amount) in amounts.iter() {
                     *used.entry(resource.clone()).or_default() += amount;
                 }
                 if other.workspace == key.workspace && !is_itself {

@@ -1,5 +1,6 @@
 //! What an instance takes of a node, and where it wants to be.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use fairway_kernel_scalar::quantity::Quantity;
@@ -19,6 +20,9 @@ const OVERHEAD: i64 = 96 << 20;
 const OVERHEAD_PER_VCPU: i64 = 8 << 20;
 /// The tables of a guest's memory take one part in so many of it.
 const TABLES: i64 = 512;
+
+/// Resources that are memory in large pages begin so.
+const LARGE_PAGES: &str = "hugepages-";
 
 /// Amounts by the names of resources: thousandths of processors, bytes, devices.
 pub(crate) type Amounts = BTreeMap<Box<str>, i64>;
@@ -59,7 +63,10 @@ impl Domain {
         };
         match pages {
             Some(pages) => {
-                amounts.insert(format!("hugepages-{}", pages.page_size).into(), memory);
+                // Nodes write sizes in one way only.
+                let size = Quantity::parse(&pages.page_size)
+                    .map_or_else(|| pages.page_size.clone(), Quantity::canonical);
+                amounts.insert(format!("{LARGE_PAGES}{size}").into(), memory);
                 amounts.insert("memory".into(), overhead);
             }
             None => drop(amounts.insert("memory".into(), memory.saturating_add(overhead))),
@@ -87,6 +94,25 @@ impl Domain {
     fn overhead(&self, guest: i64) -> i64 {
         OVERHEAD + OVERHEAD_PER_VCPU * self.vcpus() + guest / TABLES
     }
+}
+
+/// Memory in large pages that something takes.
+pub(crate) fn large_pages(amounts: &Amounts) -> impl Iterator<Item = (&str, i64)> {
+    let all = amounts.iter().map(|(resource, amount)| (&**resource, *amount));
+    all.filter(|(resource, _)| resource.starts_with(LARGE_PAGES))
+}
+
+/// What something takes of a node that has this: where large pages are not kept, ordinary memory stands in for them.
+pub(crate) fn taken<'a>(amounts: &'a Amounts, node: &Amounts) -> Cow<'a, Amounts> {
+    let has = |resource: &str| node.get(resource).is_some_and(|it| *it > 0);
+    let mut taken = Cow::Borrowed(amounts);
+    for (resource, amount) in large_pages(amounts).filter(|(resource, _)| !has(resource)) {
+        let taken = taken.to_mut();
+        taken.remove(resource);
+        let memory = taken.entry("memory".into()).or_default();
+        *memory = memory.saturating_add(amount);
+    }
+    taken
 }
 
 /// An instance that looks for a node.
@@ -243,6 +269,14 @@ mod tests {
             ("x/gpu", 2),
         ];
         assert_eq!(special, expected.map(|(name, amount)| (name.to_owned(), amount)));
+    }
+
+    #[test]
+    fn ordinary_memory_stands_in_for_large_pages() {
+        let asked: Amounts = [("hugepages-2Mi".into(), 8), ("memory".into(), 1)].into();
+        let has: Amounts = [("hugepages-2Mi".into(), 4)].into();
+        assert_eq!(*taken(&asked, &has), asked);
+        assert_eq!(*taken(&asked, &Amounts::new()), [("memory".into(), 9)].into());
     }
 
     #[test]

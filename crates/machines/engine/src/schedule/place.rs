@@ -3,13 +3,14 @@
 //! As Kubernetes' scheduler, nodes that will not do are left out, each with its reason, and of the others the best is taken.
 //! Nothing is left to chance: the same world gives the same node.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 
 use super::labels::{Labels, picks_node};
-use super::needs::{Amounts, Needs};
+use super::needs::{Amounts, Needs, large_pages, taken};
 use super::neighbours::{Neighbour, Neighbourhood, wants};
 use super::node::{Node, UNSCHEDULABLE};
 use super::score;
@@ -57,10 +58,22 @@ pub(crate) fn place(needs: &Needs, world: &World<'_>) -> Placement {
         return Placement::None("no nodes available to schedule pods".to_owned());
     }
     let neighbourhood = Neighbourhood::of(needs, world);
+    // Large pages are waited for where they will be; where no node has them, ordinary memory stands in.
+    let none = Amounts::new();
+    let waits = large_pages(&needs.amounts).all(|(resource, amount)| {
+        world.nodes.iter().any(|node| {
+            let has = node.allocatable.get(resource).copied().unwrap_or(0);
+            has >= amount && refusals(needs, &none, node, world, &neighbourhood).is_empty()
+        })
+    });
     let mut able = Vec::new();
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
     for node in world.nodes {
-        let found = refusals(needs, node, world, &neighbourhood);
+        let amounts = match waits {
+            true => Cow::Borrowed(&needs.amounts),
+            false => taken(&needs.amounts, &node.allocatable),
+        };
+        let found = refusals(needs, &amounts, node, world, &neighbourhood);
         if found.is_empty() {
             able.push(node.as_ref());
         }
@@ -85,7 +98,13 @@ fn told(reasons: &BTreeMap<String, usize>, nodes: usize) -> String {
 }
 
 /// Why a node will not do: the reasons of the first rule that it breaks.
-fn refusals(needs: &Needs, node: &Node, world: &World<'_>, neighbourhood: &Neighbourhood<'_>) -> Vec<String> {
+fn refusals(
+    needs: &Needs,
+    amounts: &Amounts,
+    node: &Node,
+    world: &World<'_>,
+    neighbourhood: &Neighbourhood<'_>,
+) -> Vec<String> {
     let one = |reason: &str| vec![reason.to_owned()];
     let cordon = Taint {
         key: UNSCHEDULABLE.to_owned(),
@@ -111,8 +130,7 @@ fn refusals(needs: &Needs, node: &Node, world: &World<'_>, neighbourhood: &Neigh
     if needs.excluded.contains(&node.name) {
         return one("node(s) didn't match pod anti-affinity rules");
     }
-    let short = needs
-        .amounts
+    let short = amounts
         .iter()
         .filter(|(resource, amount)| **amount > 0 && world.free(node, resource) < **amount)
         .map(|(resource, _)| format!("Insufficient {resource}"));

@@ -6,7 +6,7 @@
 use k8s_openapi::api::core::v1::{PreferredSchedulingTerm, Taint, WeightedPodAffinityTerm};
 
 use super::labels::picks_node;
-use super::needs::Needs;
+use super::needs::{Needs, taken};
 use super::neighbours::{domains, spread_counts};
 use super::node::Node;
 use super::place::{World, is_tolerated};
@@ -68,9 +68,10 @@ fn normal(raw: &[i64], less_is_better: bool) -> Vec<i64> {
 
 /// How much of a node is free afterwards.
 fn room(needs: &Needs, node: &Node, world: &World<'_>) -> i64 {
+    let taken = taken(&needs.amounts, &node.allocatable);
     let shares = ["cpu", "memory"].map(|resource| {
         let has = node.allocatable.get(resource).copied().unwrap_or(0);
-        let taken = needs.amounts.get(resource).copied().unwrap_or(0);
+        let taken = taken.get(resource).copied().unwrap_or(0);
         let left = (world.free(node, resource) - taken).max(0);
         match has {
             0 => 0,

@@ -38,7 +38,7 @@ fn nodes(lines: &str) -> Vec<Arc<Node>> {
                     let taints = object["spec"]["taints"].as_array_mut().unwrap();
                     taints.push(json!({"key": key, "effect": effect}));
                 }
-                Some((name @ ("cpu" | "memory"), amount)) => {
+                Some((name, amount)) if matches!(name, "cpu" | "memory") || name.starts_with("hugepages-") => {
                     object["status"]["allocatable"][name] = json!(amount);
                 }
                 Some((key, value)) => object["metadata"]["labels"][key] = json!(value),
@@ -149,6 +149,86 @@ fn resources() {
             "0/2 nodes are available: 2 Insufficient x/gpu.",
         ),
     ]);
+}
+
+#[test]
+fn large_pages_are_had_where_nodes_have_them() {
+    let spec = "{domain: {memory: {guest: 1Gi, hugepages: {pageSize: 2048Ki}}, \
+                 resources: {requests: {memory: 1Gi, cpu: 1}, overcommitGuestOverhead: true}}}";
+    let pinned = "{nodeSelector: {zone: a}, domain: {memory: {guest: 1Gi, hugepages: {pageSize: 2Mi}}, \
+                   resources: {requests: {memory: 1Gi, cpu: 1}, overcommitGuestOverhead: true}}}";
+    check(&[
+        (
+            "where they are",
+            "n1 memory=64Gi; n2 hugepages-2Mi=1Gi memory=1Gi",
+            "",
+            spec,
+            "n2",
+        ),
+        (
+            "not at all: ordinary memory stands in",
+            "n1; n2 hugepages-1Gi=8Gi",
+            "",
+            spec,
+            "n1",
+        ),
+        (
+            "which must be there",
+            "n1 memory=512Mi",
+            "",
+            spec,
+            "0/1 nodes are available: 1 Insufficient memory.",
+        ),
+        (
+            "and which is counted",
+            "n1 memory=1536Mi",
+            "n1:app=db",
+            spec,
+            "0/1 nodes are available: 1 Insufficient memory.",
+        ),
+        (
+            "too few on one node, and nothing else may use its memory for that",
+            "n1 hugepages-2Mi=512Mi",
+            "",
+            spec,
+            "0/1 nodes are available: 1 Insufficient hugepages-2Mi.",
+        ),
+        (
+            "too few on one, none on another",
+            "n1 hugepages-2Mi=512Mi; n2",
+            "",
+            spec,
+            "n2",
+        ),
+        (
+            "not where it may run",
+            "n1 zone=a; n2 zone=b hugepages-2Mi=4Gi",
+            "",
+            pinned,
+            "n1",
+        ),
+        (
+            "not where anything may run",
+            "n1; n2 hugepages-2Mi=4Gi cordoned",
+            "",
+            spec,
+            "n1",
+        ),
+    ]);
+    let nodes = nodes("n1 hugepages-2Mi=1Gi; n2");
+    let used = [("n1".to_owned(), [("hugepages-2Mi".into(), 1 << 30)].into())].into();
+    let world = World {
+        nodes: &nodes,
+        used: &used,
+        neighbours: &[],
+        namespaces: &BTreeMap::new(),
+    };
+    let full = "0/2 nodes are available: 2 Insufficient hugepages-2Mi.".to_owned();
+    assert_eq!(
+        place(&needs(spec), &world),
+        Placement::None(full),
+        "they are waited for"
+    );
 }
 
 #[test]
