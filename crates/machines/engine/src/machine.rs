@@ -135,6 +135,7 @@ impl Machines {
             size: seen.sizes.as_ref().map(|it| it.size_reference.clone()),
             taste: seen.sizes.as_ref().map(|it| it.taste_reference.clone()),
             volume_requests: volume_requests::left(&seen.vm),
+            volume_snapshots: seen.snapshot_statuses.clone(),
             observed_generation: seen.vmi.as_ref().and_then(generation),
             not_started: trouble.is_some(),
         };

@@ -12,6 +12,11 @@ use crate::objects::{CREATED_BY, items, owner, text};
 /// A claim that is there already may become the disk of a new DataVolume.
 const ADOPTION: &str = "cdi.kubevirt.io/allowClaimAdoption";
 
+/// Who makes the volume of a claim.
+const STORAGE_PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
+/// Fairway, whose volumes have snapshots.
+const PROVISIONER: &str = "fairway.dev/local";
+
 /// A disk by the name of its claim, as far as it exists.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disk {
@@ -72,6 +77,33 @@ pub(crate) fn volumes(vm: &VirtualMachine, disks: &Disks) -> Volumes {
         found.unbound |= phase.is_some_and(|it| it != "Bound");
     }
     found
+}
+
+/// Of which volumes of a machine a snapshot can be taken, in upstream's words.
+pub(crate) fn snapshot_statuses(vm: &VirtualMachine, disks: &Disks) -> Vec<Value> {
+    let volumes = vm.spec.template.iter().flat_map(|it| &it.spec.volumes);
+    let statuses = volumes.map(|volume| {
+        let name = &volume.name;
+        let filled = volume.data_volume.as_ref().map(|it| &it.name);
+        let claim = volume.persistent_volume_claim.as_ref();
+        let why = match filled.or(claim.map(|it| &it.claim_name)) {
+            None => Some(format!(
+                "Snapshot is not supported for this volumeSource type [{name}]"
+            )),
+            Some(named) => match disks.get(named).and_then(|it| it.claim.as_ref()) {
+                None => Some(format!("PVC {named} of volume [{name}] does not exist")),
+                Some(claim) if claim["metadata"]["annotations"][STORAGE_PROVISIONER] == PROVISIONER => None,
+                Some(_) => Some(format!(
+                    "No Volume Snapshot Storage Class found for volume [{name}]"
+                )),
+            },
+        };
+        match why {
+            None => json!({"name": name, "enabled": true}),
+            Some(why) => json!({"name": name, "enabled": false, "reason": why}),
+        }
+    });
+    statuses.collect()
 }
 
 fn judge(name: &str, data_volume: &Value, found: &mut Volumes) {
@@ -193,6 +225,27 @@ mod tests {
         let (filled, all) = names(&vm);
         assert_eq!(filled, ["other", "root"].map(str::to_owned).into());
         assert_eq!(all, ["data", "other", "root"].map(str::to_owned).into());
+    }
+
+    #[test]
+    fn of_which_disks_there_are_snapshots() {
+        let vm: VirtualMachine = view::read("VirtualMachine", &vm()).unwrap();
+        let claimed_of = |annotations: Value| Disk {
+            claim: Some(json!({"metadata": {"annotations": annotations}})),
+            ..Disk::default()
+        };
+        let ours = claimed_of(json!({STORAGE_PROVISIONER: PROVISIONER}));
+        let disks = Disks::from([
+            ("root".to_owned(), ours),
+            ("data".to_owned(), claimed_of(json!({}))),
+        ]);
+        let expected = json!([
+            {"name": "a", "enabled": true},
+            {"name": "b", "enabled": false, "reason": "PVC other of volume [b] does not exist"},
+            {"name": "c", "enabled": false, "reason": "No Volume Snapshot Storage Class found for volume [c]"},
+            {"name": "d", "enabled": false, "reason": "Snapshot is not supported for this volumeSource type [d]"},
+        ]);
+        assert_eq!(json!(snapshot_statuses(&vm, &disks)), expected);
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub(crate) struct Seen {
     pub(crate) instance: Option<VirtualMachineInstance>,
     /// Its disks.
     pub(crate) volumes: Volumes,
+    /// Of which of them a snapshot can be taken.
+    pub(crate) snapshot_statuses: Vec<Value>,
     /// Disks are made when the machine is started, and not before.
     pub(crate) disks_when_started: bool,
     /// Its size and taste; nothing if they could not be found out.
@@ -67,6 +69,7 @@ pub(crate) async fn world(
     let mut seen = Seen {
         sized: vm.clone(),
         volumes: disks::volumes(&machine, &disks),
+        snapshot_statuses: disks::snapshot_statuses(&machine, &disks),
         disks_when_started: vm["metadata"]["annotations"][IMMEDIATE_DISKS] == "false",
         machine,
         vm,

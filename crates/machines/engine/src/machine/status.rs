@@ -19,6 +19,8 @@ pub(crate) struct More {
     pub(crate) taste: Option<Value>,
     /// Volumes that are to come or go.
     pub(crate) volume_requests: Vec<Value>,
+    /// Of which volumes a snapshot can be taken.
+    pub(crate) volume_snapshots: Vec<Value>,
     /// The generation that the instance has.
     pub(crate) observed_generation: Option<i64>,
     /// Nothing was started, although that was decided.
@@ -62,6 +64,7 @@ pub(crate) fn patch(
     );
     set(&mut after, "startFailure", json!(decided.start_failure));
     set(&mut after, "volumeRequests", json!(more.volume_requests));
+    set(&mut after, "volumeSnapshotStatuses", json!(more.volume_snapshots));
     if let Some(strategy) = decided.run_strategy {
         set(&mut after, "runStrategy", json!(RunStrategy::word(strategy)));
     }
