@@ -150,16 +150,33 @@ impl Guests for Members {
             }
         })))
     }
+
+    fn stands(&self, cluster: &str, user: &UserInfo) -> Option<Result<UserInfo, String>> {
+        let said = |key: &str| user.extra.get(key)?.first().map(String::as_str);
+        let (realm, session) = (said(REALM_EXTRA)?, said(SESSION_EXTRA)?);
+        let name = user.name.strip_prefix(realm)?.strip_prefix('/')?;
+        let home = self.realms.read(|all| all.cluster(realm).map(str::to_owned));
+        let found = self.realms.stands(realm, name, &user.uid, session);
+        Some(match found {
+            Ok(member) if home.is_some_and(|home| self.is_at_home(&home, cluster)) => Ok(UserInfo {
+                groups: member.usergroups(),
+                ..user.clone()
+            }),
+            Ok(_) => Err("the workspace is no longer one of the organisation".to_owned()),
+            Err(why) => Err(why.to_owned()),
+        })
+    }
 }
 
 impl Members {
     /// Users of the root's realm are known everywhere, those of an organisation in its workspaces.
     fn is_known_in(&self, found: &SignedIn, cluster: &str) -> bool {
-        found.cluster == ROOT
-            || self
-                .kernel
-                .upgrade()
-                .is_some_and(|kernel| kernel.workspaces.is_within(cluster, &found.cluster))
+        self.is_at_home(&found.cluster, cluster)
+    }
+
+    fn is_at_home(&self, home: &str, cluster: &str) -> bool {
+        let kernel = self.kernel.upgrade();
+        home == ROOT || kernel.is_some_and(|kernel| kernel.workspaces.is_within(cluster, home))
     }
 }
 

@@ -82,6 +82,12 @@ impl Realms {
         Some(self.check(token, realm, claims::API, now()))
     }
 
+    /// Somebody who came with a token some time ago, as he is now; why he counts no longer, otherwise. His token may have expired since: what
+    /// he has open lasts as long as his session.
+    pub fn stands(&self, realm: &str, user: &str, uid: &str, session: &str) -> Result<Member, &'static str> {
+        self.read(|all| all.signed_in(realm, user, uid, session, now()))
+    }
+
     /// Why claims that were verified stand for nobody any longer; none if they do, or if no realm of ours claims to have made
     /// them. For those who verify tokens by the keys that realms publish, ID tokens among them.
     pub fn lapsed(&self, claims: &Value, now: i64) -> Option<&'static str> {
