@@ -9,7 +9,7 @@ mod firmware;
 mod isolation;
 mod users;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -153,7 +153,7 @@ impl Host {
             acceleration,
             firmware: firmware::find(Path::new("/")),
             swtpm: on_path("swtpm"),
-            hugepages: hugepages(Path::new("/sys/kernel/mm/hugepages")),
+            hugepages: hugepages(Path::new(HUGEPAGES)).into_keys().collect(),
         }))
     }
 }
@@ -174,9 +174,12 @@ fn on_path(program: &str) -> Option<PathBuf> {
         .find(|it| it.is_file())
 }
 
-/// Sizes of which the host keeps pages ready.
-fn hugepages(folder: &Path) -> BTreeSet<u64> {
-    let mut found = BTreeSet::new();
+/// Where the kernel says which large pages it keeps.
+pub(crate) const HUGEPAGES: &str = "/sys/kernel/mm/hugepages";
+
+/// Bytes that the host keeps ready in large pages, by the size of a page.
+pub(crate) fn hugepages(folder: &Path) -> BTreeMap<u64, u64> {
+    let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let size = name.to_str().and_then(|it| {
@@ -186,10 +189,9 @@ fn hugepages(folder: &Path) -> BTreeSet<u64> {
                 .ok()
         });
         let count = std::fs::read_to_string(entry.path().join("nr_hugepages")).unwrap_or_default();
-        if let Some(size) = size
-            && count.trim().parse::<u64>().is_ok_and(|it| it > 0)
-        {
-            found.insert(size << 10);
+        let count = count.trim().parse::<u64>().unwrap_or(0);
+        if let Some(size) = size.filter(|_| count > 0) {
+            found.insert(size << 10, count.saturating_mul(size << 10));
         }
     }
     found
@@ -222,7 +224,7 @@ mod tests {
             std::fs::create_dir(&path).unwrap();
             std::fs::write(path.join("nr_hugepages"), count).unwrap();
         }
-        assert_eq!(hugepages(folder.path()), BTreeSet::from([2 << 20]));
+        assert_eq!(hugepages(folder.path()), BTreeMap::from([(2 << 20, 8 << 20)]));
         assert!(hugepages(&folder.path().join("none")).is_empty());
     }
 

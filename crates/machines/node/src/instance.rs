@@ -22,5 +22,5 @@ mod report;
 pub(crate) mod runner;
 mod running;
 mod seeds;
-mod status;
+pub(crate) mod status;
 pub(crate) mod stirred;

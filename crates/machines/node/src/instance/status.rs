@@ -73,6 +73,7 @@ pub(crate) fn document(before: &Value, seen: &Seen<'_>) -> Value {
         conditions::merged(&before["conditions"], ours, seen.now),
     );
     put_list(&mut status, "volumeStatus", volumes::list(seen));
+    put(&mut status, "migrationMethod", migration_method(seen).into());
     put(&mut status, "qosClass", quality(seen.vmi).into());
     put(&mut status, "runtimeUser", seen.user.into());
     if decision.phase.is_final() {
@@ -90,6 +91,19 @@ pub(crate) fn document(before: &Value, seen: &Seen<'_>) -> Value {
         running(&mut status, seen, live);
     }
     Value::Object(status)
+}
+
+/// Whether disks are copied when the machine moves, or all of them are where other nodes have them, too.
+fn migration_method(seen: &Seen<'_>) -> &'static str {
+    let is_shared = |name: &str| {
+        let claim = seen.volumes.get(name).and_then(|it| it.claim.as_ref());
+        let modes = claim.and_then(|it| it["accessModes"].as_array());
+        modes.is_some_and(|modes| modes.iter().any(|it| it == "ReadWriteMany"))
+    };
+    match seen.vmi.spec.volumes.iter().all(|it| is_shared(&it.name)) {
+        true => "LiveMigration",
+        false => "BlockMigration",
+    }
 }
 
 fn running(status: &mut Map<String, Value>, seen: &Seen<'_>, live: &Live) {

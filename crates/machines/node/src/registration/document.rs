@@ -1,5 +1,6 @@
 //! The Node as a document: from facts to labels, capacity and conditions.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -8,6 +9,8 @@ use fairway_machines_qemu::accel::Acceleration;
 use serde_json::{Map, Value, json};
 
 use super::{by_type, read};
+use crate::host::{HUGEPAGES, hugepages};
+use crate::instance::status::quantity;
 use crate::taps::DataPath;
 
 /// How guests run on the node.
@@ -27,6 +30,8 @@ pub(super) struct Machine {
     pub(super) processors: usize,
     /// Bytes.
     pub(super) memory: u64,
+    /// Bytes of it that are kept ready in large pages, by the size of a page.
+    pub(super) hugepages: BTreeMap<u64, u64>,
     pub(super) kernel: String,
     pub(super) system: String,
     pub(super) machine_id: String,
@@ -41,6 +46,7 @@ impl Machine {
         Self {
             processors: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             memory: total_memory(&memory),
+            hugepages: hugepages(Path::new(HUGEPAGES)),
             kernel: read("/proc/sys/kernel/osrelease"),
             system: system.unwrap_or("Linux").trim_matches('"').to_owned(),
             machine_id: read("/etc/machine-id"),
@@ -156,8 +162,13 @@ pub(super) fn status(before: &Value, facts: &Facts, now: &str) -> Value {
     if facts.acceleration == Some(Acceleration::Kvm) {
         capacity["devices.kubevirt.io/kvm"] = KVM.into();
     }
+    for (size, bytes) in &machine.hugepages {
+        capacity[format!("hugepages-{}", quantity(*size))] = quantity(*bytes).into();
+    }
     let mut allocatable = capacity.clone();
-    allocatable["memory"] = format!("{}Ki", machine.memory.saturating_sub(RESERVED) >> 10).into();
+    // What lies in large pages is nobody's else.
+    let kept = machine.hugepages.values().sum::<u64>().saturating_add(RESERVED);
+    allocatable["memory"] = format!("{}Ki", machine.memory.saturating_sub(kept) >> 10).into();
     let mut addresses = vec![json!({"type": "Hostname", "address": facts.name})];
     if let Some(address) = facts.address {
         addresses.insert(0, json!({"type": "InternalIP", "address": address.to_string()}));
@@ -328,6 +339,16 @@ mod tests {
         assert_eq!(status["capacity"]["memory"], "8388608Ki");
         assert_eq!(status["allocatable"]["memory"], "8126464Ki");
         assert_eq!(status["capacity"].get("devices.kubevirt.io/kvm"), None);
+        let mut large = facts();
+        large.machine.hugepages = [(2 << 20, 1 << 30), (1 << 30, 2 << 30)].into();
+        let large = super::status(&before, &large, "t1");
+        assert_eq!(
+            large["allocatable"],
+            json!({
+                "cpu": "4", "memory": "4980736Ki", "pods": "110", "hugepages-2Mi": "1Gi", "hugepages-1Gi": "2Gi",
+            })
+        );
+        assert_eq!(large["capacity"]["hugepages-2Mi"], "1Gi");
         assert_eq!(status["addresses"][0]["address"], "192.0.2.1");
         let ready = by_type(&status["conditions"], "Ready").unwrap();
         assert_eq!(

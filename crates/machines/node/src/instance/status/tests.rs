@@ -135,6 +135,7 @@ fn a_machine_that_is_about_to_start() {
           {"name":"cd","target":"","size":4096}
           {"name":"data","target":""}
           {"name":"root","target":"","persistentVolumeClaimInfo":{"claimName":"root"}}
+        migrationMethod: "BlockMigration"
         qosClass: "Burstable"
         runtimeUser: 107
         guestOSInfo: {}
@@ -193,6 +194,7 @@ fn a_machine_that_runs() {
           {"name":"data","target":"sdb","phase":"Ready","reason":"VolumeReady","message":"Successfully attach hotplugged volume data to VM","hotplugVolume":{}}
           {"name":"old","target":"","phase":"Detaching","reason":"VolumeUnplugging","message":"the guest was asked to let volume old go","hotplugVolume":{}}
           {"name":"root","target":"vda","persistentVolumeClaimInfo":{"claimName":"root"}}
+        migrationMethod: "BlockMigration"
         qosClass: "Burstable"
         runtimeUser: 107
         interfaces:
@@ -237,6 +239,7 @@ fn a_machine_that_has_ended() {
           {"name":"cd","target":"","size":4096}
           {"name":"data","target":""}
           {"name":"root","target":"","persistentVolumeClaimInfo":{"claimName":"root"}}
+        migrationMethod: "BlockMigration"
         qosClass: "Burstable"
         runtimeUser: 107
     "#]]
