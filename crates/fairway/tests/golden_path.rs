@@ -1,7 +1,7 @@
 //! Golden paths on the whole program: from a form to a repository, an Application and objects, and all the way back.
 // tidy: long: one world, and every way that a run goes through it
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 #[path = "golden_path/asking.rs"]
 mod asking;
@@ -23,6 +23,7 @@ mod until;
 #[path = "golden_path/world.rs"]
 mod world;
 
+use fairway_api::fairway::VOYAGE_ANNOTATION;
 use serde_json::{Value, json};
 
 use until::until;
@@ -295,21 +296,39 @@ async fn runs_survive_being_killed_at_every_step() {
     let mut world = World::start();
     // Long enough that somebody who looks on a busy machine sees each.
     let pause = json!({"action": "debug:wait", "input": {"milliseconds": 2_000}});
-    template(&world.api().await, "slow", steps(Some(&pause), config_map())).await;
+    let mut slow = steps(Some(&pause), config_map());
+    let more = [
+        json!({"id": "register", "action": "catalog:register", "input": {
+            "repoContentsUrl": "${{ steps.publish.output.repoContentsUrl }}"}}),
+        json!({"id": "again", "action": "catalog:register", "input": {
+            "repoContentsUrl": "${{ steps.publish.output.repoContentsUrl }}", "catalogInfoPath": "manifests/service.yaml"}}),
+        // Nobody listens there: what matters is that it is told once.
+        json!({"id": "tell", "action": "notification:send", "input": {"title": "done", "webhook": "http://127.0.0.1:9/"}}),
+    ];
+    for (at, step) in more.into_iter().enumerate() {
+        let mut pause = pause.clone();
+        pause["id"] = format!("pause-{}", 4 + at).into();
+        slow.as_array_mut().unwrap().extend([step, pause]);
+    }
+    template(&world.api().await, "slow", slow).await;
     voyage(
         &world.api().await,
         "killed",
         json!({"template": "slow", "values": {"name": "killed"}}),
     )
     .await;
-    for at in 0..4 {
+    let mut hit = 0;
+    for at in 0..7 {
         let api = world.api().await;
-        voyage_when(&api, "killed", &format!("pause {at} is reached"), |voyage| {
-            voyage["status"]["steps"][2 * at + 1]["state"] == "running" || phase(voyage) == "Succeeded"
+        let seen = voyage_when(&api, "killed", &format!("pause {at} is reached"), |voyage| {
+            voyage["status"]["steps"][2 * at + 1]["state"] == "running"
+                || matches!(phase(voyage), "Succeeded" | "Failed")
         })
         .await;
+        hit += usize::from(phase(&seen) == "Running");
         world.restart();
     }
+    assert!(hit >= 5, "only {hit} of 7 kills hit a run that ran");
     let api = world.api().await;
     let done = voyage_when(&api, "killed", "it is over", |voyage| {
         phase(voyage) == "Succeeded" || phase(voyage) == "Failed"
@@ -341,6 +360,33 @@ async fn runs_survive_being_killed_at_every_step() {
             .unwrap()
             .is_some()
     );
+    // Once each: what it was registered under, twice over, and what was told.
+    let first = ending::location(&api, "killed").await;
+    let first = api.get(&first.expect("it is registered")).await.unwrap().unwrap();
+    let all = api
+        .list("/apis/fairway.dev/v1alpha1/cataloglocations")
+        .await
+        .unwrap();
+    let of_it = |it: &&Value| it["spec"]["target"].as_str().unwrap().contains("/killed/");
+    let of_run = |it: &&Value| it["metadata"]["annotations"][VOYAGE_ANNOTATION] == done["metadata"]["uid"];
+    assert_eq!(
+        all.iter().filter(of_it).count(),
+        2,
+        "both files are registered: {all:#?}"
+    );
+    assert_eq!(
+        all.iter().filter(of_run).count(),
+        2,
+        "and both are the run's: {all:#?}"
+    );
+    assert!(
+        first["spec"]["target"]
+            .as_str()
+            .unwrap()
+            .ends_with("/catalog-info.yaml")
+    );
+    let notices = done["status"]["notices"].as_array().unwrap();
+    assert_eq!(notices.len(), 1, "{notices:#?}");
 }
 
 /// Two runs for the last free place of a quota: one is let, the other is told before anything is written to Git.

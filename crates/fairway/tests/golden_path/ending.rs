@@ -11,6 +11,22 @@ use crate::{APPLICATIONS, MACHINES};
 const REPOSITORIES: &str = "/apis/fairway.dev/v1alpha1/repositories";
 const LOCATIONS: &str = "/apis/fairway.dev/v1alpha1/cataloglocations";
 
+/// The path of the one location that leads to a repository's catalog file, if there is one.
+pub(crate) async fn location(api: &fairway_controller::Requests, repository: &str) -> Option<String> {
+    let within = format!("/{repository}/src/branch/main/catalog-info.yaml");
+    let all = api.list(LOCATIONS).await.unwrap();
+    let mut found = all.iter().filter(|location| {
+        let target = location["spec"]["target"].as_str().unwrap();
+        target.ends_with(&within)
+    });
+    let one = found.next()?;
+    assert!(
+        found.next().is_none(),
+        "{repository} is registered twice: {all:#?}"
+    );
+    Some(format!("{LOCATIONS}/{}", one["metadata"]["name"].as_str()?))
+}
+
 async fn succeeded(api: &fairway_controller::Requests, name: &str) -> Value {
     let ended = voyage_when(api, name, "it is over", |voyage| {
         matches!(phase(voyage), "Succeeded" | "Failed")
@@ -158,29 +174,77 @@ async fn runs_that_wait_keep_nobody_waiting() {
     .await;
 }
 
+/// The steps of a run that were begun and not done in the moment when somebody looked.
+fn under_way(voyage: &Value) -> Vec<String> {
+    let steps = voyage["status"]["steps"].as_array();
+    let running = steps.into_iter().flatten().filter(|it| it["state"] == "running");
+    running
+        .map(|it| it["id"].as_str().unwrap_or_default().to_owned())
+        .collect()
+}
+
+/// Looks at a run until something has happened in it, and kills the server in that moment; what the run was doing.
+async fn kill_when(world: &mut World, name: &str, holds: impl Fn(&Value) -> bool) -> (String, Vec<String>) {
+    let api = world.api().await;
+    let path = format!("{VOYAGES}/{name}");
+    let begun = std::time::Instant::now();
+    let seen = loop {
+        let voyage = api.get(&path).await.unwrap().unwrap();
+        let is_over = matches!(phase(&voyage), "Succeeded" | "Failed" | "Decommissioned");
+        if is_over || holds(&voyage) {
+            break voyage;
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "{name} does not get on: {voyage:#}"
+        );
+    };
+    drop(api);
+    world.restart();
+    (phase(&seen).to_owned(), under_way(&seen))
+}
+
 /// `kill -9` at any moment of the built-in path, of its undoing and of its decommissioning: in the end all is there, or nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_built_in_path_survives_being_killed_while_it_acts() {
     let mut world = World::start();
-    let api = world.api().await;
-    let values = json!({"name": "web", "sshKey": KEY, "connectivity": true});
-    voyage(
-        &api,
-        "built",
-        json!({"template": "virtual-machine", "values": values}),
-    )
-    .await;
-    drop(api);
-    for millis in [30, 90, 200, 350] {
-        tokio::time::sleep(Duration::from_millis(millis)).await;
-        world.restart();
+    // Each is killed once, when so many of its steps are done: wherever it is then, it is in the midst of it.
+    let mut hit = Vec::new();
+    for (done, name) in ["web", "web1", "web2", "web3"].into_iter().enumerate() {
+        let values = json!({"name": name, "sshKey": KEY, "connectivity": true});
+        let api = world.api().await;
+        voyage(
+            &api,
+            name,
+            json!({"template": "virtual-machine", "values": values}),
+        )
+        .await;
+        let got_on = |voyage: &Value| {
+            let steps = voyage["status"]["steps"].as_array();
+            let ended = steps
+                .into_iter()
+                .flatten()
+                .filter(|it| it["state"] == "completed");
+            phase(voyage) == "Running" && ended.count() >= done
+        };
+        hit.push(kill_when(&mut world, name, got_on).await);
     }
+    let running = hit.iter().filter(|(phase, _)| phase == "Running").count();
+    println!("runs were killed while they did {hit:?}");
+    assert!(
+        running >= 3,
+        "only {running} of the kills hit a run that ran: {hit:?}"
+    );
     let api = world.api().await;
-    succeeded(&api, "built").await;
+    for name in ["web1", "web2", "web3", "web"] {
+        succeeded(&api, name).await;
+        assert!(location(&api, name).await.is_some(), "{name} is registered once");
+    }
+    let registered = location(&api, "web").await;
     let things = [
         format!("{APPLICATIONS}/web"),
         format!("{REPOSITORIES}/web"),
-        format!("{LOCATIONS}/web"),
+        registered.expect("it is registered"),
     ];
     for path in &things {
         assert!(api.get(path).await.unwrap().is_some(), "{path}");
@@ -192,14 +256,17 @@ async fn the_built_in_path_survives_being_killed_while_it_acts() {
     })
     .await;
     let wish = json!({"spec": {"decommission": true}});
-    api.merge(&format!("{VOYAGES}/built"), &wish).await.unwrap();
+    api.merge(&format!("{VOYAGES}/web"), &wish).await.unwrap();
     drop(api);
-    for millis in [20, 120, 400] {
-        tokio::time::sleep(Duration::from_millis(millis)).await;
-        world.restart();
-    }
+    let undoing = |voyage: &Value| phase(voyage) == "Decommissioning";
+    let hit = [
+        kill_when(&mut world, "web", undoing).await,
+        kill_when(&mut world, "web", undoing).await,
+    ];
+    println!("the decommissioning was killed at {hit:?}");
+    assert_eq!(hit[0].0, "Decommissioning", "a kill hits it on its way");
     let api = world.api().await;
-    voyage_when(&api, "built", "it is decommissioned", |voyage| {
+    voyage_when(&api, "web", "it is decommissioned", |voyage| {
         phase(voyage) == "Decommissioned"
     })
     .await;
@@ -242,14 +309,18 @@ async fn the_built_in_path_survives_being_killed_while_it_acts() {
     let api = world.api().await;
     let failed = voyage_when(&api, "fails", "it failed", |voyage| phase(voyage) == "Failed").await;
     let said = failed.to_string();
-    assert!(said.contains("catalog entry fails was taken back"), "{failed:#}");
-    for path in [
-        format!("{APPLICATIONS}/fails"),
-        format!("{REPOSITORIES}/fails"),
-        format!("{LOCATIONS}/fails"),
-    ] {
+    let mut entries = said.split("catalog entry ").skip(1);
+    assert!(
+        entries.any(|rest| {
+            let (entry, rest) = rest.split_once(' ').unwrap_or_default();
+            entry.contains("-fails-main-") && rest.starts_with("was taken back")
+        }),
+        "{failed:#}"
+    );
+    for path in [format!("{APPLICATIONS}/fails"), format!("{REPOSITORIES}/fails")] {
         assert!(api.get(&path).await.unwrap().is_none(), "{path}");
     }
+    assert_eq!(location(&api, "fails").await, None);
 }
 
 /// What was there before a run is changed back when the run fails, unless somebody has changed it since; and runs start no runs.
