@@ -147,6 +147,10 @@ pub(crate) struct Up {
     /// above --listen: 7443].
     #[arg(long, value_name = "ADDR:PORT", env = "FAIRWAY_WEB_LISTEN")]
     pub web_listen: Option<SocketAddr>,
+    /// What the names of the web listener's sites end with: git.NAME, id.NAME, portal.NAME, and apps.NAME for what is published
+    /// [default: fairway.localhost].
+    #[arg(long, value_name = "NAME", env = "FAIRWAY_DOMAIN")]
+    pub domain: Option<String>,
     /// Hosts that webhooks of repositories may call, separated by commas: external, private, loopback, networks, patterns of
     /// names, or * [default: external].
     #[arg(long, value_name = "HOSTS", env = "FAIRWAY_WEBHOOK_ALLOWED_HOSTS")]

@@ -1,6 +1,7 @@
 //! Settings: the file `DIR/config.yaml`, `FAIRWAY_*` variables, flags, in rising order.
 
 mod audit;
+pub(crate) mod domain;
 pub(crate) mod gateway;
 pub(crate) mod machines;
 
@@ -12,6 +13,7 @@ use fairway_outbound::AllowedHosts;
 use serde::Deserialize;
 
 use audit::{AuditConfig, AuditSetting};
+use domain::Domain;
 use gateway::{GatewayConfig, GatewayFile};
 use machines::{MachinesConfig, MachinesFile};
 
@@ -25,6 +27,7 @@ use crate::data_dir::{DataDir, read_if_there};
 struct File {
     listen: Option<SocketAddr>,
     web_listen: Option<SocketAddr>,
+    domain: Option<String>,
     webhook_allowed_hosts: Option<String>,
     config_management_plugins: Option<PathBuf>,
     advertise_address: Option<IpAddr>,
@@ -50,6 +53,8 @@ pub(crate) struct Config {
     pub listen: SocketAddr,
     /// Address of the web listener, if one was chosen.
     pub web_listen: Option<SocketAddr>,
+    /// What its sites are named below.
+    pub domain: Domain,
     /// Where webhooks of repositories may go.
     pub allowed_hosts: AllowedHosts,
     /// Plugins whose programs Applications may use, if any.
@@ -114,6 +119,9 @@ impl Config {
             .map_err(anyhow::Error::msg)
             .context("webhookAllowedHosts is wrong")?;
         let listen = flags.listen.or(file.listen).unwrap_or(DEFAULT_LISTEN);
+        let domain = flags.domain.clone().or(file.domain);
+        let domain = domain.map(|name| Domain::parse(&name).context("the domain is wrong"));
+        let domain = domain.transpose()?.unwrap_or_default();
         let image_hosts = machines::image_hosts(&file.machines, &flags.machines.host)?;
         let mut machines = MachinesConfig::merge(file.machines, &flags.machines)?;
         if let Some(machines) = &mut machines {
@@ -136,7 +144,8 @@ impl Config {
             audit: AuditConfig::merge(file.audit, &flags.audit)?,
             machines,
             image_hosts,
-            gateway: GatewayConfig::merge(file.gateway, &flags.gateway)?,
+            gateway: GatewayConfig::merge(file.gateway, &flags.gateway, &domain)?,
+            domain,
             oidc: oidc(&flags.oidc, file.authentication_config),
             log: flags
                 .log

@@ -35,9 +35,6 @@ use crate::command::running::Running;
 use crate::config::Config;
 use crate::data_dir::DataDir;
 
-pub(crate) use realms::ID;
-pub(crate) use web::{GIT, PORTAL};
-
 /// The issuer of service-account tokens: a name, not an address, so that tokens survive a change of the address.
 const TOKEN_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
@@ -144,7 +141,7 @@ pub(crate) async fn run(
         &kernel,
         &shared.0,
         &web.host,
-        (web.listen, &web.portal),
+        (&web.portal_url, &web.portal),
         &config.allowed_hosts,
         scaffolder::Neighbours {
             foresight: foresight.clone(),
@@ -191,7 +188,11 @@ pub(crate) async fn run(
         Arc::clone(&shared.1),
         shutdown.clone(),
     ));
-    let running = Running::this(listen, web.listen, kernel.clock.rfc3339());
+    let running = Running::this(
+        listen,
+        (web.listen, config.domain.clone()),
+        kernel.clock.rfc3339(),
+    );
     running.write(data)?;
     info!(%listen, "the Kubernetes API is ready");
     on_ready(&running, password.as_deref());

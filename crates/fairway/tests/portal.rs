@@ -367,3 +367,33 @@ async fn the_application_is_served_to_everybody_and_framed_by_nobody() {
     }
     assert!(sizes[0] > sizes[1] && sizes[1] > sizes[2], "{sizes:?}");
 }
+
+/// With another domain, everything is below it, and the certificate is good for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn all_sites_are_below_a_domain_of_ones_own() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    std::fs::create_dir_all(&data).unwrap();
+    let _process = Process::start_with(&data, &["--domain", "fairway.example.com"]);
+    let password = user(&data, "alice", "root");
+    let port = web_port(&data);
+    let mut browser = Browser::below(&data, port, "fairway.example.com");
+
+    let session = browser.sign_in("/auth/login", "alice", &password).await;
+    assert_eq!(session["domain"], "fairway.example.com");
+    let discovery = "/realms/root/.well-known/openid-configuration";
+    let discovered = browser
+        .send(("GET", "id.fairway.example.com", discovery), &[], "")
+        .await;
+    let issuer = format!("https://id.fairway.example.com:{port}/realms/root");
+    assert_eq!(discovered.json()["issuer"], issuer);
+    let git = browser
+        .send(("GET", "git.fairway.example.com", "/api/v1/version"), &[], "")
+        .await;
+    assert_eq!(git.status, 200, "{}", git.text());
+    let status = fairway(&data, &["status"]);
+    for site in ["git", "portal"] {
+        let address = format!("https://{site}.fairway.example.com:{port}");
+        assert!(status.contains(&address), "{status}");
+    }
+}

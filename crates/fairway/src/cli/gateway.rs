@@ -20,7 +20,7 @@ pub(crate) struct GatewayFlags {
     /// [default: none, Gateways share --gateway-address].
     #[arg(long, value_name = "NET", env = "FAIRWAY_GATEWAY_POOL")]
     pub gateway_pool: Option<String>,
-    /// What host names of Routes end with that name none themselves [default: apps.fairway.localhost].
+    /// What host names of Routes end with that name none themselves [default: apps. and --domain].
     #[arg(long, value_name = "NAME", env = "FAIRWAY_GATEWAY_DOMAIN")]
     pub gateway_domain: Option<String>,
     /// Hosts that policies may call for keys, metadata and the like, as for --webhook-allowed-hosts [default: external].

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
+use crate::config::domain::Domain;
 use crate::data_dir::{DataDir, read_if_there, write_private};
 
 /// What a running server writes about itself.
@@ -20,39 +21,45 @@ pub(crate) struct Running {
     /// Where the web listener is; a server of an older version has none.
     #[serde(default)]
     pub web_listen: Option<SocketAddr>,
+    /// What its sites are named below.
+    #[serde(default)]
+    pub domain: Domain,
     /// Since when, RFC 3339.
     pub since: String,
 }
 
 impl Running {
     /// This process.
-    pub(crate) fn this(listen: SocketAddr, web_listen: SocketAddr, since: String) -> Self {
+    pub(crate) fn this(listen: SocketAddr, web: (SocketAddr, Domain), since: String) -> Self {
         let pid = std::process::id();
         Self {
             pid,
             started: start_ticks(pid).unwrap_or(0),
             listen,
-            web_listen: Some(web_listen),
+            web_listen: Some(web.0),
+            domain: web.1,
             since,
         }
     }
 
     /// Where Git repositories are, if the server that wrote this hosts some.
     pub(crate) fn git(&self) -> Option<String> {
-        let port = self.web_listen?.port();
-        Some(format!("https://{}:{port}", crate::server::GIT))
+        self.site(&self.domain.git())
     }
 
     /// Where the portal is, if the server that wrote this has one.
     pub(crate) fn portal(&self) -> Option<String> {
-        let port = self.web_listen?.port();
-        Some(format!("https://{}:{port}", crate::server::PORTAL))
+        self.site(&self.domain.portal())
     }
 
     /// Where people sign in, if the server that wrote this has such a place.
     pub(crate) fn sign_in(&self) -> Option<String> {
+        self.site(&self.domain.sign_in())
+    }
+
+    fn site(&self, host: &str) -> Option<String> {
         let port = self.web_listen?.port();
-        Some(format!("https://{}:{port}", crate::server::ID))
+        Some(format!("https://{host}:{port}"))
     }
 
     /// Writes it down.

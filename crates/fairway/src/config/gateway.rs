@@ -8,12 +8,11 @@ use fairway_gateway_engine::Settings;
 use fairway_outbound::AllowedHosts;
 use serde::Deserialize;
 
+use super::domain::Domain;
 use crate::cli::gateway::GatewayFlags;
 
 /// Where names are answered, unless somebody chooses another place.
 const DNS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 10053);
-/// The longest name.
-const LONGEST_NAME: usize = 253;
 
 /// What `config.yaml` may say of them.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -46,7 +45,11 @@ pub(crate) struct GatewayConfig {
 
 impl GatewayConfig {
     /// From the file and the flags; `None`: none are.
-    pub(super) fn merge(file: GatewayFile, flags: &GatewayFlags) -> anyhow::Result<Option<Self>> {
+    pub(super) fn merge(
+        file: GatewayFile,
+        flags: &GatewayFlags,
+        domain: &Domain,
+    ) -> anyhow::Result<Option<Self>> {
         if flags.no_gateway || file.enabled == Some(false) {
             return Ok(None);
         }
@@ -57,9 +60,12 @@ impl GatewayConfig {
         if let Some(text) = flags.gateway_pool.clone().or(file.pool) {
             settings.pool = Some(network(&text)?);
         }
-        if let Some(name) = flags.gateway_domain.clone().or(file.domain) {
-            settings.domain = domain(&name)?;
-        }
+        settings.domain = match flags.gateway_domain.clone().or(file.domain) {
+            Some(name) => Domain::parse(&name)
+                .context("the domain of Routes is wrong")?
+                .to_string(),
+            None => domain.apps(),
+        };
         settings.refuse_uncounted = flags.gateway_refuse_uncounted || file.refuse_uncounted == Some(true);
         let hosts = flags.gateway_allowed_hosts.clone().or(file.allowed_hosts);
         let allowed_hosts = AllowedHosts::parse(hosts.as_deref().unwrap_or_default())
@@ -88,21 +94,6 @@ fn network(text: &str) -> anyhow::Result<(Ipv4Addr, u8)> {
     Ok((address, bits))
 }
 
-fn domain(name: &str) -> anyhow::Result<String> {
-    let is_label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && label
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    if name.len() > LONGEST_NAME || !name.split('.').all(is_label) {
-        bail!("{name:?} is not a domain for Routes; write it such as apps.example.com");
-    }
-    Ok(name.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,21 +112,8 @@ mod tests {
     }
 
     #[test]
-    fn domains_are_names() {
-        for (text, is_good) in [
-            ("apps.example.com", true),
-            ("apps", true),
-            ("", false),
-            ("*.example.com", false),
-            ("Apps.example.com", false),
-            ("a..b", false),
-        ] {
-            assert_eq!(domain(text).is_ok(), is_good, "{text}");
-        }
-    }
-
-    #[test]
     fn flags_go_first() {
+        let domain = Domain::default();
         let file = GatewayFile {
             address: Some(Ipv4Addr::new(192, 0, 2, 1).into()),
             domain: Some("apps.example.com".to_owned()),
@@ -145,13 +123,20 @@ mod tests {
             gateway_address: Some(Ipv4Addr::new(192, 0, 2, 2).into()),
             ..GatewayFlags::default()
         };
-        let merged = GatewayConfig::merge(file.clone(), &flags).unwrap().unwrap();
+        let merged = GatewayConfig::merge(file.clone(), &flags, &domain)
+            .unwrap()
+            .unwrap();
         assert_eq!(merged.settings.address, Ipv4Addr::new(192, 0, 2, 2));
         assert_eq!(merged.settings.domain, "apps.example.com");
+        let unnamed = GatewayConfig::merge(GatewayFile::default(), &flags, &domain);
+        assert_eq!(
+            unnamed.unwrap().unwrap().settings.domain,
+            "apps.fairway.localhost"
+        );
         let off = GatewayFlags {
             no_gateway: true,
             ..flags
         };
-        assert!(GatewayConfig::merge(file, &off).unwrap().is_none());
+        assert!(GatewayConfig::merge(file, &off, &domain).unwrap().is_none());
     }
 }

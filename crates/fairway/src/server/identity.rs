@@ -16,14 +16,12 @@ use crate::data_dir::{DataDir, read_if_there, write_private};
 use crate::kubeconfig;
 
 /// Names by which the API is reached inside and outside.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 5] = [
     "localhost",
     "kubernetes",
     "kubernetes.default",
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
-    "fairway.localhost",
-    "*.fairway.localhost",
 ];
 
 /// Where identities come from.
@@ -164,7 +162,8 @@ fn write_kubeconfig(data: &DataDir, ours: &serde_json::Value) -> anyhow::Result<
 pub(super) fn names(config: &Config) -> Vec<String> {
     let more = config.tls_san.iter().filter(|san| san.parse::<IpAddr>().is_err());
     let own = NAMES.map(str::to_owned).into_iter();
-    own.chain(more.cloned()).collect()
+    let sites = [config.domain.to_string(), format!("*.{}", config.domain)];
+    own.chain(sites).chain(more.cloned()).collect()
 }
 
 fn wanted(config: &Config, listen: SocketAddr) -> Wanted {

@@ -2,7 +2,6 @@
 //! token. The kernel knows nothing of organisations; what it learns is a user, his groups, and where he is at home.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
 use anyhow::Context;
@@ -20,9 +19,6 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tracing::warn;
-
-/// The host name of sign-in.
-pub(crate) const ID: &str = "id.fairway.localhost";
 
 const KINDS: [(fairway_api::Kind, Fed); 5] = [
     (USER, Fed::User),
@@ -65,7 +61,7 @@ impl Identity {
 pub(super) fn start(
     kernel: &Arc<Kernel>,
     clients: &ClientFactory,
-    listen: SocketAddr,
+    (sign_in, portal): (String, String),
     shutdown: Shutdown,
 ) -> anyhow::Result<Identity> {
     let realms = Arc::new(Realms::default());
@@ -80,8 +76,8 @@ pub(super) fn start(
         shutdown.clone(),
     );
     let provider = Provider::new(Options {
-        base: format!("https://{ID}:{}", listen.port()),
-        portal: format!("https://{}:{}", super::web::PORTAL, listen.port()),
+        base: sign_in,
+        portal,
         realms: Arc::clone(&realms),
         clients: clients.clients(fairway_portal_identity::USER),
     })

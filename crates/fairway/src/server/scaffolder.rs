@@ -1,7 +1,6 @@
 //! Software templates, wired to the kernel, the Git host, and the mail servers that notifications are configured with.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -35,7 +34,7 @@ use kube::Client;
 use serde_json::Value;
 
 use super::gateway::Doors;
-use super::web::{PORTAL, Portal, Visitor};
+use super::web::{Portal, Visitor};
 
 /// Templates that are part of the program, each with its files.
 macro_rules! golden_path {
@@ -417,7 +416,7 @@ pub(super) fn make(
     kernel: &Arc<Kernel>,
     clients: &ClientFactory,
     host: &Arc<Host>,
-    (web, portal): (SocketAddr, &Portal),
+    (url, portal): (&str, &Portal),
     allowed_hosts: &AllowedHosts,
     neighbours: Neighbours,
 ) -> Scaffolder {
@@ -439,7 +438,7 @@ pub(super) fn make(
         builtins: builtins(neighbours.doors.domain()),
         places: Arc::new(OwnPlaces(neighbours.foresight)),
         gateways: Arc::new(neighbours.doors),
-        portal: format!("https://{PORTAL}:{}", web.port()),
+        portal: url.to_owned(),
     })
 }
 

@@ -31,16 +31,13 @@ use tokio_rustls::server::TlsStream;
 use tower::Service;
 use tracing::warn;
 
-use super::realms::{ID, Identity};
+use super::realms::Identity;
 use super::rotation::Live;
 use crate::config::Config;
+use crate::config::domain::Domain;
 use crate::data_dir::DataDir;
-pub(crate) use portal::{PORTAL, Portal, Visitor};
+pub(crate) use portal::{Portal, Visitor};
 
-/// What the names of all sites end with.
-const DOMAIN: &str = "fairway.localhost";
-/// The host name of Git, Gitea's API and webhooks.
-pub(crate) const GIT: &str = "git.fairway.localhost";
 /// What strangers may take.
 const BOUNDS: Bounds = Bounds {
     connections: 1024,
@@ -79,6 +76,8 @@ pub(super) struct Web {
     identity: Identity,
     /// Backstage's APIs.
     pub portal: Portal,
+    /// Where people find the portal.
+    pub portal_url: String,
     serving: JoinHandle<()>,
     keeping: JoinHandle<()>,
 }
@@ -113,14 +112,18 @@ pub(super) fn start(
     let listen = socket
         .local_addr()
         .context("the web listener's address is not known")?;
-    let identity = super::realms::start(kernel, &clients, listen, shutdown.clone())?;
+    let domain = &config.domain;
+    let site = |host: String| format!("https://{host}:{}", listen.port());
+    let portal_url = site(domain.portal());
+    let addresses = (site(domain.sign_in()), portal_url.clone());
+    let identity = super::realms::start(kernel, &clients, addresses, shutdown.clone())?;
     let user = fairway_gitops_githost::USER;
     let user = UserInfo::new(user, fairway_kernel_controllers::groups(user));
     let in_process = InProcess::new(Arc::clone(kernel), user);
     let client_at = move |workspace: &str| client_within(in_process.clone(), workspace);
     let host = Host::new(Options {
         repositories: data.repositories(),
-        url: format!("https://{GIT}:{}", listen.port()),
+        url: site(domain.git()),
         client_at: Arc::new(client_at),
         allowed_hosts: config.allowed_hosts.clone(),
     })
@@ -141,8 +144,8 @@ pub(super) fn start(
         config.audit.as_ref().map(|audit| audit.path(data)),
     );
     let web_server = WebServer::new(fairway_portal_web_server::Options {
-        url: format!("https://{PORTAL}:{}", listen.port()),
-        domain: DOMAIN.to_owned(),
+        url: portal_url.clone(),
+        domain: domain.to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         api_server,
         git_url: host.url().to_owned(),
@@ -150,6 +153,7 @@ pub(super) fn start(
         behind: portal.handler(),
     });
     let sites = Sites {
+        names: Names::below(domain),
         host: Arc::clone(&host),
         uploads: uploads.clone(),
         provider: Arc::clone(&identity.provider),
@@ -164,6 +168,7 @@ pub(super) fn start(
         uploads,
         identity,
         portal,
+        portal_url,
         serving,
         keeping,
     })
@@ -186,11 +191,29 @@ where
 
 /// What is served, by host name.
 struct Sites {
+    names: Names,
     host: Arc<Host>,
     uploads: Option<Uploads>,
     provider: Arc<Provider>,
     web_server: Arc<WebServer>,
     live: Live,
+}
+
+/// The hosts.
+struct Names {
+    git: String,
+    sign_in: String,
+    portal: String,
+}
+
+impl Names {
+    fn below(domain: &Domain) -> Self {
+        Self {
+            git: domain.git(),
+            sign_in: domain.sign_in(),
+            portal: domain.portal(),
+        }
+    }
 }
 
 impl Site for Sites {
@@ -214,16 +237,17 @@ impl Site for Sites {
 async fn answer(sites: &Sites, request: Request<Incoming>, peer: IpAddr) -> Response<Body> {
     let name = name_of(&request);
     let boxed = |request: Request<Incoming>| request.map(|body| body.map_err(Into::into).boxed_unsync());
-    match (name.as_str(), &sites.uploads) {
-        (GIT, _) => sites.host.serve(boxed(request)).await,
-        (ID, _) => sites.provider.serve(boxed(request), peer).await,
-        (PORTAL, _) => sites.web_server.serve(boxed(request), peer).await,
+    let Names { git, sign_in, portal } = &sites.names;
+    match (name, &sites.uploads) {
+        (name, _) if name == *git => sites.host.serve(boxed(request)).await,
+        (name, _) if name == *sign_in => sites.provider.serve(boxed(request), peer).await,
+        (name, _) if name == *portal => sites.web_server.serve(boxed(request), peer).await,
         // Whatever the host is called: the paths are those of CDI's proxy, and nobody else's.
         (_, Some(uploads)) if Uploads::serves(request.uri().path()) => uploads.serve(boxed(request)).await,
-        _ => {
+        (name, _) => {
             let why = format!(
-                "No site is called {name:?} here. Git repositories are at https://{GIT}, sign-in is at https://{ID}, the portal at \
-                 https://{PORTAL}; the Kubernetes API is at another port."
+                "No site is called {name:?} here. Git repositories are at https://{git}, sign-in is at https://{sign_in}, the portal \
+                 at https://{portal}; the Kubernetes API is at another port."
             );
             fairway_gitops_githost::transport::text(StatusCode::MISDIRECTED_REQUEST, &why)
         }

@@ -22,6 +22,8 @@ pub(crate) const ID: &str = "id.fairway.localhost";
 pub(crate) struct Browser {
     authority: PathBuf,
     port: u16,
+    portal: String,
+    id: String,
     jars: BTreeMap<String, BTreeMap<String, String>>,
 }
 
@@ -56,9 +58,16 @@ impl Answered {
 
 impl Browser {
     pub(crate) fn new(data: &Path, port: u64) -> Self {
+        Self::below(data, port, "fairway.localhost")
+    }
+
+    /// For a portal of another domain.
+    pub(crate) fn below(data: &Path, port: u64, domain: &str) -> Self {
         Self {
             authority: data.join("pki/ca.crt"),
             port: u16::try_from(port).unwrap(),
+            portal: format!("portal.{domain}"),
+            id: format!("id.{domain}"),
             jars: BTreeMap::new(),
         }
     }
@@ -144,7 +153,8 @@ impl Browser {
     }
 
     pub(crate) async fn get(&mut self, path: &str) -> Answered {
-        self.send(("GET", PORTAL, path), &[], "").await
+        let portal = self.portal.clone();
+        self.send(("GET", &portal, path), &[], "").await
     }
 
     /// From the portal's page over the provider's form to the address of the callback, which is not gone to.
@@ -152,8 +162,9 @@ impl Browser {
         let begun = self.get(login).await;
         assert_eq!(begun.status, 303, "{}", begun.text());
         let (host, path) = begun.location();
-        assert_eq!(host, ID);
-        let page = self.send(("GET", ID, &path), &[], "").await;
+        let id = self.id.clone();
+        assert_eq!(host, id);
+        let page = self.send(("GET", &id, &path), &[], "").await;
         let answered = if page.status == 200 {
             let text = page.text();
             let between = |before: &str| {
@@ -163,19 +174,19 @@ impl Browser {
             let (token, action) = (between("name=\"form_token\" value=\""), between("action=\""));
             let directory = &path[..=path.split('?').next().unwrap().rfind('/').unwrap()];
             let form = query([("username", user), ("password", password), ("form_token", &token)]);
-            let origin = self.origin(ID);
+            let origin = self.origin(&id);
             let headers = [
                 ("content-type", "application/x-www-form-urlencoded"),
                 ("origin", origin.as_str()),
             ];
             let path = format!("{directory}{action}");
-            self.send(("POST", ID, &path), &headers, &form).await
+            self.send(("POST", &id, &path), &headers, &form).await
         } else {
             page
         };
         assert_eq!(answered.status, 303, "{}", answered.text());
         let (host, path) = answered.location();
-        assert_eq!(host, PORTAL);
+        assert_eq!(host, self.portal);
         path
     }
 

@@ -1,4 +1,4 @@
-//! `portal.fairway.localhost`: a small router from prefixes of paths to the parts that answer below them. Before it is the web server,
+//! `portal.DOMAIN`: a small router from prefixes of paths to the parts that answer below them. Before it is the web server,
 //! which serves the application and knows browsers by their sessions.
 //!
 //! `/clusters/PATH/api/…` is `/api/…` in that workspace, as in the Kubernetes API: the prefix is taken off and handed on as a header, so that
@@ -14,9 +14,6 @@ use http::header::CONTENT_TYPE;
 use http::uri::{PathAndQuery, Uri};
 use http::{HeaderValue, Request, Response, StatusCode};
 use serde_json::json;
-
-/// The host name of the portal and of Backstage's APIs.
-pub(crate) const PORTAL: &str = "portal.fairway.localhost";
 
 type Parts = RwLock<Vec<(&'static str, Handler)>>;
 
