@@ -7,6 +7,9 @@ use crate::{Cache, overlay};
 
 use super::*;
 
+/// Something that is done with a disk.
+type Call<'a> = &'a dyn Fn() -> Result<(), ImageError>;
+
 fn has_qemu_img() -> bool {
     let found = Command::new("qemu-img").arg("--version").output().is_ok();
     if !found {
@@ -243,7 +246,7 @@ fn a_forged_header_is_refused_before_any_tool_opens_the_file() {
         let copies = made(&directory, "copies");
         let to = directory.path().join("flat.qcow2");
         let wait = Duration::from_secs(60);
-        let calls: [(&str, &dyn Fn() -> Result<(), ImageError>); 5] = [
+        let calls: [(&str, Call<'_>); 5] = [
             ("copy", &|| overlay::copy(&machine, &copies, "root").map(drop)),
             ("above", &|| overlay::above(&disk, &layers, "layer").map(drop)),
             ("flatten", &|| overlay::flatten(&disk, &to, wait)),
