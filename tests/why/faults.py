@@ -211,6 +211,20 @@ def https(secret):
     return {"port": servers.free_port(), "protocol": "HTTPS", "tls": {"certificateRefs": [{"name": secret}]}}
 
 
+def api_key(product, **spec):
+    """A key to an API, which may be there or not."""
+    def inject(world, space):
+        portal = "devportal.kuadrant.io/v1alpha1"
+        target = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "web"}
+        offered = {"apiVersion": portal, "kind": "APIProduct", "metadata": {"name": "shop"},
+                   "spec": {"displayName": "Shop", "approvalMode": "manual", "publishStatus": "Published", "targetRef": target}}
+        key = {"apiVersion": portal, "kind": "APIKey", "metadata": {"name": "web"},
+               "spec": {"apiProductRef": {"name": product, "namespace": space}, "planTier": "gold", "useCase": "to see it",
+                        "requestedBy": {"userId": "alice"}, **spec}}
+        world.apply(space, offered, key)
+    return inject
+
+
 GOOD = {"name": "web", "sshKey": KEY}
 AUTO = {"prune": True, "selfHeal": True}
 VM = "vm/web"
@@ -323,6 +337,13 @@ FAULTS = [
           lambda world, space: published(route={**http_route(f"{space}.apps.fairway.localhost"), "spec": {
               **http_route(f"{space}.apps.fairway.localhost")["spec"],
               "rules": [{"backendRefs": [{"name": "web", "port": 9999}]}]}})(world, space)),
+    # Disks, APIs and keys by themselves.
+    Fault("a DataVolume by itself whose server answers with 404", "filling", "404", "dv/web",
+          lambda world, space: world.apply(space, {
+              "apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataVolume", "metadata": {"name": "web"},
+              "spec": {"source": {"http": {"url": world.web("missing.img")}}, "storage": {"resources": {"requests": {"storage": "300Mi"}}}}})),
+    Fault("a key to an API that is not there", "product", "/elsewhere not found", "apikey/web", api_key("elsewhere")),
+    Fault("a key whose Secret is not there", "secret", "/mine not found", "apikey/web", api_key("shop", secretRef={"name": "mine"})),
     Fault("a certificate that is not there", "gateway", "no-cert", "gateway/web", objects(gateway(**https("no-cert")))),
     Fault("a listener that lets no route of here in", "gateway", "NotAllowedByListeners", "httproute/web",
           published(gateway=gateway(allowedRoutes={"namespaces": {"from": "Selector", "selector": {"matchLabels": {"team": "a"}}}}),

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { pageAt, pageOf, thingAt } from "./links";
+import { HOMES, pageAt, pageOf, thingAt } from "./links";
+import { EXPLAINED } from "./widgets/Why";
 
 describe("objects have pages", () => {
     it.each([
@@ -34,5 +35,8 @@ describe("objects have pages", () => {
         ["", undefined],
     ])("by path: %s", (path, expected) => {
         expect(thingAt(path)?.to).toBe(expected);
+    });
+    it("and every one of them can be asked why", () => {
+        expect(HOMES.filter(it => !EXPLAINED.has(it.kind)).map(it => it.kind)).toEqual([]);
     });
 });

@@ -6,7 +6,8 @@ interface Home { group: string; kind: string; plural: string; at: string }
 
 const under = (at: string, group: string, kinds: [string, string][]): Home[] => kinds.map(([kind, plural]) => ({ group, kind, plural, at: at.replace("*", plural) }));
 
-const HOMES: Home[] = [
+/** Every kind that has a page. */
+export const HOMES: readonly Home[] = [
     ...under("/applications", "argoproj.io", [["Application", "applications"]]),
     ...under("/machines", "kubevirt.io", [["VirtualMachine", "virtualmachines"], ["VirtualMachineInstance", "virtualmachineinstances"]]),
     ...under("/voyages", "fairway.dev", [["Voyage", "voyages"]]),

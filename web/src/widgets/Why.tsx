@@ -31,8 +31,8 @@ interface Explanation {
 
 /** The kinds that the server explains. */
 export const EXPLAINED: ReadonlySet<string> = new Set([
-    "VirtualMachine", "VirtualMachineInstance", "DataVolume", "PersistentVolumeClaim", "Voyage", "Application", "Repository", "Service", "HTTPRoute", "GRPCRoute", "Gateway", "Route",
-    "AuthPolicy", "RateLimitPolicy", "PlanPolicy", "APIProduct", "Secret", "ConfigMap",
+    "VirtualMachine", "VirtualMachineInstance", "DataVolume", "PersistentVolumeClaim", "Voyage", "Application", "Repository", "Service", "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute",
+    "Gateway", "Route", "AuthPolicy", "RateLimitPolicy", "TLSPolicy", "DNSPolicy", "PlanPolicy", "APIProduct", "APIKey", "Secret", "ConfigMap",
 ]);
 
 const TONES: Record<string, Tone> = { ok: "green", unused: "grey", unknown: "grey", waiting: "blue", off: "yellow", broken: "red" };

@@ -21,7 +21,19 @@ pub(crate) fn gateway(facts: &Facts) -> Link {
     {
         return nothing(facts);
     }
-    let judges: [fn(&Facts) -> Option<Link>; 4] = [gateways, routes, policies, doors];
+    judged(facts, &[gateways, routes, policies, doors])
+}
+
+/// The way to what a policy or an API is for, without what policies say: that is another link.
+pub(crate) fn path(facts: &Facts) -> Link {
+    if facts.routes.is_empty() && facts.gateways.is_empty() && targets(facts).is_none() {
+        return nothing(facts);
+    }
+    judged(facts, &[targets, gateways, routes])
+}
+
+/// The worst that is said; a fault before what waits.
+fn judged(facts: &Facts, judges: &[fn(&Facts) -> Option<Link>]) -> Link {
     let mut waits = None;
     for judge in judges {
         match judge(facts) {
@@ -85,7 +97,7 @@ fn nothing(facts: &Facts) -> Link {
 }
 
 /// Whether a status speaks of the object as it was before the last change.
-fn is_stale(object: &Value, condition: &Value) -> bool {
+pub(crate) fn is_stale(object: &Value, condition: &Value) -> bool {
     let now = object["metadata"]["generation"].as_i64().unwrap_or(0);
     condition["observedGeneration"]
         .as_i64()
@@ -93,13 +105,13 @@ fn is_stale(object: &Value, condition: &Value) -> bool {
 }
 
 /// A condition that must be true, and is not.
-fn fault<'v>(object: &Value, conditions: &'v [Value], kinds: &[&str]) -> Option<&'v Value> {
+pub(crate) fn fault<'v>(object: &Value, conditions: &'v [Value], kinds: &[&str]) -> Option<&'v Value> {
     let bad =
         |kind: &&str| among(conditions, kind).filter(|it| it["status"] == "False" && !is_stale(object, it));
     kinds.iter().find_map(bad)
 }
 
-fn broken(object: &Value, condition: &Value, what: &str) -> Link {
+pub(crate) fn broken(object: &Value, condition: &Value, what: &str) -> Link {
     let why = match field(condition, "/message") {
         "" => field(condition, "/reason"),
         message => message,
@@ -246,7 +258,67 @@ fn routes(facts: &Facts) -> Option<Link> {
     waits
 }
 
-fn policies(facts: &Facts) -> Option<Link> {
+/// What a policy is for, if that is not there. An APIProduct has a target as policies do.
+fn targets(facts: &Facts) -> Option<Link> {
+    let policy = facts.product.as_ref().or(facts.object.as_ref())?;
+    let one = policy["spec"].get("targetRef").into_iter();
+    let known = || facts.routes.iter().chain(&facts.gateways);
+    let space = field(policy, "/metadata/namespace");
+    let missing = one.chain(items(policy, "/spec/targetRefs")).find(|wanted| {
+        let plural = format!("{}s", field(wanted, "/kind").to_lowercase());
+        let is_it = |it: &Value| {
+            field(it, "/kind") == field(wanted, "/kind")
+                && name(it) == field(wanted, "/name")
+                && field(it, "/metadata/namespace") == space
+        };
+        let is_known = matches!(plural.as_str(), "gateways" | "httproutes" | "grpcroutes");
+        is_known && !facts.unreadable.contains_key(plural.as_str()) && !known().any(is_it)
+    })?;
+    let titled = title(policy);
+    let target = format!("{} {space}/{}", field(missing, "/kind"), field(missing, "/name"));
+    Some(
+        link(
+            State::Broken,
+            format!("{titled} is for {target}, which does not exist"),
+        )
+        .since(field(policy, "/metadata/creationTimestamp"))
+        .shown_by([Evidence::new(format!("spec.targetRef of {titled}"), "", &target)])
+        .advised(
+            "make what targetRef names, or correct it: `kubectl get gateways,httproutes` shows what there is",
+        ),
+    )
+}
+
+/// The policy that was asked about.
+pub(crate) fn policy(facts: &Facts) -> Link {
+    let link = |state, finding: String| Link::new("policy", state, finding);
+    let Some(policy) = &facts.object else {
+        return link(State::Waiting, format!("there is no {} yet", facts.asked));
+    };
+    let titled = title(policy);
+    let conditions = items(policy, "/status/conditions");
+    if let Some(bad) = fault(policy, conditions, &["Accepted", "Enforced"]) {
+        return Link {
+            name: "policy",
+            ..broken(policy, bad, &titled)
+        };
+    }
+    let settled =
+        |kind: &str| among(conditions, kind).filter(|it| it["status"] == "True" && !is_stale(policy, it));
+    match (settled("Accepted"), settled("Enforced")) {
+        (Some(_), Some(enforced)) => link(State::Good, field(enforced, "/message").to_owned())
+            .since(field(enforced, "/lastTransitionTime")),
+        (Some(accepted), None) => link(
+            State::Waiting,
+            format!("{titled} is accepted, and not enforced yet"),
+        )
+        .shown_by([told(accepted, &titled)]),
+        (None, _) => link(State::Waiting, format!("{titled} has not been taken up yet")),
+    }
+}
+
+/// The first policy that does not do what it is for.
+pub(crate) fn policies(facts: &Facts) -> Option<Link> {
     let mut waits = None;
     for policy in &facts.policies {
         let titled = title(policy);

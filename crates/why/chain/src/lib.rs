@@ -7,20 +7,26 @@
 //! Whoever asks collects [`Facts`]; [`report`] judges every link by them, with what it judged by, and names the first that is broken. A link
 //! is broken by a fault of its own only: what waits for an earlier or a later one waits. What was not collected, because somebody may
 //! not read it or nobody answers, makes a link unknown, never good and never broken.
+//!
+//! What is no part of that way has links of its own behind those from the form to the sync: a disk by itself, a policy, an API and a key to it.
 
 mod cause;
+mod disk;
 mod gateway;
 mod gitops;
 mod golden_path;
+mod key;
 mod link;
 mod machine;
 mod object;
+mod product;
 mod show;
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+pub use disk::Disk;
 pub use link::{Evidence, Link, State};
 pub use machine::{Answer, Machine, Probe};
 pub use machine::{guest_port, is_near as service_means, is_selected as service_selects};
@@ -48,6 +54,8 @@ impl std::fmt::Display for Subject {
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     pub asked: Subject,
+    /// The object that was asked about, if it is there.
+    pub object: Option<Value>,
     /// Kinds (plural) that could not be read, and what was answered.
     pub unreadable: BTreeMap<&'static str, String>,
     /// The run that made it, if one did.
@@ -78,6 +86,14 @@ pub struct Facts {
     pub policies: Vec<Value>,
     /// OpenShift's Routes for the same names.
     pub doors: Vec<Value>,
+    /// The disk that was asked about.
+    pub disk: Option<Disk>,
+    /// The APIProduct that was asked about, or that a key is for.
+    pub product: Option<Value>,
+    /// APIKeyRequests that stand for the key.
+    pub key_requests: Vec<Value>,
+    /// APIKeyApprovals of those.
+    pub key_approvals: Vec<Value>,
 }
 
 /// The whole chain.
@@ -111,31 +127,81 @@ impl Report {
         let unknown = self.links.iter().filter(|it| it.state == State::Unknown);
         let unknown: Vec<&str> = unknown.map(|it| it.name).collect();
         match unknown.as_slice() {
+            [] if first(State::Good).is_none() => {
+                "nothing stands behind it: no run, Application, machine or gateway has to do with it"
+                    .to_owned()
+            }
             [] => "every link holds".to_owned(),
             some => format!("no link is broken; not known: {}", some.join(", ")),
         }
     }
 }
 
+/// Judges one link.
+type Judge = fn(&Facts) -> Link;
+
+/// Where something comes from.
+const ORIGIN: [Judge; 6] = [
+    golden_path::form,
+    golden_path::run,
+    gitops::commit,
+    gitops::render,
+    gitops::admission,
+    gitops::sync,
+];
+/// The way from a machine's node to the Service that leads to it.
+const MACHINE: [Judge; 5] = [
+    machine::scheduling,
+    machine::disk,
+    machine::boot,
+    machine::cloud_init,
+    machine::service,
+];
+const POLICIES: [&str; 5] = [
+    "AuthPolicy",
+    "RateLimitPolicy",
+    "TLSPolicy",
+    "DNSPolicy",
+    "PlanPolicy",
+];
+
+/// The links behind those of the origin, each of which needs those before it.
+fn behind(facts: &Facts) -> Vec<Judge> {
+    match facts.asked.kind.as_str() {
+        "DataVolume" | "PersistentVolumeClaim" if facts.disk.is_some() => {
+            let of_disk: [Judge; 3] = [disk::source, disk::filling, disk::claim];
+            let node: &[Judge] = match facts.machines.is_empty() {
+                true => &[],
+                false => &[machine::scheduling],
+            };
+            [node, &of_disk].concat()
+        }
+        "APIKey" => vec![
+            key::request,
+            key::approval,
+            key::secret,
+            gateway::path,
+            product::product,
+            product::policy,
+        ],
+        "APIProduct" => {
+            let own: [Judge; 3] = [gateway::path, product::product, product::policy];
+            [&MACHINE[..], &own].concat()
+        }
+        kind if POLICIES.contains(&kind) => {
+            let own: [Judge; 2] = [gateway::path, gateway::policy];
+            [&MACHINE[..], &own].concat()
+        }
+        _ => [&MACHINE[..], &[gateway::gateway]].concat(),
+    }
+}
+
 /// Judges every link.
 pub fn report(facts: &Facts) -> Report {
-    let judges: [fn(&Facts) -> Link; 12] = [
-        golden_path::form,
-        golden_path::run,
-        gitops::commit,
-        gitops::render,
-        gitops::admission,
-        gitops::sync,
-        machine::scheduling,
-        machine::disk,
-        machine::boot,
-        machine::cloud_init,
-        machine::service,
-        gateway::gateway,
-    ];
+    let judges = ORIGIN.into_iter().chain(behind(facts));
     Report {
         asked: facts.asked.clone(),
-        links: judges.iter().map(|judge| judge(facts)).collect(),
+        links: judges.map(|judge| judge(facts)).collect(),
     }
 }
 

@@ -5,6 +5,8 @@ use serde_json::Value;
 
 use super::*;
 
+mod asked;
+
 fn read(text: &str) -> Value {
     yaml::from_str(text, yaml::Limits::default()).unwrap()
 }

@@ -25,7 +25,7 @@ struct Known(
     bool,
 );
 
-const KINDS: [Known; 18] = [
+const KINDS: [Known; 23] = [
     Known(
         &["vm"],
         "VirtualMachine",
@@ -116,6 +116,23 @@ const KINDS: [Known; 18] = [
     ),
     Known(&["secret"], "Secret", "v1", "secrets", true),
     Known(&["cm"], "ConfigMap", "v1", "configmaps", true),
+    Known(
+        &[],
+        "TLSRoute",
+        "gateway.networking.k8s.io/v1alpha3",
+        "tlsroutes",
+        true,
+    ),
+    Known(
+        &[],
+        "TCPRoute",
+        "gateway.networking.k8s.io/v1alpha2",
+        "tcproutes",
+        true,
+    ),
+    Known(&[], "TLSPolicy", "kuadrant.io/v1", "tlspolicies", true),
+    Known(&[], "DNSPolicy", "kuadrant.io/v1", "dnspolicies", true),
+    Known(&[], "APIKey", "devportal.kuadrant.io/v1alpha1", "apikeys", true),
 ];
 
 /// What was asked about, found or not.
@@ -125,6 +142,15 @@ pub(crate) struct Entry {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) object: Option<Value>,
+    /// The machine that uses it, if it is a disk and one does.
+    pub(crate) machine: Option<Value>,
+}
+
+impl Entry {
+    /// Whether it is a disk that is there.
+    pub(crate) fn is_disk(&self) -> bool {
+        self.object.is_some() && matches!(self.kind.as_str(), "DataVolume" | "PersistentVolumeClaim")
+    }
 }
 
 impl Known {
@@ -219,7 +245,7 @@ async fn search(reader: &Reader, kind: &Known, name: &str, question: &Question) 
         kind: word.to_owned(),
         namespace: space.to_owned(),
         name: name.to_owned(),
-        object: None,
+        ..Entry::default()
     };
     let found = reader
         .get(plural, &format!("{}/{name}", collection(group, plural, space)))

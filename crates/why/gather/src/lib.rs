@@ -7,6 +7,8 @@
 //! Everything is one or two rounds of reads, a few at a time. What may not be read is told as such. It sees a [`kube::Client`] alone, so that
 //! a command and a server can both ask.
 
+mod api;
+mod disk;
 mod entry;
 mod machines;
 mod origin;
@@ -51,13 +53,15 @@ pub async fn why(places: &Places, question: &Question) -> Result<Report, Failed>
 /// Reads everything.
 pub async fn gather(places: &Places, question: &Question) -> Result<Facts, Failed> {
     let reader = Reader::new(places.here.clone());
-    let entry = entry::find(&reader, question).await?;
+    let mut entry = entry::find(&reader, question).await?;
+    entry.machine = disk::user(&reader, &entry).await;
     let mut facts = Facts {
         asked: Subject {
             kind: entry.kind.clone(),
             namespace: entry.namespace.clone(),
             name: entry.name.clone(),
         },
+        object: entry.object.clone(),
         ..Facts::default()
     };
     origin::find(&reader, &entry, &mut facts).await;
@@ -75,8 +79,13 @@ pub async fn gather(places: &Places, question: &Question) -> Result<Facts, Faile
             ))
         )));
     }
+    api::find(&reader, &entry, &mut facts).await;
     let spaces = published::find(&reader, &entry, &mut facts).await;
-    machines::find(&reader, places, &entry, &spaces, &mut facts).await;
+    // Whether a key is good has nothing to do with the machines behind the API.
+    if entry.kind != "APIKey" {
+        machines::find(&reader, places, &entry, &spaces, &mut facts).await;
+    }
+    disk::find(&reader, places, &entry, &mut facts).await;
     facts.unreadable = reader.unreadable();
     match reader.unreachable() {
         Some(why) => Err(Failed::Unreachable(why)),

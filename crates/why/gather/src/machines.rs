@@ -33,6 +33,8 @@ pub(crate) async fn find(
     facts: &mut Facts,
 ) {
     let mut named = names(entry, facts);
+    // A disk that no machine uses has none.
+    let spaces = if entry.is_disk() { &[] } else { spaces };
     for space in spaces {
         let chosen = facts
             .services
@@ -82,16 +84,9 @@ fn names(entry: &Entry, facts: &Facts) -> BTreeSet<(String, String)> {
             named.insert(at(&entry.name));
             return named;
         }
-        "DataVolume" | "PersistentVolumeClaim" => {
-            let owners = entry
-                .object
-                .as_ref()
-                .map_or(&[][..], |it| items(it, "/metadata/ownerReferences"));
-            let machine = owners.iter().find(|it| it["kind"] == "VirtualMachine");
-            if let Some(machine) = machine {
-                named.insert(at(text(machine, "/name")));
-                return named;
-            }
+        _ if entry.is_disk() => {
+            named.extend(entry.machine.as_ref().map(|it| at(text(it, "/metadata/name"))));
+            return named;
         }
         _ => {}
     }
@@ -198,7 +193,7 @@ async fn events(
 }
 
 /// The DataSources that DataVolumes name, as far as they exist; nothing if that cannot be known.
-async fn sources(reader: &Reader, places: &Places, data_volumes: &[Value]) -> Option<Vec<Value>> {
+pub(crate) async fn sources(reader: &Reader, places: &Places, data_volumes: &[Value]) -> Option<Vec<Value>> {
     let mut wanted = BTreeSet::new();
     for volume in data_volumes
         .iter()

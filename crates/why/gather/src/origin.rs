@@ -39,7 +39,9 @@ pub(crate) async fn find(reader: &Reader, entry: &Entry, facts: &mut Facts) {
     }
     // Upwards from the object.
     if facts.application.is_none() && facts.voyage.is_none() {
-        let tracked = entry.object.as_ref().and_then(|it| tracked_by(it, &applications));
+        // A disk that a machine has made for itself is kept by whoever keeps the machine.
+        let mut kept = entry.object.iter().chain(&entry.machine);
+        let tracked = kept.find_map(|it| tracked_by(it, &applications));
         let tracked = tracked.or_else(|| applications.iter().find(|it| speaks_of(it, entry)));
         let by_source = || {
             let url = facts

@@ -35,11 +35,13 @@ async fn read(reader: &Reader, namespace: &str) -> Space {
         ("dnspolicies", "kuadrant.io/v1"),
         ("planpolicies", "extensions.kuadrant.io/v1alpha1"),
     ];
-    let (services, slices, http, grpc, gateways, doors, policies) = tokio::join!(
+    let (services, slices, http, grpc, tls, tcp, gateways, doors, policies) = tokio::join!(
         reader.list_in("services", "v1", n),
         reader.list_in("endpointslices", "discovery.k8s.io/v1", n),
         reader.list_in("httproutes", GATEWAY, n),
         reader.list_in("grpcroutes", GATEWAY, n),
+        reader.list_in("tlsroutes", "gateway.networking.k8s.io/v1alpha3", n),
+        reader.list_in("tcproutes", "gateway.networking.k8s.io/v1alpha2", n),
         reader.list_in("gateways", GATEWAY, n),
         reader.list_in("routes", "route.openshift.io/v1", n),
         join_all(policies.map(|(plural, group)| reader.list_in(plural, group, n))),
@@ -48,7 +50,7 @@ async fn read(reader: &Reader, namespace: &str) -> Space {
         namespace: namespace.to_owned(),
         services: services.unwrap_or_default(),
         slices: slices.unwrap_or_default(),
-        routes: http.into_iter().chain(grpc).flatten().collect(),
+        routes: [http, grpc, tls, tcp].into_iter().flatten().flatten().collect(),
         gateways: gateways.unwrap_or_default(),
         policies: policies.into_iter().flatten().flatten().collect(),
         doors: doors.unwrap_or_default(),
@@ -69,6 +71,9 @@ pub(crate) async fn find(reader: &Reader, entry: &Entry, facts: &mut Facts) -> V
         wanted.extend(own.map(|it| text(it, "/namespace").to_owned()));
         wanted.insert(text(application, "/spec/destination/namespace").to_owned());
     }
+    if let Some(product) = &facts.product {
+        wanted.insert(text(product, "/metadata/namespace").to_owned());
+    }
     wanted.remove("");
     let mut spaces: Vec<Space> = match entry.kind.as_str() {
         // A name in an address says nothing of a namespace.
@@ -88,6 +93,7 @@ pub(crate) async fn find(reader: &Reader, entry: &Entry, facts: &mut Facts) -> V
                 namespace: text(first, "/metadata/namespace").to_owned(),
                 name: text(first, "/metadata/name").to_owned(),
                 object: Some(first.clone()),
+                ..Entry::default()
             };
             crate::origin::find(reader, &inside, facts).await;
         }
@@ -209,7 +215,8 @@ fn choose(entry: &Entry, spaces: &[Space], facts: &mut Facts) {
                 facts.routes.clone(),
                 facts.gateways.clone(),
             );
-            let policies = facts.policies.clone();
+            // An API names its route as a policy does.
+            let policies: Vec<Value> = facts.policies.iter().chain(&facts.product).cloned().collect();
             let doors = facts.doors.clone();
             add(&mut facts.services, &space.services, |it| {
                 routes.iter().any(|route| leads(route, it)) || doors.iter().any(|door| enters(door, it))

@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::Machine;
 use crate::Facts;
 use crate::cause::{is_limit, is_of_claims, is_of_disks};
-use crate::link::{Evidence, Link, State};
+use crate::disk::{failing, held_up, missing_source, phase, progress};
+use crate::link::{Link, State};
 use crate::object::{condition, field, items, name, title, told};
 
 /// The DataVolumes, the claims, and what fills them, in this order: the first that is not well.
@@ -173,13 +174,6 @@ fn data_volumes(machine: &Machine) -> Link {
     link(State::Good, said.join(", "))
 }
 
-fn phase(dv: &Value) -> &str {
-    match field(dv, "/status/phase") {
-        "" => "new",
-        phase => phase,
-    }
-}
-
 /// Whether claims are bound that nobody is filling.
 fn claims(machine: &Machine) -> Link {
     let link = |state, finding: String| Link::new("disk", state, finding);
@@ -273,7 +267,7 @@ fn filling(machine: &Machine, dv: &Value) -> Link {
     if !super::process::homeless(machine).is_empty() {
         return link(State::Waiting, format!("{wanted} waits for a node"));
     }
-    if let Some(source) = missing_source(machine, dv) {
+    if let Some(source) = missing_source(machine.data_sources.as_deref(), dv) {
         return link(
             State::Broken,
             format!("the DataVolume {wanted} is to be filled from {source}"),
@@ -281,50 +275,15 @@ fn filling(machine: &Machine, dv: &Value) -> Link {
         .shown_by(events)
         .advised("`fairway image list` and `kubectl get datasources -A` show what there is");
     }
-    let running = condition(dv, "Running").filter(|it| it["status"] == "False");
-    let running = running.filter(|it| !field(it, "/message").is_empty());
-    let progress = field(dv, "/status/progress");
-    let failed = phase(dv) == "Failed";
-    let tries = dv["status"]["restartCount"].as_i64().unwrap_or(0);
-    if failed || tries > 0 {
-        let error = events.iter().find(|it| it.seen_in.starts_with("event Error "));
-        let why = running.map_or("it failed", |it| field(it, "/message"));
-        let why = error.map_or(why, |it| it.message.as_str()).to_owned();
-        return link(State::Broken, format!("filling {wanted} fails: {why}"))
-            .shown_by([Evidence::new(format!("status of DataVolume {wanted}"), "", &format!("phase {}, tried {} times", phase(dv), tries + 1))])
-            .shown_by(running.map(|it| told(it, &format!("DataVolume {wanted}"))))
-            .shown_by(events)
-            .advised("correct the source or the size of the DataVolume as the message says, and delete it, so that it is made anew");
+    if let Some(failed) = failing("disk", dv, &events) {
+        return failed;
     }
-    let finding = match progress {
-        "" | "N/A" => format!("{wanted} is being filled: {}", phase(dv)),
-        progress => format!("{wanted} is being filled: {}, {progress}", phase(dv)),
-    };
+    let finding = progress(dv);
     match events.is_empty() {
         true => link(State::Waiting, finding),
         false => link(State::Broken, format!("{finding}: {}", events[0].message))
             .advised("do as the message says; filling goes on by itself")
-            .shown_by(running.map(|it| told(it, &format!("DataVolume {wanted}"))))
+            .shown_by(held_up(dv).map(|it| told(it, &format!("DataVolume {wanted}"))))
             .shown_by(events),
     }
-}
-
-/// What a DataVolume is to be filled from, if that is not there.
-fn missing_source(machine: &Machine, dv: &Value) -> Option<String> {
-    let reference = &dv["spec"]["sourceRef"];
-    let wanted = reference["name"].as_str()?;
-    let own = field(dv, "/metadata/namespace");
-    let namespace = reference["namespace"].as_str().unwrap_or(own);
-    let sources = machine.data_sources.as_ref()?;
-    let is_it = |it: &&Value| name(it) == wanted && field(it, "/metadata/namespace") == namespace;
-    let Some(found) = sources.iter().find(is_it) else {
-        return Some(format!(
-            "the DataSource {namespace}/{wanted}, which does not exist"
-        ));
-    };
-    let ready = condition(found, "Ready").filter(|it| it["status"] != "True")?;
-    Some(format!(
-        "the DataSource {namespace}/{wanted}, which is not ready: {}",
-        field(ready, "/message")
-    ))
 }
