@@ -28,10 +28,17 @@ const PAUSE: Duration = Duration::from_secs(3);
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const LIMIT: Duration = Duration::from_secs(30);
 
+/// People write one route after the other. What comes sooner waits, by design, for twice as long as the last build took.
+const APART: Duration = Duration::from_secs(1);
+/// Other routes beside which changes are measured again.
+const CROWD: usize = 9_999;
+
 pub(super) struct Whole {
     before: Memory,
     after: Memory,
     changes: Vec<Duration>,
+    /// Beside the crowd.
+    crowded: Vec<Duration>,
 }
 
 /// What a server that rests has, in bytes.
@@ -43,7 +50,7 @@ struct Memory {
 }
 
 impl Whole {
-    pub(super) fn floors(&self) -> [Floor; 2] {
+    pub(super) fn floors(&self) -> [Floor; 3] {
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         let more = mib(self.after.resident) - mib(self.before.resident);
         let own = mib(self.after.anonymous) - mib(self.before.anonymous);
@@ -52,6 +59,7 @@ impl Whole {
                 "in Fairway, from the write of an HTTPRoute to the first request",
                 &self.changes,
             ),
+            Floor::change("in Fairway, the same with 9,999 other HTTPRoutes", &self.crowded),
             Floor {
                 what: format!(
                     "in Fairway, idle, more with a Gateway and a route than the {:.1} MiB without",
@@ -89,22 +97,38 @@ pub(super) async fn measure(binary: &Path, directory: &Path) -> Result<Whole> {
     let mut stream = TcpStream::connect(door).await?;
     until_served(&mut stream, "/first").await?;
     let after = rested(&server).await?;
-    let mut changes = Vec::new();
-    for change in 0..CHANGES {
-        let path = format!("/changed/{change}");
-        let begun = Instant::now();
-        let patch = json!({"spec": route(&path)["spec"]}).to_string();
-        let call = Call::merge(format!("{ROUTES}/bench"), patch);
-        client.send(call).await?.success()?;
-        until_served(&mut stream, &path).await?;
-        changes.push(begun.elapsed());
+    let changes = changes(&client, &mut stream, "changed").await?;
+    for other in 0..CROWD {
+        let mut other_route = route(&format!("/crowd/{other}"));
+        other_route["metadata"]["name"] = format!("crowd-{other}").into();
+        create(&client, ROUTES, &other_route).await?;
     }
+    until_served(&mut stream, &format!("/crowd/{}", CROWD - 1)).await?;
+    tokio::time::sleep(REST).await;
+    let crowded = self::changes(&client, &mut stream, "crowded").await?;
     server.stop().await?;
     Ok(Whole {
         before,
         after,
         changes,
+        crowded,
     })
+}
+
+/// How long each of some changes of one route takes, from its write to the first request.
+async fn changes(client: &Client, stream: &mut TcpStream, under: &str) -> Result<Vec<Duration>> {
+    let mut taken = Vec::new();
+    for change in 0..CHANGES {
+        let path = format!("/{under}/{change}");
+        let begun = Instant::now();
+        let patch = json!({"spec": route(&path)["spec"]}).to_string();
+        let call = Call::merge(format!("{ROUTES}/bench"), patch);
+        client.send(call).await?.success()?;
+        until_served(stream, &path).await?;
+        taken.push(begun.elapsed());
+        tokio::time::sleep(APART).await;
+    }
+    Ok(taken)
 }
 
 /// What it has once it has rested, in the middle of some looks.
