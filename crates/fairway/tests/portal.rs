@@ -391,7 +391,7 @@ async fn all_sites_are_below_a_domain_of_ones_own() {
         .send(("GET", "git.fairway.example.com", "/api/v1/version"), &[], "")
         .await;
     assert_eq!(git.status, 200, "{}", git.text());
-    let status = fairway(&data, &["status"]);
+    let status = fairway(&data, &["status", "--data", data.to_str().unwrap()]);
     for site in ["git", "portal"] {
         let address = format!("https://{site}.fairway.example.com:{port}");
         assert!(status.contains(&address), "{status}");
