@@ -80,8 +80,9 @@ impl Pass {
                     if let Some(rest) = last.and_then(time_until) {
                         return Ok(Outcome::Again(rest));
                     }
-                    // A pause that is over is none of an interruption, unless another process began it.
-                    if last.is_none() || record.started_at < self.world.begun {
+                    // A pause that is over is none of an interruption, unless another process began it, perhaps in the second in
+                    // which this one did.
+                    if last.is_none() || record.started_at <= self.world.begun {
                         self.voyage
                             .run
                             .log(at, &now(), "taken up again after an interruption");
