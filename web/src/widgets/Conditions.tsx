@@ -1,17 +1,14 @@
 // The conditions of an object, in the words of whoever wrote them.
 
+import type { components as Core } from "../api/generated/core";
 import { t } from "../text/shell";
 import { Age } from "./Age";
 import { conditionTone } from "./status";
 import { StatusLabel } from "./StatusLabel";
 
-export interface Condition {
-    type?: string;
-    status?: string;
-    reason?: string;
-    message?: string;
-    lastTransitionTime?: string | null;
-}
+type Said = Core["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.Condition"];
+/** Whoever has not said when something changed may say `null`. */
+export type Condition = Partial<Omit<Said, "lastTransitionTime">> & { lastTransitionTime?: Said["lastTransitionTime"] | null };
 
 export function Conditions({ conditions }: { conditions: readonly Condition[] | undefined }) {
     if (!conditions?.length) return <p className="fw-muted">{t("noConditions")}</p>;

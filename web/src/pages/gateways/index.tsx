@@ -3,12 +3,12 @@
 import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
 import type { ReactNode } from "react";
 import { Link, Route, Routes } from "react-router";
-import { AUTH_POLICIES, GATEWAYS, HTTP_ROUTES, PLAN_POLICIES, RATE_LIMIT_POLICIES, ROUTES, useList } from "../../api";
+import { AUTH_POLICIES, GATEWAYS, HTTP_ROUTES, type HTTPRoute, PLAN_POLICIES, RATE_LIMIT_POLICIES, ROUTES, useList } from "../../api";
 import { type Column, CommandHint, Empty, Loading, NotFound, PageHeader, SafeLink, StatusLabel, VirtualTable } from "../../widgets";
 import "../pieces/pieces.css";
 import { AddressTabs, Live, type Looked, Unread } from "../pieces/parts";
 import { Explain } from "./Explain";
-import { DNS_POLICIES, GRPC_ROUTES, TCP_ROUTES, TLS_POLICIES, TLS_ROUTES } from "./kinds";
+import { type Attached, DNS_POLICIES, GRPC_ROUTES, type GRPCRoute, type Policy, type Ref, TCP_ROUTES, TLS_POLICIES, TLS_ROUTES, type TLSRoute } from "./kinds";
 import { pathOf, standing } from "./model";
 import { ObjectPage } from "./ObjectPage";
 import { Keys, Products, Requests } from "./Products";
@@ -113,16 +113,16 @@ function RouteList(): ReactNode {
     const http = useList(HTTP_ROUTES);
     const routes = useList(ROUTES);
     const [grpc, tls, tcp] = [useList(GRPC_ROUTES), useList(TLS_ROUTES), useList(TCP_ROUTES)];
-    const others: [string, typeof grpc][] = [["GRPCRoute", grpc], ["TLSRoute", tls], ["TCPRoute", tcp]];
+    const attached = (route: Attached, kind: string, what: string): Row => ({ ...place(route, kind), what, ...standing(route.status?.parents?.[0]?.conditions, ["Accepted", "ResolvedRefs"]) });
+    const named = (kind: string, items: readonly (HTTPRoute | GRPCRoute | TLSRoute)[]): Row[] => items.map(it => attached(it, kind, (it.spec?.hostnames ?? ["*"]).join(", ")));
     const rows: Row[] = [
-        ...http.items.map(route => ({ ...place(route, "HTTPRoute"), what: (route.spec?.hostnames ?? ["*"]).join(", "), ...standing(route.status?.parents?.[0]?.conditions, ["Accepted", "ResolvedRefs"]) })),
+        ...named("HTTPRoute", http.items),
         ...routes.items.map(route => ({ ...place(route, "Route"), what: route.spec?.host ? <SafeLink to={`https://${route.spec.host}/`}>{route.spec.host}</SafeLink> : "-", ...standing(route.status?.ingress?.[0]?.conditions, ["Admitted"]) })),
-        ...others.flatMap(([kind, found]) => found.items.map(route => ({
-            // A TCPRoute has no host names: connections come to the port of its listener.
-            ...place(route, kind), what: kind === "TCPRoute" ? (route.spec?.parentRefs ?? []).map(it => [it.name, it.sectionName].filter(Boolean).join("/")).join(", ") : (route.spec?.hostnames ?? ["*"]).join(", "),
-            ...standing(route.status?.parents?.[0]?.conditions, ["Accepted", "ResolvedRefs"]),
-        }))),
+        ...named("GRPCRoute", grpc.items), ...named("TLSRoute", tls.items),
+        // A TCPRoute has no host names: connections come to the port of its listener.
+        ...tcp.items.map(it => attached(it, "TCPRoute", (it.spec?.parentRefs ?? []).map(to => [to.name, to.sectionName].filter(Boolean).join("/")).join(", "))),
     ];
+    const others: [string, Looked & { items: readonly unknown[] }][] = [["GRPCRoute", grpc], ["TLSRoute", tls], ["TCPRoute", tcp]];
     return <Several of={[["HTTPRoute", http], ["Route", routes], ...others]}><Rows label={t("routes")} what={t("hosts")} rows={rows} /></Several>;
 }
 
@@ -131,11 +131,10 @@ function PolicyList(): ReactNode {
     const limits = useList(RATE_LIMIT_POLICIES);
     const plans = useList(PLAN_POLICIES);
     const [tls, dns] = [useList(TLS_POLICIES), useList(DNS_POLICIES)];
-    type Policy = { metadata?: { namespace?: string; name?: string }; spec?: { targetRef?: { kind?: string; name?: string; sectionName?: string } }; status?: { conditions?: { type?: string; status?: string; reason?: string; message?: string }[] } };
-    const rows = (kind: string, items: readonly unknown[]): Row[] => (items as Policy[]).map(policy => ({
-        ...place(policy, kind), what: [policy.spec?.targetRef?.kind, policy.spec?.targetRef?.name, policy.spec?.targetRef?.sectionName].filter(Boolean).join(" "),
-        ...standing(policy.status?.conditions, ["Accepted", "Enforced"]),
-    }));
+    const rows = (kind: string, items: readonly Policy[]): Row[] => items.map(policy => {
+        const target: Ref = policy.spec?.targetRef ?? {};
+        return { ...place(policy, kind), what: [target.kind, target.name, target.sectionName].filter(Boolean).join(" "), ...standing(policy.status?.conditions, ["Accepted", "Enforced"]) };
+    });
     const all = [...rows("AuthPolicy", auth.items), ...rows("RateLimitPolicy", limits.items), ...rows("PlanPolicy", plans.items), ...rows("TLSPolicy", tls.items), ...rows("DNSPolicy", dns.items)];
     return <Several of={[["AuthPolicy", auth], ["RateLimitPolicy", limits], ["PlanPolicy", plans], ["TLSPolicy", tls], ["DNSPolicy", dns]]}><Rows label={t("policies")} what={t("target")} rows={all} /></Several>;
 }

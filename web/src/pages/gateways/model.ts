@@ -2,8 +2,8 @@
 
 import type { EndpointSlice, Service } from "../../api/kinds";
 import { sh } from "../../widgets/command";
-
-interface Condition { type?: string; status?: string; reason?: string; message?: string }
+import type { Condition } from "../../widgets/Conditions";
+import type { Status } from "./kinds";
 
 /** The word for how something stands, and why: the first of the conditions that is not true, else the last that is. */
 export function standing(conditions: readonly Condition[] | undefined, wanted: string[]): { word: string; message: string; isGood: boolean } {
@@ -15,7 +15,7 @@ export function standing(conditions: readonly Condition[] | undefined, wanted: s
 }
 
 /** What was decided of a key, or of the request for one. */
-export function decided(it: { status?: { conditions?: { type?: string; status?: string }[] } }): string {
+export function decided(it: { status?: Pick<Status, "conditions"> }): string {
     return ["Approved", "Denied", "Rejected", "Failed", "Pending"].find(type => it.status?.conditions?.some(one => one.type === type && one.status === "True")) ?? "Pending";
 }
 
@@ -72,11 +72,8 @@ export function isOfSystem(namespace: string): boolean {
     return /^(kube|fairway|openshift)-/.test(namespace);
 }
 
-interface Reporter { conditions?: Condition[]; parentRef?: { name?: string; namespace?: string; sectionName?: string }; routerName?: string; host?: string; name?: string }
-export interface Status { conditions?: Condition[]; parents?: Reporter[]; ingress?: Reporter[]; listeners?: Reporter[] }
-
 /** All conditions of an object, by who says them: the object itself, each parent of a route, each router, each listener. */
-export function conditionsOf(status: Status | undefined): { of: string; conditions: Condition[] }[] {
+export function conditionsOf(status: Status | undefined): { of: string; conditions: readonly Condition[] }[] {
     const groups = [
         { of: "", conditions: status?.conditions ?? [] },
         ...(status?.parents ?? []).map(it => ({ of: [it.parentRef?.namespace, it.parentRef?.name, it.parentRef?.sectionName].filter(Boolean).join("/"), conditions: it.conditions ?? [] })),

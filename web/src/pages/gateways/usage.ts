@@ -48,10 +48,9 @@ export async function identifierOf(namespace: string, policy: string, limit: str
     return `limit.${[...limit].map(sign => (/[\p{Alphabetic}\p{N}_]/u.test(sign) ? sign : "_")).join("")}__${hash}`;
 }
 
-interface Rate { limit: number; window: string }
+type Limit = NonNullable<NonNullable<RateLimitPolicy["spec"]>["limits"]>[string];
+type Rate = NonNullable<Limit["rates"]>[number];
 export interface Known { namespace: string; policy: string; limit: string; isPlan: boolean; rates: Rate[]; counters: string[] }
-
-type Limits = Record<string, { rates?: Rate[]; counters?: { expression: string }[] }>;
 
 /** All limits of policies, by the name that the gateway has for them. */
 export async function known(policies: readonly RateLimitPolicy[]): Promise<Map<string, Known>> {
@@ -59,7 +58,7 @@ export async function known(policies: readonly RateLimitPolicy[]): Promise<Map<s
     for (const policy of policies) {
         const { namespace = "", name = "", ownerReferences } = policy.metadata ?? {};
         const isPlan = ownerReferences?.some(it => it.kind === "PlanPolicy") ?? false;
-        const all = [policy.spec?.limits, policy.spec?.defaults?.limits, policy.spec?.overrides?.limits] as (Limits | undefined)[];
+        const all = [policy.spec?.limits, policy.spec?.defaults?.limits, policy.spec?.overrides?.limits];
         for (const limits of all) {
             for (const [limit, spec] of Object.entries(limits ?? {})) {
                 const one = { namespace, policy: name, limit, isPlan, rates: spec.rates ?? [], counters: (spec.counters ?? []).map(it => it.expression) };

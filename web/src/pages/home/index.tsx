@@ -5,6 +5,7 @@ import { Card, CardBody, CardTitle } from "@patternfly/react-core/dist/dynamic/c
 import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
 import { useMemo } from "react";
 import { Link } from "react-router";
+import type { components as Authorization } from "../../api/generated/authorization";
 import { useAnswer, useList } from "../../api/hooks";
 import { API_KEY_APPROVALS, API_KEY_REQUESTS, type APIKeyRequest, APPLICATIONS, GATEWAYS, NODES, VIRTUAL_MACHINES, type Voyage, VOYAGES } from "../../api/kinds";
 import { clusterPath } from "../../api/kubernetes";
@@ -20,6 +21,8 @@ import { Age, CommandHint, Loading, PageHeader, StatusLabel, useNow } from "../.
 import { decided } from "../gateways/model";
 import { thingsOf } from "../voyages/steps";
 import { concernsOf, ifMine, sightOf } from "./attention";
+
+type SelfSubjectAccessReview = Authorization["schemas"]["io.k8s.api.authorization.v1.SelfSubjectAccessReview"];
 
 const SHOWN = 8;
 /** Namespaces that are asked about rights in. */
@@ -118,7 +121,7 @@ function useAnswerable(requests: APIKeyRequest[]): APIKeyRequest[] {
         const may = await Promise.all(places.map(async namespace => {
             const spec = { resourceAttributes: { namespace, verb: "create", group: API_KEY_APPROVALS.group, resource: API_KEY_APPROVALS.plural } };
             const body = { apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectAccessReview", spec };
-            const review = await json<{ status?: { allowed?: boolean } }>(`${clusterPath()}/apis/authorization.k8s.io/v1/selfsubjectaccessreviews`, { method: "POST", body, signal });
+            const review = await json<SelfSubjectAccessReview>(`${clusterPath()}/apis/authorization.k8s.io/v1/selfsubjectaccessreviews`, { method: "POST", body, signal });
             return review.status?.allowed === true;
         }));
         return places.filter((_, at) => may[at]);
