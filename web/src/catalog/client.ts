@@ -1,19 +1,8 @@
 // The catalog's REST API, which is Backstage's.
 
 import { json } from "../api/request";
+import type { Live, Page } from "../api/rest/catalog";
 import { type Entity, refOf } from "./entity";
-
-export interface Page {
-    items: Entity[];
-    totalItems: number;
-    pageInfo?: { nextCursor?: string };
-}
-
-export interface Live {
-    applications: { name?: string; namespace?: string; sync?: string; health?: string; message?: string; [key: string]: unknown }[];
-    objects: { kind?: string; name?: string; namespace?: string; status?: string; [key: string]: unknown }[];
-    hidden: string[];
-}
 
 export interface Wanted {
     kinds: string[];

@@ -1,22 +1,8 @@
 // Backstage's entities and references, as values.
 
-export interface Entity {
-    apiVersion: string;
-    kind: string;
-    metadata: {
-        uid?: string;
-        name: string;
-        namespace?: string;
-        title?: string;
-        description?: string;
-        tags?: string[];
-        annotations?: Record<string, string>;
-        labels?: Record<string, string>;
-        links?: { url: string; title?: string }[];
-    };
-    spec?: Record<string, unknown>;
-    relations?: { type: string; targetRef: string }[];
-}
+import type { Entity } from "../api/rest/catalog";
+
+export type { Entity };
 
 export interface Ref {
     kind: string;

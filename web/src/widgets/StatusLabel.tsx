@@ -17,11 +17,11 @@ const ICONS: Partial<Record<Tone, ReactElement>> = {
 };
 
 /** A state, in the original's word and colour. The icon says it to those who do not see the colour. */
-export function StatusLabel({ word, tone, title }: { word: string | undefined; tone?: Tone; title?: string }) {
+export function StatusLabel({ word, tone, title }: { word: string | null | undefined; tone?: Tone; title?: string | null }) {
     if (!word) return null;
     const shown = tone ?? toneOf(word);
     return (
-        <Label color={shown} icon={ICONS[shown]} title={title} isCompact>
+        <Label color={shown} icon={ICONS[shown]} title={title ?? undefined} isCompact>
             {word}
         </Label>
     );

@@ -4,6 +4,7 @@ import { Alert } from "@patternfly/react-core/dist/dynamic/components/Alert";
 import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
 import { Link } from "react-router";
 import { json, PATIENCE_MS } from "../api/request";
+import type { Why as Answer } from "../api/rest/portal";
 import { useAnswer } from "../api/hooks";
 import { workspace } from "../api/session";
 import { t } from "../text/shell";
@@ -11,23 +12,6 @@ import { Age } from "./Age";
 import { Failed, Loading } from "./States";
 import type { Tone } from "./status";
 import { StatusLabel } from "./StatusLabel";
-
-/** What the server says; a link is one thing that has to hold for the object to be well. */
-interface Link {
-    link: string;
-    state: string;
-    at?: string | null;
-    finding?: string;
-    evidence?: { seenIn?: string; at?: string | null; message?: string }[];
-    advice?: string | null;
-}
-
-interface Explanation {
-    sound?: boolean;
-    firstBroken?: string | null;
-    verdict?: string;
-    links?: Link[];
-}
 
 /** The kinds that the server explains. */
 export const EXPLAINED: ReadonlySet<string> = new Set([
@@ -51,14 +35,14 @@ export function WhyOf(props: { kind: string; namespace?: string; name: string; a
 
 export function Why({ kind, namespace, name }: { kind: string; namespace?: string; name: string }) {
     const key = `why ${kind} ${namespace ?? ""} ${name}`;
-    const asked = useAnswer(key, signal => json<Explanation>("/api/fairway/why", { query: { workspace: workspace(), kind, namespace, name }, signal, patienceMs: PATIENCE_MS.doing }));
+    const asked = useAnswer(key, signal => json<Answer>("/api/fairway/why", { query: { workspace: workspace(), kind, namespace, name }, signal, patienceMs: PATIENCE_MS.doing }));
     // The server says whether there is no such object, or what kinds it can explain.
     if (asked.error && [400, 404, 501].includes(asked.error.status)) {
         return <Alert isInline variant="info" title={t("whyMissing")}><span className="fw-wrap">{asked.error.message}</span></Alert>;
     }
     if (asked.error) return <Failed error={asked.error} again={asked.again} />;
     if (!asked.answer) return <Loading text={t("whyLoading")} />;
-    const { verdict, sound, links = [] } = asked.answer;
+    const { verdict, sound, links } = asked.answer;
     return (
         <div className="fw-stack fw-top">
             {verdict && <Alert isInline variant={sound ? "success" : "danger"} title={verdict} />}

@@ -9,23 +9,11 @@ import { Link, useSearchParams } from "react-router";
 import { useAnswer } from "../../api/hooks";
 import { LIVE_MS } from "../../api/repeat";
 import { json } from "../../api/request";
+import type { Activity as Answer, Deed } from "../../api/rest/portal";
 import { workspace } from "../../api/session";
 import { pageAt } from "../../links";
 import { t } from "../../text/home";
 import { Age, type Column, CommandHint, Empty, Failed, Loading, NoMatch, PageHeader, Stale, StatusLabel, VirtualTable } from "../../widgets";
-
-/** As the server writes it. */
-interface Deed {
-    time: string;
-    user: string;
-    verb: string;
-    group: string;
-    resource: string;
-    subresource?: string;
-    namespace?: string;
-    name?: string;
-    code: number;
-}
 
 function What({ deed }: { deed: Deed }) {
     const { group, resource, namespace, name, verb } = deed;
@@ -46,8 +34,8 @@ export default function Activity() {
     const [params, setParams] = useSearchParams();
     const [words, isRefusedOnly] = [params.get("q") ?? "", params.get("refused") === "1"];
     const asked = useAnswer("activity", async signal => {
-        const answer = await json<Deed[] | { items?: Deed[] }>("/api/fairway/activity", { query: { workspace: workspace(), limit: 1000 }, signal });
-        return Array.isArray(answer) ? answer : (answer.items ?? []);
+        const answer = await json<Answer>("/api/fairway/activity", { query: { workspace: workspace(), limit: 1000 }, signal });
+        return answer.items;
     }, LIVE_MS);
     const { again } = asked;
     const rows = useMemo(

@@ -6,6 +6,7 @@ import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page
 import { type ReactNode, useState } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { APPLICATIONS, type Application, patch, remove, session, subresource, useAction, useAnswer, useObject } from "../../api";
+import type { Tree as Answer } from "../../api/rest/argo";
 import { Age, CommandHint, Conditions, ConfirmByName, Events, Failed, Loading, NotFound, PageHeader, sh, StatusLabel, Why, YamlView } from "../../widgets";
 import { hostedRepository } from "../../widgets/address";
 import { locale } from "../../text/t";
@@ -38,7 +39,7 @@ function Shown(props: { app: Application; namespace: string; name: string }): Re
     const [dialog, setDialog] = useState<"sync" | "delete" | "approve">();
     // The tree is asked for again when the Application says that something of it has changed.
     const tree = useAnswer(`tree ${namespace}/${name} ${app.metadata.resourceVersion}`, signal =>
-        subresource<{ nodes?: TreeNode[] }>(APPLICATIONS, namespace, name, "tree", { signal }));
+        subresource<Answer>(APPLICATIONS, namespace, name, "tree", { signal }));
     const [kept, setKept] = useState<TreeNode[]>();
     if (tree.answer?.nodes && tree.answer.nodes !== kept) setKept(tree.answer.nodes);
     const nodes = withMissing(kept, app);

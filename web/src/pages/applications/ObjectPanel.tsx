@@ -4,6 +4,7 @@ import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
 import { type ReactNode, useEffect, useRef } from "react";
 import { Link } from "react-router";
 import { APPLICATIONS, type Application, clusterPath, json, subresource, useAnswer } from "../../api";
+import type { ApplicationPlan } from "../../api/rest/portal";
 import { pageOf } from "../../links";
 import { Age, CommandHint, Events, Failed, Loading, maskedTogether, sh, StatusLabel, toYaml, WhyOf, YamlView } from "../../widgets";
 import { DiffView } from "../pieces/DiffView";
@@ -11,8 +12,6 @@ import { AddressTabs, Facts } from "../pieces/parts";
 import { idOf, type TreeNode } from "./model";
 import { Standing } from "./Standing";
 import { t } from "./text";
-
-interface Change { group?: string; kind: string; namespace?: string; name: string; action?: string; impact?: string; live?: unknown; target?: unknown }
 
 /** Where an object is read: the plural of its kind is the API's to say. */
 async function read(node: TreeNode, signal: AbortSignal): Promise<unknown> {
@@ -71,7 +70,7 @@ function Diff(props: { app: Application; node: TreeNode }): ReactNode {
     const { app, node } = props;
     const { namespace, name = "", resourceVersion } = app.metadata;
     const plan = useAnswer(`plan ${namespace}/${name} ${resourceVersion}`, signal =>
-        subresource<{ changes?: Change[]; failure?: string }>(APPLICATIONS, namespace, name, "plan", { method: "POST", body: {}, signal }));
+        subresource<ApplicationPlan>(APPLICATIONS, namespace, name, "plan", { method: "POST", body: {}, signal }));
     if (plan.error) return <Failed error={plan.error} again={plan.again} />;
     if (!plan.answer) return <Loading />;
     if (plan.answer.failure) return <p className="fw-wrap">{plan.answer.failure}</p>;

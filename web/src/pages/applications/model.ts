@@ -1,6 +1,7 @@
 // Applications as the page shows them, without a page: words and colours of Argo CD, filters, and the tree from left to right.
 
 import type { Application } from "../../api";
+import type { Node } from "../../api/rest/argo";
 
 export const healthOf = (app: Application): string => app.status?.health?.status ?? "Unknown";
 export const syncOf = (app: Application): string => app.status?.sync?.status ?? "Unknown";
@@ -44,17 +45,8 @@ export function waitingApproval(app: Application): string | undefined {
     return found?.[1];
 }
 
-/** A node of Argo CD's ApplicationTree. */
-export interface TreeNode {
-    group?: string;
-    version?: string;
-    kind: string;
-    namespace?: string;
-    name: string;
-    uid?: string;
-    parentRefs?: { uid?: string; kind?: string; name?: string; namespace?: string }[];
-    health?: { status?: string; message?: string };
-    createdAt?: string;
+/** What is declared, or grew out of it. */
+export interface TreeNode extends Node {
     /** Of what is declared: whether it is as Git has it, whether Git no longer has it, and whether it is a hook. What grew out of it has none of these. */
     sync?: string;
     requiresPruning?: boolean;

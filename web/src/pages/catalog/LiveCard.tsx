@@ -58,7 +58,7 @@ export function LiveCard({ kind, namespace, name }: { kind: string; namespace: s
                     {objects.map(one => (
                         <li key={`${one.kind} ${one.namespace}/${one.name}`} className="fw-row-gap">
                             {one.kind} <Own of={one} />
-                            <StatusLabel word={one.status ?? (one.ready === true ? "Ready" : one.ready === false ? "NotReady" : undefined)} title={typeof one.message === "string" ? one.message : undefined} />
+                            <StatusLabel word={one.status ?? (one.ready === true ? "Ready" : one.ready === false ? "NotReady" : undefined)} title={one.message} />
                             <WhyLink kind={one.kind} namespace={one.namespace} name={one.name} />
                         </li>
                     ))}

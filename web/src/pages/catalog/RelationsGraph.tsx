@@ -4,6 +4,7 @@ import { ToggleGroup, ToggleGroupItem } from "@patternfly/react-core/dist/dynami
 import { Link, useSearchParams } from "react-router";
 import { useAnswer } from "../../api/hooks";
 import { json } from "../../api/request";
+import type { ByRefs } from "../../api/rest/catalog";
 import { type Entity, entityPath, parseRef, refOf, shortRef } from "../../catalog/entity";
 import { byRef, graphOf, type Laid, layOut, lineThrough, missing, NODE } from "../../catalog/graph";
 import { t } from "../../text/catalog";
@@ -18,7 +19,7 @@ async function around(entity: Entity, depth: number, signal: AbortSignal): Promi
     for (let at = 0; at < depth; at += 1) {
         const entityRefs = missing(refOf(entity), known, depth).filter(ref => !absent.has(ref));
         if (entityRefs.length === 0) break;
-        const { items } = await json<{ items: (Entity | null)[] }>("/api/catalog/entities/by-refs", { method: "POST", body: { entityRefs, fields: FIELDS }, signal });
+        const { items } = await json<ByRefs>("/api/catalog/entities/by-refs", { method: "POST", body: { entityRefs, fields: FIELDS }, signal });
         items.forEach((item, n) => {
             const ref = entityRefs[n] ?? "";
             if (item) known.set(ref, item);

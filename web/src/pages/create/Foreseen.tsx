@@ -5,10 +5,10 @@ import { DescriptionList, DescriptionListDescription, DescriptionListGroup, Desc
 import { ExpandableSection } from "@patternfly/react-core/dist/dynamic/components/ExpandableSection";
 import { Title } from "@patternfly/react-core/dist/dynamic/components/Title";
 import { useState } from "react";
+import type { DryRun, Verdict } from "../../api/rest/scaffolder";
 import { counted, t } from "../../text/create";
 import { CodeView, StatusLabel } from "../../widgets";
 import { type Fact, facts } from "./facts";
-import type { DryRun, Verdict } from "./types";
 
 export function Foreseen({ foreseen: dry }: { foreseen: DryRun }) {
     const { foreseen } = dry;

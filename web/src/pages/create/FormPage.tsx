@@ -11,6 +11,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { useParams, useSearchParams } from "react-router";
 import { useAction, useAnswer } from "../../api/hooks";
 import { json } from "../../api/request";
+import type { ParameterSchema } from "../../api/rest/scaffolder";
 import { fields } from "../../form/pickers";
 import { splitSecrets, splitUi } from "../../form/schema";
 import { templates, widgets } from "../../form/templates";
@@ -18,7 +19,7 @@ import { validator } from "../../form/validator";
 import { t } from "../../text/create";
 import { Failed, Loading, PageHeader } from "../../widgets";
 import { Review } from "./Review";
-import { after, before, isConditional, type ParameterSchema, shownOf, taken } from "./types";
+import { after, before, isConditional, shownOf, taken } from "./schema";
 
 export type Answers = Record<string, unknown>;
 

@@ -9,12 +9,13 @@ import { useState } from "react";
 import { useNavigate } from "react-router";
 import { useAction, useAnswer } from "../../api/hooks";
 import { json } from "../../api/request";
+import type { Begun, DryRun, ParameterSchema } from "../../api/rest/scaffolder";
 import { splitSecrets, titlesOf } from "../../form/schema";
 import { t } from "../../text/create";
 import { CommandHint, Failed, Loading, sh } from "../../widgets";
 import { answerText } from "./answers";
 import { Foreseen } from "./Foreseen";
-import { type DryRun, mayCreate, type ParameterSchema } from "./types";
+import { mayCreate } from "./schema";
 
 interface Props {
     schema: ParameterSchema;
@@ -35,7 +36,7 @@ export function Review({ schema, answers, templateRef, name, onBack }: Props) {
     const body = { templateRef, values, secrets };
     const asked = useAnswer(`dry-run ${JSON.stringify(body)}`, signal => json<DryRun>("/api/scaffolder/v2/dry-run", { method: "POST", body, signal }));
     const { run, isRunning, error } = useAction(async () => {
-        const { id } = await json<{ id: string }>("/api/scaffolder/v2/tasks", { method: "POST", body: { ...body, keepOnFailure } });
+        const { id } = await json<Begun>("/api/scaffolder/v2/tasks", { method: "POST", body: { ...body, keepOnFailure } });
         const dot = id.indexOf(".");
         await navigate(`/voyages/${id.slice(0, dot)}/${id.slice(dot + 1)}`);
     });

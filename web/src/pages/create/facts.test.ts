@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
+import type { DryRun } from "../../api/rest/scaffolder";
 import { type Fact, facts } from "./facts";
-import type { DryRun } from "./types";
 
 const nothing = { succeeds: true, repositories: [], objects: [], manifests: [] };
 const share = { namespace: "vms", name: "machines", resource: "pods", hard: "3", used: "1", left: "2", takes: "1" };

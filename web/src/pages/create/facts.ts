@@ -1,8 +1,8 @@
 // What the dry run says beside files and objects, line by line: where machines run, what quotas have left, where it will be found.
 
+import type { DryRun } from "../../api/rest/scaffolder";
 import { t } from "../../text/create";
 import type { Tone } from "../../widgets/status";
-import type { DryRun } from "./types";
 
 export interface Fact {
     name: string;

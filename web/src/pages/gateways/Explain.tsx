@@ -8,13 +8,12 @@ import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextIn
 import { type ReactNode, useState } from "react";
 import { useSearchParams } from "react-router";
 import { ApiError, json, useAction, workspace } from "../../api";
+import type { Explanation } from "../../api/rest/gateway";
 import { CommandHint, StatusLabel } from "../../widgets";
 import { Problem } from "../pieces/parts";
 import { explainCommand, readHeaders } from "./model";
 import { t } from "./text";
 
-interface Stage { kind: string; what?: string; seen?: string; passes?: boolean | null }
-interface Explanation { status?: { stages?: Stage[]; code?: number | null; message?: string } }
 
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 

@@ -3,13 +3,13 @@
 import { type ReactNode, useEffect, useState } from "react";
 import { Link } from "react-router";
 import { clusterPath, json, LIVE_MS, RATE_LIMIT_POLICIES, useAnswer, useList } from "../../api";
+import type { Counter, Items, Rule } from "../../api/rest/gateway";
 import { Answered, type Column, StatusLabel, VirtualTable } from "../../widgets";
 import { Unread } from "../pieces/parts";
 import { pathOf } from "./model";
 import { t } from "./text";
-import { type Counter, known, type Known, type Used, usedUp } from "./usage";
+import { known, type Known, type Used, usedUp } from "./usage";
 
-interface Rule { scheme: string; host: string; port: number; path: string; kind: string; namespace: string; name: string; backends: string[] }
 
 /** `90 s`, `5 min`, `24 h`: the largest unit that says it in whole numbers, or nearly. */
 function span(seconds: number): string {
@@ -29,8 +29,8 @@ const COLUMNS: Column<Used>[] = [
 
 export function Usage(): ReactNode {
     const base = `${clusterPath()}/apis/gateway.fairway.dev/v1alpha1`;
-    const counters = useAnswer("counters", signal => json<{ items: Counter[] }>(`${base}/counters`, { signal }), LIVE_MS);
-    const rules = useAnswer("rules", signal => json<{ items: Rule[] }>(`${base}/publishedrules`, { signal }), LIVE_MS);
+    const counters = useAnswer("counters", signal => json<Items<Counter>>(`${base}/counters`, { signal }), LIVE_MS);
+    const rules = useAnswer("rules", signal => json<Items<Rule>>(`${base}/publishedrules`, { signal }), LIVE_MS);
     const policies = useList(RATE_LIMIT_POLICIES);
     const [limits, setLimits] = useState<Map<string, Known>>(new Map());
     useEffect(() => {

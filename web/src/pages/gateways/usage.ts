@@ -1,8 +1,8 @@
 // How far limits are used up: counters as the gateway names them, and the policies that they belong to.
 
 import type { PlanPolicy, RateLimitPolicy } from "../../api/kinds";
+import type { Counter } from "../../api/rest/gateway";
 
-export interface Counter { key: string; count: number; reset?: number }
 
 /** What a counter's key says: `WORKSPACE|NAMESPACE/ROUTE|LIMIT|SECONDS`, and `|LENGTH:VALUE` for each value that is counted apart. */
 export interface Key { route: string; limit: string; seconds: number; values: string[] }

@@ -5,9 +5,10 @@ import { ToggleGroup, ToggleGroupItem } from "@patternfly/react-core/dist/dynami
 import { lazy, type ReactNode, Suspense, useMemo } from "react";
 import { useSearchParams } from "react-router";
 import { json, LIVE_MS, useAnswer } from "../../api";
+import type { History } from "../../api/rest/machines";
 import { Answered, Loading } from "../../widgets";
 import { subresourcePath } from "./act";
-import { clock, type Figure, FIGURES, type History, type Range, rangeOf, RANGES, rowsOf, shown, summaryOf, windowOf, withGaps } from "./history";
+import { clock, type Figure, FIGURES, type Range, rangeOf, RANGES, rowsOf, shown, summaryOf, windowOf, withGaps } from "./history";
 import { t } from "./text";
 
 // The library of charts is only for this tab.

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { FIGURES, type History, rangeOf, rowsOf, shown, summaryOf, windowOf, withGaps } from "./history";
+import type { History } from "../../api/rest/machines";
+import { FIGURES, rangeOf, rowsOf, shown, summaryOf, windowOf, withGaps } from "./history";
 
 /** Measured at these seconds; all figures are the same. */
 function measured(time: number[], values: (number | null)[]): History {

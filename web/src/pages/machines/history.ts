@@ -1,22 +1,7 @@
 // What a machine used in the last hour, without a page: the part that is looked at, figures with units, and the rows of a table.
 
+import type { History, Values } from "../../api/rest/machines";
 import { locale } from "../../text/t";
-
-type Values = (number | null)[];
-
-/** As `guestosinfo/usage/history` answers: columns of the same length, oldest first; what is not known is null. */
-export interface History {
-    intervalSeconds: number;
-    time: number[];
-    processors: Values;
-    residentBytes: Values;
-    receivedBytesPerSecond: Values;
-    sentBytesPerSecond: Values;
-    readBytesPerSecond: Values;
-    writtenBytesPerSecond: Values;
-    readsPerSecond: Values;
-    writesPerSecond: Values;
-}
 
 export type Figure = Exclude<keyof History, "intervalSeconds" | "time">;
 export const FIGURES: Figure[] = ["processors", "residentBytes", "receivedBytesPerSecond", "sentBytesPerSecond", "readBytesPerSecond", "writtenBytesPerSecond", "readsPerSecond", "writesPerSecond"];

@@ -4,11 +4,12 @@ import { Alert } from "@patternfly/react-core/dist/dynamic/components/Alert";
 import type { ReactNode } from "react";
 import { Link } from "react-router";
 import { APPLICATIONS, type Application, json, PATIENCE_MS, session, useAnswer, useList, workspace } from "../../api";
+import type { Pull } from "../../api/rest/gitea";
+import type { ApplicationPlan } from "../../api/rest/portal";
 import { Failed, Loading, maskedTogether, StatusLabel, toYaml } from "../../widgets";
 import { DiffView } from "../pieces/DiffView";
 import { Live } from "../pieces/parts";
-import type { Pull } from "./gitea";
-import { type ApplicationPlan, followers } from "./followers";
+import { followers } from "./followers";
 import { t } from "./text";
 
 /** Plans at once: each renders manifests on the server. */

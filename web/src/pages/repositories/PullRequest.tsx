@@ -5,9 +5,10 @@ import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page
 import { type ReactNode, useState } from "react";
 import { useParams } from "react-router";
 import { LIVE_MS, useAction, useAnswer } from "../../api";
+import type { Pull } from "../../api/rest/gitea";
 import { Age, Answered, CommandHint, ConfirmByName, Failed, Loading, PageHeader, sh, Stale, StatusLabel, type Tone } from "../../widgets";
 import { AddressTabs, Problem } from "../pieces/parts";
-import { gitea, patchOf, type Pull } from "./gitea";
+import { gitea, patchOf } from "./gitea";
 import { Patch } from "./Patch";
 import { Plan } from "./Plan";
 import { PullState } from "./PullState";

@@ -1,8 +1,8 @@
 // How a pull request stands, in a word of the reader's language and Gitea's colour.
 
 import type { ReactNode } from "react";
+import type { Pull } from "../../api/rest/gitea";
 import { StatusLabel } from "../../widgets";
-import type { Pull } from "./gitea";
 import { t } from "./text";
 
 const TONES = { merged: "purple", open: "blue", closed: "grey" } as const;

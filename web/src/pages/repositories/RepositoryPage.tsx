@@ -7,10 +7,11 @@ import { ToggleGroup, ToggleGroupItem } from "@patternfly/react-core/dist/dynami
 import type { ReactNode } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
 import { type Asked, LIVE_MS, useAnswer } from "../../api";
+import type { Branch, Entry } from "../../api/rest/gitea";
 import { locale } from "../../text/t";
 import { Age, Answered, CodeView, type Column, CommandHint, Failed, Loading, PageHeader, sh, Stale, VirtualTable, Why } from "../../widgets";
 import { AddressTabs, Problem } from "../pieces/parts";
-import { type Branch, COMMITS_AT_ONCE, type Entry, gitea, MOST_BRANCHES, ownerOf, PULLS_AT_ONCE, textOf } from "./gitea";
+import { COMMITS_AT_ONCE, gitea, MOST_BRANCHES, ownerOf, PULLS_AT_ONCE, textOf } from "./gitea";
 import { Propose } from "./Propose";
 import { PullState } from "./PullState";
 import { t } from "./text";

@@ -16,5 +16,3 @@ export function followers(applications: readonly Application[], url: string): Ap
         .sort((a, b) => (a.metadata.name ?? "").localeCompare(b.metadata.name ?? ""));
 }
 
-export interface Change { group?: string; kind: string; namespace?: string; name: string; action?: string; impact?: string; live?: unknown; target?: unknown }
-export interface ApplicationPlan { touched?: boolean; failure?: string; impact?: string; changes?: Change[]; approval?: unknown }

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { ownerOf, pageByPage, textOf, type Entry } from "./gitea";
+import type { Entry } from "../../api/rest/gitea";
+import { ownerOf, pageByPage, textOf } from "./gitea";
 
 it.each([["root", "root"], ["root:acme", "acme"], ["root:acme:team", "acme.team"]])("the repositories of %s are %s's", (path, owner) => {
     expect(ownerOf(path)).toBe(owner);

@@ -1,6 +1,7 @@
 // Hosted repositories through Gitea's API.
 
 import { json, request, workspace } from "../../api";
+import type { Branch, Comment, Commit, Entry, Pull, Repo, Status } from "../../api/rest/gitea";
 
 const BASE = "/api/gitea/v1";
 
@@ -9,13 +10,6 @@ export function ownerOf(path: string = workspace()): string {
     return path === "root" ? "root" : path.replace(/^root:/, "").replaceAll(":", ".");
 }
 
-export interface Entry { name: string; path: string; type: "file" | "dir" | "symlink" | "submodule"; size?: number; encoding?: string | null; content?: string | null }
-export interface Branch { name: string; commit?: { id: string } }
-export interface Commit { sha: string; commit: { message: string; author?: { name?: string; email?: string; date?: string } }; created?: string; parents?: { sha: string }[] }
-export interface Pull { number: number; title: string; body?: string; state: string; merged?: boolean; user?: { login?: string }; head: { ref: string; sha: string }; base: { ref: string }; created_at?: string; mergeable?: boolean }
-export interface Comment { id: number; body: string; user?: { login?: string }; created_at?: string }
-export interface Status { status?: string; state?: string; context: string; description?: string }
-export interface Repo { name: string; full_name: string; description?: string; default_branch: string; private: boolean; empty?: boolean; clone_url?: string; updated_at?: string }
 
 export function repoPath(owner: string, name: string, rest = ""): string {
     return `${BASE}/repos/${encodeURIComponent(owner)}/${encodeURIComponent(name)}${rest}`;

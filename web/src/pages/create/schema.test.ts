@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { after, before, type DryRun, isConditional, mayCreate, shownOf, taken } from "./types";
+import type { DryRun } from "../../api/rest/scaffolder";
+import { after, before, isConditional, mayCreate, shownOf, taken } from "./schema";
 
 const foreseen = (succeeds: boolean): DryRun => ({ foreseen: { succeeds, repositories: [], objects: [], manifests: [] } });
 
