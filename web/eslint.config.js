@@ -23,7 +23,22 @@ export default tseslint.config(
                     selector: "JSXOpeningElement[name.name='a'] > JSXAttribute[name.name='href'] > JSXExpressionContainer",
                     message: "Use SafeLink: an address from an object may be javascript:.",
                 },
+                {
+                    selector: "JSXText[value=/[A-Za-z]{2}/]",
+                    message: "Texts are in src/text, where they can be translated.",
+                },
+                {
+                    selector: "JSXAttribute[name.name=/^(aria-label|title|label|placeholder|alt|description)$/] > Literal[value=/[A-Za-z]{2}/]",
+                    message: "Texts are in src/text, where they can be translated.",
+                },
             ],
+        },
+    },
+    {
+        files: ["src/**/*.{ts,tsx}"],
+        ignores: ["src/text/**", "src/**/*.test.{ts,tsx}"],
+        rules: {
+            "no-restricted-imports": ["error", { patterns: [{ group: ["**/text/t"], importNames: ["texts", "plurals"], message: "Texts are declared in src/text alone." }] }],
         },
     },
     { files: ["scripts/*.mjs"], languageOptions: { globals: { process: "readonly", console: "readonly", Buffer: "readonly", URL: "readonly" } } },

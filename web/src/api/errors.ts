@@ -1,23 +1,6 @@
 // What went wrong, in a form that tells the user what to do about it.
 
-import { texts } from "../text/t";
-
-const t = texts("errors", {
-    unauthorized: "Your session has ended. Sign in again.",
-    forbidden: "You may not do this. Ask an administrator of the workspace for a role that grants it.",
-    notFound: "It does not exist, or was deleted meanwhile. Go back to the list.",
-    conflict: "Somebody has changed it meanwhile. Look at the new state and try again.",
-    exists: "There is one of this name already. Choose another name, or look at the one that there is.",
-    quota: "A quota of the workspace is used up. Delete what is no longer needed, or ask an administrator for more.",
-    expired: "What was read is too old to go on from. Reload the page.",
-    late: "The server took too long. See whether it was done all the same, and try again.",
-    tooMany: "The server is asked too much at the moment. Wait {seconds} seconds and try again.",
-    invalid: "Correct what the message names and try again.",
-    broken: "The server failed. Try again; if it stays, look into the server's log.",
-    silent: "The server does not answer. See whether Fairway is running and whether you are connected.",
-    several: "{n} of {all} were refused",
-    unexpected: "The answer was not understood. Reload the page; the portal may have been updated.",
-});
+import { advice as t } from "../text/requests";
 
 /** A request that failed. `message` is what the server said, `advice` what to do next. */
 export class ApiError extends Error {

@@ -1,11 +1,9 @@
 // Every request of the portal goes through here: CSRF header, workspace header, JSON, patience, errors that say what to do.
 
-import { texts } from "../text/t";
+import { t } from "../text/requests";
 import { ApiError, messageOf } from "./errors";
 import { session, workspace } from "./session";
 import { noteSignedOut } from "./streams";
-
-const t = texts("requests", { noAnswer: "no answer within {seconds} seconds", stalled: "the answer stopped in its middle for {seconds} seconds" });
 
 export interface Options {
     method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -154,7 +152,7 @@ export async function json<T>(path: string, options: Options = {}): Promise<T> {
         try {
             return JSON.parse(text) as T;
         } catch {
-            throw new ApiError(-1, `the answer to ${path} is not JSON`);
+            throw new ApiError(-1, t("notJson", { path }));
         }
     } finally {
         patience.done();

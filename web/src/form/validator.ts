@@ -6,19 +6,7 @@ import {
     createErrorHandler, type CustomValidator, type ErrorTransformer, getDefaultFormState, type RJSFSchema, type RJSFValidationError, toErrorSchema,
     type UiSchema, unwrapErrorHandler, type ValidationData, validationDataMerge, type ValidatorType,
 } from "@rjsf/utils";
-import { texts } from "../text/t";
-
-const t = texts("form", {
-    required: "Answer this question.",
-    pattern: "This does not have the form that is asked for.",
-    format: "This is not a valid {format}.",
-    enum: "Choose one of the options.",
-    minLength: "This is too short.",
-    maxLength: "This is too long.",
-    range: "This is out of range.",
-    type: "This is of the wrong type.",
-    items: "There are too few or too many, or some twice.",
-});
+import { t } from "../text/form";
 
 /** Keywords that only say that something below is wrong. */
 const WRAPPERS = new Set(["properties", "items", "$ref", "allOf", "anyOf", "oneOf", "if", "then", "else", "dependencies", "additionalProperties", "not", "prefixItems", "dependentSchemas"]);

@@ -3,10 +3,10 @@
 import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
 import { type ReactNode, useState } from "react";
 import { APPLICATIONS, type Application, patch, useAction } from "../../api";
+import { t } from "../../text/applications";
 import { ConfirmByName } from "../../widgets";
 import { Problem } from "../pieces/parts";
 import { autoSyncPatch, isAutomated, prunedByItself } from "./sync";
-import { t } from "./text";
 
 export function AutoSync(props: { app: Application }): ReactNode {
     const { app } = props;

@@ -7,6 +7,7 @@ import { type ReactNode, useState } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { APPLICATIONS, type Application, patch, remove, session, subresource, useAction, useAnswer, useObject } from "../../api";
 import type { Tree as Answer } from "../../api/rest/argo";
+import { t } from "../../text/applications";
 import { Age, CommandHint, Conditions, ConfirmByName, Events, Failed, Loading, NotFound, PageHeader, sh, StatusLabel, Why, YamlView } from "../../widgets";
 import { hostedRepository } from "../../widgets/address";
 import { locale } from "../../text/t";
@@ -20,7 +21,6 @@ import { SyncDialog } from "./SyncDialog";
 import { Tree } from "./Tree";
 import { healthOf, idOf, syncOf, type TreeNode, waitingApproval, withMissing } from "./model";
 import { isAutomated } from "./sync";
-import { t } from "./text";
 
 const CASCADE = "resources-finalizer.argocd.argoproj.io";
 

@@ -10,12 +10,12 @@ import { ToggleGroup, ToggleGroupItem } from "@patternfly/react-core/dist/dynami
 import { type ReactNode, useMemo, useState } from "react";
 import { Link, useSearchParams } from "react-router";
 import { APPLICATIONS, type Application, patch, useAction, useList } from "../../api";
+import { counted, t } from "../../text/applications";
 import { Age, type Column, CommandHint, Empty, NoMatch, PageHeader, sorted as inOrder, StatusLabel, VirtualTable } from "../../widgets";
 import { Facts, Live, Problem } from "../pieces/parts";
 import { Tiles } from "../pieces/window";
 import { type Filters, NO_FILTERS, choices, clusterOf, healthOf, matches, syncOf } from "./model";
 import { SyncDialog } from "./SyncDialog";
-import { counted, t } from "./text";
 
 const SELECTS = ["health", "sync", "project", "cluster", "namespace"] as const;
 

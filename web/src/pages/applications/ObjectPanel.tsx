@@ -6,12 +6,12 @@ import { Link } from "react-router";
 import { APPLICATIONS, type Application, clusterPath, json, subresource, useAnswer } from "../../api";
 import type { ApplicationPlan } from "../../api/rest/portal";
 import { pageOf } from "../../links";
+import { t } from "../../text/applications";
 import { Age, CommandHint, Events, Failed, Loading, maskedTogether, sh, StatusLabel, toYaml, WhyOf, YamlView } from "../../widgets";
 import { DiffView } from "../pieces/DiffView";
 import { AddressTabs, Facts } from "../pieces/parts";
 import { idOf, type TreeNode } from "./model";
 import { Standing } from "./Standing";
-import { t } from "./text";
 
 /** Where an object is read: the plural of its kind is the API's to say. */
 async function read(node: TreeNode, signal: AbortSignal): Promise<unknown> {

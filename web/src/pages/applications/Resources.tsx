@@ -5,10 +5,10 @@ import { FormSelect, FormSelectOption } from "@patternfly/react-core/dist/dynami
 import { ToggleGroup, ToggleGroupItem } from "@patternfly/react-core/dist/dynamic/components/ToggleGroup";
 import type { ReactNode } from "react";
 import { useSearchParams } from "react-router";
+import { t } from "../../text/applications";
 import { type Column, NoMatch, sorted, StatusLabel, VirtualTable } from "../../widgets";
 import { choices, filtered, idOf, type NodeFilters, type TreeNode } from "./model";
 import { Standing } from "./Standing";
-import { t } from "./text";
 
 const FILTERS: [keyof NodeFilters, (node: TreeNode) => string | undefined][] = [["kind", node => node.kind], ["sync", node => node.sync], ["health", node => node.health?.status]];
 

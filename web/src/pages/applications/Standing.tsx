@@ -1,9 +1,9 @@
 // How an object stands to Git, in Argo CD's words.
 
 import type { ReactNode } from "react";
+import { t } from "../../text/applications";
 import { StatusLabel } from "../../widgets";
 import type { TreeNode } from "./model";
-import { t } from "./text";
 
 export function Standing(props: { of: TreeNode }): ReactNode {
     const { sync, requiresPruning, hook } = props.of;

@@ -8,9 +8,9 @@ import { Modal, ModalBody, ModalFooter, ModalHeader } from "@patternfly/react-co
 import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextInput";
 import { type ReactNode, useState } from "react";
 import { APPLICATIONS, type Application, subresource, useAction } from "../../api";
+import { t } from "../../text/applications";
 import { Problem } from "../pieces/parts";
 import { type Chosen, destructive, OPTIONS, pruned, syncBody } from "./sync";
-import { t } from "./text";
 
 export function SyncDialog(props: { app: Application; onClose: () => void }): ReactNode {
     const { metadata, spec } = props.app;

@@ -2,9 +2,9 @@
 
 import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
 import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
+import { t } from "../../text/applications";
 import { toneOf } from "../../widgets";
 import { fitting, LARGEST, layOut, type Placed, SMALLEST, type TreeNode } from "./model";
-import { t } from "./text";
 
 const [WIDTH, HEIGHT, GAP_X, GAP_Y] = [210, 48, 60, 14];
 const COLOURS: Record<string, string> = { green: "#3d7317", red: "#b1380b", orange: "#ca6c0f", yellow: "#b98412", blue: "#0066cc", grey: "#707070", purple: "#5e40be", teal: "#147878" };

@@ -9,10 +9,10 @@ import { type ReactNode, useState } from "react";
 import { useSearchParams } from "react-router";
 import { ApiError, json, useAction, workspace } from "../../api";
 import type { Explanation } from "../../api/rest/gateway";
+import { t } from "../../text/gateways";
 import { CommandHint, StatusLabel } from "../../widgets";
 import { Problem } from "../pieces/parts";
 import { explainCommand, readHeaders } from "./model";
-import { t } from "./text";
 
 
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];

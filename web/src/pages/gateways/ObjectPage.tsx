@@ -4,13 +4,13 @@ import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page
 import type { ReactNode } from "react";
 import { useParams } from "react-router";
 import { API_KEYS, API_PRODUCTS, type APIProduct, AUTH_POLICIES, GATEWAYS, HTTP_ROUTES, PLAN_POLICIES, RATE_LIMIT_POLICIES, type Resource, ROUTES, type Service, SERVICES, useObject } from "../../api";
+import { t } from "../../text/gateways";
 import { Age, CommandHint, Conditions, Events, EXPLAINED, Failed, Loading, NotFound, PageHeader, sh, StatusLabel, WhyOf, YamlView } from "../../widgets";
 import { AddressTabs, Facts, Tags } from "../pieces/parts";
 import { factsOf } from "./facts";
 import { MORE, type Shown } from "./kinds";
 import { conditionsOf, portsOf, standing } from "./model";
 import { Endpoints } from "./Services";
-import { t } from "./text";
 
 const RESOURCES = new Map([GATEWAYS, HTTP_ROUTES, ROUTES, AUTH_POLICIES, RATE_LIMIT_POLICIES, PLAN_POLICIES, API_PRODUCTS, API_KEYS, SERVICES, ...MORE].map(it => [it.plural, it as Resource]));
 /** The tab of the list where the kind is. */

@@ -8,10 +8,10 @@ import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextIn
 import { type ReactNode, useState } from "react";
 import { Link } from "react-router";
 import { API_KEY_APPROVALS, API_KEY_REQUESTS, API_KEYS, API_PRODUCTS, type APIKey, type APIKeyApproval, type APIKeyRequest, type APIProduct, create, NAMESPACES, PLAN_POLICIES, remove, session, useAction, useList } from "../../api";
+import { t } from "../../text/gateways";
 import { Age, type Column, ConfirmByName, CopyButton, sh, StatusLabel, VirtualTable } from "../../widgets";
 import { Facts, Live, type Looked, Problem, Unread } from "../pieces/parts";
 import { decided, isOfSystem, pathOf, standing } from "./model";
-import { t } from "./text";
 import { grants, isWindow, type Plan } from "./usage";
 
 const shownName = (product: APIProduct): string => product.spec?.displayName ?? product.metadata?.name ?? "";

@@ -4,10 +4,10 @@ import type { ReactNode } from "react";
 import { Link } from "react-router";
 import { ENDPOINT_SLICES, type EndpointSlice, type Service, SERVICES, useList } from "../../api";
 import { pageOf } from "../../links";
+import { t } from "../../text/gateways";
 import { type Column, Empty, StatusLabel, VirtualTable } from "../../widgets";
 import { Live, Unread } from "../pieces/parts";
 import { type Endpoint, endpointsOf, pathOf, portsOf, SERVICE_NAME } from "./model";
-import { t } from "./text";
 
 const keyOf = (service: Service): string => `${service.metadata?.namespace}/${service.metadata?.name}`;
 

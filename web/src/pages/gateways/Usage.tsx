@@ -4,10 +4,10 @@ import { type ReactNode, useEffect, useState } from "react";
 import { Link } from "react-router";
 import { clusterPath, json, LIVE_MS, RATE_LIMIT_POLICIES, useAnswer, useList } from "../../api";
 import type { Counter, Items, Rule } from "../../api/rest/gateway";
+import { t } from "../../text/gateways";
 import { Answered, type Column, StatusLabel, VirtualTable } from "../../widgets";
 import { Unread } from "../pieces/parts";
 import { pathOf } from "./model";
-import { t } from "./text";
 import { known, type Known, type Used, usedUp } from "./usage";
 
 

@@ -3,9 +3,9 @@
 import type { ReactNode } from "react";
 import { Link } from "react-router";
 import type { APIKey, APIProduct, GatewayObject, HTTPRoute, RouteObject } from "../../api";
+import { t } from "../../text/gateways";
 import type { Attached, GRPCRoute, Policy, Ref, Shown, TLSRoute } from "./kinds";
 import { PAGES, pathOf } from "./model";
-import { t } from "./text";
 
 export type Fact = [string, ReactNode];
 

@@ -4,6 +4,7 @@ import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page
 import type { ReactNode } from "react";
 import { Link, Route, Routes } from "react-router";
 import { AUTH_POLICIES, GATEWAYS, HTTP_ROUTES, type HTTPRoute, PLAN_POLICIES, RATE_LIMIT_POLICIES, ROUTES, useList } from "../../api";
+import { t } from "../../text/gateways";
 import { type Column, CommandHint, Empty, Loading, NotFound, PageHeader, SafeLink, StatusLabel, VirtualTable } from "../../widgets";
 import "../pieces/pieces.css";
 import { AddressTabs, Live, type Looked, Unread } from "../pieces/parts";
@@ -13,7 +14,6 @@ import { pathOf, standing } from "./model";
 import { ObjectPage } from "./ObjectPage";
 import { Keys, Products, Requests } from "./Products";
 import { ServiceList } from "./Services";
-import { t } from "./text";
 import { Usage } from "./Usage";
 
 export default function Gateways(): ReactNode {

@@ -3,10 +3,10 @@
 import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
 import { type ReactNode, useCallback, useEffect, useState } from "react";
 import { list, pathIn, session, useAnswer, useList, VIRTUAL_MACHINES, type VirtualMachine, workspace, WORKSPACES } from "../../api";
+import { t } from "../../text/machines";
 import { Failed, SafeLink } from "../../widgets";
 import { type Branch, branches } from "./model";
 import { depthOf, placesOf } from "./places";
-import { t } from "./text";
 
 interface Props { machines: VirtualMachine[]; namespace: string; folder: string; onChoose: (namespace: string, folder: string) => void }
 

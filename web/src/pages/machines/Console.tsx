@@ -12,11 +12,11 @@ import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { useSearchParams } from "react-router";
+import { t } from "../../text/machines";
 import { StatusLabel } from "../../widgets";
 import { streamAddress, SUBPROTOCOL } from "./act";
 import { withNonce } from "./nonced";
 import { ScreenTools } from "./ScreenTools";
-import { t } from "./text";
 
 type Phase = "connecting" | "connected" | "ended" | "failed";
 

@@ -6,6 +6,7 @@ import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page
 import { lazy, type ReactNode, Suspense, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 import { useAction, useObject, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, type VirtualMachine, type VirtualMachineInstance } from "../../api";
+import { t } from "../../text/machines";
 import { Age, CommandHint, Conditions, Events, Failed, Loading, NotFound, PageHeader, sh, StatusLabel, Why } from "../../widgets";
 import { AddressTabs, Facts, type Looked, Problem, Tags, Unread } from "../pieces/parts";
 import { act } from "./act";
@@ -14,7 +15,6 @@ import { Metrics } from "./Metrics";
 import { MigrationNow, Migrations } from "./Migrations";
 import { type Action, addressOf, applicationOf, folderOf, possible, sizeOf, statusOf } from "./model";
 import { Snapshots } from "./Snapshots";
-import { t } from "./text";
 import { YamlEditor } from "./YamlEditor";
 
 // A terminal and a screen are large, and most visits need neither.

@@ -6,10 +6,10 @@ import { Modal, ModalBody, ModalFooter, ModalHeader } from "@patternfly/react-co
 import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextInput";
 import { type ReactNode, useId, useState } from "react";
 import { useAction, type VirtualMachine } from "../../api";
+import { t } from "../../text/machines";
 import { Problem } from "../pieces/parts";
 import { moveTo, type Place, withEach } from "./act";
 import { applicationOf, folderOf, isFolder } from "./model";
-import { t } from "./text";
 
 export function FolderDialog(props: { machines: VirtualMachine[]; known: string[]; onClose: () => void; onDone: () => void }): ReactNode {
     const { machines } = props;

@@ -9,13 +9,13 @@ import { SearchInput } from "@patternfly/react-core/dist/dynamic/components/Sear
 import { type ReactNode, useMemo, useState } from "react";
 import { Link, useSearchParams } from "react-router";
 import { useAction, useList, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, type VirtualMachine } from "../../api";
+import { counted, t } from "../../text/machines";
 import { Age, type Column, CommandHint, ConfirmByName, Empty, NoMatch, PageHeader, sorted as inOrder, StatusLabel, VirtualTable } from "../../widgets";
 import { Live, Problem, Unread } from "../pieces/parts";
 import { act, destroy, type Place, withEach } from "./act";
 import { Branches } from "./Branches";
 import { FolderDialog } from "./FolderDialog";
 import { type Action, addressOf, applicationsOf, folderOf, possible, statusOf } from "./model";
-import { counted, t } from "./text";
 
 const keyOf = (machine: VirtualMachine): string => `${machine.metadata?.namespace}/${machine.metadata?.name}`;
 const placeOf = (machine: VirtualMachine): Place => ({ namespace: machine.metadata?.namespace ?? "", name: machine.metadata?.name ?? "" });

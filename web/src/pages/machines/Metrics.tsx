@@ -6,10 +6,10 @@ import { lazy, type ReactNode, Suspense, useMemo } from "react";
 import { useSearchParams } from "react-router";
 import { json, LIVE_MS, useAnswer } from "../../api";
 import type { History } from "../../api/rest/machines";
+import { t } from "../../text/machines";
 import { Answered, Loading } from "../../widgets";
 import { subresourcePath } from "./act";
 import { clock, type Figure, FIGURES, type Range, rangeOf, RANGES, rowsOf, shown, summaryOf, windowOf, withGaps } from "./history";
-import { t } from "./text";
 
 // The library of charts is only for this tab.
 const Chart = lazy(() => import("./Chart"));

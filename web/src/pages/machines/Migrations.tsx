@@ -4,10 +4,10 @@ import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
 import { Progress, ProgressMeasureLocation } from "@patternfly/react-core/dist/dynamic/components/Progress";
 import type { ReactNode } from "react";
 import { MIGRATIONS, remove, useAction, useList } from "../../api";
+import { t } from "../../text/machines";
 import { Age, CommandHint, duration, sh, StatusLabel } from "../../widgets";
 import { Live, Problem } from "../pieces/parts";
 import { migrationsOf, type Told } from "./migration";
-import { t } from "./text";
 
 interface Props { namespace: string; name: string }
 

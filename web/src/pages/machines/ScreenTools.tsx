@@ -7,8 +7,8 @@ import { MenuToggle } from "@patternfly/react-core/dist/dynamic/components/MenuT
 import { Modal, ModalBody, ModalFooter, ModalHeader } from "@patternfly/react-core/dist/dynamic/components/Modal";
 import { TextArea } from "@patternfly/react-core/dist/dynamic/components/TextArea";
 import { type ReactNode, useEffect, useRef, useState } from "react";
+import { t } from "../../text/machines";
 import { MOST_TYPED, type Press, pressed, TOGETHER, typed } from "./keys";
-import { t } from "./text";
 
 /** QEMU presses a key for ten milliseconds and keeps a queue that is not long. */
 const PAUSE_MS = 50;

@@ -5,9 +5,9 @@ import { Form, FormGroup } from "@patternfly/react-core/dist/dynamic/components/
 import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextInput";
 import { type ReactNode, useState } from "react";
 import { create, remove, RESTORES, SNAPSHOTS, useAction, useList, type VirtualMachine, type VirtualMachineRestore, type VirtualMachineSnapshot } from "../../api";
+import { t } from "../../text/machines";
 import { Age, CommandHint, ConfirmByName, sh, StatusLabel } from "../../widgets";
 import { Live, Problem, Unread } from "../pieces/parts";
-import { t } from "./text";
 
 export function Snapshots(props: { machine: VirtualMachine }): ReactNode {
     const { namespace = "", name = "" } = props.machine.metadata ?? {};

@@ -5,9 +5,9 @@ import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
 import { type ReactNode, useState } from "react";
 import { parse } from "yaml";
 import { ApiError, replace, useAction, VIRTUAL_MACHINES, type VirtualMachine } from "../../api";
+import { t } from "../../text/machines";
 import { toYaml } from "../../widgets";
 import { Problem } from "../pieces/parts";
-import { t } from "./text";
 
 function textOf(machine: VirtualMachine): string {
     const copy = structuredClone(machine);

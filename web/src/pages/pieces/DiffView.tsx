@@ -1,11 +1,9 @@
 // A difference on the screen: colours and signs, so that it can be read without colours.
 
 import type { ReactNode } from "react";
-import { plurals, texts } from "../../text/t";
+import { countedLines as counted, diff as t } from "../../text/pieces";
 import { diffLines } from "./diff";
 
-const t = texts("diff", { none: "No differences.", label: "Differences" });
-const counted = plurals("diff", { skipped: { one: "{n} line that is the same", other: "{n} lines that are the same" } });
 const SIGNS = { same: "  ", added: "+ ", removed: "- ", skipped: "  … " };
 
 export function DiffView(props: { before: string; after: string; label?: string }): ReactNode {

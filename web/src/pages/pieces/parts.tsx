@@ -6,12 +6,10 @@ import { Tab, TabTitleText, Tabs } from "@patternfly/react-core/dist/dynamic/com
 import { type ReactNode, useId } from "react";
 import { useSearchParams } from "react-router";
 import type { ApiError } from "../../api";
-import { texts } from "../../text/t";
+import { parts as t } from "../../text/pieces";
 import { Failed, Loading, Problem } from "../../widgets";
 
 export { Problem };
-
-const t = texts("parts", { unread: "{what} could not be read: {why}" });
 
 /** Terms and what they are. */
 export function Facts(props: { of: [string, ReactNode][] }): ReactNode {

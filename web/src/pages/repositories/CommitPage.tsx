@@ -4,11 +4,11 @@ import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page
 import type { ReactNode } from "react";
 import { Link, useParams } from "react-router";
 import { useAnswer } from "../../api";
+import { t } from "../../text/repositories";
 import { Age, CommandHint, Failed, Loading, PageHeader, sh } from "../../widgets";
 import { Facts } from "../pieces/parts";
 import { gitea, patchOf } from "./gitea";
 import { Patch } from "./Patch";
-import { t } from "./text";
 
 export function CommitPage(): ReactNode {
     const { owner = "", name = "", sha = "" } = useParams();

@@ -1,10 +1,10 @@
 // A patch of Git, with colours and signs.
 
 import type { ReactNode } from "react";
+import { t } from "../../text/repositories";
 import { Failed, Loading } from "../../widgets";
 import { type Asked } from "../../api";
 import { MAX_DIFF } from "./gitea";
-import { t } from "./text";
 
 const MOST_LINES = 10_000;
 const kind = (line: string): string => (/^\+(?!\+\+ )/.test(line) ? "added" : /^-(?!-- )/.test(line) ? "removed" : "same");

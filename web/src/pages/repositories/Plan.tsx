@@ -6,11 +6,11 @@ import { Link } from "react-router";
 import { APPLICATIONS, type Application, json, PATIENCE_MS, session, useAnswer, useList, workspace } from "../../api";
 import type { Pull } from "../../api/rest/gitea";
 import type { ApplicationPlan } from "../../api/rest/portal";
+import { t } from "../../text/repositories";
 import { Failed, Loading, maskedTogether, StatusLabel, toYaml } from "../../widgets";
 import { DiffView } from "../pieces/DiffView";
 import { Live } from "../pieces/parts";
 import { followers } from "./followers";
-import { t } from "./text";
 
 /** Plans at once: each renders manifests on the server. */
 const AT_ONCE = 4;

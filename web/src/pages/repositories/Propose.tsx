@@ -7,9 +7,9 @@ import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextIn
 import { type ReactNode, useState } from "react";
 import { useNavigate } from "react-router";
 import { useAction } from "../../api";
+import { t } from "../../text/repositories";
 import { Problem } from "../pieces/parts";
 import { gitea } from "./gitea";
-import { t } from "./text";
 
 interface Props { owner: string; name: string; branches: string[]; base: string; branch: string }
 

@@ -6,13 +6,13 @@ import { type ReactNode, useState } from "react";
 import { useParams } from "react-router";
 import { LIVE_MS, useAction, useAnswer } from "../../api";
 import type { Pull } from "../../api/rest/gitea";
+import { t } from "../../text/repositories";
 import { Age, Answered, CommandHint, ConfirmByName, Failed, Loading, PageHeader, sh, Stale, StatusLabel, type Tone } from "../../widgets";
 import { AddressTabs, Problem } from "../pieces/parts";
 import { gitea, patchOf } from "./gitea";
 import { Patch } from "./Patch";
 import { Plan } from "./Plan";
 import { PullState } from "./PullState";
-import { t } from "./text";
 
 export function PullRequest(): ReactNode {
     const { owner = "", name = "", number: text = "" } = useParams();

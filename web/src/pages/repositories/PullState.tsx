@@ -2,8 +2,8 @@
 
 import type { ReactNode } from "react";
 import type { Pull } from "../../api/rest/gitea";
+import { t } from "../../text/repositories";
 import { StatusLabel } from "../../widgets";
-import { t } from "./text";
 
 const TONES = { merged: "purple", open: "blue", closed: "grey" } as const;
 

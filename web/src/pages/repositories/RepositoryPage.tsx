@@ -9,12 +9,12 @@ import { Link, useParams, useSearchParams } from "react-router";
 import { type Asked, LIVE_MS, useAnswer } from "../../api";
 import type { Branch, Entry } from "../../api/rest/gitea";
 import { locale } from "../../text/t";
+import { t } from "../../text/repositories";
 import { Age, Answered, CodeView, type Column, CommandHint, Failed, Loading, PageHeader, sh, Stale, VirtualTable, Why } from "../../widgets";
 import { AddressTabs, Problem } from "../pieces/parts";
 import { COMMITS_AT_ONCE, gitea, MOST_BRANCHES, ownerOf, PULLS_AT_ONCE, textOf } from "./gitea";
 import { Propose } from "./Propose";
 import { PullState } from "./PullState";
-import { t } from "./text";
 
 interface Place { owner: string; name: string; branch: string }
 

@@ -4,6 +4,7 @@ import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page
 import type { ReactNode } from "react";
 import { Link, Route, Routes } from "react-router";
 import { REPOSITORIES, type Repository, useList } from "../../api";
+import { t } from "../../text/repositories";
 import { Age, type Column, CommandHint, Empty, NotFound, PageHeader, sh, StatusLabel, VirtualTable } from "../../widgets";
 import "../pieces/pieces.css";
 import { Live } from "../pieces/parts";
@@ -11,7 +12,6 @@ import { CommitPage } from "./CommitPage";
 import { ownerOf } from "./gitea";
 import { PullRequest } from "./PullRequest";
 import { RepositoryPage } from "./RepositoryPage";
-import { t } from "./text";
 
 export default function Repositories(): ReactNode {
     return (

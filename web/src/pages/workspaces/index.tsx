@@ -7,18 +7,11 @@ import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page
 import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextInput";
 import { type ReactNode, useMemo, useState } from "react";
 import { CLUSTER_ROLE_BINDINGS, type ClusterRoleBinding, create, GROUPS, patch, pathIn, remove, type Resource, ROLE_BINDINGS, useAction, useList, USERS, type Workspace, workspace, WORKSPACES } from "../../api";
-import { texts } from "../../text/t";
+import { t } from "../../text/workspaces";
 import { Age, type Column, CommandHint, ConfirmByName, PageHeader, SafeLink, StatusLabel, VirtualTable } from "../../widgets";
 import "../pieces/pieces.css";
 import { AddressTabs, Live, Problem, Unread } from "../pieces/parts";
 import { type Member, membersOf, subjectName } from "./members";
-
-const t = texts("workspaces", {
-    title: "Workspaces", here: "This workspace: {path}", below: "Workspaces below", members: "Members", none: "There is no workspace below this one.", up: "Up to {path}", open: "Open",
-    create: "Create workspace", name: "Name", type: "Type", status: "Status", created: "Created", where: "Where", remove: "Delete", removeTitle: "Delete workspace {name}?", removeWhat: "The workspace {path} with everything in it: workspaces below it, machines with their disks, applications, repositories' objects.",
-    role: "Role", kind: "Kind", user: "User", group: "Group", who: "Name, such as acme/alice", there: "{n} are known here and offered; others can be typed.", unlisted: "Who is known here could not be read, so the name has to be typed: {why}", add: "Add member", noMembers: "No role is bound in this workspace.", removeMember: "Remove", removeMemberTitle: "Remove {name}?", removeMemberWhat: "{name} loses the role {role} in this workspace.",
-    view: "view: look", edit: "edit: change things", admin: "admin: and give roles", clusterAdmin: "cluster-admin: everything", built: "Roles of the system are not shown.", everywhere: "in the whole workspace", inNamespace: "in the namespace {namespace}", told: "{what}: {name}",
-});
 
 const ROLES = [["view", "view"], ["edit", "edit"], ["admin", "admin"], ["cluster-admin", "clusterAdmin"]] as const;
 export default function Workspaces(): ReactNode {

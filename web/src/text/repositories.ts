@@ -1,4 +1,6 @@
-import { texts } from "../../text/t";
+// Texts of repositories and pull requests.
+
+import { texts } from "./t";
 
 export const t = texts("repositories", {
     title: "Repositories", name: "Name", description: "Description", visibility: "Visibility", private: "private", public: "public", created: "Created", none: "No repositories", noneHelp: "A repository is made with every golden path; fairway repo create makes an empty one.",

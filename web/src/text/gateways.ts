@@ -1,4 +1,6 @@
-import { texts } from "../../text/t";
+// Texts of gateways, routes, policies, APIs and keys.
+
+import { texts } from "./t";
 
 export const t = texts("gateways", {
     title: "Gateways and APIs", gateways: "Gateways", routes: "Routes", policies: "Policies", products: "API products", keys: "API keys", requests: "Requests for keys", usage: "Usage", services: "Services", endpoints: "Endpoints", noEndpoints: "Nothing stands behind it: no machine has the labels that it selects, or none runs.", type: "Type", ports: "Ports", selector: "Selects", choosePlan: "Choose a plan", backendsOf: "Backends", explain: "Explain a request",

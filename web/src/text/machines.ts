@@ -1,4 +1,6 @@
-import { plurals, texts } from "../../text/t";
+// Texts of machines.
+
+import { plurals, texts } from "./t";
 
 export const t = texts("machines", {
     title: "VirtualMachines", create: "Create", search: "Search by name", none: "No VirtualMachines", noneHelp: "Create one from a template: it comes out of Git and stays as Git declares it.",

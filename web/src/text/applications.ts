@@ -1,4 +1,6 @@
-import { plurals, texts } from "../../text/t";
+// Texts of Applications.
+
+import { plurals, texts } from "./t";
 
 export const t = texts("applications", {
     title: "Applications",
