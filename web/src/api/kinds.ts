@@ -33,11 +33,13 @@ export interface Resource<T extends KubernetesObject = KubernetesObject> {
     namespaced: boolean;
     /** Never there; it carries the type. */
     readonly type?: T;
+    /** What no list shows, and is most of the object. Who looks at one object alone has it. */
+    bulk?: readonly string[];
 }
 
-function kind<T extends KubernetesObject>(apiVersion: string, name: string, plural: string, namespaced = true): Resource<T> {
+function kind<T extends KubernetesObject>(apiVersion: string, name: string, plural: string, namespaced = true, bulk?: readonly string[]): Resource<T> {
     const [group, version] = apiVersion.includes("/") ? (apiVersion.split("/") as [string, string]) : ["", apiVersion];
-    return { group, version, plural, kind: name, namespaced };
+    return { group, version, plural, kind: name, namespaced, bulk };
 }
 
 export type Application = Argo["schemas"]["io.argoproj.v1alpha1.Application"];
@@ -71,7 +73,7 @@ export type VirtualMachineSnapshot = Snapshot["schemas"]["io.kubevirt.snapshot.v
 export type VirtualMachineRestore = Snapshot["schemas"]["io.kubevirt.snapshot.v1beta1.VirtualMachineRestore"];
 export type Workspace = Tenancy["schemas"]["io.kcp.tenancy.v1alpha1.Workspace"];
 
-export const APPLICATIONS = kind<Application>("argoproj.io/v1alpha1", "Application", "applications");
+export const APPLICATIONS = kind<Application>("argoproj.io/v1alpha1", "Application", "applications", true, ["status.history", "status.operationState.operation", "status.operationState.syncResult"]);
 export const DATA_SOURCES = kind<DataSource>("cdi.kubevirt.io/v1beta1", "DataSource", "datasources");
 export const EVENTS = kind<CoreEvent>("v1", "Event", "events");
 export const NAMESPACES = kind<Namespace>("v1", "Namespace", "namespaces", false);

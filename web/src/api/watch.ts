@@ -2,7 +2,7 @@
 
 import { ApiError, asApiError } from "./errors";
 import type { KubernetesObject, Resource } from "./kinds";
-import { collectionPath, type List, type Selection } from "./kubernetes";
+import { collectionPath, COMPACT, type List, type Selection } from "./kubernetes";
 import { request, withQuery, json } from "./request";
 import { noteStream } from "./streams";
 import { LineCutter, backoff, parseEvent, slim, type WatchEvent } from "./watchlines";
@@ -20,6 +20,9 @@ const WATCH_SECONDS = 290;
 /** A watch sends bookmarks every minute or so; silence for longer means that the connection is dead. */
 const SILENCE_MS = 330_000;
 
+/** Objects in an answer. Large ones have ten kilobytes: with all of a thousand at once the tab would hold the text, its pieces and what is left out. */
+const AT_ONCE = 250;
+
 /** Answers that trying again does not change. */
 function isFinal(error: ApiError): boolean {
     return error.status === 400 || error.status === 401 || error.status === 403 || error.status === 404 || error.status === 405;
@@ -29,6 +32,7 @@ export function watch<T extends KubernetesObject>(resource: Resource<T>, selecti
     const abort = new AbortController();
     const me = {};
     const path = collectionPath(resource, selection.namespace, selection.workspace);
+    const bulk = selection.fieldSelector?.startsWith("metadata.name=") ? undefined : resource.bulk;
     const selectors = { labelSelector: selection.labelSelector, fieldSelector: selection.fieldSelector };
 
     async function listAll(): Promise<string> {
@@ -36,8 +40,8 @@ export function watch<T extends KubernetesObject>(resource: Resource<T>, selecti
         let next: string | undefined;
         let version: string;
         do {
-            const page: List<T> = await json<List<T>>(path, { query: { ...selectors, limit: 2000, continue: next }, signal: abort.signal });
-            for (const item of page.items) items.push(slim(item));
+            const page: List<T> = await json<List<T>>(path, { query: { ...COMPACT, ...selectors, limit: AT_ONCE, continue: next }, signal: abort.signal });
+            for (const item of page.items) items.push(slim(item, bulk));
             version = page.metadata.resourceVersion ?? "";
             next = page.metadata.continue || undefined;
         } while (next);
@@ -72,7 +76,7 @@ export function watch<T extends KubernetesObject>(resource: Resource<T>, selecti
     function take(event: WatchEvent<T>, version: string): string {
         if (event.type === "ERROR") throw new ApiError(event.object.code ?? 500, event.object.message ?? "", event.object.reason);
         const seen = event.object.metadata?.resourceVersion ?? version;
-        if (event.type !== "BOOKMARK") listener.onEvent(event.type, slim(event.object));
+        if (event.type !== "BOOKMARK") listener.onEvent(event.type, slim(event.object, bulk));
         return seen;
     }
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { KubernetesObject } from "./kinds";
 import { backoff, keyOf, LineCutter, parseEvent, slim } from "./watchlines";
 
 describe("lines of a watch", () => {
@@ -28,5 +29,15 @@ describe("lines of a watch", () => {
         const object = { metadata: { name: "a", namespace: "n", managedFields: [] } };
         expect(slim(object).metadata).not.toHaveProperty("managedFields");
         expect(keyOf(object)).toBe("n/a");
+    });
+
+    it("leaves out what a list does not show, and nothing beside it", () => {
+        const bulk = ["status.history", "status.operation.result"];
+        const cases = [
+            [{ status: { history: [1], operation: { result: 1, phase: "a" }, health: 1 } }, { status: { operation: { phase: "a" }, health: 1 } }],
+            [{ status: { health: 1 } }, { status: { health: 1 } }],
+            [{ metadata: { name: "a" } }, { metadata: { name: "a" } }],
+        ];
+        for (const [given, kept] of cases) expect(slim(given as KubernetesObject, bulk)).toEqual(kept);
     });
 });

@@ -38,8 +38,13 @@ export function keyOf(object: KubernetesObject): string {
     return `${object.metadata?.namespace ?? ""}/${object.metadata?.name ?? ""}`;
 }
 
-/** Objects as lists hold them: who wrote which field is half of their size, and no page shows it. */
-export function slim<T extends KubernetesObject>(object: T): T {
-    if (object.metadata && "managedFields" in object.metadata) delete object.metadata.managedFields;
+/** Objects as lists hold them: who wrote which field is half of their size, and no page shows it; nor does a list show what its kind calls bulk. */
+export function slim<T extends KubernetesObject>(object: T, bulk: readonly string[] = []): T {
+    for (const path of ["metadata.managedFields", ...bulk]) {
+        const names = path.split(".");
+        const last = names.pop() ?? "";
+        const place = names.reduce<unknown>((at, name) => (at as Record<string, unknown> | undefined)?.[name], object);
+        if (place && typeof place === "object") delete (place as Record<string, unknown>)[last];
+    }
     return object;
 }
