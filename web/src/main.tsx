@@ -7,7 +7,8 @@ import { createRoot } from "react-dom/client";
 import { RouterProvider } from "react-router/dom";
 import { adviceFor, messageOf } from "./api/errors";
 import { PATIENCE_MS } from "./api/request";
-import { beginSession, loginPath, pathIn, type Session, workspaceOfPath } from "./api/session";
+import { beginSession, loginPath, pageOfPath, pathIn, type Session, workspaceOfPath } from "./api/session";
+import { preload } from "./pages";
 import { makeRouter } from "./router";
 import { StartFailed } from "./shell/StartFailed";
 import { applyTheme } from "./shell/theme";
@@ -16,6 +17,8 @@ async function start(): Promise<void> {
     applyTheme();
     const root = createRoot(document.getElementById("root") as HTMLElement);
     const fail = (message: string, advice: string): void => root.render(<StartFailed message={message} advice={advice} />);
+    // While the session is asked for.
+    const page = preload(pageOfPath(location.pathname));
     let answer: Response;
     try {
         answer = await fetch("/auth/session", { headers: { Accept: "application/json" }, signal: AbortSignal.timeout(PATIENCE_MS.reading) });
@@ -34,6 +37,7 @@ async function start(): Promise<void> {
         history.replaceState(null, "", pathIn(place, location.pathname) + location.search);
     }
     beginSession(session, place);
+    await page;
     root.render(
         <StrictMode>
             <RouterProvider router={makeRouter(`/w/${place}`)} />

@@ -1,24 +1,26 @@
 // From an address to a page.
 
-import { Suspense } from "react";
+import { Suspense, useState } from "react";
 import { createBrowserRouter, Navigate, useParams } from "react-router";
-import { pages } from "./pages";
+import { componentOf } from "./pages";
 import { ErrorBoundary } from "./shell/ErrorBoundary";
 import { Loading, NotFound } from "./widgets/States";
 import { Shell } from "./shell/Shell";
 
 function PageOfPath() {
     const { page = "" } = useParams();
-    const found = pages.get(page);
-    if (!found) return <NotFound />;
-    const { Page } = found;
     return (
         <ErrorBoundary key={page}>
             <Suspense fallback={<Loading />}>
-                <Page />
+                <Page name={page} />
             </Suspense>
         </ErrorBoundary>
     );
+}
+
+function Page({ name }: { name: string }) {
+    const [Component] = useState(() => componentOf(name));
+    return Component ? <Component /> : <NotFound />;
 }
 
 export function makeRouter(basename: string): ReturnType<typeof createBrowserRouter> {

@@ -1,10 +1,16 @@
 import { expect, it } from "vitest";
-import { homeFor, workspaceOfPath } from "./session";
+import { homeFor, pageOfPath, workspaceOfPath } from "./session";
 
 it.each([
     ["/w/root:acme/machines", "root:acme"], ["/w/root/home", "root"], ["/home", undefined], ["/w/", undefined], ["/w/a%2Fb/x", undefined], ["/w/%zz/x", undefined],
 ])("the workspace of %s is %s", (path, expected) => {
     expect(workspaceOfPath(path)).toBe(expected);
+});
+
+it.each([
+    ["/w/root:acme/machines/team/web", "machines"], ["/machines", "machines"], ["/w/root", "home"], ["/w/root/", "home"], ["/", "home"],
+])("%s leads to the page %s", (path, expected) => {
+    expect(pageOfPath(path)).toBe(expected);
 });
 
 it.each([

@@ -49,6 +49,12 @@ export function workspaceOfPath(path: string): string | undefined {
     return WORKSPACE_PATH.test(name) ? name : undefined;
 }
 
+/** The page that an address leads to, with or without a workspace in it. */
+export function pageOfPath(path: string): string {
+    const words = path.split("/");
+    return words[words[1] === "w" ? 3 : 1] || "home";
+}
+
 /** The address of a page in a workspace. */
 export function pathIn(place: string, path: string): string {
     return `/w/${place}${path.startsWith("/") ? path : `/${path}`}`;

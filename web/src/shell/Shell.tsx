@@ -59,7 +59,7 @@ export function Shell() {
                 <Nav aria-label={t("navigation")}>
                     <NavList>
                         {NAVIGATION.filter(entry => hasPage(entry.path)).map(entry => (
-                            <NavItem key={entry.path} itemId={entry.path} isActive={current === entry.path} onMouseEnter={() => preload(entry.path)}>
+                            <NavItem key={entry.path} itemId={entry.path} isActive={current === entry.path} onMouseEnter={() => void preload(entry.path)}>
                                 <Link to={`/${entry.path}`}>{entry.label()}</Link>
                             </NavItem>
                         ))}
