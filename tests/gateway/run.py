@@ -123,10 +123,9 @@ class Flow:
         self.repeated()
         self.published.explained()
 
-        text = (HERE / "oidc.yaml").read_text().replace("ISSUER", self.oidc["issuer"])
         tokens = self.oidc["tokens"]
-        self.wrong_audience(text, tokens)
-        self.apply_text(text.replace("AUDIENCE", AUDIENCE))
+        self.wrong_audience(tokens)
+        self.people_of(AUDIENCE)
         self.wait("authpolicy/api", "Enforced")
         step("a token of the provider passes, and the backend is told whose it is", lambda: self.expect_user(tokens))
         step("a token that was changed does not", lambda: self.expect(401, authorization=f"Bearer {tokens['jane'][:-4]}AAAA"))
@@ -156,9 +155,14 @@ class Flow:
         assert len(SEEN) == before, SEEN[before:]
         print("  but not beside another")
 
-    def wrong_audience(self, text, tokens):
+    def people_of(self, audience):
+        """Lets people of the provider in whose tokens were made for an audience."""
+        text = (HERE / "oidc.yaml").read_text()
+        self.apply_text(text.replace("ISSUER", self.oidc["issuer"]).replace("AUDIENCE", audience))
+
+    def wrong_audience(self, tokens):
         """A token that is right in all but for whom it was made."""
-        self.apply_text(text.replace("AUDIENCE", "urn:somebody-else"))
+        self.people_of("urn:somebody-else")
         self.wait("authpolicy/api", "Enforced")
         before = len(SEEN)
         step("a token for another audience is refused", lambda: self.expect(403, authorization=f"Bearer {tokens['jane']}"))
@@ -206,7 +210,7 @@ class Flow:
 
     def without_provider(self, tokens):
         """The provider dies: whom it let in stays in, and nobody comes in by what only it could tell."""
-        self.apply_text((HERE / "oidc.yaml").read_text().replace("ISSUER", self.oidc["issuer"]))
+        self.people_of(AUDIENCE)
         self.wait("authpolicy/api", "Enforced")
         step("a token of the provider passes still", lambda: self.expect_user(tokens))
         self.oidc["process"].kill()
