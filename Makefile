@@ -308,6 +308,12 @@ golden-path-bench: ## a run of the golden path, sign-in, the catalog, 5,000 real
 	cargo build --release -p fairway -p fairway-bench
 	$(BENCH) golden-path --fairway $(TARGET_DIR)/release/fairway $(ARGS)
 
+.PHONY: portal-bench
+portal-bench: web ## the portal's pages in a real Chromium: size, times, memory, frames; writes bench/results/portal-DATE-COMMIT.md
+	@scripts/tools.sh cc python chromium portal kubectl
+	cargo build --release -p fairway
+	$(PYTHON) tests/portal/run.py --fairway $(TARGET_DIR)/release/fairway --tools $(TOOLS) --report bench/results
+
 .PHONY: renderers-diff
 renderers-diff: # the same few random cases each time; kustomize-diff and helm-diff are the long runs
 	python3 tests/kustomize/diff.py --original $(TOOLS)/bin/kustomize --ours $(TARGET_DIR)/debug/examples/build --seed 1 --count 60

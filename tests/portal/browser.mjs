@@ -25,10 +25,12 @@ export class Browser {
     static async start(settings) {
         const browser = new Browser();
         browser.settings = settings;
+        // A page out of a directory comes from no address, and Chromium would keep its WebSockets from this host's.
+        const outOfDirectory = settings.dist ? ['--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebSockets'] : [];
         browser.chromium = await chromium.launch({
             executablePath: settings.chromium,
             // Fairway's own authority is not one of the machine's. As root there is no sandbox to be had.
-            args: ['--ignore-certificate-errors', '--enable-precise-memory-info', ...(process.getuid() === 0 ? ['--no-sandbox'] : [])],
+            args: ['--ignore-certificate-errors', '--enable-precise-memory-info', ...outOfDirectory, ...(process.getuid() === 0 ? ['--no-sandbox'] : [])],
         });
         await mkdir(settings.screens, { recursive: true });
         return browser;

@@ -72,11 +72,11 @@ def machine(name, folder):
     }
 
 
-def application(name, url, *, path="manifests", automated=False, namespace="shop", labels=None):
+def application(name, url, *, path="manifests", automated=False, namespace="shop"):
     policy = {"syncOptions": ["CreateNamespace=true"]} | ({"automated": {"prune": True, "selfHeal": True}} if automated else {})
     return {
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
-        "metadata": {"name": name, "namespace": "openshift-gitops", "labels": labels or {"team": "shop"}},
+        "metadata": {"name": name, "namespace": "openshift-gitops", "labels": {"team": "shop"}},
         "spec": {
             "project": "default", "source": {"repoURL": url, "path": path, "targetRevision": "main"},
             "destination": {"name": "in-cluster", "namespace": namespace}, "syncPolicy": policy,
@@ -94,13 +94,28 @@ def applications(git):
     ]
 
 
-def many_applications(count):
-    url = "https://git.example.invalid/many.git"
-    made = [application(f"many-{number:04}", url, namespace=f"n{number % 20}", labels={"team": f"t{number % 10}"}) for number in range(count)]
-    for one in made:
-        # Nobody is to fetch a thousand times from nowhere while a browser is measured.
-        one["metadata"]["annotations"] = {"argocd.argoproj.io/skip-reconcile": "true"}
-    return made
+def template():
+    """A golden path that can be stopped half-way, and fails if the namespace goes that its last object is to be in."""
+    def entry(name, namespace):
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}}
+
+    return {
+        "apiVersion": "scaffolder.backstage.io/v1beta3", "kind": "Template",
+        "metadata": {"name": "two-notes", "namespace": "default", "annotations": {"fairway.dev/title": "Two notes", "fairway.dev/description": "One here and one there, with a pause between if you like."}},
+        "spec": {
+            "type": "notes", "owner": "platform",
+            "parameters": [{"title": "Where", "required": ["name", "namespace"], "properties": {
+                "name": {"title": "Name", "type": "string"},
+                "namespace": {"title": "Namespace of the second", "type": "string"},
+                "pause": {"title": "Seconds between them", "type": "integer", "default": 0},
+            }}],
+            "steps": [
+                {"id": "first", "name": "Write the first", "action": "kubernetes:apply", "input": {"manifestObject": entry("${{ parameters.name }}", "team")}},
+                {"id": "pause", "name": "Wait", "if": "${{ parameters.pause > 0 }}", "action": "debug:wait", "input": {"seconds": "${{ parameters.pause }}"}},
+                {"id": "second", "name": "Write the second", "action": "kubernetes:apply", "input": {"manifestObject": entry("${{ parameters.name }}", "${{ parameters.namespace }}")}},
+            ],
+        },
+    }
 
 
 def gateway(port):

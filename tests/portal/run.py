@@ -1,9 +1,10 @@
 """The portal in a real browser: every page with real data, strangers' texts, refusals, what pages cost, and the golden path with a guest.
 
     run.py --fairway BINARY --tools .tools [--no-guest] [--screens DIR] [PART...]
+    run.py --fairway BINARY --report bench/results # what pages cost, as a report
 
-Parts are types, pages, using, long, hostile, refusals, budget, changes, large, machines and golden. Chromium and its driver come with `scripts/tools.sh chromium portal`. Screenshots are
-kept in --screens (default: target/portal).
+Parts are types, pages, using, long, hostile, refusals, budget, changes, large, machines and golden. Chromium and its driver come with
+`scripts/tools.sh chromium portal`. Screenshots are kept in --screens (default: target/portal).
 """
 
 import argparse
@@ -21,9 +22,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "machines"), str(ROOT / "tests" / "clients")]
 
+import grown  # noqa: E402
 import manifests  # noqa: E402
 import objects  # noqa: E402
-from world import World, eventually, images, servers  # noqa: E402
+import report  # noqa: E402
+from world import World, check, eventually, images, servers  # noqa: E402
 
 MANY = "many"
 
@@ -35,9 +38,12 @@ def main():
     parser.add_argument("--screens", type=pathlib.Path, default=ROOT / "target" / "portal")
     parser.add_argument("--dist", type=pathlib.Path, help="a build of web/ to look at, in place of the one in the binary")
     parser.add_argument("--no-guest", action="store_true", help="without a machine that runs")
+    parser.add_argument("--report", type=pathlib.Path, metavar="DIR", help="measure what pages cost, and write a report there")
     parser.add_argument("--keep", action="store_true", help="leave the server running until a key is pressed")
     parser.add_argument("parts", nargs="*")
     options = parser.parse_args()
+    if options.report:
+        options.parts, options.no_guest = ["budget", "long"], True
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fairway-portal-") as scratch:
         directory = pathlib.Path(scratch)
@@ -45,7 +51,7 @@ def main():
         target.mkdir(parents=True, exist_ok=True)
         ready = None if options.no_guest else images(options.fairway.resolve(), target, ["tiny"])
         ports = [servers.free_port() for _ in range(3)]
-        flags = ["--web-listen", f"127.0.0.1:{ports[0]}", "--dns-listen", f"127.0.0.1:{ports[1]}", "--gateway-address", "127.0.0.1"]
+        flags = ["--web-listen", f"127.0.0.1:{ports[0]}", "--dns-listen", f"127.0.0.1:{ports[1]}", "--gateway-address", own_address()]
         world = World(options.fairway, directory, ready, flags + (["--no-machines"] if options.no_guest else []))
         world.start()
         try:
@@ -53,6 +59,8 @@ def main():
             settings = prepare(options, world, ports)
             print(f"prepared after {time.monotonic() - began:.0f} s", flush=True)
             code = walk(options, directory, settings)
+            if code == 0 and options.report:
+                print(report.write(options.screens, options.fairway, options.report))
             if options.keep:
                 input(f"{settings['portal']} as {settings['user']} with {settings['password']}; Enter ends it: ")
         finally:
@@ -60,6 +68,12 @@ def main():
             world.end()
     print(f"{'ok' if code == 0 else 'FAILED'}, {time.monotonic() - began:.0f} s")
     sys.exit(code)
+
+
+def own_address():
+    """Where gateways are: an address of this host of which ports 443 and 8080 are free, whatever else runs here."""
+    number = os.getpid() & 0xffffff
+    return f"127.{number >> 16 | 0x40}.{number >> 8 & 0xff}.{(number & 0xff) or 1}"
 
 
 def types(options, world):
@@ -75,12 +89,23 @@ def types(options, world):
 
 
 def prepare(options, world, ports):
-    """Users, workspaces and objects that the pages show. What the browser needs to know of them."""
+    """What the browser has to know of the server; and objects for the pages to show."""
     eventually("the server is ready", lambda: "Fairway is ready" in world.log.read_text())
     password = re.findall(r"password\s+(\S+)   \(shown this once", world.log.read_text())[0]
     root = world.root()
-    status = json.loads(root.fairway("status", "-o", "json", "--data", world.data))
-    git = status["git"]
+    git = json.loads(root.fairway("status", "-o", "json", "--data", world.data))["git"]
+    stage(options, world, git, ports[2])
+    return {
+        "portal": git.replace("https://git.", "https://portal."), "user": "admin", "password": password, "many": f"root:{MANY}",
+        "chromium": shutil.which("chromium"), "screens": str(options.screens.resolve()), "guest": not options.no_guest, "only": options.parts,
+        "path": servers.environment(root.kubeconfig, world.scratch, world.binary)["PATH"], "kubeconfig": str(root.kubeconfig),
+        "data": str(world.data), "authority": str(world.data / "pki" / "ca.crt"), "gateway": ports[2], "gateway_address": own_address(), "dist": str(options.dist.resolve()) if options.dist else None,
+    }
+
+
+def stage(options, world, git, port):
+    """Repositories, workspaces and objects that the pages show."""
+    root = world.root()
     propose = repository(world, root)
     for name in ["team", "openshift-gitops"]:
         root.namespace(name)
@@ -93,16 +118,10 @@ def prepare(options, world, ports):
         root.apply(manifests.machine("guest", "team", user_data=manifests.user_data("guest")))
         root.namespace("herd")
         root.apply(manifests.machine("worker", "herd", strategy="Halted", user_data=manifests.user_data("worker"), instance={"terminationGracePeriodSeconds": 5}), *objects.herd())
-    root.apply(*objects.gateway(ports[2]))
+    root.apply(*objects.gateway(port), objects.template())
     for name in ["acme", MANY]:
         root.fairway("workspace", "create", name)
-    many(world, root)
-    return {
-        "portal": git.replace("https://git.", "https://portal."), "user": "admin", "password": password, "many": f"root:{MANY}",
-        "chromium": shutil.which("chromium"), "screens": str(options.screens.resolve()), "guest": not options.no_guest, "only": options.parts,
-        "path": servers.environment(root.kubeconfig, world.scratch, world.binary)["PATH"], "kubeconfig": str(root.kubeconfig),
-        "gateway": ports[2], "dist": str(options.dist.resolve()) if options.dist else None,
-    }
+    many(world)
 
 
 def repository(world, root):
@@ -152,15 +171,17 @@ def repository(world, root):
     return propose
 
 
-def many(world, root):
-    """A workspace with a thousand Applications, which nobody syncs."""
+def many(world):
+    """A workspace with a thousand Applications as they are after months, which nobody syncs."""
     place = world.workspace(MANY)
     # The administrator of the installation has no rights in workspaces that others have made.
     place.kubectl("create", "clusterrolebinding", "people", "--clusterrole=cluster-admin", "--user=root/admin")
     place.namespace("openshift-gitops")
-    items = objects.many_applications(1_000)
+    items = grown.applications(1_000)
     for at in range(0, len(items), 250):
         place.kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items[at:at + 250]}))
+    kept = place.get("application.argoproj.io", items[0]["metadata"]["name"], "-n", "openshift-gitops")["status"]
+    check(len(kept.get("resources", [])) == len(items[0]["status"]["resources"]), "the server has kept what the Applications have in their status")
 
 
 def walk(options, directory, settings):

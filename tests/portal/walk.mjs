@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs';
 import { Browser, Report } from './browser.mjs';
 import { budget } from './budget.mjs';
 import { changes } from './changes.mjs';
+import { ledger } from './floors.mjs';
 import { golden } from './golden.mjs';
 import { hostile } from './hostile.mjs';
 import { large } from './large.mjs';
@@ -27,6 +28,7 @@ try {
         console.log(name);
         await part(browser, settings, report);
     }
+    await ledger.close(browser, settings);
 } finally {
     await browser.close();
 }
