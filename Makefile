@@ -194,12 +194,10 @@ portal: ## the portal in a real Chromium: every page, strangers' texts, refusals
 	@scripts/tools.sh python chromium portal kubectl qemu
 	$(PYTHON) tests/portal/run.py --fairway $(FAIRWAY) --tools $(TOOLS) $(PARTS)
 
-SCREENS := home catalog golden-1-form golden-2-machine golden-3-review golden-4-run golden-5-application golden-6-machine \
-	golden-7-console golden-8-screen machine-metrics gateways explained
 .PHONY: screens
-screens: portal ## the pictures in docs/screens, taken anew by the tests of the portal
-	@mkdir -p docs/screens
-	cp $(SCREENS:%=target/portal/%.png) docs/screens/
+screens: ## the film of the golden path in docs, taken anew by the scenario that goes it
+	@scripts/tools.sh python chromium portal kubectl qemu
+	$(PYTHON) tests/portal/run.py --fairway $(FAIRWAY) --tools $(TOOLS) --film docs
 
 .PHONY: why
 why: ## the catalogue of faults: `fairway why` names the broken link of each

@@ -7,8 +7,16 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 export class Effects {
-    constructor({ path, kubeconfig }) {
-        this.environment = { ...process.env, PATH: path, KUBECONFIG: kubeconfig };
+    constructor({ path, kubeconfig, data }) {
+        this.environment = { ...process.env, PATH: path, KUBECONFIG: kubeconfig, FAIRWAY_DATA: data };
+        // It would have the last word about whom git trusts, also of this Fairway.
+        delete this.environment.GIT_SSL_CAINFO;
+    }
+
+    /** A line as a page offers it for the terminal. */
+    async shell(line, cwd) {
+        const { stdout } = await run('sh', ['-c', line], { env: this.environment, cwd });
+        return stdout.trim();
     }
 
     async kubectl(...words) {

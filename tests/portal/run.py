@@ -1,9 +1,10 @@
 """The portal in a real browser: every page with real data, strangers' texts, refusals, what pages cost, and the golden path with a guest.
 
     run.py --fairway BINARY --tools .tools [--no-guest] [--screens DIR] [PART...]
+    run.py --fairway BINARY --film docs            # the golden path alone, and its pictures into the documentation
     run.py --fairway BINARY --report bench/results # what pages cost, as a report
 
-Parts are types, pages, using, long, hostile, refusals, budget, changes, large, machines and golden. Chromium and its driver come with
+Parts are types, pages, using, long, hostile, refusals, budget, changes, runs, large, machines and golden. Chromium and its driver come with
 `scripts/tools.sh chromium portal`. Screenshots are kept in --screens (default: target/portal).
 """
 
@@ -22,6 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "machines"), str(ROOT / "tests" / "clients")]
 
+import film  # noqa: E402
 import grown  # noqa: E402
 import manifests  # noqa: E402
 import objects  # noqa: E402
@@ -38,10 +40,13 @@ def main():
     parser.add_argument("--screens", type=pathlib.Path, default=ROOT / "target" / "portal")
     parser.add_argument("--dist", type=pathlib.Path, help="a build of web/ to look at, in place of the one in the binary")
     parser.add_argument("--no-guest", action="store_true", help="without a machine that runs")
+    parser.add_argument("--film", type=pathlib.Path, metavar="DOCS", help="go the golden path with nothing beside it, and put its pictures there")
     parser.add_argument("--report", type=pathlib.Path, metavar="DIR", help="measure what pages cost, and write a report there")
     parser.add_argument("--keep", action="store_true", help="leave the server running until a key is pressed")
     parser.add_argument("parts", nargs="*")
     options = parser.parse_args()
+    if options.film:
+        options.parts = ["golden"]
     if options.report:
         options.parts, options.no_guest = ["budget", "long"], True
     began = time.monotonic()
@@ -59,6 +64,8 @@ def main():
             settings = prepare(options, world, ports)
             print(f"prepared after {time.monotonic() - began:.0f} s", flush=True)
             code = walk(options, directory, settings)
+            if code == 0 and options.film:
+                film.show(options.screens, options.film)
             if code == 0 and options.report:
                 print(report.write(options.screens, options.fairway, options.report))
             if options.keep:
@@ -89,12 +96,13 @@ def types(options, world):
 
 
 def prepare(options, world, ports):
-    """What the browser has to know of the server; and objects for the pages to show."""
+    """What the browser has to know of the server; and objects for the pages to show, unless a film is made."""
     eventually("the server is ready", lambda: "Fairway is ready" in world.log.read_text())
     password = re.findall(r"password\s+(\S+)   \(shown this once", world.log.read_text())[0]
     root = world.root()
     git = json.loads(root.fairway("status", "-o", "json", "--data", world.data))["git"]
-    stage(options, world, git, ports[2])
+    if not options.film:
+        stage(options, world, git, ports[2])
     return {
         "portal": git.replace("https://git.", "https://portal."), "user": "admin", "password": password, "many": f"root:{MANY}",
         "chromium": shutil.which("chromium"), "screens": str(options.screens.resolve()), "guest": not options.no_guest, "only": options.parts,

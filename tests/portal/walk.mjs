@@ -16,11 +16,12 @@ import { long } from './long.mjs';
 import { machines } from './machines.mjs';
 import { pages } from './pages.mjs';
 import { refusals } from './refusals.mjs';
+import { runs } from './runs.mjs';
 import { using } from './using.mjs';
 
 const settings = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 const report = new Report();
-const parts = { pages, using, long, hostile, refusals, budget, changes, large, machines, golden };
+const parts = { pages, using, long, hostile, refusals, budget, changes, runs, large, machines, golden };
 const browser = await Browser.start(settings);
 try {
     for (const [name, part] of Object.entries(parts)) {
