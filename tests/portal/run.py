@@ -67,7 +67,7 @@ def main():
             if code == 0 and options.film:
                 film.show(options.screens, options.film)
             if code == 0 and options.report:
-                print(report.write(options.screens, options.fairway, options.report))
+                print(report.write(options.screens, options.fairway, options.dist, options.report))
             if options.keep:
                 input(f"{settings['portal']} as {settings['user']} with {settings['password']}; Enter ends it: ")
         finally:
