@@ -81,7 +81,7 @@ async function many(browser, settings, state) {
     // Nowhere but on Linux is it known.
     if (median(sizes) > 0) ledger.note('memory', median(sizes), `RssAnon of the largest renderer a second later; median of ${TURNS}, ${Math.max(...sizes)} MB at most`);
     ledger.note('heap', heap, 'after a collection');
-    return `${told}; ${ledger.note('elements', elements)}`;
+    return `${told}; ${ledger.note('elements', elements, 'in the document')}`;
 }
 
 /** Megabytes of its own that the largest process with pages has; other memory is shared with the rest of the browser. */

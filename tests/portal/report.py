@@ -24,7 +24,7 @@ def text(found, now, binary, dist):
     build = binary.resolve().parent.name
     optimised = "" if build == "release" else ", which is not optimised: the server's part of the times is several times what it is otherwise"
     beside = " The web application came out of a directory by way of the browser's driver, and not out of the program; its size is that of gzip." if dist else ""
-    rows = [f"| {row['unit'] + ' of ' if row['unit'] else ''}{row['what']}: at most {row['most']:,} | {row['value']:,} | {'yes' if row['isHeld'] else 'NO'} | {row['how']} |" for row in found["rows"]]
+    rows = [f"| {row['what']}: at most {amount(row, 'most')} | {amount(row, 'value')} | {'yes' if row['isHeld'] else 'NO'} | {row['how']} |" for row in found["rows"]]
     return "\n".join([
         "# The portal: what its pages cost in a browser", "",
         f"{now:%Y-%m-%d %H:%M} UTC, commit {commit()}. {machine()} Chromium {found['browser']} without a screen, and Fairway's {build} build{optimised}, on the same host.{beside}", "",
@@ -32,6 +32,10 @@ def text(found, now, binary, dist):
         "The thousand Applications are as Argo CD leaves them after months: 14 objects, a history of ten syncs, the last operation with what became of each object, and conditions "
         "(`tests/portal/grown.py`). The ten thousand rows are of machines, Applications and workspaces, put in place of the server's answer.", "",
     ])
+
+
+def amount(row, key):
+    return f"{row[key]:,} {row['unit']}".strip()
 
 
 def machine():
