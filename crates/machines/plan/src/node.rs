@@ -2,6 +2,10 @@
 
 /// Label of a node: machines may run on it.
 pub const SCHEDULABLE_LABEL: &str = "kubevirt.io/schedulable";
+/// Label of a node: it has processors that it can give to one machine alone.
+pub const CPU_MANAGER_LABEL: &str = "cpumanager";
+/// Resource of a node: how many of its processors it can give to one machine alone.
+pub const DEDICATED_CPUS: &str = "fairway.dev/dedicated-cpus";
 /// Label of an instance: the node that it runs on.
 pub const NODE_LABEL: &str = "kubevirt.io/nodeName";
 /// Label of an instance: the node that it moves to.

@@ -89,18 +89,24 @@ pub fn overhead(plan: &MachinePlan, accelerator: Accelerator, guest: u64) -> u64
 pub fn limits(plan: &MachinePlan, resources: &Resources, accelerator: Accelerator, guest: u64) -> Limits {
     let limit = resources.limits.get("memory").map_or(0, |it| it.bytes());
     let quota = resources.limits.get("cpu").map(|it| it.milli());
+    // Processors of its own are limit enough, and what QEMU does beside them must not be taken from the guest.
     let quota = quota
-        .filter(|it| *it > 0)
+        .filter(|it| *it > 0 && !plan.cpu.dedicated)
         .map(|it| (it.saturating_mul(PERIOD) / 1000).max(LEAST_QUOTA));
     // Large pages are not counted among the memory of a group.
     let counted = match plan.memory.hugepages {
         Some(_) => 0,
         None => guest.max(limit),
     };
+    let asked = resources.requests.get("cpu").map(|it| it.milli());
+    let asked = asked.unwrap_or(match plan.cpu.dedicated {
+        true => 1000 * u64::from(plan.cpu.count()),
+        false => 0,
+    });
     Limits {
         memory: counted.saturating_add(overhead(plan, accelerator, guest)),
         quota,
-        weight: weight(resources.requests.get("cpu").map_or(0, |it| it.milli())),
+        weight: weight(asked),
         tasks: THREADS + u64::from(plan.cpu.max_count()) + WORKERS * (1 + u64::from(plan.io_threads)),
     }
 }
@@ -125,6 +131,7 @@ mod tests {
         let object = json!({"metadata": {"name": "a", "namespace": "n"}, "spec": {"domain": domain}});
         let vmi: view::VirtualMachineInstance = view::read("VirtualMachineInstance", &object).unwrap();
         let host = Capabilities {
+            dedicated_cpus: true,
             tpm: true,
             uefi: true,
             hugepages: [2 << 20].into(),
@@ -219,6 +226,19 @@ mod tests {
             let domain = json!({"resources": resources, "devices": {}});
             let found = limited(&domain, Accelerator::Kvm);
             assert_eq!((found.quota, found.weight), (quota, weight), "{reason}");
+        }
+        for (resources, weight) in [
+            (json!({}), 79),
+            (json!({"limits": {"cpu": "2"}, "requests": {"cpu": "2"}}), 79),
+        ] {
+            let cpu = json!({"cores": 2, "dedicatedCpuPlacement": true});
+            let domain = json!({"cpu": cpu, "resources": resources, "devices": {}});
+            let found = limited(&domain, Accelerator::Kvm);
+            assert_eq!(
+                (found.quota, found.weight),
+                (None, weight),
+                "whole ones are limit enough: {resources}"
+            );
         }
     }
 
