@@ -20,6 +20,7 @@
 //! Each ends with the value that it serves.
 
 pub mod accel;
+pub mod affinity;
 pub mod agent;
 pub mod backup;
 pub mod checkpoint;

@@ -102,6 +102,11 @@ impl Machine {
         self.inner.handle.identity.pid
     }
 
+    /// Whether the process is still there.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.inner.handle.identity.is_alive()
+    }
+
     /// QMP, for everything that has no function of its own.
     pub fn qmp(&self) -> &Qmp {
         &self.inner.qmp
