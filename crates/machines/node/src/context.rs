@@ -9,7 +9,7 @@ use fairway_controller::events::{Happening, Recorder, Severity};
 use fairway_controller::{Clients, ObjectKey, Requests};
 use k8s_openapi::api::core::v1::ObjectReference;
 
-use crate::host::{Host, Isolation};
+use crate::host::{Host, Isolation, Processors};
 use crate::ports::{Cables, Disks};
 use crate::registry::Registry;
 use crate::supervise::Fencing;
@@ -34,6 +34,8 @@ pub(crate) struct Context {
     pub(crate) data_path: DataPath,
     /// What keeps machines in.
     pub(crate) isolation: Isolation,
+    /// Which machine has which processors for itself.
+    pub(crate) processors: Arc<Processors>,
     pub(crate) recorder: Recorder,
     pub(crate) registry: Arc<Registry>,
     /// Migrations away from here that failed.

@@ -7,6 +7,7 @@ mod acceleration;
 mod cgroups;
 mod firmware;
 mod isolation;
+mod processors;
 mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +21,7 @@ use tokio::sync::{Notify, OnceCell};
 
 pub use firmware::{Files as FirmwareOfHost, Firmware};
 pub(crate) use isolation::Isolation;
+pub(crate) use processors::Processors;
 
 /// Why no machine can run here.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -66,6 +68,7 @@ impl Facts {
         Capabilities {
             kvm: self.acceleration == Acceleration::Kvm,
             hugepages: self.hugepages.clone(),
+            // Who knows is `Processors`.
             dedicated_cpus: false,
             tpm: self.swtpm.is_some(),
             uefi: self.firmware.plain.is_some(),

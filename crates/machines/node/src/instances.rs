@@ -283,7 +283,11 @@ async fn bury(found: Found, context: Arc<Context>, mut shutdown: Shutdown) {
     loop {
         if ended(&found.path).await {
             match found.remove() {
-                Ok(()) => return context.isolation.gone(&confining::name(&found.path)),
+                Ok(()) => {
+                    let name = confining::name(&found.path);
+                    context.processors.release(&name);
+                    return context.isolation.gone(&name);
+                }
                 Err(error) => {
                     tracing::warn!(%error, "the directory of a machine whose instance is gone is not removed");
                 }

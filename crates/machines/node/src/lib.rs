@@ -40,7 +40,8 @@ use fairway_controller::{ClientFactory, Manager, Metrics, Shutdown};
 use fairway_machines_plan::confinement::users::Range;
 
 use context::Context;
-use host::{Host, Isolation};
+use host::{Host, Isolation, Processors};
+use instance::home;
 use instances::Instances;
 pub use metrics::figures_of_instances;
 use ports::{Cables, Disks};
@@ -123,6 +124,8 @@ pub async fn run(node: Node, options: Options, metrics: Arc<Metrics>, shutdown: 
     let mut manager = Manager::new(options.clients, metrics, shutdown.clone());
     let clients = manager.clients(USER);
     let isolation = Isolation::new(&node.directory, options.users);
+    let allotted = home::processors(&node.directory);
+    let processors = Processors::here(isolation.has_users(), allotted);
     let context = Arc::new(Context {
         recorder: Recorder::new(clients.clone(), COMPONENT),
         clients,
@@ -136,6 +139,7 @@ pub async fn run(node: Node, options: Options, metrics: Arc<Metrics>, shutdown: 
         fencing: options.fencing,
         data_path: options.data_path,
         isolation,
+        processors: Arc::new(processors),
         registry: Arc::clone(&node.registry),
         failed_migrations: Arc::clone(&node.failed_migrations),
     });

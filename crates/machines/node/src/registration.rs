@@ -104,6 +104,7 @@ impl Registration {
             data_path: self.context.data_path.clone(),
             fence: supervise::promise(&self.context.directory, self.context.fencing.as_ref()),
             is_full: document::is_full(&self.context.directory),
+            alone: self.context.processors.count(),
             machine: Machine::here(),
         }
     }

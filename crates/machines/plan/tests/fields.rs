@@ -186,8 +186,7 @@ fn judged(spec: &Value) -> (MachinePlan, Vec<String>) {
     let able = Capabilities {
         kvm: true,
         hugepages: [2 << 20].into(),
-        // No node pins processors.
-        dedicated_cpus: false,
+        dedicated_cpus: true,
         tpm: true,
         uefi: true,
         secure_boot: true,

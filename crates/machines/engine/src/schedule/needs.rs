@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use fairway_kernel_scalar::quantity::Quantity;
+use fairway_machines_plan::node::DEDICATED_CPUS;
 use fairway_machines_plan::view::{Amount, Cpu, Memory, NamedDevice, Resources};
 use k8s_openapi::api::core::v1::{
     Affinity, NodeSelector, PodAffinityTerm, Toleration, TopologySpreadConstraint,
@@ -49,6 +50,9 @@ impl Domain {
     pub(crate) fn amounts(&self) -> Amounts {
         let mut amounts = Amounts::new();
         amounts.insert("cpu".into(), self.processors());
+        if self.is_alone() {
+            amounts.insert(DEDICATED_CPUS.into(), self.vcpus() + self.emulator());
+        }
         let guest = self.memory.as_ref().and_then(|it| it.guest);
         let asked = self.resources.request("memory");
         let memory = match (asked, guest) {
@@ -84,11 +88,22 @@ impl Domain {
     fn processors(&self) -> i64 {
         let said = |from: &BTreeMap<String, Amount>| from.get("cpu").map(|it| it.0.milli_value());
         let asked = said(&self.resources.requests).or_else(|| said(&self.resources.limits));
-        let dedicated = self.cpu.as_ref().is_some_and(|it| it.dedicated_cpu_placement);
-        asked.filter(|it| *it > 0).unwrap_or(match dedicated {
+        let guest = asked.filter(|it| *it > 0).unwrap_or(match self.is_alone() {
             true => 1000 * self.vcpus(),
             false => MILLI_PER_VCPU * self.vcpus(),
-        })
+        });
+        guest + 1000 * self.emulator()
+    }
+
+    /// Whether it shares its processors with nobody.
+    fn is_alone(&self) -> bool {
+        self.cpu.as_ref().is_some_and(|it| it.dedicated_cpu_placement)
+    }
+
+    /// Processors for QEMU itself.
+    fn emulator(&self) -> i64 {
+        let isolated = self.cpu.as_ref().is_some_and(|it| it.isolate_emulator_thread);
+        i64::from(isolated && self.is_alone())
     }
 
     fn overhead(&self, guest: i64) -> i64 {
@@ -244,10 +259,6 @@ mod tests {
                 two(400, 512 * MI + 96 * MI + 32 * MI + 2 * MI),
             ),
             (
-                json!({"cpu": {"cores": 4, "dedicatedCpuPlacement": true}, "resources": {"requests": {"memory": "1Gi"}, "overcommitGuestOverhead": true}}),
-                two(4000, 1024 * MI),
-            ),
-            (
                 json!({"cpu": {"cores": 4}, "resources": {"requests": {"cpu": "1500m", "memory": "1Gi"}, "overcommitGuestOverhead": true}}),
                 two(1500, 1024 * MI),
             ),
@@ -269,6 +280,18 @@ mod tests {
             ("x/gpu", 2),
         ];
         assert_eq!(special, expected.map(|(name, amount)| (name.to_owned(), amount)));
+        for (isolate, count) in [(false, 4), (true, 5)] {
+            let alone = amounts(json!({
+                "cpu": {"cores": 4, "dedicatedCpuPlacement": true, "isolateEmulatorThread": isolate},
+                "resources": {"requests": {"memory": "1Gi"}, "overcommitGuestOverhead": true},
+            }));
+            let expected = [
+                ("cpu", 1000 * count),
+                (DEDICATED_CPUS, count),
+                ("memory", 1024 * MI),
+            ];
+            assert_eq!(alone, expected.map(|(name, amount)| (name.to_owned(), amount)));
+        }
     }
 
     #[test]

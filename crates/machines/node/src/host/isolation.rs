@@ -44,6 +44,11 @@ impl Isolation {
         self.users.as_ref().ok().and_then(|_| device_refused())
     }
 
+    /// Whether machines run as users of their own.
+    pub(crate) fn has_users(&self) -> bool {
+        self.users.is_ok()
+    }
+
     /// What keeps a machine in that is about to start; its directory is there.
     pub(crate) fn admit(&self, machine: &str, limits: &Limits) -> io::Result<Confinement> {
         let user = match &self.users {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_controller::events::Severity;
@@ -144,6 +145,10 @@ impl Runner {
         self.context
             .data_path
             .equip(&mut launch, &built.plan, self.home.path());
+        if let Err(too_few) = self.claim_processors(&built) {
+            return self.fail(Obstacle::Start(too_few.to_string()));
+        }
+        launch.starter.splice(0..0, self.context.processors.starter());
         let name = confining::name(self.home.path());
         let most = built.memory.max(built.started_memory);
         let limits = confining::limits(&built.plan, &self.vmi, facts, most);
@@ -161,6 +166,7 @@ impl Runner {
         // Written down before there is a process: one that is found has a record beside it.
         self.home.record.ended = None;
         self.home.record.is_resuming = resume.is_some();
+        self.home.record.processors = self.own_processors();
         self.plan = built.plan.clone();
         self.home.record.built = Some(built);
         if let Err(error) = self.home.save() {
@@ -168,6 +174,8 @@ impl Runner {
         }
         self.life = Life::Starting;
         let (listener, machines) = (self.sender.clone(), self.context.directory.clone());
+        let processors = Arc::clone(&self.context.processors);
+        let is_alone = self.plan.cpu.dedicated;
         let tpm = firmware::Tpm::of(&self.plan, facts, self.home.path(), &launch.confinement);
         let volumes: Vec<PathBuf> = prepared.volumes.values().cloned().collect();
         self.tasks.spawn(async move {
@@ -178,6 +186,10 @@ impl Runner {
                 }
                 if let Some(tpm) = tpm {
                     tpm.start().await.map_err(LoadError::Start)?;
+                }
+                if is_alone {
+                    // Who shares makes room first.
+                    processors.tell_all().await;
                 }
                 let machine = start(&launch).await.map_err(LoadError::Start)?;
                 if let Some(resume) = resume {

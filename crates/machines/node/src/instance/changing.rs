@@ -9,6 +9,7 @@ use fairway_controller::events::Severity;
 use fairway_machines_plan::argv;
 use fairway_machines_plan::lifecycle::HOTPLUG_FAILED;
 use fairway_machines_plan::machine::{DiskLimits, DiskPlan};
+use fairway_machines_plan::processors::Wanted;
 use fairway_machines_plan::view::Condition;
 use fairway_machines_qemu::devices::{Rate, Throttle};
 use tokio::time::Instant;
@@ -91,7 +92,7 @@ impl Runner {
         let (Some(facts), Some(settings)) = (&self.facts, &self.settings) else {
             return;
         };
-        let wanted = planned(&self.key, &self.vmi, &facts.capabilities(), settings);
+        let wanted = planned(&self.key, &self.vmi, &self.capabilities(facts), settings);
         let present = Present {
             plan: &built.plan,
             sockets: running.live.sockets,
@@ -183,6 +184,18 @@ impl Runner {
                     }
                 }
             }
+            let (before, cpu) = (built.sockets, built.plan.cpu.clone());
+            if let Change::Sockets(sockets) = &change
+                && let Some(wanted) = Wanted::of(&cpu, *sockets)
+            {
+                // Who shares makes room before anything of the guest runs there.
+                if let Err(too_few) = context.processors.claim(&name, wanted) {
+                    let outcome = Outcome::Failed(NotApplied::NotNow(too_few.to_string()));
+                    let _ = listener.send(Input::Changed(Box::new(outcome))).await;
+                    return;
+                }
+                context.processors.tell_all().await;
+            }
             let done = apply(
                 &machine,
                 built.plan,
@@ -192,6 +205,13 @@ impl Runner {
                 built.started_memory,
             )
             .await;
+            if let (Change::Sockets(_), Some(wanted)) = (&change, Wanted::of(&cpu, before)) {
+                if done.is_err() {
+                    // It had as many before.
+                    let _ = context.processors.claim(&name, wanted);
+                }
+                context.processors.tell_all().await;
+            }
             let outcome = match done {
                 Ok(applied) => Outcome::Done {
                     applied: Box::new(applied),
@@ -282,6 +302,9 @@ impl Runner {
         }
         if let (Change::Sockets(sockets), Life::Running(running)) = (change, &mut self.life) {
             running.live.sockets = *sockets;
+        }
+        if let Change::Sockets(_) = change {
+            self.home.record.processors = self.own_processors();
         }
         if let Some(built) = &mut self.home.record.built {
             built.plan = applied.plan;

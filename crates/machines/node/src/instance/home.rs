@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use fairway_controller::ObjectKey;
 use fairway_machines_plan::argv::Layout;
 use fairway_machines_plan::machine::MachinePlan;
+use fairway_machines_plan::processors::Allotment;
 use fairway_machines_qemu::names;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -118,6 +119,9 @@ pub(crate) struct Record {
     /// Its memory is being brought back: it has not run yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_resuming: bool,
+    /// Processors of the host that it has for itself.
+    #[serde(default, skip_serializing_if = "Allotment::is_empty")]
+    pub(crate) processors: Allotment,
     /// What became of memory that was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) remembered: Option<Remembered>,
@@ -151,6 +155,7 @@ impl Home {
             asked_to_stop: None,
             ended: None,
             is_resuming: false,
+            processors: Allotment::default(),
             remembered: None,
         });
         Self { path, record }
@@ -230,6 +235,16 @@ pub(crate) fn built(path: &Path) -> Option<Built> {
     read(path)?.built
 }
 
+/// What the machines of a node have for themselves of its processors, by the names of their directories.
+pub(crate) fn processors(directory: &Path) -> BTreeMap<String, Allotment> {
+    let found = all(directory).into_iter().filter_map(|it| {
+        let record = read(&it.path).filter(|it| it.ended.is_none() && !it.processors.is_empty())?;
+        let name = it.path.file_name()?.to_string_lossy().into_owned();
+        Some((name, record.processors))
+    });
+    found.collect()
+}
+
 /// A directory that was found.
 #[derive(Debug)]
 pub(crate) struct Found {
@@ -291,6 +306,13 @@ mod tests {
         });
         home.save().unwrap();
         assert_eq!(Home::of(folder.path(), &owner("1")).record, home.record);
+        home.record.processors.guest = vec![2, 3];
+        home.save().unwrap();
+        assert!(processors(folder.path()).is_empty(), "it has ended");
+        home.record.ended = None;
+        home.save().unwrap();
+        let has = BTreeMap::from([(owner("1").short(), home.record.processors.clone())]);
+        assert_eq!(processors(folder.path()), has);
         let other = Home::of(folder.path(), &owner("2"));
         assert_ne!(other.path(), home.path());
         assert_eq!(other.record.ended, None);

@@ -42,7 +42,7 @@ use super::migration::{Arriving, Sending, Unsaid};
 use super::running::Running;
 use super::status::VolumeFacts;
 use super::stirred::{Bell, Stirred};
-use super::{changing, credentials, network};
+use super::{changing, confining, credentials, network};
 use crate::context::Context;
 use crate::host::Facts;
 
@@ -150,6 +150,7 @@ impl Drop for Runner {
     /// However a task ends, nobody reaches the machine through it any more: QEMU talks to one client at a time.
     fn drop(&mut self) {
         self.context.registry.remove(&self.key, &self.uid);
+        self.context.processors.leave(&confining::name(self.home.path()));
     }
 }
 

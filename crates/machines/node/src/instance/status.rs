@@ -174,11 +174,13 @@ pub(crate) fn quantity(bytes: u64) -> String {
 /// Kubernetes' word for how an instance is treated when there is too little of something.
 fn quality(vmi: &VirtualMachineInstance) -> &'static str {
     let resources = &vmi.spec.domain.resources;
+    let cpu = vmi.spec.domain.cpu.as_ref();
+    let is_alone = cpu.is_some_and(|it| it.dedicated_cpu_placement);
     let guaranteed = ["cpu", "memory"].into_iter().all(|name| {
         let limit = resources.limits.get(name);
         limit.is_some() && resources.requests.get(name).is_none_or(|it| Some(it) == limit)
     });
-    if guaranteed {
+    if guaranteed || is_alone {
         "Guaranteed"
     } else if resources.requests.is_empty() && resources.limits.is_empty() && vmi.spec.domain.memory.is_none()
     {

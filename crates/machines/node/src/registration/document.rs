@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
 
-use fairway_machines_plan::node::{FENCE_ANNOTATION, SCHEDULABLE_LABEL};
+use fairway_machines_plan::node::{CPU_MANAGER_LABEL, DEDICATED_CPUS, FENCE_ANNOTATION, SCHEDULABLE_LABEL};
 use fairway_machines_qemu::accel::Acceleration;
 use serde_json::{Map, Value, json};
 
@@ -90,6 +90,8 @@ pub(super) struct Facts {
     /// After so many seconds without a renewed lease machines have ended.
     pub(super) fence: Option<u64>,
     pub(super) is_full: bool,
+    /// Processors that can be given to one machine alone.
+    pub(super) alone: usize,
     pub(super) machine: Machine,
 }
 
@@ -101,6 +103,7 @@ fn labels(facts: &Facts) -> Map<String, Value> {
         ("kubernetes.io/hostname", &facts.name),
         ("kubernetes.io/os", "linux"),
         (SCHEDULABLE_LABEL, if facts.has_qemu { "true" } else { "false" }),
+        (CPU_MANAGER_LABEL, if facts.alone > 0 { "true" } else { "false" }),
     ];
     let labels = labels
         .into_iter()
@@ -158,6 +161,7 @@ pub(super) fn status(before: &Value, facts: &Facts, now: &str) -> Value {
         "cpu": machine.processors.to_string(),
         "memory": format!("{}Ki", machine.memory >> 10),
         "pods": "110",
+        DEDICATED_CPUS: facts.alone.to_string(),
     });
     if facts.acceleration == Some(Acceleration::Kvm) {
         capacity["devices.kubevirt.io/kvm"] = KVM.into();
@@ -321,6 +325,7 @@ mod tests {
             data_path: DataPath::Incomplete("no nft".to_owned()),
             fence: None,
             is_full: false,
+            alone: 3,
             machine: Machine {
                 processors: 4,
                 memory: 8 << 30,
@@ -345,7 +350,7 @@ mod tests {
         assert_eq!(
             large["allocatable"],
             json!({
-                "cpu": "4", "memory": "4980736Ki", "pods": "110", "hugepages-2Mi": "1Gi", "hugepages-1Gi": "2Gi",
+                "cpu": "4", "memory": "4980736Ki", "pods": "110", "fairway.dev/dedicated-cpus": "3", "hugepages-2Mi": "1Gi", "hugepages-1Gi": "2Gi",
             })
         );
         assert_eq!(large["capacity"]["hugepages-2Mi"], "1Gi");
@@ -393,6 +398,10 @@ mod tests {
         found["metadata"]["labels"][SCHEDULABLE_LABEL] = json!("false");
         let change = to_change(&found, &facts()).unwrap();
         assert_eq!(change, json!({"labels": {SCHEDULABLE_LABEL: "true"}}));
+        let mut crowded = facts();
+        crowded.alone = 0;
+        let change = to_change(&node(&facts()), &crowded).unwrap();
+        assert_eq!(change, json!({"labels": {CPU_MANAGER_LABEL: "false"}}));
         let mut fenced = facts();
         fenced.fence = Some(40);
         let change = to_change(&node(&facts()), &fenced).unwrap();

@@ -194,8 +194,7 @@ pub(super) fn unserved(instance: &Value, path: &str, settings: &Settings) -> Vec
     let able = Capabilities {
         kvm: true,
         hugepages: [2 << 20, 1 << 30].into(),
-        // No node pins processors.
-        dedicated_cpus: false,
+        dedicated_cpus: true,
         tpm: true,
         uefi: true,
         secure_boot: true,

@@ -38,6 +38,9 @@ fn nodes(lines: &str) -> Vec<Arc<Node>> {
                     let taints = object["spec"]["taints"].as_array_mut().unwrap();
                     taints.push(json!({"key": key, "effect": effect}));
                 }
+                Some(("own", amount)) => {
+                    object["status"]["allocatable"]["fairway.dev/dedicated-cpus"] = json!(amount);
+                }
                 Some((name, amount)) if matches!(name, "cpu" | "memory") || name.starts_with("hugepages-") => {
                     object["status"]["allocatable"][name] = json!(amount);
                 }
@@ -228,6 +231,45 @@ fn large_pages_are_had_where_nodes_have_them() {
         place(&needs(spec), &world),
         Placement::None(full),
         "they are waited for"
+    );
+}
+
+#[test]
+fn processors_of_its_own_are_waited_for() {
+    let two = "{domain: {cpu: {cores: 2, dedicatedCpuPlacement: true}}}";
+    let isolated = "{domain: {cpu: {cores: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true}}}";
+    let none = "0/1 nodes are available: 1 Insufficient fairway.dev/dedicated-cpus.";
+    check(&[
+        (
+            "where there are enough",
+            "n1 own=1 memory=64Gi; n2 own=2",
+            "",
+            two,
+            "n2",
+        ),
+        ("one more for QEMU", "n1 own=2; n2 own=3", "", isolated, "n2"),
+        ("no node gives any", "n1", "", two, none),
+        ("nor so many", "n1 own=1", "", two, none),
+        (
+            "who shares does not care",
+            "n1 own=0",
+            "",
+            "{domain: {cpu: {cores: 2}}}",
+            "n1",
+        ),
+    ]);
+    let nodes = nodes("n1 own=3");
+    let used = [("n1".to_owned(), needs(two).amounts)].into();
+    let world = World {
+        nodes: &nodes,
+        used: &used,
+        neighbours: &[],
+        namespaces: &BTreeMap::new(),
+    };
+    assert_eq!(
+        place(&needs(two), &world),
+        Placement::None(none.to_owned()),
+        "another has them"
     );
 }
 

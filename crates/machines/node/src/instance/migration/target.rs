@@ -119,7 +119,6 @@ impl Runner {
     }
 
     async fn prepare_target(&mut self, from: FromSource, wants_tls: bool) {
-        let context = &self.context;
         // The disks of a machine that comes are made with the rights of this node, and then given to it.
         if let Err(error) = self.home.make() {
             return self.migration_failed(&error.to_string(), false).await;
@@ -129,9 +128,13 @@ impl Runner {
                 .migration_failed("the target cannot run machines", false)
                 .await;
         };
+        if let Err(too_few) = self.claim_processors(&from.built) {
+            return self.migration_failed(&too_few.to_string(), false).await;
+        }
         let name = confining::name(self.home.path());
         let memory = from.built.memory.max(from.built.started_memory);
         let limits = confining::limits(&from.built.plan, &self.vmi, &facts, memory);
+        let context = &self.context;
         let confinement = match context.isolation.admit(&name, &limits) {
             Ok(confinement) => confinement,
             Err(error) => return self.migration_failed(&error.to_string(), false).await,
@@ -160,6 +163,7 @@ impl Runner {
         self.volumes = built.volumes.clone();
         self.home.record.built = Some(built.clone());
         self.home.record.ended = None;
+        self.home.record.processors = self.own_processors();
         if let Err(error) = self.home.save() {
             return self.migration_failed(&error.to_string(), false).await;
         }
@@ -197,6 +201,11 @@ impl Runner {
                 let mut launch = launch(&program, &directory, &built.plan, &host, &built.layout)
                     .map_err(|error| error.to_string())?;
                 supervised(&mut launch, fencing.as_ref(), &context.directory);
+                launch.starter.splice(0..0, context.processors.starter());
+                if built.plan.cpu.dedicated {
+                    // Who shares makes room first.
+                    context.processors.tell_all().await;
+                }
                 context.data_path.equip(&mut launch, &built.plan, &directory);
                 confining::admit(&confinement, &directory, &built.plan, &prepared)?;
                 launch.confinement = confinement.clone();

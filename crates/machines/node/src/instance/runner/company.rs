@@ -10,6 +10,7 @@ use fairway_machines_qemu::launch::Adopted;
 use fairway_machines_qemu::{Machine, adopt};
 
 use super::{Life, Runner};
+use crate::instance::confining;
 use crate::instance::credentials;
 use crate::instance::disks::claim_of;
 use crate::instance::input::Input;
@@ -66,6 +67,8 @@ impl Runner {
         let taken = Running::take(machine, &self.plan, started, &self.sender, &mut self.tasks).await;
         match taken {
             Ok(running) => {
+                let name = confining::name(self.home.path());
+                self.context.processors.hold(&name, &running.machine).await;
                 self.life = Life::Running(Box::new(running));
                 self.memory_changed();
                 // One that is only about to come is nobody's business yet.

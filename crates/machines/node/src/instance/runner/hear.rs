@@ -235,10 +235,11 @@ impl Runner {
         self.context.cables.unplug(&self.key);
         self.context.isolation.ended(&confining::name(self.home.path()));
         self.home.record.ended = Some(ended.clone());
+        self.life = Life::Ended(ended);
+        self.release_processors();
         if let Err(error) = self.home.save() {
             tracing::warn!(key = %self.key, %error, "the end of a machine is not written down");
         }
-        self.life = Life::Ended(ended);
     }
 }
 

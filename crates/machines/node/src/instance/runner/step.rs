@@ -76,6 +76,9 @@ impl Runner {
                 Action::RemoveFinalizer => lets_go = true,
             }
         }
+        if decision.phase.is_final() {
+            self.release_processors();
+        }
         self.press_again().await;
         self.follow_changes().await;
         self.report(&decision, lets_go).await;
@@ -128,7 +131,7 @@ impl Runner {
             }
         }
         if let (Some(facts), Some(settings)) = (&self.facts, &self.settings) {
-            self.plan = planned(&self.key, &self.vmi, &facts.capabilities(), settings);
+            self.plan = planned(&self.key, &self.vmi, &self.capabilities(facts), settings);
         }
     }
 
@@ -184,6 +187,7 @@ impl Runner {
             let reason = "Synchronizing with the Domain failed.";
             found.push(view::Condition::fails("Synchronized", reason, why.clone()));
         }
+        found.extend(self.processors_condition());
         found.extend(network::condition(&self.context.cables.problems(&self.key)));
         if let Some(remembered) = &self.home.record.remembered {
             found.push(remembered.condition());
@@ -227,6 +231,9 @@ impl Runner {
         }
         self.context.cables.unplug(&self.key);
         self.context.registry.remove(&self.key, &self.uid);
+        self.context
+            .processors
+            .release(&confining::name(self.home.path()));
         self.tasks.abort_all();
         self.discard_copied().await;
         match self.home.remove() {

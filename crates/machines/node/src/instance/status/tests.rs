@@ -119,6 +119,26 @@ fn shown(before: &Value, phase: &str, process: Process, runs: Option<(&Live, &Gu
 }
 
 #[test]
+fn who_has_processors_alone_is_guaranteed_them() {
+    for (domain, expected) in [
+        (json!({}), "BestEffort"),
+        (json!({"memory": {"guest": "1Gi"}}), "Burstable"),
+        (
+            json!({"resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1"}}}),
+            "Guaranteed",
+        ),
+        (
+            json!({"cpu": {"cores": 1, "dedicatedCpuPlacement": true}, "resources": {"requests": {"memory": "1Gi"}}}),
+            "Guaranteed",
+        ),
+    ] {
+        let object = json!({"metadata": {"name": "web", "namespace": "n"}, "spec": {"domain": domain}});
+        let vmi = view::read("VirtualMachineInstance", &object).unwrap();
+        assert_eq!(quality(&vmi), expected, "{domain}");
+    }
+}
+
+#[test]
 fn a_machine_that_is_about_to_start() {
     let before = json!({"nodeName": "a", "virtualMachineRevisionName": "r"});
     expect![[r#"
