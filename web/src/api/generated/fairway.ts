@@ -236,6 +236,10 @@ export interface components {
                 disabled?: boolean;
                 displayName?: string;
                 email?: string;
+                identity?: {
+                    issuer: string;
+                    subject: string;
+                };
             };
             status?: {
                 /** Format: date-time */
@@ -248,6 +252,7 @@ export interface components {
             metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
             spec?: {
                 displayName?: string;
+                externalGroups?: string[];
                 members?: string[];
             };
         };
@@ -272,6 +277,21 @@ export interface components {
                 /** Format: int64 */
                 accessTokenSeconds?: number;
                 displayName?: string;
+                identityProviders?: {
+                    certificateAuthority?: string;
+                    claimMappings?: {
+                        displayName?: string;
+                        email?: string;
+                        groups?: string;
+                        username?: string;
+                    };
+                    clientID: string;
+                    createUsers?: boolean;
+                    displayName?: string;
+                    issuer: string;
+                    name: string;
+                    scopes?: string[];
+                }[];
                 /** Format: int64 */
                 lockoutAttempts?: number;
                 /** Format: int64 */
@@ -327,6 +347,7 @@ export interface components {
             kind?: string;
             metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
             spec: {
+                clientSecret?: string;
                 keys?: {
                     /** Format: date-time */
                     createdAt?: string;
