@@ -5,6 +5,7 @@
 //! depends on the number of realms: a question is a few look-ups.
 
 pub mod duties;
+mod linked;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -20,6 +21,8 @@ use duties::Duty;
 
 /// The realm of the root workspace, and the workspace's id.
 pub const ROOT: &str = "root";
+/// The user that a new installation has.
+pub const ADMINISTRATOR: &str = "admin";
 /// The name of the Realm object and of the Credential with the realm's keys.
 pub const REALM_OBJECT: &str = "realm";
 
@@ -60,11 +63,16 @@ impl Member {
     }
 }
 
+/// Issuer and subject.
+type Identity = (Box<str>, Box<str>);
+
 #[derive(Debug, Default)]
 struct Person {
     uid: Box<str>,
     display_name: Box<str>,
     email: Box<str>,
+    /// Who it is at another provider: issuer and subject.
+    identity: Option<Identity>,
     disabled: bool,
     /// Whether it is being deleted, and waits for what was the user's to be cleared away.
     leaving: bool,
@@ -93,10 +101,20 @@ pub struct Glimpse {
     pub expires: i64,
 }
 
+/// What is kept of a group.
+#[derive(Debug, Default)]
+struct Circle {
+    members: BTreeSet<Box<str>>,
+    /// Groups of other providers, each with the provider's name.
+    external: BTreeSet<Box<str>>,
+}
+
 #[derive(Debug, Default)]
 struct Room {
     users: HashMap<Box<str>, Person>,
-    groups: HashMap<Box<str>, BTreeSet<Box<str>>>,
+    /// Users by who they are at other providers.
+    identities: HashMap<Identity, BTreeSet<Box<str>>>,
+    groups: HashMap<Box<str>, Circle>,
     memberships: HashMap<Box<str>, BTreeSet<Box<str>>>,
     sessions: HashMap<Box<str>, Glimpse>,
     keys: Vec<KeyEntry>,
@@ -352,6 +370,9 @@ impl Directory {
 
 fn take_user(room: &mut Room, name: &str, object: Option<&Value>) -> (bool, Option<Duty>) {
     let before = room.users.remove(name);
+    if let Some(identity) = before.as_ref().and_then(|it| it.identity.as_ref()) {
+        linked::forget(&mut room.identities, identity, name);
+    }
     let Some(object) = object else {
         // Whoever was held had everything cleared before; whoever was not, was gone too soon.
         let duty = before.as_ref().filter(|it| !it.held).map(|_| Duty::Forget);
@@ -362,6 +383,7 @@ fn take_user(room: &mut Room, name: &str, object: Option<&Value>) -> (bool, Opti
         uid: text(object, "/metadata/uid"),
         display_name: text(object, "/spec/displayName"),
         email: text(object, "/spec/email"),
+        identity: linked::identity(object),
         disabled: object.pointer("/spec/disabled").is_some_and(|it| it == true),
         leaving: object.pointer("/metadata/deletionTimestamp").is_some(),
         held: finalizers.is_some_and(|all| all.iter().any(|it| it == duties::FINALIZER)),
@@ -373,20 +395,21 @@ fn take_user(room: &mut Room, name: &str, object: Option<&Value>) -> (bool, Opti
         (false, true) | (true, false) => None,
     };
     let lost = !person.may_sign_in() && before.is_some_and(|it| it.may_sign_in());
+    if let Some(identity) = person.identity.clone() {
+        room.identities.entry(identity).or_default().insert(name.into());
+    }
     room.users.insert(name.into(), person);
     (lost, duty)
 }
 
 fn take_group(room: &mut Room, name: &str, object: Option<&Value>) -> bool {
-    let members = object.and_then(|it| it.pointer("/spec/members")?.as_array());
-    let members: BTreeSet<Box<str>> = members
-        .map(Vec::as_slice)
-        .unwrap_or_default()
-        .iter()
-        .filter_map(Value::as_str)
-        .map(Into::into)
-        .collect();
-    let before = room.groups.remove(name).unwrap_or_default();
+    let list = |pointer: &str| -> BTreeSet<Box<str>> {
+        let items = object.and_then(|it| it.pointer(pointer)?.as_array());
+        let items = items.map(Vec::as_slice).unwrap_or_default();
+        items.iter().filter_map(Value::as_str).map(Into::into).collect()
+    };
+    let members = list("/spec/members");
+    let before = room.groups.remove(name).unwrap_or_default().members;
     for gone in before.difference(&members) {
         if let Some(groups) = room.memberships.get_mut(gone) {
             groups.remove(name);
@@ -403,7 +426,8 @@ fn take_group(room: &mut Room, name: &str, object: Option<&Value>) -> bool {
     }
     let lost = !before.is_subset(&members);
     if object.is_some() {
-        room.groups.insert(name.into(), members);
+        let external = list("/spec/externalGroups");
+        room.groups.insert(name.into(), Circle { members, external });
     }
     lost
 }

@@ -1,5 +1,5 @@
 //! Realms without anything that touches the world: who is known where, what a program may ask for, whether a code, a refresh token
-//! or a device may become tokens, how often somebody may guess, what tokens say.
+//! or a device may become tokens, how often somebody may guess, what tokens say, and whom those of other providers stand for.
 //!
 //! Time, chance and objects come from the caller, so that every rule of the protocol is a table of tests. What must be secret is
 //! compared in constant time ([`secret`]). The crate must not hash passwords, serve requests or know a client of the API.
@@ -9,6 +9,7 @@ pub mod claims;
 pub mod client;
 pub mod device;
 pub mod directory;
+pub mod external;
 pub mod grant;
 pub mod guard;
 pub mod keys;

@@ -1,6 +1,10 @@
 //! Settings of a realm, from its Realm object; without one the defaults hold.
 
+use std::sync::Arc;
+
 use serde_json::Value;
+
+use crate::external::IdentityProvider;
 
 /// The settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +23,8 @@ pub struct Settings {
     pub password_min: usize,
     /// Whether a one-time code is needed.
     pub require_totp: bool,
+    /// Other providers that people may sign in with.
+    pub identity_providers: Arc<[IdentityProvider]>,
 }
 
 impl Default for Settings {
@@ -31,6 +37,7 @@ impl Default for Settings {
             lockout: 300,
             password_min: 12,
             require_totp: false,
+            identity_providers: Arc::default(),
         }
     }
 }
@@ -52,7 +59,13 @@ impl Settings {
             lockout: number("lockoutSeconds", defaults.lockout, 1, 86_400),
             password_min: usize::try_from(number("passwordMinLength", 12, 8, 128)).unwrap_or(12),
             require_totp: spec["requireTOTP"] == true,
+            identity_providers: IdentityProvider::all(realm).into(),
         }
+    }
+
+    /// One of the other providers.
+    pub fn identity_provider(&self, name: &str) -> Option<&IdentityProvider> {
+        self.identity_providers.iter().find(|it| it.name == name)
     }
 }
 
@@ -77,6 +90,7 @@ mod tests {
             lockout: 60,
             password_min: 128,
             require_totp: true,
+            identity_providers: Arc::default(),
         };
         assert_eq!(read, expected);
     }
