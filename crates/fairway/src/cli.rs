@@ -151,8 +151,8 @@ pub(crate) struct Up {
     /// [default: fairway.localhost].
     #[arg(long, value_name = "NAME", env = "FAIRWAY_DOMAIN")]
     pub domain: Option<String>,
-    /// Hosts that webhooks of repositories may call, separated by commas: external, private, loopback, networks, patterns of
-    /// names, or * [default: external].
+    /// Hosts that webhooks of repositories may call, and where other providers of realms may be, separated by commas: external,
+    /// private, loopback, networks, patterns of names, or * [default: external].
     #[arg(long, value_name = "HOSTS", env = "FAIRWAY_WEBHOOK_ALLOWED_HOSTS")]
     pub webhook_allowed_hosts: Option<String>,
     /// Directory of ConfigManagementPlugins (plugin.yaml) whose programs Applications may use [default: none].

@@ -13,7 +13,10 @@ use fairway_kernel_apiserver::authn::{Guests, UserInfo};
 use fairway_kernel_apiserver::cache::{Change, ChangeKind};
 use fairway_kernel_apiserver::key::{BUILTIN_IDENTITY, KindPrefix, split_suffix};
 use fairway_kernel_tenancy::names::{TENANCY, extra};
-use fairway_portal_identity::{DEPARTURES_USER, Options, Provider, Realms, SignedIn, departures, sweep};
+use fairway_outbound::AllowedHosts;
+use fairway_portal_identity::{
+    DEPARTURES_USER, ENTRIES_USER, Options, Provider, Realms, SignedIn, departures, sweep,
+};
 use fairway_portal_realm::directory::{Fed, ROOT};
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -62,6 +65,7 @@ pub(super) fn start(
     kernel: &Arc<Kernel>,
     clients: &ClientFactory,
     (sign_in, portal): (String, String),
+    allowed_hosts: AllowedHosts,
     shutdown: Shutdown,
 ) -> anyhow::Result<Identity> {
     let realms = Arc::new(Realms::default());
@@ -80,6 +84,8 @@ pub(super) fn start(
         portal,
         realms: Arc::clone(&realms),
         clients: clients.clients(fairway_portal_identity::USER),
+        entries: clients.clients(ENTRIES_USER),
+        allowed_hosts,
     })
     .context("sign-in could not be prepared")?;
     let sweeping = tokio::spawn(sweep::run(Arc::clone(&provider), shutdown));

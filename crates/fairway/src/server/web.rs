@@ -116,7 +116,8 @@ pub(super) fn start(
     let site = |host: String| format!("https://{host}:{}", listen.port());
     let portal_url = site(domain.portal());
     let addresses = (site(domain.sign_in()), portal_url.clone());
-    let identity = super::realms::start(kernel, &clients, addresses, shutdown.clone())?;
+    let allowed_hosts = config.allowed_hosts.clone();
+    let identity = super::realms::start(kernel, &clients, addresses, allowed_hosts, shutdown.clone())?;
     let user = fairway_gitops_githost::USER;
     let user = UserInfo::new(user, fairway_kernel_controllers::groups(user));
     let in_process = InProcess::new(Arc::clone(kernel), user);

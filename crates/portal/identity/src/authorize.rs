@@ -14,8 +14,8 @@ use crate::respond::{self, Body};
 use crate::sign_in::{Browser, Problem};
 
 /// What was asked, by whom.
-struct Asked {
-    request: Authorization,
+pub(crate) struct Asked {
+    pub(crate) request: Authorization,
     client: Client,
 }
 
@@ -61,7 +61,7 @@ impl Provider {
         }
     }
 
-    async fn asked(&self, call: &Call<'_>) -> Result<Asked, Box<Response<Body>>> {
+    pub(crate) async fn asked(&self, call: &Call<'_>) -> Result<Asked, Box<Response<Body>>> {
         let tell = |why: &str| Box::new(page::tell(call, StatusCode::BAD_REQUEST, why));
         let params = Params::parse(call.query).map_err(|why| tell(&why.to_string()))?;
         let client = self.client(call, params.text("client_id")).await;
@@ -94,7 +94,7 @@ impl Provider {
         }
     }
 
-    fn send_back(
+    pub(crate) fn send_back(
         &self,
         call: &Call<'_>,
         request: &Authorization,
@@ -131,6 +131,7 @@ impl Provider {
             problem: problem.map(|it| it.told.as_str()),
             hidden: &[],
             leads_to: leads_to.as_deref(),
+            question: call.query,
         };
         let status = problem.map_or(StatusCode::OK, |it| it.status);
         let answer = Problem::mark(problem, page::sign_in(call, status, &form));
@@ -140,7 +141,12 @@ impl Provider {
         }
     }
 
-    fn send_code(&self, call: &Call<'_>, asked: &Asked, code: Result<String, Failure>) -> Response<Body> {
+    pub(crate) fn send_code(
+        &self,
+        call: &Call<'_>,
+        asked: &Asked,
+        code: Result<String, Failure>,
+    ) -> Response<Body> {
         match code {
             Err(failure) => respond::failed(&failure),
             Ok(code) => {
@@ -155,7 +161,7 @@ impl Provider {
         }
     }
 
-    async fn new_code(
+    pub(crate) async fn new_code(
         &self,
         call: &Call<'_>,
         request: &Authorization,

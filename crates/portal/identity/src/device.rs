@@ -4,7 +4,7 @@ use fairway_api::identity::SESSION;
 use fairway_controller::Failure;
 use fairway_portal_realm::device::{self, INTERVAL, LIFE, MAX_WAITING, Poll};
 use fairway_portal_realm::session::{Device, Kind};
-use fairway_portal_realm::{Client, Params, Session, authorization, grant, secret, time};
+use fairway_portal_realm::{Client, Params, Session, authorization, grant, params, secret, time};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -301,6 +301,7 @@ impl Provider {
             Ok(found) => found,
             Err(failure) => return respond::failed(&failure),
         };
+        let question = params::query([("user_code", typed)]);
         let form = SignInForm {
             action: "device",
             token: &token,
@@ -309,6 +310,7 @@ impl Provider {
             problem: problem.map(|it| it.told.as_str()),
             hidden: &[("user_code", typed)],
             leads_to: None,
+            question: &question,
         };
         let status = problem.map_or(StatusCode::OK, |it| it.status);
         let answer = Problem::mark(problem, page::sign_in(call, status, &form));

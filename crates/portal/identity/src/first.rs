@@ -5,6 +5,7 @@
 
 use fairway_api::identity::{CREDENTIAL, USER};
 use fairway_controller::{Clients, Failure};
+pub use fairway_portal_realm::directory::ADMINISTRATOR;
 use fairway_portal_realm::directory::{REALM_OBJECT, ROOT};
 use fairway_portal_realm::password;
 use serde_json::json;
@@ -13,8 +14,6 @@ use crate::objects::Objects;
 use crate::realms::now;
 use crate::{random, signer};
 
-/// The name.
-pub const ADMINISTRATOR: &str = "admin";
 const BINDING: &str = "fairway:administrator";
 
 /// Makes the administrator if the installation has none yet; the password. The clients are those of [`crate::FIRST_USER`].

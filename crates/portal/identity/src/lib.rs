@@ -5,6 +5,9 @@
 //! memory. [`Provider`] answers browsers and programs on the web listener and writes through a client of the API. The decisions are
 //! `fairway-portal-realm`'s.
 //!
+//! People may come from other providers, too, if their realm says so (`external`): they are asked by `upstream`, and become users by
+//! `entries`.
+//!
 //! There are two tasks for all realms: [`sweep::run`] removes sessions whose time is up, [`departures::run`] what users leave behind. A realm costs nothing until
 //! somebody signs in to it: its keys are made then.
 
@@ -13,6 +16,8 @@ mod client_auth;
 pub mod departures;
 mod device;
 mod discovery;
+mod entries;
+mod external;
 mod first;
 mod hash_memory;
 mod logout;
@@ -30,6 +35,7 @@ pub mod sweep;
 #[cfg(test)]
 mod tests;
 mod token;
+mod upstream;
 mod userinfo;
 
 pub use first::{ADMINISTRATOR, first_administrator};
@@ -40,6 +46,8 @@ pub use respond::{Body, BoxError};
 
 /// The user that serves sign-in.
 pub const USER: &str = "system:serviceaccount:kube-system:fairway-identity";
+/// The user that lets people in who come from other providers.
+pub const ENTRIES_USER: &str = "system:serviceaccount:kube-system:fairway-identity-entries";
 /// The user that clears away what users leave behind.
 pub const DEPARTURES_USER: &str = "system:serviceaccount:kube-system:fairway-identity-departures";
 /// The user that makes the first administrator of a new installation.

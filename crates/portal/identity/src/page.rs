@@ -41,6 +41,24 @@ pub(crate) fn tell(call: &Call<'_>, status: StatusCode, sentence: &str) -> Respo
     respond::page(status, whole(call.title(), &content), None)
 }
 
+/// Why somebody who comes from another provider is not signed in, what an administrator can do about it, and where he can begin again.
+pub(crate) fn not_signed_in(
+    call: &Call<'_>,
+    status: StatusCode,
+    sentence: &str,
+    remedy: Option<&str>,
+    again: Option<&str>,
+) -> Response<Body> {
+    let remedy = remedy
+        .map(|it| format!("<p>For an administrator:</p>\n<pre>{}</pre>\n", escape(it)))
+        .unwrap_or_default();
+    let again = again
+        .map(|it| format!("<p><a href=\"{}\">Begin again</a></p>\n", escape(it)))
+        .unwrap_or_default();
+    let content = format!("<p role=\"alert\">{}</p>\n{remedy}{again}", escape(sentence));
+    respond::page(status, whole(call.title(), &content), None)
+}
+
 /// There is nothing here.
 pub(crate) fn not_found() -> Response<Body> {
     let content = "<p>There is no such realm or page here. A realm is an organisation: \
@@ -64,6 +82,8 @@ pub(crate) struct SignInForm<'a> {
     pub(crate) hidden: &'a [(&'a str, &'a str)],
     /// Where an answer may lead.
     pub(crate) leads_to: Option<&'a str>,
+    /// What other providers are asked on behalf of: a query.
+    pub(crate) question: &'a str,
 }
 
 /// The sign-in page.
@@ -80,13 +100,14 @@ pub(crate) fn sign_in(call: &Call<'_>, status: StatusCode, form: &SignInForm<'_>
          <label for=\"password\">Password</label>\n<input id=\"password\" name=\"password\" type=\"password\" \
          autocomplete=\"current-password\" maxlength=\"1024\" required{password_focus}>\n<label for=\"otp\">One-time code, if you \
          have one</label>\n<input id=\"otp\" name=\"otp\" inputmode=\"numeric\" autocomplete=\"one-time-code\" \
-         maxlength=\"8\">\n<button type=\"submit\">Sign in</button>\n</form>\n",
+         maxlength=\"8\">\n<button type=\"submit\">Sign in</button>\n</form>\n{others}",
         program = escape(form.program),
         action = escape(form.action),
         hidden = hidden(form.token, form.hidden),
         user = escape(form.user),
         name_focus = focus(form.user.is_empty()),
         password_focus = focus(!form.user.is_empty()),
+        others = others(call, form.question),
     );
     let title = match call.title() {
         // Newcomers do not know yet that the first organisation has this name.
@@ -94,6 +115,20 @@ pub(crate) fn sign_in(call: &Call<'_>, status: StatusCode, form: &SignInForm<'_>
         organisation => format!("Sign in to {organisation}"),
     };
     respond::page(status, whole(&title, &content), form.leads_to)
+}
+
+/// The other providers. They are links and no forms: where a form may lead is a page's to say, and the provider's address is not known
+/// before it was asked.
+fn others(call: &Call<'_>, question: &str) -> String {
+    let links = call.settings.identity_providers.iter().map(|it| {
+        format!(
+            "<p><a class=\"button\" href=\"external/{}?{}\">Sign in with {}</a></p>\n",
+            escape(&it.name),
+            escape(question),
+            escape(&it.display_name)
+        )
+    });
+    links.collect()
 }
 
 fn hidden(token: &str, pairs: &[(&str, &str)]) -> String {

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fairway_controller::Clients;
+use fairway_outbound::AllowedHosts;
 use fairway_portal_realm::device::Queue;
+use fairway_portal_realm::external::pending::Pending;
 use fairway_portal_realm::guard::Limits;
 use fairway_portal_realm::{Guard, Params, Settings};
 use http::header::{ALLOW, CONTENT_TYPE, COOKIE, ORIGIN};
@@ -13,6 +15,8 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 
 use crate::discovery::{CONFIGURATION, JWKS};
+use crate::entries::Entries;
+use crate::external::EXTERNAL;
 use crate::objects::Objects;
 use crate::page;
 use crate::password::Hasher;
@@ -20,6 +24,7 @@ use crate::random::NoRandomness;
 use crate::realms::{Realms, now};
 use crate::respond::{self, Body};
 use crate::signer::Signers;
+use crate::upstream::Upstreams;
 
 /// The most bytes of a form.
 const MAX_FORM: usize = 32 * 1024;
@@ -37,6 +42,10 @@ pub struct Options {
     pub realms: Arc<Realms>,
     /// The way to the API, with the rights of [`crate::USER`].
     pub clients: Clients,
+    /// The same with the rights of [`crate::ENTRIES_USER`].
+    pub entries: Clients,
+    /// Where the providers may be that realms let people sign in with.
+    pub allowed_hosts: AllowedHosts,
 }
 
 /// Answers browsers and programs.
@@ -47,8 +56,11 @@ pub struct Provider {
     pub(crate) objects: Objects,
     pub(crate) signers: Signers,
     pub(crate) hasher: Hasher,
+    pub(crate) upstreams: Upstreams,
+    pub(crate) entries: Entries,
     guard: Mutex<Guard>,
     queue: Mutex<Queue>,
+    pending: Mutex<Pending>,
 }
 
 /// A request for a realm, taken apart.
@@ -116,8 +128,11 @@ impl Provider {
             objects: Objects::new(options.clients),
             signers: Signers::default(),
             hasher: Hasher::new()?,
+            upstreams: Upstreams::new(options.allowed_hosts),
+            entries: Entries::new(options.entries),
             guard: Mutex::default(),
             queue: Mutex::default(),
+            pending: Mutex::default(),
         }))
     }
 
@@ -127,6 +142,10 @@ impl Provider {
 
     pub(crate) fn queued<T>(&self, act: impl FnOnce(&mut Queue) -> T) -> T {
         act(&mut self.queue.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn awaited<T>(&self, act: impl FnOnce(&mut Pending) -> T) -> T {
+        act(&mut self.pending.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Answers a request from an address.
@@ -194,6 +213,11 @@ impl Provider {
             ("userinfo", _) => self.userinfo(call),
             ("token" | "device_authorization" | "revoke" | "introspect", false) => refuse_method("POST"),
             (CONFIGURATION | JWKS, true) => refuse_method("GET, HEAD"),
+            (path, _) if let Some(rest) = path.strip_prefix(EXTERNAL) => match *call.method == Method::GET {
+                true => self.external(call, rest).await,
+                // Looking whether something is there must not use it up.
+                false => refuse_method("GET"),
+            },
             _ => page::not_found(),
         }
     }

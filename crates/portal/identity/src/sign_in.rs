@@ -198,8 +198,19 @@ impl Provider {
         }
         let (member, methods) = self.prove(call, &user).await?;
         self.guarded(|guard| guard.succeeded(call.realm, &user));
-        info!(realm = call.realm, user, address = %call.address, "a user signed in");
-        let (browser, cookie) = Self::begin(call, member, methods)?;
+        self.enter(call, member, (methods, call.now), next).await
+    }
+
+    /// Begins the session of somebody who has shown who he is, how and when.
+    pub(crate) async fn enter<T>(
+        &self,
+        call: &Call<'_>,
+        member: Member,
+        proof: (Vec<String>, i64),
+        next: impl AsyncFnOnce(&Browser) -> T,
+    ) -> Result<(Browser, String, T), Denied> {
+        info!(realm = call.realm, user = member.name, address = %call.address, "a user signed in");
+        let (browser, cookie) = Self::begin(call, member, proof)?;
         // Two writes at once are one on the disk.
         let begun = self.add_session(call, &browser.name, &browser.session);
         let (begun, next) = tokio::join!(begun, next(&browser));
@@ -310,7 +321,11 @@ impl Provider {
     }
 
     /// A browser's session, and the cookie that it is known by.
-    fn begin(call: &Call<'_>, member: Member, methods: Vec<String>) -> Result<(Browser, String), Denied> {
+    fn begin(
+        call: &Call<'_>,
+        member: Member,
+        (methods, authenticated_at): (Vec<String>, i64),
+    ) -> Result<(Browser, String), Denied> {
         let failed = |error: random::NoRandomness| Denied::Failed(Failure::NotYet(error.to_string()));
         let (name, secret_text) = (random::name().map_err(failed)?, random::secret().map_err(failed)?);
         let session = Session {
@@ -319,7 +334,7 @@ impl Provider {
             user_uid: member.uid.clone(),
             secret_digest: secret::digest(&secret_text),
             methods,
-            authenticated_at: time::write(call.now),
+            authenticated_at: time::write(authenticated_at),
             expires_at: time::write(call.now + call.settings.session),
             ..Session::default()
         };
@@ -364,6 +379,11 @@ impl Provider {
         let offered = call.form.text("form_token");
         call.cookie(FORM_COOKIE)
             .is_some_and(|cookie| secret::is_equal(secret::form_token(cookie).as_bytes(), offered.as_bytes()))
+    }
+
+    /// What a browser is known by that was here before.
+    pub(crate) fn form_token_of(&self, call: &Call<'_>) -> Option<String> {
+        call.cookie(FORM_COOKIE).map(secret::form_token)
     }
 
     /// What ties a form to the browser, and the cookie for it if the browser has none yet.

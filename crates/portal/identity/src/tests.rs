@@ -1,6 +1,7 @@
 //! The provider as browsers meet it, in front of an API that follows a script.
 
 mod apart;
+mod external;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fairway_controller::fake::Script;
+use fairway_outbound::AllowedHosts;
 use fairway_portal_realm::directory::{Fed, ROOT};
 use fairway_portal_realm::session::Kind;
 use fairway_portal_realm::{Session, grant, params, secret, time};
@@ -41,6 +43,8 @@ fn provider(script: &Script, realms: Arc<Realms>) -> Arc<Provider> {
         portal: "https://portal.example".to_owned(),
         realms,
         clients: script.clients(),
+        entries: script.clients(),
+        allowed_hosts: AllowedHosts::parse("loopback").unwrap(),
     };
     Provider::new(options).unwrap()
 }

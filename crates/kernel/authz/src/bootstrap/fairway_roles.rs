@@ -138,6 +138,15 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
         ],
         ..Role::NONE
     },
+    // People who come from other providers become users, and members of groups that follow those of the provider.
+    Role {
+        name: "system:controller:fairway-identity-entries",
+        rules: &[
+            on(&["create"], &["fairway.dev"], &["users"]),
+            on(&["get", "patch"], &["fairway.dev"], &["groups"]),
+        ],
+        ..Role::NONE
+    },
     // What a user leaves behind when somebody deletes him: what he signs in with, and his place in groups.
     Role {
         name: "system:controller:fairway-identity-departures",

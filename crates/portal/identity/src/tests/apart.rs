@@ -43,7 +43,9 @@ async fn a_client_of_one_realm_is_unknown_in_another() {
         base: BASE.to_owned(),
         portal: "https://portal.example".to_owned(),
         realms: two_realms(),
+        entries: clients.clone(),
         clients,
+        allowed_hosts: AllowedHosts::default(),
     })
     .unwrap();
     let get = async |realm: &str| {
