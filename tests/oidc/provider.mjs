@@ -4,6 +4,9 @@
 //
 // Prints one line of JSON when it is ready: its issuer, and tokens that it gave to clients over HTTPS, by name. A line
 // `rotate` on its standard input makes it sign with new keys under the same issuer, and prints such a line again.
+//
+// Browsers sign in by a header: `x-account: 7` is the person 7. A line `people JSON` says what there is to say of each, and a line
+// `realm URL` makes the client `realm`, which gets codes at that address. Both are answered as `rotate` is.
 
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -25,6 +28,9 @@ const CLIENTS = [
     ['late', 'RS256', { tenant: 'blue' }],
 ];
 
+let people = {};
+let callback;
+
 function signingKeys() {
     const jwk = (pair, alg) => ({ ...pair.privateKey.export({ format: 'jwk' }), alg, use: 'sig', kid: randomUUID() });
     const rsa = () => generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -35,13 +41,27 @@ function provider(issuer) {
     const algorithm = (id) => CLIENTS.find(([client]) => client === id)[1];
     const made = new Provider(issuer, {
         jwks: { keys: signingKeys() },
-        clients: CLIENTS.map(([id]) => ({
-            client_id: id,
-            client_secret: `secret-of-${id}`,
-            grant_types: ['client_credentials'],
-            redirect_uris: [],
-            response_types: [],
-        })),
+        clients: [
+            ...CLIENTS.map(([id]) => ({
+                client_id: id,
+                client_secret: `secret-of-${id}`,
+                grant_types: ['client_credentials'],
+                redirect_uris: [],
+                response_types: [],
+            })),
+            ...(callback ? [{ client_id: 'realm', client_secret: 'secret of realm', redirect_uris: [callback] }] : []),
+        ],
+        claims: { openid: ['sub'], profile: ['name', 'preferred_username', 'groups'], email: ['email'] },
+        findAccount: (ctx, id) => people[id] && { accountId: id, claims: () => ({ sub: id, ...people[id] }) },
+        interactions: { url: (ctx, interaction) => `/interaction/${interaction.uid}` },
+        // Nobody is asked whether a client may know who he is.
+        loadExistingGrant: async (ctx) => {
+            const { client, provider, session } = ctx.oidc;
+            const grant = new provider.Grant({ clientId: client.clientId, accountId: session.accountId });
+            grant.addOIDCScope('openid profile email');
+            await grant.save();
+            return grant;
+        },
         features: {
             clientCredentials: { enabled: true },
             devInteractions: { enabled: false },
@@ -56,9 +76,14 @@ function provider(issuer) {
                 }),
             },
         },
-        extraTokenClaims: (ctx, token) => CLIENTS.find(([id]) => id === token.clientId)[2],
+        extraTokenClaims: (ctx, token) => CLIENTS.find(([id]) => id === token.clientId)?.[2],
     });
-    return made.callback();
+    const answer = made.callback();
+    return (request, response) => {
+        if (!request.url.startsWith('/interaction/')) return answer(request, response);
+        const login = { accountId: request.headers['x-account'] };
+        return made.interactionFinished(request, response, { login }, { mergeWithLastSubmission: false });
+    };
 }
 
 let handler;
@@ -90,12 +115,25 @@ function token(client) {
     });
 }
 
+let tokens;
+const tell = () => console.log(JSON.stringify({ issuer, tokens }));
+
 async function begin() {
     handler = provider(issuer);
-    const tokens = {};
+    tokens = {};
     for (const [client] of CLIENTS) tokens[client] = await token(client);
-    console.log(JSON.stringify({ issuer, tokens }));
+    tell();
 }
 
 await begin();
-createInterface({ input: process.stdin }).on('line', (line) => line === 'rotate' && begin()).on('close', () => process.exit(0));
+createInterface({ input: process.stdin })
+    .on('line', (line) => {
+        const [command, rest] = line.split(/ (.*)/);
+        if (command === 'people') {
+            people = JSON.parse(rest);
+            tell();
+        }
+        if (command === 'realm') callback = rest;
+        if (['realm', 'rotate'].includes(command)) begin();
+    })
+    .on('close', () => process.exit(0));

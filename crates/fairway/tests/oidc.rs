@@ -5,111 +5,23 @@
 #[allow(dead_code, reason = "other tests use the rest of it")]
 #[path = "faults/process.rs"]
 mod process;
+#[allow(dead_code, reason = "other tests use the rest of it")]
+#[path = "oidc/provider.rs"]
+mod provider;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Lines, Write};
-use std::net::{IpAddr, Ipv4Addr};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use fairway_kernel_apiserver::chance::Clock;
-use fairway_kernel_apiserver::pki;
 use k8s_openapi::api::authentication::v1::{SelfSubjectReview, UserInfo};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::api::{Api, ListParams, PostParams};
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use process::Process;
-
-/// Where the provider's packages are, if they and node are there.
-fn modules() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let modules = root.join(".tools/oidc/node_modules");
-    let node = Command::new("node").arg("--version").output().is_ok();
-    (node && modules.join("oidc-provider").exists()).then_some(modules)
-}
-
-struct Provider {
-    child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
-    issuer: String,
-    tokens: Value,
-}
-
-impl Provider {
-    fn start(modules: &Path, directory: &Path) -> (Self, String) {
-        let now = Clock.unix();
-        let authority = pki::new_authority(now).unwrap();
-        let pair = pki::Authority::load(&authority)
-            .unwrap()
-            .serving(
-                &[IpAddr::V4(Ipv4Addr::LOCALHOST)],
-                &["localhost"],
-                pki::LEAF_SECONDS,
-                now,
-            )
-            .unwrap();
-        let write = |name: &str, text: &str| {
-            let path = directory.join(name);
-            fs::write(&path, text).unwrap();
-            path
-        };
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/oidc/provider.mjs");
-        let mut child = Command::new("node")
-            .arg(script)
-            .arg(modules)
-            .arg(write("provider.crt", &pair.certificate))
-            .arg(write("provider.key", &pair.key))
-            .arg(write("provider-ca.crt", &authority.certificate))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut provider = Self {
-            child,
-            lines,
-            issuer: String::new(),
-            tokens: Value::Null,
-        };
-        provider.read();
-        (provider, authority.certificate)
-    }
-
-    fn read(&mut self) {
-        let text = loop {
-            let line = self.lines.next().expect("the provider has ended").unwrap();
-            if line.starts_with('{') {
-                break line;
-            }
-        };
-        let line: Value = serde_json::from_str(&text).unwrap();
-        self.issuer = line["issuer"].as_str().unwrap().to_owned();
-        self.tokens = line["tokens"].clone();
-    }
-
-    fn rotate(&mut self) {
-        let input = self.child.stdin.as_mut().unwrap();
-        input.write_all(b"rotate\n").unwrap();
-        input.flush().unwrap();
-        self.read();
-    }
-
-    fn token(&self, client: &str) -> String {
-        self.tokens[client].as_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Provider {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use provider::{Provider, modules};
 
 /// A client that has nothing but a token.
 async fn client(data: &Path, token: &str) -> kube::Client {
@@ -251,7 +163,7 @@ async fn people_log_in_with_tokens_of_their_provider() {
 
     // New keys are found when a token names one; the provider does not publish the old ones any more.
     let before = provider.token("jane");
-    provider.rotate();
+    provider.tell("rotate");
     becomes(data, &provider.token("jane"), Some("oidc:jane")).await;
     assert!(who(data, &before).await.is_none());
 }
