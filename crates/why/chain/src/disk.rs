@@ -243,7 +243,10 @@ pub(crate) fn claim(facts: &Facts) -> Link {
         )
         .shown_by(events)
         .advised("what was on it is in snapshots, if there are any; delete the claim and make it anew"),
-        _ if is_filling => link(State::Waiting, format!("{} is bound when it is filled", disk.name)),
+        _ if is_filling => link(
+            State::Waiting,
+            format!("{} is bound when it is filled", disk.name),
+        ),
         phase => {
             let phase = if phase.is_empty() { "Pending" } else { phase };
             match events.is_empty() {
