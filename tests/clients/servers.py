@@ -14,10 +14,18 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 START_LIMIT = 120
 
 
+# Ports that were given away: somebody may listen at them later than another one is asked for.
+GIVEN = set()
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        if port not in GIVEN:
+            GIVEN.add(port)
+            return port
 
 
 @contextlib.contextmanager

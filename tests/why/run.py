@@ -117,7 +117,7 @@ class World:
         self.kubectl_program = shutil.which("kubectl", path=f"{options.tools.resolve() / 'bin'}:{os.environ['PATH']}")
         self.directory, self.server = directory, web
         data = directory / "data"
-        until(lambda: (data / "running.json").exists())
+        until("a running server", lambda: (data / "running.json").exists())
         running = json.loads((data / "running.json").read_text())
         self.git_port, self.process = running["web_listen"].rsplit(":", 1)[1], running["pid"]
         self.environment = dict(
@@ -263,23 +263,23 @@ class World:
         """Template entities come from the catalog, which reads repositories."""
         name = entity["metadata"]["name"]
         self.repository(f"t-{name}", {"catalog-info.yaml": json.dumps(entity)})
-        until(lambda: subprocess.run([self.fairway_program, "template", "show", name], capture_output=True,
-                                     env=self.environment).returncode == 0)
+        show = [self.fairway_program, "template", "show", name]
+        until(f"template {name}", lambda: subprocess.run(show, capture_output=True, env=self.environment).returncode == 0)
 
     def web(self, path):
         return f"{self.server}/{path}"
 
     def settle(self, namespace, what):
-        until(lambda: json.loads(self.kubectl("get", what, "-n", namespace, "-o", "json")).get("status"))
+        until(f"a status of {what} in {namespace}", lambda: json.loads(self.kubectl("get", what, "-n", namespace, "-o", "json")).get("status"))
 
     def gone(self, kind, name, namespace):
-        until(lambda: not self.kubectl("get", kind, name, "-n", namespace, "--ignore-not-found"))
+        until(f"that {kind}/{name} in {namespace} goes", lambda: not self.kubectl("get", kind, name, "-n", namespace, "--ignore-not-found"))
 
     def golden_path(self, space):
         values = {"name": space, "sshKey": faults.KEY, "namespace": space}
         self.apply(space, faults.voyage("template:default/virtual-machine", values))
         phase = ["get", "voyage/run", "-n", space, "-o", "jsonpath={.status.phase}"]
-        until(lambda: self.kubectl(*phase) == "Succeeded")
+        until(f"the end of the golden path in {space}", lambda: self.kubectl(*phase) == "Succeeded")
 
     def repository(self, name, content):
         done = subprocess.run([self.fairway_program, "repo", "create", f"root/{name}", "--with-token"], capture_output=True,
@@ -319,11 +319,11 @@ class World:
                        env=self.environment)
 
 
-def until(ask, patience=30):
-    deadline = time.monotonic() + patience
+def until(what, ask):
+    deadline = time.monotonic() + GUEST_PATIENCE
     while not ask():
         if time.monotonic() > deadline:
-            raise SystemExit("what was waited for did not come")
+            raise SystemExit(f"{what}: waited for in vain for {GUEST_PATIENCE} s")
         time.sleep(0.1)
 
 
