@@ -7,7 +7,7 @@ from guest import Terminal, banner, boot_time, forwarded, http
 from manifests import machine
 from scenario import scenario
 from scenarios.life import ready, web
-from world import check, eventually
+from world import check, eventually, servers
 
 
 @scenario(quick=True)
@@ -27,7 +27,9 @@ def doors(bench):
     options = [f"--local-ssh-opts={it}" for it in ("-oStrictHostKeyChecking=no", "-oUserKnownHostsFile=/dev/null", "-oLogLevel=ERROR")]
     said = place.virtctl("ssh", "demo@vmi/web", "-n", namespace, "-i", key.path, *options, "--command", "hostname")
     check(said.strip() == "web", f"virtctl ssh: {said!r}")
-    with forwarded(place, "virtctl", "port-forward", "vmi/web", "-n", namespace, "8080", marker=r"127\.0\.0\.1:(\d+)") as port:
+    # Not 8080 here, too: a gateway may have that.
+    ports = f"{servers.free_port()}:8080"
+    with forwarded(place, "virtctl", "port-forward", "vmi/web", "-n", namespace, ports, marker=r"127\.0\.0\.1:(\d+)") as port:
         check("hello from web" in eventually("HTTP", lambda: http(port)), "HTTP through a forwarded port")
     with forwarded(place, "virtctl", "vnc", "web", "-n", namespace, "--proxy-only", marker=r'"port": ?(\d+)') as port:
         check(banner(port).startswith(b"RFB 003.00"), "the screen speaks RFB")
