@@ -1,4 +1,5 @@
-"""People of a real Keycloak: it stands in for the realm of an organisation, by the authentication configuration that the how-to describes.
+"""People of a real Keycloak: it stands in for the realm of an organisation, by the authentication configuration that the how-to describes, and
+the realm lets them in itself, by the button of its sign-in page.
 
     keycloak.py --fairway BINARY --tools .tools
 
@@ -16,6 +17,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -43,6 +45,7 @@ def main():
     parser.add_argument("--fairway", type=pathlib.Path, required=True)
     parser.add_argument("--tools", type=pathlib.Path, default=ROOT / ".tools")
     options = parser.parse_args()
+    names_below_localhost_are_here()
     with tempfile.TemporaryDirectory(prefix="fairway-keycloak-") as scratch:
         directory = pathlib.Path(scratch)
         started = time.monotonic()
@@ -51,9 +54,19 @@ def main():
             config = directory / "authentication.json"
             config.write_text(json.dumps(authentication(issuer, directory / "ca.crt")))
             with servers.fairway(options.fairway, directory, "--no-machines", "--no-gateway",
-                                 "--authentication-config", str(config)) as kubeconfig:
+                                 "--authentication-config", str(config), "--webhook-allowed-hosts", "loopback") as kubeconfig:
                 Flow(options, directory, kubeconfig, issuer).run()
         print(f"ok, {time.monotonic() - started:.0f} s")
+
+
+def names_below_localhost_are_here():
+    """Not every resolver knows RFC 6761."""
+    before = socket.getaddrinfo
+
+    def resolve(host, *arguments, **named):
+        return before("127.0.0.1" if str(host).endswith(".localhost") else host, *arguments, **named)
+
+    socket.getaddrinfo = resolve
 
 
 def authentication(issuer, ca):
@@ -217,6 +230,7 @@ class Flow:
         self.devices()
         self.refusals()
         self.logout()
+        self.button()
 
     def browser(self):
         process, url, self.alice = self.login("alice", "--no-browser")
@@ -315,6 +329,40 @@ class Flow:
         again = client(self.directory).post(f"{self.issuer}/protocol/openid-connect/token", data=form)
         assert again.status_code == 400, again.text
         step("fairway logout ends the session at Keycloak, too")
+
+
+    def button(self):
+        provider = {"name": "keycloak", "displayName": "Keycloak", "issuer": self.issuer, "clientID": "fairway-realm",
+                    "certificateAuthority": (self.directory / "ca.crt").read_text()}
+        for kind, name, spec in [("Realm", "realm", {"identityProviders": [provider]}),
+                                 ("Credential", "provider.keycloak", {"clientSecret": "a secret: 100%"}),
+                                 ("Group", "developers", {"externalGroups": ["keycloak:/developers"]}),
+                                 ("Group", "visitors", {"externalGroups": ["keycloak:/visitors"]})]:
+            file = self.directory / f"{kind}-{name}.json"
+            file.write_text(json.dumps({"apiVersion": "fairway.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}))
+            self.kubectl(self.admin, *self.workspace, "create", "-f", str(file))
+        trusted = self.directory / "trusted.crt"
+        trusted.write_text((self.directory / "ca.crt").read_text() + (self.directory / "data" / "pki" / "ca.crt").read_text())
+        portal = json.loads(self.run_fairway("status", "-o", "json").stdout)["git"].replace("https://git.", "https://portal.")
+        # The second time as the first.
+        for _ in range(2):
+            browser = client(self.directory)
+            browser.verify = str(trusted)
+            page = browser.get(f"{portal}/auth/login?org={ORG}")
+            found = re.search(r'href="(external/[^"]*)">Sign in with Keycloak</a>', page.text)
+            assert found, page.text
+            page = browser.get(urllib.parse.urljoin(page.url, html.unescape(found.group(1))))
+            sent = self.sign_in(browser, page, "alice")
+            assert sent.status_code == 302 and "/external/keycloak/callback?" in sent.headers["location"], sent.text
+            browser.get(sent.headers["location"])
+            session = browser.get(f"{portal}/auth/session")
+            assert session.status_code == 200 and session.json()["user"]["name"] == "acme/alice", session.text
+            members = {}
+            for group in ["developers", "visitors"]:
+                read = self.kubectl(self.admin, *self.workspace, "get", "groups.fairway.dev", group, "-o", "json")
+                members[group] = json.loads(read.stdout)["spec"].get("members", [])
+            assert members == {"developers": ["alice"], "visitors": []}, members
+        step("the button of a realm leads to Keycloak and back to the portal, as a user of the realm in the groups that follow")
 
 
 def attribute(element, name):
