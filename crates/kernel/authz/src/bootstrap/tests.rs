@@ -228,8 +228,8 @@ fn names_are_unique() {
     }
     assert_eq!(
         seen.len(),
-        133 + 44 + 4 + 2 + 12 + 10 + 3 + 2 + 3 + 10 + 4 + 1 + 2 + 3 + 2,
-        "upstream's, twenty-two roles of Fairway with their bindings, four of workspaces, two of GitOps, those of machines' six \
+        133 + 46 + 4 + 2 + 12 + 10 + 3 + 2 + 3 + 10 + 4 + 1 + 2 + 3 + 2,
+        "upstream's, twenty-three roles of Fairway with their bindings, four of workspaces, two of GitOps, those of machines' six \
          parts, ten roles for people with machines and three bindings of them, one role of joining with its binding and three \
          bindings of nodes, those of gateways' five parts, four roles for people with gateways and one binding, that of the \
          catalog, three roles for people with it, two for people with runs of templates"
