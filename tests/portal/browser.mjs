@@ -111,6 +111,8 @@ export class Person {
             this.page.waitForURL(url => url.href.startsWith(portal) && !url.pathname.startsWith('/auth/'), { timeout: 20_000 }),
             this.page.click('button[type=submit]'),
         ]);
+        // What a redirection leads to does not come out of the directory; what is asked for does.
+        if (this.settings.dist) await this.page.goto(this.page.url());
         this.tolerated = [];
     }
 
