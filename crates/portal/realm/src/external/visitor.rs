@@ -106,9 +106,10 @@ pub fn read(claims: &Value, more: &Value, provider: &IdentityProvider, now: i64)
     let line = |name: &str, most: usize| {
         let text = find(name).as_str().unwrap_or_default().trim();
         let plain: String = text.chars().filter(|it| !it.is_control()).collect();
-        (plain.chars().count() <= most)
-            .then_some(plain)
-            .unwrap_or_default()
+        match plain.chars().count() <= most {
+            true => plain,
+            false => String::new(),
+        }
     };
     let said = line(&named.username, MAX_DISPLAY_NAME);
     let username = said.to_lowercase();
@@ -120,7 +121,10 @@ pub fn read(claims: &Value, more: &Value, provider: &IdentityProvider, now: i64)
     let is_group = |it: &&str| (1..=MAX_GROUP).contains(&it.len());
     Ok(Visitor {
         subject: claims["sub"].as_str().unwrap_or_default().to_owned(),
-        username: client::is_name(&username).then_some(username).unwrap_or_default(),
+        username: match client::is_name(&username) {
+            true => username,
+            false => String::new(),
+        },
         said,
         display_name: line(&named.display_name, MAX_DISPLAY_NAME),
         email: line(&named.email, MAX_EMAIL),
