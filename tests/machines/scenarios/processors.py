@@ -79,6 +79,8 @@ def alone(bench):
     rest = usable - own
     settled = lambda: is_alone(single, own, rest) and all(it == rest for it in kept(shares))
     check(settled(), f"the other one has made room: {kept(single)}, {kept(shares)}")
+    (thread,) = [it for it in pathlib.Path(f"/proc/{single}/task").iterdir() if (it / "comm").read_text().startswith("CPU 0/")]
+    check(process(f"{single}/task/{thread.name}", "Cpus_allowed_list") == [str(min(own))], "it is that of the guest's processor")
     told = status(bench, "vmi", "single")
     check(told["qosClass"] == "Guaranteed", told["qosClass"])
     check(not condition(told, "SpecHonoured"), f"it has what it asks for: {condition(told, 'SpecHonoured')}")
