@@ -394,7 +394,7 @@ class GuestFlow(Flow):
         self.wait("authpolicy/api", "Enforced")
         step("without a key nobody reaches the guest", lambda: self.expect(401, path="/"))
         step("with one it answers", lambda: self.expect_page(authorization="APIKEY secret-of-alice"))
-        self.apply_text((HERE / "oidc.yaml").read_text().replace("ISSUER", self.oidc["issuer"]))
+        self.people_of(AUDIENCE)
         self.wait("authpolicy/api", "Enforced")
         tokens = self.oidc["tokens"]
         step("with a token of the provider too", lambda: self.expect_page(authorization=f"Bearer {tokens['jane']}"))
