@@ -12,8 +12,8 @@ use fairway_portal_realm::params::{Params as Query, query};
 use nix::time::{ClockId, clock_gettime};
 use tokio::task::JoinSet;
 
-use super::Platform;
 use super::web::{SIGN_IN, Web};
+use super::{Platform, idle};
 use crate::client::Call;
 
 /// Verifier and challenge of RFC 7636's example: a new pair each time would measure our own hashing.
@@ -24,6 +24,8 @@ const CALLBACK: &str = "http://127.0.0.1:9/callback";
 const STATE: &str = "bench";
 /// What is done behind the answer, such as the note of the sign-in, belongs to it.
 const SETTLE: Duration = Duration::from_millis(300);
+/// How long the platform is watched at rest: what it takes then is no part of a sign-in.
+const REST: Duration = Duration::from_secs(5);
 
 /// One sign-in, and one bare hash.
 pub(super) struct Pair {
@@ -139,6 +141,7 @@ pub(super) async fn measure(platform: &Platform, runs: usize) -> Result<Vec<Pair
     // Whatever is made once, such as the realm's keys and compiled schemas, is not what each one costs.
     platform.administrator.sign_in(&mut web).await?;
     bare(cost)?;
+    let at_rest = idle::measure(platform, REST).await?.share / 100.0;
     let mut pairs = Vec::new();
     for _ in 0..runs {
         let (bare_wall, bare_cpu) = tokio::task::spawn_blocking(move || bare(cost)).await??;
@@ -147,9 +150,10 @@ pub(super) async fn measure(platform: &Platform, runs: usize) -> Result<Vec<Pair
         platform.administrator.sign_in(&mut web).await?;
         let wall = begun.elapsed();
         tokio::time::sleep(SETTLE).await;
+        let taken = platform.cpu()?.saturating_sub(before);
         pairs.push(Pair {
             wall,
-            cpu: platform.cpu()?.saturating_sub(before),
+            cpu: taken.saturating_sub(begun.elapsed().mul_f64(at_rest)),
             bare_wall,
             bare_cpu,
         });
