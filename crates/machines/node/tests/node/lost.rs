@@ -8,6 +8,11 @@ use serde_json::{Value, json};
 use super::moving::{THERE, console, count, is_over, lay_down, machine, own, share_disk};
 use super::world::{NODE, Neighbour, PATIENCE, World, eventually};
 
+/// How often a machine may meet the fault of QEMU 7.2 (docs/reference/machines.md) before it is taken for one of ours.
+const TRIES: usize = 3;
+/// A guest that goes on counts within that time.
+const ALIVE: Duration = Duration::from_secs(30);
+
 /// Kills a machine's process, as a host that fails does.
 fn kill(pid: u32) {
     let killed = Command::new("kill").args(["-9", &pid.to_string()]).status();
@@ -34,12 +39,28 @@ async fn until_in_the_middle(world: &World, there: &Neighbour) {
     .await;
 }
 
-/// Begins a migration, and kills what it goes to.
-async fn lose_the_target_in_the_middle(world: &World, there: &Neighbour) {
-    let slowly = json!({"bandwidthPerMigration": "1Mi"});
-    lay_down(world, "m-1", NODE, THERE, slowly).await;
-    until_in_the_middle(world, there).await;
-    kill(there.processes()[0]);
+/// A machine whose migration has lost its target in the middle, and what is known of it then. Where QEMU's known fault has struck, it all begins
+/// anew: the guest stands still then, and nobody can help it.
+async fn with_a_lost_target(test: &str) -> Option<(World, Neighbour, Value)> {
+    let mut struck = Vec::new();
+    for _ in 0..TRIES {
+        let (mut world, mut there) = begin(test).await?;
+        let slowly = json!({"bandwidthPerMigration": "1Mi"});
+        lay_down(&world, "m-1", NODE, THERE, slowly).await;
+        until_in_the_middle(&world, &there).await;
+        kill(there.processes()[0]);
+        let failed = world.until("web", "over", is_over).await;
+        let mut screen = console(&world.node, NODE).await;
+        if tokio::time::timeout(ALIVE, count(&mut screen)).await.is_ok() {
+            eventually("nothing runs at the target", || there.processes().is_empty()).await;
+            return Some((world, there, failed));
+        }
+        struck.push(failed["status"]["migrationState"].clone());
+        world.processes().into_iter().for_each(kill);
+        there.stop().await;
+        world.stop().await;
+    }
+    panic!("the guest stood still each time after its migration had lost the target: {struck:?}");
 }
 
 /// Waits until the source has nothing left to send, and returns what is known of the machine then. A migration that fails on its way is told
@@ -92,12 +113,10 @@ async fn begin(test: &str) -> Option<(World, Neighbour)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_target_is_lost() {
-    let Some((mut world, mut there)) = begin("a_target_is_lost").await else {
+    // In the middle: the guest goes on where it was.
+    let Some((mut world, mut there, failed)) = with_a_lost_target("a_target_is_lost").await else {
         return;
     };
-    // In the middle: the guest goes on where it was.
-    lose_the_target_in_the_middle(&world, &there).await;
-    let failed = world.until("web", "over", is_over).await;
     let state = &failed["status"]["migrationState"];
     assert_eq!(state["failed"], true, "{state}");
     assert!(
@@ -108,10 +127,7 @@ async fn a_target_is_lost() {
         (&failed["status"]["nodeName"], &failed["status"]["phase"]),
         (&json!(NODE), &json!("Running"))
     );
-    let mut screen = console(&world.node, NODE).await;
-    count(&mut screen).await;
     assert_eq!(world.processes().len(), 1);
-    eventually("nothing runs at the target", || there.processes().is_empty()).await;
     disk_is_at_the_source(&world).await;
     world.delete("web").await;
     world.until_gone("web").await;
@@ -152,14 +168,11 @@ async fn a_source_is_lost() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_target_is_lost_when_everything_was_sent() {
-    let Some((mut world, mut there)) = begin("a_target_is_lost_when_everything_was_sent").await else {
+    // A first attempt that fails: what it leaves behind must not hinder the second.
+    let begun = with_a_lost_target("a_target_is_lost_when_everything_was_sent").await;
+    let Some((mut world, mut there, _)) = begun else {
         return;
     };
-    // A first attempt that fails: what it leaves behind must not hinder the second.
-    lose_the_target_in_the_middle(&world, &there).await;
-    world.until("web", "over", is_over).await;
-    eventually("nothing runs at the target", || there.processes().is_empty()).await;
-
     // Its Fairway cannot say any more whether the guest runs: the source must not let it run either.
     lay_down(
         &world,
