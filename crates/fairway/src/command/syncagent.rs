@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use fairway_controller::Shutdown;
+use fairway_kernel_scalar::names::is_dns1035_label;
 use fairway_tenancy_syncagent::Agent;
 use fairway_tenancy_syncagent::connect::{self, Sides};
 use fairway_tenancy_syncagent::election::Election;
@@ -24,7 +25,7 @@ use crate::cli::syncagent::Syncagent;
 /// Runs the command.
 pub(crate) fn run(options: &Syncagent) -> anyhow::Result<ExitCode> {
     if let Some(name) = &options.agent_name
-        && !is_label(name)
+        && !is_dns1035_label(name).is_empty()
     {
         bail!(
             "--agent-name {name:?} is invalid: use lower case letters, digits and inner dashes, at most 63"
@@ -181,12 +182,4 @@ async fn read(file: &Path) -> anyhow::Result<Config> {
     Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .with_context(|| format!("kubeconfig {} cannot be used", file.display()))
-}
-
-fn is_label(name: &str) -> bool {
-    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    (1..=63).contains(&name.len())
-        && name.bytes().all(inner)
-        && name.as_bytes()[0].is_ascii_lowercase()
-        && !name.ends_with('-')
 }

@@ -3,10 +3,8 @@
 use std::fmt;
 
 use anyhow::bail;
+use fairway_kernel_scalar::names::{SUBDOMAIN_MAX, is_dns1123_label};
 use serde::{Deserialize, Serialize};
-
-/// The longest name.
-const LONGEST_NAME: usize = 253;
 
 /// Lower case, without a dot at either end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,15 +27,8 @@ impl fmt::Display for Domain {
 impl Domain {
     /// From a setting.
     pub(crate) fn parse(name: &str) -> anyhow::Result<Self> {
-        let is_label = |label: &str| {
-            (1..=63).contains(&label.len())
-                && label
-                    .bytes()
-                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-                && !label.starts_with('-')
-                && !label.ends_with('-')
-        };
-        if name.len() > LONGEST_NAME || !name.split('.').all(is_label) {
+        let is_label = |label: &str| is_dns1123_label(label).is_empty();
+        if name.len() > SUBDOMAIN_MAX || !name.split('.').all(is_label) {
             bail!("{name:?} is not a domain; write it in lower case, such as apps.example.com");
         }
         Ok(Self(name.to_owned()))

@@ -142,7 +142,7 @@ impl Guests for Members {
         let found = self.realms.authenticate(token);
         Box::pin(std::future::ready(found.map(|found| {
             let found = found?;
-            match self.is_known_in(&found, cluster) {
+            match self.is_at_home(&found.cluster, cluster) {
                 true => Ok(user(found)),
                 false => Err(format!(
                     "{} is known in the workspaces of the organisation {} alone",
@@ -172,10 +172,6 @@ impl Guests for Members {
 
 impl Members {
     /// Users of the root's realm are known everywhere, those of an organisation in its workspaces.
-    fn is_known_in(&self, found: &SignedIn, cluster: &str) -> bool {
-        self.is_at_home(&found.cluster, cluster)
-    }
-
     fn is_at_home(&self, home: &str, cluster: &str) -> bool {
         let kernel = self.kernel.upgrade();
         home == ROOT || kernel.is_some_and(|kernel| kernel.workspaces.is_within(cluster, home))

@@ -3,6 +3,8 @@
 //! The root workspace is `root`; any other is its path below the root with dots, which no workspace has in its name:
 //! `root:org:team` is `org.team`. A workspace below the root that is itself called `root` is `root.root`.
 
+use fairway_kernel_scalar::names::is_dns1123_label;
+
 /// The longest part of an address.
 const MAX_NAME: usize = 100;
 
@@ -15,14 +17,7 @@ pub fn workspace_of(owner: &str) -> Option<String> {
         .strip_prefix("root.")
         .filter(|rest| *rest == "root")
         .unwrap_or(owner);
-    let is_name = |part: &str| {
-        (1..=63).contains(&part.len())
-            && part
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-            && !part.starts_with('-')
-            && !part.ends_with('-')
-    };
+    let is_name = |part: &str| is_dns1123_label(part).is_empty();
     match owner.len() <= 4 * MAX_NAME && below.split('.').all(is_name) {
         true => Some(format!("root:{}", below.replace('.', ":"))),
         false => None,

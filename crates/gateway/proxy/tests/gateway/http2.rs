@@ -9,6 +9,7 @@ use fairway_gateway_routes::table::{self, BackendProtocol};
 use futures::future::BoxFuture;
 use http::{HeaderName, Request, StatusCode, Version};
 use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 
@@ -22,16 +23,22 @@ fn table(backend: &Backend, protocol: BackendProtocol) -> table::Table {
     http_table(vec![("/", rule("web"))], vec![web])
 }
 
+type Connection = http2::Connection<TokioIo<TcpStream>, Full<Bytes>, TokioExecutor>;
+
+/// A client's connection, to be driven by the test.
+async fn connect(rig: &Rig) -> (http2::SendRequest<Full<Bytes>>, Connection) {
+    let stream = TcpStream::connect(rig.door).await.unwrap();
+    http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+        .await
+        .unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn from_and_to_http2() {
     for protocol in [BackendProtocol::Http1, BackendProtocol::Http2] {
         let backend = Backend::start("web").await;
         let rig = Rig::new(table(&backend, protocol));
-        let stream = TcpStream::connect(rig.door).await.unwrap();
-        let (mut sender, connection) =
-            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
-                .await
-                .unwrap();
+        let (mut sender, connection) = connect(&rig).await;
         tokio::spawn(connection);
         let request = |path: &str, body: &'static str| {
             Request::post(format!("http://a.example{path}"))
@@ -100,11 +107,7 @@ async fn a_connection_without_requests_ends() {
         &Guards::default(),
         options,
     );
-    let stream = TcpStream::connect(rig.door).await.unwrap();
-    let (mut sender, connection) =
-        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
-            .await
-            .unwrap();
+    let (mut sender, connection) = connect(&rig).await;
     // It answers pings, as a client does that means to stay for ever.
     let ended = tokio::spawn(connection);
     let request = Request::get("http://a.example/slow/1000").version(Version::HTTP_2);
@@ -120,11 +123,7 @@ async fn a_connection_without_requests_ends() {
 async fn wrong_requests_over_http2() {
     let backend = Backend::start("web").await;
     let rig = Rig::new(table(&backend, BackendProtocol::Http1));
-    let stream = TcpStream::connect(rig.door).await.unwrap();
-    let (mut sender, connection) =
-        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
-            .await
-            .unwrap();
+    let (mut sender, connection) = connect(&rig).await;
     tokio::spawn(connection);
     for (uri, hosts, status, reason) in [
         ("http://a.example/", &[][..], 200, "an ordinary one"),
@@ -220,11 +219,7 @@ async fn own_answers_to_calls() {
     guards.insert(rule_key("refused"), std::sync::Arc::new(Refuses));
     let clusters = vec![cluster("web", &[backend.address]), cluster("none", &[])];
     let rig = Rig::with(http_table(rules, clusters), &guards, options());
-    let stream = TcpStream::connect(rig.door).await.unwrap();
-    let (mut sender, connection) =
-        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
-            .await
-            .unwrap();
+    let (mut sender, connection) = connect(&rig).await;
     tokio::spawn(connection);
     const CALL: &str = "application/grpc";
     for (path, kind, refuse, status, code, message, reason) in [
