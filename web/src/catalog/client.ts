@@ -1,12 +1,13 @@
 // The catalog's REST API, which is Backstage's.
 
 import { json } from "../api/request";
-import type { Live, Page } from "../api/rest/catalog";
+import type { Facets, Live, Page } from "../api/rest/catalog";
 import { type Entity, refOf } from "./entity";
 
 export interface Wanted {
     kinds: string[];
-    filters?: Record<string, string | string[]>[];
+    /** Values of a field, or that it is there at all. */
+    filters?: Record<string, string | string[] | { exists: true }>[];
     ownedBy?: string[];
 }
 
@@ -41,13 +42,25 @@ export async function entities(query: Record<string, string | undefined>, filter
 export async function entityRefs(wanted: Wanted, signal?: AbortSignal): Promise<Found<string>> {
     const kinds = wanted.kinds.map(kind => `kind=${kind.toLowerCase()}`);
     const filters = (wanted.filters?.length ? wanted.filters : [{}]).flatMap(record => {
-        const parts = Object.entries(record).flatMap(([key, value]) => (Array.isArray(value) ? value : [value]).map(one => `${key}=${String(one).toLowerCase()}`));
+        const parts = Object.entries(record).flatMap(([key, value]) => {
+            if (typeof value === "object" && !Array.isArray(value)) return [key];
+            return (Array.isArray(value) ? value : [value]).map(one => `${key}=${String(one).toLowerCase()}`);
+        });
         if (wanted.ownedBy) parts.push(...wanted.ownedBy.map(ref => `relations.ownedBy=${ref.toLowerCase()}`));
         const whole = [...(parts.some(part => part.startsWith("kind=")) ? [] : kinds), ...parts].join(",");
         return whole ? [whole] : [];
     });
     const found = await entities({ fields: "kind,metadata.name,metadata.namespace", orderField: "metadata.name,asc" }, filters, signal, 2000);
     return { items: found.items.map(refOf), total: found.total };
+}
+
+/** The values that a field has in entities of some kinds. */
+export async function facetOf(field: string, kinds: string[], signal?: AbortSignal): Promise<Found<string>> {
+    const search = new URLSearchParams({ facet: field });
+    for (const kind of kinds) search.append("filter", `kind=${kind.toLowerCase()}`);
+    const { facets } = await json<Facets>(`/api/catalog/entity-facets?${search.toString()}`, { signal });
+    const items = (facets[field] ?? []).map(one => one.value).sort();
+    return { items, total: items.length };
 }
 
 export function entityByName(kind: string, namespace: string, name: string, signal?: AbortSignal): Promise<Entity> {

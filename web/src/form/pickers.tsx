@@ -1,98 +1,107 @@
-// Backstage's field extensions: questions whose options are in the catalog.
+// Backstage's field extensions whose options are in the catalog.
 
-import { Checkbox } from "@patternfly/react-core/dist/dynamic/components/Checkbox";
-import { FormGroup, FormHelperText } from "@patternfly/react-core/dist/dynamic/components/Form";
 import { HelperText, HelperTextItem } from "@patternfly/react-core/dist/dynamic/components/HelperText";
 import { TextInput } from "@patternfly/react-core/dist/dynamic/components/TextInput";
 import type { FieldProps } from "@rjsf/utils";
-import { useEffect, useId } from "react";
-import { useAnswer } from "../api/hooks";
+import { useEffect, useMemo } from "react";
+import { type Asked, useAnswer } from "../api/hooks";
 import { DATA_SOURCES } from "../api/kinds";
 import { list } from "../api/kubernetes";
 import { session } from "../api/session";
-import { shortRef } from "../catalog/entity";
-import { entityRefs, type Found, type Wanted } from "../catalog/client";
+import { entityRefs, facetOf, type Found, type Wanted } from "../catalog/client";
 import { t } from "../text/create";
+import { OneOf, SomeOf } from "./Combobox";
+import { type Defaults, type Offer, refOfText, refText } from "./offers";
+import { answerOf, common, isFree, optionsOf, set, textsOf } from "./options";
 import { ownerInstead, ownerText } from "./owner";
+import { RepoBranchPicker, RepoUrlPicker } from "./repository";
 
-function options(props: FieldProps): Record<string, unknown> {
-    return (props.uiSchema?.["ui:options"] ?? {}) as Record<string, unknown>;
-}
-
-function set(props: FieldProps, value: unknown): void {
-    props.onChange(value as never, props.fieldPathId.path);
-}
-
-/** Label, help and errors around a control. Custom fields draw their own. */
-function Question({ props, children }: { props: FieldProps; children: React.ReactNode }) {
+/** Says that there is more than was read, or that nothing could be. */
+function Notes({ asked, failed = "pickerFailed" }: { asked: Asked<Found<string>>; failed?: "pickerFailed" | "imagesFailed" }) {
+    const { answer, error } = asked;
     return (
         <>
-            {children}
-            {props.rawErrors?.length ? <span className="fw-visually-hidden">{props.rawErrors.join(" ")}</span> : null}
+            {answer && answer.total > answer.items.length && <HelperText><HelperTextItem>{t("pickerCut", { n: answer.items.length, all: answer.total })}</HelperTextItem></HelperText>}
+            {error && <HelperText><HelperTextItem variant="warning">{t(failed, { why: error.message })}</HelperTextItem></HelperText>}
         </>
     );
 }
 
-/** Says that there is more than is offered. */
-function Cut({ of }: { of: Found<string> | undefined }) {
-    if (!of || of.total <= of.items.length) return null;
-    return <HelperText><HelperTextItem>{t("pickerCut", { n: of.items.length, all: of.total })}</HelperTextItem></HelperText>;
+function useRefs(wanted: Wanted): Asked<Found<string>> {
+    return useAnswer(`refs ${JSON.stringify(wanted)}`, signal => entityRefs(wanted, signal));
 }
 
-/** A text with suggestions from the catalog; anything may be typed, unless the template forbids it. */
-function Suggest({ props, wanted, show, instead }: { props: FieldProps; wanted: Wanted; show: (ref: string) => string; instead?: (known: string[]) => string | undefined }) {
-    const id = props.fieldPathId.$id;
-    const listId = useId();
-    const asked = useAnswer(`refs ${JSON.stringify(wanted)}`, signal => entityRefs(wanted, signal));
-    const found = asked.answer?.items ?? [];
+interface Way {
+    /** A reference as the answer that is kept. */
+    value: (ref: string) => string;
+    label: (ref: string) => string;
+    /** An answer that was typed. */
+    kept: (text: string) => string;
+}
+
+function wayOf(props: FieldProps, kind?: string): Way {
+    const { defaultKind, defaultNamespace } = optionsOf(props);
+    const defaults: Defaults = {
+        ...(typeof defaultKind === "string" ? { kind: defaultKind } : kind ? { kind } : {}),
+        ...(typeof defaultNamespace === "string" || defaultNamespace === false ? { namespace: defaultNamespace } : {}),
+    };
+    return { value: ref => ref, label: ref => (defaults.kind === undefined ? ref : refText(ref, defaults)), kept: text => refOfText(text, defaults) };
+}
+
+/** One entity of the catalog; anything may be typed, unless the template forbids it. */
+function Entity({ props, wanted, way, instead }: { props: FieldProps; wanted: Wanted; way: Way; instead?: (known: string[]) => string | undefined }) {
+    const asked = useRefs(wanted);
+    const { answer } = asked;
+    const offers = useMemo(() => (answer?.items ?? []).map((ref): Offer => ({ value: way.value(ref), label: way.label(ref) })),
+        // The ways of writing are those of the template, which stays.
+        // eslint-disable-next-line react-hooks/exhaustive-deps
+        [answer]);
     useEffect(() => {
         // Of what was cut off nobody knows what is in it.
-        const better = asked.answer && asked.answer.items.length === asked.answer.total ? instead?.(asked.answer.items) : undefined;
+        const better = answer && answer.items.length === answer.total ? instead?.(answer.items) : undefined;
         if (better !== undefined) set(props, better);
         // Once, when it is known what there is: what is written afterwards is the person's.
         // eslint-disable-next-line react-hooks/exhaustive-deps
-    }, [asked.answer]);
+    }, [answer]);
+    const value = answerOf(props);
+    // A default or an older answer that is not offered: nobody could choose it.
+    const isStranger = !isFree(props) && value !== undefined && answer !== undefined && answer.items.length === answer.total && !offers.some(one => one.value === value);
     return (
-        <Question props={props}>
-            <TextInput
-                id={id}
-                value={(props.formData as string | undefined) ?? ""}
-                onChange={(_, text) => set(props, text || undefined)}
-                list={listId}
-                isRequired={props.required}
-                isDisabled={props.disabled}
-                aria-describedby={`${id}-help`}
-                validated={props.rawErrors?.length ? "error" : "default"}
-                autoComplete="off"
-            />
-            <datalist id={listId}>
-                {found.map(ref => <option key={ref} value={show(ref)} />)}
-            </datalist>
-            <Cut of={asked.answer} />
-            {asked.error && <HelperText><HelperTextItem variant="warning">{t("pickerFailed", { why: asked.error.message })}</HelperTextItem></HelperText>}
-        </Question>
+        <>
+            <OneOf {...common(props)} isInvalid={common(props).isInvalid || isStranger} offers={offers} isLoading={asked.isLoading} value={value} onChange={to => set(props, to)} kept={way.kept} shown={way.label} />
+            {isStranger && <HelperText><HelperTextItem variant="error">{t("pickerStranger", { what: way.label(value) })}</HelperTextItem></HelperText>}
+            <Notes asked={asked} />
+        </>
     );
 }
 
 function kindsOf(props: FieldProps, fallback: string[]): string[] {
-    const { allowedKinds } = options(props);
-    return Array.isArray(allowedKinds) ? allowedKinds.map(String) : fallback;
+    const kinds = textsOf(props, "allowedKinds");
+    return kinds.length > 0 ? kinds : fallback;
 }
 
 /** `catalogFilter` of a picker: one or several records of field and value. */
-function filtersOf(props: FieldProps): Record<string, string | string[]>[] {
-    const filter = options(props).catalogFilter;
-    const all = Array.isArray(filter) ? filter : filter ? [filter] : [];
-    return all.filter((one): one is Record<string, string | string[]> => typeof one === "object" && one !== null);
+function filtersOf(props: FieldProps): NonNullable<Wanted["filters"]> {
+    const filter = optionsOf(props).catalogFilter;
+    const all: unknown[] = Array.isArray(filter) ? filter : filter ? [filter] : [];
+    return all.filter((one): one is NonNullable<Wanted["filters"]>[number] => typeof one === "object" && one !== null);
 }
 
-const whole = (ref: string): string => ref;
-const OwnerPicker = (props: FieldProps) => (
-    <Suggest props={props} wanted={{ kinds: kindsOf(props, ["Group", "User"]), filters: filtersOf(props) }} show={ownerText} instead={known => ownerInstead(props.formData, props.schema.default, known, myRefs())} />
-);
-const EntityPicker = (props: FieldProps) => <Suggest props={props} wanted={{ kinds: kindsOf(props, []), filters: filtersOf(props) }} show={whole} />;
-const OwnedEntityPicker = (props: FieldProps) => <Suggest props={props} wanted={{ kinds: kindsOf(props, []), filters: filtersOf(props), ownedBy: myRefs() }} show={whole} />;
-const MyGroupsPicker = (props: FieldProps) => <Suggest props={props} wanted={{ kinds: ["Group"], filters: [{ "relations.hasMember": myRefs() }] }} show={shortRef} />;
+/** Owners are written as entities' files name them, and whole where nothing else than an entity is an answer. */
+function OwnerPicker(props: FieldProps) {
+    const value = isFree(props) ? ownerText : (ref: string) => ref;
+    const way: Way = { value, label: ownerText, kept: text => text };
+    return <Entity props={props} wanted={{ kinds: kindsOf(props, ["Group", "User"]), filters: filtersOf(props) }} way={way} instead={known => ownerInstead(props.formData, props.schema.default, known, myRefs())} />;
+}
+
+const EntityPicker = (props: FieldProps) => <Entity props={props} wanted={{ kinds: kindsOf(props, []), filters: filtersOf(props) }} way={wayOf(props)} />;
+const OwnedEntityPicker = (props: FieldProps) => <Entity props={props} wanted={{ kinds: kindsOf(props, []), filters: filtersOf(props), ownedBy: myRefs() }} way={wayOf(props)} />;
+
+function MyGroupsPicker(props: FieldProps) {
+    const filters = filtersOf(props);
+    const mine = (filters.length > 0 ? filters : [{}]).map(one => ({ ...one, "relations.hasMember": myRefs() }));
+    return <Entity props={props} wanted={{ kinds: ["Group"], filters: mine }} way={wayOf(props, "Group")} />;
+}
 
 function myRefs(): string[] {
     const { user } = session();
@@ -102,89 +111,59 @@ function myRefs(): string[] {
 
 /** A name that the catalog would accept; the schema may ask for more. */
 function EntityNamePicker(props: FieldProps) {
-    const id = props.fieldPathId.$id;
-    return (
-        <Question props={props}>
-            <TextInput id={id} value={(props.formData as string | undefined) ?? ""} onChange={(_, text) => set(props, text || undefined)} isRequired={props.required} maxLength={63} aria-describedby={`${id}-help`} autoComplete="off" validated={props.rawErrors?.length ? "error" : "default"} />
-        </Question>
-    );
+    const { id, isRequired, isDisabled, isInvalid } = common(props);
+    return <TextInput id={id} value={answerOf(props) ?? ""} onChange={(_, text) => set(props, text || undefined)} isRequired={isRequired} isDisabled={isDisabled} aria-describedby={`${id}-help`} autoComplete="off" validated={isInvalid ? "error" : "default"} />;
 }
 
 function MultiEntityPicker(props: FieldProps) {
-    const wanted: Wanted = { kinds: kindsOf(props, []), filters: filtersOf(props) };
-    const asked = useAnswer(`refs ${JSON.stringify(wanted)}`, signal => entityRefs(wanted, signal));
-    const chosen = new Set<string>((props.formData as string[] | undefined) ?? []);
-    const toggle = (ref: string): void => {
-        if (chosen.has(ref)) chosen.delete(ref);
-        else chosen.add(ref);
-        set(props, [...chosen]);
-    };
-    const all = [...new Set([...(asked.answer?.items ?? []), ...chosen])];
+    const asked = useRefs({ kinds: kindsOf(props, []), filters: filtersOf(props) });
+    const way = wayOf(props);
+    const offers = (asked.answer?.items ?? []).map((ref): Offer => ({ value: ref, label: way.label(ref) }));
     return (
-        <div role="group" id={props.fieldPathId.$id} className="fw-choices">
-            {all.map(ref => <Checkbox key={ref} id={`${props.fieldPathId.$id}-${ref}`} label={shortRef(ref)} isChecked={chosen.has(ref)} onChange={() => toggle(ref)} />)}
-            <Cut of={asked.answer} />
-            {asked.error && <HelperText><HelperTextItem variant="warning">{t("pickerFailed", { why: asked.error.message })}</HelperTextItem></HelperText>}
-            {all.length === 0 && !asked.isLoading && !asked.error && <span className="fw-muted">{t("pickerNone")}</span>}
-        </div>
+        <>
+            <SomeOf {...common(props)} offers={offers} isLoading={asked.isLoading} values={(props.formData as string[] | undefined) ?? []} onChange={values => set(props, values)} kept={way.kept} shown={way.label} />
+            <Notes asked={asked} />
+            {asked.answer?.items.length === 0 && <HelperText><HelperTextItem>{t("pickerNone")}</HelperTextItem></HelperText>}
+        </>
     );
 }
 
-/** Tags, separated by commas or spaces. */
+/** Tags; those that the catalog has are offered. */
 function EntityTagsPicker(props: FieldProps) {
-    const id = props.fieldPathId.$id;
-    const value = ((props.formData as string[] | undefined) ?? []).join(", ");
-    return <TextInput id={id} key={id} defaultValue={value} onBlur={event => set(props, event.target.value.split(/[,\s]+/).filter(Boolean))} aria-describedby={`${id}-help`} autoComplete="off" />;
-}
-
-/** Owner and name of a repository, as `fairway?owner=..&repo=..`. */
-function RepoUrlPicker(props: FieldProps) {
-    const text = (props.formData as string | undefined) ?? "";
-    const { allowedHosts } = options(props);
-    const hosts = Array.isArray(allowedHosts) ? allowedHosts.map(String) : ["fairway"];
-    const [host = "", query = ""] = text.split("?");
-    const search = new URLSearchParams(query);
-    const id = props.fieldPathId.$id;
-    const change = (key: "host" | "owner" | "repo", value: string): void => {
-        if (key !== "host") search.set(key, value);
-        const where = key === "host" ? value : host || hosts[0] || "fairway";
-        set(props, `${where}?${search.toString()}`);
-    };
+    const kinds = textsOf(props, "kinds");
+    const asked = useAnswer(`tags ${JSON.stringify(kinds)}`, signal => facetOf("metadata.tags", kinds, signal));
+    const offers = (asked.answer?.items ?? []).map((tag): Offer => ({ value: tag, label: tag }));
     return (
-        <div id={id}>
-            {(["host", "owner", "repo"] as const).map(key => (
-                <FormGroup key={key} label={t(key === "host" ? "repoHost" : key === "owner" ? "repoOwner" : "repoName")} fieldId={`${id}-${key}`} isRequired={props.required}>
-                    <TextInput id={`${id}-${key}`} value={key === "host" ? host || (hosts[0] ?? "") : (search.get(key) ?? "")} onChange={(_, value) => change(key, value)} isDisabled={key === "host" && hosts.length === 1} />
-                </FormGroup>
-            ))}
-            <FormHelperText><HelperText><HelperTextItem>{t("repoHelp")}</HelperTextItem></HelperText></FormHelperText>
-        </div>
+        <>
+            <SomeOf
+                {...common(props)} isFree offers={offers} isLoading={asked.isLoading} values={(props.formData as string[] | undefined) ?? []} onChange={values => set(props, values)}
+                kept={text => text.trim().toLowerCase()} separators={[",", " "]}
+            />
+            <HelperText><HelperTextItem>{t("tagsHelp")}</HelperTextItem></HelperText>
+            <Notes asked={asked} />
+        </>
     );
 }
 
 function Secret(props: FieldProps) {
-    const id = props.fieldPathId.$id;
-    return <TextInput id={id} type="password" value={(props.formData as string | undefined) ?? ""} onChange={(_, text) => set(props, text || undefined)} isRequired={props.required} autoComplete="new-password" aria-describedby={`${id}-help`} />;
+    const { id, isRequired, isDisabled, isInvalid } = common(props);
+    return <TextInput id={id} type="password" value={answerOf(props) ?? ""} onChange={(_, text) => set(props, text || undefined)} isRequired={isRequired} isDisabled={isDisabled} autoComplete="new-password" aria-describedby={`${id}-help`} validated={isInvalid ? "error" : "default"} />;
 }
 
 /** The name of an image: a DataSource of a namespace, or one that will be there. */
 function DataSourcePicker(props: FieldProps) {
-    const id = props.fieldPathId.$id;
-    const listId = useId();
-    const namespace = String(options(props).namespace ?? "fairway-images");
+    const namespace = String(optionsOf(props).namespace ?? "fairway-images");
     const asked = useAnswer(`datasources ${namespace}`, signal => list(DATA_SOURCES, { namespace }, { signal }));
-    const names = (asked.answer?.items ?? []).map(one => one.metadata?.name ?? "").sort();
+    const names = (asked.answer?.items ?? []).map(one => one.metadata?.name ?? "").filter(Boolean).sort();
     return (
-        <Question props={props}>
-            <TextInput id={id} value={(props.formData as string | undefined) ?? ""} onChange={(_, text) => set(props, text || undefined)} list={listId} isRequired={props.required} isDisabled={props.disabled} aria-describedby={`${id}-help`} validated={props.rawErrors?.length ? "error" : "default"} autoComplete="off" />
-            <datalist id={listId}>{names.map(name => <option key={name} value={name} />)}</datalist>
-            {/* A browser offers only what begins like what is written already. */}
-            {asked.answer && <HelperText><HelperTextItem>{names.length > 0 ? t("imagesThere", { names: names.join(", ") }) : t("imagesNone")}</HelperTextItem></HelperText>}
+        <>
+            <OneOf {...common(props)} offers={names.map(name => ({ value: name, label: name }))} isLoading={asked.isLoading} value={answerOf(props)} onChange={to => set(props, to)} />
+            {asked.answer && names.length === 0 && <HelperText><HelperTextItem>{t("imagesNone")}</HelperTextItem></HelperText>}
             {asked.error && <HelperText><HelperTextItem variant="warning">{t("imagesFailed", { why: asked.error.message })}</HelperTextItem></HelperText>}
-        </Question>
+        </>
     );
 }
 
 export const fields = {
-    DataSourcePicker, OwnerPicker, EntityPicker, OwnedEntityPicker, MyGroupsPicker, EntityNamePicker, MultiEntityPicker, EntityTagsPicker, RepoUrlPicker, Secret,
+    DataSourcePicker, OwnerPicker, EntityPicker, OwnedEntityPicker, MyGroupsPicker, EntityNamePicker, MultiEntityPicker, EntityTagsPicker, RepoUrlPicker, RepoBranchPicker, Secret,
 };

@@ -50,7 +50,9 @@ function child(ui: Json, name: string): Json {
 
 /** Whether an answer must not be kept with the others. */
 export function isSecret(schema: unknown): boolean {
-    return isObject(schema) && (schema["ui:field"] === "Secret" || schema["ui:widget"] === "password");
+    if (!isObject(schema)) return false;
+    const options = isObject(schema["ui:options"]) ? schema["ui:options"] : {};
+    return [schema["ui:field"], options.field].includes("Secret") || [schema["ui:widget"], options.widget, schema.format].includes("password");
 }
 
 /** Names of secret answers of a page, those in branches included. */

@@ -18,8 +18,10 @@ function FieldTemplate(props: FieldTemplateProps) {
     if (schema.type === "object") return <>{children}</>;
     // rjsf thinks that a field of somebody else's labels itself; Backstage's do not.
     const isLabelled = (displayLabel !== false || uiSchema?.["ui:field"] !== undefined) && schema.type !== "boolean";
+    // Of several controls the label is that of the group; each has its own.
+    const role = uiSchema?.["ui:widget"] === "radio" ? "radiogroup" : isGroup(props) ? "group" : undefined;
     return (
-        <FormGroup label={isLabelled ? label : undefined} fieldId={id} isRequired={required} className="fw-field">
+        <FormGroup label={isLabelled ? label : undefined} fieldId={id} isRequired={required} className="fw-field" role={isLabelled ? role : undefined}>
             {children}
             <FormHelperText>
                 <HelperText id={`${id}-help`} aria-live="polite">
@@ -30,6 +32,13 @@ function FieldTemplate(props: FieldTemplateProps) {
             </FormHelperText>
         </FormGroup>
     );
+}
+
+function isGroup({ uiSchema, schema }: FieldTemplateProps): boolean {
+    const items = schema.items;
+    const field = uiSchema?.["ui:field"] ?? (uiSchema?.["ui:options"] as { field?: unknown } | undefined)?.field;
+    const isChoices = schema.type === "array" && field === undefined && typeof items === "object" && !Array.isArray(items) && items.enum !== undefined;
+    return field === "RepoUrlPicker" || isChoices;
 }
 
 function ObjectFieldTemplate({ title, description, properties, fieldPathId }: ObjectFieldTemplateProps) {
@@ -99,7 +108,7 @@ function Select({ id, value, onChange, options, required, disabled, multiple, sc
             onChange([...chosen]);
         };
         return (
-            <div role="group" id={id}>
+            <div id={id}>
                 {choices.map((choice, at) => (
                     <Checkbox key={at} id={`${id}-${at}`} label={choice.label} isChecked={chosen.has(choice.value)} onChange={() => toggle(choice.value)} isDisabled={disabled} />
                 ))}
@@ -119,9 +128,9 @@ function Check({ id, value, onChange, label, disabled }: WidgetProps) {
     return <Checkbox id={id} label={label} isChecked={value === true} onChange={(_, is) => onChange(is)} isDisabled={disabled} aria-describedby={`${id}-help`} />;
 }
 
-function Radios({ id, value, onChange, options, disabled }: WidgetProps) {
+function Radios({ id, value, onChange, options, disabled, schema }: WidgetProps) {
     return (
-        <div role="radiogroup" id={id}>
+        <div role={schema.type === "boolean" ? "radiogroup" : undefined} id={id}>
             {(options.enumOptions ?? []).map((choice, at) => (
                 <Radio key={at} id={`${id}-${at}`} name={id} label={choice.label} isChecked={choice.value === value} onChange={() => onChange(choice.value)} isDisabled={disabled} />
             ))}

@@ -44,12 +44,18 @@ const ENTITY = { apiVersion: "backstage.io/v1alpha1", kind: "Component", metadat
 const COMMIT = { sha: "~sha", commit: { message: "~message", author: { name: "~author", email: "~email", date: AT } }, parents: [] };
 const PULL = { number: 1, title: "~title", state: "open", head: { ref: "~head", sha: "~sha" }, base: { ref: "~base" }, created_at: AT, mergeable: true };
 
+/** A question for each of Backstage's fields. */
+const PICKERS = Object.fromEntries(
+    ["OwnerPicker", "EntityPicker", "OwnedEntityPicker", "MyGroupsPicker", "EntityNamePicker", "MultiEntityPicker", "EntityTagsPicker", "RepoUrlPicker", "RepoBranchPicker", "Secret"]
+        .map(field => [field, { type: /Multi|Tags/.test(field) ? "array" : "string", title: `~${field}`, default: /Multi|Tags/.test(field) ? ["~one"] : undefined, "ui:field": field }]),
+);
+
 /** By how the question begins. */
 const ANSWERS: [string, unknown][] = [
     ["entity ", ENTITY], ["live ", { applications: [{ name: "~web", namespace: "~ns", health: "~Healthy", sync: "~Synced" }], objects: [{ kind: "VirtualMachine", name: "~web", namespace: "~ns", status: "~Running" }], hidden: ["~kinds"] }], ["around ", []],
     ["templates", { items: [{ ...ENTITY, kind: "Template" }], total: 1 }], ["catalog", { items: [ENTITY], total: 2 }], ["mine ", { items: [ENTITY], total: 1 }], ["refs ", { items: [], total: 0 }],
-    ["/api/scaffolder", { title: "~title", description: "~description", steps: [{ title: "~page", schema: { properties: { name: { type: "string", title: "~Name" }, tags: { type: "array", title: "~Tags", items: { type: "string" } }, open: { type: "boolean", title: "~Open" }, image: { type: "string", title: "~Image", "ui:field": "DataSourcePicker" } } } }] }],
-    ["datasources ", { items: [{ metadata: { name: "~tiny" } }] }],
+    ["/api/scaffolder", { title: "~title", description: "~description", steps: [{ title: "~page", schema: { properties: { name: { type: "string", title: "~Name" }, tags: { type: "array", title: "~Tags", items: { type: "string" } }, open: { type: "boolean", title: "~Open" }, image: { type: "string", title: "~Image", "ui:field": "DataSourcePicker" }, ...PICKERS } } }] }],
+    ["tags ", { items: ["~tag"], total: 1 }], ["repo-names ", ["~repo"]], ["repo-branches ", ["~main"]], ["datasources ", { items: [{ metadata: { name: "~tiny" } }] }],
     ["activity", [{ time: AT, user: "~user", verb: "~verb", group: "", resource: "~resource", code: 403 }]],
     ["repo ", { name: "~web", full_name: "~full", default_branch: "~main", description: "~description" }], ["branches ", [{ name: "~main" }, { name: "~other" }]], ["contents ", [{ name: "~file", path: "~file", type: "file" }]],
     ["commits ", [COMMIT]], ["commit ", COMMIT], ["patch ", "~patch"], ["diff ", "~patch"], ["pulls ", [PULL]], ["pull ", PULL], ["statuses ", []], ["comments ", [{ id: 1, body: "~body", user: { login: "~login" }, created_at: AT }]],

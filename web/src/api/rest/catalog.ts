@@ -37,3 +37,8 @@ export interface Live {
     objects: { kind: string; name: string; namespace: string; status: string | null; ready: boolean | null; message: string | null }[];
     hidden: string[];
 }
+
+/** `entity-facets`: for each field that was asked for, its values and how many entities have them. */
+export interface Facets {
+    facets: Record<string, { value: string; count: number }[]>;
+}

@@ -1,6 +1,7 @@
 // The questions of a template, page by page, then the review. The page number is in the address; the answers are not, since some are secret.
+// Those that are not are kept until they are sent (`form/draft.ts`).
 
-import { Alert } from "@patternfly/react-core/dist/dynamic/components/Alert";
+import { Alert, AlertActionCloseButton, AlertActionLink } from "@patternfly/react-core/dist/dynamic/components/Alert";
 import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
 import { Form as PatternFlyForm } from "@patternfly/react-core/dist/dynamic/components/Form";
 import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
@@ -10,9 +11,12 @@ import Form from "@rjsf/core/lib/components/Form.js";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useParams, useSearchParams } from "react-router";
 import { useAction, useAnswer } from "../../api/hooks";
+import { session, workspace } from "../../api/session";
 import { json } from "../../api/request";
 import type { ParameterSchema } from "../../api/rest/scaffolder";
+import { draftKey, dropDrafts, readDraft, shelf, writeDraft } from "../../form/draft";
 import { fields } from "../../form/pickers";
+import { judge } from "../../form/rules";
 import { splitSecrets, splitUi } from "../../form/schema";
 import { templates, widgets } from "../../form/templates";
 import { validator } from "../../form/validator";
@@ -42,14 +46,35 @@ export function FormPage() {
 
 function Wizard({ path, schema, templateRef, name }: { path: string; schema: ParameterSchema; templateRef: string; name: string }) {
     const [params, setParams] = useSearchParams();
-    const [answers, setAnswers] = useState<Answers>({});
-    const [pages, setPages] = useState(() => shownOf(schema));
+    const schemas = useMemo(() => schema.steps.map(step => step.schema), [schema]);
+    const key = draftKey(session().user.name, workspace(), templateRef);
+    const [kept] = useState(() => {
+        dropDrafts(shelf(), { butOf: session().user.name });
+        return readDraft(shelf(), key, schemas);
+    });
+    const [isTold, setTold] = useState(kept !== undefined);
+    const [answers, setAnswers] = useState<Answers>(kept?.answers ?? {});
+    const [pages, setPages] = useState(() => kept?.pages ?? shownOf(schema));
     // Nobody comes to a page whose predecessors were not answered, whatever the address says.
-    const [reached, setReached] = useState(() => after(shownOf(schema), -1));
+    const [reached, setReached] = useState(() => Math.max(after(pages, -1), kept?.reached ?? 0));
+    const isChanged = useRef(false);
+    const change = (given: Answers): void => {
+        isChanged.current = true;
+        setAnswers(given);
+    };
+    useEffect(() => {
+        if (isChanged.current) writeDraft(shelf(), key, schemas, { answers, pages, reached });
+    }, [key, schemas, answers, pages, reached]);
+    const forget = (): void => {
+        isChanged.current = false;
+        dropDrafts(shelf(), { key });
+    };
     const last = schema.steps.length;
     const wanted = Math.min(Math.max(0, Number(params.get("step") ?? 0) || 0), reached, last);
     const at = wanted < last && !pages[wanted] ? after(pages, wanted) : wanted;
     const previous = before(pages, at);
+    // The form keeps what was typed into its fields, until it is another.
+    const [round, setRound] = useState(0);
     const go = (step: number): void => {
         setReached(before => Math.max(before, step));
         setParams({ step: String(step) });
@@ -58,7 +83,7 @@ function Wizard({ path, schema, templateRef, name }: { path: string; schema: Par
         // Conditions of pages are expressions: the server works them out, from what is not secret.
         let now = pages;
         if (isConditional(schema)) {
-            const { values } = splitSecrets(schema.steps.map(step => step.schema), given);
+            const { values } = splitSecrets(schemas, given);
             now = shownOf(await json<ParameterSchema>(path, { method: "POST", body: { values } }));
         }
         setPages(now);
@@ -87,17 +112,33 @@ function Wizard({ path, schema, templateRef, name }: { path: string; schema: Par
                     </ProgressStep>
                 ))}
             </ProgressStepper>
+            {isTold && (
+                <Alert
+                    variant="info" isInline className="fw-top" title={t("draftBack")} actionClose={<AlertActionCloseButton onClose={() => setTold(false)} />}
+                    actionLinks={<AlertActionLink onClick={() => {
+                        forget();
+                        setTold(false);
+                        setAnswers({});
+                        setPages(shownOf(schema));
+                        setReached(after(shownOf(schema), -1));
+                        setRound(round + 1);
+                        setParams({});
+                    }}>{t("startAgain")}</AlertActionLink>}
+                >
+                    {t("draftBackBody")}
+                </Alert>
+            )}
             <h2 ref={heading} tabIndex={-1} className="pf-v6-c-title pf-m-xl fw-top">{titles[at]}</h2>
             {at < last ? (
-                <Questions key={at} step={schema.steps[at]} at={at} answers={answers} onBack={previous === undefined ? undefined : () => go(previous)}
-                    onChange={setAnswers} isBusy={next.isRunning}
+                <Questions key={`${round} ${at}`} step={schema.steps[at]} at={at} answers={answers} onBack={previous === undefined ? undefined : () => go(previous)}
+                    onChange={change} isBusy={next.isRunning}
                     onNext={given => {
-                        setAnswers(given);
+                        change(given);
                         void next.run(given);
                     }}
                 />
             ) : (
-                <Review schema={schema} answers={taken(schema, pages, answers)} templateRef={templateRef} name={name} onBack={() => go(previous ?? 0)} />
+                <Review schema={schema} answers={taken(schema, pages, answers)} templateRef={templateRef} name={name} onBack={() => go(previous ?? 0)} onSent={forget} />
             )}
             {next.error && <Alert variant="danger" isInline title={next.error.message}>{next.error.advice}</Alert>}
         </div>
@@ -132,6 +173,8 @@ function Questions({ step, at, answers, onBack, onChange, onNext, isBusy }: Ques
                 templates={templates}
                 widgets={widgets}
                 fields={fields as never}
+                formContext={{ answers }}
+                customValidate={judge}
                 showErrorList={false}
                 focusOnFirstError
                 noHtml5Validate

@@ -23,9 +23,11 @@ interface Props {
     templateRef: string;
     name: string;
     onBack: () => void;
+    /** The answers are the server's now. */
+    onSent: () => void;
 }
 
-export function Review({ schema, answers, templateRef, name, onBack }: Props) {
+export function Review({ schema, answers, templateRef, name, onBack, onSent }: Props) {
     const questions = schema.steps.map(step => step.schema);
     const { values, secrets } = splitSecrets(questions, answers);
     const titles = titlesOf(questions);
@@ -37,6 +39,7 @@ export function Review({ schema, answers, templateRef, name, onBack }: Props) {
     const asked = useAnswer(`dry-run ${JSON.stringify(body)}`, signal => json<DryRun>("/api/scaffolder/v2/dry-run", { method: "POST", body, signal }));
     const { run, isRunning, error } = useAction(async () => {
         const { id } = await json<Begun>("/api/scaffolder/v2/tasks", { method: "POST", body: { ...body, keepOnFailure } });
+        onSent();
         const dot = id.indexOf(".");
         await navigate(`/voyages/${id.slice(0, dot)}/${id.slice(dot + 1)}`);
     });

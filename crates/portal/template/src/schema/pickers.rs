@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::names::{EntityRef, RepoUrl};
 
 /// Fields that forms know here; others are asked for as their type says.
-const KNOWN: [&str; 10] = [
+const KNOWN: [&str; 11] = [
     "DataSourcePicker",
     "EntityNamePicker",
     "EntityPicker",
@@ -17,11 +17,12 @@ const KNOWN: [&str; 10] = [
     "MyGroupsPicker",
     "OwnedEntityPicker",
     "OwnerPicker",
+    "RepoBranchPicker",
     "RepoUrlPicker",
     "Secret",
 ];
 /// Options of Backstage's pickers that nothing here heeds.
-const UNREAD: [&str; 3] = ["branchOptions", "defaultNamespace", "requestUserCredentials"];
+const UNREAD: [&str; 2] = ["branchOptions", "requestUserCredentials"];
 /// Parts of a repository's address, and the options that say what they may be.
 const PARTS: [(&str, &str, &str); 5] = [
     ("host", "allowedHosts", "on one of the hosts"),
@@ -281,12 +282,16 @@ mod tests {
                 "ui:options.requestUserCredentials",
             ),
             (
-                json!({"ui:field": "RepoBranchPicker"}),
-                "ui:field RepoBranchPicker",
+                json!({"ui:field": "GitLabRepoPicker"}),
+                "ui:field GitLabRepoPicker",
+            ),
+            (
+                json!({"ui:field": "RepoBranchPicker", "ui:branchOptions": "x"}),
+                "ui:options.branchOptions",
             ),
             (
                 json!({"ui:field": "EntityPicker", "ui:defaultNamespace": "x"}),
-                "ui:options.defaultNamespace",
+                "",
             ),
             (
                 json!({"ui:field": "OwnerPicker", "ui:options": {"allowedKinds": []}}),
