@@ -1,4 +1,4 @@
-"""The slice: from `git push` to a machine that answers, through changes, to its end. `make demo-slice` runs it.
+"""The slice: from `git push` to a machine that answers, through changes and a gateway with keys, to its end. `make demo-slice` runs it.
 
     slice.py --fairway BINARY [--keep]
 
@@ -10,12 +10,16 @@ import argparse
 import json
 import os
 import pathlib
+import secrets
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
+import urllib.request
 
 from guest import Key, boot_time, http, node_port
 from world import HERE, Failed, World, check, eventually, images, servers
@@ -23,6 +27,41 @@ from world import HERE, Failed, World, check, eventually, images, servers
 EXAMPLE = HERE.parents[1] / "examples" / "vm"
 NAMESPACE = "user-vms"
 WORKSPACE = "acme/shop"
+HOST = "web.apps.fairway.localhost"
+# In front of the Service: a Gateway, a route to it, and a policy that lets in who has a key. The keys are made in the cluster.
+PUBLISHED = """apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{name: web, namespace: user-vms}}
+spec:
+  gatewayClassName: fairway
+  listeners:
+  - {{name: http, port: {port}, protocol: HTTP}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{name: web, namespace: user-vms}}
+spec:
+  parentRefs: [{{name: web}}]
+  hostnames: [{host}]
+  rules:
+  - backendRefs: [{{name: web, port: 8080}}]
+---
+apiVersion: kuadrant.io/v1
+kind: AuthPolicy
+metadata: {{name: web, namespace: user-vms}}
+spec:
+  targetRef: {{group: gateway.networking.k8s.io, kind: HTTPRoute, name: web}}
+  rules:
+    authentication:
+      api-key:
+        apiKey: {{selector: {{matchLabels: {{app: web}}}}}}
+        credentials: {{authorizationHeader: {{prefix: APIKEY}}}}
+"""
+
+
+def socket_is_closed(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
 class Show:
@@ -91,6 +130,25 @@ class Slice:
         self.show.command(["curl", f"http://127.0.0.1:{port}/"])
         self.show.said(text)
         check("out of Git" in text, "it is the page out of the repository")
+
+    def through_gateway(self, expected, key=None):
+        """Asks by the host name until the answer is as expected."""
+        self.show.command(["curl", "-i", "-H", f"Host: {HOST}", *(["-H", "Authorization: APIKEY ..."] if key else []),
+                           f"http://127.0.0.1:{self.gateway}/"])
+        headers = {"Host": HOST, **({"Authorization": f"APIKEY {key}"} if key else {})}
+
+        def ask():
+            try:
+                with urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{self.gateway}/", headers=headers), timeout=10) as answer:
+                    return answer.status, answer.read().decode()
+            except urllib.error.HTTPError as answer:
+                return answer.code, ""
+            except OSError as error:
+                raise Failed(str(error)) from error
+
+        code, text = eventually(f"it is answered with {expected}", lambda: (lambda it: it if it[0] == expected else None)(ask()))
+        self.show.said(f"{code}\n{text}")
+        return text
 
     def repository(self):
         self.show.step("a repository in the workspace, with what examples/vm has and a key of ours")
@@ -178,11 +236,30 @@ class Slice:
         self.key.login(self.ssh)
         self.settled()
 
+    def published(self):
+        self.show.step("a Gateway, a route and a policy before the Service, out of Git: who has no key is refused")
+        self.gateway = servers.free_port()
+        (self.tree / "manifests" / "published.yaml").write_text(PUBLISHED.format(port=self.gateway, host=HOST))
+        self.push("Publish the web server, to who has a key")
+        self.settled()
+        self.place.wait("authpolicy/web", "condition=Enforced", NAMESPACE)
+        self.run("kubectl", "get", "gateway,httproute,authpolicy", "-n", NAMESPACE)
+        self.through_gateway(401)
+        key = secrets.token_hex(16)
+        self.place.apply({"apiVersion": "v1", "kind": "Secret", "stringData": {"api_key": key}, "metadata": {
+            "name": "ann", "namespace": NAMESPACE, "labels": {"app": "web", "authorino.kuadrant.io/managed-by": "authorino"}}})
+        check("out of Git" in self.through_gateway(200, key), "it is the page out of the repository")
+        self.through_gateway(401, key[::-1])
+        self.run("kubectl", "delete", "secret", "ann", "-n", NAMESPACE)
+        self.through_gateway(401, key)
+
     def delete(self):
         self.show.step("a file that goes from Git takes its object with it")
-        (self.tree / "manifests" / "front.yaml").unlink()
-        self.push("One Service is enough")
+        for name in ("front", "published"):
+            (self.tree / "manifests" / f"{name}.yaml").unlink()
+        self.push("One Service is enough, for us alone")
         eventually("the Service is gone", lambda: self.place.get("service", "front", "-n", NAMESPACE) is None)
+        eventually("nobody listens for the Gateway", lambda: socket_is_closed(self.gateway))
         self.show.step("the machine goes from Git: that waits for a person")
         (self.tree / "manifests" / "machine.yaml").unlink()
         self.push("No machine")
@@ -202,6 +279,7 @@ class Slice:
         self.live_change()
         self.restart()
         self.by_hand()
+        self.published()
         self.delete()
         self.show.step("done")
 
