@@ -115,11 +115,12 @@ syncagent: ## the sync agent between two debug binaries (conformance: with the r
 machines: ## real guests on the debug binary, through kubectl, virtctl and ssh: what is quick (NAMES=... for some)
 	@scripts/tools.sh python kubectl qemu
 	@scripts/peers.sh virtctl
+	$(PYTHON) -m unittest discover --quiet --start-directory tests/machines
 	$(PYTHON) tests/machines/run.py --fairway $(FAIRWAY) $(or $(NAMES),--quick)
 
 .PHONY: test-machines
 test-machines: ## all scenarios with real guests, a Debian among them; half an hour on two cores
-	@scripts/tools.sh cc python kubectl qemu mmdebstrap
+	@scripts/tools.sh cc python kubectl qemu mmdebstrap netns nft
 	@scripts/peers.sh virtctl
 	cargo build $(TESTED)
 	$(PYTHON) tests/machines/run.py --fairway $(FAIRWAY)
@@ -136,7 +137,7 @@ golden-path-demo:
 	$(PYTHON) tests/demo/run.py --fairway $(FAIRWAY) --tools $(TOOLS)
 
 .PHONY: demo-slice
-demo-slice: ## by hand-written manifests, in a workspace: git push, a machine, SSH and HTTP, changes, a guarded delete; prints what it does
+demo-slice: ## by hand-written manifests, in a workspace: git push, a machine, SSH and HTTP, changes, a gateway with keys, a guarded delete; prints what it does
 	@scripts/tools.sh cc python kubectl qemu
 	cargo build $(TESTED)
 	@$(MAKE) --no-print-directory slice

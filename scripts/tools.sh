@@ -10,12 +10,13 @@
 #   redis    redis-server, which Argo CD keeps its cache in
 #   proxies  nginx, HAProxy, Envoy (.tools/bin/envoy) and wrk, which the data plane of gateways is measured with
 #   netns    ip, which tests give a network namespace an address with
+#   nft      nftables, by which the kernel carries traffic between machines
 #   oidc     .tools/oidc: the OIDC provider of tests/oidc, and node if the machine has none
 #   catalog  .tools/catalog: Backstage's own client, for tests/catalog, and node if the machine has none
 #   chromium  a real browser, for tests/portal
 #   portal   .tools/portal: what drives that browser and looks for barriers in its pages, and node if the machine has none
 #   web      web/node_modules: what the web application is built of, and node if the machine has none
-#   qemu     QEMU with its tools, firmware and TPM, and what the tests of machines use beside it: ISO images, an SSH client, e2fsck
+#   qemu     QEMU with its tools, firmware and TPM, and what the tests of machines use beside it: ISO images, an SSH client, e2fsck, xz, zstd
 #   mmdebstrap  puts the image debian together
 #   iperf3   measures the network of guests
 #   keycloak  .tools/keycloak: a real Keycloak, for tests/identity/keycloak.py, and a JRE, Maven and openssl if the machine has none
@@ -64,6 +65,13 @@ ensure_netns() {
     fi
 }
 
+ensure_nft() {
+    # Not everybody has /usr/sbin among his paths.
+    if ! PATH="$PATH:/usr/sbin:/sbin" command -v nft >/dev/null; then
+        apt_install nftables
+    fi
+}
+
 ensure_proxies() {
     local program missing=
     for program in nginx haproxy wrk; do
@@ -97,11 +105,11 @@ ensure_iperf3() {
 
 ensure_qemu() {
     local program missing=
-    for program in qemu-system-x86_64 qemu-img genisoimage ssh ssh-keygen e2fsck swtpm; do
+    for program in qemu-system-x86_64 qemu-img genisoimage ssh ssh-keygen e2fsck swtpm xz zstd; do
         command -v "$program" >/dev/null || missing=1
     done
     if [[ -n $missing ]]; then
-        apt_install qemu-system-x86 qemu-utils seabios ovmf swtpm genisoimage openssh-client e2fsprogs
+        apt_install qemu-system-x86 qemu-utils seabios ovmf swtpm genisoimage openssh-client e2fsprogs xz-utils zstd
     fi
 }
 
@@ -228,12 +236,12 @@ ensure_kubectl() {
 }
 
 if [[ $# -eq 0 ]]; then
-    echo "usage: scripts/tools.sh (cc|deny|python|oidc|catalog|portal|chromium|keycloak|kubectl|netns|redis|proxies|qemu|mmdebstrap|iperf3|web)..." >&2
+    echo "usage: scripts/tools.sh (cc|deny|python|oidc|catalog|portal|chromium|keycloak|kubectl|netns|nft|redis|proxies|qemu|mmdebstrap|iperf3|web)..." >&2
     exit 2
 fi
 for tool in "$@"; do
     case $tool in
-        cc | deny | python | oidc | catalog | portal | chromium | keycloak | kubectl | netns | redis | proxies | qemu | mmdebstrap | iperf3 | web) "ensure_$tool" ;;
+        cc | deny | python | oidc | catalog | portal | chromium | keycloak | kubectl | netns | nft | redis | proxies | qemu | mmdebstrap | iperf3 | web) "ensure_$tool" ;;
         *)
             echo "tools.sh: unknown tool '$tool'" >&2
             exit 2

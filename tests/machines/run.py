@@ -6,10 +6,13 @@
 
 One Fairway serves all scenarios, and one machine runs at a time unless a scenario needs two. Whatever is left running in the end is a
 failure. `--keep` leaves the directory with logs where it is.
+
+With FAIRWAY_TEST_REQUIRE=1 a scenario that is not tried has failed, unless it says what this host lacks that nobody can install.
 """
 
 import argparse
 import importlib
+import os
 import pathlib
 import shutil
 import sys
@@ -87,12 +90,19 @@ def run(chosen, binary, scratch, target):
 
 
 def tried(scenario, bench):
-    """Runs it; why it could not be tried, if so."""
+    """Runs it; why it could not be tried, if so. That has failed where everything has to be there, but for what a host cannot be given."""
     try:
         scenario(bench)
     except Skipped as why:
+        if is_required() and not why.cannot:
+            raise Failed(f"it was not tried, and FAIRWAY_TEST_REQUIRE wants everything to be: {why}") from why
         return str(why)
     return None
+
+
+def is_required():
+    """Whether what cannot be tried has failed, as with the tests in Rust."""
+    return os.environ.get("FAIRWAY_TEST_REQUIRE", "") not in ("", "0")
 
 
 def summary(count, failed, skipped):

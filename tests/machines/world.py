@@ -24,8 +24,32 @@ class Failed(Exception):
     """What was expected did not come; the message says what, and what there was instead."""
 
 
+# What no installation gives to a host. Only these may keep a scenario from being tried where everything has to be there.
+CANNOT = {
+    "processors": "a host with one processor has none to give away",
+    "sched": "containers may keep CAP_SYS_NICE from their root, and a root without it moves nobody's threads",
+    "address": "a host without a network has no address but loopback, and that is never allowed to machines",
+    "namespaces": "network namespaces and devices want root with CAP_SYS_ADMIN and CAP_NET_ADMIN, which users and many containers do not have",
+}
+
+
 class Skipped(Exception):
-    """This host does not let it be tried; the message says why. It is neither a success nor a failure, and is told in the end."""
+    """It is not tried; the message says why. It is neither a success nor a failure, and is told in the end. Where everything has to be
+    there (FAIRWAY_TEST_REQUIRE) it is a failure, unless `cannot` names what this host lacks for good."""
+
+    def __init__(self, why, cannot=None):
+        super().__init__(why)
+        if cannot and cannot not in CANNOT:
+            raise ValueError(f"nobody has said why a host may lack {cannot!r}")
+        self.cannot = cannot
+
+
+def privileged():
+    """Whether this process may make network namespaces and devices, as the kernel says."""
+    line = next(it for it in pathlib.Path("/proc/self/status").read_text().splitlines() if it.startswith("CapEff:"))
+    net_admin, sys_admin = 12, 21
+    rights = int(line.split()[1], 16)
+    return all(rights >> it & 1 for it in (net_admin, sys_admin))
 
 
 def eventually(what, ask, patience=PATIENCE, pause=0.2):

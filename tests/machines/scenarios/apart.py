@@ -14,7 +14,7 @@ from scenarios.joining import figures_of, node, node_of
 from scenarios.life import condition, ready, status, web
 from scenarios.moving import COUNT, Session
 from scenarios.network import connects
-from world import Skipped, World, check, eventually
+from world import Skipped, World, check, eventually, privileged
 
 LAN = "192.168.7"
 
@@ -64,7 +64,7 @@ def apart(bench, count=2):
         ends.callback(wire.remove)
         why = wire.lay()
         if why:
-            raise Skipped(f"it needs network namespaces: {why}")
+            raise Skipped(f"it needs network namespaces: {why}", cannot=None if privileged() else "namespaces")
         # Logs are told by whoever waited in vain: the server's are not the bench's.
         world.start()
         ends.callback(world.end)

@@ -175,7 +175,7 @@ def served(folder, address, port):
 def packages_come(bench):
     """Packages are installed on Debian, from a repository on the host that the operator allows, through the switch."""
     if not bench.world.allowed:
-        raise Skipped("this host has no address of its own that machines could be allowed to reach")
+        raise Skipped("this host has no address of its own that machines could be allowed to reach", cannot="address")
     place, namespace, (address, port) = bench.place, bench.namespace, bench.world.allowed
     folder = bench.world.scratch / "apt"
     seed = WITH_PACKAGES.replace("KEY", bench.key.public).replace("AT", f"{address}:{port}")

@@ -132,7 +132,7 @@ def doors(bench):
         check(not connects(bench, one, "10.88.0.1", world.port), "the API is not at the gateway")
         check(not connects(bench, one, "10.88.0.1", loopback), "the host's loopback is not at the gateway")
     if not world.allowed:
-        raise Skipped("everything but the way out held; this host has no address of its own")
+        raise Skipped("everything but the way out held; this host has no address of its own", cannot="address")
     address, allowed = world.allowed
     with server(address, allowed), server(address) as other:
         check("hello from the host" in ask(other, host=address), "the host's own server answers")

@@ -19,10 +19,10 @@ def processors():
     """Those that Fairway may use, if it may give any of them away."""
     usable = os.sched_getaffinity(0)
     if len(usable) < 2:
-        raise Skipped("the only processor of this host is everybody's")
+        raise Skipped("the only processor of this host is everybody's", cannot="processors")
     rights = int(process("self", "CapEff")[0], 16)
     if os.geteuid() == 0 and not rights & 1 << SYS_NICE:
-        raise Skipped("this root may not move the threads of others (CAP_SYS_NICE)")
+        raise Skipped("this root may not move the threads of others (CAP_SYS_NICE)", cannot="sched")
     return usable
 
 
