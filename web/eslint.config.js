@@ -41,5 +41,7 @@ export default tseslint.config(
             "no-restricted-imports": ["error", { patterns: [{ group: ["**/text/t"], importNames: ["texts", "plurals"], message: "Texts are declared in src/text alone." }] }],
         },
     },
+    // A classic script for browsers.
+    { files: ["src/shell/early.js"], languageOptions: { sourceType: "script", globals: { document: "readonly", localStorage: "readonly", matchMedia: "readonly" } } },
     { files: ["scripts/*.mjs"], languageOptions: { globals: { process: "readonly", console: "readonly", Buffer: "readonly", URL: "readonly" } } },
 );

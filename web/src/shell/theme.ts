@@ -1,27 +1,55 @@
-// Light or dark: what the user chose, else what the system says.
+// Light or dark: what the user chose, else what the system says, and says from now on. `early.js` does the same before the first paint.
+
+export type Theme = "system" | "light" | "dark";
+export const THEMES: readonly Theme[] = ["system", "light", "dark"];
 
 const KEY = "fairway-theme";
 const DARK = "pf-v6-theme-dark";
+const SYSTEM = "(prefers-color-scheme: dark)";
 
-export function isDark(): boolean {
-    let chosen: string | null = null;
+export function themeOf(kept: string | null): Theme {
+    return kept === "light" || kept === "dark" ? kept : "system";
+}
+
+export function isDarkIn(theme: Theme, isSystemDark: boolean): boolean {
+    return theme === "system" ? isSystemDark : theme === "dark";
+}
+
+export function chosenTheme(): Theme {
     try {
-        chosen = localStorage.getItem(KEY);
+        return themeOf(localStorage.getItem(KEY));
     } catch {
         // Storage may be forbidden; the system's choice holds then.
+        return "system";
     }
-    return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
+let current: Theme = "system";
+
+function show(): void {
+    document.documentElement.classList.toggle(DARK, isDarkIn(current, matchMedia(SYSTEM).matches));
+}
+
+/** Shows the choice, and follows the system where there is none. */
 export function applyTheme(): void {
-    document.documentElement.classList.toggle(DARK, isDark());
+    current = chosenTheme();
+    matchMedia(SYSTEM).addEventListener("change", show);
+    // Chosen in another tab.
+    addEventListener("storage", event => {
+        if (event.key !== KEY && event.key !== null) return;
+        current = chosenTheme();
+        show();
+    });
+    show();
 }
 
-export function setDark(dark: boolean): void {
+export function chooseTheme(theme: Theme): void {
+    current = theme;
     try {
-        localStorage.setItem(KEY, dark ? "dark" : "light");
+        if (theme === "system") localStorage.removeItem(KEY);
+        else localStorage.setItem(KEY, theme);
     } catch {
         // Then it lasts as long as the page.
     }
-    document.documentElement.classList.toggle(DARK, dark);
+    show();
 }
